@@ -137,6 +137,8 @@ export function fromAnnotation(bookmark: Partial<Bookmark>, name: string): numbe
 export const DEFAULTS = {
   /** Events queued per client before its overflow policy applies. */
   capacity: 100,
+  /** The longest event. A little less than the 16 MiB that clients take, because a version, or another type, may be added to it. */
+  maxEventBytes: 16_000_000,
   /** Bytes of events queued per client. */
   maxQueuedBytes: 67_108_864,
   /** Clients served at the same time: in total, and from one address. */

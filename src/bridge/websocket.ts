@@ -82,7 +82,7 @@ export interface WebSocketOptions<I = unknown, E extends WatchEvent = WatchEvent
   path?: string | undefined;
   /** Longest message that a client may send, in bytes; default 1,024. Messages are ignored, but count toward the limits per second. */
   maxInboundBytes?: number | undefined;
-  /** Compresses events of 1,024 bytes or more (permessage-deflate), once for all clients; default false. No effect in Bun. */
+  /** Compresses events of 1,024 bytes to 4 MiB (permessage-deflate), once for all clients; default false. No effect in Bun. */
   compression?: boolean | undefined;
 }
 

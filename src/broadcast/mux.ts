@@ -327,9 +327,23 @@ export class Mux<E> {
 
   /** Keeps the windows within their limits, after one more event in all its views. */
   #limit(window: ReplayWindow<E>): void {
+    this.#bytes += bytesOf(this.log.noteAt(this.log.head - 1));
+    this.#trim(window);
+  }
+
+  /** The event at this place holds so many bytes more than when it was published. */
+  grew(event: E, place: number, bytes: number): void {
+    const { log } = this;
+    const { window } = this.all;
+    if (!window || place < window.start || place >= log.head || log.at(place) !== event) return;
+    (log.noteAt(place) as Routing).bytes += bytes;
+    this.#bytes += bytes;
+    this.#trim(window);
+  }
+
+  #trim(window: ReplayWindow<E>): void {
     const { log } = this;
     const { replayItems = 0, replayBytes = Infinity } = this.options;
-    this.#bytes += bytesOf(log.noteAt(log.head - 1));
     while (log.head - window.start > replayItems || this.#bytes > replayBytes) {
       const routing = log.noteAt(window.start) as Routing | undefined;
       this.#bytes -= bytesOf(routing);

@@ -7,7 +7,7 @@ export type Topics = string | readonly string[] | undefined;
 /** What decides where an event goes, and for how long it is kept: its topics, and its size if that is limited. */
 export interface Routing {
   readonly topics: Topics;
-  readonly bytes: number;
+  bytes: number;
 }
 
 /** No views of topics, as for every event while nobody asks for topics. */

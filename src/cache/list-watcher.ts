@@ -33,6 +33,8 @@ export interface List<T> {
    * `listAll`.
    */
   readonly bytes?: number | undefined;
+  /** Whether the items are what `prepare` of the options has returned. */
+  readonly prepared?: boolean | undefined;
 }
 
 /** What a list and a watch have in common. */
@@ -60,6 +62,11 @@ export interface ListOptions extends Selection {
   readonly limit?: number | undefined;
   /** The `continue` of the previous page. The other options except `limit` must be those of the first page, without a version. */
   readonly continue?: string | undefined;
+  /**
+   * Called with each item, whose place the result takes. A source that reads a list item by item can call it as each one comes, so
+   * that it never holds the whole list as it was sent; the list is then `prepared`. It may also ignore this.
+   */
+  readonly prepare?: ((object: unknown) => unknown) | undefined;
 }
 
 /** Options of {@link ListWatcher.watch}. Upstream: `metav1.ListOptions`. */
@@ -81,6 +88,11 @@ export interface ListWatchOptions extends Selection {
    * the parts that are the same; it may also ignore this.
    */
   readonly stored?: ObjectLookup | undefined;
+  /**
+   * Called with the size of each event in bytes, before it is delivered. Used to limit the initial state of a watch; see
+   * `maxTotalListBytes` of `Reflector`. A source that does not know it may ignore this.
+   */
+  readonly onBytes?: ((bytes: number) => void) | undefined;
 }
 
 /**
@@ -112,6 +124,11 @@ export interface ReflectorStore<T> {
   delete(object: T, resourceVersion?: string): void;
   /** These are now all the objects. */
   replace(list: Iterable<T>, resourceVersion: string): void;
+  /**
+   * Called with each object of a list, or of the initial state of a watch, as soon as it has come. `replace` gets the result in its
+   * place, so a store can let go of what it does not need before the list is complete. Must not throw: `replace` may.
+   */
+  readonly prepare?: ((object: T) => T) | undefined;
   /** Process every stored object again. */
   resync?(): void;
   /**

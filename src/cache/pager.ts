@@ -3,7 +3,7 @@ import { checkOptions } from '../watch/options.ts';
 import type { List, ListOptions, ListWatcher } from './list-watcher.ts';
 
 /** Options of {@link listAll}: those of a list, of which a pager sets two itself. */
-export interface ListAllOptions extends Omit<ListOptions, 'limit' | 'continue'> {
+export interface ListAllOptions extends Omit<ListOptions, 'limit' | 'continue' | 'prepare'> {
   /** Number of items per request; a whole number, default 500. 0: all. */
   readonly pageSize?: number | undefined;
   /** Number of pages after which it gives up, because a server may never end; a whole number >= 1, default 10,000. */
@@ -18,7 +18,7 @@ export interface ListAllOptions extends Omit<ListOptions, 'limit' | 'continue'> 
 }
 
 /** A whole list. */
-export interface WholeList<T> extends Omit<List<T>, 'continue' | 'remainingItemCount' | 'bytes'> {
+export interface WholeList<T> extends Omit<List<T>, 'continue' | 'remainingItemCount' | 'bytes' | 'prepared'> {
   /** Whether the server sent more than one page. */
   readonly paged: boolean;
 }
@@ -52,16 +52,18 @@ export async function listAll<T>(source: ListWatcher<T>, options: ListAllOptions
 
 /** Options of {@link listAll} that were checked. */
 interface Pages {
-  readonly selection: Omit<ListOptions, 'limit' | 'continue'>;
+  readonly selection: Omit<ListOptions, 'limit' | 'continue' | 'prepare'>;
   readonly pageSize: number;
   readonly maxPages?: number;
   readonly maxObjects: number;
   readonly maxTotalListBytes: number;
+  /** Called with each object as soon as it has come, whose place the result takes. */
+  readonly prepare?: (<T>(object: T) => T) | undefined;
 }
 
 /** The same as {@link listAll}, for callers that have checked its options. */
 export async function readAll<T>(source: ListWatcher<T>, options: Pages): Promise<WholeList<T>> {
-  const { selection, pageSize: limit, maxPages = MAX_PAGES, maxObjects, maxTotalListBytes } = options;
+  const { selection, pageSize: limit, maxPages = MAX_PAGES, maxObjects, maxTotalListBytes, prepare } = options;
   let pages = 1;
   let objects = 0;
   let bytes = 0;
@@ -73,7 +75,12 @@ export async function readAll<T>(source: ListWatcher<T>, options: Pages): Promis
     within('maxObjects', objects, maxObjects);
     within('maxTotalListBytes', bytes, maxTotalListBytes);
   };
-  const first = await source.list({ ...selection, limit });
+  const list = async (asked: ListOptions): Promise<List<T>> => {
+    if (!prepare) return source.list(asked);
+    const page = await source.list({ ...asked, prepare });
+    return page.prepared ? page : { ...page, bytes: page.bytes, items: page.items.map((item) => prepare(item)) };
+  };
+  const first = await list({ ...selection, limit });
   check(first);
   if (!first.continue) return { items: first.items, resourceVersion: first.resourceVersion, paged: false };
   // The token says at which version the list is; the server refuses both.
@@ -84,10 +91,10 @@ export async function readAll<T>(source: ListWatcher<T>, options: Pages): Promis
   while (token) {
     let page: List<T>;
     try {
-      page = await source.list({ ...rest, limit, continue: token });
+      page = await list({ ...rest, limit, continue: token });
     } catch (error) {
       if (!isWatchError(error, 'REFUSED') || error.status?.code !== 410) throw error;
-      const whole = await source.list(selection);
+      const whole = await list(selection);
       if (whole.continue) throw new WatchError('INVALID_FRAME', 'the server sent a page instead of the whole list');
       objects = bytes = 0;
       check(whole);

@@ -117,6 +117,8 @@ export function gauge(queued: number, capacity: number, cells: number): string {
   return `[${'#'.repeat(full)}${'.'.repeat(cells - full)}]`;
 }
 
+/** Shortens a text, and replaces what a terminal would act on: names of files may contain anything. */
 function cut(text: string, width: number): string {
-  return text.length > width ? `${text.slice(0, width - 1)}…` : text;
+  const shown = text.length > width ? `${text.slice(0, width - 1)}…` : text;
+  return shown.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.');
 }

@@ -20,11 +20,24 @@ export interface LineOptions {
 }
 
 const LF = 10;
+const CR = 13;
 const EMPTY: Uint8Array = new Uint8Array(0);
 
+/** Blank lines are lines, too. */
+class EveryLine extends NewlineFramer {
+  protected override strip(line: Uint8Array): Uint8Array {
+    const stripped = super.strip(line);
+    if (stripped !== undefined) return stripped;
+    let end = line.length;
+    if (line[end - 1] === LF) end--;
+    if (line[end - 1] === CR) end--;
+    return line.subarray(0, end);
+  }
+}
+
 /**
- * Splits chunks of bytes into numbered lines. The framer enforces the limits, but silently skips blank lines. So chunks are fed
- * to it up to one line terminator at a time, which makes the numbers those of an editor.
+ * Splits chunks of bytes into numbered lines. The framer enforces the limits, but skips blank lines silently unless they count. So
+ * chunks are fed to it up to one line terminator at a time, which makes the numbers those of an editor.
  */
 export class Lines {
   private readonly framer: NewlineFramer;
@@ -36,7 +49,8 @@ export class Lines {
   private begun: boolean = false;
 
   constructor(options: LineOptions) {
-    this.framer = new NewlineFramer({ maxFrameBytes: options.maxLineBytes ?? MAX_LINE_BYTES });
+    const limit = { maxFrameBytes: options.maxLineBytes ?? MAX_LINE_BYTES };
+    this.framer = options.raw ? new EveryLine(limit) : new NewlineFramer(limit);
     this.blanks = options.raw;
   }
 
@@ -79,14 +93,21 @@ export class Lines {
   }
 }
 
-/** An event and its JSON text; undefined for a raw line. */
+/** An event and its JSON text. */
 export interface Found {
   readonly event: WatchEvent;
-  readonly json: string | undefined;
+  readonly json: string;
+}
+
+/** What is wrong with a line. */
+export interface Fault {
+  readonly fault: string;
+  /** A JSON value begins in it, and goes on in the next one. */
+  readonly opens?: boolean;
 }
 
 /** The content of a line, or what is wrong with it. */
-export type Reading = Found | { readonly fault: string };
+export type Reading = Found | Fault;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const lenient = new TextDecoder();
@@ -98,7 +119,10 @@ const lenient = new TextDecoder();
 export function readLine(line: Line, options: LineOptions): Reading {
   const { bytes } = line;
   if (bytes === undefined) return { fault: `longer than the limit of ${options.maxLineBytes ?? MAX_LINE_BYTES} bytes` };
-  if (options.raw) return { event: { type: 'ADDED', object: lenient.decode(bytes) }, json: undefined };
+  if (options.raw) {
+    const object = lenient.decode(bytes);
+    return { event: { type: 'ADDED', object }, json: `{"type":"ADDED","object":${JSON.stringify(object)}}` };
+  }
   let text: string;
   try {
     text = utf8.decode(bytes).trim();
@@ -109,7 +133,8 @@ export function readLine(line: Line, options: LineOptions): Reading {
   try {
     value = JSON.parse(text);
   } catch {
-    return { fault: `not JSON: ${excerpt(text)}` };
+    // Programs for people print an opening bracket on a line of its own.
+    return { fault: `not JSON: ${excerpt(text)}`, ...(/^(\[|\{|\[\{)$/.test(text) && { opens: true }) };
   }
   // In JSON a CR can only be white space, but SSE takes it for a line end. A space is equivalent.
   const own = text.replaceAll('\r', ' ');
@@ -123,8 +148,21 @@ function isEvent(value: unknown): value is WatchEvent {
   return typeof type === 'string' && type !== '' && Object.hasOwn(value, 'object');
 }
 
+/** What a terminal may act on, and JSON leaves as it is: 0x9b begins a sequence, as ESC and [ do; others reverse the line. */
+const ACTS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** JSON with the same meaning that does nothing to a terminal. */
+export function harmless(json: string): string {
+  return json.replace(ACTS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** A text of several lines without characters that a terminal would act on. */
+export function printable(text: string): string {
+  return text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, '.');
+}
+
 /** Returns the start of a text, on one line and without characters that a terminal would act on. */
 export function excerpt(text: string, length: number = 80): string {
-  const shown = text.slice(0, length).replace(/\p{C}/gu, '.');
+  const shown = text.slice(0, length).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.');
   return text.length > length ? `${shown}...` : shown;
 }

@@ -5,6 +5,7 @@ import { parseCommand, UsageError } from './args.ts';
 import { demo } from './demo/demo.ts';
 import { get } from './get/get.ts';
 import { helpText } from './help.ts';
+import { printable } from './lines.ts';
 import { Output } from './output.ts';
 import { pipe } from './pipe.ts';
 import { serve } from './serve/serve.ts';
@@ -56,7 +57,7 @@ main(process.argv.slice(2)).then(
   },
   (error: unknown) => {
     if (error instanceof UsageError) process.stderr.write(`${error.message}\n`);
-    else process.stderr.write(`watchmux: unexpected: ${(error as Error)?.stack ?? String(error)}\n`);
+    else process.stderr.write(`watchmux: unexpected: ${printable((error as Error)?.stack ?? String(error))}\n`);
     process.exit(error instanceof UsageError ? 2 : 1);
   },
 );

@@ -2,10 +2,11 @@ import { fstatSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { Hub } from '../bridge/hub/hub.ts';
 import { POLICIES } from '../broadcast/policies/policies.ts';
+import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
 import { UsageError } from './args.ts';
-import type { Found } from './lines.ts';
+import type { Fault, Found } from './lines.ts';
 import { Lines, readLine } from './lines.ts';
 import type { Output } from './output.ts';
 import { placeOf } from './page/words.ts';
@@ -120,12 +121,9 @@ async function feed(
     for (const line of some) {
       if (stop.aborted) return;
       const reading = readLine(line, command);
-      if ('fault' in reading) {
-        reports.skip({ number: line.number, fault: reading.fault }, events);
-      } else {
-        events++;
-        await hub.publish(needed(reading, command), reading.json);
-      }
+      const skipped = 'fault' in reading ? reading : await published(hub, reading, command);
+      if (skipped === undefined) events++;
+      else reports.skip({ number: line.number, ...skipped }, events);
     }
   };
   // A signal does not wait for the pending publish; the drain that follows takes care of it.
@@ -140,12 +138,23 @@ async function feed(
   return !failed;
 }
 
+/** Publishes the event of a line. Resolves to a fault if clients would not take it: with escapes, text can become six times as long. */
+async function published(hub: Hub, found: Found, command: PipeCommand): Promise<Fault | undefined> {
+  try {
+    await hub.publish(needed(found, command), found.json);
+    return undefined;
+  } catch (error) {
+    if (!isWatchError(error, 'FRAME_TOO_LARGE')) throw error;
+    return { fault: error.message };
+  }
+}
+
 /**
  * Returns what the hub needs from an event whose text it has. A value in memory is often many times as large as its text, and
  * only a policy that folds looks at it, for the key.
  */
-function needed({ event, json }: Found, { overflow }: PipeCommand): WatchEvent {
-  return POLICIES[overflow].folds || json === undefined ? event : { type: event.type, object: undefined };
+function needed({ event }: Found, { overflow }: PipeCommand): WatchEvent {
+  return POLICIES[overflow].folds ? event : { type: event.type, object: undefined };
 }
 
 /** Gives clients up to `drainMs` to take their queues. Returns how many had to be cut. */

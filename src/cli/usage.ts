@@ -51,5 +51,5 @@ export function wrong(topic: CommandName, option: string, value: unknown, expect
 
 /** Quotes user input for a message: shortened, and without characters that a terminal would act on. */
 export function quote(word: string): string {
-  return `"${word.slice(0, 80).replace(/\p{C}/gu, '.')}"`;
+  return `"${word.slice(0, 80).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.')}"`;
 }

@@ -9,13 +9,13 @@ import { isErrorEvent } from '../watch/event.ts';
 import { withoutSecret } from './address.ts';
 import type { WatchCommand } from './args.ts';
 import { UsageError } from './args.ts';
-import { excerpt, MAX_LINE_BYTES } from './lines.ts';
+import { excerpt, harmless, MAX_LINE_BYTES } from './lines.ts';
 import type { Output } from './output.ts';
 import { request } from './request.ts';
 
 /**
- * An event and the line it came in. The line is printed exactly as it was sent, without leading white space. Only an ERROR
- * created by the client has no line.
+ * An event and the line it came in. The line is printed as it was sent, without leading white space, and with escapes in place of
+ * characters that a terminal would act on. Only an ERROR created by the client has no line.
  */
 interface Printed extends WatchEvent {
   readonly line?: string;
@@ -37,7 +37,7 @@ export async function watch(command: WatchCommand, output: Output): Promise<numb
     bookmarks: target.pathname === WATCH_PATH,
     // Reading is as fast as the reader of the output, so a large buffer in between is useless.
     ...{ capacity: 100, maxBufferedBytes: 1_048_576 },
-    // With escapes, a line can be six times as long as the server's input.
+    // Longer than a hub sends by default, because its limit is an option.
     maxFrameChars: 8 * MAX_LINE_BYTES,
     maxAttempts: reconnect ? undefined : 0,
     reconnectOnEnd: false,
@@ -49,7 +49,7 @@ export async function watch(command: WatchCommand, output: Output): Promise<numb
   let last: Printed | undefined;
   for await (const event of events as AsyncIterable<Printed>) {
     last = event;
-    if (story.belongs(event)) await output.write(`${event.line ?? JSON.stringify(event)}\n`);
+    if (story.belongs(event)) await output.write(`${harmless(event.line ?? JSON.stringify(event))}\n`);
     if (output.gone) return 0;
   }
   if (output.gone) return 0;

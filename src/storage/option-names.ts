@@ -10,12 +10,13 @@ const SELECTION: readonly (keyof ListOptions & keyof ListWatchOptions)[] = [
   'timeoutSeconds',
   'signal',
 ];
-export const LIST_NAMES: readonly (keyof ListOptions)[] = [...SELECTION, 'limit', 'continue'];
+export const LIST_NAMES: readonly (keyof ListOptions)[] = [...SELECTION, 'limit', 'continue', 'prepare'];
 export const WATCH_NAMES: readonly (keyof StorageWatchOptions<unknown>)[] = [
   ...SELECTION,
   'sendInitialEvents',
   'allowWatchBookmarks',
   'stored',
+  'onBytes',
   'previousOf',
 ];
 export const PRECONDITION_NAMES: readonly (keyof Preconditions)[] = ['uid', 'resourceVersion'];

@@ -10,7 +10,7 @@ import type { Status } from './event.ts';
  * | `CLOSED` | `publish`, `tryPublish` or `watch` after `shutdown`; a pending `publish` when the signal of `shutdown` aborts; calls to an informer, storage or server that has stopped or was closed, and calls that wait when it stops | |
  * | `OVERLOADED` | `publish` while `maxPending` publishes are pending; `fromObservable` with `wait` when its queue is full; adding a key to a work queue that holds `maxKeys` others; a list beyond `maxPages`, `maxObjects` or `maxTotalListBytes` | `limit` |
  * | `INVALID_ARGUMENT` | an option or argument of the wrong kind; the message names the value and what was expected | |
- * | `FRAME_TOO_LARGE` | a frame of a byte stream is longer than `maxFrameBytes`, or a response is longer than its limit | `limit` |
+ * | `FRAME_TOO_LARGE` | a frame of a byte stream is longer than `maxFrameBytes`, an event that is published to a hub is longer than `maxEventBytes`, or a response is longer than its limit | `limit` |
  * | `INVALID_FRAME` | a frame, a response or a storage's file is not what was expected: not JSON, not an event, or damaged | |
  * | `QUEUE_FULL` | a fake was given more events than its queue holds | `limit` |
  * | `INVALID_SELECTOR` | the text of a selector is invalid or too long; the message shows where | `position`, `limit` |
@@ -60,13 +60,23 @@ export function isWatchError(error: unknown, code?: WatchErrorCode): error is Wa
 
 /** Creates an INVALID_ARGUMENT error that names the value and what was expected. */
 export function invalid(name: string, value: unknown, expected: string): WatchError {
-  let shown: string = typeof value;
+  return new WatchError('INVALID_ARGUMENT', `${name}: expected ${expected}, got ${shownOf(value).slice(0, 80)}`);
+}
+
+/** A value for a message. Of an object, only the names of its members, because their values may be secret. */
+export function shownOf(value: unknown): string {
   try {
-    shown = shown === 'string' ? JSON.stringify(value) : String(value);
+    if (typeof value === 'string') return JSON.stringify(value);
+    const text = String(value);
+    const [, type] = /\[object (\w+)/.exec(text) ?? [];
+    if (!type) return text;
+    if (Array.isArray(value)) return 'an array';
+    if (type !== 'Object') return `an object of type ${type}`;
+    const names = Object.keys(value as object).join(', ');
+    return `an object${names && ` with ${names}`}`;
   } catch {
-    // It cannot be converted to text, so its type has to do.
+    return typeof value; // it cannot be converted to text
   }
-  return new WatchError('INVALID_ARGUMENT', `${name}: expected ${expected}, got ${shown.slice(0, 80)}`);
 }
 
 /** Returns `value` if it is a whole number of at least `min`; otherwise throws INVALID_ARGUMENT. */

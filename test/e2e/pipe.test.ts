@@ -131,6 +131,44 @@ describe('input', () => {
     expect(await server.exit).toBe(0);
   });
 
+  test('with --raw, lines of spaces stay, and so does each of their spaces', async () => {
+    const server = await pipe('--raw');
+    const client = await httpStream(server.url);
+    server.child.stdin.end('   \n\t\n\na\n  ');
+    await client.ended;
+    expect(client.events()).toEqual(['   ', '\t', '', 'a', '  '].map(added));
+    expect(await server.exit).toBe(0);
+  });
+
+  test('with --raw, a line that clients would not take as JSON is skipped: the hole of a truncated log is all NULs', async () => {
+    const server = await pipe('--raw', '--replay', '9', '--keep-open');
+    const clients = await Promise.all(TRANSPORTS.map(([, connect]) => connect(server.url)));
+    await until(async () => (await server.stats()).clients.length === clients.length);
+    server.child.stdin.write('before\n');
+    // 3 MB, of which JSON makes 18 MB: more than a client takes by default.
+    for (let i = 0; i < 3; i++) server.child.stdin.write(Buffer.alloc(1_000_000));
+    server.child.stdin.end('\nafter\n');
+    await until(() => server.err().includes('until a signal'));
+    expect(server.err()).toMatch(
+      /watchmux pipe: line 2 skipped: the event has 180000\d\d bytes as JSON, more than maxEventBytes \(16000000\)\n/,
+    );
+    expect(await server.stats()).toMatchObject({ accepted: 2, oversize: 1 });
+    server.child.kill('SIGTERM');
+    for (const client of clients) {
+      await client.ended;
+      expect(client.events()).toEqual([added('before'), added('after')]);
+    }
+    expect(await server.exit).toBe(0);
+    expect(server.err()).toContain('2 events, 1 line skipped');
+  });
+
+  test('JSON over several lines: the hint says how to make one line of it', async () => {
+    const server = await pipe();
+    server.child.stdin.end(JSON.stringify([{ a: 1 }, 2], undefined, 2));
+    expect(await server.exit).toBe(0);
+    expect(server.err()).toContain('line 1 begins a value of several lines; for one line per value, use jq -c\n');
+  });
+
   test('a line of more than 16 MiB is skipped with a clear message, and the next one is read', async () => {
     const server = await pipe();
     const client = await httpStream(server.url);

@@ -45,6 +45,29 @@ describe('watchmux watch', () => {
     expect(watching.out()).toBe('{"type":"A","object":1}\n{"type":"B","object":2}\n');
   });
 
+  test('prints nothing that a terminal would act on: escapes stand for it, with the same meaning', async () => {
+    const acting = 'csi \u009b31m, override \u202e, isolate \u2066, DEL \u007f';
+    const status = { kind: 'Status', status: 'Failure', code: 410, reason: 'Expired', message: `too old ${acting}` };
+    const lines = [
+      JSON.stringify({ type: acting, object: { [acting]: acting } }),
+      JSON.stringify({ type: 'ERROR', object: status }),
+    ];
+    const url = await serve(
+      (_request, response) => void response.setHeader('content-type', 'application/json').end(`${lines.join('\n')}\n`),
+    );
+    const watching = run('watch', url);
+    expect(await watching.exit).toBe(1);
+    for (const text of [watching.out(), watching.err()]) expect(text).not.toMatch(/[^\P{C}\n]/u);
+    expect(
+      watching
+        .out()
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual(lines.map((line) => JSON.parse(line)));
+    expect(watching.err()).toContain('too old csi .31m, override .');
+  });
+
   test('an ERROR at the end is exit code 1, and is printed like any event', async () => {
     const status = {
       kind: 'Status',

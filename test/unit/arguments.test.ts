@@ -9,11 +9,34 @@ import { createHttpHandler, Hub, toBookmark } from '../../src/bridge/http.ts';
 import { attachWebSocketServer, createUpgradeHandler } from '../../src/bridge/websocket.ts';
 import * as root from '../../src/index.ts';
 import { FakeWatcher, HistoryRecorder } from '../../src/testing/index.ts';
+import { invalid, shownOf } from '../../src/watch/errors.ts';
 
 const watch = (): root.Watch<root.WatchEvent> => root.emptyWatch<root.WatchEvent>();
 const hub = new Hub();
 /** An option that nothing has, and a nearest one for most. */
 const odd = { capacitty: 1 } as never;
+
+describe('a value in a message', () => {
+  class Source {
+    read(): void {}
+  }
+  test.each<[string, unknown, string]>([
+    ['a text', 'a"b', '"a\\"b"'],
+    ['a text that looks like an object', '[object Object]', '"[object Object]"'],
+    ['a number', 7, '7'],
+    ['nothing', undefined, 'undefined'],
+    ['an array of numbers', [1, 2], '1,2'],
+    ['an array of objects', [{}], 'an array'],
+    ['an empty object', {}, 'an object'],
+    ['an object, by the names of its members', { authorization: 'Bearer secret', url: 1 }, 'an object with authorization, url'],
+    ['an instance', new Source(), 'an object'],
+    ['a promise', Promise.resolve(1), 'an object of type Promise'],
+    ['an object that has no text', Object.create(null), 'object'],
+  ])('is for people: %s', (_name, value, shown) => {
+    expect(shownOf(value)).toBe(shown);
+    expect(invalid('it', value, 'another').message).toBe(`it: expected another, got ${shown}`);
+  });
+});
 
 const TAKES_OPTIONS: readonly (readonly [string, () => unknown])[] = [
   ['Broadcaster', () => new root.Broadcaster(odd)],

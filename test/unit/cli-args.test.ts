@@ -232,7 +232,13 @@ describe('lines', () => {
   });
 
   test('are strings with raw, whatever stands in them', () => {
-    expect(reading('{"a":', true)).toEqual({ event: { type: 'ADDED', object: '{"a":' }, json: undefined });
-    expect(reading(new Uint8Array([0xff]), true)).toEqual({ event: { type: 'ADDED', object: '\ufffd' }, json: undefined });
+    expect(reading('{"a":', true)).toEqual({
+      event: { type: 'ADDED', object: '{"a":' },
+      json: '{"type":"ADDED","object":"{\\"a\\":"}',
+    });
+    expect(reading(new Uint8Array([0xff]), true)).toEqual({
+      event: { type: 'ADDED', object: '\ufffd' },
+      json: '{"type":"ADDED","object":"\ufffd"}',
+    });
   });
 });

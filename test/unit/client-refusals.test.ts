@@ -73,11 +73,29 @@ describe('refusals', () => {
     expect([await watch.next(), asked]).toEqual([{ done: true, value: undefined }, ['manual']]);
   });
 
-  test('a WebSocket that is closed without a reason says so without a space at the end', async () => {
+  test.each([
+    [1006, '', 'the connection broke, or could not be made'],
+    [1011, '', 'the server closed the WebSocket: 1011'],
+    [1008, 'flooding', 'the server closed the WebSocket: 1008 flooding'],
+  ])('a WebSocket that is closed with %i and the reason "%s" says what has happened', async (code, reason, message) => {
     const { network, watch, details } = open('ws');
     await settle();
-    network.link.end(1006, '');
-    expect(details[0]?.error?.message).toBe('WebSocket closed: 1006');
+    network.link.end(code, reason);
+    expect(details[0]?.error?.message).toBe(message);
+    await watch.return();
+  });
+
+  test.each(readingStatus)('%s: the page of a proxy is no message, but a cause', async (kind) => {
+    const { network, watch, details } = open(kind);
+    await settle();
+    const page = `<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>${'nginx '.repeat(100)}</body></html>`;
+    network.link.refuse(502, page);
+    await settle();
+    expect(details[0]?.error).toMatchObject({
+      code: 502,
+      message: 'status 502, with a page instead of a reason',
+      details: { causes: [{ reason: 'UnexpectedServerResponse', message: expect.stringMatching(/^<html>.{150,200}$/s) }] },
+    });
     await watch.return();
   });
 
@@ -232,12 +250,17 @@ describe('refusals', () => {
   });
 
   test('any thrown value is a failure like any other', async () => {
-    for (const reason of [undefined, null, 'so', {}]) {
+    for (const [reason, message] of [
+      [undefined, 'undefined'],
+      [null, 'null'],
+      ['so', 'so'],
+      [{ status: 5 }, 'an object with status'],
+    ] as const) {
       const fetch = (): Promise<Response> => Promise.reject(reason);
       const { watch, details } = open('http', { fetch });
       await settle();
       expect(watch.state).toBe('waiting');
-      expect(details[0]?.error).toMatchObject({ code: 503, message: String(reason) });
+      expect(details[0]?.error).toMatchObject({ code: 503, message });
       await watch.return();
     }
   });

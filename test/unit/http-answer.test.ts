@@ -28,6 +28,17 @@ describe('a refusal', () => {
     });
   });
 
+  it.each([
+    ['a page', '<html><body>502 Bad Gateway</body></html>', 'the server answered 502, with a page instead of a Status'],
+    ['a text', ' no upstream\n', 'the server answered 502'],
+    ['nothing', '', 'the server answered 502'],
+  ])('whose body is %s says so in words; the text is the cause', (_, body, message) => {
+    const error = toRefused(response(502), body);
+    expect(error).toMatchObject({ message: `502 InternalError: ${message}`, status: { message } });
+    expect(error.cause).toBe(body.trim() || undefined);
+    expect(error.status?.details?.causes).toEqual([{ reason: 'UnexpectedServerResponse', message: body.trim() || 'status 502' }]);
+  });
+
   it.each<[unknown, number]>([
     [400, 400],
     [599, 599],

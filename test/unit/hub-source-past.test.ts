@@ -51,7 +51,7 @@ function world(count: number, { maxReads = 4, filler = '' }: { maxReads?: number
   const source = new Asked();
   for (let i = 1; i <= count; i++) source.append(JSON.stringify(added(filler || i)));
   const feed = { epoch: source.epoch, sequence: count, restarts: 0, placeBefore: (sequence: number) => sequence };
-  return { source, past: new Past(source, feed, maxReads), feed };
+  return { source, past: new Past(source, feed, { maxReads, maxEventBytes: 16_000_000 }), feed };
 }
 
 /** The sequences after a position. */
@@ -151,7 +151,7 @@ describe('a page', () => {
   });
 
   test('is kept while there is room, which is 16 MiB; those that were needed last stay', async () => {
-    const all = world(17 * 256, { filler: 'x'.repeat(4_060) });
+    const all = world(17 * 256, { filler: 'x'.repeat(4_000) });
     const need = async (...pages: number[]): Promise<number> => {
       for (const page of pages) await following(all, all.source.positionAt(page * 256 + 1));
       return all.source.since().length;

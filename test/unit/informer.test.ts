@@ -183,7 +183,7 @@ describe('the life of an informer', () => {
     expect(() => informer.addHandler(null as never)).toThrow('handler: expected an object with functions');
     expect(() => informer.addHandler({ onAdded() {} } as never)).toThrow('unknown option onAdded: did you mean onAdd?');
     expect(() => informer.addHandler({ onAdd() {}, onChange() {} } as never)).toThrow('unknown option onChange');
-    const none = 'handler: expected onAdd, onUpdate or onDelete in it, got [object Object]';
+    const none = 'handler: expected onAdd, onUpdate or onDelete in it, got an object';
     expect(() => informer.addHandler({})).toThrow(none);
     expect(() => informer.addHandler({ onAdd: undefined } as never)).toThrow(none);
     informer.addHandler({ onAdd() {}, seen: [] } as never).remove();

@@ -456,7 +456,7 @@ describe('what is no decoder, or no function', () => {
     [
       'the body of a response',
       new Response('{}').body,
-      'decoder: expected a Decoder (see toDecoder), got [object ReadableStream]',
+      'decoder: expected a Decoder (see toDecoder), got an object of type ReadableStream',
     ],
     ['nothing', undefined, 'decoder: expected a Decoder (see toDecoder), got undefined'],
   ])('%s is refused at once', (_, decoder, message) => {

@@ -3,6 +3,7 @@
  * depends only on the parameters. Upstream: `metainternalversion` defaults and validation.
  */
 import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
+import { LIST_NAMES } from '../../storage/option-names.ts';
 import { invalid } from '../../watch/errors.ts';
 import { checkOptions } from '../../watch/options.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
@@ -67,7 +68,7 @@ const COMMON = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVe
 
 /** The same from the options of a list in process. */
 export function fromListOptions(options: ListOptions): ListParameters {
-  checkOptions(options, [...COMMON, 'limit', 'continue']);
+  checkOptions(options, LIST_NAMES);
   return { ...common(options), watch: false, limit: count('limit', options.limit), continue: text('continue', options.continue) };
 }
 
@@ -76,7 +77,7 @@ export function fromListOptions(options: ListOptions): ListParameters {
  * does.
  */
 export function fromWatchOptions(options: ListWatchOptions): ListParameters {
-  checkOptions(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored']);
+  checkOptions(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored', 'onBytes']);
   const { sendInitialEvents, allowWatchBookmarks = sendInitialEvents ?? false } = options;
   const base = common(options);
   const resourceVersionMatch = base.resourceVersionMatch || (sendInitialEvents === undefined ? '' : 'NotOlderThan');

@@ -51,7 +51,7 @@ export function jsonLines(limit: number): Parser {
  * `onField` receives what does not belong to a message: `retry`, and comments, which have an empty name.
  */
 export function serverSentEvents(limit: number, onField: (name: string, value: string) => void): Parser {
-  const split = splitter(limit);
+  const split = splitter(limit + 'data: '.length);
   let data = '';
   let type = '';
   let id: string | undefined;

@@ -25,6 +25,9 @@ export interface WebSocketOpening extends Opening {
   readonly WebSocket: WebSocketConstructor;
 }
 
+/** What a WebSocket says of a connection that has ended in no other way. */
+export const BROKEN = 'the connection broke, or could not be made';
+
 /** Attaches a receiver to a WebSocket of any kind. Each event is one text message. */
 export function listen(socket: WebSocketLike, receiver: Receiver): Connection {
   socket.onopen = () => receiver.opened();
@@ -41,9 +44,9 @@ export function listen(socket: WebSocketLike, receiver: Receiver): Connection {
     receiver.over({
       // 1000 is the regular end; from 4400 on, a code is 4000 + an HTTP status.
       code: code === 1000 ? (reason === 'timeout' ? ENDED : COMPLETE) : code >= 4400 && code < 4600 ? code - 4000 : LOST,
-      why: `WebSocket closed: ${code} ${reason}`.trim(),
       hintMs,
       planned: hintMs === undefined ? undefined : 'server',
+      why: code === 1006 ? BROKEN : `the server closed the WebSocket: ${code} ${reason}`.trim(),
     });
   };
   return {

@@ -1,6 +1,8 @@
+import { shownOf } from '../../watch/errors.ts';
 import type { Status } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
 import type { Loss } from './machine.ts';
+import { toFailure } from './machine.ts';
 
 /** What a connection reports to its client. It reports nothing after `over`, or after the client has closed it. */
 export interface Receiver {
@@ -52,20 +54,35 @@ export interface RefusalHeaders {
   readonly date?: string | null | undefined;
 }
 
-/** Reads a response that is not a stream: the Status in its body, or its text. */
+/** Reads a response that is not a stream: the Status in its body, or its text. The text of a page is not for people. */
 export function toRefusal(code: number, body: string, { retryAfter, date }: RefusalHeaders): End {
-  let why: Status | string = body.trim().slice(0, 200) || `status ${code}`;
-  try {
-    const status: unknown = JSON.parse(body);
-    if (isStatus(status)) why = status;
-  } catch {
-    // The body is not JSON.
+  const text = body.trim().slice(0, 200);
+  let why = toStatusIn(body) ?? (text || `status ${code}`);
+  if (isPage(text)) {
+    const causes = [{ reason: 'UnexpectedServerResponse', message: text }];
+    why = { ...toFailure(code, `status ${code}, with a page instead of a reason`), details: { causes } };
   }
   return { code, why, hintMs: toHintMs(retryAfter ?? '', date) };
 }
 
+/** Whether a text is a page, such as a proxy's. */
+export function isPage(text: string): boolean {
+  return text[0] === '<';
+}
+
+/** The Status in a text, if it is one. */
+export function toStatusIn(body: string): Status | undefined {
+  try {
+    const status: unknown = JSON.parse(body);
+    if (isStatus(status)) return status;
+  } catch {
+    // The body is not JSON.
+  }
+  return undefined;
+}
+
 /** Reads a `Retry-After`: seconds or a date. A date is compared with that of the response, because the clocks may differ. */
-function toHintMs(retryAfter: string, date: string | null | undefined): number {
+export function toHintMs(retryAfter: string, date: string | null | undefined): number {
   const seconds = Number(retryAfter);
   if (!Number.isNaN(seconds)) return seconds * 1_000;
   return toTime(retryAfter) - (toTime(date ?? '') || Date.now());
@@ -79,5 +96,5 @@ function toTime(date: string): number {
 /** Returns the most specific message. `fetch` hides it in the cause. */
 export function messageOf(error: unknown): string {
   const { message, cause } = (error ?? {}) as Partial<Error & { cause: Error }>;
-  return cause?.message || message || String(error);
+  return cause?.message || message || (typeof error === 'object' ? shownOf(error) : String(error));
 }

@@ -1,7 +1,7 @@
 import { invalid } from '../../watch/errors.ts';
 import { LOST, UNREADABLE } from './machine.ts';
 import type { WebSocketConstructor, WebSocketOpening } from './socket.ts';
-import { listen } from './socket.ts';
+import { BROKEN, listen } from './socket.ts';
 import type { Connection, Receiver } from './transport.ts';
 import { MAX_REFUSAL_CHARS, toRefusal } from './transport.ts';
 
@@ -40,7 +40,7 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
   // Not every error is followed by `close`: before the socket is open, the WebSocket of Node 22 reports only this.
   socket.onerror = ({ message, error }: { message?: string; error?: unknown }) => {
     // ws reports a message that is too long, or an invalid frame, as a RangeError.
-    receiver.over({ code: error instanceof RangeError ? UNREADABLE : LOST, why: message || 'WebSocket closed' });
+    receiver.over({ code: error instanceof RangeError ? UNREADABLE : LOST, why: message || BROKEN });
   };
   socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
     let body = '';

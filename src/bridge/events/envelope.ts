@@ -1,5 +1,5 @@
 import type { ReportsDeletion } from '../../broadcast/policies/fold.ts';
-import { invalid } from '../../watch/errors.ts';
+import { invalid, WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import type { BookmarkOptions } from '../protocol.ts';
 import { toBookmark } from '../protocol.ts';
@@ -21,6 +21,14 @@ export interface EnvelopeInit {
   readonly reportsDeletion?: boolean | undefined;
   /** Whether the text itself has a `resourceVersion`; default: whether the event has one, if `json` is given. */
   readonly hasOwnVersion?: boolean | undefined;
+  /** Who limits the bytes of the events that it keeps. Default: nobody does, because the envelope is not kept. */
+  readonly keeper?: Keeper | undefined;
+}
+
+/** Limits the bytes of the events that it keeps. */
+export interface Keeper {
+  /** An envelope holds so many bytes more than when it was made. */
+  grew(envelope: Envelope, bytes: number): void;
 }
 
 /**
@@ -41,8 +49,9 @@ export class Envelope implements WatchEvent, ReportsDeletion {
   readonly reportsDeletion: boolean;
   /** Its text itself has a `resourceVersion`, as that of an event from another hub. It is no position in this stream. */
   readonly hasOwnVersion: boolean;
-  /** The compressed bytes, created on first use. */
+  /** The compressed bytes, created on first use; empty if they would be no fewer. */
   deflated: Uint8Array | undefined = undefined;
+  private readonly keeper: Keeper | undefined;
 
   /**
    * @throws {WatchError} INVALID_ARGUMENT for null, undefined, or a type that is not a non-empty string. TypeError for an object
@@ -58,6 +67,18 @@ export class Envelope implements WatchEvent, ReportsDeletion {
     this.reportsDeletion = place.reportsDeletion ?? false;
     this.hasOwnVersion = place.hasOwnVersion ?? (place.json !== undefined && Object.hasOwn(event, 'resourceVersion'));
     this.bytes = place.bytes ?? encoder.encode(opened(event, place.json) + end(this));
+    this.keeper = place.keeper;
+  }
+
+  /** The bytes that it keeps in memory, besides the object. */
+  get heldBytes(): number {
+    return this.bytes.length + (this.deflated?.length ?? 0);
+  }
+
+  /** Keeps the compressed bytes, for all clients that take them. */
+  keepDeflated(deflated: Uint8Array): void {
+    this.deflated = deflated;
+    if (deflated.length > 0) this.keeper?.grew(this, deflated.length);
   }
 
   /** Returns the same event with another version, or none. The rest of its text is unchanged. */
@@ -73,6 +94,12 @@ export class Envelope implements WatchEvent, ReportsDeletion {
 }
 
 const encoder = new TextEncoder();
+
+/** Throws FRAME_TOO_LARGE if the text of an event, or of an object, is longer than clients take. */
+export function checkSize(what: string, bytes: number, limit: number): void {
+  if (bytes <= limit) return;
+  throw new WatchError('FRAME_TOO_LARGE', `${what} has ${bytes} bytes as JSON, more than maxEventBytes (${limit})`, { limit });
+}
 
 /** Returns an event, if it is one. */
 function checked(event: WatchEvent): WatchEvent {

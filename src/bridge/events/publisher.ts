@@ -3,7 +3,7 @@ import { WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import type { Turn } from '../../watch/turn.ts';
 import { toVersion } from '../protocol.ts';
-import { Envelope } from './envelope.ts';
+import { checkSize, Envelope, type Keeper } from './envelope.ts';
 import { Pace } from './pace.ts';
 
 /** Options of a {@link Publisher}. */
@@ -17,6 +17,10 @@ export interface PublisherOptions {
   /** The default limit of the bytes in it. */
   readonly maxQueuedBytes: number;
   readonly maxPending: number;
+  /** The longest event, in bytes of its text. */
+  readonly maxEventBytes: number;
+  /** Who keeps the events. */
+  readonly keeper?: Keeper | undefined;
   /** Set if clients get snapshots, which can be ahead of the events. */
   readonly snapshot?: unknown;
   readonly nextTurn: Turn;
@@ -35,7 +39,8 @@ const MOST_EVENTS = 1_024;
 const MOST_BYTES = 4_194_304;
 
 /**
- * Accepts events: numbers and encodes them, one at a time. An event that is not published uses no number.
+ * Accepts events: numbers and encodes them, one at a time. An event that is not published uses no number. One that clients would
+ * refuse is refused here, because it would end each of them, again and again.
  *
  *     publish --> envelope n+1 --> broadcaster
  *                    half of a client's queue since the last flush? flush now : the flush signal will
@@ -47,6 +52,8 @@ export class Publisher {
   /** Clients are flushed at the latest after this many events, and after this many bytes. */
   readonly pace: Pace;
   readonly bytePace: Pace;
+  /** Events that were refused, because they are too long for clients. */
+  oversize: number = 0;
   private sequence: number;
   private pending: number = 0;
   private unflushed: number = 0;
@@ -91,17 +98,30 @@ export class Publisher {
     this.unflushed = this.unflushedBytes = 0;
   }
 
+  /** Counts and refuses an event whose text is too long. */
+  checkSize(bytes: number): void {
+    try {
+      checkSize('the event', bytes, this.options.maxEventBytes);
+    } catch (error) {
+      this.oversize++;
+      throw error;
+    }
+  }
+
   private toEnvelope(event: WatchEvent, json: string | undefined, version?: string): Envelope {
     const sequence = this.sequence + 1;
-    const { epoch, snapshot } = this.options;
+    const { epoch, snapshot, keeper } = this.options;
     this.busy = true;
     try {
-      return new Envelope(event, {
+      const envelope = new Envelope(event, {
         sequence,
         version: version ?? toVersion(epoch, sequence),
         json,
         reportsDeletion: snapshot !== undefined,
+        keeper,
       });
+      this.checkSize(envelope.bytes.length);
+      return envelope;
     } finally {
       this.busy = false;
     }

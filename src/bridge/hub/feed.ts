@@ -42,7 +42,7 @@ export class Feed {
       topicsOf: topicsOf && ((event) => (isForAll(event) ? EVERY_TOPIC : this.topicsOf(event))),
       replay: replayItems,
       replayBytes,
-      sizeOf: (event) => event.bytes.length,
+      sizeOf: (event) => event.heldBytes,
     });
     this.mux = muxOf(this.broadcaster);
   }
@@ -66,6 +66,11 @@ export class Feed {
   watchAfter(place: number, options: WatchOptions<Envelope>): BroadcastWatch<Envelope> {
     // A hub that keeps no events can still continue at its end.
     return this.watch(place === this.head ? options : { ...options, after: place });
+  }
+
+  /** An event holds so many bytes more than when it was published. If it is kept for clients that come back, they count. */
+  grew(envelope: Envelope, bytes: number): void {
+    this.mux.grew(envelope, envelope.sequence - 1, bytes);
   }
 
   /** Calls back for each view that has got an event; see broadcast/view.ts. */

@@ -92,6 +92,12 @@ export class HubCore {
     this.publisher = new Publisher({
       ...settings,
       broadcaster: feed.broadcaster,
+      keeper: {
+        grew: (envelope, bytes) => {
+          feed.grew(envelope, bytes);
+          backlog.grow(bytes);
+        },
+      },
       flush: () => flusher.flush(),
       backlog,
       most: () => flusher.most,
@@ -100,6 +106,7 @@ export class HubCore {
     this.snapshots = new Snapshots({
       atOnce: settings.maxSnapshots,
       timeoutMs: settings.snapshotTimeoutMs,
+      maxEventBytes: settings.maxEventBytes,
       clock: settings.clock,
       turn: () => new Promise((resolve) => settings.nextTurn(resolve)),
     });
@@ -129,9 +136,10 @@ export class HubCore {
     const { version } = this;
     const clients = Array.from(this.sessions, (session) => session.stats());
     const { sourced } = this;
+    const { oversize } = this.publisher;
     const accepted = this.feed.head - (sourced ? FIRST_PLACE : 0);
     const more = sourced && { source: sourced.follower.stats() };
-    return { version, accepted, clients, total: this.tally.totals(clients), ...more };
+    return { version, accepted, oversize, clients, total: this.tally.totals(clients), ...more };
   }
 
   /** Refuses new events, delivers accepted ones, then ends every stream. Resolves when all clients have gone. */

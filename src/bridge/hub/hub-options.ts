@@ -30,6 +30,12 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    */
   maxQueuedBytes?: number | undefined;
   /**
+   * The longest event, and object of a snapshot, in bytes of its JSON text; at least 1, default 16,000,000. A longer one is refused
+   * with FRAME_TOO_LARGE and counted, because clients take 16 MiB (16,777,216) unless they are told otherwise: it would end each of
+   * them, again and again. A snapshot with a longer object fails. In a stream that the hub follows, a longer event is skipped.
+   */
+  maxEventBytes?: number | undefined;
+  /**
    * How many past events a new client (one without a version) first gets, if there is no snapshot; default 0, at most
    * `replayItems`. Those that the client's filter rejects count, so it may get fewer.
    */
@@ -39,7 +45,10 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    * can resume.
    */
   replayItems?: number | undefined;
-  /** Maximum total size of those events, in bytes; default 8 MiB. */
+  /**
+   * Maximum total size of those events, in bytes of their texts and of compressed copies of these; default 8 MiB. Their objects,
+   * which may be several times as large, stay in memory as long.
+   */
   replayBytes?: number | undefined;
   /**
    * Returns the current state, for clients without a version. They get it as ADDED events, before the events that follow. The
@@ -155,6 +164,8 @@ export interface HubStats {
   readonly version: string;
   /** Number of accepted events. */
   readonly accepted: number;
+  /** Number of events that were refused, or skipped in the source, because they are longer than `maxEventBytes`. */
+  readonly oversize: number;
   /** The connected clients. */
   readonly clients: readonly ClientStats[];
   /** Totals, including clients that have left. */
@@ -198,6 +209,7 @@ const names: Record<keyof HubOptions, true> = {
   capacity: true,
   overflow: true,
   maxQueuedBytes: true,
+  maxEventBytes: true,
   replay: true,
   replayItems: true,
   replayBytes: true,
@@ -253,6 +265,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
     capacity: count('capacity', DEFAULTS.capacity, 1),
     maxQueuedBytes: count('maxQueuedBytes', DEFAULTS.maxQueuedBytes, 1),
     replayBytes: count('replayBytes', DEFAULTS.replayBytes),
+    maxEventBytes: count('maxEventBytes', DEFAULTS.maxEventBytes, 1),
     maxSnapshots: count('maxSnapshots', DEFAULTS.maxSnapshots, 1),
     snapshotTimeoutMs: count('snapshotTimeoutMs', DEFAULTS.snapshotTimeoutMs),
     maxClients: count('maxClients', DEFAULTS.maxClients, 1),

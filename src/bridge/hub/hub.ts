@@ -44,7 +44,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     const settings = toSettings(options as unknown as HubOptions);
     this.core = new HubCore(settings);
     const { source } = settings;
-    this.outbox = source && new Outbox({ ...settings, source, lifetime: this.core.lifetime });
+    this.outbox = source && new Outbox({ ...settings, source, publisher: this.core.publisher, lifetime: this.core.lifetime });
     const { onNotice } = options;
     if (onNotice !== undefined) this.core.tally.observe({ tell: onNotice });
   }
@@ -58,7 +58,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * each publish before the next, their events may be stored in another order.
    *
    * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED if `maxPending` publishes are waiting; INVALID_ARGUMENT
-   * for an invalid event or option; TIMEOUT if a source does not acknowledge the event: it may have been stored anyway, and
+   * for an invalid event or option; FRAME_TOO_LARGE for an event longer than `maxEventBytes`; TIMEOUT if a source does not acknowledge the event: it may have been stored anyway, and
    * publishing it again with the same `id` is safe. Also rejects with what JSON.stringify throws.
    */
   publish(event: E, options?: string | PublishOptions): Promise<void> {
@@ -78,7 +78,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * (for example when called from its `toJSON`).
    *
    * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for an invalid event, and for a hub with a source, whose
-   * acknowledgement has to be waited for. Also throws what JSON.stringify throws.
+   * acknowledgement has to be waited for; FRAME_TOO_LARGE for an event longer than `maxEventBytes`. Also throws what
+   * JSON.stringify throws.
    */
   tryPublish(event: E, json?: string): boolean {
     this.refuseSource('tryPublish', 'publish');
@@ -87,8 +88,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
 
   /**
    * Publishes all events of a watch, as fast as the clients' policies allow, and shuts down when the watch ends. Resolves when
-   * all clients have received their events. If the watch fails, clients get an ERROR event, and this rejects with the watch's
-   * error. {@link shutdown} stops the watch.
+   * all clients have received their events. If the watch fails, or an event cannot be published, clients get an ERROR event, and
+   * this rejects with the error. {@link shutdown} stops the watch.
    *
    * @throws {WatchError} (rejects) INVALID_ARGUMENT for a hub with a source, whose stream does not end with a watch.
    */

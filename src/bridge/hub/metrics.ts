@@ -36,7 +36,7 @@ export function toText(metrics: readonly Metric[], { prefix = DEFAULT_PREFIX }: 
  * Returns what a hub counts. Nothing is labelled by client: each would leave its series behind in Prometheus. `Hub.stats` has the
  * numbers of one client.
  */
-export function hubMetrics({ accepted, clients, total }: HubStats): readonly Metric[] {
+export function hubMetrics({ accepted, oversize, clients, total }: HubStats): readonly Metric[] {
   let [queued, lag, buffered] = [0, 0, 0];
   const transports: Record<string, number> = { http: 0, sse: 0, websocket: 0 };
   for (const client of clients) {
@@ -52,6 +52,7 @@ export function hubMetrics({ accepted, clients, total }: HubStats): readonly Met
   });
   return [
     counter('events_accepted_total', 'Events that were published and accepted.', accepted),
+    counter('events_oversize_total', 'Events that were refused, because they are longer than maxEventBytes.', oversize),
     counter('events_delivered_total', 'Events written to connections, over all clients.', total.delivered),
     counter('events_dropped_total', 'Events that clients did not get: their queues were full, or folded them.', total.dropped),
     counter('sent_bytes_total', 'Bytes of events written to connections.', total.sentBytes),

@@ -357,7 +357,7 @@ export class Session implements Served {
 
 /** The watch's own ERROR has none. */
 function bytesOf(event: WatchEvent): number {
-  return (event as Partial<Envelope>).bytes?.length ?? 0;
+  return (event as Partial<Envelope>).heldBytes ?? 0;
 }
 
 function clean(cleanup: Cleanup): void {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../watch/clock.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { toStatus } from '../../watch/event.ts';
-import { Envelope } from '../events/envelope.ts';
+import { checkSize, Envelope } from '../events/envelope.ts';
 import { SLICE_BYTES } from '../events/forms.ts';
 import { Semaphore } from './semaphore.ts';
 import type { Session } from './session.ts';
@@ -35,6 +35,8 @@ interface SnapshotsOptions {
   readonly atOnce: number;
   /** The limit of each wait for a source; 0: none. */
   readonly timeoutMs: number;
+  /** The longest object, in bytes of the text of its event. */
+  readonly maxEventBytes: number;
   readonly clock: Clock;
   /** Resolves in the next turn of the event loop. */
   readonly turn: () => Promise<void>;
@@ -106,7 +108,7 @@ export class Snapshots {
         if (!done) {
           const event = new Envelope({ type: 'ADDED', object: value }, { sequence: 0 });
           bytes += event.bytes.length;
-          if (!filter || filter(event)) batch.push(event);
+          if (!filter || filter(event)) batch.push(this.checked(event));
           if (bytes < SLICE_BYTES && ++looked < BATCH) continue;
         }
         if (batch.length > 0 && !(await this.send(copy, batch))) return false;
@@ -119,6 +121,15 @@ export class Snapshots {
       if (!done) ignore(iterator.return?.());
     }
     return true;
+  }
+
+  /**
+   * Returns an event that clients take. A snapshot with one that they do not take fails as a whole: without it, the rest would pass
+   * for the whole state.
+   */
+  private checked(event: Envelope): Envelope {
+    checkSize('an object of the snapshot', event.bytes.length, this.options.maxEventBytes);
+    return event;
   }
 
   /** Resolves with true when the connection has room and a slot is free; with false if the client is gone. */

@@ -1,6 +1,6 @@
 // Server responses: lists, events and refusals. All of it comes over the wire, so none of it is trusted.
 
-import { toRefusal } from '../../bridge/client/transport.ts';
+import { isPage, toHintMs, toStatusIn } from '../../bridge/client/transport.ts';
 import { type Codec, jsonCodec } from '../../decode/codec.ts';
 import { MAX_HINT_MS } from '../../watch/backoff.ts';
 import { WatchError } from '../../watch/errors.ts';
@@ -32,19 +32,25 @@ const REASONS: Readonly<Record<number, string>> = {
 /** The head of a response. Only that of a `fetch` has a type. */
 type Head = Pick<Response, 'status' | 'headers'> & { readonly type?: Response['type'] };
 
-/** The error of a refusal: the Status in its body or, if it has none, one that is made from the response's code and text. */
+/**
+ * The error of a refusal: the Status in its body or, if it has none, one that is made from the response's code. Then the text of
+ * the body, which may be the page of a proxy, is the `cause` of the error, and its beginning among the causes in the Status.
+ */
 export function toRefused(response: Head, body: string, url?: URL): WatchError {
   const { status, headers } = response;
-  const { why, hintMs = 0 } = toRefusal(status, body, { retryAfter: headers.get('retry-after'), date: headers.get('date') });
-  if (typeof why === 'object') return refused(checked(why, status, hintMs));
+  const hintMs = toHintMs(headers.get('retry-after') ?? '', headers.get('date')) || 0;
+  const given = toStatusIn(body);
+  if (given) return refused(checked(given, status, hintMs));
+  const text = body.trim();
   const code = status < 400 ? 500 : status;
-  const causes = [{ reason: 'UnexpectedServerResponse', message: `${why}` }];
+  const causes = [{ reason: 'UnexpectedServerResponse', message: text.slice(0, 200) || `status ${status}` }];
+  const page = isPage(text) ? ', with a page instead of a Status' : '';
   const own = {
     code,
     reason: REASONS[code] ?? (code < 500 ? 'Unknown' : 'InternalError'),
-    message: redirectOf(response, url) ?? `the server answered ${status}`,
+    message: redirectOf(response, url) ?? `the server answered ${status}${page}`,
   };
-  return refused(checked(toStatus({ ...own, details: { causes } }), code, hintMs));
+  return refused(checked(toStatus({ ...own, details: { causes } }), code, hintMs), text || undefined);
 }
 
 /** Where a redirect that was not followed leads. Browsers do not say. */
@@ -54,8 +60,8 @@ function redirectOf({ status, headers, type }: Head, url?: URL): string | undefi
   return to || type === 'opaqueredirect' ? `the server redirects${to || ''}, which is not followed` : undefined;
 }
 
-function refused(status: Status): WatchError {
-  return new WatchError('REFUSED', `${status.code} ${status.reason}: ${status.message}`, { status });
+function refused(status: Status, cause?: string): WatchError {
+  return new WatchError('REFUSED', `${status.code} ${status.reason}: ${status.message}`, { status, ...(cause && { cause }) });
 }
 
 /** A Status whose members are checked to have their types. The delay of the header counts if the body has none. */
@@ -97,16 +103,56 @@ function isRecord(value: unknown): value is Known {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Reads a list that comes in parts, item by item. */
+/** The `kind` and the `apiVersion` that a list says for all its items; events have them. Undefined: it says none. */
+interface ItemType {
+  readonly kind: string;
+  readonly apiVersion: unknown;
+}
+
+function itemTypeOf({ kind, apiVersion }: Known): ItemType | undefined {
+  const isTyped = typeof kind === 'string' && kind.endsWith('List') && kind !== 'List';
+  return isTyped ? { kind: kind.slice(0, -'List'.length), apiVersion } : undefined;
+}
+
+/** An item of a list, with what the list says for all of them. */
+function toItem(item: unknown, type: ItemType | undefined): Known {
+  if (!isRecord(item)) throw unreadable('the list has an item that is not an object');
+  if (type && item.kind === undefined && item.apiVersion === undefined) Object.assign(item, type);
+  return item;
+}
+
+/**
+ * Reads a list that comes in parts, item by item. With `prepare`, only what that returns of an item is held; unless the list says
+ * what its items are after them, which no server of Kubernetes does.
+ */
 export class ListParts<T> {
-  readonly #reader: ListReader = new ListReader();
+  readonly #reader: ListReader;
+  /** What comes before the items. */
+  #head: Known | undefined;
+  #type: ItemType | undefined;
+
+  constructor(prepare?: (object: T) => unknown) {
+    this.#reader = new ListReader(
+      prepare && ((item, head) => (this.#isTyped(head) ? prepare(toItem(item, this.#type) as T) : item)),
+    );
+  }
 
   push(bytes: Uint8Array): void {
     orUnreadable('list', () => this.#reader.push(bytes));
   }
 
   end(): List<T> {
-    return checkedList(orUnreadable('list', () => this.#reader.end()));
+    const prepared = this.#head?.kind !== undefined;
+    const value = orUnreadable('list', () => this.#reader.end());
+    return { ...checkedList<T>(value, prepared), ...(prepared && { prepared }) };
+  }
+
+  #isTyped(head: () => object): boolean {
+    if (this.#head === undefined) {
+      this.#head = head() as Known;
+      this.#type = itemTypeOf(this.#head);
+    }
+    return this.#head.kind !== undefined;
   }
 }
 
@@ -115,20 +161,17 @@ export function toList<T>(text: string): List<T> {
   return checkedList(parse('list', text));
 }
 
-/** Checks a list. Items get the `apiVersion` and `kind` that the list says for all of them, as events have them. */
-function checkedList<T>(value: unknown): List<T> {
+/** Checks a list, and its items unless they are prepared. */
+function checkedList<T>(value: unknown, isPrepared: boolean = false): List<T> {
   if (isStatus(value) && (value as { status?: unknown }).status !== 'Success') throw refused(checked(value, 500, 0));
   if (!isRecord(value) || !isRecord(value.metadata)) throw unreadable('not a list: it has no metadata');
-  const { kind, apiVersion, metadata } = value;
+  const { kind, metadata } = value;
   const { resourceVersion, continue: next, remainingItemCount } = metadata as Known;
   const items = value.items === null ? [] : value.items;
   if (!Array.isArray(items)) throw unreadable(`not a list: expected items, got kind ${String(kind).slice(0, 80)}`);
   if (typeof resourceVersion !== 'string' || !resourceVersion) throw unreadable('the list has no resourceVersion');
-  const own = typeof kind === 'string' && kind.endsWith('List') && kind !== 'List' ? kind.slice(0, -'List'.length) : '';
-  for (const item of items) {
-    if (!isRecord(item)) throw unreadable('the list has an item that is not an object');
-    if (own && item.kind === undefined && item.apiVersion === undefined) Object.assign(item, { kind: own, apiVersion });
-  }
+  const type = itemTypeOf(value);
+  if (!isPrepared) for (const item of items) toItem(item, type);
   return {
     items,
     resourceVersion,
@@ -154,6 +197,8 @@ function orUnreadable<R>(what: string, read: () => R): R {
   try {
     return read();
   } catch (cause) {
+    // The caller's `prepare` may throw, too.
+    if (!(cause instanceof SyntaxError)) throw cause;
     throw unreadable(`the ${what} is not JSON`, cause);
   }
 }

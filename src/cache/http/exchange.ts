@@ -6,6 +6,7 @@
 
 import type { PerAttempt } from '../../bridge/client/options.ts';
 import type { FetchLike } from '../../bridge/client/stream.ts';
+import { messageOf } from '../../bridge/client/transport.ts';
 import { untilAborted, whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
@@ -135,7 +136,7 @@ export class Exchange {
   readonly #broken = (error: unknown): never => {
     if (isWatchError(error)) throw error;
     const { message, code, cause } = (error ?? {}) as Failed;
-    const why = [message || code || error, cause?.message || cause?.code].filter(Boolean).join(': ');
+    const why = [message || code || (error && messageOf(error)), cause?.message || cause?.code].filter(Boolean).join(': ');
     throw Object.assign(new Error(`${why} (${shownUrl(this.#url as URL)})`, { cause: error }), code && { code });
   };
 

@@ -1,16 +1,17 @@
 import { toUrl } from '../../bridge/client/attempt.ts';
+import type { Codec } from '../../decode/codec.ts';
 import { decoderOf } from '../../decode/decoder.ts';
 import { NewlineFramer } from '../../decode/framing.ts';
 import { StreamWatcher } from '../../decode/stream-watcher.ts';
 import { invalid } from '../../watch/errors.ts';
-import type { ObjectEvent } from '../../watch/event.ts';
+import { isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
-import type { List, ListOptions, ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
+import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
 import { eventCodec, ListParts } from './answer.ts';
 import { Exchange, named } from './exchange.ts';
-import { accepted, type HttpSettings, type ListWatcherOptions, partsOf, toHttpSettings } from './means.ts';
+import { accepted, type HttpSettings, type ListWatcherOptions, partsOf, toHttpSettings, tooLong } from './means.ts';
 import { toListUrl, toWatchUrl } from './query.ts';
 
 export type { ListWatcherOptions } from './means.ts';
@@ -65,7 +66,7 @@ class HttpListWatcher<T> implements ListWatcher<T> {
     const limit = { what: 'the list', option: 'maxListBytes', bytes: this.#means.maxListBytes } as const;
     try {
       const response = await accepted(exchange, url);
-      const list = new ListParts<T>();
+      const list = new ListParts<T>(options.prepare);
       let bytes = 0;
       const onPart = (part: Uint8Array): void => {
         bytes += part.length;
@@ -88,7 +89,7 @@ class HttpListWatcher<T> implements ListWatcher<T> {
       const response = await accepted(exchange, url);
       exchange.signal.throwIfAborted(); // no await from here on, so a later abort finds the watch
       exchange.disarmTimeout();
-      return this.#open(exchange, response, options.stored);
+      return this.#open(exchange, response, options);
     } catch (error) {
       exchange.end();
       throw named(error, url, options.signal);
@@ -96,10 +97,14 @@ class HttpListWatcher<T> implements ListWatcher<T> {
   }
 
   /** The watch ends with its exchange, and vice versa. */
-  #open(exchange: Exchange, { body }: Response, stored: ObjectLookup | undefined): Watch<ObjectEvent<T>> {
-    const { maxFrameBytes } = this.#means;
+  #open(exchange: Exchange, { body }: Response, options: ListWatchOptions): Watch<ObjectEvent<T>> {
+    const { maxFrameBytes, maxInitialBytes } = this.#means;
     const source = body ?? new ReadableStream<Uint8Array>({ start: (controller) => controller.close() });
-    const decoder = decoderOf(source, new NewlineFramer({ maxFrameBytes }), eventCodec<T>(stored));
+    const decoder = decoderOf(
+      source,
+      new NewlineFramer({ maxFrameBytes }),
+      limited(eventCodec<T>(options.stored), options, maxInitialBytes),
+    );
     const watch = new StreamWatcher<ObjectEvent<T>>({
       decode: () => decoder.decode(),
       poll: () => decoder.poll(),
@@ -114,4 +119,28 @@ class HttpListWatcher<T> implements ListWatcher<T> {
     exchange.signal.addEventListener('abort', stop);
     return watch;
   }
+}
+
+/** The same codec, which counts bytes, and limits those of the initial state as those of a list. */
+function limited<T>(
+  codec: Codec<ObjectEvent<T>>,
+  { sendInitialEvents, onBytes }: ListWatchOptions,
+  maxInitialBytes: number,
+): Codec<ObjectEvent<T>> {
+  if (!sendInitialEvents && !onBytes) return codec;
+  let initialBytes = sendInitialEvents ? 0 : undefined;
+  return {
+    ...codec,
+    decode: (frame) => {
+      onBytes?.(frame.length);
+      if (initialBytes !== undefined) {
+        initialBytes += frame.length;
+        if (initialBytes > maxInitialBytes)
+          tooLong({ what: 'the initial state', option: 'maxListBytes', bytes: maxInitialBytes });
+      }
+      const event = codec.decode(frame);
+      if (event && isInitialEventsEnd(event)) initialBytes = undefined;
+      return event;
+    },
+  };
 }

@@ -33,8 +33,12 @@ const DEEPER: Int8Array = new Int8Array(256);
 DEEPER[OPEN_ARRAY] = DEEPER[OPEN_OBJECT] = 1;
 DEEPER[CLOSE_ARRAY] = DEEPER[CLOSE_OBJECT] = -1;
 
+/** Called with each item as it comes, and with what comes before the items; the result takes the place of the item. */
+export type EachItem = (item: unknown, head: () => object) => unknown;
+
 /** Reads a list from parts of its text. See the top of this file. */
 export class ListReader {
+  readonly #each: EachItem | undefined;
   readonly #items: unknown[] = [];
   readonly #frame: Uint8Array[] = [];
   /** The parts of the current item so far. */
@@ -47,6 +51,10 @@ export class ListReader {
   #matched: number = Number.NaN;
   /** The byte that must come next for the array of items to begin. */
   #due: number | undefined;
+
+  constructor(each?: EachItem) {
+    this.#each = each;
+  }
 
   /** Takes the next part. Throws a SyntaxError for an item that is not JSON. */
   push(bytes: Uint8Array): void {
@@ -144,13 +152,16 @@ export class ListReader {
     return length;
   }
 
+  /** What comes before the items, which it ends with. Throws a SyntaxError if that is not JSON. */
+  readonly #readHead = (): object => JSON.parse(`${UTF8.decode(joined(this.#frame))}}`) as object;
+
   #take(rest: Uint8Array, isLast: boolean): void {
     this.#parts.push(rest);
     const text = ITEM_UTF8.decode(joined(this.#parts));
     this.#parts = [];
     this.#depth = 0;
     const isNone = isLast && this.#items.length === 0 && /^[ \t\n\r]*$/.test(text);
-    if (!isNone) this.#items.push(JSON.parse(text));
+    if (!isNone) this.#items.push(this.#each ? this.#each(JSON.parse(text), this.#readHead) : JSON.parse(text));
     if (isLast) this.#place = 'tail';
   }
 }

@@ -3,6 +3,7 @@ import type { PerAttempt } from '../../bridge/client/options.ts';
 import type { FetchLike } from '../../bridge/client/stream.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 import { checkType, toRefused } from './answer.ts';
 import type { Exchange, ExchangeSettings, RequestSpec } from './exchange.ts';
 
@@ -15,7 +16,11 @@ export interface ListWatcherOptions {
    * refused, because the headers are meant only for the URL's server.
    */
   readonly headers?: PerAttempt<Readonly<Record<string, string>>> | undefined;
-  /** The longest body of a list, or of one page of it, in bytes after decompression; default 256 MiB (268,435,456). */
+  /**
+   * The longest body of a list, or of one page of it, in bytes after decompression; default 256 MiB (268,435,456). It also limits
+   * the initial state of a watch, which ends with an ERROR with code 413 if that is longer; there the default is 1 GiB
+   * (1,073,741,824), because such a list has no pages, and is not held here.
+   */
   readonly maxListBytes?: number | undefined;
   /** The longest event of a watch, in bytes; default 16 MiB (16,777,216). A longer one ends the watch with an ERROR with code 413. */
   readonly maxFrameBytes?: number | undefined;
@@ -37,6 +42,8 @@ const MAX_REFUSAL_BYTES = 65_536;
 /** What is needed to make requests and to read their answers. */
 export interface HttpSettings extends ExchangeSettings {
   readonly maxListBytes: number;
+  /** The same for the initial state of a watch. */
+  readonly maxInitialBytes: number;
   readonly maxFrameBytes: number;
 }
 
@@ -44,12 +51,14 @@ export interface HttpSettings extends ExchangeSettings {
 export function toHttpSettings(options: ListWatcherOptions): HttpSettings {
   const { fetch = globalThis.fetch as FetchLike, headers, clock = systemClock, ...limits } = options;
   if (typeof headers !== 'function') new Headers(headers); // throws for an invalid header
+  const { maxListBytes } = limits;
   return {
     fetch: callable('fetch', fetch ?? null),
     headers,
     clock,
     timeoutMs: wholeNumber('responseTimeoutMs', limits.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS),
-    maxListBytes: wholeNumber('maxListBytes', limits.maxListBytes ?? MAX_LIST_BYTES, 1),
+    maxListBytes: wholeNumber('maxListBytes', maxListBytes ?? MAX_LIST_BYTES, 1),
+    maxInitialBytes: maxListBytes ?? MAX_TOTAL_LIST_BYTES,
     maxFrameBytes: wholeNumber('maxFrameBytes', limits.maxFrameBytes ?? MAX_FRAME_BYTES, 1),
   };
 }
@@ -85,6 +94,7 @@ export function partsOf(
   return exchange.parts(response, { maxBytes: limit.bytes, onTooLong: () => tooLong(limit), onPart });
 }
 
-function tooLong({ what, option, bytes }: Limit): never {
+/** Throws FRAME_TOO_LARGE. */
+export function tooLong({ what, option, bytes }: Limit): never {
   throw new WatchError('FRAME_TOO_LARGE', `${what} is longer than ${option} (${bytes})`, { limit: bytes });
 }

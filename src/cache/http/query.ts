@@ -9,7 +9,8 @@ const COMMON = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVe
 
 /** The URL of a list. Parameters of the collection's own URL stay, unless an option says otherwise. */
 export function toListUrl(collection: URL, options: ListOptions): URL {
-  checkOptions(options, [...COMMON, 'limit', 'continue']);
+  checkOptions(options, [...COMMON, 'limit', 'continue', 'prepare']);
+  callable('prepare', options.prepare);
   const url = new URL(collection);
   url.searchParams.delete('watch');
   setCommon(url.searchParams, options);
@@ -18,8 +19,9 @@ export function toListUrl(collection: URL, options: ListOptions): URL {
 
 /** The URL of a watch. Kubernetes requires what `sendInitialEvents` implies. */
 export function toWatchUrl(collection: URL, options: ListWatchOptions): URL {
-  checkOptions(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored']);
+  checkOptions(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored', 'onBytes']);
   callable('stored', options.stored);
+  callable('onBytes', options.onBytes);
   const { sendInitialEvents, allowWatchBookmarks = sendInitialEvents } = options;
   const url = new URL(collection);
   const { searchParams } = url;

@@ -39,13 +39,16 @@ class HubListWatcher<T> implements ListWatcher<T> {
     this.#connect = connect;
   }
 
-  async list({ labelSelector, fieldSelector, signal }: ListOptions = {}): Promise<List<T>> {
+  async list({ labelSelector, fieldSelector, signal, prepare }: ListOptions = {}): Promise<List<T>> {
     const watch = await this.watch({ labelSelector, fieldSelector, signal });
     const items: T[] = [];
     for await (const event of watch) {
       if (isErrorEvent(event)) throw refused(event.object);
-      if (event.type !== 'BOOKMARK') items.push(event.object as T);
-      else if (isInitialEventsEnd(event)) return { items, resourceVersion: event.object.metadata.resourceVersion };
+      if (event.type !== 'BOOKMARK') items.push((prepare ? prepare(event.object) : event.object) as T);
+      else if (isInitialEventsEnd(event)) {
+        const { resourceVersion } = event.object.metadata;
+        return { items, resourceVersion, ...(prepare && { prepared: true }) };
+      }
     }
     signal?.throwIfAborted();
     throw refusal(503, 'ServiceUnavailable', 'the snapshot of the hub ended early');

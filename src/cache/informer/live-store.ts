@@ -33,6 +33,7 @@ import type { Overflow } from '../../watch/overflow.ts';
 import { metadataOf, versionOf } from '../object.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
 import { Indexer, type IndexerOptions } from '../store/indexer.ts';
+import { Prepared } from '../store/prepared.ts';
 import { checkIterable, type FailedChange, type StoreChange } from '../store/store.ts';
 import { type Change, type LogEvent, takesRoom } from './change.ts';
 
@@ -214,19 +215,22 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
   }
 
   /** Asks user code about an object. Returns its key, if it has one; the object is accepted if it is a change. */
-  #ask(object: T, accepted: Map<string, Accepted<T>>): string | undefined {
-    let key: string | undefined;
-    try {
-      key = this.keyFor(object);
-      accepted.delete(key); // of several with the same key, the last one counts
-      const stored = this.get(key);
-      if (isSame(stored, object)) return key;
-      const kept = this.transformed(object);
-      accepted.set(key, { object: kept, examined: this.examine(kept) });
-    } catch (error) {
-      this.#refused.push({ error, object });
+  #ask(given: T, accepted: Map<string, Accepted<T>>): string | undefined {
+    const { key, object, isStored, failure } = this.toPrepared(given);
+    if (key !== undefined) accepted.delete(key); // of several with the same key, the last one counts
+    if (failure) this.#refused.push({ error: failure.error, object });
+    else if (!isStored) {
+      try {
+        accepted.set(key as string, { object, examined: this.examine(object) });
+      } catch (error) {
+        this.#refused.push({ error, object: given instanceof Prepared ? object : given });
+      }
     }
     return key;
+  }
+
+  protected override isStored(key: string, object: T): boolean {
+    return isSame(this.get(key), object);
   }
 
   #store(accepted: ReadonlyMap<string, Accepted<T>>): void {

@@ -55,8 +55,8 @@ export interface InformerOptions<T, Name extends string = string>
   /** The indexes of its store. More can be added later. */
   readonly indexers?: Indexers<T, Name> | undefined;
   /**
-   * Called once for each object before it is stored; the result is stored instead, for example without the fields that nobody
-   * needs. It should keep the name and the namespace, which handlers make keys from (the store's key is that of the original
+   * Called once for each object as soon as it has come; the result is stored instead, for example without the fields that nobody
+   * needs. So the first list needs no more memory than what is kept of it. It should keep the name and the namespace, which handlers make keys from (the store's key is that of the original
    * object), `uid` and `resourceVersion`, which identify an object's state, and the labels that selectors use. It must not change
    * its argument, which may be shared: a storage in the same process would keep the change.
    */

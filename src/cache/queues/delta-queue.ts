@@ -18,6 +18,7 @@
 import { callable, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { checkText, type KubernetesObject, keyOf } from '../object.ts';
+import { Prepared } from '../store/prepared.ts';
 import { checkIterable } from '../store/store.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown, type KnownObjects, type StateDelta } from './delta.ts';
 import { Deque } from './deque.ts';
@@ -62,6 +63,8 @@ const DEFAULT_CAPACITY = 2_000;
 
 /** What both queues of deltas share. See the top of this file. */
 export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
+  /** Transforms an object of a list as soon as it has come; only `replace` understands the result. See `ReflectorStore`. */
+  readonly prepare: ((object: T) => T) | undefined;
   protected readonly known: KnownObjects<T> | undefined;
   readonly #keyOf: (object: T) => string;
   readonly #transform: ((object: T) => T) | undefined;
@@ -78,6 +81,7 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
     const { keyOf: own, knownObjects, transform, capacity = DEFAULT_CAPACITY } = options;
     this.#keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
     this.#transform = callable('transform', transform);
+    this.prepare = transform && ((object) => this.#prepared(object) as unknown as T);
     this.#capacity = wholeNumber('capacity', capacity, 1);
     if (knownObjects !== undefined) {
       callable('knownObjects.keys', knownObjects?.keys ?? null);
@@ -162,6 +166,14 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
     return [checkText('keyOf', this.#keyOf(object)), this.#transform ? this.#transform(object) : object];
   }
 
+  #prepared(object: T): Prepared<T> {
+    try {
+      return new Prepared(...this.enter(object));
+    } catch (error) {
+      return new Prepared(undefined, object, { failure: { error } });
+    }
+  }
+
   /** The same for a deletion. What was inferred has been through this before. */
   protected toDeletedEntry(target: T | DeletedFinalStateUnknown<T>): readonly [key: string, object: T, inferred: boolean] {
     if (isDeletedFinalStateUnknown<T>(target)) return [target.key, target.object, true];
@@ -171,7 +183,7 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   /** The same for a list. Of several objects with one key the last one counts, in the place of the first. */
   protected toEntries(list: Iterable<T>): Map<string, T> {
     checkIterable(list);
-    return new Map(Array.from(list, (object) => this.enter(object)));
+    return new Map(Array.from(list, (object) => (object instanceof Prepared ? object.entry() : this.enter(object))));
   }
 
   /** What the consumer has, read as a whole before anything is queued: this is user code. */

@@ -7,9 +7,12 @@ import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.t
 export class InitialState<T> {
   readonly #objects: Map<unknown, T> = new Map();
   readonly #keyOf: (object: T) => string;
+  readonly #prepare: (object: T) => T;
 
-  constructor(keyOf: (object: T) => string) {
+  /** `prepare` is called with each object; the result is held in its place. */
+  constructor(keyOf: (object: T) => string, prepare: (object: T) => T = (object) => object) {
     this.#keyOf = keyOf;
+    this.#prepare = prepare;
   }
 
   /** Number of objects. */
@@ -26,7 +29,7 @@ export class InitialState<T> {
   take({ type, object }: Exclude<ObjectEvent<T>, BookmarkEvent | ErrorEvent>): void {
     const key = this.#key(object);
     if (type === 'DELETED') this.#objects.delete(key);
-    else this.#objects.set(key, object);
+    else this.#objects.set(key, this.#prepare(object));
   }
 
   /** An object without a key stands for itself. The store decides whether to accept it. */

@@ -102,8 +102,8 @@ export interface ReflectorOptions<T> extends RetryOptions {
    */
   readonly maxObjects?: number | undefined;
   /**
-   * The largest number of bytes that a list may have over all its pages, if the source reports them, as `createListWatcher` does;
-   * a whole number >= 1, default 1 GiB (1,073,741,824). More are a failure, as above.
+   * The largest number of bytes that a list may have over all its pages, or the initial state of a watch, if the source reports
+   * them, as `createListWatcher` does; a whole number >= 1, default 1 GiB (1,073,741,824). More are a failure, as above.
    */
   readonly maxTotalListBytes?: number | undefined;
   /**

@@ -61,7 +61,8 @@ export class Reflector<T> {
     this.#settings = toSettings(options);
     this.#machine = new ReflectorMachine(this.#settings);
     const stored = typeof store.stored === 'function' ? store.stored.bind(store) : undefined;
-    this.#requests = new Requests(source, this.#settings, { onBroken: (event) => this.#broken(event), stored });
+    const prepare = store.prepare?.bind(store);
+    this.#requests = new Requests(source, this.#settings, { onBroken: (event) => this.#broken(event), stored, prepare });
     this.#told = this.#description;
   }
 

@@ -33,6 +33,8 @@ export interface RequestsHost<T> {
   readonly onBroken: (event: ObjectEvent<T>) => void;
   /** Looks up objects that the store holds as the source delivered them. */
   readonly stored: ObjectLookup | undefined;
+  /** What the store makes of an object of a list as soon as it has come. */
+  readonly prepare: ((object: T) => T) | undefined;
 }
 
 /** How much longer than its time a watch may live. */
@@ -51,6 +53,8 @@ export class Requests<T> {
   /** What was listed or streamed, until it is taken. */
   #whole: WholeState<T> | undefined;
   #streamed: InitialState<T> | undefined;
+  /** The bytes of what was streamed, as far as the source reports them. */
+  #streamedBytes: number = 0;
   /** The version that was asked for. */
   #asked: string = '';
   #event: ObjectEvent<T> | undefined;
@@ -76,7 +80,8 @@ export class Requests<T> {
     const { labelSelector, fieldSelector, maxObjects, maxTotalListBytes } = this.#settings;
     const { signal } = attempt;
     const selection = { resourceVersion, labelSelector, fieldSelector, signal };
-    const listing = readAll(this.#source, { selection, pageSize, maxObjects, maxTotalListBytes });
+    const prepare = this.#host.prepare as (<O>(object: O) => O) | undefined;
+    const listing = readAll(this.#source, { selection, pageSize, maxObjects, maxTotalListBytes, prepare });
     const outcome = await attempt.during(listing);
     if (outcome.is === 'interrupted') return outcome.reason;
     if (outcome.is === 'error') return this.#failed('refused', toFailure(outcome.error));
@@ -96,7 +101,8 @@ export class Requests<T> {
     attempt.after(timeoutSeconds * 1_000 + LATE_MS, () => attempt.interrupt(this.#ended()));
     if (idleTimeoutMs > 0) attempt.limitSilence(idleTimeoutMs, () => this.#silent(idleTimeoutMs));
     if (initial) {
-      this.#streamed = new InitialState(this.#settings.keyOf);
+      this.#streamed = new InitialState(this.#settings.keyOf, this.#host.prepare);
+      this.#streamedBytes = 0;
       // A server that does not know streams may accept one, and never end the initial state.
       attempt.limitSilence(SILENT_STREAM_MS, () => this.#streamed && this.#silent(SILENT_STREAM_MS));
     }
@@ -110,7 +116,10 @@ export class Requests<T> {
       fieldSelector,
       ...(stored && { stored }),
     };
-    const stream: ListWatchOptions = { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' };
+    const onBytes = (bytes: number): void => {
+      this.#streamedBytes += bytes;
+    };
+    const stream: ListWatchOptions = { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan', onBytes };
     const outcome = await attempt.open(this.#source, initial ? { ...options, ...stream } : options);
     if (outcome.is === 'interrupted') return outcome.reason;
     if (outcome.is === 'error') return this.#failed('refused', toFailure(outcome.error));
@@ -161,7 +170,10 @@ export class Requests<T> {
   collect(): Input {
     const streamed = this.#streamed as InitialState<T>;
     streamed.take(this.takeEvent() as Change<T>);
-    const failure = this.#checkSize(streamed.size);
+    const { maxObjects, maxTotalListBytes } = this.#settings;
+    const failure =
+      checkSize('maxObjects', streamed.size, maxObjects) ??
+      checkSize('maxTotalListBytes', this.#streamedBytes, maxTotalListBytes);
     if (failure) return this.#failed('error', failure);
     return { type: 'stored', resourceVersion: '' };
   }
@@ -194,12 +206,6 @@ export class Requests<T> {
     return this.attempt;
   }
 
-  #checkSize(size: number): Failure | undefined {
-    const { maxObjects: limit } = this.#settings;
-    if (size <= limit) return undefined;
-    return { kind: 'other', error: new WatchError('OVERLOADED', `there are more than maxObjects (${limit})`, { limit }) };
-  }
-
   #contact(): void {
     this.contactMs = this.#settings.clock.now();
   }
@@ -226,4 +232,10 @@ function checkList({ resourceVersion }: { readonly resourceVersion: string }, as
   if (!isOlder(resourceVersion, asked)) return undefined; // nothing is older than no version
   const text = `the list has version ${resourceVersion}, which is older than ${asked}`;
   return { kind: 'expired', error: new WatchError('INVALID_FRAME', text) };
+}
+
+/** Refuses an initial state that is too large, as a list is refused. */
+function checkSize(option: string, size: number, limit: number): Failure | undefined {
+  if (size <= limit) return undefined;
+  return { kind: 'other', error: new WatchError('OVERLOADED', `the list has more than ${option} (${limit})`, { limit }) };
 }

@@ -17,6 +17,7 @@ import { checkOptions } from '../../watch/options.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { checkText, type KubernetesObject, keyOf, metadataOf, namespaceOf, versionOf } from '../object.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
+import { Prepared } from './prepared.ts';
 
 /** Throws INVALID_ARGUMENT for a list that cannot be iterated. */
 export function checkIterable(list: Iterable<unknown>): void {
@@ -29,7 +30,10 @@ export function checkIterable(list: Iterable<unknown>): void {
 export interface StoreOptions<T> {
   /** The key of an object; default {@link keyOf}: namespace and name. */
   keyOf?: ((object: T) => string) | undefined;
-  /** Called once for each object before it is stored; the result is stored instead. The key is the original object's. */
+  /**
+   * Called once for each object before it is stored; the result is stored instead. The key is the original object's. A reflector
+   * has it called for each object of a list as it comes.
+   */
   transform?: ((object: T) => T) | undefined;
 }
 
@@ -64,6 +68,8 @@ export interface FailedChange {
 export class Store<T> implements ReflectorStore<T> {
   /** The key of an object, whether it is in the store or not. */
   readonly keyOf: (object: T) => string;
+  /** Transforms an object of a list as soon as it has come; only `replace` understands the result. See `ReflectorStore`. */
+  readonly prepare: ((object: T) => T) | undefined;
   readonly #transform: ((object: T) => T) | undefined;
   #objects: Map<string, T> = new Map();
   #version: string = '';
@@ -74,6 +80,7 @@ export class Store<T> implements ReflectorStore<T> {
     const { keyOf: own, transform } = checkOptions(options, ['keyOf', 'transform']);
     this.keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
     this.#transform = callable('transform', transform);
+    this.prepare = transform && ((object) => this.write(() => this.toPrepared(object)) as unknown as T);
   }
 
   /** Number of objects. */
@@ -132,8 +139,7 @@ export class Store<T> implements ReflectorStore<T> {
       const after = new Map<string, T>();
       const examined = new Map<string, unknown>();
       for (const object of list) {
-        const key = this.keyFor(object);
-        const kept = this.transformed(object);
+        const [key, kept] = this.toPrepared(object).entry();
         after.set(key, kept);
         // An object that stays is not examined again: this is what a relist without changes costs.
         if (before.get(key) === kept) examined.delete(key);
@@ -180,6 +186,24 @@ export class Store<T> implements ReflectorStore<T> {
   /** What is stored of an object. User code, so it may throw. */
   protected transformed(object: T): T {
     return this.#transform ? this.#transform(object) : object;
+  }
+
+  /** What user code makes of an object; or has made, if it was called when the object came. */
+  protected toPrepared(object: T | Prepared<T>): Prepared<T> {
+    if (object instanceof Prepared) return object;
+    let key: string | undefined;
+    try {
+      key = this.keyFor(object);
+      const isStored = this.isStored(key, object);
+      return new Prepared(key, isStored ? object : this.transformed(object), { isStored });
+    } catch (error) {
+      return new Prepared(key, object, { failure: { error } });
+    }
+  }
+
+  /** Whether this is the state that is stored. Default: nobody can tell. */
+  protected isStored(_key: string, _object: T): boolean {
+    return false;
   }
 
   /** Stores what `transformed` and `examine` have returned. */

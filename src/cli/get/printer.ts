@@ -1,5 +1,6 @@
 // The three forms of output. Each prints a list page by page, or changes one by one.
 import { type KubernetesObject, metadataOf, namespaceOf } from '../../cache/object.ts';
+import { harmless } from '../lines.ts';
 import { AlignedColumns } from './columns.ts';
 import type { Format } from './get-args.ts';
 import { age, clean, type Row } from './table.ts';
@@ -58,12 +59,8 @@ class Names implements Printer {
   }
 }
 
-/** What a terminal may act on, and JSON leaves as it is: 0x9b begins a sequence, as ESC and [ do; others reverse the line. */
-const ACTS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
-
-/** JSON with the same meaning that does nothing to a terminal. */
 function jsonOf(value: object): string {
-  return JSON.stringify(value).replace(ACTS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return harmless(JSON.stringify(value));
 }
 
 /** One object per line, without anything around them. */
@@ -81,7 +78,7 @@ class JsonList extends JsonObjects {
   #first: boolean = true;
 
   override begin(resourceVersion?: string): string {
-    return `{"kind":"List","apiVersion":"v1","metadata":${JSON.stringify({ resourceVersion })},"items":[`;
+    return `{"kind":"List","apiVersion":"v1","metadata":${jsonOf({ resourceVersion })},"items":[`;
   }
   override objects(some: readonly KubernetesObject[]): string {
     const lines = some.map((object) => {

@@ -45,7 +45,8 @@ export class RecordedSource<T> implements ListWatcher<T> {
     if (token) this.#parts.delete(token);
     // A page belongs to the first request.
     if (!part) this.#notebook.write({ step: 'list', list, client, resourceVersion, resourceVersionMatch: matchOf(options) });
-    const page = await this.#source.list(options).catch((error: unknown) => {
+    // What is recorded is what the source has sent.
+    const page = await this.#source.list({ ...options, prepare: undefined }).catch((error: unknown) => {
       this.#notebook.write({ step: 'refused', request: list, code: codeOf(error) });
       throw error;
     });

@@ -1,5 +1,6 @@
 import { Backoff } from '../../../watch/backoff.ts';
 import type { Clock } from '../../../watch/clock.ts';
+import { isWatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
 import type { Publisher } from '../../events/publisher.ts';
 import type { Following, HubSource, SourceEvent, SourcePosition, SourceStats } from './source.ts';
@@ -171,12 +172,23 @@ export class Follower {
     const event = parse(json);
     this.position = position;
     if (event === undefined) {
-      this.skipped++;
-      feed.reach(position);
+      this.skip(position);
       return;
     }
     feed.topics = topics;
-    await publisher.publish(event, json, toSourceVersion(position));
+    try {
+      await publisher.publish(event, json, toSourceVersion(position));
+    } catch (error) {
+      // It would end each client that gets it. Those that wrote it were not refused: it came from elsewhere.
+      if (!isWatchError(error, 'FRAME_TOO_LARGE')) throw error;
+      this.error = error;
+      this.skip(position);
+    }
+  }
+
+  private skip(position: SourcePosition): void {
+    this.skipped++;
+    this.options.feed.reach(position);
   }
 
   /** An event is missing before this one. A client that has not seen it cannot continue; this hub begins again after the gap. */

@@ -4,7 +4,7 @@ import type { SourcePosition } from './source.ts';
 /** An entry of a hub's source that was read from there. */
 export interface PastEvent {
   readonly position: SourcePosition;
-  /** Undefined if it is not an event. */
+  /** Undefined if it is not an event, or a longer one than clients take. */
   readonly envelope: Envelope | undefined;
   readonly topics: readonly string[];
 }

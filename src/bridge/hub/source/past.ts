@@ -1,4 +1,4 @@
-import { Envelope } from '../../events/envelope.ts';
+import { Envelope, type Keeper } from '../../events/envelope.ts';
 import { Semaphore } from '../semaphore.ts';
 import { parse } from './follower.ts';
 import type { PastEvent } from './past-event.ts';
@@ -9,12 +9,19 @@ import type { SourceFeed } from './source-feed.ts';
 /** How many entries are read at once, for all clients that need any of them. */
 const PAGE_ITEMS = 256;
 const PAGE_BYTES = 1_048_576;
-/** Pages that are kept for the next client, in characters of their texts. */
-const KEPT_CHARS = 16_777_216;
+/** Pages that are kept for the next client, in bytes of their events' texts and of compressed copies of these. */
+const KEPT_BYTES = 16_777_216;
 
 interface Page {
   readonly entries: readonly PastEvent[];
-  readonly chars: number;
+  bytes: number;
+}
+
+/** Limits of {@link Past}. */
+interface PastLimits {
+  readonly maxReads: number;
+  /** A longer event is skipped. */
+  readonly maxEventBytes: number;
 }
 
 /**
@@ -32,17 +39,19 @@ export class Past {
   private readonly source: HubSource;
   private readonly feed: Pick<SourceFeed, 'epoch' | 'sequence' | 'restarts' | 'placeBefore'>;
   private readonly slots: Semaphore;
+  private readonly maxEventBytes: number;
   private readonly pages: Map<number, Page> = new Map();
   private readonly reading: Map<number, Promise<Page | undefined>> = new Map();
   private readonly ended: AbortController = new AbortController();
-  private chars: number = 0;
+  private bytes: number = 0;
   /** The start of the feed to which the pages belong. */
   private restarts: number = 0;
 
-  constructor(source: HubSource, feed: Past['feed'], maxReads: number) {
+  constructor(source: HubSource, feed: Past['feed'], { maxReads, maxEventBytes }: PastLimits) {
     this.source = source;
     this.feed = feed;
     this.slots = new Semaphore(maxReads);
+    this.maxEventBytes = maxEventBytes;
   }
 
   /** Ends every read. */
@@ -106,16 +115,29 @@ export class Past {
     this.restarts = this.feed.restarts;
     this.pages.clear();
     this.reading.clear();
-    this.chars = 0;
+    this.bytes = 0;
   }
 
   private keep(number: number, page: Page): void {
     this.pages.set(number, page);
-    this.chars += page.chars;
-    for (const [oldest, { chars }] of this.pages) {
-      if (this.chars <= KEPT_CHARS || oldest === number) break;
+    this.bytes += page.bytes;
+    this.trim();
+  }
+
+  /** An event of a page holds so many bytes more. */
+  private grew(page: Page, bytes: number): void {
+    page.bytes += bytes;
+    if (![...this.pages.values()].includes(page)) return;
+    this.bytes += bytes;
+    this.trim();
+  }
+
+  /** Forgets pages that have not been needed for long, but never the last one. */
+  private trim(): void {
+    for (const [oldest, { bytes }] of this.pages) {
+      if (this.bytes <= KEPT_BYTES || this.pages.size === 1) break;
       this.pages.delete(oldest);
-      this.chars -= chars;
+      this.bytes -= bytes;
     }
   }
 
@@ -133,19 +155,23 @@ export class Past {
   }
 
   private toPage(events: readonly SourceEvent[], epoch: string): Page {
-    let chars = 0;
-    const entries = events.map(({ sequence, mark, json, topics }): PastEvent => {
-      chars += json.length;
+    const entries: PastEvent[] = [];
+    const page: Page = { entries, bytes: 0 };
+    const keeper: Keeper = { grew: (_, bytes) => this.grew(page, bytes) };
+    for (const { sequence, mark, json, topics } of events) {
       const position = { epoch, sequence, mark };
       const event = parse(json);
-      const place = { sequence: this.feed.placeBefore(sequence), version: toSourceVersion(position), json };
-      return { position, topics, envelope: event && new Envelope(event, place) };
-    });
-    return { entries, chars };
+      const place = { sequence: this.feed.placeBefore(sequence), version: toSourceVersion(position), json, keeper };
+      const envelope = event && new Envelope(event, place);
+      const fits = envelope !== undefined && envelope.bytes.length <= this.maxEventBytes;
+      page.bytes += fits ? envelope.bytes.length : 0;
+      entries.push({ position, topics, envelope: fits ? envelope : undefined });
+    }
+    return page;
   }
 }
 
-const EMPTY: Page = { entries: [], chars: 0 };
+const EMPTY: Page = { entries: [], bytes: 0 };
 
 /** The sequence of the first entry of a page. */
 function firstOf(number: number): number {

@@ -100,9 +100,9 @@ export interface SourceStats {
   readonly phase: 'waiting' | 'following' | 'reconnecting' | 'stopped';
   /** How often the stream could not be continued, and every client got a 410. */
   readonly resets: number;
-  /** Number of entries in the stream that are not events. */
+  /** Number of entries in the stream that are not events, or longer ones than the hub's `maxEventBytes`. */
   readonly skipped: number;
-  /** Why the last attempt to follow ended, until another one succeeds. */
+  /** Why the last attempt to follow ended, or an event was too long, until another attempt succeeds. */
   readonly error?: unknown;
 }
 

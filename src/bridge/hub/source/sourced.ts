@@ -40,7 +40,7 @@ export class Sourced {
   constructor({ source, feed, publisher, settings, onReset }: SourcedOptions) {
     this.feed = feed;
     this.maxBytes = settings.maxCatchUpBytes;
-    this.past = new Past(source, feed, settings.maxReads);
+    this.past = new Past(source, feed, settings);
     this.follower = new Follower({ ...settings, source, feed, publisher, last: settings.replayItems, onReset });
     this.locator = new Locator(this.past, { feed, follower: this.follower, limits: settings });
   }
