@@ -7,9 +7,9 @@ import type {
   V1NetworkPolicy,
   V1Pod,
 } from '@kubernetes/client-node';
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
-import type { ConfigMap, Pod } from 'kubernetes-types/core/v1';
-import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1.js';
+import type { ConfigMap, Pod } from 'kubernetes-types/core/v1.js';
+import type { NetworkPolicy } from 'kubernetes-types/networking/v1.js';
 import { describe, expect, it } from 'vitest';
 import {
   createListWatcher,
