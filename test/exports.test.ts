@@ -273,24 +273,28 @@ describe('the entry points', () => {
 });
 
 describe('package.json', () => {
-  test('ajv, rxjs, ws, client-node and NATS are optional peers; there is no dependency', () => {
+  test('ajv, NATS, proxy agents, rxjs, ws and yaml are optional peers; there is no dependency', () => {
     expect(manifest).not.toHaveProperty('dependencies');
     expect(Object.keys(manifest.peerDependencies)).toEqual([
-      '@kubernetes/client-node',
       '@nats-io/jetstream',
       '@nats-io/transport-node',
       'ajv',
+      'https-proxy-agent',
       'rxjs',
+      'socks-proxy-agent',
       'ws',
+      'yaml',
     ]);
     const optional = { optional: true };
     expect(manifest.peerDependenciesMeta).toEqual({
-      '@kubernetes/client-node': optional,
       '@nats-io/jetstream': optional,
       '@nats-io/transport-node': optional,
       ajv: optional,
+      'https-proxy-agent': optional,
       rxjs: optional,
+      'socks-proxy-agent': optional,
       ws: optional,
+      yaml: optional,
     });
   });
 

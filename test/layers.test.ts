@@ -49,9 +49,14 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'apiserver/http/upgrade/websocket.ts': ['ws'], // its types, and loaded late
   'apiserver/server.ts': ['node:events', 'node:http', 'node:stream'],
   'apiserver/terminating.ts': ['node:events'],
-  'kubernetes/credentials.ts': ['node:http', 'node:https'],
-  'kubernetes/kube-config.ts': ['@kubernetes/client-node', 'node:https'],
+  'kubernetes/cluster.ts': ['node:https'], // its types
+  'kubernetes/credentials.ts': ['node:http', 'node:https', 'node:tls', 'node:util'],
+  'kubernetes/exec-plugin.ts': ['node:child_process'],
+  'kubernetes/kube-config.ts': ['node:fs/promises', 'node:net', 'node:os', 'node:path'],
+  'kubernetes/kubeconfig-file.ts': ['node:fs/promises', 'node:path', 'yaml'],
+  'kubernetes/loaded-config.ts': ['node:fs/promises', 'node:https'],
   'kubernetes/node-fetch.ts': ['node:http', 'node:https', 'node:stream', 'node:zlib'],
+  'kubernetes/proxy.ts': ['https-proxy-agent', 'node:http', 'node:net', 'socks-proxy-agent'],
   'nats/connection.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/message.ts': ['@nats-io/transport-node'], // its types
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],

@@ -3,7 +3,7 @@ import { Informer, splitKey } from 'watchmux/cache';
 import { loadCluster } from 'watchmux/kubernetes';
 import { Controller, exponential, WorkQueue } from 'watchmux/workqueue';
 
-/** @typedef {import('@kubernetes/client-node').V1Deployment} Deployment */
+/** @typedef {import('kubernetes-types/apps/v1.js').Deployment} Deployment */
 
 const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort());

@@ -2,7 +2,7 @@
 import { DeltaFifo, Reflector, Store } from 'watchmux/cache';
 import { loadCluster } from 'watchmux/kubernetes';
 
-/** @typedef {import('@kubernetes/client-node').V1Pod} Pod */
+/** @typedef {import('kubernetes-types/core/v1.js').Pod} Pod */
 
 const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort());

@@ -2,8 +2,8 @@
 import { InformerFactory, Lister } from 'watchmux/cache';
 import { loadCluster } from 'watchmux/kubernetes';
 
-/** @typedef {import('@kubernetes/client-node').V1Service} Service */
-/** @typedef {import('@kubernetes/client-node').V1Deployment} Deployment */
+/** @typedef {import('kubernetes-types/core/v1.js').Service} Service */
+/** @typedef {import('kubernetes-types/apps/v1.js').Deployment} Deployment */
 
 const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort());

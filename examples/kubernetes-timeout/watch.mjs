@@ -1,7 +1,7 @@
 // @ts-check
 import { loadCluster } from 'watchmux/kubernetes';
 
-/** @typedef {import('@kubernetes/client-node').V1Pod} Pod */
+/** @typedef {import('kubernetes-types/core/v1.js').Pod} Pod */
 
 const [seconds = '10', namespace] = process.argv.slice(2);
 const timeoutSeconds = Number(seconds);

@@ -105,7 +105,7 @@ Usage
 
 URL is the address of a collection on any server that speaks Kubernetes' list/watch protocol, such as
 http://127.0.0.1:8080/api/v1/pods. RESOURCE is a resource of the cluster in your kubeconfig, by any name that kubectl takes:
-pods, deploy, deployments.apps, orders.example.com/v1. Reading a kubeconfig needs the package @kubernetes/client-node.
+pods, deploy, deployments.apps, orders.example.com/v1. A kubeconfig in YAML needs the package yaml.
 
 The list is read in pages of 500, and printed page by page. A server that makes tables, as a kube-apiserver does, chooses the
 columns; otherwise, the name and the age are printed.

@@ -1,18 +1,27 @@
+import type { RequestOptions } from 'node:https';
 import { createListWatcher } from '../cache/http/http-list-watcher.ts';
 import { type ListWatcherOptions, toHttpSettings } from '../cache/http/means.ts';
 import type { ListWatcher } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import { invalid, requireMethod } from '../watch/errors.ts';
+import { callable, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
 import { Credentials } from './credentials.ts';
 import { findResource } from './discovery.ts';
-import { type KubeConfigLike, type KubeConfigOptions, loadKubeConfig } from './kube-config.ts';
-import { createNodeFetch, type NodeFetch } from './node-fetch.ts';
+import { type KubeConfigOptions, loadKubeConfig } from './kube-config.ts';
+import type { KubeConfigLike } from './loaded-config.ts';
+import { type NodeFetch, type NodeRequest, send } from './node-fetch.ts';
 import { Resource, type ResourceDeps } from './resource.ts';
 import { checkedType, type ResourceType } from './resource-type.ts';
+import { Warnings } from './warnings.ts';
 
 /** Options of a {@link Cluster}: limits of all its requests, like those of `createListWatcher`. */
-export type ClusterOptions = Omit<ListWatcherOptions, 'fetch' | 'headers'>;
+export interface ClusterOptions extends Omit<ListWatcherOptions, 'fetch' | 'headers'> {
+  /**
+   * Called with each warning of the server that is new, such as that a field is unknown and was dropped. Default: it is printed
+   * with `console.warn`, as kubectl does.
+   */
+  readonly onWarning?: ((text: string) => void) | undefined;
+}
 
 /** Creates the source for one kind of objects. */
 export type ClusterSource = (
@@ -26,23 +35,38 @@ export interface FindOptions {
 }
 
 /** Options of {@link loadCluster}. */
-export interface LoadClusterOptions extends ClusterOptions, KubeConfigOptions {}
+export interface LoadClusterOptions extends ClusterOptions, KubeConfigOptions {
+  /**
+   * How long an exec plugin of the kubeconfig may run, in milliseconds; then it is killed, and the request rejects. Default 30,000,
+   * or half of `responseTimeoutMs` if that is shorter: a request waits for the plugin, too, so this must be the shorter time.
+   */
+  readonly execTimeoutMs?: number | undefined;
+}
 
 const LIMITS = ['maxListBytes', 'maxFrameBytes', 'responseTimeoutMs', 'clock'] as const;
+const PLACES = ['file', 'text', 'server', 'inCluster', 'context'] as const;
+const RESPONSE_TIMEOUT_MS = 60_000;
+const EXEC_TIMEOUT_MS = 30_000;
 
 /**
  * Finds a cluster as kubectl does: from `$KUBECONFIG`, `~/.kube/config`, or the service account of the pod in which this runs.
- * Needs the optional peer dependency `@kubernetes/client-node`, which reads all of these, including client certificates, exec
- * plugins and OIDC.
+ * A kubeconfig in YAML needs the optional peer dependency `yaml`; a proxy needs `https-proxy-agent` or `socks-proxy-agent`.
  *
  *     const cluster = await loadCluster();
- *     const pods = cluster.resource<V1Pod>('pods').in('default');
+ *     const pods = cluster.resource<Pod>('pods').in('default');
  *
  * @throws {WatchError} (rejects) INVALID_ARGUMENT if there is no cluster, no such context, or no such package.
  */
 export async function loadCluster(options: LoadClusterOptions = {}): Promise<Cluster> {
-  const { file, context, inCluster, ...limits } = checkOptions(options, [...LIMITS, 'file', 'context', 'inCluster']);
-  return new Cluster(await loadKubeConfig({ file, context, inCluster }), limits);
+  checkOptions(options, [...LIMITS, 'onWarning', ...PLACES, 'execTimeoutMs']);
+  const { file, text, server, inCluster, context, execTimeoutMs, ...own } = options;
+  const { responseTimeoutMs = RESPONSE_TIMEOUT_MS, clock } = own;
+  const longestMs = responseTimeoutMs || Infinity;
+  const timeoutMs = wholeNumber('execTimeoutMs', execTimeoutMs ?? Math.ceil(Math.min(EXEC_TIMEOUT_MS, longestMs / 2)), 1);
+  if (execTimeoutMs !== undefined && timeoutMs >= longestMs) {
+    throw invalid('execTimeoutMs', execTimeoutMs, `less than responseTimeoutMs (${responseTimeoutMs})`);
+  }
+  return new Cluster(await loadKubeConfig({ file, text, server, inCluster, context }, { timeoutMs, clock }), own);
 }
 
 /**
@@ -59,23 +83,21 @@ export class Cluster {
   /** A `fetch` with the credentials of this cluster, for `createListWatcher` and for requests that have no method here. */
   readonly fetch: NodeFetch;
   readonly #credentials: Credentials;
+  readonly #warnings: Warnings;
   readonly #means: ResourceDeps;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option, and if the current context has no cluster. */
   constructor(config: KubeConfigLike, options: ClusterOptions = {}) {
     requireMethod('config', config, 'applyToHTTPSOptions', 'a KubeConfig');
-    const limits = { ...checkOptions(options, LIMITS) };
+    const { onWarning, ...limits } = checkOptions(options, [...LIMITS, 'onWarning']);
+    this.#warnings = new Warnings(callable('onWarning', onWarning));
     const { server } = config.getCurrentCluster() ?? {};
     if (!server) throw invalid('config', config.getCurrentContext(), 'a current context that has a cluster');
     if (!URL.canParse(server) || !/^https?:\/\//.test(server)) throw invalid('config', server, 'an http(s) URL as its server');
     this.server = new URL(server);
     this.namespace = config.getContextObject(config.getCurrentContext())?.namespace || 'default';
     this.#credentials = new Credentials(config, this.server);
-    this.fetch = createNodeFetch((url) => {
-      // A token is for this server only.
-      if (url.origin !== this.server.origin) throw invalid('url', url.href, `a URL of ${this.server.origin}`);
-      return this.#credentials.options();
-    });
+    this.fetch = (url, init = {}) => this.#fetch(url, init);
     this.#means = {
       server: this.server,
       means: toHttpSettings({ ...limits, fetch: this.fetch }),
@@ -115,6 +137,29 @@ export class Cluster {
     const resource = this.resource(type);
     return namespace ? resource.in(namespace) : resource;
   };
+
+  async #fetch(url: URL, init: NodeRequest): Promise<Response> {
+    // A token is for this server only.
+    if (url.origin !== this.server.origin) throw invalid('url', url.href, `a URL of ${this.server.origin}`);
+    const ask = async (identity: RequestOptions): Promise<Response> => {
+      const response = await send(url, init, { ...identity, ...(await this.#credentials.connection(identity, init.signal)) });
+      this.#warnings.read(response.headers);
+      return response;
+    };
+    const identity = await this.#credentials.identity();
+    const response = await ask(identity);
+    if (response.status !== 401) return response;
+    // What is refused with 401 was not done, whatever it is, so it can be sent again.
+    try {
+      const other = await this.#credentials.renewed(identity);
+      if (!other) return response;
+      response.body?.cancel().catch(() => {});
+      return await ask(other);
+    } catch (error) {
+      response.body?.cancel().catch(() => {});
+      throw error;
+    }
+  }
 
   /** Closes idle connections, which would otherwise close by themselves within a minute. The cluster can still be used. */
   close(): void {

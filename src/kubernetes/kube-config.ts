@@ -1,80 +1,124 @@
-// How a cluster is reached, and as whom: all that this package takes from @kubernetes/client-node.
-import type { RequestOptions } from 'node:https';
+// Where a cluster is found, as kubectl finds it.
+import { access, readFile } from 'node:fs/promises';
+import { isIPv6 } from 'node:net';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { type Clock, systemClock } from '../watch/clock.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
+import {
+  type Chosen,
+  choose,
+  isEmpty,
+  type Kubeconfig,
+  merged,
+  parseKubeconfig,
+  readKubeconfig,
+  unreadable,
+} from './kubeconfig-file.ts';
+import { type KubeConfigLike, LoadedConfig } from './loaded-config.ts';
 
-/** The part of client-node's `KubeConfig` that is used here, so that any version of it fits, and so does your own implementation. */
-export interface KubeConfigLike {
-  getCurrentContext(): string;
-  getContextObject(name: string): { readonly namespace?: string | undefined } | null;
-  getCurrentCluster(): { readonly server: string; readonly proxyUrl?: string | undefined } | null;
-  getCurrentUser(): object | null;
-  /** Adds headers, TLS options and an agent. Called before every request. */
-  applyToHTTPSOptions(options: RequestOptions): Promise<void>;
-}
+export type { KubeConfigLike };
 
-/** Where to find a cluster. */
+/** Where to find a cluster. At most one of `file`, `text`, `server` and `inCluster` can be given. */
 export interface KubeConfigOptions {
   /** The path of a kubeconfig file. Default: `$KUBECONFIG`, then `~/.kube/config`, then the service account of a pod. */
   readonly file?: string | undefined;
-  /** The name of a context in it. Default: its current context. */
-  readonly context?: string | undefined;
+  /** A kubeconfig itself, in YAML or JSON. Paths in it are relative to the current folder. */
+  readonly text?: string | undefined;
+  /** The URL of a server that needs no kubeconfig, because it asks for no credentials, and any system trusts its certificate. */
+  readonly server?: string | undefined;
   /**
    * Use the service account of the pod in which this runs, even if there are kubeconfig files. A string is a prefix for the paths
    * of the service account's files, for tools that mount them elsewhere.
    */
   readonly inCluster?: boolean | string | undefined;
+  /** The name of a context of the kubeconfig. Default: its current context. */
+  readonly context?: string | undefined;
 }
 
-type ClientNode = typeof import('@kubernetes/client-node');
-type KubeConfig = InstanceType<ClientNode['KubeConfig']>;
+/** How exec plugins run. */
+interface PluginSettings {
+  readonly timeoutMs: number;
+  readonly clock?: Clock | undefined;
+}
 
 /** Reads the configuration of a cluster. Rejects with INVALID_ARGUMENT if there is none, or if it has no such context. */
-export async function loadKubeConfig({ file, context, inCluster = false }: KubeConfigOptions): Promise<KubeConfigLike> {
-  const inside = inCluster !== false;
-  if (inside && file !== undefined) throw invalid('file', file, 'no file together with inCluster');
-  const { KubeConfig } = await importClientNode();
-  const config = new KubeConfig();
-  try {
-    if (inside) config.loadFromCluster(typeof inCluster === 'string' ? inCluster : undefined);
-    else if (file !== undefined) config.loadFromFile(file);
-    else config.loadFromDefault();
-  } catch (cause) {
-    const which = file ?? (inside ? 'the service account' : '$KUBECONFIG or ~/.kube/config');
-    // client-node does not check the file's content, and stumbles over an empty one.
-    const reason = cause instanceof TypeError ? 'it is not a kubeconfig' : (cause as Error).message;
-    throw new WatchError('INVALID_ARGUMENT', `kubeconfig: cannot read ${which}: ${reason}`, { cause });
-  }
-  checkFound(config, inside);
-  choose(config, context);
-  return config;
+export async function loadKubeConfig(options: KubeConfigOptions, plugins: PluginSettings): Promise<KubeConfigLike> {
+  const { clock = systemClock, timeoutMs } = plugins;
+  return new LoadedConfig(await findContext(options), { clock, timeoutMs });
 }
 
-/** client-node invents a server if it finds none. */
-function checkFound(config: KubeConfig, inCluster: boolean): void {
-  const { server = '' } = config.getClusters()?.[0] ?? {};
-  const invented = config.getCurrentContext() === 'loaded-context' && server === 'http://localhost:8080';
-  if (!invented && !server.includes('://undefined:')) return;
-  const expected = inCluster
-    ? 'KUBERNETES_SERVICE_HOST and _PORT'
-    : '$KUBECONFIG, ~/.kube/config, or the service account of a pod';
+/** Finds the context that a program acts in. */
+export async function findContext({ file, text, server, inCluster = false, context }: KubeConfigOptions): Promise<Chosen> {
+  const given = Object.entries({ file, text, server, inCluster: inCluster === false ? undefined : inCluster });
+  const [one, other] = given.filter(([, value]) => value !== undefined);
+  if (one && other) throw invalid(one[0], one[1], `no ${one[0]} together with ${other[0]}`);
+  if (context !== undefined && (server !== undefined || inCluster !== false)) {
+    throw invalid('context', context, `none together with ${one?.[0]}, which has only one`);
+  }
+  if (server !== undefined) return { context: 'server', namespace: undefined, cluster: { server }, user: {} };
+  if (inCluster !== false) return serviceAccount(typeof inCluster === 'string' ? inCluster : '');
+  if (text !== undefined) return choose(await parseKubeconfig(text, 'text', ''), context);
+  if (file !== undefined) return choose(await only(file), context);
+  const config = await readDefault();
+  if (!isEmpty(config) || context !== undefined) return choose(config, context);
+  if (await isInPod()) return serviceAccount('');
+  const expected = '$KUBECONFIG, ~/.kube/config, or the service account of a pod';
   throw new WatchError('INVALID_ARGUMENT', `kubeconfig: expected ${expected}, found none`);
 }
 
-function choose(config: KubeConfig, context: string | undefined): void {
-  if (context === undefined) return;
-  const names = (config.getContexts() ?? []).map(({ name }) => name);
-  if (!names.includes(context)) throw invalid('context', context, `one of ${names.join(', ') || 'none'}`);
-  config.setCurrentContext(context);
+async function only(file: string): Promise<Kubeconfig> {
+  const config = await readKubeconfig(file);
+  if (!config) throw unreadable(file, new Error('ENOENT: no such file'));
+  if (isEmpty(config)) throw unreadable(file, new Error('it is not a kubeconfig'));
+  return config;
 }
 
-/** It is optional, and large, so it is loaded late. */
-async function importClientNode(): Promise<ClientNode> {
-  try {
-    return await import('@kubernetes/client-node');
-  } catch (cause) {
-    const message = 'reading a kubeconfig needs the package @kubernetes/client-node: npm install @kubernetes/client-node';
-    // The second code is that of CommonJS, for which this is also built.
-    if (!['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'].includes((cause as NodeJS.ErrnoException).code ?? '')) throw cause;
-    throw new WatchError('INVALID_ARGUMENT', message, { cause });
+/** The files that kubectl reads if none is named. */
+export async function readDefault(): Promise<Kubeconfig> {
+  const { KUBECONFIG } = process.env;
+  const paths = KUBECONFIG ? KUBECONFIG.split(delimiter) : homes().map((home) => join(home, '.kube', 'config'));
+  const files: Kubeconfig[] = [];
+  for (const path of new Set(paths)) {
+    const config = path === '' ? undefined : await readKubeconfig(path);
+    if (config) files.push(config);
+    if (config && !KUBECONFIG) break;
   }
+  return merged(files);
+}
+
+function homes(): readonly string[] {
+  const { HOME, HOMEDRIVE, HOMEPATH } = process.env;
+  if (process.platform !== 'win32') return [HOME || homedir()];
+  return [HOME, HOMEDRIVE && HOMEPATH && HOMEDRIVE + HOMEPATH, homedir()].filter((each): each is string => Boolean(each));
+}
+
+/** Where a pod has its service account. */
+const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+async function isInPod(): Promise<boolean> {
+  const { KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT } = process.env;
+  if (!KUBERNETES_SERVICE_HOST || !KUBERNETES_SERVICE_PORT) return false;
+  return access(`${SERVICE_ACCOUNT}/token`).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function serviceAccount(prefix: string): Promise<Chosen> {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port, POD_NAMESPACE } = process.env;
+  if (!host || !port) {
+    throw new WatchError('INVALID_ARGUMENT', 'kubeconfig: expected KUBERNETES_SERVICE_HOST and _PORT, found none');
+  }
+  const folder = `${prefix}${SERVICE_ACCOUNT}`;
+  const namespace = POD_NAMESPACE || (await readFile(`${folder}/namespace`, 'utf8').catch(() => '')).trim();
+  return {
+    context: 'service account',
+    namespace: namespace || undefined,
+    cluster: {
+      server: `https://${isIPv6(host) ? `[${host}]` : host}:${port}`,
+      'certificate-authority': `${folder}/ca.crt`,
+    },
+    user: { tokenFile: `${folder}/token` },
+  };
 }

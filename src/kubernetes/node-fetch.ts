@@ -41,17 +41,19 @@ const PROBE_AFTER_MS = 30_000;
  * fetch: createNodeFetch() })`. Without `prepare`, each request has its own connection.
  */
 export function createNodeFetch(prepare: Prepare = () => ({ agent: false })): NodeFetch {
-  return async (url, init = {}) => {
-    const prepared = await prepare(url);
-    init.signal?.throwIfAborted();
-    const incoming = await answer(url, init, prepared);
-    try {
-      return toResponse(incoming);
-    } catch (error) {
-      incoming.destroy();
-      throw error;
-    }
-  };
+  return async (url, init = {}) => send(url, init, await prepare(url));
+}
+
+/** Sends one request, and resolves with the head of the response. */
+export async function send(url: URL, init: NodeRequest, prepared: RequestOptions): Promise<Response> {
+  init.signal?.throwIfAborted();
+  const incoming = await answer(url, init, prepared);
+  try {
+    return toResponse(incoming);
+  } catch (error) {
+    incoming.destroy();
+    throw error;
+  }
 }
 
 async function answer(url: URL, init: NodeRequest, prepared: RequestOptions): Promise<IncomingMessage> {
@@ -75,9 +77,13 @@ function begin(url: URL, { method = 'GET', body, headers, signal }: NodeRequest,
   const all = { 'accept-encoding': 'gzip', ...headers, ...prepared.headers };
   // Node sends no length with the body of a DELETE, unless it is set.
   const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
-  const send = url.protocol === 'https:' ? overHttps : overHttp;
-  const request = send(url, { ...prepared, method, headers: { ...all, ...length }, ...(signal && { signal }) });
+  const open = url.protocol === 'https:' ? overHttps : overHttp;
+  const request = open(url, { ...prepared, method, headers: { ...all, ...length }, ...(signal && { signal }) });
   request.on('socket', (socket) => socket.setKeepAlive(true, PROBE_AFTER_MS));
+  // The agent of a proxy reports what that has answered. Otherwise its refusal would count as the server's.
+  request.on('proxyConnect', ({ statusCode }: { readonly statusCode: number }) => {
+    if (statusCode !== 200) request.destroy(new Error(`the proxy answered ${statusCode} to CONNECT ${url.host}`));
+  });
   const incoming = new Promise<IncomingMessage>((resolve, reject) => {
     request.on('response', resolve);
     request.on('error', reject);

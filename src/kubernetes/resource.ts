@@ -51,8 +51,8 @@ interface NamespacedName {
  * REFUSED if the server refuses, with its Status in `status` (404, 409, 422); with TIMEOUT, INVALID_FRAME or FRAME_TOO_LARGE as
  * `createListWatcher` does; and with INVALID_ARGUMENT before anything is sent.
  *
- * Objects are as in JSON: where the classes of `@kubernetes/client-node` say `Date`, there is the string that the server sent.
- * {@link AsJson} gives them the correct type.
+ * Objects are as in JSON, and so are the types of the package `kubernetes-types`. The classes of `@kubernetes/client-node` differ
+ * in dates and in some names: {@link AsJson} makes them fit.
  */
 export class Resource<T extends object = KubernetesObject> implements ListWatcher<T> {
   readonly type: ResourceType;
@@ -187,13 +187,43 @@ interface Asked extends RequestSpec {
 }
 
 /**
- * A type as it is in JSON, with dates as strings. `Resource<AsJson<V1Pod>>` has the correct type for
- * `metadata.creationTimestamp`.
+ * A class of `@kubernetes/client-node` as it is in JSON, which is what a {@link Resource} reads and writes. In the classes, dates
+ * are of class `Date`, and names that are words of JavaScript are changed: a NetworkPolicy has `_from` where its JSON has `from`.
+ * A server ignores what it does not know, so a rule that is written with `_from` lets everybody in.
+ *
+ *     cluster.resource<AsJson<V1NetworkPolicy>>('networkpolicies.networking.k8s.io/v1')
  */
-export type AsJson<T> = T extends Date
-  ? string
-  : T extends readonly (infer E)[]
-    ? AsJson<E>[]
-    : T extends object
-      ? { [K in keyof T]: AsJson<T[K]> }
-      : T;
+export type AsJson<T> = 0 extends 1 & T
+  ? T // any
+  : T extends Date
+    ? string
+    : T extends readonly (infer E)[]
+      ? AsJson<E>[]
+      : T extends object
+        ? { [K in keyof T as JsonName<T, K>]: AsJson<T[K]> }
+        : T;
+
+/** What the classes of client-node call otherwise. */
+interface JsonNames {
+  readonly _continue: 'continue';
+  readonly _default: 'default';
+  readonly _enum: 'enum';
+  readonly _from: 'from';
+  readonly _int: 'int';
+}
+
+/** What a class calls otherwise that describes a schema, as that of a custom resource definition does. */
+interface SchemaNames extends JsonNames {
+  readonly ref: '$ref';
+  readonly schema: '$schema';
+  readonly x_kubernetes_embedded_resource: 'x-kubernetes-embedded-resource';
+  readonly x_kubernetes_int_or_string: 'x-kubernetes-int-or-string';
+  readonly x_kubernetes_list_map_keys: 'x-kubernetes-list-map-keys';
+  readonly x_kubernetes_list_type: 'x-kubernetes-list-type';
+  readonly x_kubernetes_map_type: 'x-kubernetes-map-type';
+  readonly x_kubernetes_preserve_unknown_fields: 'x-kubernetes-preserve-unknown-fields';
+  readonly x_kubernetes_validations: 'x-kubernetes-validations';
+}
+
+type Renamed<Names, K> = K extends keyof Names ? Names[K] : K;
+type JsonName<T, K> = 'x_kubernetes_int_or_string' extends keyof T ? Renamed<SchemaNames, K> : Renamed<JsonNames, K>;

@@ -1,12 +1,16 @@
 // `watchmux get` as a program, against a server of objects that makes no tables.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { FakeListWatcher } from '../../src/testing/index.ts';
 import { type CollectionServer, serveCollection } from '../unit/collection-server.ts';
 import { killAll, run, until } from './cli.ts';
 
+const folder = mkdtempSync(join(tmpdir(), 'watchmux-get-'));
 const servers: Server[] = [];
 const collections: CollectionServer[] = [];
 
@@ -16,6 +20,7 @@ afterEach(async () => {
 });
 afterAll(() => {
   for (const server of servers) server.close().closeAllConnections();
+  rmSync(folder, { recursive: true, force: true });
 });
 
 async function serve(listener: RequestListener): Promise<string> {
@@ -214,6 +219,53 @@ describe('watchmux get URL --watch', () => {
     expect(got.out()).toBe('EVENT      NAMESPACE   NAME   AGE\nADDED      x           t-0    <unknown>\n');
     got.child.kill('SIGTERM');
     expect(await got.exit).toBe(0);
+  });
+});
+
+describe('watchmux get RESOURCE NAME', () => {
+  test('asks for that object, and for no list', async () => {
+    const asked: string[] = [];
+    const url = await serve((request, response) => {
+      asked.push(`${request.headers.accept?.startsWith('application/json;as=Table') ? 'table ' : ''}${request.url}`);
+      const answers: Readonly<Record<string, object>> = {
+        '/api/v1': { resources: [{ name: 'pods', kind: 'Pod', namespaced: true }] },
+        '/api/v1/namespaces/x/pods/web': { kind: 'Pod', metadata: { name: 'web', namespace: 'x' }, n: 1 },
+      };
+      const path = request.url ?? '';
+      const refused = { kind: 'Status', code: 403, reason: 'Forbidden', message: 'cannot list' };
+      const absent = { kind: 'Status', code: 404, reason: 'NotFound', message: 'not found', details: { name: 'gone' } };
+      const body = answers[path] ?? (path.endsWith('/gone') ? absent : refused);
+      response.writeHead((body as { code?: number }).code ?? 200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(body));
+    });
+    const file = join(folder, 'config');
+    writeFileSync(
+      file,
+      JSON.stringify({
+        clusters: [{ name: 'c', cluster: { server: url } }],
+        contexts: [{ name: 'x', context: { cluster: 'c', namespace: 'x' } }],
+        'current-context': 'x',
+      }),
+    );
+    const got = async (...args: string[]): Promise<unknown[]> => {
+      const ended = run('get', ...args, '--kubeconfig', file);
+      return [await ended.exit, ended.out(), ended.err()];
+    };
+    expect(await got('pods', 'web')).toEqual([0, 'NAME   AGE\nweb    <unknown>\n', '']);
+    expect(await got('pods', 'web', '-o', 'name')).toEqual([0, 'x/web\n', '']);
+    const [code, json] = await got('pods', 'web', '-o', 'json');
+    expect([code, JSON.parse(json as string)]).toEqual([0, { kind: 'Pod', metadata: { name: 'web', namespace: 'x' }, n: 1 }]);
+    expect(await got('pods', 'gone')).toEqual([1, '', 'watchmux get: there is no object "gone"\n']);
+    expect(await got('pods', 'web', '-l', 'a=b')).toEqual([1, '', expect.stringContaining('403 Forbidden: cannot list')]);
+    expect(asked.filter((path) => !path.endsWith('/api/v1'))).toEqual([
+      'table /api/v1/namespaces/x/pods/web',
+      '/api/v1/namespaces/x/pods/web',
+      '/api/v1/namespaces/x/pods/web',
+      'table /api/v1/namespaces/x/pods/gone',
+      expect.stringMatching(/^table .*labelSelector=a%3Db/),
+    ]);
+    const byUrl = run('get', `${url}/api/v1/namespaces/x/pods`, 'web', '-o', 'name');
+    expect([await byUrl.exit, byUrl.out()]).toEqual([0, 'x/web\n']);
   });
 });
 

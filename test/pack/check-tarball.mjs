@@ -164,6 +164,7 @@ function checkBrowser(directory) {
  */
 function checkBare(directory) {
   const found = [];
+  writeFileSync(join(directory, 'config'), KUBECONFIG);
   for (const entryPoint of Object.keys(manifest.exports)) {
     const name = entryPoint.replace('.', 'watchmux');
     if (entryPoint.endsWith('.json')) continue;
@@ -178,11 +179,10 @@ function checkBare(directory) {
   }
   for (const code of READS) {
     const { text } = run('node', ['-e', code], { cwd: directory });
-    if (!text.includes('npm install @kubernetes/client-node')) found.push(`loadCluster without client-node says: ${text}`);
+    if (!text.includes('npm install yaml')) found.push(`loadCluster without yaml says: ${text}`);
   }
   const got = run('node_modules/.bin/watchmux', ['get', 'pods', '--kubeconfig', 'config'], { cwd: directory });
-  if (got.status !== 2 || !got.stderr.includes('npm install @kubernetes/client-node'))
-    found.push(`watchmux get without client-node says: ${got.text}`);
+  if (got.status !== 2 || !got.stderr.includes('npm install yaml')) found.push(`watchmux get without yaml says: ${got.text}`);
   const piped = run('node_modules/.bin/watchmux', ['pipe', '--port', '0'], { cwd: directory, input: '1\n', stdio: 'pipe' });
   if (!piped.ok || !piped.stderr.includes('ws is not installed')) found.push(`watchmux pipe without ws: ${piped.text}`);
   return found;
@@ -192,20 +192,24 @@ function checkBare(directory) {
 const READS = [
   "import('watchmux/kubernetes').then(({ loadCluster }) => loadCluster({ file: 'config' })",
   "Promise.resolve(require('watchmux/kubernetes')).then(({ loadCluster }) => loadCluster({ file: 'config' })",
-].map((code) => `${code}.then(({ server }) => console.log(server.href)).catch((e) => console.log(e.message)))`);
+].map((code) => {
+  const ask = "cluster.resource('pods').list().catch((e) => console.log(cluster.server.href, e.message))";
+  return `${code}.then((cluster) => ${ask}).catch((e) => console.log(e.message)))`;
+});
 
-/** client-node is an ES module only, and must be found from both formats. */
+/** A kubeconfig in YAML, for which a package is needed. */
+const KUBECONFIG = `
+clusters: [{ name: c, cluster: { server: 'https://127.0.0.1:1', proxy-url: 'http://127.0.0.1:2' } }]
+contexts: [{ name: x, context: { cluster: c } }]
+current-context: x
+`;
+
+/** The packages that read a kubeconfig and reach a proxy must be found from both formats; that for proxies is an ES module only. */
 function checkKubeconfig(directory) {
-  const config = {
-    clusters: [{ name: 'c', cluster: { server: 'http://127.0.0.1:1' } }],
-    users: [{ name: 'u', user: {} }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'x',
-  };
-  writeFileSync(join(directory, 'config'), JSON.stringify(config));
+  writeFileSync(join(directory, 'config'), KUBECONFIG);
   return READS.flatMap((code) => {
-    const { stdout, text } = run('node', ['-e', code], { cwd: directory });
-    return stdout === 'http://127.0.0.1:1/\n' ? [] : [text];
+    const { stdout } = run('node', ['-e', code], { cwd: directory });
+    return /^https:\/\/127\.0\.0\.1:1\/ .*ECONNREFUSED 127\.0\.0\.1:2/.test(stdout) ? [] : [stdout];
   });
 }
 
@@ -229,9 +233,9 @@ try {
   const peers = { rxjs: version('rxjs'), ws: version('ws') };
   let full;
   await step('install', () => {
-    const clientNode = { '@kubernetes/client-node': version('@kubernetes/client-node') };
+    const clusters = Object.fromEntries(['yaml', 'https-proxy-agent', 'socks-proxy-agent'].map((name) => [name, version(name)]));
     const nats = Object.fromEntries(['@nats-io/jetstream', '@nats-io/transport-node'].map((name) => [name, version(name)]));
-    full = project('full', { watchmux: `file:${tarball}`, ...peers, ...clientNode, ...nats });
+    full = project('full', { watchmux: `file:${tarball}`, ...peers, ...clusters, ...nats });
   });
   await step('every entry point as ES module and as CommonJS', () => checkRuns(full));
   await step('the client for browsers', () => checkBrowser(full));

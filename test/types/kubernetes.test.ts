@@ -1,5 +1,15 @@
 // The classes of @kubernetes/client-node fit where objects and configurations are taken.
-import type { KubeConfig, V1ConfigMap, V1Deployment, V1Pod } from '@kubernetes/client-node';
+import type {
+  KubeConfig,
+  V1ConfigMap,
+  V1CustomResourceDefinition,
+  V1Deployment,
+  V1NetworkPolicy,
+  V1Pod,
+} from '@kubernetes/client-node';
+import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1.js';
+import type { ConfigMap, Pod } from 'kubernetes-types/core/v1.js';
+import type { NetworkPolicy } from 'kubernetes-types/networking/v1.js';
 import { describe, expect, it } from 'vitest';
 import {
   createListWatcher,
@@ -82,8 +92,47 @@ function json(pod: AsJson<V1Pod>): void {
   claim<Assignable<AsJson<V1Pod>, KubernetesObject>>();
 }
 
+/** What client-node calls otherwise has its name in JSON, and no other. */
+async function names(cluster: Cluster): Promise<void> {
+  const policies = cluster.resource<AsJson<V1NetworkPolicy>>('networkpolicies.networking.k8s.io/v1');
+  const peers = [{ podSelector: { matchLabels: { app: 'front' } } }];
+  await policies.create({ spec: { podSelector: {}, ingress: [{ from: peers }] } });
+  // @ts-expect-error the server would drop it
+  await policies.create({ spec: { podSelector: {}, ingress: [{ _from: peers }] } });
+  const plain = cluster.resource<NetworkPolicy>('networkpolicies.networking.k8s.io/v1');
+  await plain.create({ spec: { podSelector: {}, ingress: [{ from: peers }] } });
+  // @ts-expect-error the server would drop it
+  await plain.create({ spec: { podSelector: {}, ingress: [{ _from: peers }] } });
+  claim<Assignable<NetworkPolicy, AsJson<V1NetworkPolicy>>>();
+  claim<Assignable<Pod, KubernetesObject>>();
+  claim<Assignable<ConfigMap, AsJson<V1ConfigMap>>>();
+
+  type Schema<T> = T extends { spec?: { versions: (infer V)[] } }
+    ? V extends { schema?: { openAPIV3Schema?: infer S } }
+      ? S
+      : never
+    : never;
+  const schema: Schema<AsJson<V1CustomResourceDefinition>> = {
+    properties: { a: { type: 'string', default: 'x', enum: ['x', 'y'] } },
+    $ref: '#/a',
+    $schema: 'http://json-schema.org/schema#',
+    'x-kubernetes-preserve-unknown-fields': true,
+    'x-kubernetes-validations': [{ rule: 'true' }],
+  };
+  claim<Assignable<NonNullable<Schema<CustomResourceDefinition>>['default'], NonNullable<typeof schema>['default']>>();
+  // @ts-expect-error the server would drop it
+  claim<Assignable<{ x_kubernetes_int_or_string: true }, Pick<NonNullable<typeof schema>, 'x-kubernetes-int-or-string'>>>();
+  const renamed: Extract<keyof NonNullable<typeof schema>, `_${string}` | `x_${string}` | 'ref' | 'schema'> extends never
+    ? true
+    : false = true;
+  claim<Equal<typeof renamed, true>>();
+  // A type of one's own keeps its names.
+  claim<Equal<AsJson<{ readonly schema?: { readonly ref: 'a' } }>, { readonly schema?: { readonly ref: 'a' } }>>();
+  claim<Equal<AsJson<{ a?: unknown; b: Date[]; c: number | Date }>, { a?: unknown; b: string[]; c: number | string }>>();
+}
+
 describe('the types of clusters', () => {
   it('take what is right, and refuse what is wrong', () => {
-    expect(compiles(options, resources, informers, json)).toBe(4);
+    expect(compiles(options, resources, informers, json, names)).toBe(5);
   });
 });

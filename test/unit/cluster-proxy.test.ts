@@ -1,53 +1,14 @@
 // Clusters behind the proxy of a kubeconfig, and users of OpenID Connect.
-import { createServer } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Cluster, loadCluster } from '../../src/kubernetes/index.ts';
 import { eventually } from '../eventually.ts';
 import { base64, type ClusterServer, json, serveCluster } from './cluster-server.ts';
+import { type ConnectProxy, serveProxy } from './connect-proxy.ts';
 
 const LIST = { kind: 'PodList', apiVersion: 'v1', metadata: { resourceVersion: '7' }, items: [] };
 
-interface Proxy {
-  readonly url: string;
-  /** What it was asked to connect to, with what it was sent besides. */
-  readonly asked: string[];
-  readonly tunnels: Set<Socket>;
-  answer: string;
-  close(): Promise<void>;
-}
-
-/** A proxy of HTTP that only knows CONNECT. */
-async function serveProxy(): Promise<Proxy> {
-  const server = createServer((_request, response) => response.writeHead(405).end());
-  const proxy: Proxy = {
-    url: '',
-    asked: [],
-    tunnels: new Set(),
-    answer: '200 Connection established',
-    close: () =>
-      new Promise((resolve) => {
-        for (const tunnel of proxy.tunnels) tunnel.destroy();
-        server.close(() => resolve());
-      }),
-  };
-  server.on('connect', (request, socket: Socket) => {
-    const { port, hostname } = new URL(`tcp://${request.url}`);
-    proxy.asked.push([request.url, request.headers.authorization, request.headers['proxy-authorization']].join(' ').trim());
-    proxy.tunnels.add(socket.on('close', () => proxy.tunnels.delete(socket)).on('error', () => {}));
-    socket.write(`HTTP/1.1 ${proxy.answer}\r\n\r\n`);
-    if (!proxy.answer.startsWith('200')) return void socket.end();
-    const there = connect(Number(port), hostname).on('error', () => socket.destroy());
-    socket.on('close', () => there.destroy());
-    there.on('close', () => socket.destroy());
-    socket.pipe(there).pipe(socket);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return Object.assign(proxy, { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
-}
-
 let server: ClusterServer;
-let proxy: Proxy;
+let proxy: ConnectProxy;
 const open: Cluster[] = [];
 
 beforeEach(async () => {
@@ -93,6 +54,29 @@ describe('a proxy-url', () => {
     proxy.answer = '407 Proxy Authentication Required';
     const cluster = await load({ token: 'abc' }, { 'proxy-url': proxy.url });
     await expect(list(cluster)).rejects.toThrow('407');
+  });
+
+  it('an abort ends a connection that it does not answer', async () => {
+    proxy.answer = undefined;
+    const cluster = await load({ token: 'abc' }, { 'proxy-url': proxy.url });
+    const abort = new AbortController();
+    const listed = cluster.resource('pods').list({ signal: abort.signal });
+    await eventually(() => expect(proxy.tunnels.size).toBe(1));
+    abort.abort(new Error('enough'));
+    await expect(listed).rejects.toThrow('enough');
+    await eventually(() => expect(proxy.tunnels.size).toBe(0));
+  });
+
+  it("its refusal is not the server's: no credentials are renewed", async () => {
+    proxy.answer = '401 Unauthorized';
+    const cluster = await load({ token: 'abc' }, { 'proxy-url': proxy.url });
+    await expect(list(cluster)).rejects.toThrow(`the proxy answered 401 to CONNECT ${new URL(server.url).host}`);
+    expect(proxy.asked).toHaveLength(1);
+  });
+
+  it('one that is no URL, or of another kind, is refused', async () => {
+    await expect(load({}, { 'proxy-url': 'ftp://me:secret@x' })).rejects.toThrow('got "ftp://x"');
+    await expect(load({}, { 'proxy-url': 'http://' })).rejects.toThrow('an http, https or socks5 URL');
   });
 
   it('each request has a connection of its own, which does not stay', async () => {

@@ -9,7 +9,7 @@ import { follow } from './follow.ts';
 import type { GetCommand } from './get-args.ts';
 import { createPrinter } from './printer.ts';
 import { objectSource, TableSource } from './source.ts';
-import { findTarget } from './target.ts';
+import { findTarget, type Target } from './target.ts';
 import type { Work } from './work.ts';
 
 /** Objects are read in pages of this size, as kubectl does, so that a list of any length needs little memory. */
@@ -31,13 +31,32 @@ export async function get(command: GetCommand, output: Output): Promise<number> 
     });
     const source = table ?? objectSource(target, command.responseTimeoutMs);
     const work = { command, source, printer, output, signal: stop.signal, note };
-    return await (command.watch ? follow(work) : list(work));
+    if (command.watch) return await follow(work);
+    return await (isNamed(command, target) ? one(work) : list(work));
   } catch (error) {
     if (output.gone) return 0;
     if (error instanceof UsageError) throw error;
     note(explain(error, excerpt(where, 200)));
     return 1;
   }
+}
+
+/** Whether one object is asked for that has a URL of its own: who asks may be allowed to `get` it, and not to `list`. */
+function isNamed({ name, labelSelector, fieldSelector }: GetCommand, { manyNamespaces }: Target): boolean {
+  const otherwise = labelSelector !== undefined || fieldSelector !== `metadata.name=${name}`;
+  return name !== undefined && !otherwise && !manyNamespaces;
+}
+
+/** Prints one object. */
+async function one({ command: { name = '' }, source, printer, output, signal }: Work): Promise<number> {
+  const object = await source.get(name, signal).catch((error: unknown) => {
+    const { code, details } = (isWatchError(error, 'REFUSED') && error.status) || {};
+    if (code === 404 && details?.name === name) return undefined; // and not the collection
+    throw error;
+  });
+  if (object) await output.write(printer.begin('') + printer.objects([object]) + printer.end());
+  else note(`there is no object ${quote(name)}`);
+  return object ? 0 : 1;
 }
 
 /** Prints the current objects. */

@@ -1,18 +1,26 @@
 import type { FetchLike } from '../../bridge/client.ts';
 import { filter } from '../../broadcast/filter.ts';
+import { toObject } from '../../cache/http/answer.ts';
 import { Exchange, named } from '../../cache/http/exchange.ts';
 import { createListWatcher } from '../../cache/http/http-list-watcher.ts';
 import { accepted, toHttpSettings, wholeText } from '../../cache/http/means.ts';
 import { toListUrl } from '../../cache/http/query.ts';
 import type { ListOptions, ListWatcher, ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import { ask } from '../../kubernetes/ask.ts';
+import { segment } from '../../kubernetes/resource-type.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { type Page, type Row, Shown, TABLE, toPage, toRow } from './table.ts';
 import type { Target } from './target.ts';
 
+/** A collection, of which one object can be read where the rest may not be. */
+export interface Source<T = KubernetesObject> extends ListWatcher<T> {
+  get(name: string, signal: AbortSignal): Promise<T | undefined>;
+}
+
 /** A collection whose objects are rows: cells instead of content, which is a small part of the bytes. */
-export class TableSource implements ListWatcher<Row> {
+export class TableSource implements Source<Row> {
   readonly #target: Target;
   readonly #timeoutMs: number;
   readonly #shown: Shown = new Shown();
@@ -28,15 +36,23 @@ export class TableSource implements ListWatcher<Row> {
   }
 
   async list(options: ListOptions = {}): Promise<Page> {
-    const { fetch, url } = this.#target;
-    const means = toHttpSettings({ fetch, responseTimeoutMs: this.#timeoutMs });
-    const exchange = new Exchange(means, options.signal);
+    return toPage(await this.#text(toListUrl(this.#target.url, options), options.signal), this.#shown);
+  }
+
+  async get(name: string, signal: AbortSignal): Promise<Row | undefined> {
+    const object = toObject<object>(await this.#text(urlOf(this.#target, name), signal));
+    return object && toRow(object, this.#shown);
+  }
+
+  async #text(url: URL, signal: AbortSignal | undefined): Promise<string> {
+    const means = toHttpSettings({ fetch: this.#target.fetch, responseTimeoutMs: this.#timeoutMs });
+    const exchange = new Exchange(means, signal);
     try {
-      const response = await accepted(exchange, toListUrl(url, options), { accept: TABLE });
+      const response = await accepted(exchange, url, { accept: TABLE });
       const limit = { what: 'the list', option: 'maxListBytes', bytes: means.maxListBytes } as const;
-      return toPage(await wholeText(exchange, response, limit), this.#shown);
+      return await wholeText(exchange, response, limit);
     } catch (error) {
-      throw named(error, url, options.signal);
+      throw named(error, this.#target.url, signal);
     } finally {
       exchange.end();
     }
@@ -55,6 +71,17 @@ export class TableSource implements ListWatcher<Row> {
 }
 
 /** A collection of whole objects. */
-export function objectSource({ fetch, url }: Target, responseTimeoutMs: number): ListWatcher<KubernetesObject> {
-  return createListWatcher<KubernetesObject>(url, { fetch, responseTimeoutMs });
+export function objectSource(target: Target, responseTimeoutMs: number): Source {
+  const { fetch, url } = target;
+  const means = toHttpSettings({ fetch, responseTimeoutMs });
+  return Object.assign(createListWatcher<KubernetesObject>(url, { fetch, responseTimeoutMs }), {
+    get: (name: string, signal: AbortSignal) => ask<KubernetesObject>(means, urlOf(target, name), { signal }),
+  });
+}
+
+/** The URL of one object. */
+function urlOf({ url }: Target, name: string): URL {
+  const one = new URL(url);
+  one.pathname = `${url.pathname.replace(/\/$/, '')}/${segment('name', name)}`;
+  return one;
 }

@@ -1,13 +1,12 @@
-import type { ListWatcher } from '../../cache/list-watcher.ts';
-import type { KubernetesObject } from '../../cache/object.ts';
 import type { Output } from '../output.ts';
 import type { GetCommand } from './get-args.ts';
 import type { Printer } from './printer.ts';
+import type { Source } from './source.ts';
 
 /** What to print: from where, how, and where to. */
 export interface Work {
   readonly command: GetCommand;
-  readonly source: ListWatcher<KubernetesObject>;
+  readonly source: Source;
   readonly printer: Printer;
   readonly output: Output;
   /** Aborts when nobody reads the output any more. */
