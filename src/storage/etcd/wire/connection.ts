@@ -14,7 +14,8 @@ import { CODE, type Failure, type Outcome } from './outcome.ts';
 
 /** What a connection needs to know. */
 export interface ConnectionConfig {
-  readonly tls: SecureClientSessionOptions;
+  /** A function is called for each session. */
+  readonly tls: SecureClientSessionOptions | (() => SecureClientSessionOptions);
   readonly clock: Clock;
   readonly connectTimeoutMs: number;
   readonly keepAliveMs: number;
@@ -130,7 +131,8 @@ export class Connection {
   #connect(): ClientHttp2Session {
     const { tls, clock, connectTimeoutMs } = this.#config;
     const settings = { enablePush: false, initialWindowSize: WINDOW_BYTES };
-    const session = connect(this.endpoint, { ...tls, settings, maxSessionMemory: SESSION_MEMORY });
+    const certificates = typeof tls === 'function' ? tls() : tls;
+    const session = connect(this.endpoint, { ...certificates, settings, maxSessionMemory: SESSION_MEMORY });
     const stopClock = clock.schedule(connectTimeoutMs, () => {
       session.destroy(new Error(`no connection to ${this.endpoint} within ${connectTimeoutMs} ms`));
     });
