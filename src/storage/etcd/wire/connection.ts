@@ -51,6 +51,8 @@ export class Connection {
   /** Open sessions, including those that take no new calls because etcd is about to end them. */
   readonly #open: Map<ClientHttp2Session, Use> = new Map();
   #cancelTimer: (() => void) | undefined;
+  /** What the last session failed with: the next call may only hear that there is none. */
+  #why: string | undefined;
 
   constructor(endpoint: string, config: ConnectionConfig) {
     this.endpoint = endpoint;
@@ -124,7 +126,8 @@ export class Connection {
       return new CallStream(stream, { maxBytes: maxResponseBytes, onEnd });
     } catch (error) {
       this.close();
-      return { code: CODE.unavailable, message: `${this.endpoint}: ${(error as Error).message}`, sent: false };
+      const why = this.#why === undefined ? '' : ` (${this.#why})`;
+      return { code: CODE.unavailable, message: `${this.endpoint}: ${(error as Error).message}${why}`, sent: false };
     }
   }
 
@@ -145,7 +148,10 @@ export class Connection {
       session.setLocalWindowSize(SESSION_WINDOW_BYTES);
     });
     session.on('goaway', forget);
-    session.on('error', forget);
+    session.on('error', (error) => {
+      this.#why = error.message;
+      forget();
+    });
     session.on('close', () => {
       forget();
       this.#open.delete(session);
