@@ -52,11 +52,25 @@ export interface MoreFigures {
   readonly health: KnownHealth | undefined;
 }
 
-function ofHealth({ ready, storage, storageMs }: KnownHealth): readonly Metric[] {
+function ofHealth(health: KnownHealth | undefined): readonly Metric[] {
+  const value = (read: (known: KnownHealth) => number): Metric['value'] =>
+    health === undefined ? { label: '', values: {} } : read(health);
   return [
-    gauge('ready', 'Whether the server is ready (1) or not (0), as at /readyz.', Number(ready)),
-    gauge('storage_healthy', 'Whether the storage answers and can be written to (1) or not (0).', Number(storage)),
-    gauge('storage_check_seconds', 'How long the last check of the storage took.', storageMs / 1_000),
+    gauge(
+      'ready',
+      'Whether the server is ready (1) or not (0), as at /readyz.',
+      value(({ ready }) => Number(ready)),
+    ),
+    gauge(
+      'storage_healthy',
+      'Whether the storage answers and can be written to (1) or not (0).',
+      value(({ storage }) => Number(storage)),
+    ),
+    gauge(
+      'storage_check_seconds',
+      'How long the last check of the storage took.',
+      value(({ storageMs }) => storageMs / 1_000),
+    ),
   ];
 }
 
@@ -79,7 +93,7 @@ export function toMetricsText(stats: ApiServerStats, { requestsByVerb, durations
         help: 'How long requests took until their answers began, by verb.',
         value: { label: 'verb', values: durationsByVerb },
       },
-      ...(health === undefined ? [] : ofHealth(health)),
+      ...ofHealth(health),
       counter('requests_limited_total', 'Requests refused with 429, by the limit.', {
         label: 'limit',
         values: stats.requestsLimited,

@@ -165,7 +165,7 @@ describe('metrics', () => {
     const { server, call } = rig({ clock, storage });
     await server.ready;
     const asked = check.mock.calls.length;
-    expect(server.metrics).not.toMatch(/apiserver_ready |storage_/);
+    expect(server.metrics).not.toMatch(/^watchmux_apiserver_(?:ready|storage)/m);
     const page = async (): Promise<string> => (await call('GET', '/metrics')).text;
     const well = await page();
     for (const sample of ['ready 1', 'storage_healthy 1']) expect(well).toContain(`\nwatchmux_apiserver_${sample}\n`);

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { UsageError } from '../usage.ts';
 import { FromFiles } from './reload.ts';
-import type { ServeCommand } from './serve-args.ts';
 
 const MAX_TOKEN_CHARS = 1_000;
 const NAME = /^[\w.@:-]{1,100}$/;
@@ -30,8 +29,14 @@ function hashOf(token: string): string {
   return createHash('sha256').update(token).digest('base64');
 }
 
+/** The options that name tokens. */
+export interface TokenOptions {
+  readonly token: string | undefined;
+  readonly tokenFile: string | undefined;
+}
+
 /** The tokens that clients must send: those of `--token-file`, as it is at present, and the one of `--token`. */
-export function toTokens({ token, tokenFile }: Pick<ServeCommand, 'token' | 'tokenFile'>): FromFiles<Tokens> | undefined {
+export function toTokens({ token, tokenFile }: TokenOptions): FromFiles<Tokens> | undefined {
   if (token === undefined && tokenFile === undefined) return undefined;
   const make = ([content]: readonly Buffer[]): Tokens => {
     const tokens = new Tokens();

@@ -51,7 +51,7 @@ export class Connection {
   /** Open sessions, including those that take no new calls because etcd is about to end them. */
   readonly #open: Map<ClientHttp2Session, Use> = new Map();
   #cancelTimer: (() => void) | undefined;
-  /** What the last session failed with: the next call may only hear that there is none. */
+  /** Why the last call got no answer: the next one may only hear that its session has ended. */
   #why: string | undefined;
 
   constructor(endpoint: string, config: ConnectionConfig) {
@@ -77,6 +77,7 @@ export class Connection {
     const outcome = await call.whole();
     stopClock();
     leave();
+    if ('failure' in outcome && outcome.failure.code === CODE.unavailable) this.#why = outcome.failure.message;
     signal?.throwIfAborted();
     return outcome;
   }
@@ -126,8 +127,9 @@ export class Connection {
       return new CallStream(stream, { maxBytes: maxResponseBytes, onEnd });
     } catch (error) {
       this.close();
-      const why = this.#why === undefined ? '' : ` (${this.#why})`;
-      return { code: CODE.unavailable, message: `${this.endpoint}: ${(error as Error).message}${why}`, sent: false };
+      const { code, message } = error as NodeJS.ErrnoException;
+      const why = code === 'ERR_HTTP2_INVALID_SESSION' ? (this.#why ?? message) : message;
+      return { code: CODE.unavailable, message: `${this.endpoint}: ${why}`, sent: false };
     }
   }
 
@@ -148,10 +150,7 @@ export class Connection {
       session.setLocalWindowSize(SESSION_WINDOW_BYTES);
     });
     session.on('goaway', forget);
-    session.on('error', (error) => {
-      this.#why = error.message;
-      forget();
-    });
+    session.on('error', forget);
     session.on('close', () => {
       forget();
       this.#open.delete(session);
