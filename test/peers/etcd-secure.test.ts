@@ -89,16 +89,18 @@ describe.skipIf(missing)('an etcd with TLS and users', () => {
     server.child.kill('SIGTERM');
     expect(await server.exit).toBe(0);
     const wrong = file('wrong', 'hunter2');
-    for (const [args, message] of [
+    const refusals: readonly (readonly [readonly string[], RegExp])[] = [
       [['--etcd', etcd.url, ...TLS, '--etcd-user', 'root', '--etcd-password-file', wrong], /invalid user ID or password/],
+      // Its certificate names a user, and there is none of that name.
       [['--etcd', etcd.url, ...TLS], /^watchmux serve: --etcd: .*permission denied/],
       [['--etcd', etcd.url, '--etcd-ca', files.ca], /^watchmux serve: --etcd: .*certificate/m],
       [['--etcd', etcd.url, ...TLS.slice(2)], /^watchmux serve: --etcd: .*certificate/m],
-    ] as const) {
-      const refused = run('serve', '--port', '0', ...args);
-      expect(await refused.exit).toBe(2);
-      expect(refused.err()).toMatch(message);
-      expect(refused.err()).not.toContain('hunter2');
+    ];
+    const refused = refusals.map(([args, message]) => ({ message, ...run('serve', '--port', '0', ...args) }));
+    for (const { exit, err, message } of refused) {
+      expect(await exit).toBe(2);
+      expect(err()).toMatch(message);
+      expect(err()).not.toContain('hunter2');
     }
   });
 
