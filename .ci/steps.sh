@@ -93,14 +93,17 @@ check_tools() {
 
 browsers=(chromium firefox-esr)
 servers=(nginx haproxy nats-server)
+# promtool and systemd-analyze.
+tools=(prometheus systemd)
 
-# Browsers, proxies and nats-server of Debian, and its kubectl.
+# Browsers, proxies, nats-server and what checks our files for operators, of Debian, and its kubectl.
 install_programs() {
   local each
-  if [[ ! -x /usr/bin/chromium || ! -x /usr/bin/firefox-esr || ! -x /usr/sbin/nginx || ! -x /usr/sbin/haproxy || ! -x /usr/sbin/nats-server ]]; then
+  if [[ ! -x /usr/bin/chromium || ! -x /usr/bin/firefox-esr || ! -x /usr/sbin/nginx || ! -x /usr/sbin/haproxy || ! -x /usr/sbin/nats-server ||
+    ! -x /usr/bin/promtool || ! -x /usr/bin/systemd-analyze ]]; then
     export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq
-    apt-get install -y -qq --no-install-recommends "${browsers[@]}" "${servers[@]}"
+    apt-get install -y -qq --no-install-recommends "${browsers[@]}" "${servers[@]}" "${tools[@]}"
   fi
   for each in "${browsers[@]}"; do
     if [[ ! -x /usr/bin/$each ]]; then
@@ -118,6 +121,8 @@ print_programs() {
   /usr/sbin/nginx -v
   /usr/sbin/haproxy -v | sed -n 1p # head would end first, and haproxy then fail
   /usr/sbin/nats-server --version
+  /usr/bin/promtool --version | sed -n 1p
+  /usr/bin/systemd-analyze --version | sed -n 1p
   "$(node test/peers/debian.mjs)" version --client --short
 }
 

@@ -15,7 +15,9 @@ export interface Component {
     | 'kubectl'
     | 'client-go'
     | 'kube-rs'
-    | 'kubectl of Debian';
+    | 'kubectl of Debian'
+    | 'promtool'
+    | 'systemd-analyze';
   /** Where it is, or would be; empty if nobody has said. */
   readonly path: string;
   /** How to get its tests to run. */
@@ -36,6 +38,8 @@ export const COMPONENTS: readonly Component[] = [
   { name: 'client-go', path: builtBinary(CLIENT_GO) ?? '', remedy: 'node test/peers/build.mjs client-go' },
   { name: 'kube-rs', path: builtBinary(KUBE_RS) ?? '', remedy: 'node test/peers/build.mjs kube-rs' },
   { name: 'kubectl of Debian', path: debianKubectl(), remedy: 'node test/peers/debian.mjs, on Debian 12' },
+  { name: 'promtool', path: '/usr/bin/promtool', remedy: 'apt-get install prometheus' },
+  { name: 'systemd-analyze', path: '/usr/bin/systemd-analyze', remedy: 'apt-get install systemd' },
 ];
 
 /** Returns a component by its name. */

@@ -149,7 +149,7 @@ describe('the facts in the documents', () => {
     const events = rows(section(monitoring, 'Logs of an API server')).flatMap(([names = '']) =>
       Array.from(names.matchAll(/`([\w-]+)`/g), ([, name]) => name),
     );
-    const code = ['serve', 'serve-events', 'storages', 'health-monitor', 'log']
+    const code = ['serve', 'serve-events', 'storages', 'health-monitor', 'reload', 'log']
       .map((file) => read(`src/cli/serve/${file}.ts`))
       .join();
     const logged = Array.from(code.matchAll(/(?:log\.(?:info|warn|error)\(|line\('warn', )'([\w-]+)'/g), ([, name]) => name);

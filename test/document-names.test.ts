@@ -9,12 +9,12 @@ import { DOCUMENTS, FILES, readText } from './tracked.ts';
 
 /** Options of other programs, by program. Those of the benchmarks are read from their source. */
 const OPTIONS_OF_OTHERS: Readonly<Record<string, string>> = {
-  npm: 'no-git-tag-version dry-run provenance access',
+  npm: 'no-git-tag-version dry-run provenance access global',
   node: 'expose-gc',
   stryker: 'mutate',
   kubectl: 'server prune prune-allowlist prune-whitelist subresource type',
   docker: 'format',
-  etcd: 'auto-compaction-mode auto-compaction-retention',
+  etcd: 'auto-compaction-mode auto-compaction-retention client-cert-auth',
 };
 
 /** Names of other programs and libraries, by where they come from. */

@@ -28,6 +28,7 @@ export function exposition(text: string): Map<string, Family> {
     else if (line.startsWith('#') || sample === null) throw new Error(`not in the grammar: ${line}`);
     else add([...families].at(-1), sample);
   }
+  checkHistograms(families);
   return families;
 }
 
@@ -38,8 +39,12 @@ function begin(families: Map<string, Family>, [, name = '', type = '']: RegExpEx
   families.set(name, { type, help: unescaped(help[2] ?? ''), samples: [] });
 }
 
+/** The samples of a histogram have a name of their own each. */
+const PARTS = ['_bucket', '_sum', '_count'] as const;
+
 function add(family: [string, Family] | undefined, [, name, labels = '', value = '']: RegExpExecArray): void {
-  if (family === undefined || family[0] !== name) throw new Error(`${name} is not in one group`);
+  const part = family?.[1].type === 'histogram' ? PARTS.find((each) => name === family[0] + each) : '';
+  if (family === undefined || part === undefined || family[0] + part !== name) throw new Error(`${name} is not in one group`);
   if (!NUMBER.test(value)) throw new Error(`${value} is no number`);
   const found: Record<string, string> = {};
   for (let rest = labels; rest !== ''; ) {
@@ -51,9 +56,38 @@ function add(family: [string, Family] | undefined, [, name, labels = '', value =
     Object.defineProperty(found, label, { value: unescaped(text), enumerable: true });
     rest = rest.slice(whole.length);
   }
+  // Not to be mistaken for a label, whose names have no `#`.
+  if (part !== '' && part !== '_bucket') found['#'] = part;
+  if ((part === '_bucket') !== Object.hasOwn(found, 'le')) throw new Error(`${name} and the label le do not fit`);
   const key = JSON.stringify(found);
   if (family[1].samples.some((other) => JSON.stringify(other.labels) === key)) throw new Error(`${name}${key} appears twice`);
   family[1].samples.push({ labels: found, value: numberOf(value) });
+}
+
+/** Throws unless each histogram's buckets count up to its count, which the last of them has. */
+function checkHistograms(families: ReadonlyMap<string, Family>): void {
+  for (const [name, { type, samples }] of families) {
+    if (type !== 'histogram') continue;
+    const series = new Map<string, { bounds: number[]; counts: number[]; count?: number; sum?: number }>();
+    for (const { labels, value } of samples) {
+      const { le, '#': part, ...rest } = labels;
+      const key = JSON.stringify(rest);
+      const one = series.get(key) ?? { bounds: [], counts: [] };
+      series.set(key, one);
+      if (part === '_count') one.count = value;
+      else if (part === '_sum') one.sum = value;
+      else {
+        one.bounds.push(numberOf(le ?? ''));
+        one.counts.push(value);
+      }
+    }
+    for (const [key, { bounds, counts, count, sum }] of series) {
+      const rises = (values: readonly number[]): boolean =>
+        values.every((value, at) => at === 0 || value >= (values[at - 1] ?? 0));
+      const whole = bounds.at(-1) === Number.POSITIVE_INFINITY && counts.at(-1) === count && sum !== undefined;
+      if (!whole || !rises(bounds) || !rises(counts)) throw new Error(`${name}${key} is no histogram`);
+    }
+  }
 }
 
 function numberOf(text: string): number {

@@ -47,6 +47,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'apiserver/http/node-host.ts': ['node:http'],
   'apiserver/http/upgrade/upgrade.ts': ['node:http', 'node:stream'],
   'apiserver/http/upgrade/websocket.ts': ['ws'], // its types, and loaded late
+  'apiserver/process-metrics.ts': ['../../package.json'],
   'apiserver/server.ts': ['node:events', 'node:http', 'node:stream'],
   'apiserver/terminating.ts': ['node:events'],
   'kubernetes/cluster.ts': ['node:https'], // its types

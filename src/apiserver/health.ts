@@ -32,6 +32,14 @@ export interface Health {
   readonly checks: readonly HealthCheck[];
 }
 
+/** What the last look at a server's health has shown. */
+export interface KnownHealth {
+  readonly ready: boolean;
+  readonly storage: boolean;
+  /** How long the storage took to answer, or to fail. */
+  readonly storageMs: number;
+}
+
 /** What is checked. */
 export interface HealthDeps {
   readonly storage: Pick<Storage, 'currentVersion' | 'checkHealth'>;
@@ -53,10 +61,13 @@ export class HealthChecks {
   /** The start has not finished, or has failed with an error. */
   start: HealthCheck = { name: 'start', ok: false };
   isLeaving: boolean = false;
+  /** Undefined until somebody has asked. */
+  known: KnownHealth | undefined = undefined;
   private readonly deps: HealthDeps;
   private readonly untilClosing: Deadlines;
   private last: { readonly atMs: number; readonly check: HealthCheck } | undefined = undefined;
   private asking: Promise<HealthCheck> | undefined = undefined;
+  private tookMs: number = 0;
 
   constructor(deps: HealthDeps) {
     this.deps = deps;
@@ -71,15 +82,21 @@ export class HealthChecks {
     });
     const shutdown: HealthCheck = { name: 'shutdown', ok: !this.isLeaving, ...(this.isLeaving && { error: SHUTTING_DOWN }) };
     const checks = [this.start, storage, ...caches, shutdown];
-    return { ready: checks.every(({ ok }) => ok), checks };
+    const ready = checks.every(({ ok }) => ok);
+    this.known = { ready, storage: storage.ok, storageMs: this.tookMs };
+    return { ready, checks };
   }
 
   private storage(): HealthCheck | Promise<HealthCheck> {
     const { last, deps } = this;
     if (last !== undefined && deps.clock.now() - last.atMs < FRESH_MS) return last.check;
-    this.asking ??= this.ask().then((check) => {
+    if (this.asking !== undefined) return this.asking;
+    const begunMs = deps.clock.now();
+    this.asking = this.ask().then((check) => {
+      const atMs = deps.clock.now();
       this.asking = undefined;
-      this.last = { atMs: deps.clock.now(), check };
+      this.tookMs = atMs - begunMs;
+      this.last = { atMs, check };
       return check;
     });
     return this.asking;

@@ -19,7 +19,7 @@ import { checkOptions } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import { statusOf, toError } from './api-status.ts';
 import type { PatchType } from './patch/patch.ts';
-import { parseJson } from './request/json.ts';
+import { parseJson, tooDeep } from './request/json.ts';
 import { fromListOptions, fromWatchOptions } from './request/query.ts';
 import type { ResourceInfo } from './resource-info.ts';
 import { FIELD_VALIDATIONS, FieldCheck, type FieldValidation } from './validation/field-check.ts';
@@ -275,9 +275,19 @@ async function answered<R>(
 
 /** The object as if it had come over the wire as JSON: it shares nothing with the caller. */
 function plain(object: object): KubernetesObject {
-  const text = JSON.stringify(object);
+  const text = textOf(object);
   if (text === undefined) throw invalid('object', object, 'an object');
   return parseJson(new TextEncoder().encode(text)) as KubernetesObject;
+}
+
+function textOf(object: object): string | undefined {
+  try {
+    return JSON.stringify(object);
+  } catch (error) {
+    // It needs a stack: what a body may have is far less.
+    if (error instanceof RangeError) throw tooDeep();
+    throw error;
+  }
 }
 
 function checkSegment(name: string, text: string): void {

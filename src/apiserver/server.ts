@@ -33,6 +33,7 @@ import { Upgrades } from './http/upgrade/upgrade.ts';
 import type { Answer, WholeAnswer, WireRequest } from './http/wire.ts';
 import { Namespaces } from './namespaces.ts';
 import { type ApiServerOptions, type Settings, toSettings } from './options.ts';
+import { processMetrics } from './process-metrics.ts';
 import { type OtherPath, splitTarget } from './request/path.ts';
 import { type ApiServerSource, Resource } from './resource.ts';
 import { Catalog, type ResourceInfo } from './resource-info.ts';
@@ -148,9 +149,13 @@ export class ApiServer<I = unknown> {
     return namespace === undefined ? resource : resource.in(namespace);
   };
 
-  /** The server's metrics, in Prometheus' text format, as at `/metrics`. */
+  /**
+   * The server's metrics, in Prometheus' text format, as at `/metrics`, which also has those of the process. The health among them is
+   * that of the last look at it: there is none before `health()`, `/healthz`, `/readyz` or `/metrics` was asked for.
+   */
   get metrics(): string {
-    return toMetricsText(this.stats, this.#counts.requestsByVerb);
+    const { requestsByVerb, durationsByVerb } = this.#counts;
+    return toMetricsText(this.stats, { requestsByVerb, durationsByVerb, health: this.#health.known });
   }
 
   /** The server's statistics and the state of its resources, as at `/stats`. Looks at every watch. */
@@ -271,7 +276,9 @@ export class ApiServer<I = unknown> {
     if (second !== undefined) return this.#documents.answer(segments, request);
     if (first === 'livez') return text(200, 'ok');
     if (first === 'healthz' || first === 'readyz') return this.#healthAnswer(first, request);
-    if (first === 'metrics') return text(200, this.metrics, METRICS_TYPE);
+    if (first === 'metrics') {
+      return this.#health.now().then(() => text(200, this.metrics + processMetrics(), METRICS_TYPE));
+    }
     if (first === 'stats') return text(200, `${JSON.stringify(this.stats)}\n`, 'application/json');
     return this.#documents.answer(segments, request);
   }

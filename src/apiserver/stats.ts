@@ -1,7 +1,8 @@
 /** A server's statistics, as JSON at `/stats` and as text for Prometheus at `/metrics`. */
 import { messageOf } from '../bridge/client/transport.ts';
-import { counter, type Metric, toText } from '../bridge/hub/metrics.ts';
+import { counter, gauge, type Histogram, type Metric, toText } from '../bridge/hub/metrics.ts';
 import type { CacherStats } from '../storage/cacher/options.ts';
+import type { KnownHealth } from './health.ts';
 
 /** The statistics of a server at one moment. */
 export interface ApiServerStats {
@@ -43,9 +44,38 @@ export function toCacheStats({ error, ...stats }: CacherStats): CacheStats {
   return error === undefined ? stats : { ...stats, error: messageOf(error) };
 }
 
+/** What `/metrics` has and `/stats` has not. */
+export interface MoreFigures {
+  readonly requestsByVerb: Readonly<Record<string, number>>;
+  readonly durationsByVerb: Readonly<Record<string, Histogram>>;
+  /** Undefined: nobody has asked yet. */
+  readonly health: KnownHealth | undefined;
+}
+
+function ofHealth(health: KnownHealth | undefined): readonly Metric[] {
+  const value = (read: (known: KnownHealth) => number): Metric['value'] =>
+    health === undefined ? { label: '', values: {} } : read(health);
+  return [
+    gauge(
+      'ready',
+      'Whether the server is ready (1) or not (0), as at /readyz.',
+      value(({ ready }) => Number(ready)),
+    ),
+    gauge(
+      'storage_healthy',
+      'Whether the storage answers and can be written to (1) or not (0).',
+      value(({ storage }) => Number(storage)),
+    ),
+    gauge(
+      'storage_check_seconds',
+      'How long the last check of the storage took.',
+      value(({ storageMs }) => storageMs / 1_000),
+    ),
+  ];
+}
+
 /** No labels for clients or names, whose number has no bound. The number of resources has one. */
-export function toMetricsText(stats: ApiServerStats, requestsByVerb: Readonly<Record<string, number>>): string {
-  const gauge = (name: string, help: string, value: Metric['value']): Metric => ({ name, type: 'gauge', help, value });
+export function toMetricsText(stats: ApiServerStats, { requestsByVerb, durationsByVerb, health }: MoreFigures): string {
   const by = (read: (resource: ResourceStats) => number | undefined): Metric['value'] => {
     const values = stats.resources.map((each): [string, number] => [each.resource, read(each) ?? 0]);
     return { label: 'resource', values: Object.fromEntries(values) };
@@ -57,6 +87,13 @@ export function toMetricsText(stats: ApiServerStats, requestsByVerb: Readonly<Re
         values: stats.requests,
       }),
       counter('requests_by_verb_total', 'Answered requests, by verb.', { label: 'verb', values: requestsByVerb }),
+      {
+        name: 'request_duration_seconds',
+        type: 'histogram',
+        help: 'How long requests took until their answers began, by verb.',
+        value: { label: 'verb', values: durationsByVerb },
+      },
+      ...ofHealth(health),
       counter('requests_limited_total', 'Requests refused with 429, by the limit.', {
         label: 'limit',
         values: stats.requestsLimited,

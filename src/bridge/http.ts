@@ -51,7 +51,7 @@ import type { SharedTimer } from './transport/shared-timer.ts';
 import { toSharedTimer } from './transport/shared-timer.ts';
 import type { Outbound } from './transport/stall.ts';
 import { guardStalls } from './transport/stall.ts';
-import { dropBody, endUnread, isUnread } from './transport/unread-body.ts';
+import { dropBody, endUnread } from './transport/unread-body.ts';
 
 export type { Form } from './events/forms.ts';
 export { LINE, RECORD } from './events/forms.ts';
@@ -236,14 +236,16 @@ class HttpHandler<I> {
   private refuse(response: ServerResponse, status: Status, caller: Caller<IncomingMessage>): void {
     if (response.headersSent || response.destroyed || !mayRefuse(response as Refusable)) return;
     // The client should retry on another connection, because a closing server waits for this one.
-    if (status.code === 503 || isUnread(caller.request)) response.shouldKeepAlive = false;
+    if (status.code === 503) response.shouldKeepAlive = false;
     const body = refusalBody(status, caller.request.method);
-    response.writeHead(status.code, {
-      ...refusalHeaders(status),
-      ...(body !== null && { 'content-length': Buffer.byteLength(body) }),
-      ...(this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {}),
-    });
-    endUnread(caller.request, response, { body, clock: this.limits.clock });
+    const begin = (): void => {
+      response.writeHead(status.code, {
+        ...refusalHeaders(status),
+        ...(body !== null && { 'content-length': Buffer.byteLength(body) }),
+        ...(this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {}),
+      });
+    };
+    endUnread(caller.request, response, { begin, body, clock: this.limits.clock });
   }
 
   /** A browser asks first when a page sends headers of its own, such as `authorization`. */

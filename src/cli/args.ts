@@ -8,7 +8,19 @@ import type { Overflow } from '../watch/overflow.ts';
 import { OVERFLOWS } from '../watch/overflow.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
 import { SERVE_OPTIONS, type ServeCommand, toServe } from './serve/serve-args.ts';
-import { COMMANDS, type CommandName, milliseconds, type Options, type Parsed, quote, UsageError, whole, wrong } from './usage.ts';
+import {
+  COMMANDS,
+  type CommandName,
+  KEEP_ALIVE_SECONDS,
+  keepAlive,
+  milliseconds,
+  type Options,
+  type Parsed,
+  quote,
+  UsageError,
+  whole,
+  wrong,
+} from './usage.ts';
 
 export { type CommandName, UsageError } from './usage.ts';
 
@@ -26,6 +38,8 @@ export interface PipeCommand {
   readonly keepOpen: boolean;
   /** The heading of the live page. */
   readonly title: string | undefined;
+  /** How long a connection is kept that waits for its next request. */
+  readonly keepAliveMs: number;
   readonly drainMs: number;
 }
 
@@ -97,6 +111,7 @@ const PIPE_OPTIONS: Options = {
   raw: { type: 'boolean', default: false },
   'keep-open': { type: 'boolean', default: false },
   title: { type: 'string' },
+  'keep-alive': { type: 'string', default: KEEP_ALIVE_SECONDS },
   drain: { type: 'string', default: '5' },
 };
 
@@ -160,6 +175,7 @@ function toPipe({ values, positionals }: Parsed): PipeCommand {
     raw: values.raw as boolean,
     keepOpen: values['keep-open'] as boolean,
     title: values.title === undefined ? undefined : toTitle(values.title as string),
+    keepAliveMs: keepAlive('pipe', values['keep-alive']),
     drainMs: milliseconds('pipe', 'drain', values.drain),
   };
 }

@@ -65,6 +65,8 @@ ${POLICY_LINES}
   --raw              pass on each line as a string; a blank line is an empty string
   --keep-open        continue to serve after the end of stdin, until a signal
   --title TEXT       heading of the live page
+  --keep-alive SECONDS
+                     how long a connection is kept that waits for its next request, default 120
   --drain SECONDS    at the end, time for clients to take their queued events, default 5
 
 At the end of stdin, and on SIGINT, SIGTERM or SIGHUP, clients get their queued events, and then their streams end. After a

@@ -1,3 +1,4 @@
+import { isTooDeep, MAX_DEPTH } from '../decode/depth.ts';
 import { NewlineFramer } from '../decode/framing.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
@@ -138,8 +139,9 @@ export function readLine(line: Line, options: LineOptions): Reading {
   }
   // In JSON a CR can only be white space, but SSE takes it for a line end. A space is equivalent.
   const own = text.replaceAll('\r', ' ');
-  if (isEvent(value)) return { event: value, json: own };
-  return { event: { type: 'ADDED', object: value }, json: `{"type":"ADDED","object":${own}}` };
+  const event = isEvent(value) ? value : { type: 'ADDED', object: value };
+  const json = event === value ? own : `{"type":"ADDED","object":${own}}`;
+  return isTooDeep(json) ? { fault: `nested deeper than ${MAX_DEPTH} levels: ${excerpt(text)}` } : { event, json };
 }
 
 function isEvent(value: unknown): value is WatchEvent {

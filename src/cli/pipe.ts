@@ -53,6 +53,7 @@ export async function pipe(command: PipeCommand, output: Output): Promise<number
   }
   // A signal ends this server, not the stream: clients reconnect when the server is started again.
   const retryAfterMs = stop.signal.aborted ? RETRY_AFTER_MS : undefined;
+  server.closeIdleConnections();
   const cut = await drain(hub, { drainMs: command.drainMs, retryAfterMs, reports });
   await close(server);
   release();

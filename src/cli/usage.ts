@@ -44,6 +44,17 @@ export function milliseconds(topic: CommandName, option: string, value: unknown)
   return Math.round(seconds * 1_000);
 }
 
+/** The default of `--keep-alive`, in seconds: longer than clients and load balancers keep connections, which is 60 to 90 s. */
+export const KEEP_ALIVE_SECONDS = '120';
+
+/** Reads `--keep-alive`. */
+export function keepAlive(topic: CommandName, value: unknown): number {
+  const keepAliveMs = milliseconds(topic, 'keep-alive', value);
+  // Node takes 0 for no limit at all.
+  if (keepAliveMs < 1_000) throw wrong(topic, 'keep-alive', value, 'seconds, from 1 to 86400');
+  return keepAliveMs;
+}
+
 /** The error of an option's value. */
 export function wrong(topic: CommandName, option: string, value: unknown, expected: string): UsageError {
   return new UsageError(`--${option} takes ${expected}, not ${quote(String(value))}`, topic);

@@ -1,6 +1,7 @@
 import { WatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import { checkOptions } from '../watch/options.ts';
+import { isTooDeep, MAX_DEPTH } from './depth.ts';
 
 /** Converts between the bytes of a frame and an event. Implement it for formats other than JSON. */
 export interface Codec<E> {
@@ -49,12 +50,13 @@ function faultOf(value: unknown, types: readonly string[] | undefined): string |
  * other types; types are case-sensitive. Additional members of an event are kept, and a `__proto__` key is plain data. The shape
  * of `object` is not checked: the type parameter is the caller's claim.
  *
- * `decode` throws INVALID_FRAME for a frame that is not UTF-8, not JSON or not an event. The message says which, and quotes the
- * first 80 bytes.
+ * `decode` throws INVALID_FRAME for a frame that is not UTF-8, not JSON, nested deeper than 10,000 levels or not an event. The message
+ * says which, and quotes the first 80 bytes.
  *
  * Numbers are what `JSON.parse` makes of them: an integer beyond 2^53 loses digits.
  *
- * Upstream: the watch decoder of `client-go/rest/watch`, which only knows the five types, and replaces bytes that are not UTF-8.
+ * Upstream: the watch decoder of `client-go/rest/watch`, which only knows the five types, and replaces bytes that are not UTF-8,
+ * and halves of surrogate pairs, also escaped ones. Here an escaped half is kept, as `JSON.stringify` writes it again.
  */
 export function jsonCodec<E extends WatchEvent = WatchEvent>(
   options: { types?: readonly E['type'][] | undefined } = {},
@@ -67,6 +69,8 @@ export function jsonCodec<E extends WatchEvent = WatchEvent>(
       let reason: { cause: unknown } | undefined;
       try {
         const text = utf8.decode(frame);
+        fault = `nested deeper than ${MAX_DEPTH} levels`;
+        if (isTooDeep(text)) throw new RangeError(fault);
         fault = 'not JSON';
         const value: unknown = JSON.parse(text);
         fault = faultOf(value, types);

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
 import { exposition } from '../exposition.ts';
 import type { Client, Pipe } from './cli.ts';
-import { httpStream, killAll, open, pipe, text, until } from './cli.ts';
+import { flood, httpStream, killAll, open, pipe, text, until } from './cli.ts';
 
 const sockets: Socket[] = [];
 afterAll(() => {
@@ -95,6 +95,67 @@ describe('/metrics', () => {
     server.child.stdin.end();
     expect(await server.exit).toBe(0);
   });
+});
+
+describe('a request that is refused', () => {
+  test.each([
+    ['405', 'POST /stats'],
+    ['404', 'GET /none'],
+    ['405', 'DELETE /watch'],
+    ['400', 'GET /watch?resourceVersion=x'],
+  ])('with %s, and a small body that nobody reads, leaves its connection for the next: %s', async (code, line) => {
+    const server = await pipe();
+    const { socket, heard } = await raw(server.url);
+    const codes = (): string[] => Array.from(heard().matchAll(/HTTP\/1\.1 (\d+) /g), ([, each = '']) => each);
+    for (const round of [1, 2, 3]) {
+      socket.write(`${line} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n01234`);
+      await until(() => codes().length === round);
+      socket.write('56789');
+    }
+    socket.write('GET /stats HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+    await until(() => codes().length === 4);
+    expect(codes()).toEqual([code, code, code, '200']);
+    socket.destroy();
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+  });
+
+  test('is 400 at every path if its query cannot be decoded', async () => {
+    const server = await pipe();
+    for (const path of ['/', '/watch', '/stats', '/metrics', '/none']) {
+      for (const bad of ['watch=%', '%ff', 'slow=%zz']) {
+        expect([path, (await open(`${server.url}${path}?${bad}`)).statusCode]).toEqual([path, 400]);
+      }
+    }
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+  });
+});
+
+test('connections are kept for two minutes, or for --keep-alive; SIGTERM closes those that are idle, while it drains', async () => {
+  const server = await pipe();
+  expect((await fetch(`${server.url}/stats`)).headers.get('keep-alive')).toBe('timeout=120');
+  const short = await pipe('--keep-alive', '1');
+  const { socket, closed } = await raw(short.url);
+  socket.write('GET /stats HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+  await until(closed);
+  for (const { child, exit } of [short, server]) {
+    child.kill('SIGTERM');
+    expect(await exit).toBe(0);
+  }
+  const draining = await pipe('--overflow', 'wait', '--capacity', '1', '--drain', '60');
+  const [client] = await watching(draining, 1);
+  client?.pause();
+  flood(draining, 2_000);
+  await until(async () => (await draining.stats()).clients.some(({ queued }) => queued > 0));
+  const idle = await raw(draining.url);
+  idle.socket.write('GET /stats HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+  await until(() => idle.heard().includes('"clients"'));
+  draining.child.kill('SIGTERM');
+  await until(idle.closed);
+  expect(draining.child.exitCode).toBeNull();
+  draining.child.kill('SIGTERM');
+  expect(await draining.exit).toBe(143);
 });
 
 test('a title is text, whatever is in it', async () => {

@@ -1,7 +1,7 @@
 // `watchmux serve` as a program: what it prints, whom it lets in, how it ends, and what is left after a crash.
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { get as secureGet } from 'node:https';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
@@ -52,7 +52,7 @@ describe('watchmux serve', () => {
     expect(exact.status).toBe(410);
   });
 
-  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s ends watches and the process, with 0', async (signal) => {
+  it.each(['SIGINT', 'SIGTERM'] as const)('%s ends watches and the process, with 0', async (signal) => {
     const { url, child, exit, err } = await serve();
     await until(() => err().includes('ready'));
     const watch = await fetch(`${url}${maps}?watch=true&resourceVersion=0`);
@@ -99,6 +99,7 @@ describe('watchmux serve', () => {
     writeFileSync(file, 'secret-1 ada\nsecret-2 bob\n', { mode: 0o600 });
     const limits = ['--max-watchers-per-address', '1', '--client-address', 'x-forwarded-for'];
     const { url, err } = await serve('--token-file', file, ...limits, '--log', 'json');
+    await until(() => err().includes('"event":"token-unencrypted"'));
     const watch = async (token: string, from: string): Promise<number> => {
       const headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': from };
       return (await fetch(`${url}${maps}?watch=1`, { headers })).status;
@@ -113,6 +114,88 @@ describe('watchmux serve', () => {
       expect(JSON.parse(line)).toMatchObject({ time: expect.any(String), level: expect.any(String), event: expect.any(String) });
     }
     expect(err()).not.toContain('secret-');
+  });
+
+  it('SIGHUP reads tokens and certificates again, and ends nothing; a broken file leaves the old ones in use', async () => {
+    const files = { tokens: join(folder, 'swapped'), cert: join(folder, 'swapped.crt'), key: join(folder, 'swapped.key') };
+    const [old, next] = [certify(), certify()];
+    const write = (tokens: string, { cert, key }: { cert: string; key: string }): void => {
+      for (const [file, text] of [
+        [files.tokens, tokens],
+        [files.cert, cert],
+        [files.key, key],
+      ] as const) {
+        writeFileSync(`${file}.new`, text);
+        renameSync(`${file}.new`, file);
+      }
+    };
+    write('secret-1 ada\n', old.server);
+    const options = ['--tls-cert', files.cert, '--tls-key', files.key, '--token-file', files.tokens];
+    const { url, child, exit, err } = await serve(...options);
+    /** The code, or why there is none, over a connection of its own. */
+    const code = (token: string, ca: string): Promise<unknown> =>
+      new Promise((resolve) => {
+        const headers = { authorization: `Bearer ${token}` };
+        const options = { ca, headers, agent: false, checkServerIdentity: () => undefined };
+        secureGet(`${url}${maps}`, options, ({ statusCode }) => resolve(statusCode)).on('error', ({ code }: { code?: string }) =>
+          resolve(code),
+        );
+      });
+    expect(await code('secret-1', old.ca)).toBe(200);
+    const hangUp = async (event: string): Promise<void> => {
+      const count = eventsOf(err()).filter((each) => each === event).length;
+      child.kill('SIGHUP');
+      await until(() => eventsOf(err()).filter((each) => each === event).length === count + 2);
+    };
+    write('secret-2 ada\n', next.server);
+    await hangUp('reloaded');
+    expect([await code('secret-1', next.ca), await code('secret-2', next.ca)]).toEqual([401, 200]);
+    expect(await code('secret-2', old.ca)).not.toBe(200);
+    write('broken\n', { cert: 'none', key: 'none' });
+    await hangUp('reload-failed');
+    expect(await code('secret-2', next.ca)).toBe(200);
+    expect(err()).not.toMatch(/secret-|broken|token-unencrypted/);
+    child.kill('SIGTERM');
+    expect(await exit).toBe(0);
+  });
+
+  it('connections are kept for two minutes, or for --keep-alive; SIGTERM closes those that are idle at once', async () => {
+    const kept = await fetch(`${(await serve()).url}/livez`);
+    expect(kept.headers.get('keep-alive')).toBe('timeout=120');
+    const { url, child, exit } = await serve('--keep-alive', '1', '--metrics', '0', '--drain', '60');
+    expect((await fetch(`${url}/livez`)).headers.get('keep-alive')).toBe('timeout=1');
+    /** A connection on which there has been an answer. */
+    const used = async (path: string): Promise<Socket> => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
+      await new Promise((resolve) => socket.once('readable', resolve));
+      return socket;
+    };
+    // Each side may end it: this one does not.
+    const over = (socket: Socket): Promise<void> => new Promise((resolve) => void socket.resume().once('close', resolve));
+    await over(await used('/livez'));
+    child.kill('SIGTERM');
+    expect(await exit).toBe(0);
+
+    const draining = await serve('--drain', '60');
+    const data = { k: 'v'.repeat(900_000) };
+    for (let at = 0; at < 16; at++) {
+      const init = { method: 'POST', headers: JSON_BODY, body: JSON.stringify({ metadata: { name: `a${at}` }, data }) };
+      expect((await fetch(`${draining.url}${maps}`, init)).status).toBe(201);
+    }
+    const port = Number(new URL(draining.url).port);
+    const [reader, idle] = [maps, '/livez'].map((path) => {
+      const socket = connect(port, '127.0.0.1').on('error', () => {});
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
+      return socket;
+    }) as [Socket, Socket];
+    await Promise.all([reader, idle].map((socket) => new Promise((resolve) => socket.once('readable', resolve))));
+    draining.child.kill('SIGTERM');
+    await over(idle);
+    expect(draining.child.exitCode).toBeNull();
+    draining.child.kill('SIGTERM');
+    expect(await draining.exit).toBe(143);
+    reader.destroy();
   });
 
   it('a URL that is too long is 414; a head that is, 431', async () => {

@@ -61,7 +61,7 @@ const version = (name) => manifest.devDependencies[name];
 // The contents of the tarball.
 
 const EXPECTED =
-  /^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|examples\/.+\.(mjs|js|jsx|html|md|sh|cfg|yaml)|docs\/.+\.(md|svg|png)|bench\/(README\.md|budgets\.json|charts\/.+\.svg)|[A-Z]+(\.md)?|package\.json)$/;
+  /^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|examples\/.+\.(mjs|js|jsx|html|md|sh|cfg|yaml)|docs\/.+\.(md|svg|png|json|yaml|service)|bench\/(README\.md|budgets\.json|charts\/.+\.svg)|[A-Z]+(\.md)?|package\.json)$/;
 
 /** Every relative link and picture of a document must be in the tarball: readers of an installed package have nothing else. */
 function checkLinks({ tarball, paths }) {

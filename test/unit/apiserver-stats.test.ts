@@ -1,8 +1,12 @@
 // What an API server tells about itself: in process, at /stats and at /metrics.
 import { connect } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
 import type { ApiServerStats } from '../../src/apiserver/index.ts';
 import { toCacheStats, toMetricsText } from '../../src/apiserver/stats.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { FakeClock } from '../../src/testing/index.ts';
+import { exposition } from '../exposition.ts';
 import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
@@ -104,12 +108,17 @@ describe('metrics', () => {
   };
 
   test('are what is counted, each with its kind and a text', () => {
-    const text = toMetricsText(stats, { get: 8 });
+    const durations = { bounds: [0.5, 1], counts: [3, 2, 1], sum: 4.25 };
+    const health = { ready: false, storage: true, storageMs: 1_500 };
+    const text = toMetricsText(stats, { requestsByVerb: { get: 8 }, durationsByVerb: { get: durations }, health });
     const prefix = 'watchmux_apiserver_';
     const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
     const of = (resource: string): string => `{resource="${resource}"}`;
     expect(samples.map((line) => line.replace(prefix, ''))).toEqual([
-      ...['requests_total{code="200"} 1', 'requests_by_verb_total{verb="get"} 8', 'requests_limited_total{limit="full"} 2'],
+      ...['requests_total{code="200"} 1', 'requests_by_verb_total{verb="get"} 8'],
+      ...['0.5"} 3', '1"} 5', '+Inf"} 6'].map((bucket) => `request_duration_seconds_bucket{verb="get",le="${bucket}`),
+      ...['sum{verb="get"} 4.25', 'count{verb="get"} 6'].map((sample) => `request_duration_seconds_${sample}`),
+      ...['ready 0', 'storage_healthy 1', 'storage_check_seconds 1.5', 'requests_limited_total{limit="full"} 2'],
       ...['watchers 3', 'watchers_opened_total 4', 'watchers_stalled_total 5', 'watch_events_total 6', 'sent_bytes_total 7'],
       ...[`resource_watchers${of('a')} 11`, `resource_watchers${of('b')} 14`],
       ...[`resource_watchers_behind${of('a')} 12`, `resource_watchers_behind${of('b')} 15`],
@@ -123,10 +132,14 @@ describe('metrics', () => {
     ]);
     const about = (what: string): string[] =>
       text.split('\n').flatMap((line) => (line.startsWith(`# ${what} ${prefix}`) ? [line.slice(what.length + 3)] : []));
-    for (const line of about('TYPE')) expect(line).toMatch(/_total counter$|[^l] gauge$/);
+    for (const line of about('TYPE')) expect(line).toMatch(/_total counter$|[^l] gauge$|_duration_seconds histogram$/);
     expect(about('HELP').map((line) => line.replace(prefix, ''))).toEqual([
       'requests_total Answered requests, by status code.',
       'requests_by_verb_total Answered requests, by verb.',
+      'request_duration_seconds How long requests took until their answers began, by verb.',
+      'ready Whether the server is ready (1) or not (0), as at /readyz.',
+      'storage_healthy Whether the storage answers and can be written to (1) or not (0).',
+      'storage_check_seconds How long the last check of the storage took.',
       'requests_limited_total Requests refused with 429, by the limit.',
       'watchers Open watches.',
       'watchers_opened_total Watches opened.',
@@ -144,6 +157,61 @@ describe('metrics', () => {
       'cache_expired_watches_total Watches that got a 410 because they were too slow, by resource.',
       'cache_gaps_total How often all watches got a 410 because the storage had lost past changes, by resource.',
     ]);
+  });
+
+  test('health is that of the last look at it: /metrics looks, and the getter does not', async () => {
+    const [clock, storage] = [new FakeClock(), new MemoryStorage()];
+    const check = vi.spyOn(storage, 'currentVersion');
+    const { server, call } = rig({ clock, storage });
+    await server.ready;
+    const asked = check.mock.calls.length;
+    expect(server.metrics).not.toMatch(/^watchmux_apiserver_(?:ready|storage)/m);
+    const page = async (): Promise<string> => (await call('GET', '/metrics')).text;
+    const well = await page();
+    for (const sample of ['ready 1', 'storage_healthy 1']) expect(well).toContain(`\nwatchmux_apiserver_${sample}\n`);
+    expect(check.mock.calls.length).toBe(asked + 1);
+    check.mockImplementation(() => {
+      clock.advance(250);
+      return Promise.reject(new Error('lost'));
+    });
+    clock.advance(1_000);
+    const lost = ['ready 0', 'storage_healthy 0', 'storage_check_seconds 0.25'];
+    const text = await page();
+    for (const sample of lost) expect(text).toContain(`\nwatchmux_apiserver_${sample}\n`);
+    expect(exposition(server.metrics).get('watchmux_apiserver_ready')?.samples).toEqual([{ labels: {}, value: 0 }]);
+  });
+
+  test('how long requests take is counted by verb: nothing that a client sends makes another series', async () => {
+    const clock = new FakeClock();
+    const storage = new MemoryStorage();
+    const { server, call } = rig({
+      ...{ clock, storage, cache: false },
+      authorize: (verb) => {
+        if (verb === 'list') clock.advance(300);
+        return true;
+      },
+    });
+    for (const path of [ORDERS_PATH, ORDERS_PATH, '/none', '/apis/x/v1/y', `/${'z'.repeat(100)}`]) await call('GET', path);
+    await call('BREW', ORDERS_PATH);
+    const family = exposition(server.metrics).get('watchmux_apiserver_request_duration_seconds');
+    const of = (verb: string, le: string): number | undefined =>
+      family?.samples.find(({ labels }) => labels.verb === verb && labels.le === le)?.value;
+    expect(new Set(family?.samples.map(({ labels }) => labels.verb))).toEqual(new Set(['list', 'none']));
+    expect(['0.25', '0.5', '60', '+Inf'].map((le) => of('list', le))).toEqual([0, 2, 2, 2]);
+    expect([of('none', '0.001'), of('none', '+Inf')]).toEqual([4, 4]);
+  });
+
+  test('of the process and the build stand on the page, and not in the getter, whose reader may have them already', async () => {
+    const { server, call } = rig();
+    const page = exposition((await call('GET', '/metrics')).text);
+    const value = (name: string): unknown => page.get(name)?.samples[0]?.value;
+    expect(page.get('watchmux_build_info')?.samples).toEqual([{ labels: { version: manifest.version }, value: 1 }]);
+    expect(page.get('nodejs_version_info')?.samples).toEqual([{ labels: { version: process.version }, value: 1 }]);
+    const startMs = Date.now() - process.uptime() * 1_000;
+    expect(Math.abs(Number(value('process_start_time_seconds')) * 1_000 - startMs)).toBeLessThan(5_000);
+    for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'nodejs_heap_size_used_bytes'])
+      expect(value(name)).toBeGreaterThan(0);
+    expect([...exposition(server.metrics).keys()].filter((name) => !name.startsWith('watchmux_apiserver_'))).toEqual([]);
   });
 
   test('an error of a cache is told as its message', () => {

@@ -20,13 +20,14 @@ describe('the command line', () => {
       window: 1_000,
       raw: false,
       keepOpen: false,
+      keepAliveMs: 120_000,
       drainMs: 5_000,
     });
   });
 
   test('pipe accepts every option', () => {
     const line =
-      'pipe --port 0 --host ::1 --capacity 7 --max-queued-bytes 9999 --overflow wait --replay=3 --window 9 --raw --keep-open --drain 0.5 --title Orders';
+      'pipe --port 0 --host ::1 --capacity 7 --max-queued-bytes 9999 --overflow wait --replay=3 --window 9 --raw --keep-open --keep-alive 90 --drain 0.5 --title Orders';
     expect(parseCommand(words(line))).toEqual({
       command: 'pipe',
       host: '::1',
@@ -38,6 +39,7 @@ describe('the command line', () => {
       window: 9,
       raw: true,
       keepOpen: true,
+      keepAliveMs: 90_000,
       title: 'Orders',
       drainMs: 500,
     });
@@ -217,9 +219,15 @@ describe('lines', () => {
     expect(reading('"a\rb"')).toEqual({ fault: 'not JSON: "a.b"' });
   });
 
-  test('may be nested more deeply than JSON.stringify allows', () => {
-    const rest = `${'['.repeat(20_000)}${']'.repeat(20_001)}`;
+  test('may be nested more deeply than JSON.stringify allows, but not more deeply than a client reads', () => {
+    const rest = `${'['.repeat(9_998)}${']'.repeat(9_999)}`;
     expect(reading(`[\r${rest}`)).toMatchObject({ json: `{"type":"ADDED","object":[ ${rest}}` });
+    const event = (levels: number): string => `{"type":"X","object":${'['.repeat(levels)}${']'.repeat(levels)}}`;
+    expect(reading(event(9_999))).toMatchObject({ json: event(9_999) });
+    expect(reading(event(10_000))).toEqual({ fault: expect.stringContaining('nested deeper than 10000 levels: {"type"') });
+    // It would become an object of an event, which is one level more.
+    const value = `${'['.repeat(10_000)}${']'.repeat(10_000)}`;
+    expect(reading(value)).toEqual({ fault: expect.stringContaining('nested deeper than 10000 levels: [[[') });
   });
 
   test('that are not JSON say what is wrong', () => {

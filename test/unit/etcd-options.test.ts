@@ -49,6 +49,7 @@ describe('options', () => {
     [{ endpoints: ['httpsx://a/'] }, /^endpoints: /],
     [{ user: 'a' }, /^user: expected a user together with a password/],
     [{ password: 'a' }, /^user: expected a user together with a password/],
+    [{ tls: () => ({ pem: 'y' }) }, /pem/],
     [{ prefix: 7 }, /^prefix: expected a string/],
     [{ clock: {} }, /^clock: expected a Clock/],
     [{ random: 7 }, /^random: expected a function/],

@@ -6,6 +6,7 @@ import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Metric } from '../../src/bridge/hub/metrics.ts';
 import { toText } from '../../src/bridge/hub/metrics.ts';
 import { exposition } from '../exposition.ts';
+import { runs } from '../runs.ts';
 import { FakeSink } from './fake-sink.ts';
 
 describe('the metrics of a hub', () => {
@@ -42,6 +43,23 @@ describe('the metrics of a hub', () => {
     expect(names.filter((name) => !name.startsWith('orders_'))).toEqual([]);
     for (const prefix of ['', '1a', 'a-b', 'a b', 'a\n', 7 as unknown as string])
       expect(() => hub.metrics({ prefix })).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
+  });
+
+  test('a histogram counts up, whatever has been counted', () => {
+    const bounds = [0.1, 1, 10];
+    const counts = fc.array(fc.nat(), { minLength: 4, maxLength: 4 });
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), counts, { maxKeys: 3 }), fc.double({ min: 0, noNaN: true }), (given, sum) => {
+        const values = Object.fromEntries(Object.entries(given).map(([key, each]) => [key, { bounds, counts: each, sum }]));
+        const value = { label: 'verb', values };
+        const family = exposition(toText([{ name: 'x_seconds', type: 'histogram', help: 'x', value }])).get('watchmux_x_seconds');
+        for (const [verb, each] of Object.entries(given)) {
+          const last = family?.samples.find(({ labels }) => labels.verb === verb && labels.le === '+Inf');
+          expect(last?.value).toBe(each.reduce((all, some) => all + some, 0));
+        }
+      }),
+      { numRuns: runs(200) },
+    );
   });
 
   test('keep the grammar whatever is in their texts, and say the same', () => {

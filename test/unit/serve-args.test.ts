@@ -12,7 +12,7 @@ describe('watchmux serve: arguments', () => {
     expect(parse()).toEqual({
       ...{ command: 'serve', host: '127.0.0.1', port: 8080, resources: [], etcd: [], prefix: '/watchmux/' },
       ...{ token: undefined, tls: undefined, dataFile: undefined, tokenFile: undefined, metrics: undefined },
-      ...{ log: 'text', drainMs: 10_000, drainDelayMs: 0, clientHeader: undefined, limits: {} },
+      ...{ log: 'text', keepAliveMs: 120_000, drainMs: 10_000, drainDelayMs: 0, clientHeader: undefined, limits: {} },
     });
   });
 
@@ -41,6 +41,11 @@ describe('watchmux serve: arguments', () => {
         limits: { maxWatchersPerTenant: 4, maxConcurrentRequestsPerTenant: 5, maxWritesPerSecondPerTenant: 0 },
       });
     }
+    expect(parse('--keep-alive', '620')).toMatchObject({ keepAliveMs: 620_000 });
+    const secured = ['--etcd-ca', 'ca', '--etcd-cert', 'c', '--etcd-key', 'k', '--etcd-user', 'me', '--etcd-password-file', 'p'];
+    expect(parse('--etcd', 'https://a:1', ...secured)).toMatchObject({
+      ...{ etcdTls: { caFile: 'ca', certFile: 'c', keyFile: 'k' }, etcdUser: 'me', etcdPasswordFile: 'p' },
+    });
     expect(parse('--etcd', 'http://a:1', '--etcd', 'https://b', '--prefix', '/p/')).toMatchObject({
       etcd: [new URL('http://a:1'), new URL('https://b')],
       prefix: '/p/',
@@ -110,6 +115,8 @@ describe('watchmux serve: arguments', () => {
     [['--metrics', '99999'], '--metrics takes a port'],
     [['--metrics', 'a b:9090'], '--host takes an address'],
     [['--log', 'xml'], '--log takes text or json, not "xml"'],
+    [['--keep-alive', '0'], '--keep-alive takes seconds, from 1 to 86400, not "0"'],
+    [['--keep-alive', 'long'], '--keep-alive takes seconds'],
     [['--drain', 'soon'], '--drain takes seconds'],
     [['--drain', '1', '--drain-delay', '2'], '--drain-delay is part of --drain, and cannot be longer'],
     [['--client-address', 'a:b'], '--client-address takes the name of a header'],

@@ -10,7 +10,7 @@ import { HealthMonitor } from '../../src/cli/serve/health-monitor.ts';
 import { Log, type LogFields, type LogFormat } from '../../src/cli/serve/log.ts';
 import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
 import { ServeEvents } from '../../src/cli/serve/serve-events.ts';
-import { readTokens, Tokens } from '../../src/cli/serve/tokens.ts';
+import { Tokens, toTokens } from '../../src/cli/serve/tokens.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 
 function logTo(format: LogFormat = 'text'): { log: Log; lines: string[]; output: { writableLength: number } } {
@@ -163,6 +163,7 @@ describe('tokens', () => {
   const folder = mkdtempSync(join(tmpdir(), 'watchmux-tokens-'));
   const file = join(folder, 'tokens');
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const readTokens = (tokenFile: string): Tokens => (toTokens({ tokenFile, token: undefined }) as { value: Tokens }).value;
 
   test('of a file: each has the name of its tenant', () => {
     writeFileSync(file, '# ours\nsecret-1 ada\n\n  secret-2   team:b  # rotated\nsecret-3 ada\n');

@@ -33,6 +33,7 @@ describe('the page of serve', () => {
     ['a browser', 'GET', '/', 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', true],
     ['a browser, with a query', 'HEAD', '/?x=1', 'text/html', true],
     ['a browser that asks for something else', 'GET', '/api', 'text/html', false],
+    ['a browser, with a query that cannot be decoded', 'GET', '/?x=%', 'text/html', false],
     ['a form', 'POST', '/', 'text/html', false],
     ['kubectl', 'GET', '/', 'application/json, */*', false],
     ['kubectl with tables', 'GET', '/', 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json', false],

@@ -10,9 +10,10 @@
  */
 
 import { Origins } from '../../bridge/hub/admission/origins.ts';
+import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { refused } from '../../storage/statuses.ts';
 import { toStatus } from '../../watch/event.ts';
-import { LEAVING, methodNotAllowed, noSuchPath, statusOf, TIMED_OUT, toError, unfinished } from '../api-status.ts';
+import { badRequest, LEAVING, methodNotAllowed, noSuchPath, statusOf, TIMED_OUT, toError, unfinished } from '../api-status.ts';
 import type { Settings } from '../options.ts';
 import type { Place } from '../quotas/place.ts';
 import { Quotas } from '../quotas/quotas.ts';
@@ -114,9 +115,9 @@ export class Api {
       if (unexpected) settings.onError(error);
       answer = refusal(status);
     }
-    counts.answered(answer.code, progress.verb);
-    const { path = splitTarget(request.target).path } = progress;
     const durationMs = settings.clock.now() - begun;
+    counts.answered(answer.code, { verb: progress.verb, durationMs });
+    const { path = splitTarget(request.target).path } = progress;
     settings.onRequest({
       method: request.method,
       path,
@@ -143,10 +144,11 @@ export class Api {
     if (method === 'OPTIONS') return this.preflight(request);
     const { path: text, search } = splitTarget(target);
     progress.path = text;
+    const query = toParameters(search);
+    if (query === undefined) throw badRequest(BAD_QUERY_TEXT);
     const path = readPath(text);
     if (!path.isResource) return this.answerOther(path, request, progress);
     if (this.deps.closing.aborted) throw toError(LEAVING);
-    const query = new URLSearchParams(search);
     return this.answerResource({ request, path, query }, progress);
   }
 

@@ -7,7 +7,7 @@ import { mayRefuse, type Refusable } from '../../bridge/transport/http2-refusals
 import { toCaller } from '../../bridge/transport/node-caller.ts';
 import { isPlain } from '../../bridge/transport/plain-response.ts';
 import type { Outbound } from '../../bridge/transport/stall.ts';
-import { dropBody, endUnread, isUnread } from '../../bridge/transport/unread-body.ts';
+import { dropBody, endUnread } from '../../bridge/transport/unread-body.ts';
 import { hold, joined } from '../../decode/parts.ts';
 import { refused } from '../../storage/statuses.ts';
 import { abandon, type HostDeps, tooLarge } from './host.ts';
@@ -207,14 +207,19 @@ function sendWhole(
 ): void {
   const { code, headers, body } = answer;
   if (code >= 400 && !mayRefuse(response as Refusable)) return;
-  // Nothing after an unread body can be parsed; a closing server waits for its connections.
-  const isLeft = !hasReadBody && (isUnread(request) || (code >= 400 && method !== 'GET'));
-  if (code === 503 || isLeft) response.shouldKeepAlive = false;
+  // A closing server waits for its connections.
+  if (code === 503) response.shouldKeepAlive = false;
   const length = body === null ? 0 : Buffer.byteLength(body);
-  response.writeHead(code, code === 204 || code === 304 ? headers : { ...headers, 'content-length': length });
+  const begin = (): void => {
+    response.writeHead(code, code === 204 || code === 304 ? headers : { ...headers, 'content-length': length });
+  };
   const sent = method === 'HEAD' ? null : body;
-  if (hasReadBody) response.end(sent ?? undefined);
-  else endUnread(request, response, { body: sent, clock });
+  if (!hasReadBody) {
+    endUnread(request, response, { begin, body: sent, clock });
+    return;
+  }
+  begin();
+  response.end(sent ?? undefined);
 }
 
 function sendStream(

@@ -47,7 +47,7 @@ export function extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFI
  */
 export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) => void): unknown {
   const { depth, members } = extentOf(bytes, MAX_DEPTH);
-  if (depth > MAX_DEPTH) throw badRequest(`the body is nested deeper than ${MAX_DEPTH} levels`);
+  if (depth > MAX_DEPTH) throw tooDeep();
   let [text, value]: [string, unknown] = ['', undefined];
   try {
     text = utf8.decode(bytes);
@@ -59,6 +59,11 @@ export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) =>
   if (lost !== undefined) throw badRequest(`the number ${lost.slice(0, MAX_SHOWN)} cannot be kept as it is: send it as a string`);
   if (again !== undefined && membersIn(value) !== members) again(duplicateFields(text));
   return value;
+}
+
+/** The refusal of what is nested too deeply. */
+export function tooDeep(): Error {
+  return badRequest(`the body is nested deeper than ${MAX_DEPTH} levels`);
 }
 
 /** Matches every number that cannot be kept, and few others: a quick check for bodies without any. */

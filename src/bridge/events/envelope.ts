@@ -1,4 +1,5 @@
 import type { ReportsDeletion } from '../../broadcast/policies/fold.ts';
+import { isTooDeep, MAX_DEPTH } from '../../decode/depth.ts';
 import { invalid, WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import type { BookmarkOptions } from '../protocol.ts';
@@ -54,7 +55,8 @@ export class Envelope implements WatchEvent, ReportsDeletion {
   private readonly keeper: Keeper | undefined;
 
   /**
-   * @throws {WatchError} INVALID_ARGUMENT for null, undefined, or a type that is not a non-empty string. TypeError for an object
+   * @throws {WatchError} INVALID_ARGUMENT for null, undefined, a type that is not a non-empty string, or a text that is nested deeper
+   * than 10,000 levels. TypeError for an object
    * that JSON cannot represent, such as a cycle.
    */
   constructor(event: WatchEvent, place: EnvelopeInit) {
@@ -146,6 +148,7 @@ function stringify({ type, object }: WatchEvent): string {
 
 /** Returns a JSON text without its last brace. */
 function open(json: string): string {
+  if (isTooDeep(json)) throw invalid('json', json, `at most ${MAX_DEPTH} levels of objects and lists`);
   // In JSON a line break can only be white space; on the wire it would end the event.
   const line = /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, ' ') : json;
   const end = line.lastIndexOf('}');

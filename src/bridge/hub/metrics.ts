@@ -14,10 +14,26 @@ export interface MetricsOptions {
 export interface Metric {
   /** In the words of Prometheus: ends with `_total` for a counter, and with the unit before that. */
   readonly name: string;
-  readonly type: 'counter' | 'gauge';
+  readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
   /** One value, or one per value of a label. */
-  readonly value: number | { readonly label: string; readonly values: Readonly<Record<string, number>> };
+  readonly value: number | Labelled<number> | Labelled<Histogram>;
+}
+
+/** One value per value of a label. */
+export interface Labelled<T> {
+  readonly label: string;
+  readonly values: Readonly<Record<string, T>>;
+}
+
+/** How often a value was in which range. */
+export interface Histogram {
+  /** The largest value of each range but the last, which has none. */
+  readonly bounds: readonly number[];
+  /** How many values are in each range: one more than there are bounds. */
+  readonly counts: readonly number[];
+  /** Of all values. */
+  readonly sum: number;
 }
 
 const DEFAULT_PREFIX = 'watchmux_';
@@ -45,7 +61,6 @@ export function hubMetrics({ accepted, oversize, clients, total }: HubStats): re
     lag = Math.max(lag, client.lag);
     transports[client.transport] = (transports[client.transport] ?? 0) + 1;
   }
-  const gauge = (name: string, help: string, value: Metric['value']): Metric => ({ name, type: 'gauge', help, value });
   const by = (label: string, values: Readonly<Partial<Record<string, number>>>): Metric['value'] => ({
     label,
     values: values as Readonly<Record<string, number>>,
@@ -67,6 +82,11 @@ export function hubMetrics({ accepted, oversize, clients, total }: HubStats): re
   ];
 }
 
+/** A metric that goes up and down. */
+export function gauge(name: string, help: string, value: Metric['value']): Metric {
+  return { name, type: 'gauge', help, value };
+}
+
 /** A metric that only grows. */
 export function counter(name: string, help: string, value: Metric['value']): Metric {
   return { name, type: 'counter', help, value };
@@ -75,9 +95,21 @@ export function counter(name: string, help: string, value: Metric['value']): Met
 function familyOf({ type, help, value }: Metric, name: string): string {
   const head = `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n`;
   if (typeof value === 'number') return `${head}${name} ${numeral(value)}\n`;
-  const sample = ([text, one]: [string, number]): string =>
-    `${name}{${value.label}="${text.replace(/[\\\n"]/g, escaped)}"} ${numeral(one)}\n`;
-  return head + Object.entries(value.values).map(sample).join('');
+  const sample = ([text, one]: [string, number | Histogram]): string => {
+    const label = `${value.label}="${text.replace(/[\\\n"]/g, escaped)}"`;
+    return typeof one === 'number' ? `${name}{${label}} ${numeral(one)}\n` : rangesOf(one, { name, label });
+  };
+  return head + Object.entries<number | Histogram>(value.values).map(sample).join('');
+}
+
+/** The samples of a histogram: each bucket counts the ranges before it as well. */
+function rangesOf({ bounds, counts, sum }: Histogram, { name, label }: { name: string; label: string }): string {
+  let count = 0;
+  const buckets = counts.map((some, at) => {
+    count += some;
+    return `${name}_bucket{${label},le="${numeral(bounds[at] ?? Number.POSITIVE_INFINITY)}"} ${count}\n`;
+  });
+  return `${buckets.join('')}${name}_sum{${label}} ${numeral(sum)}\n${name}_count{${label}} ${count}\n`;
 }
 
 /** Prometheus has its own word for Infinity. */

@@ -16,6 +16,22 @@ export interface RawQuery {
   readonly lastEventId: string | undefined;
 }
 
+/** What is said of a query that cannot be decoded. */
+export const BAD_QUERY_TEXT = 'the query of the URL is not encoded correctly';
+
+/**
+ * The parameters of the text after a `?`; undefined if one cannot be decoded: a `%` is not followed by two hexadecimal digits, or the
+ * bytes are not UTF-8. `URLSearchParams` takes such a text for another one, and `watch=%` for a yes.
+ */
+export function toParameters(search: string): URLSearchParams | undefined {
+  try {
+    if (search.includes('%')) decodeURIComponent(search);
+  } catch {
+    return undefined;
+  }
+  return new URLSearchParams(search);
+}
+
 /**
  * Parses a query. Returns a Status of code 400 if it is invalid. The parameters of this protocol may occur once each, with a
  * limited length; other parameters are ignored.
@@ -23,7 +39,8 @@ export interface RawQuery {
 export function readQuery(words: RawQuery, maxQueryBytes: number = DEFAULTS.maxQueryBytes): ParsedQuery | Status {
   const { search, lastEventId } = words;
   if (search.length > maxQueryBytes) return invalidQuery('the query', search, `at most ${maxQueryBytes} bytes`);
-  const given = new URLSearchParams(search);
+  const given = toParameters(search);
+  if (given === undefined) return toStatus({ code: 400, reason: 'BadRequest', message: BAD_QUERY_TEXT });
   for (const name of Object.values(PARAMETERS)) {
     const values = given.getAll(name);
     if (values.length > 1) return invalidQuery(name, values.join(', '), 'one value');

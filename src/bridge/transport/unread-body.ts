@@ -2,20 +2,34 @@
  * Bodies that nobody reads.
  *
  * Closing a connection whose client is still sending resets it, and a reset takes away what the client's system has received but the
- * client has not read yet: our answer. So an answer is sent whole, and its connection stays open until the client has sent its body or
- * closed, within limits.
+ * client has not read yet: our answer. So an answer is sent whole, and what is left of the body decides about the connection:
+ *
+ *     nothing, or a small rest    is read and dropped, and the connection goes on; unless the rest takes too long
+ *     more than that              the answer says that the connection closes, which it does once the client has sent its body or
+ *                                 closed, within limits
+ *     nobody has said how much    the answer waits a moment for the end, and one of the two follows
  */
 import { type Clock, upkeepClock } from '../../watch/clock.ts';
 
 /** Bytes of a body that are read and dropped. A request for a watch has none; a stream of tiny chunks would only cost time. */
 export const MAX_BODY_BYTES = 65_536;
-/** How long a client that is still sending has for reading its answer: as long as Node keeps an idle connection. */
+/** How long a client that is still sending has for that, and for reading its answer. */
 const LINGER_MS = 5_000;
+/** How long an answer waits for the end of a body without a length. */
+const HOLD_MS = 1_000;
+
+/** The used part of a socket. */
+export interface BodySocket {
+  readonly remoteAddress?: string | undefined;
+  destroy(): unknown;
+  once(event: 'close', listener: () => void): unknown;
+  off(event: 'close', listener: () => void): unknown;
+}
 
 /** The used part of a request; `stream` is that of HTTP/2, whose socket carries other clients' requests behind a proxy. */
 export interface WithBody {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  readonly socket: { readonly remoteAddress?: string | undefined; destroy(): unknown };
+  readonly socket: BodySocket;
   readonly stream?: { readonly endAfterHeaders: boolean; destroy(): unknown };
   resume(): unknown;
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
@@ -24,12 +38,15 @@ export interface WithBody {
 /** The used part of a request that is answered before its body has come. */
 export interface Unread extends WithBody {
   readonly complete: boolean;
+  readonly readableEnded?: boolean;
   pause(): unknown;
   once(event: 'end', listener: () => void): unknown;
 }
 
 /** The used part of a response. */
 export interface WholeResponse {
+  readonly headersSent: boolean;
+  shouldKeepAlive?: boolean;
   flushHeaders(): void;
   write(body: string | Uint8Array): unknown;
   end(body?: string | Uint8Array): unknown;
@@ -41,26 +58,78 @@ export function dropBody(request: WithBody): void {
   drop(request, () => (request.stream ?? request.socket).destroy());
 }
 
-/** Whether more of a body may come. Nothing can follow on its connection, so the answer should say that it is closed. */
-export function isUnread(request: Pick<Unread, 'headers' | 'stream' | 'complete'>): boolean {
-  return request.complete !== true && request.stream === undefined && hasBody(request);
+/** A whole answer. */
+export interface WholeBody {
+  /** Writes the head, with the length of the body: without one, the client would wait for the end. Called at most once. */
+  readonly begin: () => void;
+  /** Null if there is none. */
+  readonly body: string | Uint8Array | null;
+  readonly clock: Clock;
 }
 
-/**
- * Ends a whole answer, whose head has been written with its length, to a request whose body has not been read. Without a length the
- * client would wait for the end.
- */
-export function endUnread(
-  request: Unread,
-  response: WholeResponse,
-  { body, clock }: { body: string | Uint8Array | null; clock: Clock },
-): void {
-  // Middleware that wraps `write` may hold the answer until its end. Streams of HTTP/2 are closed one by one, without a reset.
-  if (!isUnread(request) || Object.hasOwn(response, 'write')) {
+/** Sends a whole answer to a request whose body may not have been read. */
+export function endUnread(request: Unread, response: WholeResponse, answer: WholeBody): void {
+  // Streams of HTTP/2 are closed one by one, without a reset.
+  const isRead = request.complete === true || request.readableEnded === true;
+  if (isRead || request.stream !== undefined || !hasBody(request)) {
     dropBody(request);
-    response.end(body ?? undefined);
+    finish(response, answer);
+  } else if (request.headers['transfer-encoding'] !== undefined) hold(request, response, answer);
+  else if (Number(request.headers['content-length']) > MAX_BODY_BYTES) linger(request, response, answer);
+  else skipRest(request, response, answer);
+}
+
+function finish(response: WholeResponse, { begin, body }: WholeBody): void {
+  begin();
+  response.end(body ?? undefined);
+}
+
+/** Answers, and reads the rest, which is small: the connection then carries the next request. */
+function skipRest(request: Unread, response: WholeResponse, answer: WholeBody): void {
+  const cancel = upkeepClock(answer.clock).schedule(LINGER_MS, () => request.socket.destroy());
+  whenOver(request, cancel);
+  request.resume();
+  finish(response, answer);
+}
+
+/** Waits for the end of a body that may be small. */
+function hold(request: Unread, response: WholeResponse, answer: WholeBody): void {
+  let isHeld = true;
+  const end = (how: () => void): void => {
+    if (!isHeld) return;
+    isHeld = false;
+    cancel();
+    // The application may have answered in the meantime.
+    if (!response.headersSent) how();
+  };
+  const close = (): void => end(() => linger(request, response, answer));
+  const cancel = upkeepClock(answer.clock).schedule(HOLD_MS, close);
+  whenOver(request, (isWhole) => end(() => isWhole && finish(response, answer)));
+  drop(request, close);
+}
+
+/** Calls back once: when the body has come, or its connection has closed, which a request that has been answered does not tell. */
+function whenOver(request: Unread, over: (isWhole: boolean) => void): void {
+  const { socket } = request;
+  const onClose = (): void => over(false);
+  socket.once('close', onClose);
+  request.once('end', () => {
+    socket.off('close', onClose);
+    over(true);
+  });
+}
+
+/** Answers a client that goes on to send. Nothing can follow on its connection, so the answer says that it is closed. */
+function linger(request: Unread, response: WholeResponse, answer: WholeBody): void {
+  const { begin, body, clock } = answer;
+  response.shouldKeepAlive = false;
+  // Middleware that wraps `write` may hold the answer until its end.
+  if (Object.hasOwn(response, 'write')) {
+    dropBody(request);
+    finish(response, answer);
     return;
   }
+  begin();
   if (body === null) response.flushHeaders();
   else response.write(body);
   const cancel = upkeepClock(clock).schedule(LINGER_MS, () => response.end());

@@ -1,16 +1,27 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
+import { processMetrics } from '../../apiserver/process-metrics.ts';
 import type { ApiServer } from '../../apiserver/server.ts';
 import { METRICS_TYPE } from '../../bridge/hub/metrics.ts';
+import { BAD_QUERY_TEXT } from '../../bridge/hub/query.ts';
 import { pathOf } from '../../bridge/transport/upgrades.ts';
-import { isMeant, METRICS_PATH, PATIENCE } from '../server/server.ts';
+import { isMeant, METRICS_PATH, PATIENCE, queryOf, sendWhole, WRONG_NAME } from '../server/server.ts';
 
 const HEALTH: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
+
+/** Options of {@link createMetricsServer}. */
+export interface MetricsServerOptions {
+  readonly host: string;
+  readonly keepAliveMs: number;
+}
 
 /**
  * The server of `--metrics`: numbers and health, but no objects, so it asks for no token. It keeps running while the other one
  * drains.
  */
-export function createMetricsServer(api: Pick<ApiServer, 'handler' | 'metrics'>, host: string): Server {
+export function createMetricsServer(
+  api: Pick<ApiServer, 'handler' | 'metrics'>,
+  { host, keepAliveMs }: MetricsServerOptions,
+): Server {
   const listener: RequestListener = (request, response) => {
     const path = pathOf(request.url);
     const meant = isMeant(request, { server, host });
@@ -18,25 +29,25 @@ export function createMetricsServer(api: Pick<ApiServer, 'handler' | 'metrics'>,
       api.handler(request, response);
       return;
     }
-    request.resume();
     const readable = request.method === 'GET' || request.method === 'HEAD';
-    const code = !meant ? 421 : path !== METRICS_PATH ? 404 : readable ? 200 : 405;
-    const body = code === 200 ? api.metrics : `${WRONG[code]}\n`;
-    response.writeHead(code, {
-      'content-type': code === 200 ? METRICS_TYPE : 'text/plain; charset=utf-8',
-      'content-length': Buffer.byteLength(body),
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-      ...(code === 405 && { allow: 'GET, HEAD' }),
+    const asked = path !== METRICS_PATH ? 404 : queryOf(request) === undefined ? 400 : readable ? 200 : 405;
+    const code = meant ? asked : 421;
+    sendWhole(request, response, {
+      code,
+      body: Buffer.from(code === 200 ? api.metrics + processMetrics() : `${WRONG[code]}\n`),
+      headers: {
+        'content-type': code === 200 ? METRICS_TYPE : 'text/plain; charset=utf-8',
+        ...(code === 405 && { allow: 'GET, HEAD' }),
+      },
     });
-    response.end(request.method === 'HEAD' ? undefined : body);
   };
-  const server = createServer(PATIENCE, listener);
+  const server = createServer({ ...PATIENCE, keepAliveTimeout: keepAliveMs }, listener);
   return server;
 }
 
 const WRONG: Readonly<Record<number, string>> = {
+  400: BAD_QUERY_TEXT,
   404: 'not found: there are only /metrics, /healthz, /livez and /readyz',
   405: 'only GET and HEAD',
-  421: 'the header Host does not name this server',
+  421: WRONG_NAME,
 };

@@ -3,6 +3,7 @@ import { readAccept } from '../../apiserver/request/accept.ts';
 import { pathOf } from '../../bridge/transport/upgrades.ts';
 import { builtScript, inOneFile, type LivePage } from '../page.ts';
 import { STYLE } from '../page-style.ts';
+import { queryOf, sendWhole } from '../server/server.ts';
 import { objectsHtml } from './page-html.ts';
 import { OBJECTS_STYLE } from './page-style.ts';
 
@@ -21,6 +22,8 @@ export function objectsPage(script: string = builtScript('objects-page.js')): Li
  */
 export function wantsPage({ method, url, headers }: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): boolean {
   if (pathOf(url) !== '/' || (method !== 'GET' && method !== 'HEAD')) return false;
+  // The API refuses it.
+  if (queryOf({ url }) === undefined) return false;
   const first = readAccept(headers.accept).find(({ type }) => type === HTML || /^application\/(json|\*)$/.test(type));
   return first?.type === HTML;
 }
@@ -29,16 +32,14 @@ const HTML = 'text/html';
 
 /** Answers a request for which {@link wantsPage} is true. */
 export function sendPage({ html, policy }: LivePage, request: IncomingMessage, response: ServerResponse): void {
-  request.resume();
-  const body = Buffer.from(html);
-  response.writeHead(200, {
-    'content-type': `${HTML}; charset=utf-8`,
-    'content-length': body.length,
-    'cache-control': 'no-store',
-    vary: 'Accept',
-    'x-content-type-options': 'nosniff',
-    'referrer-policy': 'no-referrer',
-    'content-security-policy': policy,
+  sendWhole(request, response, {
+    code: 200,
+    body: Buffer.from(html),
+    headers: {
+      'content-type': `${HTML}; charset=utf-8`,
+      vary: 'Accept',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy': policy,
+    },
   });
-  response.end(request.method === 'HEAD' ? undefined : body);
 }

@@ -1,5 +1,15 @@
 import { isIPv6 } from 'node:net';
-import { milliseconds, type Options, type Parsed, quote, UsageError, whole, wrong } from '../usage.ts';
+import {
+  KEEP_ALIVE_SECONDS,
+  keepAlive,
+  milliseconds,
+  type Options,
+  type Parsed,
+  quote,
+  UsageError,
+  whole,
+  wrong,
+} from '../usage.ts';
 import type { LogFormat } from './log.ts';
 import { type ServedResource, toServedResources } from './resource-flag.ts';
 import { isToken } from './tokens.ts';
@@ -18,6 +28,11 @@ export interface ServeCommand {
   readonly etcd: readonly URL[];
   /** What all keys in etcd begin with. */
   readonly prefix: string;
+  /** The files of the certificates for etcd. Undefined: none. */
+  readonly etcdTls: EtcdTlsFiles | undefined;
+  /** The user in etcd, and the file of its password. */
+  readonly etcdUser: string | undefined;
+  readonly etcdPasswordFile: string | undefined;
   /** The file that keeps memory across restarts. */
   readonly dataFile: string | undefined;
   /** The file of tokens and the tenants that have them. */
@@ -25,6 +40,8 @@ export interface ServeCommand {
   /** Where numbers and health are served without a token. */
   readonly metrics: { readonly host: string; readonly port: number } | undefined;
   readonly log: LogFormat;
+  /** How long a connection is kept that waits for its next request. */
+  readonly keepAliveMs: number;
   /** How long a shutdown may take, and how long within that everything is served while `/readyz` fails. */
   readonly drainMs: number;
   readonly drainDelayMs: number;
@@ -32,6 +49,14 @@ export interface ServeCommand {
   readonly clientHeader: string | undefined;
   /** Undefined: the default of an `ApiServer`. */
   readonly limits: ServeLimits;
+}
+
+/** The files for TLS with etcd. */
+export interface EtcdTlsFiles {
+  readonly caFile: string | undefined;
+  /** Together, or neither. */
+  readonly certFile: string | undefined;
+  readonly keyFile: string | undefined;
 }
 
 /** Limits that the command line can change. */
@@ -53,10 +78,16 @@ export const SERVE_OPTIONS: Options = {
   'tls-key': { type: 'string' },
   etcd: { type: 'string', multiple: true },
   prefix: { type: 'string' },
+  'etcd-ca': { type: 'string' },
+  'etcd-cert': { type: 'string' },
+  'etcd-key': { type: 'string' },
+  'etcd-user': { type: 'string' },
+  'etcd-password-file': { type: 'string' },
   data: { type: 'string' },
   'token-file': { type: 'string' },
   metrics: { type: 'string' },
   log: { type: 'string', default: 'text' },
+  'keep-alive': { type: 'string', default: KEEP_ALIVE_SECONDS },
   drain: { type: 'string', default: '10' },
   'drain-delay': { type: 'string', default: '0' },
   'client-address': { type: 'string' },
@@ -71,6 +102,12 @@ export const SERVE_OPTIONS: Options = {
 /** Without tokens nobody is a tenant. */
 const OF_TENANTS = ['max-watchers-per-tenant', 'max-requests-per-tenant', 'max-writes-per-second-per-tenant'] as const;
 
+/** Options that are texts which may not be empty. */
+const TEXTS = [
+  ...(['data', 'prefix', 'tls-cert', 'tls-key', 'token-file'] as const),
+  ...(['etcd-ca', 'etcd-cert', 'etcd-key', 'etcd-user', 'etcd-password-file'] as const),
+] as const;
+
 /** Prefixes of other programs' keys would be overwritten; this one is ours. */
 const DEFAULT_PREFIX = '/watchmux/';
 
@@ -78,14 +115,12 @@ export function toServe({ values, positionals }: Parsed): ServeCommand {
   const [extra] = positionals;
   if (extra !== undefined) throw new UsageError(`unexpected argument ${quote(extra)}: serve takes options only`, 'serve');
   // A script whose variable is empty would silently serve without what it names.
-  for (const option of ['data', 'prefix', 'tls-cert', 'tls-key', 'token-file'] as const) {
+  for (const option of TEXTS) {
     if (values[option] === '') throw wrong('serve', option, '', 'a non-empty value');
   }
   const text = (option: string): string | undefined => values[option] as string | undefined;
   const list = (option: string): readonly string[] => (values[option] as string[] | undefined) ?? [];
-  const etcd = list('etcd').map(toEtcdUrl);
-  if (etcd.length > 0 && text('data') !== undefined) throw new UsageError('--data and --etcd cannot be combined', 'serve');
-  if (etcd.length === 0 && text('prefix') !== undefined) throw new UsageError('--prefix goes with --etcd', 'serve');
+  const etcd = toEtcd(list('etcd').map(toEtcdUrl), text);
   const stray = OF_TENANTS.find((option) => values[option] !== undefined);
   if (stray !== undefined && text('token-file') === undefined && text('token') === undefined) {
     throw new UsageError(`--${stray} goes with --token-file`, 'serve');
@@ -97,12 +132,13 @@ export function toServe({ values, positionals }: Parsed): ServeCommand {
     resources: toServedResources(list('resource')),
     token: toToken(text('token')),
     tls: toTls(text('tls-cert'), text('tls-key')),
-    etcd,
+    ...etcd,
     prefix: text('prefix') ?? DEFAULT_PREFIX,
     dataFile: text('data'),
     tokenFile: text('token-file'),
     metrics: toMetrics(text('metrics')),
     log: toLogFormat(values.log as string),
+    keepAliveMs: keepAlive('serve', values['keep-alive']),
     ...toDrain(values),
     clientHeader: toHeader(text('client-address')),
     limits: toLimits(values),
@@ -140,10 +176,41 @@ function toToken(value: string | undefined): string | undefined {
 }
 
 function toTls(certFile: string | undefined, keyFile: string | undefined): ServeCommand['tls'] {
-  if (certFile === undefined && keyFile === undefined) return undefined;
-  if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile };
-  throw new UsageError('--tls-cert and --tls-key go together', 'serve');
+  checkPair('tls', [certFile, keyFile]);
+  return certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile };
 }
+
+function checkPair(of: 'tls' | 'etcd', [certFile, keyFile]: readonly (string | undefined)[]): void {
+  if ((certFile === undefined) !== (keyFile === undefined)) {
+    throw new UsageError(`--${of}-cert and --${of}-key go together`, 'serve');
+  }
+}
+
+/** What goes with `--etcd` and nothing else. */
+function toEtcd(
+  etcd: readonly URL[],
+  text: (option: string) => string | undefined,
+): Pick<ServeCommand, 'etcd' | 'etcdTls' | 'etcdUser' | 'etcdPasswordFile'> {
+  if (etcd.length > 0 && text('data') !== undefined) throw new UsageError('--data and --etcd cannot be combined', 'serve');
+  const stray = OF_ETCD.find((option) => text(option) !== undefined);
+  if (etcd.length === 0 && stray !== undefined) throw new UsageError(`--${stray} goes with --etcd`, 'serve');
+  const [caFile, certFile, keyFile] = OF_ETCD_TLS.map(text);
+  checkPair('etcd', [certFile, keyFile]);
+  const secret = OF_ETCD_TLS.find((option) => text(option) !== undefined);
+  if (secret !== undefined && !etcd.some(({ protocol }) => protocol === 'https:')) {
+    throw new UsageError(`--${secret} goes with an https: URL in --etcd`, 'serve');
+  }
+  const [etcdUser, etcdPasswordFile] = [text('etcd-user'), text('etcd-password-file')];
+  const named = etcd.some(({ username }) => username !== '');
+  if (named && etcdUser !== undefined) throw new UsageError('--etcd-user and a user in --etcd cannot be combined', 'serve');
+  if (etcdPasswordFile !== undefined && etcdUser === undefined && !named) {
+    throw new UsageError('--etcd-password-file goes with --etcd-user', 'serve');
+  }
+  return { etcd, etcdTls: secret === undefined ? undefined : { caFile, certFile, keyFile }, etcdUser, etcdPasswordFile };
+}
+
+const OF_ETCD_TLS = ['etcd-ca', 'etcd-cert', 'etcd-key'] as const;
+const OF_ETCD = ['prefix', ...OF_ETCD_TLS, 'etcd-user', 'etcd-password-file'] as const;
 
 /** `9090`, `127.0.0.1:9090` or `[::]:9090`. */
 function toMetrics(value: string | undefined): ServeCommand['metrics'] {

@@ -21,9 +21,18 @@ Options
   --data FILE        keep the objects in this file, so that they survive a restart, and a crash
   --etcd URL         keep the objects in etcd; may be repeated for the members of one cluster
   --prefix P         prefix of all keys in etcd, default /watchmux/
+  --etcd-ca FILE     trust the certificates of this CA, in PEM, for etcd's https: URLs; default: the host's
+  --etcd-cert FILE, --etcd-key FILE
+                     show etcd this certificate, both in PEM
+  --etcd-user NAME   the user in etcd. The password is in --etcd-password-file, or in the environment variable
+                     WATCHMUX_ETCD_PASSWORD. Other users of this machine may see one that is in the URL
+  --etcd-password-file FILE
+                     the file with that password
 
 Operation
   --token-file F     file of tokens and their tenants, one "TOKEN TENANT" per line; each tenant has its own limits
+  --keep-alive S     how many seconds a connection is kept that waits for its next request. Default 120: longer than clients
+                     and load balancers keep theirs, so that none of them uses one that has just been closed
   --metrics [HOST:]PORT
                      also serve /metrics, /healthz, /livez and /readyz there, without a token; default host 127.0.0.1
   --log FORMAT       one line per noteworthy event on stderr: text (the default), or json
@@ -37,8 +46,11 @@ Operation
   --max-watchers-per-tenant N, --max-requests-per-tenant N, --max-writes-per-second-per-tenant N
                      the same for each tenant of --token-file. Default 2000, 100 and 1000; 0 writes: no limit
 
-On SIGINT, SIGTERM or SIGHUP, /readyz fails, running requests are answered, watches end one after the other, and the exit
-code is 0. A second signal exits at once.
+On SIGINT or SIGTERM, /readyz fails, running requests are answered, watches end one after the other, and the exit code is
+0. A second signal exits at once.
+
+The files of tokens, certificates, keys and the password are read again when they change, within 5 s, and on SIGHUP, which
+does not end the server. A file that has become invalid is reported on stderr, and what was read before remains in use.
 
 Exit codes: 0 end; 1 the storage failed; 2 invalid usage, cannot open the storage, or cannot listen on this host or port.
 `;

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { CONFIG_MAPS, NAMESPACES } from '../../apiserver/builtin.ts';
@@ -9,36 +8,43 @@ import type { Storage } from '../../storage/storage.ts';
 import { systemClock } from '../../watch/clock.ts';
 import type { Output } from '../output.ts';
 import { refuseBadRequests } from '../server/bad-requests.ts';
-import { close, isMeant, listen, METRICS_PATH, MISDIRECTED, PATIENCE, WRONG_NAME } from '../server/server.ts';
+import { close, isMeant, listen, METRICS_PATH, MISDIRECTED, PATIENCE, sendWhole, WRONG_NAME } from '../server/server.ts';
 import { onSignals } from '../signals.ts';
 import { UsageError } from '../usage.ts';
+import { type Pair, toEtcdTls, toEtcdUser, toServerTls } from './certificates.ts';
 import { HealthMonitor } from './health-monitor.ts';
 import { Log } from './log.ts';
 import { createMetricsServer } from './metrics-server.ts';
 import { objectsPage, sendPage, wantsPage } from './page.ts';
+import { type FromFiles, Reloads } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 import { ServeEvents } from './serve-events.ts';
 import { openStorage } from './storages.ts';
-import { readTokens, Tokens } from './tokens.ts';
+import { type Tokens, toTokens } from './tokens.ts';
 
 /** `watchmux serve`: an API server. Returns the exit code. */
 export async function serve(command: ServeCommand, output: Output): Promise<number> {
-  const tls = readTls(command);
-  const tokens = toTokens(command);
+  const [tls, tokens] = [toServerTls(command), toTokens(command)];
+  const [etcdTls, etcdUser] = [toEtcdTls(command), toEtcdUser(command, process.env)];
   const log = new Log({ format: command.log, output: process.stderr, now: Date.now });
-  const storage = await openStorage(command, log);
+  const reloads = new Reloads({ values: [tls, tokens, etcdTls, etcdUser?.password], log, clock: systemClock });
   try {
-    return await serveFrom(storage, { command, output, tls, tokens, log });
+    const storage = await openStorage(command, { log, etcdTls, etcdUser });
+    try {
+      return await serveFrom(storage, { command, output, tls, tokens, log });
+    } finally {
+      await storage.close();
+    }
   } finally {
-    await storage.close();
+    reloads.end();
   }
 }
 
 interface Means {
   readonly command: ServeCommand;
   readonly output: Output;
-  readonly tls: Tls | undefined;
-  readonly tokens: Tokens | undefined;
+  readonly tls: FromFiles<Pair> | undefined;
+  readonly tokens: FromFiles<Tokens> | undefined;
   readonly log: Log;
 }
 
@@ -54,7 +60,7 @@ async function serveFrom(storage: Storage, means: Means): Promise<number> {
   });
   const state: State = { isLeaving: false };
   const server = createHttpServer(api, { command, tls, events, state });
-  const scraped = command.metrics && createMetricsServer(api, command.metrics.host);
+  const scraped = command.metrics && createMetricsServer(api, { ...command, host: command.metrics.host });
   let monitor: HealthMonitor | undefined;
   try {
     const metricsUrl = scraped && `${await listening(scraped, command.metrics as Address)}${METRICS_PATH}`;
@@ -88,16 +94,16 @@ function listening(server: Server, address: Address, scheme: string = 'http'): P
 }
 
 /** Prints the addresses, and resolves when the server should end. */
-async function untilEnd({ command, output, tls, log }: Means, lines: readonly string[]): Promise<void> {
+async function untilEnd({ command, output, tls, tokens, log }: Means, lines: readonly string[]): Promise<void> {
   const stop = new AbortController();
   // From then on a signal exits at once: the listener stays until the process ends.
-  onSignals((signal) => stop.abort(signal));
+  onSignals((signal) => stop.abort(signal), ['SIGINT', 'SIGTERM']);
   // A server is of no use if nobody can read its address. A reader that has read the address and ended is not a failure.
   output.onGone = () => {
     if (output.failure !== undefined) stop.abort('output');
   };
   void output.write(`${lines.join('\n')}\n`);
-  if (command.token !== undefined && tls === undefined) {
+  if (tokens !== undefined && tls === undefined) {
     log.warn('token-unencrypted', {
       message:
         'the token is sent without encryption, and kubectl does not send it at all, because it does so only over HTTPS; see --tls-cert',
@@ -118,8 +124,10 @@ async function drain(
   const begunMs = systemClock.now();
   const cut = new AbortController();
   const timer = setTimeout(() => cut.abort(), drainMs);
+  // From then on requests are refused: on other connections, another server answers them.
+  const idle = setTimeout(() => server.closeIdleConnections(), drainDelayMs);
   await api.shutdown({ signal: cut.signal, delayMs: drainDelayMs, spreadMs: Math.floor((drainMs - drainDelayMs) / 2) });
-  clearTimeout(timer);
+  for (const each of [timer, idle]) clearTimeout(each);
   await close(server);
   return { afterMs: Math.round(systemClock.now() - begunMs), inTime: !cut.signal.aborted };
 }
@@ -128,7 +136,7 @@ async function drain(
 function hooksOf({ command, tokens }: Means): Pick<ApiServerOptions<string>, 'authenticate' | 'clientAddress'> {
   const { clientHeader } = command;
   return {
-    ...(tokens && { authenticate: (request) => tokens.nameOf((request as IncomingMessage).headers.authorization) }),
+    ...(tokens && { authenticate: (request) => tokens.value.nameOf((request as IncomingMessage).headers.authorization) }),
     ...(clientHeader !== undefined && { clientAddress: (request) => addressOf(request as IncomingMessage, clientHeader) }),
   };
 }
@@ -139,13 +147,6 @@ function addressOf({ headers, socket }: IncomingMessage, header: string): string
   return told || (socket.remoteAddress ?? '');
 }
 
-function toTokens({ token, tokenFile }: ServeCommand): Tokens | undefined {
-  if (token === undefined && tokenFile === undefined) return undefined;
-  const tokens = tokenFile === undefined ? new Tokens() : readTokens(tokenFile);
-  if (token !== undefined) tokens.add(token, 'token');
-  return tokens;
-}
-
 /** Whether the server goes away: its clients should come back on other connections, which lead elsewhere. */
 interface State {
   isLeaving: boolean;
@@ -153,7 +154,7 @@ interface State {
 
 function createHttpServer(
   api: ApiServer<string>,
-  { command: { host }, tls, events, state }: Pick<Means, 'command' | 'tls'> & { events: ServeEvents; state: State },
+  { command: { host, keepAliveMs }, tls, events, state }: Pick<Means, 'command' | 'tls'> & { events: ServeEvents; state: State },
 ): Server {
   const page = objectsPage();
   const listener: RequestListener = (request, response) => {
@@ -161,16 +162,21 @@ function createHttpServer(
     // Any host name may resolve to this machine; a page from that host would be mistaken for one of this server's own.
     if (!isMeant(request, { server, host })) {
       events.misdirected(request);
-      request.resume();
-      response.writeHead(421, { 'content-type': 'text/plain', connection: 'close' });
-      response.end(`${WRONG_NAME}\n`);
+      sendWhole(request, response, {
+        code: 421,
+        headers: { 'content-type': 'text/plain' },
+        body: Buffer.from(`${WRONG_NAME}\n`),
+      });
     } else if (wantsPage(request)) sendPage(page, request, response);
     else api.handler(request, response);
   };
   // The URL counts as a part of the head: one that is too long for the API gets its answer.
-  const patience = { ...PATIENCE, maxHeaderSize: MAX_URL_BYTES + PATIENCE.maxHeaderSize };
+  const maxHeaderSize = MAX_URL_BYTES + PATIENCE.maxHeaderSize;
+  const patience = { ...PATIENCE, maxHeaderSize, keepAliveTimeout: keepAliveMs };
   const server: Server =
-    tls === undefined ? createServer(patience, listener) : createSecureServer({ ...patience, ...tls }, listener);
+    tls === undefined
+      ? createServer(patience, listener)
+      : securely(tls, (pair) => createSecureServer({ ...patience, ...pair }, listener));
   refuseBadRequests(server);
   server.on('upgrade', (request, socket, head) => {
     if (isMeant(request, { server, host })) api.upgrade(request, socket, head);
@@ -182,23 +188,11 @@ function createHttpServer(
   return server;
 }
 
-interface Tls {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-}
-
-function readTls({ tls }: ServeCommand): Tls | undefined {
-  return tls && { cert: readPem('tls-cert', tls.certFile), key: readPem('tls-key', tls.keyFile) };
-}
-
-function readPem(option: string, file: string): Buffer {
-  try {
-    const bytes = readFileSync(file);
-    if (bytes.includes('-----BEGIN ')) return bytes;
-  } catch (error) {
-    throw new UsageError(`--${option}: ${(error as Error).message}`, 'serve');
-  }
-  throw new UsageError(`--${option}: ${file} is not in PEM`, 'serve');
+/** A server whose new connections get the certificate as it is at present. */
+function securely(tls: FromFiles<Pair>, create: (pair: Pair) => ReturnType<typeof createSecureServer>): Server {
+  const server = create(tls.value);
+  tls.onChange = (pair) => server.setSecureContext(pair);
+  return server;
 }
 
 function explain(error: NodeJS.ErrnoException, { host, port }: Address): string {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { UsageError } from '../usage.ts';
+import { FromFiles } from './reload.ts';
 
 const MAX_TOKEN_CHARS = 1_000;
 const NAME = /^[\w.@:-]{1,100}$/;
@@ -29,11 +29,28 @@ function hashOf(token: string): string {
   return createHash('sha256').update(token).digest('base64');
 }
 
-/** Reads `--token-file`: a token and a name in each line; what follows `#` is a comment. Its messages show no token. */
-export function readTokens(file: string): Tokens {
-  const tokens = new Tokens();
+/** The options that name tokens. */
+export interface TokenOptions {
+  readonly token: string | undefined;
+  readonly tokenFile: string | undefined;
+}
+
+/** The tokens that clients must send: those of `--token-file`, as it is at present, and the one of `--token`. */
+export function toTokens({ token, tokenFile }: TokenOptions): FromFiles<Tokens> | undefined {
+  if (token === undefined && tokenFile === undefined) return undefined;
+  const make = ([content]: readonly Buffer[]): Tokens => {
+    const tokens = new Tokens();
+    if (content !== undefined) readTokens(content.toString('utf8'), tokens);
+    if (token !== undefined) tokens.add(token, 'token');
+    return tokens;
+  };
+  return new FromFiles({ files: tokenFile === undefined ? [] : [{ option: 'token-file', file: tokenFile }], make });
+}
+
+/** Adds the tokens of a file: a token and a name in each line; what follows `#` is a comment. Its messages show no token. */
+function readTokens(text: string, tokens: Tokens): void {
   let count = 0;
-  for (const [at, line] of textOf(file).split('\n').entries()) {
+  for (const [at, line] of text.split('\n').entries()) {
     const [token, name, more] = line
       .replace(/(^|\s)#.*$/, '')
       .trim()
@@ -46,13 +63,4 @@ export function readTokens(file: string): Tokens {
     count++;
   }
   if (count === 0) throw new UsageError('--token-file: there is no token in it', 'serve');
-  return tokens;
-}
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new UsageError(`--token-file: ${(error as Error).message}`, 'serve');
-  }
 }

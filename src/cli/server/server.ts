@@ -2,11 +2,16 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { isIP } from 'node:net';
+import { processMetrics } from '../../apiserver/process-metrics.ts';
+import { splitTarget } from '../../apiserver/request/path.ts';
 import { createHttpHandler } from '../../bridge/http.ts';
 import type { Hub, HubStats } from '../../bridge/hub/hub.ts';
 import { counter, hubMetrics, METRICS_TYPE, toText } from '../../bridge/hub/metrics.ts';
+import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { STATS_PATH, WATCH_PATH } from '../../bridge/protocol.ts';
+import { endUnread } from '../../bridge/transport/unread-body.ts';
 import { attachHandler, pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
+import { systemClock } from '../../watch/clock.ts';
 import { type Status, toStatus } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import type { PipeStats } from '../page/stats.ts';
@@ -17,12 +22,14 @@ import { Pipelining } from './pipelining.ts';
 import type { Recoveries } from './recoveries.ts';
 import { LINE_BYTES, MAX_BYTES_PER_SECOND, narrow } from './slow-line.ts';
 
-/** How long a connection may take for its request, and how large that may be. A silent connection is closed after that. */
+/**
+ * How long a connection may take for its request, and how large that may be. A connection on which there has never been a request is
+ * closed after that as well. One that waits for its next request is not counted, so `--keep-alive` may be longer than both.
+ */
 export const PATIENCE = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,
   connectionsCheckingInterval: 2_000,
-  keepAliveTimeout: 5_000,
   maxHeaderSize: 16_384,
 } as const;
 
@@ -30,6 +37,8 @@ export const PATIENCE = {
 export interface PipeServerOptions {
   /** The host it listens on. */
   readonly host: string;
+  /** How long a connection is kept that waits for its next request. */
+  readonly keepAliveMs: number;
   /** The queue length of every client, and what happens when a queue is full; shown on the page. */
   readonly capacity: number;
   readonly overflow: Overflow;
@@ -46,18 +55,19 @@ export const METRICS_PATH = '/metrics';
 
 /** Creates the server of `watchmux pipe`: the watch, its numbers in two forms, and a page that shows both. */
 export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
-  const { host } = options;
+  const { host, keepAliveMs } = options;
   const routes = toRoutes(hub, options);
   const pipelining = new Pipelining();
   const watch = createWatch(hub, (origin, request) => isSame(origin, request, { server, host }));
-  const server = createServer(PATIENCE, (request, response) => {
+  const server = createServer({ ...PATIENCE, keepAliveTimeout: keepAliveMs }, (request, response) => {
     if (!pipelining.takes(response)) return;
     const path = pathOf(request.url);
     if (!isMeant(request, { server, host })) answer(request, response, NOT_MEANT);
     else if (path === WATCH_PATH) {
       pipelining.stream(response);
       watch(request, response);
-    } else answer(request, response, routes[path]?.() ?? NOT_FOUND);
+    } else if (queryOf(request) === undefined) answer(request, response, BAD_QUERY);
+    else answer(request, response, routes[path]?.() ?? NOT_FOUND);
   });
   // Before that of the hub, which knows nothing about names.
   attachHandler(server, (request, socket) => {
@@ -81,12 +91,13 @@ function toRoutes(hub: Hub, options: PipeServerOptions): Routes {
     const own: Omit<PipeStats, keyof HubStats> = { recovered: recovered(), capacity, overflow };
     return `${JSON.stringify({ ...rest, clients: all, ...own })}\n`;
   });
-  const metrics = new Answer(() =>
-    toText([
-      ...hubMetrics(hub.stats()),
-      counter('events_recovered_total', 'Dropped events that clients got after all when they resumed.', recovered()),
-      counter('lines_skipped_total', 'Lines of input that were not events.', skipped()),
-    ]),
+  const metrics = new Answer(
+    () =>
+      toText([
+        ...hubMetrics(hub.stats()),
+        counter('events_recovered_total', 'Dropped events that clients got after all when they resumed.', recovered()),
+        counter('lines_skipped_total', 'Lines of input that were not events.', skipped()),
+      ]) + processMetrics(),
   );
   const html = { type: 'text/html; charset=utf-8', body: Buffer.from(page.html), policy: page.policy };
   const routes: Routes = {
@@ -106,7 +117,7 @@ function createWatch(
   const watch = createHttpHandler(hub, { allowedOrigins });
   const watchSlowly = createHttpHandler(hub, { allowedOrigins, maxBufferedBytes: LINE_BYTES });
   return (request, response) => {
-    const slow = new URLSearchParams(request.url?.split('?', 2)[1]).get(SLOW);
+    const slow = queryOf(request)?.get(SLOW) ?? null;
     // The id the page's client will get. Nothing between here and the hub can give that id to another client.
     if (slow !== null) response.setHeader(CLIENT_HEADER, hub.stats().total.clients + 1);
     const bytesPerSecond = Math.min(Number(slow), MAX_BYTES_PER_SECOND);
@@ -162,22 +173,41 @@ interface Reply {
 
 const plain = (code: number, text: string): Reply => ({ code, type: 'text/plain', body: Buffer.from(`${text}\n`) });
 const NOT_MEANT: Reply = plain(421, WRONG_NAME);
+const BAD_QUERY: Reply = plain(400, BAD_QUERY_TEXT);
 const NOT_FOUND: Reply = plain(404, 'not found: there are only /, /watch, /stats and /metrics');
 
 function answer(request: IncomingMessage, response: ServerResponse, { code = 200, type, body, policy }: Reply): void {
-  request.resume();
   const readable = request.method === 'GET' || request.method === 'HEAD';
-  response.writeHead(readable ? code : 405, {
-    'content-type': type,
-    'content-length': body.length,
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-    'referrer-policy': 'no-referrer',
-    // Nothing here may be loaded from, framed by, or sent to another site.
-    'content-security-policy': policy ?? "default-src 'none'; frame-ancestors 'none'",
-    ...(readable ? {} : { allow: 'GET, HEAD' }),
+  sendWhole(request, response, {
+    code: readable ? code : 405,
+    body,
+    headers: {
+      'content-type': type,
+      'referrer-policy': 'no-referrer',
+      // Nothing here may be loaded from, framed by, or sent to another site.
+      'content-security-policy': policy ?? "default-src 'none'; frame-ancestors 'none'",
+      ...(readable ? {} : { allow: 'GET, HEAD' }),
+    },
   });
-  response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+/** An answer that is complete. */
+export interface Whole {
+  readonly code: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+}
+
+/** Answers a request whose body nobody reads. */
+export function sendWhole(request: IncomingMessage, response: ServerResponse, { code, headers, body }: Whole): void {
+  const always = { 'content-length': body.length, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+  const begin = (): void => void response.writeHead(code, { ...always, ...headers });
+  endUnread(request, response, { begin, body: request.method === 'HEAD' ? null : body, clock: systemClock });
+}
+
+/** The parameters of a request; undefined if they cannot be decoded. */
+export function queryOf({ url = '/' }: Pick<IncomingMessage, 'url'>): URLSearchParams | undefined {
+  return toParameters(splitTarget(url).search);
 }
 
 const connections: WeakMap<Server, Set<Socket>> = new WeakMap();

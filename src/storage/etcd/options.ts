@@ -26,9 +26,10 @@ export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObjec
   readonly prefix?: string | undefined;
   /** Only with a password. */
   readonly user?: string | undefined;
-  readonly password?: string | undefined;
-  /** Only for endpoints of `https:`. */
-  readonly tls?: EtcdTls | undefined;
+  /** A function is called for each token, so that it can return another password later. */
+  readonly password?: string | (() => string) | undefined;
+  /** Only for endpoints of `https:`. A function is called for each connection, so that it can return other certificates later. */
+  readonly tls?: EtcdTls | (() => EtcdTls) | undefined;
   /** The fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Scopes may have others. */
   readonly fields?: FieldFunctions<T> | undefined;
   /** How long a request may take, including retries, in milliseconds; default 10,000. */
@@ -82,15 +83,16 @@ export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptio
   const { endpoints, clock = systemClock, random = Math.random, ...given } = checkOptions(options, NAMES);
   const onError = callable('onError', given.onError);
   if (!Array.isArray(endpoints) || endpoints.length === 0) throw invalid('endpoints', endpoints, 'an array of http(s) URLs');
-  if ((given.user === undefined) !== (given.password === undefined)) {
-    throw invalid('user', given.user, 'a user together with a password');
-  }
+  const { user, password, tls = {} } = given;
+  if ((user === undefined) !== (password === undefined)) throw invalid('user', user, 'a user together with a password');
+  // What they return now is checked now.
+  const certificates = toTls(typeof tls === 'function' ? tls() : tls);
   return {
     endpoints: endpoints.map(toEndpoint),
     root: toRoot(given.prefix ?? '/watchmux/'),
-    user: given.user,
-    password: given.password,
-    tls: toTls(given.tls ?? {}),
+    user,
+    password,
+    tls: typeof tls === 'function' ? () => toTls(tls()) : certificates,
     clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
     random: callable('random', random),
     requestTimeoutMs: wholeNumber('requestTimeoutMs', given.requestTimeoutMs ?? 10_000, 1),

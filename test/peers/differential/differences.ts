@@ -47,6 +47,7 @@ export const DIFFERENCES: readonly Difference[] = [
     parts: BOTH,
     of: [/ (application\/\*|APPLICATION\/JSON|application\/json;q=0)$/],
   },
+  { reason: 'A parameter that cannot be decoded is 400; upstream does not see it', parts: BOTH, of: [/\?(watch=%|limit=%zz)$/] },
   { reason: 'A limit is a number that is not negative; empty is none', parts: BOTH, of: [/\?limit=(-1)?$/] },
   { reason: 'The uid is a precondition, wherever it is sent', parts: BOTH, of: [/^PATCH merge-patch a .*"uid":"x"/] },
   { reason: 'A patch that makes no sense is 400', parts: BOTH, of: [/"\$patch":"nonsense"/] },

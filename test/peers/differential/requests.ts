@@ -192,6 +192,8 @@ const lists: readonly Asked[] = [
     'continue=x',
     'continue=',
     'timeoutSeconds=x',
+    'watch=%',
+    'limit=%zz',
   ].map((query) => get(`${MAPS}?${query}`)),
   { ...get(`${MAPS}?limit=2`), title: 'GET the first page', keep: true },
   get(({ next }) => `${MAPS}?limit=2&continue=${encodeURIComponent(next)}`, undefined, 'GET the second page'),

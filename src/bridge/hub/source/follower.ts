@@ -1,3 +1,4 @@
+import { isTooDeep } from '../../../decode/depth.ts';
 import { Backoff } from '../../../watch/backoff.ts';
 import type { Clock } from '../../../watch/clock.ts';
 import { isWatchError } from '../../../watch/errors.ts';
@@ -220,6 +221,7 @@ export class Follower {
 
 /** Returns the event of a JSON text. Others may also write to a stream: undefined for anything but an event. */
 export function parse(json: string): WatchEvent | undefined {
+  if (isTooDeep(json)) return undefined;
   try {
     const event = JSON.parse(json) as WatchEvent | null;
     return typeof event?.type === 'string' && event.type !== '' && 'object' in event && json.trimStart().startsWith('{')

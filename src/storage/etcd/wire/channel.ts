@@ -24,7 +24,8 @@ import { isTooOld } from './server-version.ts';
 export interface ChannelConfig extends ConnectionConfig {
   readonly endpoints: readonly string[];
   readonly user: string | undefined;
-  readonly password: string | undefined;
+  /** A function is called for each token. */
+  readonly password: string | (() => string) | undefined;
   readonly clock: Clock;
   readonly random: () => number;
   readonly requestTimeoutMs: number;
@@ -197,7 +198,8 @@ export class Channel {
   ): Promise<Failure | undefined> {
     const { user, password = '' } = this.#config;
     if (user !== undefined && this.#token === undefined) {
-      const outcome = await ask(AUTHENTICATE, writeAuthenticate(user, password));
+      const secret = typeof password === 'function' ? password() : password;
+      const outcome = await ask(AUTHENTICATE, writeAuthenticate(user, secret));
       if ('failure' in outcome) return { ...outcome.failure, sent: false };
       this.#token = readText(outcome.answer);
     }

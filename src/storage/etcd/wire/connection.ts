@@ -14,7 +14,8 @@ import { CODE, type Failure, type Outcome } from './outcome.ts';
 
 /** What a connection needs to know. */
 export interface ConnectionConfig {
-  readonly tls: SecureClientSessionOptions;
+  /** A function is called for each session. */
+  readonly tls: SecureClientSessionOptions | (() => SecureClientSessionOptions);
   readonly clock: Clock;
   readonly connectTimeoutMs: number;
   readonly keepAliveMs: number;
@@ -50,6 +51,8 @@ export class Connection {
   /** Open sessions, including those that take no new calls because etcd is about to end them. */
   readonly #open: Map<ClientHttp2Session, Use> = new Map();
   #cancelTimer: (() => void) | undefined;
+  /** Why the last call got no answer: the next one may only hear that its session has ended. */
+  #why: string | undefined;
 
   constructor(endpoint: string, config: ConnectionConfig) {
     this.endpoint = endpoint;
@@ -74,6 +77,7 @@ export class Connection {
     const outcome = await call.whole();
     stopClock();
     leave();
+    if ('failure' in outcome && outcome.failure.code === CODE.unavailable) this.#why = outcome.failure.message;
     signal?.throwIfAborted();
     return outcome;
   }
@@ -123,14 +127,17 @@ export class Connection {
       return new CallStream(stream, { maxBytes: maxResponseBytes, onEnd });
     } catch (error) {
       this.close();
-      return { code: CODE.unavailable, message: `${this.endpoint}: ${(error as Error).message}`, sent: false };
+      const { code, message } = error as NodeJS.ErrnoException;
+      const why = code === 'ERR_HTTP2_INVALID_SESSION' ? (this.#why ?? message) : message;
+      return { code: CODE.unavailable, message: `${this.endpoint}: ${why}`, sent: false };
     }
   }
 
   #connect(): ClientHttp2Session {
     const { tls, clock, connectTimeoutMs } = this.#config;
     const settings = { enablePush: false, initialWindowSize: WINDOW_BYTES };
-    const session = connect(this.endpoint, { ...tls, settings, maxSessionMemory: SESSION_MEMORY });
+    const certificates = typeof tls === 'function' ? tls() : tls;
+    const session = connect(this.endpoint, { ...certificates, settings, maxSessionMemory: SESSION_MEMORY });
     const stopClock = clock.schedule(connectTimeoutMs, () => {
       session.destroy(new Error(`no connection to ${this.endpoint} within ${connectTimeoutMs} ms`));
     });

@@ -1,0 +1,34 @@
+// A connection that waits for its next request is kept for as long as --keep-alive says: Node's limits of a request do not count then.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { PATIENCE } from '../../src/cli/server/server.ts';
+import { eventually } from '../eventually.ts';
+import { client } from './apiserver-sockets.ts';
+
+const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
+
+test('it may be longer than the time for a request, and a connection without any request is closed after that', async () => {
+  const limits = { headersTimeout: 100, requestTimeout: 100, connectionsCheckingInterval: 20 };
+  const server = createServer({ ...PATIENCE, ...limits, keepAliveTimeout: 60_000 }, (_, response) => response.end('done'));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  const [used, silent, slow] = [client(port), client(port), client(port)];
+  let said = '';
+  used.on('data', (text) => {
+    said += text;
+  });
+  used.write(GET);
+  await eventually(() => expect(said).toContain('done'));
+  slow.write(GET.slice(0, 20));
+  // Both are over their time, twice: so is the connection that has been used.
+  for (const socket of [silent, slow]) await once(socket.resume(), 'end');
+  await once(client(port).resume(), 'end');
+  used.write(GET);
+  await eventually(() => expect(said.match(/done/g)).toHaveLength(2));
+});
