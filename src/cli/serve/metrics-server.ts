@@ -2,6 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { ApiServer } from '../../apiserver/server.ts';
 import { METRICS_TYPE } from '../../bridge/hub/metrics.ts';
 import { pathOf } from '../../bridge/transport/upgrades.ts';
+import { Pipelining } from '../server/pipelining.ts';
 import { isMeant, METRICS_PATH, PATIENCE } from '../server/server.ts';
 
 const HEALTH: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
@@ -11,7 +12,9 @@ const HEALTH: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
  * drains.
  */
 export function createMetricsServer(api: Pick<ApiServer, 'handler' | 'metrics'>, host: string): Server {
+  const pipelining = new Pipelining();
   const listener: RequestListener = (request, response) => {
+    if (!pipelining.takes(response)) return;
     const path = pathOf(request.url);
     const meant = isMeant(request, { server, host });
     if (meant && HEALTH.has(path)) {
