@@ -91,7 +91,8 @@ export function translated(error: unknown, about: About, name: string): unknown 
 export function statusOf(error: unknown): { readonly status: Status; readonly unexpected: boolean } {
   if (isWatchError(error)) {
     const { status, code, message } = error;
-    if (status !== undefined) return { status, unexpected: false };
+    // With a cause, the Status does not say why.
+    if (status !== undefined) return { status, unexpected: status.code >= 500 && error.cause !== undefined };
     if (code === 'INVALID_SELECTOR' || code === 'INVALID_ARGUMENT') {
       return { status: toStatus({ code: 400, reason: 'BadRequest', message }), unexpected: false };
     }
@@ -106,6 +107,14 @@ export const LEAVING: Status = toStatus({
   code: 503,
   reason: 'ServiceUnavailable',
   message: 'this server is shutting down',
+  details: { retryAfterSeconds: 1 },
+});
+
+/** 503: the application has disconnected the client of a watch before it began. */
+export const REVOKED: Status = toStatus({
+  code: 503,
+  reason: 'ServiceUnavailable',
+  message: 'this client was disconnected',
   details: { retryAfterSeconds: 1 },
 });
 

@@ -18,6 +18,7 @@ export type {
   ValidationResult,
 } from './definition.ts';
 export type { Health, HealthCheck } from './health.ts';
+export type { WatchClient } from './http/watch-clients.ts';
 export { LEASES, type Lease, type LeaseSpec } from './leases.ts';
 export type { ApiServerLimits, ApiServerOptions, Authorize, CacheOptions, CutReport, RequestReport } from './options.ts';
 export type { PatchType } from './patch/patch.ts';

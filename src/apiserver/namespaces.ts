@@ -10,12 +10,15 @@
  * - A namespace is Terminating because the stored object says so. A server that creates an object in a namespace looks at the
  *   namespace once more *after* that, and takes the object back if the namespace is Terminating; a server that deletes a
  *   namespace looks for objects after it has been marked. One of the two sees the other (terminating.ts, for the second).
+ * - A server looks for objects where they are stored: another server may have kinds that this one does not know.
  * - Everything is deleted by its uid, and while the namespace is still the same: a new one with the same name is left alone.
  */
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { compareVersions } from '../cache/version.ts';
+import type { Storage } from '../storage/storage.ts';
 import { forbidden, hasCode, notFound } from './api-status.ts';
 import type { Catalog, ResourceInfo } from './resource-info.ts';
+import { kindOf, unknownKinds } from './stored-data.ts';
 import { Terminating, type TerminatingDeps } from './terminating.ts';
 import { withMeta } from './verbs/metadata.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
@@ -25,6 +28,8 @@ import { createObject } from './verbs/write.ts';
 
 /** The namespace that always exists. */
 const DEFAULT = 'default';
+/** Objects that are looked at to see whether a namespace is empty. */
+const PAGE = 500;
 const NAME_LABEL = 'kubernetes.io/metadata.name';
 
 /** The object that is to be created. */
@@ -42,6 +47,8 @@ export interface Confirmation {
 /** What a server's namespaces need from it. */
 export interface NamespacesDeps extends Pick<TerminatingDeps, 'clock' | 'random' | 'onError'> {
   readonly catalog: Catalog;
+  /** All of it. */
+  readonly storage: Storage;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;
 }
 
@@ -53,18 +60,19 @@ export class Namespaces {
   constructor(deps: NamespacesDeps) {
     this.deps = deps;
     this.info = deps.catalog.namespaces;
-    this.terminating = new Terminating({ ...deps, finish: (name, uid, signal) => this.finish(name, uid, signal) });
+    this.terminating = new Terminating({
+      ...deps,
+      finish: (name, uid, signal) => this.finish(name, uid, signal),
+      kept: DEFAULT,
+      restore: () => this.createDefault(),
+    });
   }
 
   /** Creates what must always exist, and begins to watch for Terminating namespaces, whichever server has deleted them. */
   async prepare(): Promise<void> {
     if (this.info === undefined) return;
-    const context = this.deps.contextOf(this.info);
-    const sent = { metadata: { name: DEFAULT } };
-    await createObject(context, sent, { namespace: undefined, dryRun: false }).catch((error: unknown) => {
-      if (!hasCode(error, 409)) throw error;
-    });
-    await this.terminating.start(context.storage);
+    await this.createDefault();
+    await this.terminating.start(this.deps.contextOf(this.info).storage);
   }
 
   /** Resolves when nothing is running any more. */
@@ -132,12 +140,27 @@ export class Namespaces {
     for (const info of this.contained()) {
       if (!(await clear(this.deps.contextOf(info), namespace, { check, signal }))) isEmpty = false;
     }
+    const { catalog, storage } = this.deps;
+    for (const info of await unknownKinds(storage, { catalog, namespace, signal })) {
+      const isOne = (object: KubernetesObject): boolean => kindOf(object, info.prefix, namespace) !== undefined;
+      const own = { ...context, info, storage: storage.scope(info.prefix), empty: undefined, prepared: undefined };
+      if (!(await clear(own, namespace, { check, signal, isOne }))) isEmpty = false;
+    }
     return isEmpty;
   }
 
   /** An object of a namespace is gone. If it was the last one of a Terminating namespace, that goes as well. */
   removed(namespace: string | undefined): void {
     if (namespace !== undefined) this.terminating.hurry(namespace);
+  }
+
+  private async createDefault(): Promise<void> {
+    const context = this.deps.contextOf(this.info as ResourceInfo);
+    await createObject(context, { metadata: { name: DEFAULT } }, { namespace: undefined, dryRun: false }).catch(
+      (error: unknown) => {
+        if (!hasCode(error, 409)) throw error;
+      },
+    );
   }
 
   /** Finishes the deletion of a namespace. Resolves to whether it is gone. */
@@ -173,15 +196,24 @@ export class Namespaces {
 async function clear(
   context: ResourceContext,
   namespace: string,
-  { check, signal }: { readonly check: () => Promise<void>; readonly signal: AbortSignal | undefined },
+  {
+    check,
+    signal,
+    isOne = () => true,
+  }: {
+    readonly check: () => Promise<void>;
+    readonly signal: AbortSignal | undefined;
+    /** Leaves others alone. */
+    readonly isOne?: (object: KubernetesObject) => boolean;
+  },
 ): Promise<boolean> {
   const scope = context.storage.scope(`${namespace}/`);
   const list = async (page: { limit: number; continue: string }): ReturnType<typeof scope.list> => {
     const listed = await scope.list({ limit: page.limit, continue: page.continue || undefined, signal });
     // After the list: its objects are those of this namespace, not of a later one with the same name.
     await check();
-    return listed;
+    return { ...listed, items: listed.items.filter(isOne) };
   };
   await deleteObjects({ ...context, removed: () => {} }, namespace, { dryRun: false, list, signal });
-  return (await scope.list({ limit: 1, signal })).items.length === 0;
+  return !(await scope.list({ limit: PAGE, signal })).items.some(isOne);
 }

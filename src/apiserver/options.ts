@@ -26,8 +26,8 @@ export interface RequestReport {
 }
 
 /**
- * A client that was cut because it took nothing, was silent, or was still connected at the end of a shutdown; or whose watch
- * ended with a 410.
+ * A client that was cut because it took nothing, was silent, was disconnected by `disconnect`, or was still connected at the end of
+ * a shutdown; or whose watch ended with a 410.
  */
 export interface CutReport extends Pick<RequestReport, 'path' | 'address' | 'durationMs'> {
   readonly verb: Verb;
@@ -72,6 +72,16 @@ export interface ApiServerLimits {
   readonly maxWritesPerSecondPerTenant?: number | undefined;
   /** How long a watch without a timeout of its own lasts: between this and twice this, in ms; default 1,800,000. 0: for ever. */
   readonly minRequestTimeoutMs?: number | undefined;
+  /**
+   * How long a watch may last, in ms, whatever its client asks for; one that asks for more ends between half of this and all of it.
+   * Default: twice `minRequestTimeoutMs`. 0: for ever.
+   */
+  readonly maxWatchMs?: number | undefined;
+  /**
+   * How often `authorize` is asked again about each open watch, in ms; default 0, never. The watch ends unless it returns true
+   * within `handshakeTimeoutMs`.
+   */
+  readonly reauthorizeMs?: number | undefined;
   /** How long any other request may take until its response begins, including reading its body, in ms; default 60,000. */
   readonly requestTimeoutMs?: number | undefined;
   /** How long `authenticate` and `authorize` may take, in ms; default 10,000. */
@@ -102,7 +112,8 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly resources: readonly (ResourceDefinition | SchemaDefinition)[];
   /**
    * Identifies a client by its request (an `IncomingMessage`, or a `Request`). The result is passed to `authorize`; anything
-   * falsy, such as undefined or an empty string, means 401. Default: everybody is admitted.
+   * falsy, such as undefined or an empty string, means 401. Default: everybody is admitted. If it is an object with `expiresAtMs`,
+   * in ms since 1970, the client's watches end at that time, and it comes again, with a fresh token.
    */
   readonly authenticate?: OfRequest<Identified<I> | PromiseLike<Identified<I>>> | undefined;
   /**
@@ -158,6 +169,8 @@ const LIMITS: { readonly [K in keyof ApiServerLimits]-?: { readonly default: num
   maxConcurrentRequestsPerTenant: { default: 100, min: 1 },
   maxWritesPerSecondPerTenant: { default: 1_000, min: 0 },
   minRequestTimeoutMs: { default: 1_800_000, min: 0 },
+  maxWatchMs: { default: 0, min: 0 }, // see toSettings
+  reauthorizeMs: { default: 0, min: 0 },
   requestTimeoutMs: { default: 60_000, min: 1 },
   handshakeTimeoutMs: { default: DEFAULTS.handshakeTimeoutMs, min: 1 },
   maxBufferedBytes: { default: DEFAULTS.maxBufferedBytes, min: 1 },
@@ -198,9 +211,10 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
     return [name, wholeNumber(name, options[name] ?? fallback, min)];
   };
   const { clock = systemClock, now = Date.now, random = Math.random, uid = () => crypto.randomUUID() } = options;
+  const limits = Object.fromEntries(names.map(limit)) as unknown as Limits;
   return {
     ...(options as unknown as ApiServerOptions),
-    ...(Object.fromEntries(names.map(limit)) as unknown as Limits),
+    ...{ ...limits, maxWatchMs: options.maxWatchMs ?? 2 * limits.minRequestTimeoutMs },
     ...{ clock: requireMethod('clock', clock, 'schedule', 'a Clock'), now, random, uid },
     onError: guarded(options.onError ?? ((error) => console.error('API server:', error))),
     onRequest: guarded(options.onRequest),

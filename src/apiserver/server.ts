@@ -16,7 +16,9 @@ import type { Duplex } from 'node:stream';
 import { METRICS_TYPE } from '../bridge/hub/metrics.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import { Cacher } from '../storage/cacher/cacher.ts';
+import { internalError } from '../storage/statuses.ts';
 import type { Storage } from '../storage/storage.ts';
+import { untilAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { WatchError, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
@@ -30,6 +32,7 @@ import type { HostDeps } from './http/host.ts';
 import { serveNode } from './http/node-host.ts';
 import { NO_WATCHES, Sessions } from './http/sessions.ts';
 import { Upgrades } from './http/upgrade/upgrade.ts';
+import type { WatchClient } from './http/watch-clients.ts';
 import type { Answer, WholeAnswer, WireRequest } from './http/wire.ts';
 import { Namespaces } from './namespaces.ts';
 import { type ApiServerOptions, type Settings, toSettings } from './options.ts';
@@ -38,6 +41,7 @@ import { type OtherPath, splitTarget } from './request/path.ts';
 import { type ApiServerSource, Resource } from './resource.ts';
 import { Catalog, type ResourceInfo } from './resource-info.ts';
 import { type ApiServerStats, toCacheStats, toMetricsText } from './stats.ts';
+import { faultOfStored } from './stored-data.ts';
 import { Schemas } from './validation/schemas.ts';
 import type { ResourceContext } from './verbs/resource-context.ts';
 
@@ -78,6 +82,10 @@ export class ApiServer<I = unknown> {
   /** Aborts when admitted requests are no longer waited for. */
   readonly #cut: AbortController = new AbortController();
   readonly #storages: Map<string, Storage> = new Map();
+  /** Pending until it is known whether what is stored can be served. */
+  #checking: Promise<void> | undefined;
+  /** What is wrong with what is stored, by prefix. */
+  readonly #unservable: Map<string, WatchError> = new Map();
   readonly #contexts: Map<ResourceInfo, ResourceContext> = new Map();
   readonly #answering: Set<Promise<Answer>> = new Set();
   #shutdown: Promise<void> | undefined;
@@ -109,18 +117,20 @@ export class ApiServer<I = unknown> {
     const { onError, maxBufferedBytes, storage, clock, random } = this.#settings;
     const [closing, caches] = [this.#closing.signal, () => this.#caches()];
     this.#health = new HealthChecks({ storage, clock, caches, closing });
-    this.#namespaces = new Namespaces({ catalog: this.#catalog, contextOf, clock, random, onError });
+    this.#namespaces = new Namespaces({ catalog: this.#catalog, storage, contextOf, clock, random, onError });
     this.#api = new Api({
       ...{ settings: this.#settings, catalog: this.#catalog, contextOf, counts: this.#counts },
-      ...{ closing, cut: this.#cut.signal },
+      ...{ closing, cut: this.#cut.signal, checking: () => this.#checking },
       other: (path, request) => this.#other(path, request),
       isPublic: ({ segments }) => segments.length <= 2 && PUBLIC.has(segments[0]),
     });
-    const deps: HostDeps = { answer: (request) => this.#answer(request), sessions: this.#sessions, maxBufferedBytes, clock };
+    const sessions = this.#sessions;
+    const cutEarly = (): void => sessions.cutEarly();
+    const deps: HostDeps = { answer: (request) => this.#answer(request), sessions, cutEarly, maxBufferedBytes, clock };
     this.handler = (request, response) => void serveNode(deps, request, response).catch(onError);
     this.fetch = (request, host) => serveFetch(deps, request, host);
     const upgrades = new Upgrades(deps, this.#settings);
-    this.upgrade = (request, socket, head) => void upgrades.serve(request, socket, head).catch(onError);
+    this.upgrade = (request, socket, head) => upgrades.serve(request, socket, head);
     this.ready = this.#start();
     // Reported even if nobody waits for it; `/readyz` shows it as well.
     this.ready.catch((error: unknown) => closing.aborted || onError(error));
@@ -179,6 +189,15 @@ export class ApiServer<I = unknown> {
   }
 
   /**
+   * Disconnects the clients of the watches that `which` selects at once, for example because their tokens have been revoked. Returns
+   * how many. They come again, and `authenticate` and `authorize` are called again: only these can keep them out. Watches in the
+   * same process have no client.
+   */
+  disconnect(which: (client: WatchClient<I>) => boolean): number {
+    return this.#api.watchClients.disconnect(which as (client: WatchClient) => boolean);
+  }
+
+  /**
    * Makes `/readyz` fail, then refuses new requests with 503, ends all watches, and lets admitted requests finish. Resolves when
    * nothing is left. Close the storage and the HTTP server yourself.
    */
@@ -198,14 +217,36 @@ export class ApiServer<I = unknown> {
   }
 
   async #start(): Promise<void> {
+    const checked = this.#checkStored();
+    this.#checking = checked
+      .catch(() => {})
+      .finally(() => {
+        this.#checking = undefined;
+      });
     try {
       await this.#schemas.prepare(this.#catalog.all);
+      await checked;
       await this.#namespaces.prepare();
       this.#health.start = { name: 'start', ok: true };
     } catch (error) {
       this.#health.start = { name: 'start', ok: false, error };
       throw error;
     }
+  }
+
+  /** Throws for stored objects that are not what is served. Requests for them fail from then on. */
+  async #checkStored(): Promise<void> {
+    const { signal } = this.#closing;
+    const { storage, onError } = this.#settings;
+    for (const prefix of new Set(this.#catalog.all.map((info) => info.prefix))) {
+      const all = this.#catalog.all.filter((info) => info.prefix === prefix);
+      // A storage that cannot be reached is noticed by others, too.
+      const fault = await untilAborted(faultOfStored(storage, all, signal), signal).catch((error: unknown) => {
+        if (!signal.aborted) onError(error);
+      });
+      if (fault) this.#unservable.set(prefix, fault);
+    }
+    for (const fault of this.#unservable.values()) throw fault;
   }
 
   async #close(delayMs: number, spreadMs: number): Promise<void> {
@@ -229,6 +270,8 @@ export class ApiServer<I = unknown> {
   }
 
   #contextOf(info: ResourceInfo): ResourceContext {
+    const fault = this.#unservable.get(info.prefix);
+    if (fault) throw internalError(fault.message);
     let context = this.#contexts.get(info);
     if (context === undefined) {
       const { cache, now, random, uid, maxSelectorLength, onError } = this.#settings;

@@ -22,6 +22,10 @@ export interface TerminatingDeps {
   readonly onError: (error: unknown) => void;
   /** Tries to finish a deletion. Resolves to whether the namespace is gone. */
   readonly finish: (name: string, uid: string | undefined, signal: AbortSignal) => Promise<boolean>;
+  /** The name of the namespace that must always be there. */
+  readonly kept: string;
+  /** Called if it is not, because somebody has emptied the storage. */
+  readonly restore: () => Promise<void>;
 }
 
 /** A Terminating namespace. */
@@ -75,7 +79,13 @@ export class Terminating {
     const names = new Set(items.map(({ metadata }) => metadata?.name));
     for (const name of [...this.jobs.keys()]) if (!names.has(name)) this.forget(name);
     for (const item of items) this.see(item);
+    if (!names.has(this.deps.kept)) await this.restore();
     return resourceVersion;
+  }
+
+  private async restore(): Promise<void> {
+    const { restore, onError } = this.deps;
+    await restore().catch((error: unknown) => this.stopping.signal.aborted || onError(error));
   }
 
   private async follow(storage: Storage<KubernetesObject>, from: string): Promise<void> {
@@ -89,6 +99,7 @@ export class Terminating {
         for await (const event of await storage.watch({ resourceVersion: after, signal })) {
           backoff.healthy();
           if (this.isOver(event)) break;
+          if (event.type === 'DELETED' && event.object.metadata?.name === this.deps.kept) await this.restore();
         }
       } catch (error) {
         // A cache has already reported what its storage refuses.

@@ -20,6 +20,8 @@ import { coreOf } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
+import type { WholeAnswer } from './transport/answers.ts';
+import { guardAnswer } from './transport/answers.ts';
 import type { Claimable } from './transport/claimed-connection.ts';
 import { claimConnection, isPipelined } from './transport/claimed-connection.ts';
 import { FetchSink } from './transport/fetch-sink.ts';
@@ -103,7 +105,7 @@ interface Host {
   readonly timeout?: (request: Request, seconds: number) => void;
   readonly remoteAddr?: { readonly hostname?: string };
   readonly incoming?: WithBody;
-  readonly outgoing?: Claimable & Refusable;
+  readonly outgoing?: Claimable & Refusable & WholeAnswer;
 }
 
 /** The status of an answer that nobody reads, because the client has left. Some hosts log it, and know this number. */
@@ -148,6 +150,7 @@ class FetchHandler<I> {
     dropBody(incoming);
     if (!isPipelined(outgoing)) {
       claimConnection(outgoing, refuse);
+      guardAnswer(outgoing, this.stalls);
       return true;
     }
     refuse();

@@ -27,6 +27,7 @@ import { coreOf } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM } from './protocol.ts';
+import { guardEnded, type WholeAnswer } from './transport/answers.ts';
 import { IN_BUN } from './transport/bun.ts';
 import { claimConnection, isPipelined } from './transport/claimed-connection.ts';
 import {
@@ -192,6 +193,7 @@ class HttpHandler<I> {
     });
     if (caller.request.method === 'HEAD') {
       response.end();
+      this.guard(response);
       return;
     }
     response.flushHeaders();
@@ -246,6 +248,11 @@ class HttpHandler<I> {
       });
     };
     endUnread(caller.request, response, { begin, body, clock: this.limits.clock });
+    this.guard(response);
+  }
+
+  private guard(response: ServerResponse): void {
+    guardEnded(response as WholeAnswer, this.stalls);
   }
 
   /** A browser asks first when a page sends headers of its own, such as `authorization`. */
@@ -257,5 +264,6 @@ class HttpHandler<I> {
       ...this.headers,
     });
     response.end();
+    this.guard(response);
   }
 }

@@ -19,6 +19,7 @@ import { ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
 import type { Reservation } from './hub/admission/connection-slots.ts';
 import type { ConnectionOptions, Limits } from './hub/admission/limits.ts';
 import { CONNECTION_OPTIONS, toLimits } from './hub/admission/limits.ts';
+import { PIPELINED } from './hub/admission/refusals.ts';
 import { publishNotices } from './hub/diagnostics.ts';
 import type { Hub } from './hub/hub.ts';
 import { coreOf } from './hub/hub.ts';
@@ -36,7 +37,7 @@ import type { SharedTimer } from './transport/shared-timer.ts';
 import { toSharedTimer } from './transport/shared-timer.ts';
 import { guardStalls } from './transport/stall.ts';
 import type { UpgradeHandler } from './transport/upgrades.ts';
-import { attachHandler, pathOf, refuseUpgrade, WaitingUpgrade } from './transport/upgrades.ts';
+import { afterAnswers, attachHandler, pathOf, refuseUpgrade, WaitingUpgrade } from './transport/upgrades.ts';
 import type { WebSocketConnection } from './transport/websocket-sink.ts';
 import { sessionOf, WebSocketSink } from './transport/websocket-sink.ts';
 
@@ -120,8 +121,7 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
   const maxInboundBytes = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
   const serving = new Serving(hub as Hub, options as unknown as WebSocketServerOptions<I>);
   const handshakes = new Handshakes({ compression, maxInboundBytes });
-  return (request, socket, head) => {
-    if (pathOf(request.url) !== path) return false;
+  const handle = (...[request, socket, head]: Parameters<UpgradeHandler>): void => {
     let waiting: WaitingUpgrade | undefined;
     const caller = toCaller(request, (callback) => {
       waiting ??= new WaitingUpgrade(socket, head, maxInboundBytes + MOST_FRAMING_BYTES);
@@ -143,6 +143,10 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
     const verdict = serving.admission.admit(caller);
     if (verdict instanceof Promise) void verdict.then(answer);
     else answer(verdict);
+  };
+  return (request, socket, head) => {
+    if (pathOf(request.url) !== path) return false;
+    serving.afterAnswers(request, socket, () => handle(request, socket, head));
     return true;
   };
 }
@@ -170,9 +174,12 @@ export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchE
     });
     const connection = { client, socket, form: MESSAGE };
     serving.guard(client, socket);
-    const verdict = serving.admission.admit(caller);
-    if (verdict instanceof Promise) void verdict.then((late) => late && serving.take(connection, late));
-    else serving.take(connection, verdict);
+    serving.afterAnswers(request, socket, () => {
+      if (client.readyState !== client.OPEN) return;
+      const verdict = serving.admission.admit(caller);
+      if (verdict instanceof Promise) void verdict.then((late) => late && serving.take(connection, late));
+      else serving.take(connection, verdict);
+    });
   };
   sockets.on('connection', onConnection);
   return () => void sockets.off('connection', onConnection);
@@ -221,6 +228,15 @@ class Serving<I> {
     this.stalls = toSharedTimer(stallTimeoutMs, clock);
     this.guard = guardInbound(toInboundLimits(options, clock));
     publishNotices(hub, channel);
+  }
+
+  /** Calls `next` when it is this request's turn. Closes its connection if earlier ones are unanswered. */
+  afterAnswers(request: IncomingMessage, socket: Connection['socket'], next: () => void): void {
+    const cut = (): void => {
+      const address = request.socket.remoteAddress ?? '';
+      this.core.refuse({ reason: 'pipelined', status: PIPELINED, address });
+    };
+    afterAnswers(socket, next, { cut, clock: this.limits.clock });
   }
 
   /** Serves an open WebSocket, or refuses it. */

@@ -13,6 +13,7 @@ import type {
 } from '../bridge/hub/source/source.ts';
 import { sleep } from '../watch/clock.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
+import { toStatus } from '../watch/event.ts';
 import { ANSWER_MS, NatsLink } from './connection.ts';
 import { millisecondsOf, toEvent, toMark } from './message.ts';
 import type { NatsSettings, NatsStreamOptions } from './options.ts';
@@ -64,8 +65,9 @@ export class NatsStream implements HubSource {
    * Publishes an event, and retries until it is acknowledged. The stream stores one event per id, as long as it remembers the id
    * (two minutes by default); there are no retries after that.
    *
-   * @throws {WatchError} (rejects) TIMEOUT if it is not acknowledged by then; CLOSED after `close`; INVALID_ARGUMENT for an event
-   * that is larger than the server accepts, and for topics that cannot be part of a subject.
+   * @throws {WatchError} (rejects) TIMEOUT if it is not acknowledged by then; REFUSED if NATS has refused it until then, because the
+   * stream is full, or at once, because of a missing permission: it is not stored, and the message names the reason; CLOSED after
+   * `close`; INVALID_ARGUMENT for an event that is larger than the server accepts, and for topics that cannot be part of a subject.
    */
   async publish({ json, topics, id }: SourceMessage): Promise<void> {
     const { subject: root, stream, publishTimeoutMs } = this.settings;
@@ -77,7 +79,7 @@ export class NatsStream implements HubSource {
       if (this.link.closed.aborted) throw new WatchError('CLOSED', 'publish: the stream is closed');
       const limit = Math.min(publishTimeoutMs, this.rememberedMs);
       const leftMs = Math.ceil(begunMs + limit - performance.now());
-      if (leftMs <= 0) throw new WatchError('TIMEOUT', `publish: not acknowledged within ${limit} ms`, { limit, cause });
+      if (leftMs <= 0) throw unpublished(cause, limit);
       try {
         const { nats, client } = await this.link.connection(leftMs);
         const most = nats.info?.max_payload ?? Number.POSITIVE_INFINITY;
@@ -87,6 +89,7 @@ export class NatsStream implements HubSource {
         await this.link.answered(client.publish(subject, payload, { msgID: id, timeout, expect: { streamName: stream } }));
         return;
       } catch (error) {
+        if (isForbidden(error)) throw toRefusal(error, { code: 403, reason: 'Forbidden' });
         if (isFinal(error)) throw error;
         cause = error;
         // No stream listens: it may have to be created.
@@ -241,6 +244,25 @@ function isFinal(error: unknown): boolean {
   const { code, status } = error as { code?: unknown; status?: unknown };
   if (code === 'INVALID_ARGUMENT' || code === 'CLOSED') return true;
   return nameOf(error) === 'JetStreamApiError' && typeof status === 'number' && status < 500;
+}
+
+/** Whether the connection's user may not do this. No attempt would be answered. */
+function isForbidden(error: unknown): boolean {
+  if (nameOf(error) === 'PermissionViolationError') return true;
+  const { cause } = (error ?? {}) as { cause?: unknown };
+  return cause !== undefined && isForbidden(cause);
+}
+
+/** The error of a publish whose time is over. What the server has answered is no question of time: the event is not stored. */
+function unpublished(cause: unknown, limit: number): WatchError {
+  if (nameOf(cause) === 'JetStreamApiError') return toRefusal(cause, { code: 503, reason: 'ServiceUnavailable' });
+  const why = cause instanceof Error ? `: ${cause.message}` : '';
+  return new WatchError('TIMEOUT', `publish: not acknowledged within ${limit} ms${why}`, { limit, cause });
+}
+
+function toRefusal(cause: unknown, about: { readonly code: number; readonly reason: string }): WatchError {
+  const message = `publish: NATS refuses the event: ${(cause as Error).message}`;
+  return new WatchError('REFUSED', message, { status: toStatus({ ...about, message }), cause });
 }
 
 function nameOf(error: unknown): string | undefined {

@@ -20,6 +20,7 @@ export type {
   DeleteOptions,
   FieldFunctions,
   GetOptions,
+  KeysOptions,
   Preconditions,
   ScopeOptions,
   Storage,

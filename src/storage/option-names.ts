@@ -1,5 +1,5 @@
 import type { ListOptions, ListWatchOptions } from '../cache/list-watcher.ts';
-import type { CreateOptions, DeleteOptions, Preconditions, StorageWatchOptions, UpdateOptions } from './storage.ts';
+import type { CreateOptions, DeleteOptions, KeysOptions, Preconditions, StorageWatchOptions, UpdateOptions } from './storage.ts';
 
 /** The names of options that every storage knows. An unknown one is refused: it is probably misspelt. */
 const SELECTION: readonly (keyof ListOptions & keyof ListWatchOptions)[] = [
@@ -19,6 +19,7 @@ export const WATCH_NAMES: readonly (keyof StorageWatchOptions<unknown>)[] = [
   'onBytes',
   'previousOf',
 ];
+export const KEYS_NAMES: readonly (keyof KeysOptions)[] = ['from', 'limit', 'signal'];
 export const PRECONDITION_NAMES: readonly (keyof Preconditions)[] = ['uid', 'resourceVersion'];
 export const CREATE_NAMES: readonly (keyof CreateOptions)[] = ['ttlSeconds', 'signal'];
 export const UPDATE_NAMES: readonly (keyof UpdateOptions<unknown>)[] = [

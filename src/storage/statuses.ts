@@ -56,6 +56,29 @@ export function expiredContinue(token: string): WatchError {
   return new WatchError('REFUSED', error.message, { status: { ...(error.status as Status), metadata: { continue: token } } });
 }
 
+/**
+ * 503: a storage does not do what this server asks, because it does not accept this server, or is full. Clients can do nothing about
+ * that, and are told nothing else: `why` is for the server's owner.
+ */
+export function unavailable(why: string): WatchError {
+  return ofOwner(why, {
+    code: 503,
+    reason: 'ServiceUnavailable',
+    details: { retryAfterSeconds: 5 },
+    message: 'the storage is unavailable',
+  });
+}
+
+/** 500: a storage has failed. Again, `why` is for the server's owner. */
+export function internalError(why: string): WatchError {
+  return ofOwner(why, { code: 500, reason: 'InternalError', message: 'the storage has failed' });
+}
+
+function ofOwner(why: string, about: { code: number; reason: string; message: string; details?: StatusDetails }): WatchError {
+  const status = toStatus(about);
+  return new WatchError('REFUSED', `${status.code} ${status.reason}: ${why}`, { status, cause: new Error(why) });
+}
+
 /** 413: an object, or what was sent, is too large. */
 export function tooLargeObject(bytes: number, limit: number): WatchError {
   return refused(413, 'RequestEntityTooLarge', `the object has ${bytes} bytes of JSON; the limit is ${limit}`);

@@ -63,6 +63,14 @@ export interface Preconditions {
   readonly resourceVersion?: string | undefined;
 }
 
+/** Options of {@link Storage.keys}. */
+export interface KeysOptions {
+  /** Where to begin; default: at the first key. */
+  readonly from?: string | undefined;
+  readonly limit: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Options of {@link Storage.get}. */
 export interface GetOptions {
   /**
@@ -138,7 +146,7 @@ export interface Storage<T extends KubernetesObject = KubernetesObject> extends 
   /** The revision of the newest write in any scope. Upstream: `GetCurrentResourceVersion`. */
   currentVersion(options?: { readonly signal?: AbortSignal | undefined }): Promise<string>;
   /**
-   * Rejects with the reason if no write can succeed any more although reads are answered, because a journal's disk has failed.
+   * Rejects with the reason if no write can succeed although reads are answered: a journal's disk has failed, or etcd is full.
    * For a storage without this method, its health is whether `currentVersion` answers.
    */
   checkHealth?(): Promise<void>;
@@ -147,6 +155,11 @@ export interface Storage<T extends KubernetesObject = KubernetesObject> extends 
    * in front of this storage that it has missed nothing. Upstream: `RequestWatchProgress`.
    */
   requestProgress(): Promise<void>;
+  /**
+   * Returns this scope's keys in order: at most `limit` of them, the first of which is `from` or the next one. An API server finds
+   * objects with it whose kind it does not know; without this method it finds none.
+   */
+  keys?(options: KeysOptions): Promise<readonly string[]>;
   /** The part of this storage whose keys begin with `prefix`, which must end with `/`. The scope's keys are without the prefix. */
   scope<U extends KubernetesObject = T>(prefix: string, options?: ScopeOptions<U>): Storage<U>;
   /** Ends all watches, and rejects pending and later requests with CLOSED. Does nothing on a scope. */

@@ -149,6 +149,30 @@ describe.skipIf(missing)('health, a real etcd', () => {
       const list = (await (await fetch(`${url}${MAPS}`)).json()) as { items: unknown[] };
       expect(list.items).toEqual([]);
       expect(await create(url, 'before')).toBe(201);
+      await until(async () => (await fetch(`${url}/api/v1/namespaces/default`)).status === 200);
+    },
+    RUN_MS,
+  );
+
+  test(
+    'full: not ready, since no write succeeds, but reads go on; clients get 503 and nothing of what etcd says',
+    async () => {
+      const { url, health, events } = await serve();
+      expect(await create(url, 'before')).toBe(201);
+      await until(() => events().includes('ready'));
+      const alarm = (action: string): Promise<unknown> =>
+        etcd.json('/v3/maintenance/alarm', { action, memberID: '0', alarm: 'NOSPACE' });
+      await alarm('ACTIVATE');
+      await until(async () => (await health()) === LOST);
+      const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"metadata":{"name":"late"}}' };
+      const refused = await fetch(url + MAPS, init);
+      expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([503, null]);
+      expect(await refused.text()).not.toContain('etcd');
+      expect((await fetch(url + MAPS)).status).toBe(200);
+      await until(() => events().includes('not-ready'));
+      await alarm('DEACTIVATE');
+      await until(async () => (await health()) === GOOD);
+      expect(await create(url, 'after')).toBe(201);
     },
     RUN_MS,
   );

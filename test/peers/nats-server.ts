@@ -9,7 +9,7 @@
 // It listens on 127.0.0.1 only, and ends when this process does.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,8 +29,12 @@ export class NatsServer {
   #child: ChildProcess | undefined;
   readonly #end: () => void = () => void this.#child?.kill('SIGKILL');
 
-  constructor(port: number) {
+  readonly #config: string;
+
+  /** `config`: what its configuration file says. */
+  constructor(port: number, config: string = '') {
     this.port = port;
+    this.#config = config;
     process.on('exit', this.#end);
   }
 
@@ -46,7 +50,18 @@ export class NatsServer {
   async start(): Promise<void> {
     if (this.#child) throw new Error('it runs already');
     const log = openSync(join(this.#dir, 'log'), 'a');
-    const args = ['-js', '-sd', join(this.#dir, 'data'), '-a', '127.0.0.1', '-p', `${this.port}`];
+    writeFileSync(join(this.#dir, 'config'), this.#config);
+    const args = [
+      '-c',
+      join(this.#dir, 'config'),
+      '-js',
+      '-sd',
+      join(this.#dir, 'data'),
+      '-a',
+      '127.0.0.1',
+      '-p',
+      `${this.port}`,
+    ];
     const child = spawn(NATS_SERVER, args, { stdio: ['ignore', log, log] });
     this.#child = child;
     const until = performance.now() + READY_MS;
@@ -97,9 +112,9 @@ export class NatsServer {
 }
 
 /** Starts a nats-server at a port that nobody uses. */
-export async function startNats(): Promise<NatsServer> {
+export async function startNats(config?: string): Promise<NatsServer> {
   const [port] = await freePorts(1);
-  const server = new NatsServer(port as number);
+  const server = new NatsServer(port as number, config);
   await server.start();
   return server;
 }

@@ -1,6 +1,6 @@
 // What a hub needs of a source: the fake has it, and a real nats-server. Then what only NATS can do.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { jetstreamManager, type StreamConfig } from '@nats-io/jetstream';
+import { DiscardPolicy, jetstreamManager, type StreamConfig } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub/hub.ts';
@@ -167,6 +167,41 @@ describe.skipIf(missing)('hubs on NATS', () => {
     // It was stored, and nobody has said so.
     await poll(() => hub.stats().accepted).toBe(1);
     await hub.shutdown();
+  });
+
+  test('a stream that is full is named: nothing was stored', async () => {
+    const name = `s${++streamCount}`;
+    const limits = { max_msgs: 1, discard: DiscardPolicy.New };
+    await (await jetstreamManager(admin)).streams.add({ name, subjects: [name, `${name}.>`], ...limits });
+    const hub = new Hub({ source: open({ stream: name, publishTimeoutMs: 300 }) });
+    await hub.publish({ type: 'MODIFIED', object: 1 });
+    await expect(hub.publish({ type: 'MODIFIED', object: 2 })).rejects.toMatchObject({
+      code: 'REFUSED',
+      message: expect.stringContaining('maximum messages exceeded'),
+      status: { code: 503 },
+    });
+    await hub.ready();
+    expect(hub.stats().accepted).toBe(1);
+    await hub.shutdown();
+  });
+
+  test.each([
+    ['publishing', 'publish: { deny: ["chat"] }', 'Permissions Violation for Publish to "chat"'],
+    ['the answers', 'subscribe: { deny: ["_INBOX.>"] }', 'Permissions Violation for Subscription to "_INBOX'],
+  ])('a permission for %s that is missing is named at once, and not when the time is over', async (_what, rules, named) => {
+    const own = await startNats(`authorization: { users: [{ user: me, password: x, permissions: { ${rules} } }] }`);
+    try {
+      const connection = { user: 'me', pass: 'x' };
+      const stream = new NatsStream({ servers: own.address, stream: 'chat', publishTimeoutMs: 600_000, connection });
+      streams.push(stream);
+      await expect(stream.publish(message(1))).rejects.toMatchObject({
+        code: 'REFUSED',
+        message: expect.stringContaining(named),
+        status: { code: 403 },
+      });
+    } finally {
+      await own.stop();
+    }
   });
 
   test('an event of a subject that is not below the own one is none, whatever topics it would have', async () => {

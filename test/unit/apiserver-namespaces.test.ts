@@ -326,7 +326,7 @@ describe('an attempt to end a namespace', () => {
       attempts.push(name);
       return outcomes.shift()?.() ?? Promise.resolve(true);
     };
-    const terminating = new Terminating({ clock, random: () => 0, onError: () => {}, finish });
+    const terminating = new Terminating({ clock, random: () => 0, onError: () => {}, finish, kept: '', restore: async () => {} });
     closing.push(() => terminating.stop());
     await terminating.start(storage);
     clock.advance(1_000);

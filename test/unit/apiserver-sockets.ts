@@ -1,4 +1,5 @@
 // An API server on a socket, and clients that speak to it byte by byte.
+import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
@@ -6,6 +7,7 @@ import { listening, rig } from './apiserver-rig.ts';
 
 export interface Opened extends ReturnType<typeof rig> {
   readonly url: string;
+  readonly http: Server;
   readonly port: number;
   readonly connections: () => Promise<number>;
   /** Bytes that have come. */
@@ -23,7 +25,7 @@ export async function open(options: Partial<ApiServerOptions> = {}): Promise<Ope
     received = () => socket.bytesRead;
   });
   const connections = (): Promise<number> => new Promise((resolve) => http.getConnections((_, count) => resolve(count)));
-  return { ...made, url, port: Number(new URL(url).port), connections, received: () => received() };
+  return { ...made, url, http, port: Number(new URL(url).port), connections, received: () => received() };
 }
 
 /** A client that does not close its side. */

@@ -70,7 +70,7 @@ describe('a watch that was cut', () => {
     ['has what was deleted', deletion('a', 8), (call) => call.answer(there), 410],
     ['has compacted it', event('a', 8), (call) => call.refuse(11, 'required revision has been compacted'), ['ADDED', '9']],
     ['has not come that far', event('a', 8), (call) => call.refuse(11, 'required revision is a future revision'), 410],
-    ['refuses to say', event('a', 8), (call) => call.refuse(7, 'permission denied'), 403],
+    ['refuses to say', event('a', 8), (call) => call.refuse(7, 'permission denied'), 503],
   ])('where etcd %s', async (_, told, answer, expected) => {
     expect(await afterCut(told, answer)).toEqual(expected);
   });
@@ -169,7 +169,7 @@ describe('a watch that was cut', () => {
 
   it.each([
     [14, ['ADDED', '9']],
-    [7, 403],
+    [7, 503],
   ])('tries again where etcd cannot be reached in time, and ends where it refuses: code %d', async (code, expected) => {
     const { etcd, clock, storage, waits } = await open(
       {
@@ -199,7 +199,7 @@ describe('a call of a watch that ends', () => {
     [2, 'unknown', ['ADDED', '8']],
     [14, 'no leader', ['ADDED', '8']],
     [8, 'too many requests', ['ADDED', '8']],
-    [7, 'permission denied', 403],
+    [7, 'permission denied', 503],
     [3, 'invalid', 500],
     [3, 'too many requests', ['ADDED', '8']],
   ])('with the code %d, %s', async (code, message, expected) => {

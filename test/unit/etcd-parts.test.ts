@@ -145,7 +145,7 @@ describe('a part that is refused', () => {
 
   it('for another reason: with the name of what was read', async () => {
     const { reader } = rig([{ code: 7, message: 'no', sent: true }]);
-    await expect(reader.next(1)).rejects.toMatchObject({ status: { code: 403, message: 'list /p/: no' } });
+    await expect(reader.next(1)).rejects.toMatchObject({ message: expect.stringContaining('list /p/: no') });
   });
 });
 

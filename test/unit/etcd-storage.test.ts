@@ -1,5 +1,6 @@
 // A storage before an etcd that answers what it should not, late, or not at all.
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { HealthChecks } from '../../src/apiserver/health.ts';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdWatchSource } from '../../src/storage/etcd/etcd-watch.ts';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
@@ -192,14 +193,19 @@ describe('a storage and its members', () => {
 
   it.each([
     [3, 'etcdserver: too many operations in txn request', 500],
-    [7, 'etcdserver: permission denied', 403],
+    [7, 'etcdserver: permission denied', 503],
+    [16, 'etcdserver: invalid auth token', 503],
     [3, 'etcdserver: request is too large', 413],
     [8, 'grpc: received message larger than max (2200115 vs. 2097152)', 413],
-    [8, 'etcdserver: mvcc: database space exceeded', 500],
+    [8, 'etcdserver: mvcc: database space exceeded', 503],
     [9, 'etcdserver: not capable', 500],
   ])('a write that is refused with the code %d, %s, has not happened', async (code, message, expected) => {
     const { storage } = await open({ [TXN]: (call) => call.refuse(code, message) });
-    await expect(storage.create('a', object)).rejects.toMatchObject({ code: 'REFUSED', status: { code: expected } });
+    const refusal = { code: 'REFUSED', status: { code: expected }, message: expect.stringContaining(message) };
+    const error = await storage.create('a', object).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject(refusal);
+    // What a client gets says nothing about this etcd.
+    if (expected >= 500) expect(JSON.stringify((error as { status: unknown }).status)).not.toContain('etcd');
   });
 
   it('a write whose answer cannot be read may have happened', async () => {
@@ -454,7 +460,7 @@ describe('hostile answers', () => {
     [
       'a message that is no URL text',
       (call) => call.open({ 'grpc-status': '7', 'grpc-message': '%' }).stream.end(),
-      { status: { code: 403 } },
+      { status: { code: 503 } },
     ],
   ])('%s: the request rejects', async (_, answer, expected) => {
     const { storage, clock } = await open({ [RANGE]: answer }, { maxResponseBytes: 1_000 });
@@ -815,5 +821,47 @@ describe('a watch of etcd', () => {
     expect(sent).toBeLessThan(40);
     for (let n = 1; n < 100; n++) expect((await watch.next()).done).toBe(false);
     await watch.return();
+  });
+});
+
+describe('the health of an etcd', () => {
+  const withFaults = (...faults: string[]): Uint8Array => {
+    const writer = new ProtoWriter().bytes(2, Buffer.from('3.7.0'));
+    for (const fault of faults) writer.bytes(8, Buffer.from(fault));
+    return writer.finish();
+  };
+
+  it.each([
+    ['memberID:10276657743932975437 alarm:NOSPACE ', 'NOSPACE'],
+    ['memberID:1  alarm:CORRUPT', 'CORRUPT'],
+  ])('is bad while the alarm %j refuses writes, though reads are answered', async (fault, name) => {
+    let faults: string[] = ['etcdserver: no leader', fault];
+    const { storage } = await open({ [STATUS]: (call) => call.answer(withFaults(...faults)) });
+    await storage.currentVersion();
+    await expect(storage.checkHealth?.()).rejects.toMatchObject({
+      message: expect.stringContaining(name),
+      status: { code: 503 },
+    });
+    await expect(storage.scope('a/').checkHealth?.()).rejects.toMatchObject({ message: expect.stringContaining(name) });
+    faults = ['etcdserver: no leader'];
+    await expect(storage.checkHealth?.()).resolves.toBeUndefined();
+  });
+
+  it('shows at /readyz', async () => {
+    let faults: string[] = [];
+    const { storage } = await open({ [STATUS]: (call) => call.answer(withFaults(...faults)) });
+    const clock = new FakeClock();
+    const checks = new HealthChecks({ storage, clock, caches: () => [], closing: new AbortController().signal });
+    checks.start = { name: 'start', ok: true };
+    expect((await checks.now()).ready).toBe(true);
+    faults = ['memberID:1 alarm:NOSPACE'];
+    clock.advance(1_000);
+    expect((await checks.now()).ready).toBe(false);
+  });
+
+  it('is unknown to one that is closed', async () => {
+    const { storage } = await open();
+    await storage.close();
+    await expect(storage.checkHealth?.()).rejects.toMatchObject({ code: 'CLOSED' });
   });
 });

@@ -77,25 +77,31 @@ describe('a storage with a user', () => {
     },
   );
 
-  it('a second one that does not count either is 401', async () => {
+  it('a second one that does not count either is 503, since it is not the client that is refused', async () => {
     const { etcd, storage } = await open({ [RANGE]: (call) => call.refuse(16, 'etcdserver: invalid auth token') });
-    await expect(storage.list()).rejects.toMatchObject({ code: 'REFUSED', status: { code: 401, reason: 'Unauthorized' } });
+    await expect(storage.list()).rejects.toMatchObject({
+      ...{ code: 'REFUSED', message: expect.stringContaining('invalid auth token') },
+      status: { code: 503, reason: 'ServiceUnavailable', message: 'the storage is unavailable' },
+    });
     expect(tokens(etcd.of(RANGE))).toEqual(['t1', 't2']);
   });
 
-  it('without a user, a request for one is 401 at once', async () => {
+  it('without a user, a request for one is 503 at once', async () => {
     const answers: Answers = { [RANGE]: (call) => call.refuse(16, 'etcdserver: invalid auth token') };
     const { etcd, storage } = await open(answers, { user: undefined, password: undefined });
-    await expect(storage.list()).rejects.toMatchObject({ status: { code: 401 } });
+    await expect(storage.list()).rejects.toMatchObject({ status: { code: 503 } });
     expect([etcd.of(RANGE).length, etcd.of(AUTHENTICATE).length]).toEqual([1, 0]);
   });
 
   it.each([
     [3, 'etcdserver: authentication failed, invalid user ID or password'],
     [3, 'etcdserver: user name is empty'],
-  ])('a wrong password is 401: nothing is asked for', async (code, message) => {
+  ])('a wrong password is 503: nothing is asked for', async (code, message) => {
     const { etcd, storage } = await open({ [AUTHENTICATE]: (call) => call.refuse(code, message) });
-    const refusal = { status: { code: 401, reason: 'Unauthorized', message: `list /watchmux/: ${message}` } };
+    const refusal = {
+      message: expect.stringContaining(`list /watchmux/: ${message}`),
+      status: { code: 503, reason: 'ServiceUnavailable', message: 'the storage is unavailable' },
+    };
     await expect(storage.list()).rejects.toMatchObject(refusal);
     expect(etcd.calls.map(({ path }) => path)).toEqual([AUTHENTICATE]);
   });
@@ -112,7 +118,10 @@ describe('a storage with a user', () => {
 
   it('rights count', async () => {
     const { storage } = await open({ [RANGE]: (call) => call.refuse(7, 'etcdserver: permission denied') });
-    await expect(storage.list()).rejects.toMatchObject({ status: { code: 403, reason: 'Forbidden' } });
+    await expect(storage.list()).rejects.toMatchObject({
+      message: expect.stringContaining('permission denied'),
+      status: { code: 503, reason: 'ServiceUnavailable', message: 'the storage is unavailable' },
+    });
   });
 });
 
@@ -150,15 +159,18 @@ describe('a watch with a user', () => {
     await watch.return();
   });
 
-  it('that may not see its keys ends with an ERROR 403', async () => {
-    const { storage } = await open({
+  it('that may not see its keys ends with an ERROR 503, and the owner learns why', async () => {
+    const errors: unknown[] = [];
+    const answers: Answers = {
       [WATCH]: (call) => void call.open().send(created).send(cancelled('rpc error: permission denied')),
-    });
+    };
+    const { storage } = await open(answers, { onError: (error) => errors.push(error) });
     const watch = await storage.watch({ resourceVersion: '7' });
     expect((await watch.next()).value).toMatchObject({
       type: 'ERROR',
-      object: { code: 403, reason: 'Forbidden', message: 'watch /watchmux/: rpc error: permission denied' },
+      object: { code: 503, reason: 'ServiceUnavailable', message: 'the storage is unavailable' },
     });
+    expect(errors).toMatchObject([{ message: expect.stringContaining('watch /watchmux/: rpc error: permission denied') }]);
     expect((await watch.next()).done).toBe(true);
   });
 });

@@ -253,7 +253,7 @@ describe('a create', () => {
       [() => storage.get('x'), 'get x: no'],
       [() => storage.currentVersion(), 'read the revision: no'],
     ] as const) {
-      await expect(work()).rejects.toMatchObject({ status: { code: 500, message } });
+      await expect(work()).rejects.toMatchObject({ status: { code: 500 }, message: `500 InternalError: ${message}` });
     }
   });
 

@@ -87,7 +87,14 @@ export class ModelEtcd {
   }
 
   #range(call: FakeCall, message: Uint8Array): void {
-    const { 1: key = NOTHING, 2: end, 3: limit = 0, 4: revision = 0, 9: countOnly } = parse(message, [3, 4, 7, 9]);
+    const {
+      1: key = NOTHING,
+      2: end,
+      3: limit = 0,
+      4: revision = 0,
+      8: keysOnly,
+      9: countOnly,
+    } = parse(message, [3, 4, 7, 8, 9]);
     const refusal = revision > this.revision ? FUTURE : revision > 0 && revision < this.#compacted ? COMPACTED : undefined;
     if (refusal !== undefined) {
       call.refuse(11, refusal);
@@ -98,7 +105,7 @@ export class ModelEtcd {
     all.sort((one, other) => (one.key < other.key ? -1 : 1));
     const sent = countOnly ? [] : all.slice(0, limit || all.length);
     const writer = new ProtoWriter().message(1, header(this.revision));
-    for (const version of sent) writer.message(2, toKeyValue(version));
+    for (const version of sent) writer.message(2, toKeyValue(keysOnly ? { ...version, value: NOTHING } : version));
     call.answer(
       writer
         .bool(3, !countOnly && sent.length < all.length)

@@ -27,7 +27,7 @@ async function rig(answers: (boolean | Error | Promise<boolean>)[] = [], objects
     if (answer instanceof Error) throw answer;
     return answer;
   };
-  const terminating = new Terminating({ clock, random: () => 0, onError: (error) => errors.push(error), finish });
+  const terminating = new Terminating({ clock, random: () => 0, onError: (error) => errors.push(error), finish, ...KEPT });
   stopping.push(() => terminating.stop());
   await terminating.start(storage);
   const pass = async (ms: number): Promise<void> => {
@@ -37,6 +37,9 @@ async function rig(answers: (boolean | Error | Promise<boolean>)[] = [], objects
   };
   return { clock, storage, errors, asked, terminating, pass, watches };
 }
+
+/** What always is, so that nothing has to be restored. */
+const KEPT = { kept: '', restore: async () => {} };
 
 describe('a namespace that is about to go', () => {
   test('is ended after a second; if it cannot be yet, again, later and later, up to a minute', async () => {
@@ -146,7 +149,7 @@ describe('what fails', () => {
       asked.push(name);
       return true;
     };
-    const terminating = new Terminating({ clock, random: () => 1, onError: (error) => errors.push(error), finish });
+    const terminating = new Terminating({ clock, random: () => 1, onError: (error) => errors.push(error), finish, ...KEPT });
     stopping.push(() => terminating.stop());
     await terminating.start({ list, watch } as never);
     const again = async (ms: number, lists: number): Promise<void> => {

@@ -28,7 +28,8 @@ import { Hooks } from './hooks.ts';
 import { inPieces } from './in-pieces.ts';
 import { perform } from './verbs-over-http.ts';
 import { toWarning } from './warnings.ts';
-import { type Answer, refusal, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
+import { type WatchClient, WatchClients } from './watch-clients.ts';
+import { type Answer, refusal, type Slot, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
 
 /** What is needed to answer requests. */
 export interface ApiDeps {
@@ -40,6 +41,8 @@ export interface ApiDeps {
   readonly closing: AbortSignal;
   /** Aborts when the server no longer waits for admitted requests. */
   readonly cut: AbortSignal;
+  /** Pending until it is known whether what is stored can be served. */
+  readonly checking: () => Promise<void> | undefined;
   /** Answers a path that is not a resource; undefined if it is unknown. */
   readonly other: (path: OtherPath, request: WireRequest) => WholeAnswer | Promise<WholeAnswer> | undefined;
   /** Whether a path that is not a resource is answered to everybody. */
@@ -77,6 +80,12 @@ interface Entry {
   readonly place: Place;
 }
 
+/** Who asks for which resource. */
+interface Admitted {
+  readonly info: ResourceInfo;
+  readonly identity: unknown;
+}
+
 const WRITES: Readonly<Record<Verb, boolean>> = {
   ...{ get: false, list: false, watch: false },
   ...{ create: true, update: true, patch: true, delete: true, deletecollection: true },
@@ -87,6 +96,7 @@ export class Api {
   private readonly origins: Origins<unknown>;
   private readonly hooks: Hooks;
   private readonly quotas: Quotas;
+  readonly watchClients: WatchClients;
   private readonly untilClosing: Deadlines;
   private readonly untilCut: Deadlines;
 
@@ -96,6 +106,7 @@ export class Api {
     this.origins = new Origins(settings.allowedOrigins);
     this.hooks = new Hooks(settings);
     this.quotas = new Quotas(settings, (reason) => counts.limited(reason));
+    this.watchClients = new WatchClients(settings, this.hooks);
     // The reasons for closing are errors that say so.
     this.untilClosing = new Deadlines(deps.closing);
     this.untilCut = new Deadlines(deps.cut);
@@ -191,11 +202,10 @@ export class Api {
   /** An answer that gives back its place when it has been sent. */
   private held(answer: Answer, { request, place, verb }: { request: WireRequest; place: Place; verb?: Verb }): Answer {
     const sent = inPieces(answer, request.waits ?? false);
-    if (sent.source === undefined) {
-      place.release();
-      return sent;
-    }
-    return { ...sent, slot: verb === undefined ? place : place.hold({ target: request.target, verb }) };
+    return {
+      ...sent,
+      slot: verb === undefined || sent.source === undefined ? place : place.hold({ target: request.target, verb }),
+    };
   }
 
   /** The deadline for a request. Call `finish` with it. */
@@ -231,8 +241,12 @@ export class Api {
       isWatch ? this.untilClosing : this.untilCut,
     );
     let hasBegun = false;
+    let slot: Slot = place;
     try {
-      const info = await this.admitInTime(deadline, [request, { path, progress, isWatch, place }]);
+      const { info, identity } = await this.admitInTime(deadline, [request, { path, progress, isWatch, place }]);
+      if (isWatch) slot = this.watchClients.add({ client: clientOf(path, { info, identity, progress }), place, deadline });
+      const checking = this.deps.checking();
+      if (checking) await deadline.during(checking);
       hasBegun = WRITES[progress.verb as Verb];
       const task = {
         request,
@@ -242,15 +256,15 @@ export class Api {
         verb: progress.verb as Verb,
         signal: deadline.signal,
         maxBodyBytes: settings.maxBodyBytes,
-        watchTimeoutMs: isWatch ? this.drawTimeout() : 0,
+        watchTimeoutMs: (askedMs: number) => endingBy(this.drawTimeout(askedMs), this.watchClients.leftMs(identity)),
         onError: settings.onError,
         warn: (faults: FieldFaults) => {
           progress.faults = faults;
         },
       };
-      return this.held(await deadline.during(perform(task), closeLate), { request, place, verb: task.verb });
+      return { ...this.held(await deadline.during(perform(task), closeLate), { request, place, verb: task.verb }), slot };
     } catch (error) {
-      place.release();
+      slot.release();
       throw hasBegun ? unfinished(error) : error;
     } finally {
       this.finish(request, deadline);
@@ -258,14 +272,14 @@ export class Api {
   }
 
   /** If no code of the application is called, there is nothing to wait for. */
-  private admitInTime(deadline: Deadline, args: Parameters<Api['admit']>): Promise<ResourceInfo> {
+  private admitInTime(deadline: Deadline, args: Parameters<Api['admit']>): Promise<Admitted> {
     const { authenticate, authorize, handshakeTimeoutMs, clock } = this.deps.settings;
     if (authenticate === undefined && authorize === undefined) return this.admit(...args);
     const handshake = new Deadline(handshakeTimeoutMs, { clock, late: timedOut });
     return deadline.during(handshake.during(this.admit(...args))).finally(() => handshake.done());
   }
 
-  private async admit(request: WireRequest, { path, progress, isWatch, place }: Entry): Promise<ResourceInfo> {
+  private async admit(request: WireRequest, { path, progress, isWatch, place }: Entry): Promise<Admitted> {
     const { authenticate, authorize } = this.deps.settings;
     const identity = authenticate && (await this.hooks.identify(request));
     const tenant = this.hooks.tenantOf(identity);
@@ -278,14 +292,30 @@ export class Api {
     const resource = path.subresource === undefined ? info.resourceName : `${info.resourceName}/${path.subresource}`;
     if (authorize) await this.hooks.allow([verb, resource, path.namespace, path.name, identity]);
     if (WRITES[verb]) this.quotas.write(tenant);
-    return info;
+    return { info, identity };
   }
 
-  /** A random time, so that watches that began together do not end together. */
-  private drawTimeout(): number {
-    const { minRequestTimeoutMs, random } = this.deps.settings;
-    return Math.floor(minRequestTimeoutMs * (1 + random()));
+  /** How long a watch lasts. Random where its client has no say, so that watches that began together do not end together. */
+  private drawTimeout(askedMs: number): number {
+    const { minRequestTimeoutMs, maxWatchMs, random } = this.deps.settings;
+    if (askedMs > 0 && (maxWatchMs === 0 || askedMs <= maxWatchMs)) return askedMs;
+    const share = 1 + random();
+    const ownMs = askedMs > 0 ? 0 : Math.floor(minRequestTimeoutMs * share);
+    return endingBy(ownMs, maxWatchMs === 0 ? Number.POSITIVE_INFINITY : Math.floor((maxWatchMs * share) / 2));
   }
+}
+
+function clientOf(
+  { namespace, name }: ResourcePath,
+  { info, identity, progress }: Admitted & { readonly progress: Progress },
+): WatchClient {
+  return { identity, address: progress.address, resource: info.resourceName, namespace, name };
+}
+
+/** A time limit that is not longer than another; 0: none. */
+function endingBy(timeoutMs: number, mostMs: number): number {
+  const shorter = Math.min(timeoutMs || Number.POSITIVE_INFINITY, Math.max(1, Math.ceil(mostMs)));
+  return shorter === Number.POSITIVE_INFINITY ? 0 : shorter;
 }
 
 /** Closes a stream that comes too late. */

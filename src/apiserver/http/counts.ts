@@ -39,8 +39,11 @@ export class ApiCounts {
     durations.add(Math.max(0, durationMs) / 1_000);
   }
 
-  /** A request was refused with 429 for its address, its tenant, or because all places are taken. */
-  limited(reason: QuotaReason): void {
+  /**
+   * A request was refused with 429 for its address, its tenant, or because all places are taken; or its connection was closed,
+   * because earlier ones of it are unanswered.
+   */
+  limited(reason: QuotaReason | 'pipelined'): void {
     this.limitedBy.set(reason, (this.limitedBy.get(reason) ?? 0) + 1);
   }
 

@@ -1,4 +1,5 @@
 /** The server on hosts that pass a `Request` and take a `Response`: Deno, Bun, Hono. */
+import { guardAnswer, type WholeAnswer } from '../../bridge/transport/answers.ts';
 import { type Claimable, claimConnection, isPipelined } from '../../bridge/transport/claimed-connection.ts';
 import { FetchSink } from '../../bridge/transport/fetch-sink.ts';
 import { hold, joined } from '../../decode/parts.ts';
@@ -17,7 +18,7 @@ interface Host {
   readonly timeout?: (request: Request, seconds: number) => void;
   readonly remoteAddr?: { readonly hostname?: string };
   readonly incoming?: { readonly socket?: { readonly remoteAddress?: string; destroy?(): unknown } };
-  readonly outgoing?: Claimable;
+  readonly outgoing?: Claimable & WholeAnswer;
 }
 
 /** The status of an answer that nobody reads, because the client has left. */
@@ -26,7 +27,7 @@ const GONE = 499;
 /** Answers one request. */
 export async function serveFetch(deps: HostDeps, request: Request, via: unknown): Promise<Response> {
   const host = (via ?? {}) as Host;
-  if (!claims(request, host)) return new Response(null, { status: GONE });
+  if (!claims(deps, request, host)) return new Response(null, { status: GONE });
   const client = new Presence();
   const onAbort = (): void => client.leave();
   if (request.signal.aborted) onAbort();
@@ -41,6 +42,8 @@ export async function serveFetch(deps: HostDeps, request: Request, via: unknown)
   // Hono's server for Node writes into the object that it is given, and answers share theirs.
   const headers = { ...answer.headers };
   if (answer.source === undefined) {
+    // The host sends it.
+    answer.slot?.release();
     const body = request.method === 'HEAD' || code === 204 ? null : answer.body;
     return new Response(body as BodyInit | null, { status: code, headers });
   }
@@ -53,13 +56,16 @@ export async function serveFetch(deps: HostDeps, request: Request, via: unknown)
 }
 
 /** On Node, a connection with a watch carries nothing else. Returns false if it has been closed because it did. */
-function claims({ url }: Request, { incoming, outgoing }: Host): boolean {
-  if (typeof incoming?.socket?.destroy !== 'function' || typeof outgoing?.on !== 'function' || !mayWatch(url)) return true;
+function claims({ sessions, cutEarly }: HostDeps, { url }: Request, { incoming, outgoing }: Host): boolean {
+  if (typeof incoming?.socket?.destroy !== 'function' || typeof outgoing?.on !== 'function') return true;
+  guardAnswer(outgoing, sessions.stalls);
+  if (!mayWatch(url)) return true;
   if (isPipelined(outgoing)) {
+    cutEarly();
     incoming.socket.destroy();
     return false;
   }
-  claimConnection(outgoing, () => {});
+  claimConnection(outgoing, cutEarly);
   return true;
 }
 

@@ -1,4 +1,5 @@
 /** The application's hooks for a request. If one throws, nobody is admitted. */
+import { checkExpiry, expiryOf } from '../../bridge/hub/admission/expiry.ts';
 import { identityOf, toDenied } from '../../bridge/hub/admission/refusals.ts';
 import { refused } from '../../storage/statuses.ts';
 import { toError } from '../api-status.ts';
@@ -25,12 +26,14 @@ export class Hooks {
     return typeof tenant === 'string' ? tenant : '';
   }
 
-  /** The identity that `authenticate` returns. */
+  /** The identity that `authenticate` returns. Throws 401 for one that has expired. */
   async identify(request: WireRequest): Promise<unknown> {
-    const { authenticate } = this.settings;
+    const { authenticate, now } = this.settings;
     if (authenticate === undefined) return undefined;
     try {
-      return identityOf(await authenticate(request.request));
+      const identity = identityOf(await authenticate(request.request));
+      checkExpiry(expiryOf(identity), now);
+      return identity;
     } catch (error) {
       throw this.denied(error);
     }

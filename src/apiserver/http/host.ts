@@ -7,14 +7,15 @@ import type { Answer, WireRequest } from './wire.ts';
 export interface HostDeps {
   readonly answer: (request: WireRequest) => Promise<Answer>;
   readonly sessions: Sessions;
+  /** {@link Sessions.cutEarly}. Not a closure of a request, which would keep alive all that the request has made. */
+  readonly cutEarly: () => void;
   readonly maxBufferedBytes: number;
   readonly clock: Clock;
 }
 
 /** Releases an answer that will not be sent. */
 export function abandon(answer: Answer): void {
-  if (answer.source === undefined) return;
-  answer.source.close();
+  answer.source?.close();
   answer.slot?.release();
 }
 

@@ -1,5 +1,6 @@
 /** The server on node:http, and on hosts that are compatible with it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type WholeAnswer as Ended, guardEnded } from '../../bridge/transport/answers.ts';
 import { IN_BUN } from '../../bridge/transport/bun.ts';
 import { claimConnection, followClaim, isPipelined } from '../../bridge/transport/claimed-connection.ts';
 import { type ByteStream, HttpSink, hasClosed } from '../../bridge/transport/http-sink.ts';
@@ -179,10 +180,11 @@ export async function serveNode(deps: HostDeps, request: IncomingMessage, respon
   const watches = mayWatch(request.url ?? '');
   // A request after a watch on the same connection would wait for ever.
   if (isPipelined(response) && (watches || isOneTooMany(socket, response))) {
+    deps.cutEarly();
     socket.destroy();
     return;
   }
-  if (watches) claimConnection(response, ignore);
+  if (watches) claimConnection(response, deps.cutEarly);
   const client = new Presence();
   const forget = onGone(request, response, () => client.leave());
   // Slow middleware may pass on a request that has already closed, which is not signalled again: a body would never end.
@@ -201,11 +203,11 @@ export async function serveNode(deps: HostDeps, request: IncomingMessage, respon
 }
 
 function sendWhole(
-  { clock }: HostDeps,
+  { clock, sessions }: HostDeps,
   { method, request, hasReadBody }: NodeRequest,
   { response, answer }: { response: ServerResponse; answer: WholeAnswer },
 ): void {
-  const { code, headers, body } = answer;
+  const { code, headers, body, slot } = answer;
   if (code >= 400 && !mayRefuse(response as Refusable)) return;
   // A closing server waits for its connections.
   if (code === 503) response.shouldKeepAlive = false;
@@ -214,12 +216,11 @@ function sendWhole(
     response.writeHead(code, code === 204 || code === 304 ? headers : { ...headers, 'content-length': length });
   };
   const sent = method === 'HEAD' ? null : body;
-  if (!hasReadBody) {
-    endUnread(request, response, { begin, body: sent, clock });
-    return;
-  }
-  begin();
-  response.end(sent ?? undefined);
+    if (hasReadBody) {
+      begin();
+      response.end(sent ?? undefined);
+    } else endUnread(request, response, { begin, body: sent, clock });
+    guardEnded(response as Ended, sessions.stalls, slot && (() => slot.release()));
 }
 
 function sendStream(
@@ -264,6 +265,3 @@ function follow(response: ServerResponse, session: Session): void {
 function destroyed(this: ServerResponse): void {
   this.destroy();
 }
-
-/** Not a closure of a request, which would keep alive all that the request has made. */
-function ignore(): void {}

@@ -30,7 +30,8 @@ export class Sessions implements SessionHost, TimerMember {
   readonly onError: (error: unknown) => void;
   private readonly counts: ApiCounts;
   private readonly random: () => number;
-  private readonly stalls: SharedTimer | undefined;
+  /** For those that take nothing of what is sent to them. */
+  readonly stalls: SharedTimer | undefined;
   /** Guards of sessions with waiting bytes. */
   private readonly guards: Map<Session, StallGuard> = new Map();
   private readonly open: Set<Session> = new Set();
@@ -56,6 +57,7 @@ export class Sessions implements SessionHost, TimerMember {
       this.counts.watchersOpened++;
     }
     session.start();
+    answer.slot?.begun?.(session);
     if (this.isStopped && answer.isWatch) session.stop();
     if (this.isCut) session.cut('disconnected');
     return session;
@@ -74,6 +76,11 @@ export class Sessions implements SessionHost, TimerMember {
       if (delayMs > 0) session.stopAfter(delayMs);
       else session.stop();
     }
+  }
+
+  /** A connection was closed because of a request that came too early on it. */
+  cutEarly(): void {
+    this.counts.limited('pipelined');
   }
 
   /** Ends everything at once, including what begins later. */

@@ -29,8 +29,8 @@ export interface Task {
   readonly context: ResourceContext;
   readonly signal: AbortSignal;
   readonly maxBodyBytes: number;
-  /** How long a watch without a timeout lasts, in ms; 0: for ever. */
-  readonly watchTimeoutMs: number;
+  /** How long a watch lasts whose client asks for this many ms, or for none in particular (0); 0: for ever. */
+  readonly watchTimeoutMs: (askedMs: number) => number;
   readonly onError: (error: unknown) => void;
   /** Called with what is wrong with the fields of a write, whether or not it succeeds. */
   readonly warn: (faults: FieldFaults) => void;
@@ -182,7 +182,7 @@ async function watch(task: Task): Promise<Answer> {
   const sse = wantsEventStream(request.header('accept'));
   const parameters = readListQuery(query, path.forcedWatch);
   const { asked, state, version } = sse ? await resumable(task, parameters) : { asked: parameters };
-  const timeoutMs = asked.timeoutSeconds > 0 ? asked.timeoutSeconds * 1_000 : task.watchTimeoutMs;
+  const timeoutMs = task.watchTimeoutMs(asked.timeoutSeconds * 1_000);
   let refused = false;
   const watch = await watchObjects(context, {
     namespace: path.namespace,

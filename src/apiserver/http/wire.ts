@@ -27,12 +27,26 @@ export interface WholeAnswer {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array | string | null;
   readonly source?: undefined;
+  /** The place that it holds until it has been sent. */
+  readonly slot?: Slot | undefined;
 }
 
 /** A place among the requests that are answered at the same time. */
 export interface Slot {
   /** Frees it, once; with the reason, if its client was cut. */
   release(reason?: CutReason): void;
+  /** Its stream has begun. */
+  begun?(session: Streaming): void;
+}
+
+/** A stream that is being sent. */
+export interface Streaming {
+  /** Ends it after a delay, as {@link stop} does, or at its own time if that is earlier. */
+  stopAfter(delayMs: number): void;
+  /** Ends it properly: its client comes again. */
+  stop(): void;
+  /** Ends it at once. */
+  cut(reason: CutReason): void;
 }
 
 /** An answer that is sent bit by bit. Code that does not send it closes the source, and releases the slot. */

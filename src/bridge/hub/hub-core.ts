@@ -18,7 +18,7 @@ import { Lifetime } from './lifetime.ts';
 import type { ParsedQuery } from './query.ts';
 import { Session } from './session.ts';
 import type { ReadableWatch, SessionHost } from './session-host.ts';
-import { limitAge, startTimers } from './session-timers.ts';
+import { endAt, limitAge, startTimers } from './session-timers.ts';
 import type { Sink } from './sink.ts';
 import { Snapshots } from './snapshot.ts';
 import type { CatchUp } from './source/past-event.ts';
@@ -36,6 +36,8 @@ export interface Client extends ClientInfo {
   readonly asked?: ParsedQuery | undefined;
   readonly options?: ClientOptions | undefined;
   readonly identity?: unknown;
+  /** When its stream has to end, in ms since 1970; default: never. */
+  readonly expiresAtMs?: number | undefined;
   /** Its slot; default: a new one. */
   readonly reservation?: Reservation | undefined;
 }
@@ -67,6 +69,8 @@ export class HubCore {
     ready: (session) => this.flusher.ready(session),
     joined: (session) => this.flusher.add(session),
   };
+  /** How often the application has disconnected clients. */
+  disconnects: number = 0;
   /** Resolves the promise that waits for the last client to go. */
   private empty: (() => void) | undefined = undefined;
 
@@ -120,6 +124,11 @@ export class HubCore {
   /** The version of the last distributed event. */
   get version(): string {
     return this.feed.version;
+  }
+
+  /** The time of day, in ms since 1970. */
+  get now(): () => number {
+    return this.settings.now;
   }
 
   /** Whether clients may be limited to topics. */
@@ -277,8 +286,9 @@ export class HubCore {
   }
 
   private begin(session: Session, sink: Sink, client: Client & Beginning): void {
-    const { snapshot: source, bookmarkIntervalMs: intervalMs, clock } = this.settings;
-    const { start, version, asked = {}, identity, filter } = client;
+    const { snapshot: source, bookmarkIntervalMs: intervalMs, clock, now } = this.settings;
+    const { start, version, asked = {}, identity, filter, expiresAtMs = Number.POSITIVE_INFINITY } = client;
+    endAt(session, { expiresAtMs, now, clock });
     startTimers(session, sink, { asked, intervalMs, clock, version: () => this.version });
     const age = (): void => limitAge(session, this.settings);
     // An age counted from before the snapshot could end each attempt at a long one.

@@ -131,6 +131,8 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   onNotice?: ((notice: HubNotice) => void) | undefined;
   /** The clock; replace it in tests. */
   clock?: Clock | undefined;
+  /** The time of day for `expiresAtMs`, in ms since 1970. Default `Date.now`. */
+  now?: (() => number) | undefined;
   /** Returns numbers from 0 to 1 that spread out reconnecting clients; default `Math.random`. */
   random?: (() => number) | undefined;
   /** Calls back in the next turn of the event loop; replace it in tests. */
@@ -156,6 +158,12 @@ export interface ClientOptions<E extends WatchEvent = WatchEvent> {
   readonly capacity?: number | undefined;
   /** Bytes of events queued for this client; at least 1. */
   readonly maxQueuedBytes?: number | undefined;
+  /**
+   * When the client's right to watch ends, in ms since 1970: the `exp` of a JSON Web Token times 1,000. The client is then told to
+   * reconnect, as with `maxConnectionAgeMs`, so that `authenticate` is called again. If that time is past, it means 401. Default:
+   * that of its identity, if that is an object with `expiresAtMs`; otherwise never. Of two times, the earlier one counts.
+   */
+  readonly expiresAtMs?: number | undefined;
 }
 
 /** The numbers of a hub. */
@@ -231,6 +239,7 @@ const names: Record<keyof HubOptions, true> = {
   maxReads: true,
   onNotice: true,
   clock: true,
+  now: true,
   random: true,
   nextTurn: true,
 };
@@ -245,7 +254,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
   const replay = count('replay', 0);
   const replayItems = count('replayItems', Math.max(replay, DEFAULTS.replayItems));
   if (replay > replayItems) throw invalid('replay', replay, `no more than replayItems, which is ${replayItems}`);
-  for (const hook of ['snapshot', 'keyOf', 'topicsOf', 'onNotice'] as const) {
+  for (const hook of ['snapshot', 'keyOf', 'topicsOf', 'onNotice', 'now'] as const) {
     if (options[hook] !== undefined && typeof options[hook] !== 'function') throw invalid(hook, options[hook], 'a function');
   }
   const { source } = options;
@@ -279,6 +288,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
     topicsOf: options.topicsOf,
     onNotice: options.onNotice,
     clock: options.clock ?? systemClock,
+    now: options.now ?? Date.now,
     random: options.random ?? Math.random,
     nextTurn: options.nextTurn ?? nextTurn,
   };

@@ -178,6 +178,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * reconnect, and `authenticate` is called again: only it can keep them out.
    */
   disconnect(which: (client: ClientStats) => boolean): number {
+    this.core.disconnects++;
     const chosen = [...this.core.sessions].filter((session) => which(session.stats()));
     for (const session of chosen) session.cut('disconnected');
     return chosen.length;

@@ -36,6 +36,26 @@ export function limitAge(session: Session, { maxConnectionAgeMs, random, clock }
   session.whenOver(clock.schedule(delayMs, () => session.stop('goingAway')));
 }
 
+/** When a session's right to its stream ends, in ms since 1970. */
+export interface Expiry {
+  readonly expiresAtMs: number;
+  readonly now: () => number;
+  readonly clock: Clock;
+}
+
+/** Ends a session at that time, so that its client comes again and is admitted anew. */
+export function endAt(session: Session, { expiresAtMs, now, clock }: Expiry): void {
+  if (expiresAtMs === Number.POSITIVE_INFINITY) return;
+  const plan = (): (() => void) => clock.schedule(expiresAtMs - now(), end);
+  const end = (): void => {
+    // A clock may shorten a long delay, and the time of day may have been set back.
+    if (now() < expiresAtMs) cancel = plan();
+    else session.stop('goingAway');
+  };
+  let cancel = plan();
+  session.whenOver(() => cancel());
+}
+
 /** Ends a session regularly after a delay. */
 function endAfter(session: Session, delayMs: number, clock: Clock): void {
   session.whenOver(clock.schedule(delayMs, () => session.stop('timeout')));

@@ -18,9 +18,18 @@ export interface Outbound {
  * Describes the progress of the bytes that wait in a connection: an equal result means that none was sent in between. Undefined
  * if no bytes wait.
  */
-export function progressOf({ writableLength, bytesWritten, _handle }: Outbound, session: Served): string | undefined {
+export function progressOf(
+  { writableLength, bytesWritten, _handle }: Outbound,
+  session: Pick<Served, 'sentBytes'>,
+): string | undefined {
   if (writableLength === 0) return undefined;
   return `${(bytesWritten ?? session.sentBytes) - writableLength} ${_handle?.writeQueueSize}`;
+}
+
+/** What is guarded: a session, or an answer. */
+export interface Guarded {
+  readonly sentBytes: number;
+  cut(reason: 'stalled'): unknown;
 }
 
 /**
@@ -29,14 +38,14 @@ export function progressOf({ writableLength, bytesWritten, _handle }: Outbound, 
  * could stay for ever.
  */
 export class StallGuard implements TimerMember {
-  private readonly session: Served;
+  private readonly session: Guarded;
   private readonly outbound: Outbound;
   private readonly timer: SharedTimer | undefined;
   private progress: string | undefined = undefined;
   private still: number = 0;
 
   /** Without a timer, its owner ticks. */
-  constructor(session: Served, outbound: Outbound, timer?: SharedTimer) {
+  constructor(session: Guarded, outbound: Outbound, timer?: SharedTimer) {
     this.session = session;
     this.outbound = outbound;
     this.timer = timer;

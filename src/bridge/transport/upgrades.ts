@@ -1,9 +1,11 @@
 import type { IncomingMessage, Server } from 'node:http';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
 import type { Status } from '../../watch/event.ts';
 import { NO_WEBSOCKET } from '../hub/admission/refusals.ts';
 import { JSON_LINES } from '../protocol.ts';
+import type { Answer, Answering } from './answers.ts';
 
 /** A listener for an HTTP server's `upgrade` event. Returns whether the request was meant for it. */
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
@@ -87,8 +89,64 @@ export function pathOf(target: string = ''): string {
 /** `close` follows. */
 function ignore(): void {}
 
-/** Answers an upgrade request with a Status instead of a WebSocket. */
+/** How long a client may take for the answers before an upgrade, and for a refusal of it. */
+const TAKE_MS = 5_000;
+
+/** What happens to a request for an upgrade that comes too early. */
+export interface TooEarly {
+  /** Called if the connection is closed because of it. */
+  readonly cut?: (() => void) | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+/**
+ * Calls `next` when all earlier requests of a connection have been answered: nearly always at once.
+ *
+ *     GET, GET, upgrade --> all answered and sent: now
+ *                       --> ended, not sent yet:   when they have been sent, but only for a while
+ *                       --> not ended:             never, and the connection is closed
+ *
+ * Node passes on a request for an upgrade as soon as it has read it. An answer would then be taken for an earlier one, and the
+ * earlier ones would end up inside a WebSocket. Node no longer watches the connection either: it has no time limit but ours.
+ */
+export function afterAnswers(socket: Duplex, next: () => void, { cut, clock = systemClock }: TooEarly = {}): void {
+  const due = (): Answer | null | undefined => (socket as Answering)._httpMessage;
+  if (!due()) {
+    next();
+    return;
+  }
+  const close = (): void => {
+    cut?.();
+    socket.destroy();
+  };
+  socket.on('error', ignore);
+  if (!due()?.writableEnded) {
+    close();
+    return;
+  }
+  const cancel = upkeepClock(clock).schedule(TAKE_MS, close);
+  socket.once('close', cancel);
+  const wait = (): void => {
+    const first = due();
+    if (socket.destroyed) return;
+    if (first && !first.writableEnded) close();
+    else if (first) first.once('close', wait);
+    else {
+      cancel();
+      socket.off('close', cancel).off('error', ignore);
+      next();
+    }
+  };
+  wait();
+}
+
+/** Answers an upgrade request with a Status instead of a WebSocket, when it is its turn. */
 export function refuseUpgrade(socket: Duplex, status: Status): void {
+  afterAnswers(socket, () => answerStatus(socket, status));
+}
+
+/** Answers with a Status, and closes the connection. */
+export function answerStatus(socket: Duplex, status: Status): void {
   const body = `${JSON.stringify(status)}\n`;
   const { retryAfterSeconds } = status.details ?? {};
   const headers = retryAfterSeconds === undefined ? [] : [`retry-after: ${retryAfterSeconds}`];
@@ -103,8 +161,13 @@ export interface UpgradeAnswer {
   readonly headers?: readonly string[];
 }
 
-/** Answers an upgrade request, and closes the connection. */
-export function answerUpgrade(socket: Duplex, { code, type, body, headers = [] }: UpgradeAnswer): void {
+/** Answers an upgrade request, and closes the connection: when the answer has been sent, or its client does not take it. */
+export function answerUpgrade(
+  socket: Duplex,
+  { code, type, body, headers = [] }: UpgradeAnswer,
+  clock: Clock = systemClock,
+): void {
+  if (socket.destroyed) return;
   const head = [
     `HTTP/1.1 ${code} ${STATUS_CODES[code] ?? ''}`,
     'connection: close',
@@ -116,6 +179,10 @@ export function answerUpgrade(socket: Duplex, { code, type, body, headers = [] }
   // Does not wait for the client to close its side. Its bytes are still read, because closing with unread bytes causes a reset,
   // which could overtake the response.
   socket.once('finish', () => socket.destroy());
+  socket.once(
+    'close',
+    upkeepClock(clock).schedule(TAKE_MS, () => socket.destroy()),
+  );
   socket.resume();
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }

@@ -4,6 +4,7 @@ import type { ApiServer } from '../../apiserver/server.ts';
 import { METRICS_TYPE } from '../../bridge/hub/metrics.ts';
 import { BAD_QUERY_TEXT } from '../../bridge/hub/query.ts';
 import { pathOf } from '../../bridge/transport/upgrades.ts';
+import { Pipelining } from '../server/pipelining.ts';
 import { isMeant, METRICS_PATH, PATIENCE, queryOf, sendWhole, WRONG_NAME } from '../server/server.ts';
 
 const HEALTH: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
@@ -22,7 +23,9 @@ export function createMetricsServer(
   api: Pick<ApiServer, 'handler' | 'metrics'>,
   { host, keepAliveMs }: MetricsServerOptions,
 ): Server {
+  const pipelining = new Pipelining();
   const listener: RequestListener = (request, response) => {
+    if (!pipelining.takes(response)) return;
     const path = pathOf(request.url);
     const meant = isMeant(request, { server, host });
     if (meant && HEALTH.has(path)) {

@@ -8,6 +8,7 @@ import type { Storage } from '../../storage/storage.ts';
 import { systemClock } from '../../watch/clock.ts';
 import type { Output } from '../output.ts';
 import { refuseBadRequests } from '../server/bad-requests.ts';
+import { Pipelining } from '../server/pipelining.ts';
 import { close, isMeant, listen, METRICS_PATH, MISDIRECTED, PATIENCE, sendWhole, WRONG_NAME } from '../server/server.ts';
 import { onSignals } from '../signals.ts';
 import { UsageError } from '../usage.ts';
@@ -157,18 +158,22 @@ function createHttpServer(
   { command: { host, keepAliveMs }, tls, events, state }: Pick<Means, 'command' | 'tls'> & { events: ServeEvents; state: State },
 ): Server {
   const page = objectsPage();
+  const pipelining = new Pipelining();
   const listener: RequestListener = (request, response) => {
     if (state.isLeaving) response.setHeader('connection', 'close');
     // Any host name may resolve to this machine; a page from that host would be mistaken for one of this server's own.
-    if (!isMeant(request, { server, host })) {
+    const meant = isMeant(request, { server, host });
+    // The API has limits of its own.
+    if (meant && !wantsPage(request)) api.handler(request, response);
+    else if (!pipelining.takes(response)) return;
+    else if (!meant) {
       events.misdirected(request);
       sendWhole(request, response, {
         code: 421,
         headers: { 'content-type': 'text/plain' },
         body: Buffer.from(`${WRONG_NAME}\n`),
       });
-    } else if (wantsPage(request)) sendPage(page, request, response);
-    else api.handler(request, response);
+    } else sendPage(page, request, response);
   };
   // The URL counts as a part of the head: one that is too long for the API gets its answer.
   const maxHeaderSize = MAX_URL_BYTES + PATIENCE.maxHeaderSize;

@@ -1,6 +1,6 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { refuseUpgrade } from '../../bridge/transport/upgrades.ts';
+import { answerStatus } from '../../bridge/transport/upgrades.ts';
 import { type Status, toStatus } from '../../watch/event.ts';
 
 const BAD_REQUEST: Status = toStatus({ code: 400, reason: 'BadRequest', message: 'this is not an HTTP/1.1 request' });
@@ -34,7 +34,7 @@ export function refuseBadRequests(server: Server): void {
     // The request that is being read has no answer yet.
     const isFree = [...(open.get(socket) ?? [])].every(({ headersSent, req }) => !headersSent && !req.complete);
     const status = code.startsWith('HPE_') || Object.hasOwn(REQUESTS, code) ? (REQUESTS[code] ?? BAD_REQUEST) : undefined;
-    if (status && isFree && socket.writable) refuseUpgrade(socket, status);
+    if (status && isFree && socket.writable) answerStatus(socket, status);
     else socket.destroy();
   });
 }

@@ -30,6 +30,8 @@ export const PATIENCE = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,
   connectionsCheckingInterval: 2_000,
+  /** For TLS; whoever has not begun a request by then is not heard of otherwise. */
+  handshakeTimeout: 10_000,
   maxHeaderSize: 16_384,
 } as const;
 
@@ -143,12 +145,16 @@ export interface Listener {
  * address and would then have our origin (DNS rebinding), but it cannot hide that name.
  */
 export function isMeant(request: IncomingMessage, { server, host }: Listener): boolean {
-  const name = (request.headers.host ?? host)
-    .replace(/:\d+$/, '')
-    .replace(/^\[|\]$/g, '')
-    .toLowerCase();
-  const own = name === host.toLowerCase() || name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0;
-  return own || !isLocal(server);
+  const { host: asked } = request.headers;
+  // No browser leaves it out.
+  return asked === undefined || isOwn(asked, host) || !isLocal(server);
+}
+
+/** Whether a header `Host` has a name that only this machine has: `evil.example/.localhost` is no name at all. */
+function isOwn(header: string, host: string): boolean {
+  const [given = ''] = /^([\w.-]+|\[[\da-f:.]+\])(?=(:\d*)?$)/i.exec(header) ?? [];
+  const name = given.replace(/^\[|\]$/g, '').toLowerCase();
+  return name === host.toLowerCase() || name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0;
 }
 
 /** Whether only this machine can reach a server. The host's name does not show it: many names mean the loopback address. */

@@ -11,6 +11,7 @@ import type {
   CreateOptions,
   DeleteOptions,
   GetOptions,
+  KeysOptions,
   ScopeOptions,
   Storage,
   StorageEvent,
@@ -96,6 +97,11 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
 
   currentVersion(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<string> {
     return this.#write(options.signal, (storage) => storage.currentVersion(options));
+  }
+
+  /** Passes on what the storage says; none if it does not know. */
+  keys(options: KeysOptions): Promise<readonly string[]> {
+    return this.#write(options.signal, async (storage) => (await storage.keys?.(options)) ?? []);
   }
 
   /** Passes on what the storage says. */

@@ -1,17 +1,18 @@
 /** What all scopes of an `EtcdStorage` share: the members, leases, the open watches; and etcd's calls with their errors. */
 import { WatchError } from '../../watch/errors.ts';
 import { Pending } from '../memory/pending.ts';
-import { tooLarge } from '../statuses.ts';
+import { tooLarge, unavailable } from '../statuses.ts';
 import { toBytes } from './key-bytes.ts';
 import { Leases } from './lease.ts';
 import type { Settings } from './options.ts';
 import { RecentObjects } from './recent.ts';
-import { Channel, LEASE_GRANT, RANGE, TXN } from './wire/channel.ts';
+import { Channel, LEASE_GRANT, RANGE, STATUS, TXN } from './wire/channel.ts';
 import {
   type GuardedWrite,
   type Header,
   type RangeRequest,
   type RangeResponse,
+  readFaults,
   readLease,
   readRange,
   readWrite,
@@ -75,6 +76,17 @@ export class EtcdClient {
   /** What etcd as a whole agrees on at present: its newest revision and its term. */
   async head(context: CallContext): Promise<Header> {
     return (await this.range({ key: toBytes(this.settings.root), countOnly: true }, context)).header;
+  }
+
+  /** Rejects if an alarm keeps etcd from taking writes: it is full (NOSPACE), or damaged (CORRUPT). Every member knows. */
+  async checkAlarms(): Promise<void> {
+    const what = 'read the alarms';
+    this.check(undefined);
+    const outcome = await this.channel.ask(STATUS, new Uint8Array(0));
+    this.check(undefined);
+    if (!('answer' in outcome)) throw toError(outcome.failure, { what });
+    const [, alarm] = /\balarm:\s*(\w+)/.exec(this.read(outcome.answer, readFaults, what).join(' ')) ?? [];
+    if (alarm !== undefined) throw unavailable(`etcd takes no writes: its alarm ${alarm} is set`);
   }
 
   /** Writes if the key is as expected, with a lease if there is a time to live. */

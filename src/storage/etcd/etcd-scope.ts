@@ -4,7 +4,7 @@ import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
 import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
-import { CREATE_NAMES, DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
+import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
 import { parseVersion, planList, planWatch, predicateOf } from '../selection.ts';
 import { alreadyExists, badRequest, tooLarge } from '../statuses.ts';
 import type {
@@ -12,6 +12,7 @@ import type {
   DeleteOptions,
   FieldFunctions,
   GetOptions,
+  KeysOptions,
   ScopeOptions,
   Storage,
   StorageEvent,
@@ -20,7 +21,7 @@ import type {
 } from '../storage.ts';
 import type { CallContext, EtcdClient, OpenWatch } from './etcd-client.ts';
 import { EtcdWatch, EtcdWatchSource } from './etcd-watch.ts';
-import { toBytes } from './key-bytes.ts';
+import { behind, toBytes, toText } from './key-bytes.ts';
 import { readList } from './lists.ts';
 import { objectOf, toObject, toStored } from './objects.ts';
 import { deleteObject, type Target, updateObject } from './writes.ts';
@@ -106,6 +107,18 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
   async currentVersion(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<string> {
     const { signal } = checkOptions(options, ['signal']);
     return `${(await this.#client.head({ what: 'read the revision', signal })).revision}`;
+  }
+
+  async keys(options: KeysOptions): Promise<readonly string[]> {
+    const { from = '', limit, signal } = checkOptions(options, KEYS_NAMES);
+    const prefix = this.#prefix;
+    const range = { key: toBytes(prefix + from), end: behind(toBytes(prefix)), limit, keysOnly: true };
+    const { kvs } = await this.#client.range(range, { what: `list the keys of ${prefix}`, signal });
+    return kvs.map(({ key }) => toText(key).slice(prefix.length));
+  }
+
+  checkHealth(): Promise<void> {
+    return this.#client.checkAlarms();
   }
 
   async requestProgress(): Promise<void> {

@@ -187,6 +187,8 @@ export class EtcdWatchSource<T extends KubernetesObject> implements PullSource<S
   #fail(error: unknown): void {
     this.#over = true;
     this.#link?.close();
+    // What this etcd refuses to its own storage is not told to those who watch.
+    if (isWatchError(error, 'REFUSED') && error.cause !== undefined) this.#client.settings.onError(error);
     this.#put([{ type: 'ERROR', object: statusOf(error) }]);
   }
 }

@@ -50,7 +50,10 @@ export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObjec
   readonly clock?: Clock | undefined;
   /** For the jitter of delays; default `Math.random`. */
   readonly random?: (() => number) | undefined;
-  /** Called with what a function in `fields` throws; the object is then not selected. Default: such errors are ignored. */
+  /**
+   * Called with what a function in `fields` throws, in which case the object is not selected; and with the reason why etcd has ended
+   * a watch that it refuses to this storage. Default: such errors are ignored.
+   */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 

@@ -11,7 +11,7 @@
  */
 import type { Backoff } from '../../watch/backoff.ts';
 import type { WatchError } from '../../watch/errors.ts';
-import { expired, refused } from '../statuses.ts';
+import { expired, unavailable } from '../statuses.ts';
 import type { CallContext, EtcdClient } from './etcd-client.ts';
 import { behind, toBytes } from './key-bytes.ts';
 import { WatchCursor } from './watch-cursor.ts';
@@ -221,7 +221,7 @@ export class WatchLink {
     this.#drop();
     if (compactRevision > 0n) return { error: expired(`${this.#cursor.revision}`, `${compactRevision}`) };
     if (cancelReason.includes('permission denied')) {
-      return { error: refused(403, 'Forbidden', `${this.#context.what}: ${cancelReason}`) };
+      return { error: unavailable(`${this.#context.what}: ${cancelReason}`) };
     }
     if (cancelReason.includes('auth')) this.#client.channel.forgetToken();
     return NO_EVENTS;

@@ -7,7 +7,7 @@ import { isPromise } from '../../watch/promises.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
-import { CREATE_NAMES, DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
+import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
 import { unmetPrecondition } from '../preconditions.ts';
 import { parseVersion, planList, planWatch, predicateOf } from '../selection.ts';
 import { alreadyExists, badRequest, expired, expiredContinue, notFound, tooLarge } from '../statuses.ts';
@@ -16,6 +16,7 @@ import type {
   DeleteOptions,
   FieldFunctions,
   GetOptions,
+  KeysOptions,
   ScopeOptions,
   Storage,
   StorageEvent,
@@ -150,6 +151,15 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   async checkHealth(): Promise<void> {
     this.#core.pending.check(undefined);
     this.#core.checkWritable();
+  }
+
+  async keys(options: KeysOptions): Promise<readonly string[]> {
+    const { from = '', limit, signal } = checkOptions(options, KEYS_NAMES);
+    this.#core.pending.check(signal);
+    const keys: string[] = [];
+    const range = { prefix: this.#prefix, from: this.#prefix + from, revision: this.#core.history.visible };
+    this.#core.history.scan(range, (key) => keys.push(key.slice(this.#prefix.length)) < limit);
+    return keys;
   }
 
   async requestProgress(): Promise<void> {

@@ -4,7 +4,7 @@
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { answerUpgrade, WaitingUpgrade } from '../../../bridge/transport/upgrades.ts';
+import { afterAnswers, answerUpgrade, WaitingUpgrade } from '../../../bridge/transport/upgrades.ts';
 import { refused } from '../../../storage/statuses.ts';
 import { badRequest, statusOf } from '../../api-status.ts';
 import type { Settings } from '../../options.ts';
@@ -29,9 +29,17 @@ export class Upgrades {
     this.settings = settings;
   }
 
-  async serve(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  serve(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const { onError, clock } = this.settings;
+    const next = (): void => void this.proceed(request, socket, head).catch(onError);
+    afterAnswers(socket, next, { cut: this.deps.cutEarly, clock });
+  }
+
+  private async proceed(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const refuse = (answer: WholeAnswer): void => this.refuse(socket, answer);
     if (!isWebSocket(request)) {
-      servePlainly(this.deps, request, { socket, head });
+      if (request.headers['transfer-encoding'] === undefined) servePlainly(this.deps, request, { socket, head });
+      else refuse(refusal(statusOf(refused(411, 'LengthRequired', 'a body after an upgrade needs a Content-Length')).status));
       return;
     }
     const client = new Presence();
@@ -41,11 +49,10 @@ export class Upgrades {
       checkHandshake(request);
       const answer = await this.deps.answer(new NodeRequest(request, client));
       if (answer.source === undefined || !answer.isWatch) {
-        abandon(answer);
-        refuse(
-          socket,
-          answer.source === undefined ? answer : refusal(statusOf(badRequest('only a watch can be a WebSocket')).status),
-        );
+        answer.source?.close();
+        const said =
+          answer.source === undefined ? answer : refusal(statusOf(badRequest('only a watch can be a WebSocket')).status);
+        refuse({ ...said, slot: answer.slot });
         return;
       }
       const sockets = await this.load().catch((error: unknown) => {
@@ -57,8 +64,17 @@ export class Upgrades {
     } catch (error) {
       const { status, unexpected } = statusOf(error);
       if (unexpected) this.settings.onError(error);
-      refuse(socket, refusal(status));
+      refuse(refusal(status));
     }
+  }
+
+  private refuse(socket: Duplex, { code, headers, body, slot }: WholeAnswer): void {
+    const { 'content-type': type = 'application/json', ...more } = headers;
+    const text = typeof body === 'string' ? body : new TextDecoder().decode(body ?? new Uint8Array());
+    const lines = Object.entries(more).map(([name, value]) => `${name}: ${value}`);
+    if (socket.destroyed) slot?.release();
+    else socket.once('close', () => slot?.release());
+    answerUpgrade(socket, { code, type, body: text, headers: lines }, this.settings.clock);
   }
 
   private load(): Promise<WebSockets> {
@@ -88,12 +104,6 @@ function checkHandshake({ headers, method }: IncomingMessage): void {
   headers['sec-websocket-protocol'] = echoed;
 }
 
-function refuse(socket: Duplex, { code, headers, body }: WholeAnswer): void {
-  const { 'content-type': type = 'application/json', ...more } = headers;
-  const text = typeof body === 'string' ? body : new TextDecoder().decode(body ?? new Uint8Array());
-  answerUpgrade(socket, { code, type, body: text, headers: Object.entries(more).map(([name, value]) => `${name}: ${value}`) });
-}
-
 /** What node has read after the head of a request, and where the rest comes from. */
 interface Rest {
   readonly socket: Duplex;
@@ -101,10 +111,6 @@ interface Rest {
 }
 
 function servePlainly(deps: HostDeps, request: IncomingMessage, { socket, head }: Rest): void {
-  if (request.headers['transfer-encoding'] !== undefined) {
-    refuse(socket, refusal(statusOf(refused(411, 'LengthRequired', 'a body after an upgrade needs a Content-Length')).status));
-    return;
-  }
   const whole = withBody(request, { socket, head });
   const response = new ServerResponse(whole);
   response.shouldKeepAlive = false;

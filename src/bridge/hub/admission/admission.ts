@@ -11,6 +11,7 @@ import type { ParsedQuery } from '../query.ts';
 import { readQuery } from '../query.ts';
 import type { CatchUp } from '../source/past-event.ts';
 import type { Reservation } from './connection-slots.ts';
+import { checkExpiry, expiryOf } from './expiry.ts';
 import type { Limits } from './limits.ts';
 import { type AllowedOrigins, type FromWhere, Origins } from './origins.ts';
 import { Denied, type Identified, identityOf, LEAVING, toDenied, unavailable } from './refusals.ts';
@@ -31,7 +32,8 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
   /**
    * Identifies the client. A returned identity admits the client; anything falsy, such as `undefined` or an
    * empty string, means 401. To refuse with 401 or
-   * 403, return or throw `{ status: 401 | 403 }`. Any other thrown value means 503, so an error here admits nobody.
+   * 403, return or throw `{ status: 401 | 403 }`. Any other thrown value means 503, so an error here admits nobody. If the identity
+   * is an object with `expiresAtMs`, in ms since 1970, the client is told to reconnect at that time: see {@link ClientOptions}.
    */
   authenticate?: ((request: R) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
   /**
@@ -66,6 +68,8 @@ export interface Admitted {
   readonly asked: ParsedQuery;
   readonly identity: unknown;
   readonly options: ClientOptions;
+  /** When its stream has to end, in ms since 1970; Infinity: never. */
+  readonly expiresAtMs: number;
   /** Where the client is in the hub's source, if the hub does not keep what it has missed. */
   readonly catchUp?: CatchUp | undefined;
 }
@@ -140,8 +144,14 @@ export class Admission<R, I> {
       gone = new AbortController();
       return this.core.locate(place.asked, gone.signal).then((catchUp) => ({ ...own, catchUp }));
     };
-    try {
+    const decide = (): Known | Promise<Known> => {
+      const { disconnects } = this.core;
       const known = then(this.know(caller.request), find);
+      // A client that the application meant may have been identified before that.
+      return isPromise(known) ? known.then((own) => (this.core.disconnects === disconnects ? own : decide())) : known;
+    };
+    try {
+      const known = decide();
       if (!isPromise(known)) return { ...place, ...known };
       return this.inTime(caller, known, () => gone?.abort()).then((settled) => {
         if (settled === undefined) reservation.release();
@@ -156,10 +166,12 @@ export class Admission<R, I> {
   private know(request: R): Known | Promise<Known> {
     const { authenticate, watchOptions } = this.options;
     const see = (identity: I): Known | Promise<Known> =>
-      then(watchOptions === undefined ? {} : watchOptions(request, identity), (options) => ({
-        identity,
-        options: checked(options, this.core.hasTopics),
-      }));
+      then(watchOptions === undefined ? {} : watchOptions(request, identity), (given) => {
+        const options = checked(given, this.core.hasTopics);
+        const expiresAtMs = Math.min(expiryOf(identity), expiryOf(options));
+        checkExpiry(expiresAtMs, this.core.now);
+        return { identity, options, expiresAtMs };
+      });
     if (authenticate === undefined) return see(undefined as I);
     return then(authenticate(request), (said) => see(identityOf(said)));
   }
@@ -192,20 +204,27 @@ export class Admission<R, I> {
   }
 }
 
-type Known = Pick<Admitted, 'identity' | 'options' | 'catchUp'>;
+type Known = Pick<Admitted, 'identity' | 'options' | 'expiresAtMs' | 'catchUp'>;
 
-const CLIENT_OPTIONS = ['filter', 'topics', 'overflow', 'capacity', 'maxQueuedBytes'] as const;
+const CLIENT_OPTIONS = ['filter', 'topics', 'overflow', 'capacity', 'maxQueuedBytes', 'expiresAtMs'] as const;
 
 /** Copies the options. Throws for an unknown one, which may be a filter, and for an invalid one: either admits nobody. */
 function checked(options: ClientOptions, hasTopics: boolean): ClientOptions {
   if (typeof options !== 'object' || options === null) throw invalid('watchOptions', options, 'an object, {} for no options');
-  const { filter, topics, overflow, capacity, maxQueuedBytes } = checkOptions(options, CLIENT_OPTIONS);
+  const { filter, topics, overflow, capacity, maxQueuedBytes, expiresAtMs } = checkOptions(options, CLIENT_OPTIONS);
   if (filter !== undefined && typeof filter !== 'function') throw invalid('filter', filter, 'a function');
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
   if (maxQueuedBytes !== undefined) wholeNumber('maxQueuedBytes', maxQueuedBytes, 1);
   if (overflow !== undefined) toOverflow(overflow);
   if (topics !== undefined && !hasTopics) throw invalid('topics', topics, 'none, because the hub has no topicsOf');
-  return { filter, topics: topics === undefined ? undefined : toTopicSet(topics), overflow, capacity, maxQueuedBytes };
+  return {
+    filter,
+    topics: topics === undefined ? undefined : toTopicSet(topics),
+    overflow,
+    capacity,
+    maxQueuedBytes,
+    expiresAtMs,
+  };
 }
 
 /** Continues with a value, synchronously if it is not a promise. */

@@ -13,7 +13,7 @@ import { whenAborted } from '../../../watch/abort.ts';
 import { Backoff } from '../../../watch/backoff.ts';
 import type { Clock } from '../../../watch/clock.ts';
 import { WatchError } from '../../../watch/errors.ts';
-import { refused } from '../../statuses.ts';
+import { internalError } from '../../statuses.ts';
 import type { CallStream } from './call-stream.ts';
 import { Connection, type ConnectionConfig } from './connection.ts';
 import { readText, writeAuthenticate } from './messages.ts';
@@ -42,7 +42,7 @@ export const RANGE = '/etcdserverpb.KV/Range';
 export const TXN = '/etcdserverpb.KV/Txn';
 export const WATCH = '/etcdserverpb.Watch/Watch';
 export const LEASE_GRANT = '/etcdserverpb.Lease/LeaseGrant';
-const STATUS = '/etcdserverpb.Maintenance/Status';
+export const STATUS = '/etcdserverpb.Maintenance/Status';
 const AUTHENTICATE = '/etcdserverpb.Auth/Authenticate';
 
 const NONE: Record<string, string> = {};
@@ -225,5 +225,5 @@ const CLOSED: { readonly failure: Failure } = {
 function tooOld(endpoint: string, version: string): Failure {
   const seen = version.slice(0, 40) || 'of no version';
   const message = `${endpoint} is etcd ${seen}: 3.4.31, 3.5.13 or newer is needed, whose progress notifications can be trusted`;
-  return { code: CODE.invalidArgument, message, sent: false, error: refused(500, 'InternalError', message) };
+  return { code: CODE.invalidArgument, message, sent: false, error: internalError(message) };
 }

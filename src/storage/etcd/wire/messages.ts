@@ -28,6 +28,7 @@ export interface RangeRequest extends KeyRange {
   readonly revision?: bigint | undefined;
   /** Whether the member may answer on its own, from what it has. */
   readonly serializable?: boolean | undefined;
+  readonly keysOnly?: boolean | undefined;
   readonly countOnly?: boolean | undefined;
 }
 
@@ -83,9 +84,9 @@ const NOTHING: Uint8Array = new Uint8Array(0);
 const NO_HEADER: Header = { clusterId: 0n, revision: 0n, term: 0n };
 const encoder = new TextEncoder();
 
-export function writeRange({ key, end, limit = 0, revision = 0n, serializable, countOnly }: RangeRequest): Uint8Array {
+export function writeRange({ key, end, limit = 0, revision = 0n, serializable, keysOnly, countOnly }: RangeRequest): Uint8Array {
   const writer = new ProtoWriter().bytes(1, key).bytes(2, end).int64(3, limit).int64(4, revision);
-  return writer.bool(7, serializable).bool(9, countOnly).finish();
+  return writer.bool(7, serializable).bool(8, keysOnly).bool(9, countOnly).finish();
 }
 
 /**
@@ -235,6 +236,16 @@ export function readLease(bytes: Uint8Array): LeaseResponse {
     else reader.skip();
   }
   return lease;
+}
+
+/** The faults that a member reports with its status: its alarms, such as `memberID:1 alarm:NOSPACE`, and that it has no leader. */
+export function readFaults(bytes: Uint8Array): readonly string[] {
+  const faults: string[] = [];
+  for (const reader = new ProtoReader(bytes); reader.next(); ) {
+    if (reader.field === 8) faults.push(reader.text());
+    else reader.skip();
+  }
+  return faults;
 }
 
 /** One text of a message: the version in a status, the token of an authentication. */

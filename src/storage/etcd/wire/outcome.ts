@@ -1,6 +1,6 @@
 /** How a call to etcd ends: with an answer, or with a failure that says what may be done about it. */
 import { WatchError } from '../../../watch/errors.ts';
-import { refused } from '../../statuses.ts';
+import { internalError, refused, unavailable } from '../../statuses.ts';
 
 /** The gRPC codes that are treated specially. */
 export const CODE = {
@@ -73,7 +73,7 @@ export function isFuture({ code, message }: Failure): boolean {
 
 /** The error that the caller gets for a failure. `what` names the request, and the key. */
 export function toError(failure: Failure, { what, isWrite = false }: { what: string; isWrite?: boolean }): WatchError {
-  const { code, message, error } = failure;
+  const { message, error } = failure;
   const isUnsure = isWrite && mayBeDone(failure);
   const maybe = isUnsure ? '; it may have happened anyway' : '';
   if (error?.status) return error;
@@ -81,10 +81,14 @@ export function toError(failure: Failure, { what, isWrite = false }: { what: str
   const text = `${what}: ${message}`;
   // A refusal would say that it has not happened.
   if (isPassing(failure) || isUnsure) return new WatchError('TIMEOUT', `${text}${maybe}`);
-  if (code === CODE.permissionDenied) return refused(403, 'Forbidden', text);
-  if (code === CODE.unauthenticated || /authentication failed|user name is empty/.test(message))
-    return refused(401, 'Unauthorized', text);
+  if (isOurs(failure)) return unavailable(text);
   // What is far too large for etcd is already refused by its transport.
   if (/request is too large|message larger than max/.test(message)) return refused(413, 'RequestEntityTooLarge', text);
-  return refused(500, 'InternalError', text);
+  return internalError(text);
+}
+
+/** Whether etcd refuses this storage, and not what its caller wants: its user, or any write, because it is full. */
+function isOurs({ code, message }: Failure): boolean {
+  if (code === CODE.permissionDenied || code === CODE.unauthenticated) return true;
+  return /authentication failed|user name is empty|space exceeded|corrupt cluster/.test(message);
 }

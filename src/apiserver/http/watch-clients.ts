@@ -1,0 +1,159 @@
+/**
+ * The clients of all watches over the network, from when they are admitted until their watches have ended: whom to disconnect, and
+ * whom to ask about again.
+ *
+ *     admitted --> opening --> open --> ended
+ *                     '----------'--- disconnect, reauthorize: ends it, also one that has not begun
+ */
+import { expiryOf } from '../../bridge/hub/admission/expiry.ts';
+import type { CutReason } from '../../bridge/hub/client-info.ts';
+import { type SharedTimer, TICKS, type TimerMember, toSharedTimer } from '../../bridge/transport/shared-timer.ts';
+import { hasCode, REVOKED, toError } from '../api-status.ts';
+import type { Settings } from '../options.ts';
+import { Deadline } from './deadline.ts';
+import type { Hooks } from './hooks.ts';
+import type { Slot, Streaming } from './wire.ts';
+
+/** The client of a watch. */
+export interface WatchClient<I = unknown> {
+  /** What `authenticate` has returned. */
+  readonly identity: I;
+  readonly address: string;
+  /** Such as `orders.example.com`. */
+  readonly resource: string;
+  /** Undefined: all namespaces, or the resource is not namespaced. */
+  readonly namespace: string | undefined;
+  /** Undefined: all objects. */
+  readonly name: string | undefined;
+}
+
+/** What is known when a watch has been admitted. */
+export interface WatchAdmission {
+  readonly client: WatchClient;
+  /** The place that it holds. */
+  readonly place: Slot;
+  /** The request's, until its stream has begun. */
+  readonly deadline: Deadline;
+}
+
+/**
+ * A watch of a client. It holds the place of the watch, and gives it back with itself. A server may have ten thousand, so it keeps
+ * nothing of the request.
+ */
+class ClientWatch implements Slot {
+  readonly client: WatchClient;
+  /** Ticks since `authorize` was asked. */
+  ticks: number = 0;
+  asking: Deadline | undefined = undefined;
+  private readonly clients: WatchClients;
+  private readonly place: Slot;
+  private opening: Deadline | undefined;
+  private session: Streaming | undefined = undefined;
+  private revoked: 'stop' | 'cut' | undefined = undefined;
+
+  constructor(clients: WatchClients, { client, place, deadline }: WatchAdmission) {
+    this.clients = clients;
+    this.client = client;
+    this.place = place;
+    this.opening = deadline;
+  }
+
+  begun(session: Streaming): void {
+    this.opening = undefined;
+    this.session = session;
+    const leftMs = this.clients.leftMs(this.client.identity);
+    if (this.revoked !== undefined) this.end(this.revoked);
+    else if (leftMs <= 0) session.stop();
+    else if (leftMs < Number.POSITIVE_INFINITY) session.stopAfter(leftMs);
+  }
+
+  /** Ends it: properly, or at once. */
+  end(how: 'stop' | 'cut'): void {
+    this.revoked = how;
+    this.opening?.end(toError(REVOKED));
+    if (how === 'stop') this.session?.stop();
+    else this.session?.cut('disconnected');
+  }
+
+  release(reason?: CutReason): void {
+    this.asking?.end(undefined);
+    this.clients.delete(this);
+    this.place.release(reason);
+  }
+}
+
+/** How many answers of `authorize` are waited for at the same time. */
+const MAX_ASKING = 100;
+
+export class WatchClients implements TimerMember {
+  readonly #settings: Settings;
+  readonly #hooks: Hooks;
+  readonly #timer: SharedTimer | undefined;
+  readonly #all: Set<ClientWatch> = new Set();
+  /** Those about which `authorize` is to be asked next. */
+  #due: ClientWatch[] = [];
+  #asking: number = 0;
+
+  constructor(settings: Settings, hooks: Hooks) {
+    this.#settings = settings;
+    this.#hooks = hooks;
+    const { authorize, reauthorizeMs, clock } = settings;
+    this.#timer = authorize && toSharedTimer(reauthorizeMs, clock);
+  }
+
+  /** How long something of an identity may last, in ms; Infinity: for ever. */
+  leftMs(identity: unknown): number {
+    return expiryOf(identity) - this.#settings.now();
+  }
+
+  add(admission: WatchAdmission): Slot {
+    const watch = new ClientWatch(this, admission);
+    this.#all.add(watch);
+    if (this.#all.size === 1) this.#timer?.add(this);
+    return watch;
+  }
+
+  delete(watch: ClientWatch): void {
+    if (this.#all.delete(watch) && this.#all.size === 0) this.#timer?.remove(this);
+  }
+
+  /** Ends the watches of the chosen clients at once. Returns how many. */
+  disconnect(which: (client: WatchClient) => boolean): number {
+    const chosen = [...this.#all].filter(({ client }) => which(client));
+    for (const watch of chosen) watch.end('cut');
+    return chosen.length;
+  }
+
+  tick(): void {
+    for (const watch of this.#all) if (++watch.ticks === TICKS) this.#due.push(watch);
+    while (this.#asking < MAX_ASKING && this.#due.length > 0) void this.#ask();
+  }
+
+  async #ask(): Promise<void> {
+    this.#asking++;
+    for (let watch = this.#due.shift(); watch !== undefined; watch = this.#due.shift()) {
+      if (this.#all.has(watch)) await this.#judge(watch);
+      watch.ticks = 0;
+    }
+    this.#asking--;
+  }
+
+  /** Ends a watch unless `authorize` still returns true: its client comes again, and is told. */
+  async #judge(watch: ClientWatch): Promise<void> {
+    const { handshakeTimeoutMs, clock, onError } = this.#settings;
+    const { resource, namespace, name, identity } = watch.client;
+    const late = (): unknown => new Error(`authorize has not answered within ${handshakeTimeoutMs} ms`);
+    const deadline = new Deadline(handshakeTimeoutMs, { clock, late });
+    watch.asking = deadline;
+    try {
+      await deadline.during(this.#hooks.allow(['watch', resource, namespace, name, identity]));
+    } catch (error) {
+      if (!this.#all.has(watch)) return;
+      if (!hasCode(error, 403)) onError(error);
+      watch.end('stop');
+    } finally {
+      deadline.done();
+      watch.asking = undefined;
+    }
+  }
+}
