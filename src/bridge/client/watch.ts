@@ -1,3 +1,4 @@
+import { whenAborted } from '../../watch/abort.ts';
 import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
 import { isErrorEvent, isStatus } from '../../watch/event.ts';
 import type { Bookmark } from '../protocol.ts';
@@ -42,7 +43,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   #shows: boolean = false;
   readonly #timing: ServerTiming = new ServerTiming();
   #openedMs: number = 0;
-  readonly #onAbort = (): void => this.stop();
+  readonly #leave: () => void;
 
   constructor(settings: ClientSettings<E>, open: Open) {
     super();
@@ -55,7 +56,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.queue = new ClientQueue(settings);
     this.queue.readVersion = position;
     this.#open = open;
-    settings.signal?.addEventListener('abort', this.#onAbort);
+    this.#leave = whenAborted(settings.signal, () => this.stop());
     this.#connect();
   }
 
@@ -205,7 +206,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     const { error, delayMs, notice } = action;
     this.#hangUp();
     if (notice) this.queue.pushError(event ?? ({ type: 'ERROR', object: error } as WatchEvent as E));
-    if (this.stopped) this.#settings.signal?.removeEventListener('abort', this.#onAbort);
+    if (this.stopped) this.#leave();
     else this.#cancelTimer = this.#settings.clock.schedule(delayMs as number, () => this.#connect());
     this.#tell({ error, delayMs });
     this.serve();

@@ -2,6 +2,7 @@ import type { SecureClientSessionOptions } from 'node:http2';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { reporter } from '../../watch/failures.ts';
 import { checkOptions } from '../../watch/options.ts';
 import { checkPrefix } from '../keys.ts';
 import type { FieldFunctions } from '../storage.ts';
@@ -49,7 +50,7 @@ export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObjec
   readonly clock?: Clock | undefined;
   /** For the jitter of delays; default `Math.random`. */
   readonly random?: (() => number) | undefined;
-  /** Called with what a function in `fields` throws; the object is then not selected. Default: such errors are ignored. */
+  /** Called with what a function in `fields` throws; the object is then not selected. Default: `console.error`, once per kind. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -80,7 +81,6 @@ export interface Settings extends ChannelConfig {
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
 export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptions<T>): Settings {
   const { endpoints, clock = systemClock, random = Math.random, ...given } = checkOptions(options, NAMES);
-  const onError = callable('onError', given.onError);
   if (!Array.isArray(endpoints) || endpoints.length === 0) throw invalid('endpoints', endpoints, 'an array of http(s) URLs');
   if ((given.user === undefined) !== (given.password === undefined)) {
     throw invalid('user', given.user, 'a user together with a password');
@@ -98,13 +98,7 @@ export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptio
     keepAliveMs: wholeNumber('keepAliveMs', given.keepAliveMs ?? 10_000, 5_000),
     maxResponseBytes: wholeNumber('maxResponseBytes', given.maxResponseBytes ?? 67_108_864, 1),
     maxLeaseObjects: wholeNumber('maxLeaseObjects', given.maxLeaseObjects ?? 1_000, 1),
-    onError: (error) => {
-      try {
-        onError?.(error);
-      } catch {
-        // There is nobody to report it to.
-      }
-    },
+    onError: reporter('etcd storage', { onError: given.onError, clock }),
   };
 }
 

@@ -2,6 +2,7 @@ import { Backoff } from '../../../watch/backoff.ts';
 import type { Clock } from '../../../watch/clock.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
 import type { Publisher } from '../../events/publisher.ts';
+import type { Tally } from '../tally.ts';
 import type { Following, HubSource, SourceEvent, SourcePosition, SourceStats } from './source.ts';
 import { toSourceVersion } from './source.ts';
 import type { SourceFeed } from './source-feed.ts';
@@ -15,6 +16,8 @@ export interface FollowerOptions {
   readonly last: number;
   readonly clock: Clock;
   readonly random: () => number;
+  /** Hears that the source fails, and that it works. */
+  readonly tally: Pick<Tally, 'failed' | 'sourceWorks'>;
   /** The stream cannot be continued. Everybody must be notified, in this synchronous step. */
   readonly onReset: () => void;
 }
@@ -106,7 +109,10 @@ export class Follower {
       try {
         expired = !(await this.follow(this.attempt.signal));
       } catch (error) {
-        if (!this.attempt.signal.aborted) this.error = error;
+        if (!this.attempt.signal.aborted) {
+          this.error = error;
+          this.options.tally.failed(error, 'source');
+        }
       }
       this.connected = false;
       this.attempt.abort();
@@ -130,6 +136,7 @@ export class Follower {
     }
     this.connected = true;
     this.error = undefined;
+    this.options.tally.sourceWorks();
     this.reached(following);
     let cancel = this.askAgainLater();
     try {
