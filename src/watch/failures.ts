@@ -28,7 +28,7 @@ class Subject {
   told: boolean = false;
   /** Whether anything has been told since the last time that all was well. */
   said: boolean = false;
-  /** Failures since all was well, and those of them that no line has told. */
+  /** Failures since all was well, and failures that no line has told. */
   count: number = 0;
   untold: number = 0;
   lastMs: number = Number.NEGATIVE_INFINITY;

@@ -96,7 +96,7 @@ export interface ControllerFailure {
    * - `wrote`: the informer did not reach a version in time. The key runs anyway.
    * - `event`: `keysOf` threw, or the queue was full. The keys of this object were not all added.
    * - `source`: the source of an informer failed, for example because it refuses the list. The informer tries again.
-   * - `sync`: the informers have not synced within `syncTimeoutMs`. The controller waits on.
+   * - `sync`: the informers have not synced within `syncTimeoutMs`. The controller goes on waiting.
    */
   readonly during: 'reconcile' | 'wrote' | 'event' | 'source' | 'sync';
   /** For `reconcile` and `wrote`. */

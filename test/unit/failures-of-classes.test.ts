@@ -138,7 +138,11 @@ describe('code of the application that throws', () => {
   });
 
   test('authorize of an API server whose own question fails: that is no answer of this server, and not silent', async () => {
-    for (const failure of [new WatchError('TIMEOUT', 'late'), new WatchError('CLOSED', 'closed'), FakeListWatcher.refusal(404, 'NotFound')]) {
+    for (const failure of [
+      new WatchError('TIMEOUT', 'late'),
+      new WatchError('CLOSED', 'closed'),
+      FakeListWatcher.refusal(404, 'NotFound'),
+    ]) {
       said = [];
       const authorize = (): never => {
         throw failure;

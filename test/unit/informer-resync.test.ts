@@ -8,7 +8,7 @@ import { Calls, type Pod, pod, rig, settle } from './informer-support.ts';
 const entry = (periodMs: number) => ({ periodMs, dueMs: 0 });
 
 describe('the times', () => {
-  test('each has the period that it asks for, from when it was added', () => {
+  test('TestResyncCheckPeriod: each has the period that it asks for, from when it was added', () => {
     const times = new ResyncTimes();
     const [slow, fast, never] = [entry(10_000), entry(50), entry(0)];
     expect(times.next(0)).toBeUndefined();
