@@ -40,9 +40,11 @@ export {
   Broadcaster,
   type BroadcasterConstructor,
   type BroadcasterOptions,
+  type BroadcasterStats,
   type KeepingBroadcasterOptions,
   type KeepingWatchOptions,
   type PlainWatchOptions,
+  type WatcherStats,
   type WatchOptions,
 } from './broadcast/broadcaster.ts';
 export { filter, Recorder } from './broadcast/filter.ts';

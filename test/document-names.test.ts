@@ -23,6 +23,7 @@ const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
   Node: 'EventEmitter createReadStream removeAllListeners closeAllConnections disconnectSockets keepAliveInitialDelay httpServer',
   RxJS: 'RxJS ReplaySubject BehaviorSubject takeUntil bufferTime auditTime concatMap catchError',
   React: 'useSyncExternalStore',
+  Vitest: 'useFakeTimers advanceTimersByTimeAsync',
   Vue: 'shallowRef',
   'frameworks, bundlers and proxies':
     'preClose beforeApplicationShutdown forceCloseConnections conditionNames packageExports proxyRes',

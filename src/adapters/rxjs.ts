@@ -34,7 +34,8 @@ export interface Watchable<E extends WatchEvent, Plain = E> {
  * A `prefix` arrives before `subscribe` returns, everything else in a later turn. The end of the watch completes the observable.
  * The ERROR event of a watch that was cut is a value. An error of the watch becomes an error notification, and so does whatever
  * `broadcaster.watch` throws: CLOSED, INVALID_ARGUMENT, the reason of an aborted signal. If an observer throws, RxJS reports that
- * and goes on; nobody else is affected. Only `watch` is used, so a wrapper around a broadcaster, such as a test's
+ * and goes on; nobody else is affected. A subscription that begins within the event in which another one of this observable ends, as
+ * with `retry` or `repeat`, continues with its queue, unless `prefix`, `replay` or `after` say where it begins. Only `watch` is used, so a wrapper around a broadcaster, such as a test's
  * `HistoryRecorder`, can also be observed.
  */
 export function observe<E extends WatchEvent, Plain = E>(
@@ -51,31 +52,84 @@ export function observe<E extends WatchEvent>(
   options?: WatchOptions<E>,
 ): Observable<unknown> {
   requireMethod('broadcaster', broadcaster, 'watch', 'a Broadcaster');
-  return new Observable((subscriber) => pump(broadcaster.watch(options), subscriber));
+  const { prefix, replay, after } = options ?? {};
+  // One of these says where a subscription begins.
+  const continues = prefix === undefined && !replay && after === undefined;
+  const subscriptions = new Subscriptions(() => broadcaster.watch(options), continues);
+  return new Observable((subscriber) => subscriptions.begin(subscriber));
 }
 
 /**
  * Returns a watch as an observable for one subscription. On `subscribe` it starts to read, with the queued events. It returns the
  * watch when it unsubscribes, errors or completes.
  *
- * A watch has one consumer, so a second subscription fails with INVALID_ARGUMENT, even after the first one has ended. For several
- * observers, use RxJS' `share()` on the result, or {@link observe}.
+ * A watch has one consumer, so a second subscription fails with INVALID_ARGUMENT, even after the first one has ended; only one that
+ * begins within the event in which the first one ends, as with `retry`, continues with it. For several observers, use RxJS' `share()` on the result, or {@link observe}.
  */
 export function toObservable<E>(watch: Watch<E>): Observable<E> {
   requireMethod('watch', watch, 'tryNext', 'a Watch');
   let used = false;
-  return new Observable((subscriber) => {
+  const open = (): Watch<E> => {
     if (used) throw invalid('toObservable', 'a second subscription', 'one subscription per watch; use share() or observe()');
     used = true;
-    pump(watch, subscriber);
-  });
+    return watch;
+  };
+  const subscriptions = new Subscriptions(open, true);
+  return new Observable((subscriber) => subscriptions.begin(subscriber));
 }
 
-function pump<E>(watch: Watch<E>, subscriber: Subscriber<E>): void {
-  // Added first, so that an observer that unsubscribes in its first event returns the watch.
-  subscriber.add(() => void watch.return());
+/** A watch, the batch that was taken from it, and how much of that was delivered. */
+interface Place<E> {
+  readonly watch: Watch<E>;
+  batch: readonly E[];
+  at: number;
+}
+
+/**
+ * The subscriptions of one observable. One that ends within one of its own events may be followed at once by another, as `retry`
+ * and `repeat` do it: that one continues in its place. A `Subject`, too, would go on with the next event.
+ *
+ *     event ---> observer ---> error, complete, unsubscribe ---> left ---> subscribe, before the observer returns: continues there
+ *                                                                  '-----> otherwise: the watch is returned
+ */
+class Subscriptions<E> {
+  readonly #open: () => Watch<E>;
+  readonly #continues: boolean;
+  /** Where the subscription that has just ended was. */
+  #left: Place<E> | undefined;
+
+  /** @param continues whether a further subscription may continue; otherwise each begins with `open`. */
+  constructor(open: () => Watch<E>, continues: boolean) {
+    this.#open = open;
+    this.#continues = continues;
+  }
+
+  begin(subscriber: Subscriber<E>): void {
+    const left = this.#left;
+    this.#left = undefined;
+    const place = left ?? { watch: this.#open(), batch: [], at: 0 };
+    let delivering = false;
+    // Added first, so that an observer that unsubscribes in its first event returns the watch.
+    subscriber.add(() => {
+      if (delivering && this.#continues) this.#left = place;
+      else void place.watch.return();
+    });
+    const deliver = (event: E): void => {
+      delivering = true;
+      subscriber.next(event);
+      delivering = false;
+      if (this.#left !== place) return;
+      this.#left = undefined;
+      void place.watch.return();
+    };
+    if (!left) deliverQueued(place.watch, subscriber);
+    if (!subscriber.closed) void deliverBatches(place, subscriber, deliver);
+  }
+}
+
+/** Delivers what is queued now, and nothing that comes meanwhile: an observer that publishes must not keep `subscribe` from returning. */
+function deliverQueued<E>(watch: Watch<E>, subscriber: Subscriber<E>): void {
   try {
-    // Limited to what is queued now: an observer that publishes must not keep `subscribe` from returning.
     for (let left = watch.queued; left > 0 && !subscriber.closed; left--) {
       const event = watch.tryNext();
       if (event === undefined) break;
@@ -84,16 +138,23 @@ function pump<E>(watch: Watch<E>, subscriber: Subscriber<E>): void {
   } catch (error) {
     subscriber.error(error);
   }
-  if (!subscriber.closed) void pumpBatches(watch, subscriber);
 }
 
-async function pumpBatches<E>(watch: Watch<E>, subscriber: Subscriber<E>): Promise<void> {
+async function deliverBatches<E>(place: Place<E>, subscriber: Subscriber<E>, deliver: (event: E) => void): Promise<void> {
+  if (place.at < place.batch.length) await null; // everything but a prefix comes in a later turn
   try {
-    for await (const batch of watch.batches()) {
-      for (const event of batch) {
+    // Not `for await`: leaving it would end a watch that another subscription continues with.
+    const batches = place.watch.batches();
+    for (;;) {
+      while (place.at < place.batch.length) {
         if (subscriber.closed) return;
-        subscriber.next(event);
+        deliver(place.batch[place.at++] as E);
       }
+      if (subscriber.closed) return;
+      const { done, value } = await batches.next();
+      if (done) break;
+      place.batch = value;
+      place.at = 0;
     }
     subscriber.complete();
   } catch (error) {
@@ -163,7 +224,7 @@ class ObservableWatch<E extends WatchEvent> extends Iteration implements Watch<E
     this.limit = wholeNumber('capacity', capacity) + wholeNumber('incoming', incoming);
     const waits = POLICIES[overflow]?.holdsPublisher; // undefined for no policy, which Broadcaster refuses
     // One queue, not a queue and a line before it: all that is held can be read, and counts.
-    const broadcaster = new Broadcaster<E>({ ...options, capacity: waits ? this.limit : capacity, incoming: 0 });
+    const broadcaster = new Broadcaster<E>({ ...options, capacity: waits ? this.limit : capacity, incoming: 0, stalledMs: 0 });
     this.broadcaster = broadcaster;
     this.queue = broadcaster.watch({ onGap }) as Watch<E>; // the type of `fromObservable` has the ERROR
     // takeWhile can unsubscribe from within an event, even while `subscribe` is still running.

@@ -8,6 +8,7 @@ import type { CacherOptions } from '../storage/cacher/options.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { reporter } from '../watch/failures.ts';
 import { checkOptions } from '../watch/options.ts';
 import type { ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
@@ -143,7 +144,10 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly random?: (() => number) | undefined;
   /** Creates a `metadata.uid`. Default `crypto.randomUUID`. */
   readonly uid?: (() => string) | undefined;
-  /** Called with unexpected errors. The client only gets a 500 without the error. Default: `console.error`. */
+  /**
+   * Called with unexpected errors, of hooks, too, and with those of the caches. The client only gets a 500, or a 503 from
+   * `authenticate`, without the error. What it throws is ignored. Default: `console.error`, once per kind.
+   */
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Called once for each request over the network, when its response begins. */
   readonly onRequest?: ((report: RequestReport) => void) | undefined;
@@ -196,6 +200,8 @@ export interface Settings extends Limits, Omit<ApiServerOptions, keyof ApiServer
   readonly random: () => number;
   readonly uid: () => string;
   readonly onError: (error: unknown) => void;
+  /** Undefined: a cache says by itself that its storage fails, and that it works again. */
+  readonly onCacheError: ApiServerOptions['onError'];
   readonly onRequest: (report: RequestReport) => void;
   readonly onCut: (report: CutReport) => void;
 }
@@ -216,7 +222,8 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
     ...(options as unknown as ApiServerOptions),
     ...{ ...limits, maxWatchMs: options.maxWatchMs ?? 2 * limits.minRequestTimeoutMs },
     ...{ clock: requireMethod('clock', clock, 'schedule', 'a Clock'), now, random, uid },
-    onError: guarded(options.onError ?? ((error) => console.error('API server:', error))),
+    onError: reporter('API server', options),
+    onCacheError: options.onError,
     onRequest: guarded(options.onRequest),
     onCut: guarded(options.onCut),
   };

@@ -296,7 +296,7 @@ export class ApiServer<I = unknown> {
   #storageOf(info: ResourceInfo): Storage {
     let storage = this.#storages.get(info.prefix);
     if (storage === undefined) {
-      const { cache = true, clock, random, onError } = this.#settings;
+      const { cache = true, clock, random, onCacheError: onError } = this.#settings;
       const scope = this.#settings.storage.scope(info.prefix, { fields: info.fields });
       const options = { ...(typeof cache === 'object' && cache), fields: info.fields, clock, random, onError };
       storage = cache === false ? scope : new Cacher(scope, options);

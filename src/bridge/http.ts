@@ -63,7 +63,7 @@ export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub
 export { Hub } from './hub/hub.ts';
 export type { Cleanup, Served, Sink } from './hub/sink.ts';
 export type { Snapshot, SnapshotContext } from './hub/snapshot.ts';
-export type { HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './hub/tally.ts';
+export type { HubFailure, HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './hub/tally.ts';
 export * from './protocol.ts';
 export type { ConnectionHandler, ConnectionHandlerOptions, ConnectionRequest } from './transport/connection-handler.ts';
 export { createConnectionHandler } from './transport/connection-handler.ts';

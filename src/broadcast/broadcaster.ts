@@ -1,5 +1,8 @@
-import { callable, invalid, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
+import { whenAborted } from '../watch/abort.ts';
+import { systemClock } from '../watch/clock.ts';
+import { callable, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../watch/event.ts';
+import { Failures } from '../watch/failures.ts';
 import { checkOptions } from '../watch/options.ts';
 import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import type { Watch } from '../watch/watch.ts';
@@ -8,6 +11,7 @@ import type { CursorOptions } from './cursor/place.ts';
 import { Mux } from './mux.ts';
 import type {
   BroadcasterOptions,
+  BroadcasterStats,
   KeepingBroadcasterOptions,
   KeepingWatchOptions,
   PlainWatchOptions,
@@ -20,9 +24,11 @@ import { type Routing, TopicViews, toTopicSet, toTopics } from './topics.ts';
 export type { Overflow } from '../watch/overflow.ts';
 export type {
   BroadcasterOptions,
+  BroadcasterStats,
   KeepingBroadcasterOptions,
   KeepingWatchOptions,
   PlainWatchOptions,
+  WatcherStats,
   WatchOptions,
 } from './options.ts';
 
@@ -36,6 +42,9 @@ export const BROADCASTER_OPTIONS: readonly (keyof BroadcasterOptions<never>)[] =
   'replay',
   'replayBytes',
   'sizeOf',
+  'stalledMs',
+  'onError',
+  'clock',
 ];
 const WATCH_OPTIONS: readonly (keyof WatchOptions<never>)[] = [
   'capacity',
@@ -47,6 +56,7 @@ const WATCH_OPTIONS: readonly (keyof WatchOptions<never>)[] = [
   'after',
   'signal',
   'onGap',
+  'name',
 ];
 
 /** The `capacity` of a broadcaster whose only limit is the number of objects. Not exported from the package. */
@@ -115,6 +125,12 @@ export interface Broadcaster<E extends WatchEvent = WatchEvent, Lost extends Err
   tryPublish(event: E): boolean;
 
   /**
+   * Returns what each watcher is doing, for monitoring: for example, which `wait` watcher the publisher is waiting for. Looks at every
+   * watcher, and lets its filter catch up.
+   */
+  stats(): BroadcasterStats;
+
+  /**
    * Closes the broadcaster: refuses new events and watches, distributes all accepted events and pending publishes, then ends
    * every watch. Queued events stay readable. Resolves when done. Idempotent.
    *
@@ -156,7 +172,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
   constructor(options: BroadcasterOptions<E> = {}) {
     checkOptions(options, BROADCASTER_OPTIONS);
     const { capacity = 100, overflow = 'wait', incoming = 25, maxPending = 10_000, keyOf = objectKey, topicsOf } = options;
-    const { replay = 0, replayBytes = Infinity } = options;
+    const { replay = 0, replayBytes = Infinity, stalledMs = 60_000, onError, clock = systemClock } = options;
     this.#capacity = wholeNumber('capacity', capacity);
     this.#overflow = toOverflow(overflow);
     this.#maxPending = wholeNumber('maxPending', maxPending);
@@ -170,6 +186,11 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
       topics: topicsOf && new TopicViews(),
       replayItems: wholeNumber('replay', replay),
       replayBytes,
+      stalls: {
+        stalledMs: wholeNumber('stalledMs', stalledMs),
+        clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
+        failures: new Failures('broadcaster', { onError, clock }),
+      },
     });
     insides.set(this, this.#mux);
   }
@@ -180,13 +201,14 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
 
   watch(options: WatchOptions<E> = {}): Watch<E> {
     checkOptions(options, WATCH_OPTIONS);
-    const { filter, onGap, prefix, signal } = options;
+    const { filter, onGap, prefix, signal, name } = options;
     if (prefix !== undefined && !Array.isArray(prefix)) throw invalid('prefix', prefix, 'an array');
     const own: CursorOptions<E> = {
       capacity: wholeNumber('capacity', options.capacity ?? this.#capacity),
       policy: POLICIES[toOverflow(options.overflow ?? this.#overflow)],
       filter: callable('filter', filter),
       onGap: callable('onGap', onGap),
+      name: name === undefined ? name : text('name', name),
     };
     const topics = this.#topicsFor(options);
     this.#checkStart(options);
@@ -228,6 +250,11 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
     return accepted;
   }
 
+  stats(): BroadcasterStats {
+    const watchers = this.#mux.stats();
+    return { pending: this.#mux.pending, watchers };
+  }
+
   shutdown(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     const mux = this.#mux;
     const { signal } = checkOptions(options, ['signal']);
@@ -244,23 +271,23 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
 
   #closeOrGiveUp(closed: Promise<void>, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const giveUp = (): void => {
+      const leave = whenAborted(signal, (reason) => {
         this.#mux.force();
-        reject(signal.reason);
-      };
+        reject(reason);
+      });
       closed.then(() => {
-        signal.removeEventListener('abort', giveUp);
+        leave();
         resolve();
       });
-      if (signal.aborted) giveUp();
-      else signal.addEventListener('abort', giveUp);
     });
   }
 
   #shared(own: CursorOptions<E>): CursorOptions<E> {
     if (own.filter || own.onGap) return own;
-    if (this.#plain?.capacity !== own.capacity || this.#plain.policy !== own.policy) this.#plain = own;
-    return this.#plain;
+    const plain = this.#plain;
+    if (plain?.capacity === own.capacity && plain.policy === own.policy && plain.name === own.name) return plain;
+    this.#plain = own;
+    return own;
   }
 
   #topicsFor({ topics }: WatchOptions<E>): readonly string[] | undefined {
@@ -308,6 +335,11 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
 /** Returns a valid policy; throws INVALID_ARGUMENT otherwise. */
 export function toOverflow(overflow: Overflow): Overflow {
   return oneOf('overflow', overflow, OVERFLOWS);
+}
+
+function text(name: string, value: string): string {
+  if (typeof value !== 'string') throw invalid(name, value, 'a string');
+  return value;
 }
 
 /** Returns `sizeOf`, if it is needed. */

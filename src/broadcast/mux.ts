@@ -3,6 +3,7 @@ import type { Cursor } from './cursor/cursor.ts';
 import { BroadcastWatch } from './handle.ts';
 import type { EventLog } from './log/log.ts';
 import type { ReplayWindow } from './log/window.ts';
+import type { WatcherStats } from './options.ts';
 import { concerns, NONE, type Routing, type TopicViews } from './topics.ts';
 import { View, type ViewMember } from './view.ts';
 import { type Forgotten, newForgotten } from './watchers/forgotten.ts';
@@ -10,6 +11,7 @@ import { type Linked, LinkedSet } from './watchers/linked-set.ts';
 import type { Park } from './watchers/park.ts';
 import { Signals } from './watchers/signals.ts';
 import { soon } from './watchers/soon.ts';
+import { type StallOptions, Stalls } from './watchers/stalls.ts';
 
 /** Options of a {@link Mux}. */
 export interface MuxOptions<E> {
@@ -23,6 +25,8 @@ export interface MuxOptions<E> {
   /** How many of the last events are kept, and how many bytes of them at most; default 0, and no limit. */
   readonly replayItems?: number;
   readonly replayBytes?: number;
+  /** When to report that a `wait` watcher holds up the publisher. Default: nobody wants to know. */
+  readonly stalls?: StallOptions;
 }
 
 /** A publish that waits for room. */
@@ -54,6 +58,7 @@ export class Mux<E> {
   readonly log: EventLog<E>;
   readonly topics: TopicViews<E> | undefined;
   readonly signals: Signals<ViewMember> = new Signals();
+  readonly stalls: Stalls | undefined;
   /** Owned by the mux, not the broadcaster: it must live as long as anything that may wait for a forgotten watch. */
   readonly forgotten: Forgotten = newForgotten();
   watchers: number = 0;
@@ -103,6 +108,7 @@ export class Mux<E> {
 
   constructor(options: MuxOptions<E>) {
     this.options = options;
+    this.stalls = options.stalls && new Stalls(options.stalls, (watcher) => describe(watcher as Cursor<E>));
     this.all = new View(this);
     this.log = this.all.log;
     this.topics = options.topics;
@@ -169,6 +175,20 @@ export class Mux<E> {
       cursor.stop(); // aborted by the filter, when it was asked about the prefix
     else if (signal && !cursor.stopped) this.signals.add(cursor, signal);
     return new BroadcastWatch(cursor, this.forgotten);
+  }
+
+  /** The watchers that have not ended, each at this moment. */
+  stats(): WatcherStats[] {
+    if (this.closed) return [];
+    const views = [this.all, ...(this.topics?.all() ?? NONE)];
+    const cursors = views.flatMap((view) => view.members) as unknown as Cursor<E>[];
+    return cursors.map((cursor) => {
+      const { name } = cursor.options;
+      const { queued, dropped } = cursor; // runs user code, which may end this watch or others
+      const { gate, log } = cursor.view;
+      const holdsUp = gate.blocker === cursor && cursor.bound() <= log.head;
+      return { name, queued, dropped, ...(holdsUp && { waitsSinceMs: gate.sinceMs }) };
+    });
   }
 
   /** Accepts nothing from now on, and closes as soon as everything that was accepted is visible. */
@@ -355,12 +375,18 @@ export class Mux<E> {
   #close(): void {
     this.closed = true;
     this.signals.clear();
+    this.stalls?.end();
     this.onClosed?.();
     // After those that are due already: a view that is gone may have a read to settle.
     const parks = [this.all, ...(this.topics?.all() ?? NONE)].map((view) => view.park);
     this.#due = [...(this.#due ?? NONE), ...parks];
     this.#serveDue();
   }
+}
+
+/** A watcher in a report. */
+function describe({ options: { name }, queued }: { options: { name?: string | undefined }; queued: number }): string {
+  return `${name === undefined ? 'a watcher without a name' : `the watcher ${JSON.stringify(name)}`}, with ${queued} events queued,`;
 }
 
 function bytesOf(routing: unknown): number {

@@ -1,3 +1,4 @@
+import type { Clock } from '../watch/clock.ts';
 import type { KeepingOverflow, Overflow } from '../watch/overflow.ts';
 
 /** Options of a {@link Broadcaster}. A watcher may override `capacity` and `overflow`. */
@@ -32,6 +33,34 @@ export interface BroadcasterOptions<E> {
    * throws, `publish` fails with that error.
    */
   readonly sizeOf?: ((event: E) => number) | undefined;
+  /**
+   * How long a `wait` watcher may hold up the publisher before `onError` is called with a TIMEOUT that names it, in milliseconds;
+   * default 60,000. 0: for ever.
+   */
+  readonly stalledMs?: number | undefined;
+  /** Called with that error. What it throws is ignored. Default: `console.error`, once, and when publishing goes on. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+  /** Source of time for these. Default: the host's. */
+  readonly clock?: Clock | undefined;
+}
+
+/** One watcher of a broadcaster, at one moment. */
+export interface WatcherStats {
+  /** As `watch` got it. */
+  readonly name: string | undefined;
+  /** Number of events that it has not read, and of those that it has lost. */
+  readonly queued: number;
+  readonly dropped: number;
+  /** Since when the publisher has waited for it, by the broadcaster's clock. Absent: nobody waits for it, or for another one first. */
+  readonly waitsSinceMs?: number | undefined;
+}
+
+/** The numbers of a broadcaster, at one moment. */
+export interface BroadcasterStats {
+  /** Number of publishes that wait for room. */
+  readonly pending: number;
+  /** The watches that have not ended, in no particular order. */
+  readonly watchers: readonly WatcherStats[];
 }
 
 /** Options of a broadcaster whose own policy never cuts a watch. */
@@ -41,6 +70,8 @@ export interface KeepingBroadcasterOptions<E> extends BroadcasterOptions<E> {
 
 /** Options of one watcher. */
 export interface WatchOptions<E> {
+  /** Names this watcher in statistics and reports. Default: none. */
+  readonly name?: string | undefined;
   /** This watcher's queue length, in events (with `coalesce`: in keys). */
   readonly capacity?: number | undefined;
   /** This watcher's overflow policy. */

@@ -1,9 +1,9 @@
 import { EventLog } from './log/log.ts';
 import { ReplayWindow } from './log/window.ts';
 import { FoldChain } from './policies/fold-chain.ts';
-import { Gate, type Gated } from './watchers/gate.ts';
+import { Gate, type Gated, type GateListener } from './watchers/gate.ts';
 import { Laggards } from './watchers/laggards.ts';
-import { LinkedSet } from './watchers/linked-set.ts';
+import { type Linked, LinkedSet } from './watchers/linked-set.ts';
 import { Park, type Parked } from './watchers/park.ts';
 import { soon } from './watchers/soon.ts';
 
@@ -26,6 +26,8 @@ export interface ViewHost<E> {
   readonly closed: boolean;
   readonly onDue: (park: Park) => void;
   readonly onVisible: ((view: View<E>) => void) | undefined;
+  /** Hears which watchers hold up the publisher. */
+  readonly stalls: GateListener | undefined;
   joined(holdsPublisher: boolean): void;
   left(watcher: ViewMember, view: View<E>): void;
   pump(): void;
@@ -77,8 +79,13 @@ export class View<E> {
 
   /** The gate, for a `wait` watcher that joins it. */
   get gated(): Gate {
-    if (this.gate === OPEN) this.gate = new Gate();
+    if (this.gate === OPEN) this.gate = new Gate(this.mux.stalls);
     return this.gate;
+  }
+
+  /** Its live watchers. */
+  get members(): Linked[] {
+    return [...this.gate, ...this.laggards, ...this.judged];
   }
 
   /** The folds that laggards of `coalesce` share. */

@@ -24,6 +24,7 @@ export type {
   InformerStore,
   InformerWatchOptions,
   ObjectFailure,
+  StopOptions,
 } from './informer/options.ts';
 export { type ChangeEvent, type UntilWithSyncOptions, untilWithSync } from './informer/until-with-sync.ts';
 export type { AtLeastOptions } from './informer/versions.ts';

@@ -11,6 +11,7 @@ import type {
   SourceMessage,
   SourcePosition,
 } from '../bridge/hub/source/source.ts';
+import { whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
 import { toStatus } from '../watch/event.ts';
@@ -161,13 +162,14 @@ export class NatsStream implements HubSource {
   /** Reads until the end, or until the signal aborts, even if nobody ever iterates. */
   private batchesOf(pull: Pull, handle: Consumer, signal: AbortSignal): Batches {
     const forget = this.link.onLoss((error) => pull.fail(error));
+    let leave = (): void => {};
     const end = (): void => {
-      signal.removeEventListener('abort', end);
+      leave();
       if (!forget()) return;
       pull.close();
       handle.remove();
     };
-    signal.addEventListener('abort', end);
+    leave = whenAborted(signal, end);
     return batches(pull, this.settings.subject, end);
   }
 

@@ -1,8 +1,10 @@
 /** The callbacks that wait for one signal, in the order in which they were added. */
 class Callbacks extends Set<(reason: unknown) => void> {
   handleEvent({ target }: Event): void {
-    const { reason } = target as AbortSignal;
-    for (const callback of this) callback(reason); // one that leaves meanwhile is not called
+    const signal = target as AbortSignal;
+    for (const callback of this) callback(signal.reason); // one that leaves meanwhile is not called
+    this.clear();
+    signal.removeEventListener('abort', this);
   }
 }
 

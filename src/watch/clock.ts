@@ -1,4 +1,5 @@
 import { whenAborted } from './abort.ts';
+import { WatchError } from './errors.ts';
 import { checkOptions } from './options.ts';
 
 /** A source of time. Everything that waits takes a clock, so tests can control time. */
@@ -40,6 +41,38 @@ export function upkeepClock(clock: Clock): Clock {
     },
   };
 }
+
+/** A limit for {@link within}. */
+export interface TimeLimit {
+  /** 0: none. */
+  readonly limitMs: number;
+  readonly clock: Clock;
+  /** What it gives up on, for the error. */
+  readonly what: () => string;
+}
+
+/** Settles like the promise, but rejects with TIMEOUT as soon as that takes too long. The promise may settle later, unheard. */
+export function within<T>(promise: Promise<T>, { limitMs, clock, what }: TimeLimit): Promise<T> {
+  if (limitMs === 0) return promise;
+  return new Promise((resolve, reject) => {
+    const cancel = clock.schedule(limitMs, () => reject(gaveUp(limitMs, what())));
+    promise.then(resolve, reject).finally(cancel);
+  });
+}
+
+/** The error of a wait that took too long. */
+export function gaveUp(limit: number, what: string, cause?: unknown): WatchError {
+  return new WatchError('TIMEOUT', `gave up after ${limit} ms on ${what}`, { limit, cause });
+}
+
+/** Names a few of many. */
+export function listed(names: Iterable<string>): string {
+  const all = [...names];
+  const more = all.length - MAX_NAMES;
+  return all.slice(0, MAX_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}
+
+const MAX_NAMES = 5;
 
 /** Resolves after `delayMs`, or rejects with the signal's reason when it aborts. Leaves no timer and no listener behind. */
 export function sleep(

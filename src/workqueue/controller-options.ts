@@ -22,7 +22,11 @@ export interface ControllerInformer<T> {
     options?: { readonly signal?: AbortSignal | undefined; readonly timeoutMs?: number | undefined },
   ): Promise<unknown>;
   /** Runs the informer until the signal aborts. Absent: somebody else runs it. */
-  run?(signal?: AbortSignal): Promise<unknown>;
+  run?(signal?: AbortSignal, options?: ControllerRunOptions): Promise<unknown>;
+  /** Calls the listener with each failure of the informer's source. Returns a function that ends this. */
+  addErrorListener?(listener: (error: unknown) => void): () => void;
+  /** Its `error` is the last failure of the source. */
+  readonly state?: { readonly error?: unknown } | undefined;
   /** Whether `run` was called. Absent: it was. */
   readonly started?: boolean | undefined;
 }
@@ -91,9 +95,11 @@ export interface ControllerFailure {
    * - `reconcile`: it threw or rejected. The key is tried again, unless it is `dropped`.
    * - `wrote`: the informer did not reach a version in time. The key runs anyway.
    * - `event`: `keysOf` threw, or the queue was full. The keys of this object were not all added.
+   * - `source`: the source of an informer failed, for example because it refuses the list. The informer tries again.
+   * - `sync`: the informers have not synced within `syncTimeoutMs`. The controller goes on waiting.
    */
-  readonly during: 'reconcile' | 'wrote' | 'event';
-  /** Absent for an event. */
+  readonly during: 'reconcile' | 'wrote' | 'event' | 'source' | 'sync';
+  /** For `reconcile` and `wrote`. */
   readonly key?: string | undefined;
   /** The number of the attempt, for `reconcile`. */
   readonly attempt?: number | undefined;
@@ -101,6 +107,8 @@ export interface ControllerFailure {
   readonly dropped: boolean;
   /** The object, for an event. */
   readonly object?: unknown;
+  /** The informer, for a source. */
+  readonly informer?: unknown;
 }
 
 /** Options of a {@link Controller}. */
@@ -119,6 +127,23 @@ export interface ControllerOptions<T> {
   readonly queue?: WorkQueue<string> | undefined;
   /** How long a key waits for what it {@link ReconcileContext.wrote}, in milliseconds; default 10,000. Then it runs anyway. */
   readonly wroteTimeoutMs?: number | undefined;
-  /** Called for each failure. Default: `console.error`. If it throws, the controller ends with that error. */
+  /**
+   * How long the informers may take to sync before `onError` is called with a TIMEOUT that names them, in milliseconds; default
+   * 120,000. 0: for ever.
+   */
+  readonly syncTimeoutMs?: number | undefined;
+  /**
+   * Called for each failure, those of the informers' sources included. If it throws, the controller ends with that error. Default:
+   * `console.error`, once per kind; the informers report their sources themselves.
+   */
   readonly onError?: ((error: unknown, failure: ControllerFailure) => void) | undefined;
+}
+
+/** Options of a controller's `run`. */
+export interface ControllerRunOptions {
+  /**
+   * How long to wait for running work, and for handlers of the informers that it runs, after the controller was told to stop, in
+   * milliseconds; default 0: until they have ended. Then `run` rejects with TIMEOUT, which names the keys.
+   */
+  readonly timeoutMs?: number | undefined;
 }

@@ -1,10 +1,14 @@
 import { versionOf } from '../cache/object.ts';
 import { whenAborted } from '../watch/abort.ts';
+import { listed, systemClock, upkeepClock } from '../watch/clock.ts';
 import { callable, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { Failures, oneLine } from '../watch/failures.ts';
 import { checkOptions } from '../watch/options.ts';
 import type {
   ControllerFailure,
+  ControllerInformer,
   ControllerOptions,
+  ControllerRunOptions,
   ControllerSource,
   Reconcile,
   ReconcileContext,
@@ -49,7 +53,9 @@ export class Controller<T = unknown> {
   readonly #concurrency: number;
   readonly #maxRetries: number;
   readonly #wroteTimeoutMs: number;
-  readonly #onError: (error: unknown, failure: ControllerFailure) => void;
+  readonly #syncTimeoutMs: number;
+  readonly #onError: ControllerOptions<T>['onError'];
+  readonly #failures: Failures;
   /** Aborts at the end of the run, for whatever reason. */
   readonly #stopped: AbortController = new AbortController();
   #began: boolean = false;
@@ -58,7 +64,7 @@ export class Controller<T = unknown> {
   /** @throws {WatchError} INVALID_ARGUMENT for an option of the wrong kind. */
   constructor(options: ControllerOptions<T>) {
     const { informers, reconcile, concurrency = 1, maxRetries = Infinity, ...more } = checkOptions(options, OPTIONS);
-    const { queue = new WorkQueue<string>(), wroteTimeoutMs = 10_000, onError = print } = more;
+    const { queue = new WorkQueue<string>(), wroteTimeoutMs = 10_000, syncTimeoutMs = 120_000, onError } = more;
     if (!Array.isArray(informers)) throw invalid('informers', informers, 'an array with an Informer');
     wholeNumber('informers.length', informers.length, 1);
     this.#sources = informers.map((each) => sourceOf<T>(each));
@@ -69,6 +75,8 @@ export class Controller<T = unknown> {
     this.#concurrency = wholeNumber('concurrency', concurrency, 1);
     this.#maxRetries = maxRetries === Infinity ? maxRetries : wholeNumber('maxRetries', maxRetries);
     this.#wroteTimeoutMs = wholeNumber('wroteTimeoutMs', wroteTimeoutMs);
+    this.#syncTimeoutMs = wholeNumber('syncTimeoutMs', syncTimeoutMs);
+    this.#failures = new Failures('controller', queue);
   }
 
   /**
@@ -76,15 +84,18 @@ export class Controller<T = unknown> {
    * queue is shut down, and the informers that it has started have stopped. Informers that were already running continue. It also
    * ends when its queue is shut down, or when an informer that it runs ends. A controller runs only once.
    *
-   * @throws What `onError`, or an informer that it runs, throws. {WatchError} INVALID_ARGUMENT if it ran before.
+   * @throws What `onError`, or an informer that it runs, throws. {WatchError} INVALID_ARGUMENT if it ran before; TIMEOUT, see
+   *   `timeoutMs`.
    */
-  async run(signal?: AbortSignal): Promise<void> {
+  async run(signal?: AbortSignal, options: ControllerRunOptions = {}): Promise<void> {
+    const { timeoutMs = 0 } = checkOptions(options, ['timeoutMs']);
+    wholeNumber('timeoutMs', timeoutMs);
     if (this.#began) throw new WatchError('INVALID_ARGUMENT', 'a controller runs once');
     this.#began = true;
     const leave = whenAborted(signal, (reason) => this.#stopped.abort(reason));
     const ends: (() => unknown)[] = [];
     try {
-      if (!signal?.aborted) await this.#work(ends);
+      if (!signal?.aborted) await this.#work(ends, timeoutMs);
     } catch (error) {
       this.#fail(error);
     }
@@ -96,7 +107,7 @@ export class Controller<T = unknown> {
   }
 
   /** Everything up to the end of the work. How to undo it is added to `ends` as it is done. */
-  async #work(ends: (() => unknown)[]): Promise<void> {
+  async #work(ends: (() => unknown)[], timeoutMs: number): Promise<void> {
     const { signal } = this.#stopped;
     const aborted = new Promise<void>((resolve) => whenAborted(signal, () => resolve()));
     const synced = this.#sources.map((source) => {
@@ -109,19 +120,44 @@ export class Controller<T = unknown> {
       ends.push(() => registration.remove());
       return registration.synced;
     });
-    for (const informer of new Set(this.#sources.map((source) => source.informer))) {
+    const informers = [...new Set(this.#sources.map((source) => source.informer))];
+    for (const informer of informers) {
+      if (this.#onError) ends.push(this.#hear(informer));
       if (!informer.run || informer.started !== false) continue;
-      const ran = informer.run(signal).then(
+      const ran = informer.run(signal, { timeoutMs }).then(
         () => this.#stopped.abort(),
         (error) => this.#fail(error),
       );
       ends.push(() => ran);
     }
-    await Promise.race([aborted, Promise.all(synced)]);
+    const cancel = this.#limitSync(synced);
+    await Promise.race([aborted, Promise.all(synced)]).finally(cancel);
     await this.queue.run(this.#concurrency, (key, context) => this.#attempt(key, context), {
       signal,
+      timeoutMs,
       onError: (error, { key, attempt }) => this.#tell(error, { during: 'reconcile', key, attempt, dropped: false }),
     });
+  }
+
+  /** Tells when the informers take too long. Returns a function that stops this. */
+  #limitSync(synced: readonly Promise<unknown>[]): () => void {
+    const limitMs = this.#syncTimeoutMs;
+    if (limitMs === 0) return () => {};
+    const pending = new Set(synced.keys());
+    for (const [at, each] of synced.entries()) each.then(() => pending.delete(at)).catch(() => {});
+    return upkeepClock(this.queue.clock ?? systemClock).schedule(limitMs, () => {
+      const names = Array.from(pending, (at) => `informers[${at}]`);
+      const cause = Array.from(pending, (at) => this.#sources[at]?.informer.state?.error).find((error) => error !== undefined);
+      const what = `${names.length === 1 ? 'is' : 'are'} not synced after ${limitMs} ms`;
+      const error = new WatchError('TIMEOUT', `${listed(names)} ${what}`, { limit: limitMs, cause });
+      this.#tell(error, { during: 'sync', dropped: false });
+    });
+  }
+
+  /** Passes on what an informer's source reports. */
+  #hear(informer: ControllerInformer<T>): () => unknown {
+    const tell = (error: unknown): void => this.#tell(error, { during: 'source', informer, dropped: false });
+    return informer.addErrorListener?.(tell) ?? (() => {});
   }
 
   async #attempt(key: string, { signal, attempt, hold }: WorkContext): Promise<void> {
@@ -141,11 +177,21 @@ export class Controller<T = unknown> {
   }
 
   #tell(error: unknown, failure: ControllerFailure): void {
+    if (!this.#onError) {
+      this.#print(error, failure);
+      return;
+    }
     try {
       this.#onError(error, failure);
     } catch (thrown) {
       this.#fail(thrown);
     }
+  }
+
+  #print(error: unknown, { during, key, attempt, dropped }: ControllerFailure): void {
+    const more = key === undefined ? '' : ` for ${oneLine(key)}${attempt ? `, attempt ${attempt}` : ''}`;
+    if (dropped) this.#failures.failed('reconcile finally', error, more);
+    else this.#failures.failed(during === 'event' ? 'an event' : during, error, more);
   }
 
   #fail(error: unknown): void {
@@ -155,9 +201,6 @@ export class Controller<T = unknown> {
   }
 }
 
-const OPTIONS = ['informers', 'reconcile', 'concurrency', 'maxRetries', 'queue', 'wroteTimeoutMs', 'onError'] as const;
-
-function print(error: unknown, { during, key, attempt, dropped }: ControllerFailure): void {
-  const what = dropped ? `gave up after attempt ${attempt}` : `${during} failed${attempt ? `, attempt ${attempt}` : ''}`;
-  console.error(`controller: ${what}`, key ?? '', error);
-}
+const OPTIONS = [
+  ...(['informers', 'reconcile', 'concurrency', 'maxRetries', 'queue', 'wroteTimeoutMs', 'syncTimeoutMs', 'onError'] as const),
+] as const;

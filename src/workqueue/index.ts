@@ -9,13 +9,14 @@ export type {
   ControllerHandler,
   ControllerInformer,
   ControllerOptions,
+  ControllerRunOptions,
   ControllerSource,
   Reconcile,
   ReconcileContext,
   ReconcileResult,
 } from './controller-options.ts';
 export type { KeyIterator } from './iterate.ts';
-export { type Lead, LeaderElector } from './leader-elector.ts';
+export { type Lead, LeaderElector, type LeadOptions } from './leader-elector.ts';
 export type { LeadContext, LeaderElectorOptions, LeaderFailure } from './leader-options.ts';
 export { type Lease, type LeaseRequest, type LeaseResource, type LeaseSpec, type LeaseStorage, toLeases } from './lease.ts';
 export type { WorkQueueMetric, WorkQueueMetricName } from './meter.ts';

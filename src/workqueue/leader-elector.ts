@@ -14,8 +14,8 @@
  * - After `run` has settled, no timer runs, no request pends, and no listener is left.
  */
 import { untilAborted, whenAborted } from '../watch/abort.ts';
-import { sleep } from '../watch/clock.ts';
-import { isWatchError, WatchError } from '../watch/errors.ts';
+import { gaveUp, sleep } from '../watch/clock.ts';
+import { isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
 import { type Answer, Election, type Step } from './election.ts';
 import { type LeadContext, type LeaderElectorOptions, type LeaderSettings, toLeaderSettings } from './leader-options.ts';
@@ -32,6 +32,18 @@ interface End {
   readonly lost: boolean;
   /** What `lead` has thrown. */
   readonly thrown?: { readonly error: unknown } | undefined;
+  /** It was not waited for: its work may go on, so the lease is not given back. */
+  readonly abandoned?: boolean | undefined;
+}
+
+/** Options of {@link LeaderElector.run}. */
+export interface LeadOptions {
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * How long `lead` may take to return after its signal has aborted, in milliseconds; default 0: for ever. Then `run` rejects with
+   * TIMEOUT, and the lease is left to run out, because the work may still go on.
+   */
+  readonly timeoutMs?: number | undefined;
 }
 
 /**
@@ -83,19 +95,20 @@ export class LeaderElector {
    * elector runs only once.
    *
    * @throws What `lead` throws, except for the abort of its signal. What `onError` and `onNewLeader` throw. {WatchError}
-   *   INVALID_ARGUMENT if it ran before.
+   *   INVALID_ARGUMENT if it ran before; TIMEOUT, see `timeoutMs`.
    */
-  async run(lead: Lead, options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
-    const { signal } = checkOptions(options, ['signal']);
+  async run(lead: Lead, options: LeadOptions = {}): Promise<void> {
+    const { signal, timeoutMs = 0 } = checkOptions(options, ['signal', 'timeoutMs']);
+    wholeNumber('timeoutMs', timeoutMs);
     if (this.#began) throw new WatchError('INVALID_ARGUMENT', 'an elector runs once');
     this.#began = true;
     const leave = whenAborted(signal, (reason) => this.#stopped.abort(reason));
     try {
       let end: End | undefined;
-      do end = (await this.#campaign()) ? await this.#lead(lead) : undefined;
+      do end = (await this.#campaign()) ? await this.#lead(lead, timeoutMs) : undefined;
       while (end?.lost && !end.thrown && !this.#stopped.signal.aborted);
       if (end?.thrown) this.#broken ??= end.thrown;
-      await this.#resign();
+      if (!end?.abandoned) await this.#resign();
     } finally {
       leave();
     }
@@ -113,7 +126,7 @@ export class LeaderElector {
     return !signal.aborted;
   }
 
-  async #lead(lead: Lead): Promise<End> {
+  async #lead(lead: Lead, timeoutMs: number): Promise<End> {
     const stop = this.#stopped.signal;
     if (stop.aborted) return { lost: false };
     const leading = new AbortController();
@@ -126,11 +139,34 @@ export class LeaderElector {
         if (!isAbort(error, leading.signal)) thrown = { error };
       })
       .then(() => settled.abort());
+    const { late, cancel } = this.#limit(leading.signal, timeoutMs);
+    void late.then(() => settled.abort());
     const lost = await this.#renew(leading, settled.signal);
     this.#isLeading = false;
-    await work;
+    const error = await Promise.race([work, late]);
+    cancel();
     leave();
-    return { lost, thrown };
+    return error ? { lost, thrown: thrown ?? { error }, abandoned: true } : { lost, thrown };
+  }
+
+  /** `late` resolves with an error when `lead` was told to end, and that is too long ago. */
+  #limit(told: AbortSignal, timeoutMs: number): { readonly late: Promise<WatchError>; readonly cancel: () => void } {
+    let cancelTimer = (): void => {};
+    let leave = (): void => {};
+    const late = new Promise<WatchError>((resolve) => {
+      const give = (): void => resolve(gaveUp(timeoutMs, `the work of the leader ${this.identity}`));
+      if (timeoutMs === 0) return;
+      leave = whenAborted(told, () => {
+        cancelTimer = this.#settings.clock.schedule(timeoutMs, give);
+      });
+    });
+    return {
+      late,
+      cancel: () => {
+        leave();
+        cancelTimer();
+      },
+    };
   }
 
   /** Renews the lease until the work has settled. Resolves with whether it was lost before that. */
@@ -195,6 +231,7 @@ export class LeaderElector {
     }
     cancel();
     leave();
+    if (answer !== 'failed') this.#settings.onAnswer();
     this.#election.answered(request, answer, { sentMs, nowMs: clock.now() });
     this.#announce();
     return answer;

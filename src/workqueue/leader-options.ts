@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { Failures } from '../watch/failures.ts';
 import { checkOptions } from '../watch/options.ts';
 import { JITTER } from './election.ts';
 import type { LeaseResource } from './lease.ts';
@@ -46,7 +47,10 @@ export interface LeaderElectorOptions {
   readonly requestTimeoutMs?: number | undefined;
   /** Called with the identity of each new leader, including this program. If it throws, `run` ends with that error. */
   readonly onNewLeader?: ((identity: string) => void) | undefined;
-  /** Called for each request that has failed. Default: `console.error`. If it throws, `run` ends with that error. */
+  /**
+   * Called for each request that has failed. If it throws, `run` ends with that error. Default: `console.error`, once per kind, and
+   * when requests are answered again.
+   */
   readonly onError?: ((error: unknown, failure: LeaderFailure) => void) | undefined;
   /** Source of time. Default: the host's. */
   readonly clock?: Clock | undefined;
@@ -57,7 +61,10 @@ export interface LeaderElectorOptions {
 }
 
 /** The options with all defaults filled in. */
-export type LeaderSettings = { readonly [Name in keyof LeaderElectorOptions]-?: NonNullable<LeaderElectorOptions[Name]> };
+export type LeaderSettings = { readonly [Name in keyof LeaderElectorOptions]-?: NonNullable<LeaderElectorOptions[Name]> } & {
+  /** A request was answered. */
+  readonly onAnswer: () => void;
+};
 
 const NAMES = [
   'leases',
@@ -77,6 +84,8 @@ const NAMES = [
 /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
 export function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
   const { leases, name, identity = crypto.randomUUID(), onNewLeader, onError, now, random } = checkOptions(options, NAMES);
+  const clock = requireMethod('clock', options.clock ?? systemClock, 'schedule', 'a Clock');
+  const failures = new Failures(`leader elector ${name}`, { clock });
   for (const method of ['get', 'create', 'update'] as const) requireMethod('leases', leases, method, 'a resource of leases');
   return {
     ...toDurations(options),
@@ -84,8 +93,9 @@ export function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings 
     name: text('name', name),
     identity: text('identity', identity),
     onNewLeader: callable('onNewLeader', onNewLeader) ?? (() => {}),
-    onError: callable('onError', onError) ?? print,
-    clock: requireMethod('clock', options.clock ?? systemClock, 'schedule', 'a Clock'),
+    onError: callable('onError', onError) ?? ((error, { during }) => failures.down('the lease', error, ` (${during})`)),
+    onAnswer: () => failures.up('the lease'),
+    clock,
     now: callable('now', now) ?? Date.now,
     random: callable('random', random) ?? Math.random,
   };
@@ -116,8 +126,4 @@ function toDurations(options: LeaderElectorOptions): Durations {
 function text(name: string, value: string): string {
   if (typeof value !== 'string' || value === '') throw invalid(name, value, 'a non-empty string');
   return value;
-}
-
-function print(error: unknown, { during }: LeaderFailure): void {
-  console.error(`leader elector: ${during} failed`, error);
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../watch/clock.ts';
+import { Failures } from '../watch/failures.ts';
 
 /**
  * What a queue measures, and upstream's names for it.
@@ -40,13 +41,15 @@ const REFRESH_MS = 500;
 
 /**
  * Measures a queue, for `onMetric`. That is user code, which may call the queue, or throw, so it is called in a separate
- * microtask, when the queue is consistent. What it throws goes to `console.error`, and harms neither the queue nor its caller.
+ * microtask, when the queue is consistent. What it throws goes to `console.error`, once per kind, and harms neither the queue nor its
+ * caller.
  */
 export class Meter {
   readonly #clock: Clock;
   readonly #queue: string;
   readonly #onMetric: (metric: WorkQueueMetric) => void;
   readonly #running: Set<KeyTiming> = new Set();
+  readonly #failures: Failures;
   #depth: number = 0;
   #ended: boolean = false;
   #cancel: (() => void) | undefined;
@@ -55,6 +58,7 @@ export class Meter {
     this.#clock = options.clock;
     this.#queue = options.name;
     this.#onMetric = options.onMetric;
+    this.#failures = new Failures(`work queue ${options.name}`.trim(), { clock: options.clock });
   }
 
   /** A key became dirty. */
@@ -131,7 +135,7 @@ export class Meter {
       try {
         this.#onMetric({ name, value, queue: this.#queue });
       } catch (error) {
-        console.error(`work queue ${this.#queue}: onMetric failed for`, name, error);
+        this.#failures.failed('onMetric', error, ` for ${name}`);
       }
     });
   }

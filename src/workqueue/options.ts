@@ -67,8 +67,13 @@ export interface RunOptions<K> {
   /** When it aborts, no further key is taken, and `run` resolves when the running work has ended. The queue stays open. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Called when work throws or rejects, before the key is retried. Default: `console.error`. If it throws, `run` ends with that
-   * error.
+   * How long to wait for running work after the signal has aborted, in milliseconds; default 0: until it has ended. Then `run`
+   * rejects with TIMEOUT, which names the keys. They stay in work until their work ends.
+   */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * Called when work throws or rejects, before the key is retried. If it throws, `run` ends with that error. Default:
+   * `console.error`, once per kind.
    */
   readonly onError?: ((error: unknown, failure: WorkFailure<K>) => void) | undefined;
 }

@@ -90,6 +90,11 @@ export class WorkQueue<K> implements AsyncIterable<K> {
     return this.#state.delayed;
   }
 
+  /** The clock of its delays. */
+  get clock(): Clock {
+    return this.#own.clock;
+  }
+
   /** Whether `shutDown` or `drain` was called. */
   get shuttingDown(): boolean {
     return this.#ending;
@@ -207,7 +212,7 @@ export class WorkQueue<K> implements AsyncIterable<K> {
    * key is queued again at once, for another `run`. Several runs may share a queue.
    *
    * @throws {WatchError} INVALID_ARGUMENT for a concurrency that is not a whole number from 1 to 10,000. If `onError` or the rate
-   *   limiter throws, the run ends with that error after the running work; no key is lost.
+   *   limiter throws, the run ends with that error after the running work; no key is lost. TIMEOUT, see `timeoutMs`.
    */
   run(concurrency: number, work: Work<K>, options: RunOptions<K> = {}): Promise<void> {
     return runWorkers(this, {

@@ -1,6 +1,7 @@
 import { whenAborted } from '../watch/abort.ts';
-import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, invalid, wholeNumber } from '../watch/errors.ts';
+import { type Clock, gaveUp, listed, systemClock } from '../watch/clock.ts';
+import { callable, invalid, type WatchError, wholeNumber } from '../watch/errors.ts';
+import { Failures, oneLine } from '../watch/failures.ts';
 import { checkOptions } from '../watch/options.ts';
 import type { RunOptions, WorkContext, WorkFailure } from './options.ts';
 
@@ -49,35 +50,50 @@ export type Work<K> = (key: K, context: WorkContext) => unknown;
  * the same turn is put back where it stood, because nobody else would run it.
  */
 export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void> {
+  const failures = new Failures(`work queue ${job.name}`.trim(), job);
   const report = (error: unknown, { key, attempt: number }: WorkFailure<K>): void =>
-    console.error(`work queue ${job.name}: attempt ${number} failed for`, key, error);
-  const { signal, onError = report } = checkOptions(job.options, ['signal', 'onError']);
+    failures.failed('work', error, ` for ${oneLine(key)}, attempt ${number}`);
+  const { signal, timeoutMs = 0, onError = report } = checkOptions(job.options, ['signal', 'timeoutMs', 'onError']);
   callable('onError', onError);
+  wholeNumber('timeoutMs', timeoutMs);
   if (!callable('work', job.work)) throw invalid('work', job.work, 'a function');
   if (wholeNumber('concurrency', job.concurrency, 1) > MAX_CONCURRENCY) {
     throw invalid('concurrency', job.concurrency, `a whole number <= ${MAX_CONCURRENCY}`);
   }
   const turns: Turns = new Map();
+  const inWork = new Set<K>();
   let broken: { readonly error: unknown } | undefined;
+  let giveUp: (error: WatchError) => void = () => {};
+  let cancel: (() => void) | undefined;
+  const late = (): void => giveUp(gaveUp(timeoutMs, `the work on ${listed(Array.from(inWork, oneLine))}`, broken?.error));
   const stop = (reason: unknown): void => {
     for (const turn of turns.keys()) turn.abort(reason);
+    if (timeoutMs > 0) cancel ??= job.clock.schedule(timeoutMs, late);
   };
   const leave = whenAborted(signal, stop);
   const isOver = (): unknown => broken || signal?.aborted;
   const loop = async (): Promise<void> => {
     try {
-      await workOff(queue, { ...job, onError, turns, isOver });
+      await workOff(queue, { ...job, onError, turns, inWork, isOver });
     } catch (error) {
       broken ??= { error };
       stop(broken.error);
     }
   };
-  do {
-    await Promise.all(Array.from({ length: job.concurrency }, loop));
-    await Promise.all(turns.values());
-    // A key that was held, and added meanwhile, is owed a run, even if all other workers have ended because of the shutdown.
-  } while (!isOver() && queue.size > 0);
-  leave();
+  const all = async (): Promise<void> => {
+    do {
+      await Promise.all(Array.from({ length: job.concurrency }, loop));
+      await Promise.all(turns.values());
+      // A key that was held, and added meanwhile, is owed a run, even if all other workers have ended because of the shutdown.
+    } while (!isOver() && queue.size > 0);
+  };
+  await new Promise<void>((resolve, reject) => {
+    giveUp = reject;
+    all().then(resolve, reject);
+  }).finally(() => {
+    cancel?.();
+    leave();
+  });
   if (broken) throw broken.error;
 }
 
@@ -92,6 +108,8 @@ type Turns = Map<AbortController, Promise<unknown> | undefined>;
 interface Task<K> extends Job<K> {
   readonly onError: (error: unknown, failure: WorkFailure<K>) => void;
   readonly turns: Turns;
+  /** The keys whose work has not ended. */
+  readonly inWork: Set<K>;
   isOver(): unknown;
 }
 
@@ -126,11 +144,12 @@ async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
 }
 
 async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortController): Promise<void> {
-  const { work, onError, turns } = task;
+  const { work, onError, turns, inWork } = task;
   const { signal } = turn;
   const number = task.attemptOf(key);
   const holds: Promise<unknown>[] = [];
   const hold = (until: Promise<unknown>): void => void holds.push(until);
+  inWork.add(key);
   try {
     try {
       await work(key, { signal, attempt: number, hold });
@@ -147,11 +166,15 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortCon
     task.again(key);
     throw error;
   } finally {
-    if (holds.length === 0) queue.done(key);
+    const done = (): void => {
+      inWork.delete(key);
+      queue.done(key);
+    };
+    if (holds.length === 0) done();
     else {
       const end = (): void => {
         turns.delete(turn);
-        queue.done(key);
+        done();
       };
       turns.set(turn, Promise.allSettled(holds).then(end));
     }

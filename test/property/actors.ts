@@ -92,7 +92,7 @@ class Stage {
     this.plan = plan;
     this.scheduler = scheduler;
     const options = { capacity, incoming, maxPending, ...(readers.some(({ topics }) => topics) && { topicsOf }) };
-    this.recorder = new HistoryRecorder(new Broadcaster<ModelEvent>(options), options);
+    this.recorder = new HistoryRecorder(new Broadcaster<ModelEvent>({ ...options, stalledMs: 0 }), options);
   }
 
   async run(): Promise<History<ModelEvent>> {

@@ -147,7 +147,7 @@ class Harness {
     };
     const { hasTopics, ...options } = limits;
     this.limits = limits;
-    this.real = new Broadcaster<ModelEvent>({ ...options, capacity, ...(hasTopics && { topicsOf: toTopics }) });
+    this.real = new Broadcaster<ModelEvent>({ ...options, stalledMs: 0, capacity, ...(hasTopics && { topicsOf: toTopics }) });
     this.model = new ModelBroadcaster(limits);
   }
 

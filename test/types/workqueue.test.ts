@@ -110,7 +110,7 @@ function controllers(): void {
     },
     onError: (error, { during, key, attempt, dropped }) => {
       claim<Equal<typeof error, unknown>>();
-      claim<Equal<typeof during, 'reconcile' | 'wrote' | 'event'>>();
+      claim<Equal<typeof during, 'reconcile' | 'wrote' | 'event' | 'source' | 'sync'>>();
       claim<Equal<typeof key, string | undefined>>();
       claim<Equal<typeof attempt, number | undefined>>();
       claim<Equal<typeof dropped, boolean>>();

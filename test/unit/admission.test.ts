@@ -1,5 +1,5 @@
 // Who is admitted: origins, the application's hooks, timeouts, and clients that leave meanwhile.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { AdmissionOptions, Admitted, Caller } from '../../src/bridge/hub/admission/admission.ts';
 import { Admission } from '../../src/bridge/hub/admission/admission.ts';
 import { toLimits } from '../../src/bridge/hub/admission/limits.ts';
@@ -307,15 +307,48 @@ test('clientAddress says whose a connection is; one that throws lets nobody in',
   expect(broken.admission.admit(caller())).toMatchObject({ code: 503 });
 });
 
-test('what a hook has thrown is in the notice, and nowhere else', () => {
+test('what a hook has thrown is in the notice, and in onError, and not in the answer', () => {
   const oops = new Error('the database is down');
   const notices: unknown[] = [];
-  const hub = new Hub({ onNotice: (notice) => void notices.push(notice) });
+  const told: unknown[] = [];
+  const onError = (...failure: unknown[]): void => void told.push(failure);
+  const hub = new Hub({ onNotice: (notice) => void notices.push(notice), onError });
   const { admission } = setUp({ authenticate: () => Promise.reject(oops) }, hub);
   return Promise.resolve(admission.admit(caller())).then((verdict) => {
     expect(JSON.stringify(verdict)).not.toContain('database');
     expect(notices).toEqual([expect.objectContaining({ type: 'refused', reason: 'failed', error: oops })]);
+    expect(told).toEqual([[oops, { during: 'admission' }]]);
   });
+});
+
+test.each(['authenticate', 'watchOptions', 'clientAddress'])(
+  'a %s that throws is printed once, without onError',
+  async (hook) => {
+    const print = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const fails = (): never => {
+      throw new Error('the database is down');
+    };
+    const { admission } = setUp({ [hook]: fails });
+    for (let n = 0; n < 1_000; n++) expect(await admission.admit(caller())).toMatchObject({ code: 503 });
+    const line = /^watchmux hub: the admission of a client failed: Error: the database is down \(at .*admission\.test/;
+    expect(print.mock.calls).toEqual([[expect.stringMatching(line)]]);
+    print.mockRestore();
+  },
+);
+
+test('an onError that throws harms no client: its error is reported as uncaught', async () => {
+  const reported: (() => void)[] = [];
+  vi.spyOn(globalThis, 'queueMicrotask').mockImplementation((callback) => void reported.push(callback));
+  const hub = new Hub({
+    onError: () => {
+      throw new Error('mine');
+    },
+  });
+  const { admission } = setUp({ authenticate: () => Promise.reject(new Error('theirs')) }, hub);
+  expect(await admission.admit(caller())).toMatchObject({ code: 503 });
+  vi.restoreAllMocks();
+  expect(reported).toHaveLength(1);
+  expect(reported[0]).toThrow('mine');
 });
 
 test.each([

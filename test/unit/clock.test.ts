@@ -5,6 +5,46 @@ import { isWatchError } from '../../src/watch/errors.ts';
 import { thrown } from './support.ts';
 
 describe('FakeClock', () => {
+  test('advanceAsync lets code that awaits run at its own time, and what that schedules, too', async () => {
+    const clock = new FakeClock();
+    const times: number[] = [];
+    const loop = async (): Promise<void> => {
+      for (let n = 0; n < 4; n++) {
+        await sleep(10, { clock });
+        for (let turns = 0; turns < 50; turns++) await null; // however many promises are in between
+        times.push(clock.now());
+      }
+    };
+    const ended = loop();
+    await clock.advanceAsync(35);
+    expect([times, clock.now(), clock.pending]).toEqual([[10, 20, 30], 35, 1]);
+    await clock.advanceAsync(5);
+    await ended;
+    expect([times, clock.now(), clock.pending]).toEqual([[10, 20, 30, 40], 40, 0]);
+  });
+
+  test('advanceAsync refuses what advance refuses, and rejects with what a callback throws', async () => {
+    const clock = new FakeClock();
+    await expect(clock.advanceAsync(-1)).rejects.toHaveProperty('code', 'INVALID_ARGUMENT');
+    clock.schedule(1, () => {
+      throw new Error('mine');
+    });
+    await expect(clock.advanceAsync(2)).rejects.toThrow('mine');
+    expect(clock.pending).toBe(0);
+  });
+
+  test('advanceAsync works beside fake timers of a test runner', async () => {
+    vi.useFakeTimers();
+    try {
+      const clock = new FakeClock();
+      const slept = sleep(5, { clock });
+      await clock.advanceAsync(5);
+      await slept;
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   test('stands still until it is advanced', () => {
     const clock = new FakeClock();
     expect(clock.now()).toBe(0);

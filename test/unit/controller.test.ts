@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Informer } from '../../src/cache/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { FakeListWatcher } from '../../src/testing/fakes/fake-list-watcher.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import {
   Controller,
@@ -19,7 +21,11 @@ function rig(options: Partial<ControllerOptions<Thing>> = {}, informer = new Fak
   const began: string[] = [];
   const told: string[] = [];
   const onError = (error: unknown, { during, key, attempt, dropped, object }: ControllerFailure): void => {
-    told.push([during, key ?? (object as Thing).metadata.name, attempt, dropped && 'dropped', error].filter(Boolean).join(' '));
+    told.push(
+      [during, key ?? (object as Thing | undefined)?.metadata.name, attempt, dropped && 'dropped', error]
+        .filter(Boolean)
+        .join(' '),
+    );
   };
   const controller = new Controller<Thing>({
     informers: [informer],
@@ -289,13 +295,151 @@ describe('reconcile', () => {
     await start();
     informer.set('a');
     await turn();
-    expect(print.mock.calls).toEqual([['controller: gave up after attempt 1', 'a', 'no']]);
+    expect(print.mock.calls).toEqual([['watchmux controller: reconcile finally failed for a, attempt 1: no']]);
     print.mockClear();
     const again = rig({ onError: undefined, reconcile: () => Promise.reject('no') });
     await again.start();
     again.informer.set('b');
     await turn();
-    expect(print.mock.calls).toEqual([['controller: reconcile failed, attempt 1', 'b', 'no']]);
+    for (let n = 0; n < 1_000; n++) again.informer.set(`b${n}`);
+    await turn();
+    expect(print.mock.calls).toEqual([['watchmux controller: reconcile failed for b, attempt 1: no']]);
+  });
+});
+
+describe('the sources of a controller', () => {
+  const forbidden = FakeListWatcher.refusal(403, 'Forbidden');
+  const reconcile = (): void => {};
+
+  it('that refuse the list are told to onError, with the informer, and are not printed', async () => {
+    const print = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const source = new FakeListWatcher<Thing>();
+    source.failList(forbidden, 3);
+    source.failWatch(forbidden, 3);
+    const clock = new FakeClock();
+    const informer = new Informer<Thing>(source, { clock, random: () => 0 });
+    const told: [unknown, ControllerFailure][] = [];
+    const onError = (...failure: [unknown, ControllerFailure]): void => void told.push(failure);
+    const stopper = new AbortController();
+    const run = new Controller<Thing>({ informers: [informer], reconcile, onError }).run(stopper.signal);
+    await turn();
+    expect(told).toEqual([[forbidden, { during: 'source', informer, dropped: false }]]);
+    expect(print).not.toHaveBeenCalled();
+    stopper.abort();
+    await run;
+    await clock.advanceAsync(60_000);
+    expect([told.length, clock.pending]).toEqual([1, 0]);
+  });
+
+  it('are printed by their informers without onError: once, and when they work', async () => {
+    const print = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const source = new FakeListWatcher<Thing>();
+    source.failList(forbidden, 5);
+    source.failWatch(forbidden, 5);
+    const clock = new FakeClock();
+    const informer = new Informer<Thing>(source, { clock, random: () => 0 });
+    const stopper = new AbortController();
+    const run = new Controller<Thing>({ informers: [informer], reconcile }).run(stopper.signal);
+    await clock.advanceAsync(120_000);
+    stopper.abort();
+    await run;
+    expect(print.mock.calls.flat()).toEqual([
+      expect.stringMatching(/^watchmux informer: the source failed \(denied\): WatchError: 403/),
+      'watchmux informer: the source works again, after 5 failures',
+    ]);
+  });
+
+  it('that end the run by what onError throws', async () => {
+    const source = new FakeListWatcher<Thing>();
+    source.failList(forbidden);
+    source.failWatch(forbidden);
+    const onError = (error: unknown): never => {
+      throw error;
+    };
+    const informers = [new Informer<Thing>(source)];
+    await expect(new Controller<Thing>({ informers, reconcile, onError }).run()).rejects.toBe(forbidden);
+  });
+
+  it('that take too long are named after syncTimeoutMs, once, and the controller waits on', async () => {
+    const clock = new FakeClock();
+    const late = new FakeInformer(clock, { synced: false });
+    const informer = new FakeInformer(clock);
+    const {
+      told,
+      began,
+      queue,
+      clock: own,
+      stopper,
+      start,
+    } = rig({ informers: [informer, late], syncTimeoutMs: 5_000 }, informer);
+    const run = await start();
+    informer.deliver();
+    own.advance(4_999);
+    expect(told).toEqual([]);
+    own.advance(1);
+    own.advance(60_000);
+    expect(told).toEqual(['sync WatchError: informers[1] is not synced after 5000 ms']);
+    late.hasSynced = true;
+    late.deliver();
+    queue.add('a');
+    await turn();
+    expect(began).toEqual(['a#1']);
+    stopper.abort();
+    await turn();
+    expect([run.state, own.pending]).toEqual(['resolved', 0]);
+  });
+
+  it('have two minutes by default, and as long as it takes with 0', async () => {
+    for (const [syncTimeoutMs, times] of [
+      [undefined, 1],
+      [0, 0],
+    ] as const) {
+      // biome-ignore format: one line
+      const informer = new FakeInformer(new FakeClock(), { synced: false });
+      const { told, clock, stopper, start } = rig({ syncTimeoutMs }, informer);
+      await start();
+      clock.advance(119_999);
+      expect(told).toHaveLength(0);
+      clock.advance(1e7);
+      expect(told).toHaveLength(times);
+      stopper.abort();
+      await turn();
+      expect(clock.pending).toBe(0);
+    }
+  });
+});
+
+describe('timeoutMs', () => {
+  it('gives up on a reconcile that never settles, names the key, and leaves nothing else behind', async () => {
+    const { informer, clock, controller, stopper } = rig({ reconcile: () => new Promise(() => {}) });
+    const run = fate(controller.run(stopper.signal, { timeoutMs: 5_000 }));
+    await turn();
+    informer.set('stuck');
+    await turn();
+    stopper.abort();
+    await turn();
+    clock.advance(4_999);
+    await turn();
+    expect(run.state).toBe('pending');
+    clock.advance(1);
+    await turn();
+    expect(run.error).toMatchObject({ code: 'TIMEOUT', limit: 5_000, message: 'gave up after 5000 ms on the work on stuck' });
+    expect([clock.pending, informer.handlers.size]).toEqual([0, 0]);
+  });
+
+  it('gives up on a handler of an informer that it runs', async () => {
+    const clock = new FakeClock();
+    const source = new FakeListWatcher<Thing>({ objects: [{ metadata: { name: 'a' } }] });
+    const informer = new Informer<Thing>(source, { clock });
+    informer.addHandler({ onAdd: () => new Promise(() => {}) });
+    const stopper = new AbortController();
+    const controller = new Controller<Thing>({ informers: [informer], reconcile: () => {}, queue: new WorkQueue({ clock }) });
+    const run = fate(controller.run(stopper.signal, { timeoutMs: 1_000 }));
+    for (let turns = 0; turns < 10; turns++) await turn();
+    stopper.abort();
+    await clock.advanceAsync(1_000);
+    await turn();
+    expect(run.error).toMatchObject({ code: 'TIMEOUT', message: 'gave up after 1000 ms on onAdd of a' });
   });
 });
 

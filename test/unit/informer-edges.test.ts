@@ -55,6 +55,32 @@ describe('an informer', () => {
     await informer.stop();
   });
 
+  test.each(['stop', 'run'] as const)('%s gives up on calls that do not return, and names them', async (how) => {
+    const { informer, clock } = rig([pod('ns/a'), pod('b')]);
+    let release = (): void => {};
+    const stuck = (): Promise<void> =>
+      new Promise((resolve) => {
+        release = resolve;
+      });
+    informer.addHandler({ onAdd: stuck });
+    informer.addHandler({ onUpdate: stuck });
+    const abort = new AbortController();
+    const run = fate(informer.run(abort.signal, how === 'run' ? { timeoutMs: 500 } : {}));
+    await settle();
+    abort.abort();
+    const stop = fate(informer.stop(how === 'stop' ? { timeoutMs: 500 } : {}));
+    await clock.advanceAsync(499);
+    expect([run.state, stop.state]).toEqual(['pending', 'pending']);
+    await clock.advanceAsync(1);
+    const error = { code: 'TIMEOUT', limit: 500, message: 'gave up after 500 ms on onAdd of b' };
+    expect((how === 'run' ? run : stop).error).toMatchObject(error);
+    expect(clock.pending).toBe(0);
+    release();
+    await settle();
+    expect([run.state, stop.state].sort()).toEqual(['rejected', 'resolved']);
+    await expect(informer.stop({ timeoutMs: -1 })).rejects.toHaveProperty('code', 'INVALID_ARGUMENT');
+  });
+
   test('without onError prints what is refused, and what fails', async () => {
     const print = vi.spyOn(console, 'error').mockImplementation(() => {});
     try {
@@ -69,8 +95,8 @@ describe('an informer', () => {
       await start();
       await informer.stop();
       expect(print.mock.calls).toEqual([
-        ['an informer refused', 'b', new Error('no')],
-        ['a handler of an informer failed:', new Error('no')],
+        [expect.stringMatching(/^watchmux informer: an object failed \(b\): Error: no \(at /)],
+        [expect.stringMatching(/^watchmux informer: a handler failed: Error: no \(at /)],
       ]);
     } finally {
       print.mockRestore();
@@ -261,7 +287,7 @@ describe('a resync', () => {
       await settle();
       told.push(`${often.take().length}${seldom.take().length}`);
     }
-    expect(told).toEqual(['00', '10', '00', '11', '00', '10', '00', '11']);
+    expect(told).toEqual(['00', '10', '01', '10', '00', '11', '00', '10']);
     await informer.stop();
   });
 

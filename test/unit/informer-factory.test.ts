@@ -131,10 +131,25 @@ describe('a factory', () => {
     factory.start();
     await settle();
     expect(informer.state.phase).toBe('stopped');
-    expect(logged.mock.calls).toEqual([['an informer has stopped:', 'pods', thrown]]);
+    expect(logged.mock.calls).toEqual([
+      [expect.stringMatching(/^watchmux informer factory: an informer failed \("pods"\): Error: of onError/)],
+    ]);
     expect(run.error).toBe(thrown);
     await factory.shutdown();
     logged.mockRestore();
+  });
+
+  test('shutdown gives up on a handler that does not return', async () => {
+    const clock = new FakeClock();
+    const { make } = sources();
+    const factory = new InformerFactory(make, { clock });
+    factory.informer('a').addHandler({ onAdd: () => new Promise(() => {}) });
+    factory.start();
+    await settle();
+    const end = fate(factory.shutdown({ timeoutMs: 100 }));
+    await clock.advanceAsync(100);
+    expect(end.error).toMatchObject({ code: 'TIMEOUT', limit: 100, message: expect.stringContaining('onAdd of ') });
+    expect(clock.pending).toBe(0);
   });
 
   test('no listener stays on a signal after any end', async () => {

@@ -5,48 +5,20 @@ import { FakeClock } from '../../src/testing/index.ts';
 import { type Clock, sleep } from '../../src/watch/clock.ts';
 import { Calls, type Pod, pod, rig, settle } from './informer-support.ts';
 
-const entry = (requestedMs: number) => ({ requestedMs, periodMs: 0, dueMs: 0 });
+const entry = (periodMs: number) => ({ periodMs, dueMs: 0 });
 
 describe('the times', () => {
-  test('TestResyncCheckPeriod: the shortest period that was asked for before the start is that of the checks', () => {
-    const times = new ResyncTimes(12 * 3_600_000);
-    const ask = (resyncMs: number | undefined) => {
-      const one = entry(times.requested(resyncMs));
-      times.add(one, 0);
-      return one;
-    };
-    const [own, never, minute] = [ask(undefined), ask(0), ask(60_000)];
-    expect([times.checkMs, own.periodMs, never.periodMs, minute.periodMs]).toEqual([60_000, 43_200_000, 0, 60_000]);
-    const shorter = ask(55_000);
-    expect([times.checkMs, shorter.periodMs, minute.periodMs]).toEqual([55_000, 55_000, 60_000]);
-    times.start();
-    const [late, longer, still] = [ask(5_000), ask(70_000), ask(0)];
-    expect([times.checkMs, late.periodMs, longer.periodMs, still.periodMs]).toEqual([55_000, 55_000, 70_000, 0]);
-  });
-
-  test('a second is the least; without an own period the informer checks as handlers ask; 0 is never', () => {
-    const own = new ResyncTimes(undefined);
-    expect([own.requested(undefined), own.requested(1), own.requested(0), own.checkMs]).toEqual([0, 1_000, 0, 0]);
-    own.start();
-    const first = entry(own.requested(5_000));
-    own.add(first, 100);
-    expect([own.checkMs, first.periodMs, first.dueMs]).toEqual([5_000, 5_000, 5_100]);
-    const never = new ResyncTimes(0);
-    const one = entry(never.requested(5_000));
-    never.add(one, 0);
-    expect([never.checkMs, one.periodMs, never.due(1e9)]).toEqual([0, 0, []]);
-  });
-
-  test('a shorter period of one handler does not put off the others', () => {
-    const times = new ResyncTimes(10_000);
-    const first = entry(10_000);
-    times.add(first, 0);
-    times.add(entry(2_000), 9_000);
-    expect([first.periodMs, first.dueMs]).toEqual([10_000, 10_000]);
+  test('TestResyncCheckPeriod: each has the period that it asks for, from when it was added', () => {
+    const times = new ResyncTimes();
+    const [slow, fast, never] = [entry(10_000), entry(50), entry(0)];
+    expect(times.next(0)).toBeUndefined();
+    for (const one of [slow, never]) times.add(one, 0);
+    times.add(fast, 9_000);
+    expect([slow.dueMs, fast.dueMs, times.next(9_000), times.next(9_020), times.next(9_999)]).toEqual([10_000, 9_050, 50, 30, 0]);
   });
 
   test('due are those whose time has come; the next time is a period later', () => {
-    const times = new ResyncTimes(1_000);
+    const times = new ResyncTimes();
     const [fast, slow, none] = [entry(1_000), entry(3_000), entry(0)];
     for (const one of [fast, slow, none]) times.add(one, 0);
     expect(times.due(999)).toEqual([]);
@@ -55,6 +27,14 @@ describe('the times', () => {
     expect(times.due(3_000)).toEqual([fast, slow]);
     times.remove(fast);
     expect(times.due(9_000)).toEqual([slow]);
+  });
+
+  test('what was asked for before the start counts from there', () => {
+    const times = new ResyncTimes();
+    const one = entry(1_000);
+    times.add(one, 0);
+    times.start(5_000);
+    expect([times.due(5_999), times.due(6_000)]).toEqual([[], [one]]);
   });
 });
 
@@ -208,15 +188,27 @@ describe('an informer', () => {
     void informer.stop();
   });
 
-  test('with a resyncMs of 0 tells nobody again, whatever a handler asks for (R12.24)', async () => {
-    const { informer, clock, start } = rig([pod('a', 1)], { resyncMs: 0 });
-    const calls = new Calls();
-    informer.addHandler(calls, { resyncMs: 1_000 });
+  test.each([
+    [undefined, 1_000],
+    [0, 1_000],
+    [10_000, 1_000],
+    [10_000, 30],
+    [300, 700],
+  ])('with a resyncMs of %s obeys the %s of a handler, added before or after the start (R12.24)', async (resyncMs, own) => {
+    const { informer, clock, start } = rig([pod('a', 1)], { resyncMs });
+    const [before, after, none] = [new Calls(), new Calls(), new Calls()];
+    informer.addHandler(before, { resyncMs: own });
     await start();
-    calls.take();
-    clock.advance(10_000);
+    informer.addHandler(after, { resyncMs: own });
+    informer.addHandler(none, { resyncMs: 0 });
     await settle();
-    expect(calls.take()).toEqual([]);
+    for (const calls of [before, after, none]) calls.take();
+    for (let n = 0; n < 8; n++) {
+      clock.advance(own);
+      await settle();
+    }
+    expect([before, after, none].map((calls) => calls.take().length)).toEqual([8, 8, 0]);
     await informer.stop();
+    expect(clock.pending).toBe(0);
   });
 });

@@ -279,3 +279,89 @@ describe('LeaderElector', () => {
     expect(() => toLeases({} as never)).toThrow('storage: expected a Storage');
   });
 });
+
+describe('a leader that does not stop', () => {
+  const stuck = (): Promise<void> => new Promise(() => {});
+
+  test('is given up after timeoutMs: the lease runs out by itself, and nothing is left', async () => {
+    const rig = new Rig();
+    const stop = new AbortController();
+    const run = rig.elector('one').run(stuck, { signal: stop.signal, timeoutMs: 5_000 });
+    const failed = run.catch((error: unknown) => error);
+    await rig.advance(10_000);
+    stop.abort();
+    await rig.advance(5_000);
+    const message = 'gave up after 5000 ms on the work of the leader one';
+    expect(await failed).toMatchObject({ code: 'TIMEOUT', limit: 5_000, message });
+    expect([rig.clock.pending, (await rig.storage.get('lock'))?.spec?.holderIdentity]).toEqual([0, 'one']);
+    const two = rig.elector('two');
+    const end = new AbortController();
+    const runs = two.run(rig.work([]), { signal: end.signal });
+    await rig.advance(10_000);
+    expect(two.isLeader).toBe(false);
+    await rig.advance(10_000);
+    expect(two.isLeader).toBe(true);
+    end.abort();
+    await runs;
+  });
+
+  test('is given up when it goes on after the lease was lost', async () => {
+    const rig = new Rig();
+    let down = false;
+    const { leases } = rig;
+    const guarded =
+      <A extends unknown[], R>(call: (...parameters: A) => Promise<R>) =>
+      async (...parameters: A): Promise<R> => {
+        if (down) throw new Error('down');
+        return call(...parameters);
+      };
+    const failing: LeaseResource = {
+      get: guarded(leases.get.bind(leases)),
+      create: guarded(leases.create.bind(leases)),
+      update: guarded(leases.update.bind(leases)),
+    };
+    const elector = rig.elector('one', { leases: failing, onError: () => {} });
+    const failed = elector.run(stuck, { timeoutMs: 1_000 }).catch((error: unknown) => error);
+    await rig.advance(3_000);
+    down = true;
+    await rig.advance(12_000);
+    expect(await failed).toMatchObject({ code: 'TIMEOUT' });
+    expect(rig.clock.pending).toBe(0);
+  });
+
+  test('that stops in time leaves no timer', async () => {
+    const rig = new Rig();
+    const stop = new AbortController();
+    const run = rig.elector('one').run(rig.work([]), { signal: stop.signal, timeoutMs: 5_000 });
+    await rig.advance(1_000);
+    stop.abort();
+    await run;
+    expect([rig.clock.pending, (await rig.storage.get('lock'))?.spec?.holderIdentity]).toEqual([0, '']);
+  });
+});
+
+test('a lease that cannot be had is printed once, and when it can be had', async () => {
+  const print = vi.spyOn(console, 'error').mockImplementation(() => {});
+  const rig = new Rig();
+  let isDown = true;
+  const get: LeaseResource['get'] = async (...parameters) => {
+    if (isDown) throw refused(403, 'Forbidden', 'no');
+    return rig.leases.get(...parameters);
+  };
+  const stop = new AbortController();
+  const { create, update } = rig.leases;
+  const leases = { get, create: create.bind(rig.leases), update: update.bind(rig.leases) };
+  const run = rig.elector('one', { leases }).run(rig.work([]), { signal: stop.signal });
+  await rig.advance(30_000);
+  expect(print.mock.calls).toEqual([
+    [expect.stringMatching(/^watchmux leader elector lock: the lease failed \(get\): WatchError: /)],
+  ]);
+  isDown = false;
+  await rig.advance(10_000);
+  expect(print.mock.calls[1]).toEqual([
+    expect.stringMatching(/^watchmux leader elector lock: the lease works again, after \d+ failures$/),
+  ]);
+  stop.abort();
+  await run;
+  print.mockRestore();
+});

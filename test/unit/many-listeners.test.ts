@@ -1,13 +1,17 @@
 // Node warns of a leak when a signal gets its eleventh listener. A program with eleven workers, informers or keys has no leak.
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Informer, InformerFactory, type KubernetesObject } from '../../src/cache/index.ts';
-import { sleep } from '../../src/index.ts';
-import { FakeListWatcher } from '../../src/testing/index.ts';
+import { connect } from '../../src/bridge/client.ts';
+import { Hub } from '../../src/bridge/http.ts';
+import { DeltaFifo, Informer, InformerFactory, type KubernetesObject } from '../../src/cache/index.ts';
+import { Broadcaster, sleep } from '../../src/index.ts';
+import { Cacher, MemoryStorage } from '../../src/storage/index.ts';
+import { FakeClock, FakeListWatcher, HistoryRecorder } from '../../src/testing/index.ts';
 import { Controller, WorkQueue } from '../../src/workqueue/index.ts';
 import { settle } from './informer-support.ts';
 
 const MANY = 12;
+const event = { type: 'x', object: {} };
 const many = <T>(make: (n: number) => T): T[] => Array.from({ length: MANY }, (_, n) => make(n));
 const source = (objects: readonly KubernetesObject[] = []): FakeListWatcher<KubernetesObject> => new FakeListWatcher({ objects });
 
@@ -88,6 +92,44 @@ describe('no warning of Node comes', () => {
     expect(await Promise.all([...sleeps, ...waits])).toEqual([...many(() => 'enough'), ...many(() => 'enough')]);
     expect(getEventListeners(stop.signal, 'abort')).toEqual([]);
     expect(warnings).toEqual([]);
+  });
+
+  it('of many broadcasters, hubs, clients, queues and fakes of one signal', async () => {
+    const stop = new AbortController();
+    const { signal } = stop;
+    const broadcasters = many(() => new Broadcaster());
+    const watches = broadcasters.map((broadcaster) => broadcaster.watch({ signal }));
+    const stalled = many(() => new Broadcaster({ capacity: 1, incoming: 0 }));
+    const shutdowns = stalled.map((broadcaster) => {
+      broadcaster.watch();
+      void broadcaster.publish(event);
+      broadcaster.publish(event).catch(() => {});
+      return broadcaster.shutdown({ signal }).catch((reason) => reason);
+    });
+    const hub = new Hub();
+    const hubWatches = many(() => hub.watch({ signal }));
+    const clients = many(() => connect('http://127.0.0.1:9/', { signal, fetch: () => new Promise(() => {}) }));
+    const rooms = many(() => {
+      const fifo = new DeltaFifo<KubernetesObject>({ capacity: 1 });
+      fifo.add({ metadata: { name: 'a' } });
+      return fifo.room(signal).catch((reason) => reason);
+    });
+    const fakes = await Promise.all(
+      many(() => new FakeListWatcher({ clock: new FakeClock() }).watch({ signal, timeoutSeconds: 9 })),
+    );
+    const recorder = new HistoryRecorder(new Broadcaster());
+    const recorded = many(() => recorder.watch({ signal }));
+    const storage = new MemoryStorage();
+    const cachers = many(() => new Cacher(storage.scope('a/')));
+    const cached = await Promise.all(cachers.map((cacher) => cacher.watch({ signal })));
+    expect(getEventListeners(signal, 'abort').length).toBeLessThan(5);
+    stop.abort('enough');
+    const ended = [...watches, ...hubWatches, ...clients, ...fakes, ...recorded, ...cached];
+    expect(ended.map(({ stopped }) => stopped)).toEqual(ended.map(() => true));
+    expect(await Promise.all([...shutdowns, ...rooms])).toEqual([...many(() => 'enough'), ...many(() => 'enough')]);
+    await Promise.all([hub.shutdown(), ...cachers.map((cacher) => cacher.close())]);
+    expect(warnings).toEqual([]);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
   it('of a factory with many informers, which end with the signal', async () => {

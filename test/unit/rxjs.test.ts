@@ -1,4 +1,4 @@
-import { concat, config, from, map, NEVER, Observable, of, Subject, share, take, throwError, toArray } from 'rxjs';
+import { concat, config, from, map, NEVER, Observable, of, repeat, retry, Subject, share, take, throwError, toArray } from 'rxjs';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { fromObservable, observe, toObservable } from '../../src/adapters/rxjs.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
@@ -569,5 +569,88 @@ describe('fromObservable', () => {
       ),
     );
     expect(await all(watch)).toEqual(upTo(3));
+  });
+});
+
+describe('a subscription that follows another at once', () => {
+  const failsAt = (...objects: number[]) => {
+    const left = new Set(objects);
+    return map((event: Count) => {
+      if (left.delete(event.object)) throw new Error('mine');
+      return event;
+    });
+  };
+
+  test.each(OVERFLOWS)('with retry, continues with the queue, as with a Subject (%s)', async (overflow) => {
+    const source = new Broadcaster<Count>({ capacity: 100, overflow, keyOf: ({ object }) => String(object) });
+    const subject = new Subject<Count>();
+    const own = hear((observe(source) as Observable<Count>).pipe(failsAt(3, 4, 9), retry()));
+    const reference = hear(subject.pipe(failsAt(3, 4, 9), retry()));
+    for (const event of upTo(12)) {
+      subject.next(event);
+      await source.publish(event);
+    }
+    await macrotask();
+    expect(own.heard).toEqual(reference.heard);
+    expect(source.watchers).toBe(1);
+    own.stop();
+    expect(source.watchers).toBe(0);
+  });
+
+  test('with repeat, or another subscription in the observer, continues as well', async () => {
+    const source = new Broadcaster<Count>();
+    const { heard } = hear(observe(source).pipe(take(2), repeat(3)));
+    for (const event of upTo(10)) await source.publish(event);
+    await macrotask();
+    expect(heard).toEqual(['0', '1', '2', '3', '4', '5', 'complete']);
+    expect(source.watchers).toBe(0);
+  });
+
+  test('with retry under wait, never lets the publisher past a full queue', async () => {
+    const source = new Broadcaster<Count>({ capacity: 1, incoming: 0 });
+    const { heard } = hear(observe(source).pipe(failsAt(0, 1, 2), retry()));
+    for (const event of upTo(6)) await source.publish(event);
+    await source.shutdown();
+    await macrotask();
+    expect(heard).toEqual(['3', '4', '5', 'complete']);
+  });
+
+  test('with a retry later, or without one, the watch is returned at once', async () => {
+    vi.useFakeTimers();
+    try {
+      const source = new Broadcaster<Count>();
+      const { heard } = hear(observe(source).pipe(failsAt(0), retry({ delay: 1_000 })));
+      const other = hear(observe(source).pipe(failsAt(0)));
+      for (const event of upTo(3)) await source.publish(event);
+      await vi.advanceTimersByTimeAsync(999);
+      expect([source.watchers, other.heard]).toEqual([0, ['error: mine']]);
+      await vi.advanceTimersByTimeAsync(1);
+      await source.publish(count(9));
+      await vi.advanceTimersByTimeAsync(1);
+      expect(heard).toEqual(['9']);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('begins where prefix, replay or after say', async () => {
+    for (const options of [{ prefix: counts(7) }, { replay: 1 }]) {
+      const source = new Broadcaster<Count>({ replay: 5 });
+      await source.publish(count(7));
+      const { heard, stop } = hear(observe(source, options).pipe(failsAt(8), retry()));
+      for (const object of [8, 1, 2]) void source.publish(count(object));
+      await macrotask();
+      expect(heard.slice(0, 2)).toEqual(['7', 'prefix' in options ? '7' : '2']);
+      stop();
+    }
+  });
+
+  test('of one watch continues with it, and every other one is refused', async () => {
+    const watch = filled(1, 2, 3, 4);
+    const events = toObservable<Count>(fromAsyncIterable(watch));
+    const { heard } = hear(events.pipe(failsAt(2), retry()));
+    await macrotask();
+    expect(heard).toEqual(['1', '3', '4']);
+    expect(hear(events).heard).toEqual([expect.stringContaining('a second subscription')]);
   });
 });

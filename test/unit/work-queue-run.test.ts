@@ -290,10 +290,42 @@ describe('run', () => {
     queue.add('a');
     await turn();
     await end('a', 'no');
-    expect(error.mock.calls).toEqual([['work queue orders: attempt 1 failed for', 'a', 'no']]);
+    expect(error.mock.calls).toEqual([['watchmux work queue orders: work failed for a, attempt 1: no']]);
     error.mockRestore();
     queue.shutDown();
     await run;
+  });
+
+  it('gives up on work that never settles, names some of the keys, and takes them back when it does', async () => {
+    const clock = new FakeClock();
+    const queue = new WorkQueue<string>({ clock });
+    const ends: (() => void)[] = [];
+    const stop = new AbortController();
+    const run = queue.run(10, () => new Promise<void>((resolve) => ends.push(resolve)), { signal: stop.signal, timeoutMs: 100 });
+    const failed = run.catch((error: unknown) => error);
+    for (let n = 0; n < 7; n++) queue.add(`k${n}`);
+    await turn();
+    clock.advance(1_000); // nothing is limited before the signal aborts
+    stop.abort();
+    await turn();
+    clock.advance(100);
+    const message = 'gave up after 100 ms on the work on k0, k1, k2, k3, k4 and 2 more';
+    expect(await failed).toMatchObject({ code: 'TIMEOUT', limit: 100, message });
+    expect([queue.inWork, clock.pending]).toEqual([7, 0]);
+    for (const end of ends) end();
+    await turn();
+    expect(queue.inWork).toBe(0);
+    await expect(queue.run(1, () => {}, { timeoutMs: -1 })).rejects.toHaveProperty('code', 'INVALID_ARGUMENT');
+  });
+
+  it('does not wait for timeoutMs when all work has ended', async () => {
+    const clock = new FakeClock();
+    const queue = new WorkQueue<string>({ clock });
+    const stop = new AbortController();
+    const run = queue.run(1, () => {}, { signal: stop.signal, timeoutMs: 100 });
+    stop.abort();
+    await run;
+    expect(clock.pending).toBe(0);
   });
 
   it('refuses what makes no sense', async () => {

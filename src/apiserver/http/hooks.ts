@@ -2,7 +2,8 @@
 import { checkExpiry, expiryOf } from '../../bridge/hub/admission/expiry.ts';
 import { identityOf, toDenied } from '../../bridge/hub/admission/refusals.ts';
 import { refused } from '../../storage/statuses.ts';
-import { toError } from '../api-status.ts';
+import { isWatchError } from '../../watch/errors.ts';
+import { hasCode, toError } from '../api-status.ts';
 import type { Settings } from '../options.ts';
 import type { WireRequest } from './wire.ts';
 
@@ -42,7 +43,14 @@ export class Hooks {
   /** Throws 403 unless `authorize` returns true. */
   async allow([verb, resource, namespace, name, identity]: Parameters<NonNullable<Settings['authorize']>>): Promise<void> {
     const { authorize } = this.settings;
-    if (authorize === undefined || (await authorize(verb, resource, namespace, name, identity)) === true) return;
+    if (authorize === undefined) return;
+    try {
+      if ((await authorize(verb, resource, namespace, name, identity)) === true) return;
+    } catch (error) {
+      // A refusal is meant for the client. Any other error of ours comes from what the hook has asked, and is no answer of this server.
+      if (!isWatchError(error) || hasCode(error, 401) || hasCode(error, 403)) throw error;
+      throw new Error(`authorize failed: ${error.message}`, { cause: error });
+    }
     const where = namespace === undefined ? '' : ` in the namespace "${namespace}"`;
     const what = name === undefined ? resource : `${resource} "${name}"`;
     throw refused(403, 'Forbidden', `${what} is forbidden: this identity cannot ${verb} it${where}`);

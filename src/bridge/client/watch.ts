@@ -1,3 +1,4 @@
+import { whenAborted } from '../../watch/abort.ts';
 import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
 import { isErrorEvent, isStatus } from '../../watch/event.ts';
 import type { Bookmark } from '../protocol.ts';
@@ -42,7 +43,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   readonly #timing: ServerTiming = new ServerTiming();
   lastContactMs: number | undefined;
   #openedMs: number = 0;
-  readonly #onAbort = (): void => this.stop();
+  readonly #leave: () => void;
   readonly #leavePage: () => void;
 
   constructor(settings: ClientSettings<E>, open: Open) {
@@ -56,7 +57,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.queue = new ClientQueue(settings);
     this.queue.readVersion = position;
     this.#open = open;
-    settings.signal?.addEventListener('abort', this.#onAbort);
+    this.#leave = whenAborted(settings.signal, () => this.stop());
     this.#leavePage = listenToPage({ network: () => this.#look(false), shown: () => this.#look(true) });
     this.#connect();
   }
@@ -230,7 +231,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.#hangUp();
     if (notice) this.queue.pushError(event ?? ({ type: 'ERROR', object: error } as WatchEvent as E));
     if (this.stopped) {
-      this.#settings.signal?.removeEventListener('abort', this.#onAbort);
+      this.#leave();
       this.#leavePage();
     } else this.#cancelTimer = this.#settings.clock.schedule(delayMs as number, () => this.#connect());
     this.#tell({ error, delayMs });

@@ -38,6 +38,7 @@ export class Feed {
       overflow,
       maxPending,
       incoming: 0,
+      stalledMs: 0, // a client that takes nothing is cut
       keyOf: (event) => eventKey(event, keyOf),
       topicsOf: topicsOf && ((event) => (isForAll(event) ? EVERY_TOPIC : this.topicsOf(event))),
       replay: replayItems,

@@ -52,7 +52,7 @@ export interface Client extends ClientInfo {
  */
 export class HubCore {
   readonly publisher: Publisher;
-  readonly tally: Tally = new Tally();
+  readonly tally: Tally;
   readonly lifetime: Lifetime;
   private readonly settings: HubSettings<WatchEvent>;
   private readonly feed: Feed;
@@ -76,6 +76,7 @@ export class HubCore {
 
   constructor(settings: HubSettings<WatchEvent>) {
     this.settings = settings;
+    this.tally = new Tally(settings);
     this.lifetime = new Lifetime(settings.random);
     const { source } = settings;
     const isForAll = (envelope: Envelope): boolean => this.isOwnFailure(envelope);
@@ -116,8 +117,8 @@ export class HubCore {
     });
     this.host = this.toHost();
     if (source !== undefined && sourceFeed !== undefined) {
-      const { publisher } = this;
-      this.sourced = new Sourced({ source, feed: sourceFeed, publisher, settings, onReset: () => this.reset() });
+      const { publisher, tally } = this;
+      this.sourced = new Sourced({ source, feed: sourceFeed, publisher, settings, tally, onReset: () => this.reset() });
     }
   }
 

@@ -12,7 +12,7 @@ import type { ClientStats } from './client-info.ts';
 import { EPOCH } from './query.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { HubSource, SourceStats } from './source/source.ts';
-import type { HubNotice, HubTotals } from './tally.ts';
+import type { HubFailure, HubNotice, HubTotals } from './tally.ts';
 
 /** Options of a hub. */
 export interface HubOptions<E extends WatchEvent = WatchEvent> {
@@ -129,6 +129,11 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    * CLOSED.
    */
   onNotice?: ((notice: HubNotice) => void) | undefined;
+  /**
+   * Called with every error of a hook, a filter, a snapshot or the source; notices have the first three as well. An error it throws
+   * is reported as uncaught. Default: `console.error`, once per kind, and when the source works again.
+   */
+  onError?: ((error: unknown, failure: HubFailure) => void) | undefined;
   /** The clock; replace it in tests. */
   clock?: Clock | undefined;
   /** The time of day for `expiresAtMs`, in ms since 1970. Default `Date.now`. */
@@ -207,7 +212,7 @@ export interface ShutdownOptions {
 
 /** A hub's options with all defaults filled in. */
 export type HubSettings<E extends WatchEvent> = {
-  readonly [K in keyof HubOptions<E>]-?: K extends 'snapshot' | 'keyOf' | 'topicsOf' | 'onNotice' | 'source'
+  readonly [K in keyof HubOptions<E>]-?: K extends 'snapshot' | 'keyOf' | 'topicsOf' | 'onNotice' | 'onError' | 'source'
     ? HubOptions<E>[K]
     : Exclude<HubOptions<E>[K], undefined>;
 };
@@ -238,6 +243,7 @@ const names: Record<keyof HubOptions, true> = {
   maxCatchUpBytes: true,
   maxReads: true,
   onNotice: true,
+  onError: true,
   clock: true,
   now: true,
   random: true,
@@ -254,7 +260,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
   const replay = count('replay', 0);
   const replayItems = count('replayItems', Math.max(replay, DEFAULTS.replayItems));
   if (replay > replayItems) throw invalid('replay', replay, `no more than replayItems, which is ${replayItems}`);
-  for (const hook of ['snapshot', 'keyOf', 'topicsOf', 'onNotice', 'now'] as const) {
+  for (const hook of ['snapshot', 'keyOf', 'topicsOf', 'onNotice', 'onError', 'now'] as const) {
     if (options[hook] !== undefined && typeof options[hook] !== 'function') throw invalid(hook, options[hook], 'a function');
   }
   const { source } = options;
@@ -287,6 +293,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
     keyOf: options.keyOf,
     topicsOf: options.topicsOf,
     onNotice: options.onNotice,
+    onError: options.onError,
     clock: options.clock ?? systemClock,
     now: options.now ?? Date.now,
     random: options.random ?? Math.random,

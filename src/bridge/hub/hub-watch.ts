@@ -1,5 +1,6 @@
 import { toExpired } from '../../broadcast/cursor/cursor.ts';
 import { concerns, toTopicSet } from '../../broadcast/topics.ts';
+import { whenAborted } from '../../watch/abort.ts';
 import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
 import { checkOptions } from '../../watch/options.ts';
@@ -48,9 +49,8 @@ export function watchHub<E extends WatchEvent>(core: HubCore, options: HubWatchO
     cancel: () => reader.cancel(),
   });
   if (signal !== undefined) {
-    const stop = (): void => watch.stop();
-    signal.addEventListener('abort', stop, { once: true });
-    reader.gone.signal.addEventListener('abort', () => signal.removeEventListener('abort', stop), { once: true });
+    const leave = whenAborted(signal, () => watch.stop());
+    reader.gone.signal.addEventListener('abort', leave, { once: true });
   }
   return watch as unknown as Watch<HubEvent<E>>;
 }

@@ -1,3 +1,4 @@
+import { whenAborted } from '../../watch/abort.ts';
 import { invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { toStatus } from '../../watch/event.ts';
@@ -203,10 +204,9 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     const cut = (): void => {
       for (const session of [...this.core.sessions]) session.cut('deadline');
     };
-    if (signal?.aborted) cut();
-    signal?.addEventListener('abort', cut, { once: true });
+    const leave = whenAborted(signal, cut);
     await closed;
-    signal?.removeEventListener('abort', cut);
+    leave();
   }
 }
 

@@ -1,4 +1,6 @@
+import type { Clock } from '../../watch/clock.ts';
 import type { Status } from '../../watch/event.ts';
+import { Failures } from '../../watch/failures.ts';
 import type { Ending } from '../protocol.ts';
 import type { ClientStats, CutReason } from './client-info.ts';
 
@@ -38,6 +40,19 @@ export type HubNotice =
   | ({ readonly type: 'refused' } & Refusal)
   | { readonly type: 'resume'; readonly client: ClientStats; readonly missed: number; readonly error?: undefined };
 
+/** What has failed in a hub, as `onError` sees it. */
+export interface HubFailure {
+  /**
+   * - `admission`: a hook of the application, such as `authenticate` or `watchOptions`, or the source, when it was asked where a
+   *   client continues. The client was refused with 503.
+   * - `client`: a filter, a snapshot or a connection. The client was cut, or got an ERROR.
+   * - `source`: the hub's source. It is tried again.
+   */
+  readonly during: 'admission' | 'client' | 'source';
+}
+
+type HubErrorListener = (error: unknown, failure: HubFailure) => void;
+
 /** A receiver of notices. */
 export interface Observer {
   /** Whether to create a notice of this type at all; default true. */
@@ -75,6 +90,13 @@ export class Tally {
   private readonly refusals: Map<RefusalReason, number> = new Map();
   private readonly cuts: Map<CutReason, number> = new Map();
   private readonly observers: Set<Observer> = new Set();
+  private readonly onError: HubErrorListener | undefined;
+  private readonly failures: Failures;
+
+  constructor({ onError, clock }: { readonly onError?: HubErrorListener | undefined; readonly clock?: Clock | undefined } = {}) {
+    this.onError = onError;
+    this.failures = new Failures('hub', { clock });
+  }
 
   observe(observer: Observer): () => void {
     this.observers.add(observer);
@@ -91,7 +113,8 @@ export class Tally {
   }
 
   refused(refusal: Refusal): void {
-    const { reason } = refusal;
+    const { reason, error } = refusal;
+    if (error !== undefined) this.failed(error, 'admission');
     this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1);
     this.tell('refused', () => ({ type: 'refused', ...refusal }));
   }
@@ -104,6 +127,7 @@ export class Tally {
       this.cuts.set(reason, (this.cuts.get(reason) ?? 0) + 1);
       this.tell('cut', () => ({ type: 'cut', client, reason, ...causeOf(error) }));
     }
+    if (error !== undefined) this.failed(error, 'client');
     this.tell('close', () => ({ type: 'close', client, reason, ...causeOf(error) }));
   }
 
@@ -123,17 +147,36 @@ export class Tally {
     };
   }
 
+  /** Reports what code of the application, or the source, has thrown. */
+  failed(error: unknown, during: HubFailure['during']): void {
+    const { onError } = this;
+    if (onError) uncaught(() => onError(error, { during }));
+    else if (during === 'source') this.failures.down('the source', error);
+    else this.failures.failed(during === 'admission' ? 'the admission of a client' : 'the watch of a client', error);
+  }
+
+  /** The source is connected. */
+  sourceWorks(): void {
+    this.failures.up('the source');
+  }
+
   private tell(type: HubNotice['type'], notice: () => HubNotice): void {
     for (const observer of this.observers) {
-      try {
+      uncaught(() => {
         if (observer.wants?.(type) !== false) observer.tell(notice());
-      } catch (error) {
-        // An observer must not interfere with the hub and its clients. Its error is reported as an uncaught one.
-        queueMicrotask(() => {
-          throw error;
-        });
-      }
+      });
     }
+  }
+}
+
+/** Calls code of the application, which must not interfere with the hub and its clients. What it throws is reported as uncaught. */
+function uncaught(code: () => void): void {
+  try {
+    code();
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
   }
 }
 

@@ -15,6 +15,7 @@ export interface CursorOptions<E> {
   readonly policy: Policy;
   readonly filter: ((event: E) => boolean) | undefined;
   readonly onGap: ((missed: number) => void) | undefined;
+  readonly name?: string | undefined;
 }
 
 /**

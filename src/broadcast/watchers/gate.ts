@@ -6,6 +6,12 @@ export interface Gated extends Linked {
   bound(): number;
 }
 
+/** Hears of the blockers of a gate. */
+export interface GateListener {
+  blocked(gate: Gate): void;
+  freed(gate: Gate): void;
+}
+
 /**
  * The gate of `wait`: head must not pass the bound of any gated watcher. Bounds never decrease, so an old answer remains a valid
  * lower limit. Watchers are asked again only when head reaches that limit:
@@ -22,6 +28,9 @@ export interface Gated extends Linked {
 export class Gate {
   /** The full watcher that head is waiting for. */
   blocker: Gated | undefined;
+  /** Since when, if somebody wants to know. */
+  sinceMs: number = 0;
+  readonly #stalls: GateListener | undefined;
   private readonly members: LinkedSet<Gated> = new LinkedSet();
   #limit: number = Infinity;
   private slowest: Gated | undefined;
@@ -34,6 +43,14 @@ export class Gate {
   /** Set while a member is asked. That may run user code, which may publish and so call `open` again. */
   #asking: boolean = false;
 
+  constructor(stalls?: GateListener) {
+    this.#stalls = stalls;
+  }
+
+  [Symbol.iterator](): Iterator<Gated> {
+    return this.members[Symbol.iterator]();
+  }
+
   add(member: Gated): void {
     const bound = member.bound();
     this.members.add(member);
@@ -44,7 +61,7 @@ export class Gate {
 
   remove(member: Gated): void {
     this.members.delete(member);
-    if (this.blocker === member) this.blocker = undefined;
+    if (this.blocker === member) this.#block(undefined);
     if (this.slowest === member) this.slowest = undefined;
     this.#endRound();
   }
@@ -62,7 +79,7 @@ export class Gate {
     if (suspect) {
       const bound = this.#ask(suspect);
       // `bound` may have run user code that made the watcher leave.
-      this.blocker = bound <= head && this.members.has(suspect) ? suspect : undefined;
+      this.#block(bound <= head && this.members.has(suspect) ? suspect : undefined);
       if (this.blocker) return false;
       if (head < this.#others) {
         this.#limit = Math.min(bound, this.#others);
@@ -88,11 +105,18 @@ export class Gate {
       const bound = this.#ask(member);
       if (!this.members.has(member)) continue;
       if (bound <= head) {
-        this.blocker = member;
+        this.#block(member);
         return false;
       }
       this.#note(member, bound);
     }
+  }
+
+  #block(blocker: Gated | undefined): void {
+    if (this.blocker === blocker) return;
+    this.blocker = blocker;
+    if (blocker) this.#stalls?.blocked(this);
+    else this.#stalls?.freed(this);
   }
 
   #endRound(): void {

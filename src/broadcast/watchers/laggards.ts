@@ -22,6 +22,10 @@ export class Laggards {
   /** The chunk that head entered last. */
   #now: number = 0;
 
+  *[Symbol.iterator](): IterableIterator<Laggard> {
+    for (const set of this.sets.values()) yield* set;
+  }
+
   add(laggard: Laggard): void {
     const due = Math.max(laggard.dueChunk(), this.#now + 1);
     let set = this.sets.get(due);

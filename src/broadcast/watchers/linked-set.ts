@@ -11,6 +11,10 @@ export class LinkedSet<M extends Linked> {
   first: M | undefined;
   #last: M | undefined;
 
+  *[Symbol.iterator](): IterableIterator<M> {
+    for (let member = this.first; member; member = member.after as M | undefined) yield member;
+  }
+
   has(member: M): boolean {
     return member.inSet === this;
   }

@@ -1,13 +1,12 @@
+import { whenAborted } from '../../watch/abort.ts';
+
 /** The watchers that one signal stops, in the order in which they joined. */
 class Stops<W extends { stop(): void }> extends Set<W> {
-  handleEvent(): void {
-    for (const watcher of this) watcher.stop(); // each one leaves, and so is deleted from this set
-  }
+  leave: () => void = () => {};
 }
 
 /**
- * Stops watchers when a consumer's signal aborts. It adds one listener per signal, however many watches share it: an EventTarget
- * checks all its listeners when it adds one, and Node 20 warns of a leak from the eleventh on.
+ * Stops watchers when a consumer's signal aborts. It listens once per signal, however many watches share it.
  *
  * Invariant: a signal has a listener only while a watcher here depends on it.
  */
@@ -16,10 +15,17 @@ export class Signals<W extends { stop(): void }> {
   readonly #listeners: Map<AbortSignal, Stops<W>> = new Map();
 
   add(watcher: W, signal: AbortSignal): void {
-    const stops = this.#listeners.get(signal) ?? new Stops();
-    this.#listeners.set(signal, stops.add(watcher));
+    let stops = this.#listeners.get(signal);
+    if (!stops) {
+      const all: Stops<W> = new Stops();
+      all.leave = whenAborted(signal, () => {
+        for (const each of all) each.stop(); // each one leaves, and so is deleted from this set
+      });
+      this.#listeners.set(signal, all);
+      stops = all;
+    }
+    stops.add(watcher);
     this.#signals.set(watcher, signal);
-    signal.addEventListener('abort', stops); // adding the same listener again has no effect
   }
 
   delete(watcher: W): void {
@@ -30,7 +36,7 @@ export class Signals<W extends { stop(): void }> {
     stops.delete(watcher);
     if (stops.size > 0) return;
     this.#listeners.delete(signal);
-    signal.removeEventListener('abort', stops);
+    stops.leave();
   }
 
   clear(): void {

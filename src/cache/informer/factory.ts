@@ -1,9 +1,10 @@
 import { whenAborted } from '../../watch/abort.ts';
 import { callable, invalid, WatchError } from '../../watch/errors.ts';
+import { Failures } from '../../watch/failures.ts';
 import { checkOptions } from '../../watch/options.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { Informer } from './informer.ts';
-import type { InformerOptions } from './options.ts';
+import type { InformerOptions, StopOptions } from './options.ts';
 
 /** Creates the source of one resource. `namespace` is the factory's. */
 export type InformerSource<Resource, T> = (
@@ -92,9 +93,10 @@ export class InformerFactory<Resource = string, T = unknown> {
     const leave = whenAborted(signal, () => {
       for (const { informer } of fresh) void informer.stop();
     });
+    const failures = new Failures('informer factory');
     const runs = fresh.map(({ resource, informer }) =>
       // Rejects with what `onError` threw. Nobody can catch that here; code that calls `run` itself can.
-      informer.run().catch((error) => console.error('an informer has stopped:', resource, error)),
+      informer.run().catch((error) => failures.failed('an informer', error, ` (${JSON.stringify(resource)})`)),
     );
     this.#ends.push(Promise.all(runs).then(leave));
   }
@@ -116,12 +118,15 @@ export class InformerFactory<Resource = string, T = unknown> {
     return new Map(started.map(({ resource, informer }) => [resource, informer.hasSynced]));
   }
 
-  /** Stops all informers, and refuses later ones. Resolves when everything has stopped. Idempotent. */
-  shutdown(): Promise<void> {
-    this.#shutdown ??= Promise.all([
-      ...Array.from(this.#entries.values(), ({ informer }) => informer.stop()),
-      ...this.#ends,
-    ]).then(() => {});
-    return this.#shutdown;
+  /**
+   * Stops all informers, and refuses later ones. Resolves when everything has stopped. Idempotent.
+   *
+   * @throws {WatchError} (rejects) TIMEOUT when calls of handlers take longer than `timeoutMs`; it names them.
+   */
+  shutdown(options: StopOptions = {}): Promise<void> {
+    const { timeoutMs } = checkOptions(options, ['timeoutMs']);
+    const stop = (how: StopOptions): Promise<void>[] => Array.from(this.#entries.values(), ({ informer }) => informer.stop(how));
+    this.#shutdown ??= Promise.all([...stop({}), ...this.#ends]).then(() => {});
+    return timeoutMs ? Promise.all(stop(options)).then(() => this.#shutdown) : this.#shutdown;
   }
 }

@@ -25,8 +25,8 @@ export type HandlerOverflow = Exclude<Overflow, WaitingOverflow>;
 /** Options of one handler. */
 export interface HandlerOptions<T> {
   /**
-   * How often it is called with every object again, in milliseconds, as `onUpdate(object, object)`; 0: never. At least a second.
-   * If a resync takes longer than that, the next one starts when it is done. Default: the informer's `resyncMs`.
+   * How often it is called with every object again, in milliseconds, as `onUpdate(object, object)`; 0: never. If a resync takes longer
+   * than that, the next one starts when it is done. Default: the informer's `resyncMs`.
    */
   readonly resyncMs?: number | undefined;
   /**

@@ -1,13 +1,16 @@
 import { filter } from '../../broadcast/filter.ts';
 import { whenAborted } from '../../watch/abort.ts';
-import { type Clock, systemClock } from '../../watch/clock.ts';
+import { type Clock, listed, systemClock, within } from '../../watch/clock.ts';
 import { callable, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
+import { Failures } from '../../watch/failures.ts';
 import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
+import type { ReflectorFailure } from '../reflector/options.ts';
 import { Reflector } from '../reflector/reflector.ts';
+import { SourceReports } from '../reflector/reports.ts';
 import { REFLECTOR_NAMES, RETRY_NAMES } from '../reflector/settings.ts';
 import { labelFilter } from '../store/store.ts';
 import { compareVersions } from '../version.ts';
@@ -15,7 +18,15 @@ import { toObjectEvent } from './change.ts';
 import type { Handler, HandlerOptions, HandlerOverflow, HandlerRegistration } from './handler.ts';
 import { Latch } from './latch.ts';
 import { LiveStore } from './live-store.ts';
-import type { InformerFailure, InformerOptions, InformerState, InformerStore, InformerWatchOptions } from './options.ts';
+import type {
+  HandlerFailure,
+  InformerOptions,
+  InformerState,
+  InformerStore,
+  InformerWatchOptions,
+  ObjectFailure,
+  StopOptions,
+} from './options.ts';
 import { Registration } from './registration.ts';
 import { ResyncTimes } from './resync.ts';
 import { type AtLeastOptions, Versions } from './versions.ts';
@@ -51,7 +62,12 @@ export class Informer<T, Name extends string = string> {
   readonly #reflector: Reflector<T>;
   readonly #clock: Clock;
   readonly #onError: InformerOptions<T>['onError'];
-  readonly #times: ResyncTimes<Registration<T>>;
+  readonly #listeners: Set<(error: unknown) => void> = new Set();
+  /** Without `onError`: of handlers and objects, and of the source. */
+  readonly #failures: Failures;
+  readonly #reports: SourceReports;
+  readonly #resyncMs: number;
+  readonly #times: ResyncTimes<Registration<T>> = new ResyncTimes();
   readonly #versions: Versions;
   readonly #synced: Latch = new Latch();
   readonly #stopping: AbortController = new AbortController();
@@ -65,11 +81,13 @@ export class Informer<T, Name extends string = string> {
   /** @throws {WatchError} INVALID_ARGUMENT for anything but a ListWatcher, and for an invalid or unknown option. */
   constructor(source: ListWatcher<T>, options: InformerOptions<T, Name> = {}) {
     checkOptions(options, [...RETRY_NAMES, ...REFLECTOR_NAMES, 'indexers', 'transform', 'compareVersions']);
-    const { resyncMs, indexers, transform, keyOf, compareVersions: compare = compareVersions, onError, ...others } = options;
+    const { resyncMs = 0, indexers, transform, keyOf, compareVersions: compare = compareVersions, onError, ...others } = options;
     requireMethod('source', requireMethod('source', source, 'list', 'a ListWatcher'), 'watch', 'a ListWatcher');
     this.#clock = others.clock ?? systemClock;
     this.#onError = callable('onError', onError);
-    this.#times = new ResyncTimes(resyncMs === undefined ? undefined : wholeNumber('resyncMs', resyncMs));
+    this.#failures = new Failures('informer', others);
+    this.#reports = new SourceReports('informer', others.clock);
+    this.#resyncMs = wholeNumber('resyncMs', resyncMs);
     this.#versions = new Versions(this.#clock, callable('compareVersions', compare));
     this.#live = new LiveStore<T, Name>(
       { indexers, transform, keyOf },
@@ -79,7 +97,16 @@ export class Informer<T, Name extends string = string> {
       },
     );
     this.store = this.#live;
-    this.#reflector = new Reflector(source, this.#live, { ...others, keyOf, onError });
+    const onStateChange = callable('onStateChange', others.onStateChange);
+    this.#reflector = new Reflector(source, this.#live, {
+      ...others,
+      keyOf,
+      onError: (error, failure) => this.#sourceFailed(error, failure),
+      onStateChange: (state) => {
+        this.#reports.changed(state);
+        onStateChange?.(state);
+      },
+    });
   }
 
   /** Whether `run` was called. */
@@ -113,29 +140,38 @@ export class Informer<T, Name extends string = string> {
    * a handler is left. May be called only once; resolves at once if `stop` was called before. Rejects with what `onError` or
    * `onStateChange` throws.
    *
-   * @throws {WatchError} (rejects) INVALID_ARGUMENT if it was called before.
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT if it was called before; TIMEOUT as `stop`, but after what was thrown.
    */
-  async run(signal?: AbortSignal): Promise<void> {
+  async run(signal?: AbortSignal, options: StopOptions = {}): Promise<void> {
+    limitOf(options);
     if (this.#ran) throw new WatchError('INVALID_ARGUMENT', 'an informer runs once');
     this.#ran = true;
     const leave = whenAborted(signal, () => this.#close());
-    this.#times.start();
+    this.#times.start(this.#clock.now());
     this.#reflecting = this.#reflector.run(this.#stopping.signal);
     this.#tick();
     await this.#reflecting.catch((error: unknown) => this.#fail(error));
     leave();
-    await this.stop();
+    if (this.#failure) await this.stop(options).catch(() => {});
+    else await this.stop(options);
     if (this.#failure) throw this.#failure.error;
   }
 
   /**
    * Stops the informer: no call of a handler begins after this. Resolves when the calls in progress have returned, and nothing is
    * left. A handler may call it, but must not await it, because it waits for the handler. Idempotent.
+   *
+   * @throws {WatchError} (rejects) TIMEOUT when calls take longer than `timeoutMs`; it names them. INVALID_ARGUMENT for an invalid option.
    */
-  async stop(): Promise<void> {
+  async stop(options: StopOptions = {}): Promise<void> {
+    const limitMs = limitOf(options);
     this.#close();
     await this.#reflecting?.catch(() => {});
-    await Promise.all(Array.from(this.#handlers, ({ ended }) => ended));
+    await within(Promise.all(Array.from(this.#handlers, ({ ended }) => ended)), {
+      limitMs,
+      clock: this.#clock,
+      what: () => listed(Array.from(this.#handlers, ({ doing }) => doing ?? 'a handler')),
+    });
   }
 
   /**
@@ -163,12 +199,11 @@ export class Informer<T, Name extends string = string> {
     checkOptions(handler, [...HANDLER, ...own]);
     const given = HANDLER.filter((name) => callable(name, handler[name]));
     if (!given[0]) throw invalid('handler', handler, 'onAdd, onUpdate or onDelete in it');
-    const { resyncMs } = checkOptions(options, HANDLER_OPTIONS);
+    const { resyncMs = this.#resyncMs } = checkOptions(options, HANDLER_OPTIONS);
     checkQueue(options);
-    if (resyncMs !== undefined) wholeNumber('resyncMs', resyncMs);
     const registration: Registration<T> = new Registration(
       handler,
-      { ...options, requestedMs: this.#times.requested(resyncMs) },
+      { ...options, periodMs: wholeNumber('resyncMs', resyncMs) },
       { live: this.#live, onError: (error) => this.#report(error, { kind: 'handler', handler }) },
     );
     this.#handlers.add(registration);
@@ -179,6 +214,16 @@ export class Informer<T, Name extends string = string> {
     });
     if (this.#ran) this.#tick();
     return registration;
+  }
+
+  /**
+   * Calls a function with each failure of the source or of an object, besides `onError`. Without `onError`, what somebody listens to
+   * is not printed. Returns a function that ends this. Upstream: `SetWatchErrorHandler`.
+   */
+  addErrorListener(listener: (error: unknown) => void): () => void {
+    const own = (error: unknown): void => listener(error);
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
   }
 
   /**
@@ -209,35 +254,34 @@ export class Informer<T, Name extends string = string> {
     this.#versions.reach(this.#live.resourceVersion);
   }
 
-  /** Checks now which handlers are due for a resync, and starts it. */
+  /** Starts a resync of those handlers that are due, and waits for the next ones. */
   #resync(): void {
     const due = this.#times.due(this.#clock.now());
     const idle = due.filter((registration) => registration.resync());
     if (idle.length > 0) this.#live.wake(new Set(idle));
+    this.#tick();
   }
 
-  /** Checks again and again. */
+  /** Sets the timer for the handler that is due first. */
   #tick(): void {
-    const { checkMs } = this.#times;
-    if (this.#cancelTick || checkMs === 0 || this.#isStopping) return;
-    this.#cancelTick = this.#clock.schedule(checkMs, () => {
-      this.#cancelTick = undefined;
-      this.#resync();
-      this.#tick();
-    });
+    this.#cancelTick?.();
+    const delayMs = this.#isStopping ? undefined : this.#times.next(this.#clock.now());
+    this.#cancelTick = delayMs === undefined ? undefined : this.#clock.schedule(delayMs, () => this.#resync());
   }
 
-  #report(error: unknown, failure: InformerFailure<T>): void {
-    if (!this.#onError) {
-      if (failure.kind === 'object') {
-        // Its name alone: the rest of a Secret, for example, does not belong in a log.
-        const { metadata } = (failure.object ?? {}) as KubernetesObject;
-        console.error('an informer refused', ...[metadata?.namespace, metadata?.name].filter(Boolean), error);
-      } else console.error('a handler of an informer failed:', error);
-      return;
-    }
+  /** What it throws ends the run, as the reflector sees to. */
+  #sourceFailed(error: unknown, failure: ReflectorFailure): void {
+    for (const listener of this.#listeners) listener(error);
+    if (this.#onError) this.#onError(error, failure);
+    else if (this.#listeners.size === 0) this.#reports.failed(error, failure);
+  }
+
+  #report(error: unknown, failure: HandlerFailure<T> | ObjectFailure<T>): void {
     try {
-      this.#onError(error, failure);
+      if (failure.kind === 'object') for (const listener of this.#listeners) listener(error);
+      if (this.#onError) this.#onError(error, failure);
+      else if (failure.kind === 'handler') this.#failures.failed('a handler', error);
+      else if (this.#listeners.size === 0) this.#failures.failed('an object', error, nameOf(failure.object));
     } catch (thrown) {
       this.#fail(thrown);
     }
@@ -259,6 +303,18 @@ export class Informer<T, Name extends string = string> {
     this.#versions.end(error);
     for (const registration of this.#handlers) registration.end(error);
   }
+}
+
+function limitOf(options: StopOptions): number {
+  const { timeoutMs = 0 } = checkOptions(options, ['timeoutMs']);
+  return wholeNumber('timeoutMs', timeoutMs);
+}
+
+/** Its name alone: the rest of a Secret, for example, does not belong in a log. */
+function nameOf(object: unknown): string {
+  const { metadata } = (object ?? {}) as KubernetesObject;
+  const name = [metadata?.namespace, metadata?.name].filter(Boolean).join('/');
+  return name && ` (${name})`;
 }
 
 function checkQueue<T>({ overflow, capacity, filter: own, onGap }: HandlerOptions<T>): void {

@@ -48,8 +48,7 @@ export interface ObjectFailure<T> {
 export interface InformerOptions<T, Name extends string = string>
   extends Omit<ReflectorOptions<T>, 'resyncMs' | 'shouldResync' | 'onError' | 'keyOf'> {
   /**
-   * How often handlers without their own `resyncMs` are called with every object again, in milliseconds. Default: not at all. 0:
-   * no handler is, not even with its own `resyncMs`.
+   * How often handlers without their own `resyncMs` are called with every object again, in milliseconds; default 0: not at all.
    */
   readonly resyncMs?: number | undefined;
   /** The indexes of its store. More can be added later. */
@@ -67,9 +66,18 @@ export interface InformerOptions<T, Name extends string = string>
   readonly compareVersions?: VersionComparator | undefined;
   /**
    * Called with every failure of the source, a handler or an object. If it throws, `run` ends, and rejects with that error.
-   * Default: failures of handlers and objects go to `console.error`; those of the source are in `state`.
+   * Default: `console.error`, once per kind, and when the source works again.
    */
   readonly onError?: ((error: unknown, failure: InformerFailure<T>) => void) | undefined;
+}
+
+/** How an informer stops. */
+export interface StopOptions {
+  /**
+   * How long to wait for calls of handlers that have not returned, in milliseconds; default 0: until they have. Nothing ends such a
+   * call: it is only no longer waited for.
+   */
+  readonly timeoutMs?: number | undefined;
 }
 
 /** Options of a watch of an informer. */

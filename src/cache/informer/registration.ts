@@ -32,8 +32,7 @@ export interface RegistrationHost<T> {
 
 /** See the top of this file. */
 export class Registration<T> implements HandlerRegistration, ResyncEntry {
-  readonly requestedMs: number;
-  periodMs: number = 0;
+  readonly periodMs: number;
   dueMs: number = 0;
   /** Resolves when no call is in progress, and none will come. */
   readonly ended: Promise<void>;
@@ -48,10 +47,13 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
   /** Whether it has nothing to do. */
   #waiting: boolean = false;
   #removed: boolean = false;
+  /** The function that was called last, and the change that it has not finished, if it takes its time. */
+  #called: string = '';
+  #pending: Change<T> | undefined;
 
-  constructor(handler: Handler<T>, options: HandlerOptions<T> & { requestedMs: number }, host: RegistrationHost<T>) {
-    const { requestedMs, filter: matches, overflow, capacity, onGap } = options;
-    this.requestedMs = requestedMs;
+  constructor(handler: Handler<T>, options: HandlerOptions<T> & { periodMs: number }, host: RegistrationHost<T>) {
+    const { periodMs, filter: matches, overflow, capacity, onGap } = options;
+    this.periodMs = periodMs;
     this.#handler = handler;
     this.#host = host;
     this.#matches = matches;
@@ -69,6 +71,11 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
 
   get queued(): number {
     return this.#watch.sizeOfQueue((event) => (isChange(event) ? 1 : 0)) + this.#resync.length;
+  }
+
+  /** The call in progress, for people. */
+  get doing(): string | undefined {
+    return this.#pending && `${this.#called} of ${this.#pending.key}`;
   }
 
   remove(): void {
@@ -139,9 +146,13 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
     try {
       const result = this.#call(change) as PromiseLike<unknown> | null | undefined;
       if (typeof result?.then !== 'function') return undefined;
+      this.#pending = change;
       return Promise.resolve(result).then(
-        () => {},
-        (error: unknown) => this.#host.onError(error, this.#handler),
+        () => this.#returned(),
+        (error: unknown) => {
+          this.#returned();
+          this.#host.onError(error, this.#handler);
+        },
       );
     } catch (error) {
       this.#host.onError(error, this.#handler);
@@ -149,14 +160,21 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
     }
   }
 
+  #returned(): void {
+    this.#pending = undefined;
+  }
+
   #call(change: Change<T>): unknown {
     const { object, previous, finalStateUnknown } = change;
     switch (this.#transitionOf(change)) {
       case 'ADDED':
+        this.#called = 'onAdd';
         return this.#handler.onAdd?.(object, change.type === 'ADDED' && !this.#synced.isOpen);
       case 'MODIFIED':
+        this.#called = 'onUpdate';
         return this.#handler.onUpdate?.(previous as T, object);
       case 'DELETED':
+        this.#called = 'onDelete';
         return this.#handler.onDelete?.(change.type === 'DELETED' ? object : (previous as T), finalStateUnknown);
       default:
         return undefined;

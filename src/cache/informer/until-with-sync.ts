@@ -6,12 +6,14 @@ import { checkOptions } from '../../watch/options.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { type UntilCondition, type UntilOptions, until } from '../reflector/until.ts';
 import { Informer } from './informer.ts';
-import type { InformerStore } from './options.ts';
+import type { InformerOptions, InformerStore } from './options.ts';
 
 /** Options of {@link untilWithSync}. */
 export interface UntilWithSyncOptions<T> extends UntilOptions {
   /** Called once, when the state is in the store: if it returns true, there is nothing to wait for. */
   readonly precondition?: ((store: InformerStore<T>) => boolean) | undefined;
+  /** The `onError` of its informer. */
+  readonly onError?: InformerOptions<T>['onError'];
 }
 
 /** The events that conditions get: those of objects. */
@@ -31,11 +33,11 @@ export async function untilWithSync<T>(
   conditions: readonly UntilCondition<ChangeEvent<T>>[],
   options: UntilWithSyncOptions<T> = {},
 ): Promise<ChangeEvent<T> | undefined> {
-  const { precondition, ...limits } = checkOptions(options, ['precondition', 'signal', 'timeoutMs', 'clock']);
+  const { precondition, onError, ...limits } = checkOptions(options, ['precondition', 'onError', 'signal', 'timeoutMs', 'clock']);
   callable('precondition', precondition);
   const { clock = systemClock, timeoutMs = 0 } = limits;
   const start = clock.now();
-  const informer = new Informer(source, { clock });
+  const informer = new Informer(source, { clock, onError });
   const ends = informer.run();
   try {
     if (precondition) {

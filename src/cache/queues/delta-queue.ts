@@ -15,6 +15,7 @@
  *   as soon as a change is queued before any list.
  * - After `close`, what is queued is still delivered. Then every pop rejects with CLOSED, and nothing waits.
  */
+import { whenAborted } from '../../watch/abort.ts';
 import { callable, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { checkText, type KubernetesObject, keyOf } from '../object.ts';
@@ -144,20 +145,16 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#hasRoom) return Promise.resolve();
     return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        this.#rooms.delete(enter);
-        signal?.removeEventListener('abort', onAbort);
-      };
       const enter = (): void => {
+        this.#rooms.delete(enter);
         leave();
         resolve();
       };
-      const onAbort = (): void => {
-        leave();
-        reject(signal?.reason);
-      };
+      const leave = whenAborted(signal, (reason) => {
+        this.#rooms.delete(enter);
+        reject(reason);
+      });
       this.#rooms.add(enter);
-      signal?.addEventListener('abort', onAbort, { once: true });
     });
   }
 

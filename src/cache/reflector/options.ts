@@ -127,7 +127,10 @@ export interface ReflectorOptions<T> extends RetryOptions {
   readonly shouldResync?: (() => boolean) | undefined;
   /** The key of an object; default `keyOf`. Used only for `streamingList`; needed if objects have no name. */
   readonly keyOf?: ((object: T) => string) | undefined;
-  /** Called with every failure. If it throws, `run` ends, and rejects with that error. */
+  /**
+   * Called with every failure. If it throws, `run` ends, and rejects with that error. Default: `console.error`, once per kind, and
+   * when the source works again.
+   */
   readonly onError?: ((error: unknown, failure: ReflectorFailure) => void) | undefined;
   /** Called when `phase`, `connected` or `failures` has changed. If it throws, `run` ends, and rejects with that error. */
   readonly onStateChange?: ((state: ReflectorState) => void) | undefined;

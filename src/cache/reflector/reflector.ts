@@ -19,7 +19,8 @@ import type { ListWatcher, ReflectorStore } from '../list-watcher.ts';
 import type { Attempt } from './attempt.ts';
 import { isOlder, toBroken, versionBeside, versionIn } from './events.ts';
 import { ReflectorMachine } from './machine.ts';
-import type { ReflectorOptions, ReflectorState } from './options.ts';
+import type { ReflectorFailure, ReflectorOptions, ReflectorState } from './options.ts';
+import { SourceReports } from './reports.ts';
 import { Requests } from './requests.ts';
 import { type ReflectorSettings, toSettings } from './settings.ts';
 import type { Action, Input } from './states.ts';
@@ -53,12 +54,15 @@ export class Reflector<T> {
   #error: unknown;
   #nextAttemptMs: number | undefined;
   #told: string;
+  /** Only without `onError`. */
+  readonly #reports: SourceReports | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for an invalid source or store. */
   constructor(source: ListWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions<T> = {}) {
     requireMethod('source', requireMethod('source', source, 'watch', 'a ListWatcher'), 'list', 'a ListWatcher');
     this.#store = requireMethod('store', store, 'replace', 'a ReflectorStore');
     this.#settings = toSettings(options);
+    this.#reports = this.#settings.onError ? undefined : new SourceReports('reflector', this.#settings.clock);
     this.#machine = new ReflectorMachine(this.#settings);
     const stored = typeof store.stored === 'function' ? store.stored.bind(store) : undefined;
     const prepare = store.prepare?.bind(store);
@@ -126,11 +130,12 @@ export class Reflector<T> {
     if (failure && !quiet) {
       this.#error = failure.error;
       const { kind, error } = failure;
-      this.#settings.onError?.(error, { kind, phase, failures: this.#machine.failures, delayMs });
+      this.#failed(error, { kind, phase, failures: this.#machine.failures, delayMs });
     }
     const told = this.#description;
     if (told !== this.#told) {
       this.#told = told;
+      this.#reports?.changed(this.state);
       this.#settings.onStateChange?.(this.state);
     }
     return action;
@@ -166,7 +171,12 @@ export class Reflector<T> {
   /** Reported at once, because nothing ends with it. */
   #broken(event: ObjectEvent<T>): void {
     const { phase, failures } = this.#machine;
-    this.#settings.onError?.(toBroken(event), { kind: 'event', phase, failures });
+    this.#failed(toBroken(event), { kind: 'event', phase, failures });
+  }
+
+  #failed(error: unknown, failure: ReflectorFailure): void {
+    this.#reports?.failed(error, failure);
+    this.#settings.onError?.(error, failure);
   }
 
   /** Makes a call of the store as soon as there is room. */

@@ -14,8 +14,9 @@
  */
 import { ClientMachine, ENDED, LOST, toFailure as toLost } from '../../bridge/client/machine.ts';
 import { whenAborted } from '../../watch/abort.ts';
-import { invalid, isWatchError, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { type ObjectEvent, type Status, toStatus } from '../../watch/event.ts';
+import { Failures } from '../../watch/failures.ts';
 import { done } from '../../watch/iteration.ts';
 import { checkOptions } from '../../watch/options.ts';
 import { type PullSource, PullWatch } from '../../watch/pull-watch.ts';
@@ -41,6 +42,11 @@ export interface RetryWatcherOptions extends RetryOptions {
    * `ReflectorOptions`.
    */
   readonly idleTimeoutMs?: number | undefined;
+  /**
+   * Called with every failure after which it connects again. What it throws is ignored. Default: `console.error`, once per kind, and
+   * when the source works again.
+   */
+  readonly onError?: ((error: unknown) => void) | undefined;
   /** Stops the watch. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -85,20 +91,31 @@ type Settings = CheckedRetry &
   Pick<RetryWatcherOptions, 'labelSelector' | 'fieldSelector' | 'signal'> & {
     readonly resourceVersion: string;
     readonly idleTimeoutMs: number;
+    readonly failures: Failures;
   };
 
 function toSettings(options: RetryWatcherOptions): Settings {
-  checkOptions(options, [...RETRY_NAMES, 'resourceVersion', 'labelSelector', 'fieldSelector', 'idleTimeoutMs', 'signal']);
-  const { resourceVersion, labelSelector, fieldSelector, idleTimeoutMs = 0, signal } = options;
+  checkOptions(options, [
+    ...RETRY_NAMES,
+    'resourceVersion',
+    'labelSelector',
+    'fieldSelector',
+    'idleTimeoutMs',
+    'onError',
+    'signal',
+  ]);
+  const { resourceVersion, labelSelector, fieldSelector, idleTimeoutMs = 0, onError, signal } = options;
   if (typeof resourceVersion !== 'string' || resourceVersion === '' || resourceVersion === '0') {
     throw invalid('resourceVersion', resourceVersion, 'a version of the collection, neither empty nor 0');
   }
+  const retry = checkRetry(options, 1_000);
   return {
-    ...checkRetry(options, 1_000),
+    ...retry,
     resourceVersion,
     labelSelector: labelSelector && checkText('labelSelector', labelSelector),
     fieldSelector: fieldSelector && checkText('fieldSelector', fieldSelector),
     idleTimeoutMs: wholeNumber('idleTimeoutMs', idleTimeoutMs),
+    failures: new Failures('retry watcher', { onError, clock: retry.clock }),
     signal,
   };
 }
@@ -175,11 +192,13 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
     this.#machine.connect();
     if (this.#machine.state === 'closed') return;
     this.#attempt = new Attempt(clock);
-    if (idleTimeoutMs > 0) this.#attempt.limitSilence(idleTimeoutMs, () => SILENT);
+    if (idleTimeoutMs > 0) this.#attempt.limitSilence(idleTimeoutMs, () => silent(idleTimeoutMs));
     const options = { resourceVersion: this.#machine.position, allowWatchBookmarks: true, labelSelector, fieldSelector };
     const outcome = await this.#attempt.open(this.#source, options);
-    if (outcome.is === 'value') this.#machine.opened();
-    else this.#lose(outcome.is === 'error' ? toFailure(outcome.error) : outcome.reason);
+    if (outcome.is === 'value') {
+      this.#machine.opened();
+      this.#settings.failures.up('the source');
+    } else this.#lose(outcome.is === 'error' ? toFailure(outcome.error) : outcome.reason);
   }
 
   async #next(): Promise<ObjectEvent<T> | undefined> {
@@ -213,6 +232,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
     const code = final ? error.code : failure ? LOST : ENDED;
     // After an end that is not a failure, the time since the connection was asked for counts.
     const ranMs = failure ? 0 : this.#attempt.ranMs;
+    if (failure && !final) this.#settings.failures.down('the source', failure.error, ` (${failure.kind})`);
     const action = this.#machine.over({ code, error, hintMs: failure?.hintMs, ranMs });
     this.#attempt.close();
     this.#delayMs = action?.delayMs ?? 0;
@@ -226,4 +246,6 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
   }
 }
 
-const SILENT: Failure = { kind: 'silent', error: undefined };
+function silent(limit: number): Failure {
+  return { kind: 'silent', error: new WatchError('TIMEOUT', `the watch was silent for ${limit} ms`, { limit }) };
+}

@@ -101,7 +101,9 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
       readers = new Map();
       this.#readers.set(fields, readers);
     }
-    const reader = readers.get(prefix) ?? new FieldReader(fields, { prefix, onError: this.settings.onError });
+    const reader =
+      readers.get(prefix) ??
+      new FieldReader(fields, { prefix, onError: (error) => this.settings.failures.failed('a field', error) });
     readers.set(prefix, reader);
     return reader as unknown as FieldReader<U>;
   }
@@ -119,13 +121,13 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
       const done = (): void => {
         cancel();
         forget();
-        signal?.removeEventListener('abort', done);
+        leave();
         if (signal?.aborted) reject(signal.reason);
         else resolve();
       };
       const cancel = clock.schedule(freshnessTimeoutMs, done);
       const forget = this.readiness.onChange(done);
-      signal?.addEventListener('abort', done);
+      const leave = whenAborted(signal, done);
     });
   }
 

@@ -85,7 +85,7 @@ export class Feed<T extends KubernetesObject> {
 
   /** Runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, onError } = this.#target.settings;
+    const { clock, failures } = this.#target.settings;
     while (!signal.aborted) {
       this.#startMs = clock.now();
       let error: unknown;
@@ -105,7 +105,7 @@ export class Feed<T extends KubernetesObject> {
       if (isExpired) this.#hasState = false;
       if (error !== undefined) {
         if (!this.#isOpen || !this.#hasState) this.#target.readiness.failed(error);
-        onError(error);
+        failures.down('storage', error);
       }
       const delayMs = this.#backoff.failed({ expired: isExpired, curable: isExpired, ranMs });
       if (delayMs > 0) await sleep(delayMs, { clock, signal }).catch(() => {});
@@ -141,6 +141,7 @@ export class Feed<T extends KubernetesObject> {
     try {
       stopAsking = this.#askForProgress();
       this.#isOpen = true;
+      this.#target.settings.failures.up('storage');
       if (this.#goal === undefined) readiness.ready();
       else void this.#reach(this.#goal, { watch, over: over.signal });
       await this.#read(watch);

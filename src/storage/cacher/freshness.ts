@@ -5,6 +5,7 @@
  * Upstream: `waitUntilFreshAndBlock`, `conditionalProgressRequester`.
  */
 import type { VersionComparator } from '../../cache/version.ts';
+import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import { tooLarge } from '../statuses.ts';
@@ -54,15 +55,14 @@ export class Freshness {
       const done = (error?: unknown): void => {
         this.#waiters.delete(waiter);
         cancel();
-        signal?.removeEventListener('abort', onAbort);
+        leave();
         if (this.#waiters.size === 0) this.#cancelProgress?.();
         if (error === undefined) resolve();
         else reject(error);
       };
       const waiter: Waiter = { version, done };
-      const onAbort = (): void => done(signal?.reason ?? closed());
       const cancel = clock.schedule(freshnessTimeoutMs, () => done(tooLarge(version, this.#host.version())));
-      signal?.addEventListener('abort', onAbort);
+      const leave = whenAborted(signal, (reason) => done(reason ?? closed()));
       this.#waiters.add(waiter);
       if (this.#waiters.size === 1) this.#askForProgress();
     });

@@ -3,6 +3,7 @@ import type { VersionComparator } from '../../cache/version.ts';
 import { compareVersions as compareDecimals } from '../../cache/version.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { Failures } from '../../watch/failures.ts';
 import { checkOptions } from '../../watch/options.ts';
 import type { FieldFunctions } from '../storage.ts';
 import type { ReadinessPhase } from './readiness.ts';
@@ -44,7 +45,10 @@ export interface CacherOptions<T extends KubernetesObject = KubernetesObject> {
   readonly maxRetryMs?: number | undefined;
   /** How to compare versions. Default `compareVersions`: Kubernetes' decimal numbers. */
   readonly compareVersions?: VersionComparator | undefined;
-  /** Called with every failure of the storage, and of a function in `fields`. What it throws is ignored. */
+  /**
+   * Called with every failure of the storage, and of a function in `fields`. What it throws is ignored. Default: `console.error`,
+   * once per kind, and when the storage works again.
+   */
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Source of time. Default: the host's. */
   readonly clock?: Clock | undefined;
@@ -80,8 +84,8 @@ export interface CacherStats {
 
 /** The options with their defaults. */
 export type CacherSettings<T extends KubernetesObject> = {
-  readonly [Name in keyof CacherOptions<T>]-?: NonNullable<CacherOptions<T>[Name]>;
-};
+  readonly [Name in Exclude<keyof CacherOptions<T>, 'onError'>]-?: NonNullable<CacherOptions<T>[Name]>;
+} & { readonly failures: Failures };
 
 const NUMBERS = {
   windowItems: 100_000,
@@ -113,19 +117,8 @@ export function toSettings<T extends KubernetesObject>(options: CacherOptions<T>
     keyOf: callable('keyOf', keyOf) ?? keyOfObject,
     fields,
     compareVersions: callable('compareVersions', compareVersions) ?? compareDecimals,
-    onError: guarded(callable('onError', onError)),
+    failures: new Failures('cacher', { onError, clock }),
     clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
     random: callable('random', random) ?? Math.random,
-  };
-}
-
-/** Calls `onError`, and ignores what it throws. */
-function guarded(onError: ((error: unknown) => void) | undefined): (error: unknown) => void {
-  return (error) => {
-    try {
-      onError?.(error);
-    } catch {
-      // There is nobody to report it to.
-    }
   };
 }

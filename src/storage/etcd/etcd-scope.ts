@@ -1,5 +1,6 @@
 import type { List, ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import { whenAborted } from '../../watch/abort.ts';
 import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
 import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
@@ -165,16 +166,17 @@ async function openWatch<T extends KubernetesObject>(
 ): Promise<Watch<StorageEvent<T>>> {
   let watch: EtcdWatch<T> | undefined;
   let stopClock: (() => void) | undefined;
+  let leave = (): void => {};
   const onAbort = (): void => (watch ? watch.stop() : source.cancel(signal?.reason));
   const onEnd = (): void => {
     stopClock?.();
     client.left(entry);
-    signal?.removeEventListener('abort', onAbort);
+    leave();
   };
   const source = new EtcdWatchSource<T>(client, { ...opening, onEnd });
   const entry: OpenWatch = { prefix: opening.prefix, requestProgress: () => source.requestProgress(), stop: onAbort };
   client.watches.add(entry);
-  signal?.addEventListener('abort', onAbort, { once: true });
+  leave = whenAborted(signal, onAbort);
   try {
     await source.open();
     client.check(signal);

@@ -2,6 +2,7 @@ import type { SecureClientSessionOptions } from 'node:http2';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { reporter } from '../../watch/failures.ts';
 import { checkOptions } from '../../watch/options.ts';
 import { checkPrefix } from '../keys.ts';
 import type { FieldFunctions } from '../storage.ts';
@@ -52,7 +53,7 @@ export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObjec
   readonly random?: (() => number) | undefined;
   /**
    * Called with what a function in `fields` throws, in which case the object is not selected; and with the reason why etcd has ended
-   * a watch that it refuses to this storage. Default: such errors are ignored.
+   * a watch that it refuses to this storage. Default: `console.error`, once per kind.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -84,7 +85,6 @@ export interface Settings extends ChannelConfig {
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
 export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptions<T>): Settings {
   const { endpoints, clock = systemClock, random = Math.random, ...given } = checkOptions(options, NAMES);
-  const onError = callable('onError', given.onError);
   if (!Array.isArray(endpoints) || endpoints.length === 0) throw invalid('endpoints', endpoints, 'an array of http(s) URLs');
   const { user, password, tls = {} } = given;
   if ((user === undefined) !== (password === undefined)) throw invalid('user', user, 'a user together with a password');
@@ -103,13 +103,7 @@ export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptio
     keepAliveMs: wholeNumber('keepAliveMs', given.keepAliveMs ?? 10_000, 5_000),
     maxResponseBytes: wholeNumber('maxResponseBytes', given.maxResponseBytes ?? 67_108_864, 1),
     maxLeaseObjects: wholeNumber('maxLeaseObjects', given.maxLeaseObjects ?? 1_000, 1),
-    onError: (error) => {
-      try {
-        onError?.(error);
-      } catch {
-        // There is nobody to report it to.
-      }
-    },
+    onError: reporter('etcd storage', { onError: given.onError, clock }),
   };
 }
 

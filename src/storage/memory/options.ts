@@ -1,6 +1,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { reporter } from '../../watch/failures.ts';
 import { checkOptions } from '../../watch/options.ts';
 import type { StorageJournal } from '../journal/journal.ts';
 import type { FieldFunctions } from '../storage.ts';
@@ -29,7 +30,10 @@ export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObj
   readonly journal?: StorageJournal | undefined;
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
-  /** Called with what a function in `fields` throws; the object is then not selected. Default: such errors are ignored. */
+  /**
+   * Called with what a function in `fields` throws (the object is then not selected), and when the journal fails. What it throws is
+   * ignored. Default: `console.error`, once per kind.
+   */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -71,17 +75,6 @@ export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOpt
     startRevision: wholeNumber('startRevision', given.startRevision ?? 1, 1),
     journal: given.journal && requireMethod('journal', given.journal, 'restore', 'a StorageJournal'),
     clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
-    onError: guarded(callable('onError', onError)),
-  };
-}
-
-/** Calls `onError`, and ignores what it throws. */
-function guarded(onError: ((error: unknown) => void) | undefined): (error: unknown) => void {
-  return (error) => {
-    try {
-      onError?.(error);
-    } catch {
-      // There is nobody to report it to.
-    }
+    onError: reporter('memory storage', { onError, clock }),
   };
 }

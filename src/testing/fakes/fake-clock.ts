@@ -1,5 +1,6 @@
 import type { Clock } from '../../watch/clock.ts';
 import { invalid } from '../../watch/errors.ts';
+import { nextTurn } from '../../watch/turn.ts';
 
 interface Timer {
   readonly at: number;
@@ -33,19 +34,45 @@ export class FakeClock implements Clock {
 
   /**
    * Advances the clock by `ms` and calls the callbacks that fall due, including those scheduled in the meantime. They are called
-   * in order of time and then of scheduling, each at its own time. Code that awaits promises they settle runs in a later turn.
+   * in order of time and then of scheduling, each at its own time. Code that awaits promises they settle runs in a later turn: see
+   * {@link advanceAsync}.
    *
    * @throws {WatchError} INVALID_ARGUMENT for a negative or infinite span, or one that is not a number.
    */
   advance(ms: number): void {
-    if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) throw invalid('ms', ms, 'a number of milliseconds >= 0');
-    const end = this.time + ms;
-    for (let timer = this.firstUntil(end); timer !== undefined; timer = this.firstUntil(end)) {
-      this.timers.delete(timer);
-      this.time = Math.max(this.time, timer.at);
-      timer.callback();
-    }
+    const end = this.endOf(ms);
+    while (this.callFirst(end));
     this.time = Math.max(this.time, end);
+  }
+
+  /**
+   * Like `advance`, but before and after each callback it lets the event loop turn, so that code which awaits something runs, and
+   * may schedule more for the same span. Resolves when all of that has happened. Several calls take turns.
+   *
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT as `advance`. What a callback throws.
+   */
+  async advanceAsync(ms: number): Promise<void> {
+    const end = this.endOf(ms);
+    const turn = (): Promise<void> => new Promise(nextTurn);
+    await turn();
+    while (this.callFirst(end)) await turn();
+    this.time = Math.max(this.time, end);
+    await turn();
+  }
+
+  private endOf(ms: number): number {
+    if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) throw invalid('ms', ms, 'a number of milliseconds >= 0');
+    return this.time + ms;
+  }
+
+  /** Calls the callback that is due first. Returns whether there was one. */
+  private callFirst(end: number): boolean {
+    const timer = this.firstUntil(end);
+    if (timer === undefined) return false;
+    this.timers.delete(timer);
+    this.time = Math.max(this.time, timer.at);
+    timer.callback();
+    return true;
   }
 
   private firstUntil(end: number): Timer | undefined {

@@ -1,4 +1,5 @@
 import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
+import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, sleep } from '../../watch/clock.ts';
 import { invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
@@ -170,12 +171,11 @@ export function expired(): Status {
 /** Resolves with `held`, or as soon as the signal aborts. */
 function released(held: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
-    const leave = (): void => {
-      signal?.removeEventListener('abort', leave);
+    const leave = whenAborted(signal, () => resolve());
+    void held.then(() => {
+      leave();
       resolve();
-    };
-    signal?.addEventListener('abort', leave, { once: true });
-    void held.then(leave);
+    });
   });
 }
 

@@ -4,6 +4,7 @@ import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../../cac
 import type { KubernetesObject } from '../../cache/object.ts';
 import { compareVersions } from '../../cache/version.ts';
 import type { SelectionPredicate } from '../../selectors/index.ts';
+import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { INITIAL_EVENTS_END, type ObjectEvent, type Status } from '../../watch/event.ts';
@@ -209,10 +210,10 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
     const timer = this.#clock.schedule(timeoutSeconds * 1000, () => watch.stop());
     const cancel = (): void => {
       timer();
-      signal?.removeEventListener('abort', cancel);
+      forget();
       this.#timers.delete(cancel);
     };
-    signal?.addEventListener('abort', cancel);
+    const forget = whenAborted(signal, cancel);
     this.#timers.add(cancel);
     watch.stop = () => {
       cancel();

@@ -8,6 +8,7 @@ import type {
   SourceMessage,
   SourcePosition,
 } from '../../bridge/hub/source/source.ts';
+import { whenAborted } from '../../watch/abort.ts';
 
 const encoder = new TextEncoder();
 
@@ -73,7 +74,7 @@ export class FakeSource implements HubSource {
     if (!this.continues(position)) return undefined;
     const reader: Reader = { at: position.sequence, wake: () => {}, failure: undefined };
     this.readers.add(reader);
-    signal.addEventListener('abort', () => {
+    whenAborted(signal, () => {
       this.readers.delete(reader);
       reader.wake();
     });

@@ -51,6 +51,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends Err
   private readonly steps: Step<E>[] = [];
   private readonly watches: RecordedWatch<E>[] = [];
   private readonly listeners: ListenerCount[] = [];
+  private readonly pairs: WeakMap<AbortSignal, AbortPair> = new WeakMap();
   /** Pending publishes, and the last step before each began to wait. */
   private readonly pending: Map<E, Step<E> | undefined> = new Map();
   /** The acceptances of publishes that waited, in order. */
@@ -102,31 +103,35 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends Err
   watch(options: RecordedWatchOptions<E> = {}): Watch<E> {
     const { name = `watcher ${this.watches.length + 1}`, filter, onGap, signal, ...rest } = options;
     const notebook = new Notebook<E>(name, this.steps);
-    // Added before and after the broadcaster's own listener.
-    const aborts = (): void => notebook.ends('stop');
-    const aborted = (): void => notebook.ended();
-    signal?.addEventListener('abort', aborts, { once: true });
+    const pair = signal && this.pairOf(signal);
+    pair?.before.add(notebook);
     const listeners = signal === undefined ? undefined : new ListenerCount(signal);
     let watch: Watch<E>;
     try {
       watch = this.broadcaster.watch({
         ...rest,
+        name,
         ...(signal && { signal }),
         ...(filter && { filter: notebook.filter(filter) }),
         onGap: notebook.onGap(onGap),
       }) as Watch<E>; // an ERROR is recorded as any event is
     } catch (error) {
-      signal?.removeEventListener('abort', aborts);
+      pair?.before.delete(notebook);
       throw error;
     }
     // Recorded after what a filter did during the prefix, because the watch begins when `watch` returns.
     this.steps.push({ step: 'watch', watcher: name, options: this.watcherOptions(options) });
     const recorded = new RecordedWatch(watch, notebook);
-    // Bypasses the count of listeners, which must not include this one.
-    if (signal !== undefined) EventTarget.prototype.addEventListener.call(signal, 'abort', aborted, { once: true });
+    pair?.follow(notebook);
     if (listeners !== undefined) this.listeners.push(listeners);
     this.watches.push(recorded);
     return recorded;
+  }
+
+  private pairOf(signal: AbortSignal): AbortPair {
+    const pair = this.pairs.get(signal) ?? new AbortPair(signal);
+    this.pairs.set(signal, pair);
+    return pair;
   }
 
   /** Calls `broadcaster.shutdown` and records it. */
@@ -214,5 +219,35 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends Err
   private refused(event: E, error: unknown): void {
     this.pending.delete(event);
     this.steps.push({ step: 'refused', event, code: isWatchError(error) ? error.code : String(error) });
+  }
+}
+
+type Ending = Pick<Notebook<unknown>, 'ends' | 'ended'>;
+
+/** Two listeners of a signal for all recorded watches that it stops: one before the broadcaster's own, and one after it. */
+class AbortPair {
+  /** The watches that are about to end. */
+  readonly before: Set<Ending> = new Set();
+  /** Those that have ended. */
+  private readonly after: Set<Ending> = new Set();
+  private readonly signal: AbortSignal;
+
+  constructor(signal: AbortSignal) {
+    this.signal = signal;
+    const ends = (): void => {
+      for (const notebook of this.before) notebook.ends('stop');
+    };
+    signal.addEventListener('abort', ends, { once: true });
+  }
+
+  /** The broadcaster listens by now. */
+  follow(notebook: Ending): void {
+    this.after.add(notebook);
+    if (this.after.size > 1) return;
+    const ended = (): void => {
+      for (const each of this.after) each.ended();
+    };
+    // Bypasses the count of listeners, which must not include this one.
+    EventTarget.prototype.addEventListener.call(this.signal, 'abort', ended, { once: true });
   }
 }

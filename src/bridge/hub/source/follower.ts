@@ -4,6 +4,7 @@ import type { Clock } from '../../../watch/clock.ts';
 import { isWatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
 import type { Publisher } from '../../events/publisher.ts';
+import type { Tally } from '../tally.ts';
 import type { Following, HubSource, SourceEvent, SourcePosition, SourceStats } from './source.ts';
 import { toSourceVersion } from './source.ts';
 import type { SourceFeed } from './source-feed.ts';
@@ -17,6 +18,8 @@ export interface FollowerOptions {
   readonly last: number;
   readonly clock: Clock;
   readonly random: () => number;
+  /** Hears that the source fails, and that it works. */
+  readonly tally: Pick<Tally, 'failed' | 'sourceWorks'>;
   /** The stream cannot be continued. Everybody must be notified, in this synchronous step. */
   readonly onReset: () => void;
 }
@@ -108,7 +111,10 @@ export class Follower {
       try {
         expired = !(await this.follow(this.attempt.signal));
       } catch (error) {
-        if (!this.attempt.signal.aborted) this.error = error;
+        if (!this.attempt.signal.aborted) {
+          this.error = error;
+          this.options.tally.failed(error, 'source');
+        }
       }
       this.connected = false;
       this.attempt.abort();
@@ -132,6 +138,7 @@ export class Follower {
     }
     this.connected = true;
     this.error = undefined;
+    this.options.tally.sourceWorks();
     this.reached(following);
     let cancel = this.askAgainLater();
     try {

@@ -5,6 +5,7 @@ import type { Envelope } from '../../events/envelope.ts';
 import type { Publisher } from '../../events/publisher.ts';
 import type { HubSettings } from '../hub-options.ts';
 import type { Session } from '../session.ts';
+import type { Tally } from '../tally.ts';
 import { CatchUpWatch } from './catch-up.ts';
 import { Follower } from './follower.ts';
 import { Locator } from './locator.ts';
@@ -19,6 +20,7 @@ export interface SourcedOptions {
   readonly feed: SourceFeed;
   readonly publisher: Publisher;
   readonly settings: HubSettings<WatchEvent>;
+  readonly tally: Pick<Tally, 'failed' | 'sourceWorks'>;
   /** The source cannot be continued. Everybody must be notified, in this synchronous step. */
   readonly onReset: () => void;
 }
@@ -37,11 +39,11 @@ export class Sourced {
   private readonly past: Past;
   private readonly maxBytes: number;
 
-  constructor({ source, feed, publisher, settings, onReset }: SourcedOptions) {
+  constructor({ source, feed, publisher, settings, tally, onReset }: SourcedOptions) {
     this.feed = feed;
     this.maxBytes = settings.maxCatchUpBytes;
     this.past = new Past(source, feed, settings);
-    this.follower = new Follower({ ...settings, source, feed, publisher, last: settings.replayItems, onReset });
+    this.follower = new Follower({ ...settings, source, feed, publisher, tally, last: settings.replayItems, onReset });
     this.locator = new Locator(this.past, { feed, follower: this.follower, limits: settings });
   }
 

@@ -1,0 +1,199 @@
+/**
+ * What is said of failures when nobody listens: with `onError` a class calls that, and without it, it says a line here. The rule is
+ * the same everywhere:
+ *
+ *     first of a kind ---> a line ---> more of this kind: counted ---> another kind: a line ---> over: a line, if anything was said
+ *
+ * What has no end, such as a handler that throws, is over when it has not happened for a minute. A kind gets at most one line a
+ * minute, however often it comes and goes, so that no burst fills a log.
+ *
+ * Invariants
+ * - Nothing here throws, whatever the error is, and whatever the host's console does.
+ * - It has no timer, so it keeps no process alive. It uses nothing but `console.error`, so it works in pages and workers.
+ * - A line is a line: no stack, and no character that a terminal would act on.
+ */
+import { type Clock, systemClock } from './clock.ts';
+import { callable, isWatchError } from './errors.ts';
+
+/** How far apart two lines of one kind are at least, and how long what has no end must not happen to be over. */
+const QUIET_MS = 60_000;
+/** Kinds of one subject that are told apart. All further ones count as one. */
+const MAX_KINDS = 16;
+const MAX_CHARS = 500;
+
+/** One thing that may fail. */
+class Subject {
+  kind: string | undefined;
+  /** Whether this kind has been told since it came. */
+  told: boolean = false;
+  /** Whether anything has been told since the last time that all was well. */
+  said: boolean = false;
+  /** Failures since all was well, and failures that no line has told. */
+  count: number = 0;
+  untold: number = 0;
+  lastMs: number = Number.NEGATIVE_INFINITY;
+  /** When each kind got its last line. */
+  readonly lines: Map<string, number> = new Map();
+  /** The message of the last failure, and its kind. */
+  #last: { readonly message: string; readonly kind: string } | undefined;
+
+  /** A stack takes 30 microseconds to read, so a burst of one message is told apart by that alone. */
+  kindOf(error: unknown): string {
+    const message = messageOf(error);
+    if (message !== undefined && message === this.#last?.message) return this.#last.kind;
+    const kind = kindOf(error);
+    this.#last = message === undefined ? undefined : { message, kind };
+    return kind;
+  }
+
+  /** It works, or nothing has happened for long enough. What no line has told stays untold. */
+  well(): void {
+    this.kind = undefined;
+    this.told = this.said = false;
+    this.count = 0;
+  }
+}
+
+/** Options of {@link Failures}. */
+export interface FailuresOptions {
+  /** Gets every failure instead. What it throws is ignored, because nobody could be told. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+/** The failures of one object. See the top of this file. */
+export class Failures {
+  readonly #who: string;
+  readonly #onError: FailuresOptions['onError'];
+  readonly #clock: Clock;
+  readonly #subjects: Map<string, Subject> = new Map();
+
+  /** `who` begins each line, after the name of the package. */
+  constructor(who: string, { onError, clock = systemClock }: FailuresOptions = {}) {
+    this.#who = `watchmux ${who}: `;
+    this.#onError = callable('onError', onError);
+    this.#clock = clock;
+  }
+
+  /** Something has failed that has no end. `what` is one of a few; `more` may be anything. */
+  failed(what: string, error: unknown, more: string = ''): void {
+    const subject = this.#subject(what);
+    if (this.#clock.now() - subject.lastMs >= QUIET_MS) subject.well();
+    this.#note(subject, error, what && `${what} failed${more}: `);
+  }
+
+  /** Something does not work, until {@link up} is called for it. */
+  down(what: string, error: unknown, more: string = ''): void {
+    this.#note(this.#subject(what), error, `${what} failed${more}: `);
+  }
+
+  /** It works. */
+  up(what: string): void {
+    const subject = this.#subjects.get(what);
+    if (!subject?.kind) return;
+    const { said, count } = subject;
+    subject.well();
+    if (!said) return;
+    subject.untold = 0;
+    this.#say(`${what} works again, after ${count === 1 ? 'one failure' : `${count} failures`}`);
+  }
+
+  #subject(what: string): Subject {
+    const subject = this.#subjects.get(what) ?? new Subject();
+    this.#subjects.set(what, subject);
+    return subject;
+  }
+
+  #note(subject: Subject, error: unknown, what: string): void {
+    if (this.#onError) {
+      quietly(() => this.#onError?.(error));
+      return;
+    }
+    const nowMs = this.#clock.now();
+    const { lines } = subject;
+    const own = subject.kindOf(error);
+    const kind = lines.has(own) || lines.size < MAX_KINDS ? own : 'other';
+    if (kind !== subject.kind) subject.told = false;
+    subject.kind = kind;
+    subject.lastMs = nowMs;
+    subject.count++;
+    const isDue = nowMs - (lines.get(kind) ?? Number.NEGATIVE_INFINITY) >= QUIET_MS;
+    if (subject.told || !isDue) {
+      subject.untold++;
+      return;
+    }
+    const { untold } = subject;
+    subject.told = subject.said = true;
+    subject.untold = 0;
+    lines.set(kind, nowMs);
+    this.#say(`${what}${oneLine(error)}${untold > 0 ? ` (and ${untold} untold before)` : ''}`);
+  }
+
+  #say(text: string): void {
+    quietly(() => console.error(cleaned(this.#who + text)));
+  }
+}
+
+/** Calls a function, and ignores what it throws. */
+function quietly(tell: () => void): void {
+  try {
+    tell();
+  } catch {
+    // There is nobody to report it to.
+  }
+}
+
+/** For a class whose failures have no end, and are of one subject: the function to call with each. */
+export function reporter(who: string, options: FailuresOptions): (error: unknown) => void {
+  const failures = new Failures(who, options);
+  return (error) => failures.failed('', error);
+}
+
+/** An error in one line: what happened, why, and, if it is the error of a program, where. */
+export function oneLine(error: unknown): string {
+  try {
+    const { message = '', cause } = Object(error) as Partial<Error>;
+    const why = (cause as Partial<Error> | undefined)?.message ?? '';
+    const text = cleaned(String(error) + (why && !message.includes(why) ? `: ${why}` : ''));
+    const place = placeOf(error);
+    return place ? `${text} (${place})` : text;
+  } catch {
+    return typeof error; // it cannot be converted to text
+  }
+}
+
+/** Only of an error whose kind has to be read from its stack. */
+function messageOf(error: unknown): string | undefined {
+  const isOwn = error instanceof Error && !isWatchError(error) && !('code' in error) && error.cause === undefined;
+  return isOwn ? `${error.name}: ${error.message}` : undefined;
+}
+
+/** What two errors have in common if they are of one kind. Not the text, which may name a different thing each time. */
+function kindOf(error: unknown): string {
+  try {
+    const { name, code, status, cause } = Object(error) as Partial<Record<'name' | 'code', unknown>> & {
+      readonly status?: { readonly code?: unknown };
+      readonly cause?: { readonly code?: unknown };
+    };
+    return [typeof error, name, code, status?.code, cause?.code, placeOf(error)].join(' ').slice(0, MAX_CHARS);
+  } catch {
+    return typeof error;
+  }
+}
+
+/** Where an error was thrown. Not for one that says by itself what happened outside the program. */
+function placeOf(error: unknown): string | undefined {
+  if (messageOf(error) === undefined) return undefined;
+  const { stack, message } = error as Error;
+  if (typeof stack !== 'string') return undefined;
+  // V8 repeats the message before the frames; other engines do not.
+  const at = stack.indexOf(message);
+  const frames = stack.slice(at < 0 ? 0 : at + message.length, 10_000);
+  return /^\s*(at .*:\d+:\d+\)?|\S*@\S+:\d+:\d+)$/m.exec(frames)?.[1];
+}
+
+/** Without line ends and other characters that a terminal would act on. */
+function cleaned(text: string): string {
+  const line = text.slice(0, MAX_CHARS).replace(/[\s\p{C}]+/gu, ' ');
+  return text.length > MAX_CHARS ? `${line}…` : line;
+}
