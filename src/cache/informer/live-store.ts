@@ -32,6 +32,7 @@ import { type BookmarkEvent, INITIAL_EVENTS_END } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import { metadataOf, versionOf } from '../object.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
+import { isOlder } from '../reflector/events.ts';
 import { Indexer, type IndexerOptions } from '../store/indexer.ts';
 import { checkIterable, type FailedChange, type StoreChange } from '../store/store.ts';
 import { type Change, type LogEvent, takesRoom } from './change.ts';
@@ -137,8 +138,10 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     this.#apply(() => {
       const seen = new Set<string>();
       const accepted = new Map<string, Accepted<T>>();
+      // In another life of the source, the same version may be another state.
+      const isOther = isOlder(resourceVersion, this.resourceVersion);
       for (const object of list) {
-        const key = this.#ask(object, accepted);
+        const key = this.#ask(object, accepted, { isOther });
         if (key !== undefined) seen.add(key);
       }
       for (const [key] of this.entries()) if (!seen.has(key)) this.#remove(key);
@@ -214,13 +217,13 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
   }
 
   /** Asks user code about an object. Returns its key, if it has one; the object is accepted if it is a change. */
-  #ask(object: T, accepted: Map<string, Accepted<T>>): string | undefined {
+  #ask(object: T, accepted: Map<string, Accepted<T>>, { isOther = false }: { isOther?: boolean } = {}): string | undefined {
     let key: string | undefined;
     try {
       key = this.keyFor(object);
       accepted.delete(key); // of several with the same key, the last one counts
       const stored = this.get(key);
-      if (isSame(stored, object)) return key;
+      if (!isOther && isSame(stored, object)) return key;
       const kept = this.transformed(object);
       accepted.set(key, { object: kept, examined: this.examine(kept) });
     } catch (error) {

@@ -18,7 +18,7 @@ import { createMetricsServer } from './metrics-server.ts';
 import { objectsPage, sendPage, wantsPage } from './page.ts';
 import type { ServeCommand } from './serve-args.ts';
 import { ServeEvents } from './serve-events.ts';
-import { openStorage } from './storages.ts';
+import { closeStorage, openStorage } from './storages.ts';
 import { readTokens, Tokens } from './tokens.ts';
 
 /** `watchmux serve`: an API server. Returns the exit code. */
@@ -27,11 +27,13 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
   const tokens = toTokens(command);
   const log = new Log({ format: command.log, output: process.stderr, now: Date.now });
   const storage = await openStorage(command, log);
+  let code: number | undefined;
   try {
-    return await serveFrom(storage, { command, output, tls, tokens, log });
+    code = await serveFrom(storage, { command, output, tls, tokens, log });
   } finally {
-    await storage.close();
+    code = Math.max(code ?? 0, await closeStorage(storage, log));
   }
+  return code;
 }
 
 interface Means {

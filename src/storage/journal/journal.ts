@@ -11,6 +11,7 @@
 export interface JournalRecord {
   /** Each record has the next revision. Those of a snapshot have smaller ones, in any order. */
   readonly revision: number;
+  /** An empty one: nothing is written, but revisions go on from this one, which may be much greater than the one before. */
   readonly key: string;
   /** The object's JSON in UTF-8, with its version; undefined: it was deleted. Do not write into it. */
   readonly json: Uint8Array | undefined;
@@ -37,7 +38,8 @@ export interface StorageJournal {
   };
   /**
    * Appends a record. Resolves with the revision of the last record of its group when the whole group is safe; all records of a
-   * group get the same promise. Groups become safe in order. After a rejection, all later ones reject.
+   * group get the same promise. Groups become safe in order. After a rejection, all later ones reject. A write that is rejected may
+   * have happened, unless the error is a `WatchError` with another code than TIMEOUT.
    */
   append(record: JournalRecord): Promise<number>;
   /** Makes everything appended safe, then releases all resources. */
