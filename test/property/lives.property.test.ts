@@ -113,7 +113,7 @@ class World {
       const client = this.#clients[todo.client] as Client;
       if (todo.do === 'list' || client.version === '') await this.#list(client);
       else await this.#follow(client);
-    } else await this.#reopen(todo);
+    } else await this.#reopen(todo as Reopening);
   }
 
   async #reopen(todo: Reopening): Promise<void> {

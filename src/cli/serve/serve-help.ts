@@ -38,7 +38,7 @@ Operation
                      the same for each tenant of --token-file. Default 2000, 100 and 1000; 0 writes: no limit
 
 On SIGINT, SIGTERM or SIGHUP, /readyz fails, running requests are answered, watches end one after the other, and the exit
-code is 0. A second signal exits at once.
+code is 0; or 1, if the disk has failed. A second signal exits at once.
 
 Exit codes: 0 end; 1 the storage failed; 2 invalid usage, cannot open the storage, or cannot listen on this host or port.
 `;

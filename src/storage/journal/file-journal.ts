@@ -131,7 +131,7 @@ export class FileJournal implements StorageJournal {
     }
   }
 
-  restore(snapshot: (revision: number) => JournalSnapshot): { state: JournalSnapshot; writes: readonly JournalRecord[] } {
+  restore(snapshot: (revision: number) => JournalSnapshot): ReturnType<StorageJournal['restore']> {
     const loaded = this.#loaded;
     if (!loaded) throw new WatchError('INVALID_ARGUMENT', 'journal: expected one that no storage uses yet');
     this.#loaded = undefined;

@@ -28,13 +28,14 @@ export interface JournalSnapshot {
 /** Where a storage's writes go. */
 export interface StorageJournal {
   /**
-   * Returns what it held when it was opened: a state, and the writes after it. Called once, before anything else. To start over
+   * Returns what it held when it was opened: a state, and the writes after it, which are read once. Called once, before anything
+   * else. To start over
    * with a compact state, it may call `snapshot` for the state at the newest revision that it has reported as safe, at any time
    * until a newer one is.
    */
   restore(snapshot: (revision: number) => JournalSnapshot): {
-    readonly state: JournalSnapshot;
-    readonly writes: readonly JournalRecord[];
+    readonly state: { readonly revision: number; readonly records: Iterable<JournalRecord> };
+    readonly writes: Iterable<JournalRecord>;
   };
   /**
    * Appends a record. Resolves with the revision of the last record of its group when the whole group is safe; all records of a

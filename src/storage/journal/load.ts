@@ -10,7 +10,7 @@ import { WatchError } from '../../watch/errors.ts';
 import { costOf } from '../memory/change.ts';
 import type { HistoryLimits } from '../memory/history.ts';
 import { type Found, frameAt } from './frames.ts';
-import type { JournalRecord, JournalSnapshot } from './journal.ts';
+import type { JournalRecord, StorageJournal } from './journal.ts';
 import { Lines, type Title } from './records.ts';
 
 /** What was removed from a file with an incomplete end: the record that was being written when the process or machine died. */
@@ -40,10 +40,7 @@ export interface Scanned {
 }
 
 /** What is in a file. */
-export interface Loaded extends Scanned {
-  readonly state: JournalSnapshot;
-  readonly writes: readonly JournalRecord[];
-}
+export type Loaded = Scanned & ReturnType<StorageJournal['restore']>;
 
 /** Gets what is in a file, as it is read. What it throws makes the file a damaged one. */
 export interface LoadTarget {
@@ -196,7 +193,7 @@ class Contents implements LoadTarget {
 
   get result(): Pick<Loaded, 'state' | 'writes'> {
     const writes = this.#writes.slice(this.#dead) as JournalRecord[];
-    return { state: { revision: this.#revision, records: [...this.#state.values()] }, writes };
+    return { state: { revision: this.#revision, records: drained(this.#state) }, writes };
   }
 
   title({ revision }: Title): void {
@@ -232,5 +229,13 @@ class Contents implements LoadTarget {
     this.#writes = this.#writes.slice(this.#dead);
     this.#costs = this.#costs.slice(this.#dead);
     this.#dead = 0;
+  }
+}
+
+/** Gives out what a map holds, and drops it: both as bytes and as objects, a large state would take twice the memory. */
+function* drained<V>(map: Map<string, V>): Generator<V, undefined> {
+  for (const [key, value] of map) {
+    map.delete(key);
+    yield value;
   }
 }
