@@ -1,7 +1,7 @@
 /**
  * Whether a server can do its work, and whether clients should be sent to it.
  *
- *     /livez     the process answers: a restart would not help against any other failure
+ *     /livez     the process answers, and nothing has failed that only a restart can help against
  *     /healthz   the storage answers, and every cache follows it
  *     /readyz    the same, everything that must exist does, and the server is not shutting down
  *
@@ -13,7 +13,7 @@
 import type { Cacher } from '../storage/cacher/cacher.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Clock } from '../watch/clock.ts';
-import { WatchError } from '../watch/errors.ts';
+import { isWatchError, WatchError } from '../watch/errors.ts';
 import { Deadline, Deadlines } from './http/deadline.ts';
 
 /** One check of a server's health. */
@@ -63,6 +63,8 @@ export class HealthChecks {
   isLeaving: boolean = false;
   /** Undefined until somebody has asked. */
   known: KnownHealth | undefined = undefined;
+  /** Whether the last look has shown that the storage has failed in a way that ends only with the process. */
+  isBroken: boolean = false;
   private readonly deps: HealthDeps;
   private readonly untilClosing: Deadlines;
   private last: { readonly atMs: number; readonly check: HealthCheck } | undefined = undefined;
@@ -102,6 +104,15 @@ export class HealthChecks {
     return this.asking;
   }
 
+  private async checked(health: Promise<void>): Promise<void> {
+    try {
+      await health;
+    } catch (error) {
+      if (isWatchError(error, 'CLOSED') && !this.deps.closing.aborted) this.isBroken = true;
+      throw error;
+    }
+  }
+
   private async ask(): Promise<HealthCheck> {
     const { clock, storage } = this.deps;
     const late = (): unknown => new WatchError('TIMEOUT', `the storage has not answered within ${ANSWER_MS} ms`);
@@ -109,7 +120,7 @@ export class HealthChecks {
     this.untilClosing.add(deadline);
     try {
       await deadline.during(storage.currentVersion({ signal: deadline.signal }));
-      if (storage.checkHealth) await deadline.during(storage.checkHealth());
+      if (storage.checkHealth) await deadline.during(this.checked(storage.checkHealth()));
       return { name: 'storage', ok: true };
     } catch (error) {
       return { name: 'storage', ok: false, error };

@@ -317,13 +317,19 @@ export class ApiServer<I = unknown> {
   #other({ segments }: OtherPath, request: WireRequest): WholeAnswer | Promise<WholeAnswer> | undefined {
     const [first, second] = segments;
     if (second !== undefined) return this.#documents.answer(segments, request);
-    if (first === 'livez') return text(200, 'ok');
+    if (first === 'livez') return this.#liveAnswer();
     if (first === 'healthz' || first === 'readyz') return this.#healthAnswer(first, request);
     if (first === 'metrics') {
       return this.#health.now().then(() => text(200, this.metrics + processMetrics(), METRICS_TYPE));
     }
     if (first === 'stats') return text(200, `${JSON.stringify(this.stats)}\n`, 'application/json');
     return this.#documents.answer(segments, request);
+  }
+
+  #liveAnswer(): WholeAnswer {
+    // A probe of life must not wait for a storage: it shows what the last look has shown.
+    void this.#health.now();
+    return this.#health.isBroken ? text(503, healthText('livez', [{ name: 'storage', ok: false }])) : text(200, 'ok');
   }
 
   async #healthAnswer(path: 'healthz' | 'readyz', { target }: WireRequest): Promise<WholeAnswer> {

@@ -6,6 +6,7 @@ import { DEFAULTS } from '../bridge/protocol.ts';
 import { distance } from '../watch/options.ts';
 import type { Overflow } from '../watch/overflow.ts';
 import { OVERFLOWS } from '../watch/overflow.ts';
+import { type CheckCommand, toCheck } from './check.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
 import { SERVE_OPTIONS, type ServeCommand, toServe } from './serve/serve-args.ts';
 import {
@@ -67,6 +68,7 @@ export type Command =
   | WatchCommand
   | GetCommand
   | ServeCommand
+  | CheckCommand
   | DemoCommand
   | { readonly command: 'help'; readonly topic: CommandName | undefined }
   | { readonly command: 'version' };
@@ -83,12 +85,14 @@ export function parseCommand(argv: readonly string[]): Command {
       return helpOr('get', rest, GET_OPTIONS, toGet);
     case 'serve':
       return helpOr('serve', rest, SERVE_OPTIONS, toServe);
+    case 'check':
+      return helpOr('check', rest, {}, toCheck);
     case 'demo':
       return helpOr('demo', rest, { seconds: { type: 'string', default: '10' } }, toDemo);
     case 'help':
       return { command: 'help', topic: toTopic(rest[0]) };
     case undefined:
-      throw new UsageError('missing command: pipe, watch, get, serve or demo; see --help');
+      throw new UsageError('missing command: pipe, watch, get, serve, check or demo; see --help');
     case '--help':
     case '-h':
       return { command: 'help', topic: undefined };

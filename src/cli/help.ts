@@ -26,6 +26,7 @@ Usage
   watchmux watch URL                     print the events of such a server, one per line
   watchmux get URL_OR_RESOURCE           print the objects of a collection, and its changes with --watch
   watchmux serve [options]               serve your own objects to kubectl and other Kubernetes clients
+  watchmux check FILE                    check a file of "watchmux serve --data", or a copy of one
   watchmux demo [DIR]                    run a demo on real files; needs nothing else
 
   watchmux <command> --help              show the help of a command
@@ -153,8 +154,20 @@ and it is told exactly how many events it lost. [##..] shows how full a queue is
 Exit codes: 0 end; 1 the numbers do not add up, or the output could not be written; 2 invalid usage, or no such directory.
 `;
 
+const CHECK = `watchmux check: check a file of "watchmux serve --data", or a copy of one
+
+Usage
+  watchmux check FILE
+
+Reads the whole file, compares its checksums, and looks into each object. Prints one line: "whole" and what is in it, or "damaged",
+where and why. A copy that was made while the server wrote may end with a part of a write that was not answered yet: that is whole.
+Nothing is changed, and the file may be in use.
+
+Exit codes: 0 the file is whole; 1 it is damaged, or the output could not be written; 2 invalid usage, or the file cannot be read.
+`;
+
 /** Returns the help text of a command, or the general one. */
 export function helpText(topic: CommandName | undefined): string {
   if (topic === undefined) return GENERAL;
-  return { pipe: PIPE, watch: WATCH, get: GET, serve: SERVE, demo: DEMO }[topic];
+  return { pipe: PIPE, watch: WATCH, get: GET, serve: SERVE, check: CHECK, demo: DEMO }[topic];
 }

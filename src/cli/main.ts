@@ -2,6 +2,7 @@
 import { version } from '../../package.json';
 import type { Command } from './args.ts';
 import { parseCommand, UsageError } from './args.ts';
+import { check } from './check.ts';
 import { demo } from './demo/demo.ts';
 import { get } from './get/get.ts';
 import { helpText } from './help.ts';
@@ -22,6 +23,8 @@ async function run(command: Command, output: Output): Promise<number> {
       return get(command, output);
     case 'serve':
       return serve(command, output);
+    case 'check':
+      return check(command, output);
     case 'demo':
       return demo(command, output);
     case 'help':

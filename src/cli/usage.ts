@@ -2,7 +2,14 @@
 import type { ParseArgsConfig } from 'node:util';
 
 /** The names of the commands, as typed. */
-export const COMMANDS: readonly ['pipe', 'watch', 'get', 'serve', 'demo'] = ['pipe', 'watch', 'get', 'serve', 'demo'];
+export const COMMANDS: readonly ['pipe', 'watch', 'get', 'serve', 'check', 'demo'] = [
+  'pipe',
+  'watch',
+  'get',
+  'serve',
+  'check',
+  'demo',
+];
 
 export type CommandName = (typeof COMMANDS)[number];
 

@@ -9,15 +9,15 @@
  */
 
 const encoder = new TextEncoder();
-const made = new WeakMap<object, Uint8Array>();
+/** The bytes, or how many there will be. */
+const made = new WeakMap<object, Uint8Array | number>();
 
 /** The JSON of an object in UTF-8. The same buffer for the same object: do not write into it. */
 export function encoded(object: object): Uint8Array {
-  let bytes = made.get(object);
-  if (bytes === undefined) {
-    bytes = encoder.encode(JSON.stringify(object));
-    made.set(object, bytes);
-  }
+  const known = made.get(object);
+  if (typeof known === 'object') return known;
+  const bytes = encoder.encode(JSON.stringify(object));
+  made.set(object, bytes);
   return bytes;
 }
 
@@ -26,7 +26,13 @@ export function setEncoded(object: object, bytes: Uint8Array): void {
   made.set(object, bytes);
 }
 
-/** How many bytes an object's JSON has, if it has been made; otherwise undefined. */
+/** Sets how many bytes the JSON of an object has. It is made again when it is needed: of a million objects that is not at once. */
+export function setEncodedBytes(object: object, bytes: number): void {
+  made.set(object, bytes);
+}
+
+/** How many bytes an object's JSON has, if that is known; otherwise undefined. */
 export function encodedBytes(object: object): number | undefined {
-  return made.get(object)?.byteLength;
+  const known = made.get(object);
+  return typeof known === 'object' ? known.byteLength : known;
 }

@@ -10,7 +10,7 @@ export { type Attributes, SelectionPredicate, type SelectionPredicateOptions } f
 export { Cacher } from './cacher/cacher.ts';
 export type { CacherOptions, CacherStats } from './cacher/options.ts';
 export type { JournalRecord, JournalSnapshot, StorageJournal } from './journal/journal.ts';
-export type { TornTail } from './journal/load.ts';
+export type { LoadProgress, TornTail } from './journal/load.ts';
 export { type OpenMemoryStorageOptions, openMemoryStorage } from './journal/open.ts';
 export { MemoryStorage, type MemoryStorageStats } from './memory/memory-storage.ts';
 export type { MemoryStorageOptions } from './memory/options.ts';

@@ -28,6 +28,14 @@ export function expired(version: string, oldest: string): WatchError {
   return refused(410, 'Expired', `too old resource version: ${version} (${oldest})`);
 }
 
+/**
+ * 410: a storage cannot have given this version. It is from another life of its data, such as before it was restored from a copy,
+ * and so is what the client has.
+ */
+export function foreign(version: string, current: string): WatchError {
+  return refused(410, 'Expired', `resource version ${version} was not given by this storage (current: ${current}): list again`);
+}
+
 /** 504: a version has not come yet. The caller may ask again after a second. */
 export function tooLarge(version: string, current: string): WatchError {
   const message = `Too large resource version: ${version}, current: ${current}`;

@@ -20,10 +20,11 @@
  *   Lists are in the order of keys, by UTF-16 code unit.
  *
  * Refusals reject with a WatchError with code REFUSED, whose `status.code` is: 404 NotFound; 409 AlreadyExists (create) or
- * Conflict (preconditions); 410 Expired (a version before the oldest kept one, or a `continue` of such); 504 Timeout with the
- * cause ResourceVersionTooLarge (a version that has not come yet); 400 BadRequest (an invalid version, key, selector or
- * `continue`); 413 RequestEntityTooLarge; 429 TooManyRequests (not ready, or full). A watch from a version that is too old may
- * also resolve, and deliver the ERROR 410 first. See `statuses.ts`, which makes them.
+ * Conflict (preconditions); 410 Expired (a version before the oldest kept one, or one that this storage cannot have given, or a
+ * `continue` of such); 504 Timeout with the cause ResourceVersionTooLarge (a version that has been given, and has not come here yet);
+ * 400 BadRequest (an invalid version, key, selector or `continue`); 413 RequestEntityTooLarge; 429 TooManyRequests (not ready, or
+ * full). A watch from a version that is too old may also resolve, and deliver the ERROR 410 first. See `statuses.ts`, which makes
+ * them.
  *
  * Upstream: `storage.Interface` of k8s.io/apiserver.
  */
@@ -146,8 +147,19 @@ export interface Storage<T extends KubernetesObject = KubernetesObject> extends 
   /** The revision of the newest write in any scope. Upstream: `GetCurrentResourceVersion`. */
   currentVersion(options?: { readonly signal?: AbortSignal | undefined }): Promise<string>;
   /**
-   * Rejects with the reason if no write can succeed although reads are answered: a journal's disk has failed, or etcd is full.
-   * For a storage without this method, its health is whether `currentVersion` answers.
+   * Resolves with whether this storage may have given a version. One that it cannot have given is from another life of its data,
+   * such as before it was restored from a copy. For a storage without this method, all up to `currentVersion` may be its own.
+   */
+  hasGiven?(version: string): Promise<boolean>;
+  /**
+   * Resolves with the version of so many changes ago, in any scope, or the oldest one that can still be listed. For a storage
+   * without this method, versions are counted.
+   */
+  pastVersion?(changes: number): Promise<string>;
+  /**
+   * Rejects with the reason if no write can succeed although reads are answered, as when etcd is full: with CLOSED if that will not
+   * end before the storage is opened again, because a journal's disk has failed. For a storage without this method, its health is whether
+   * `currentVersion` answers.
    */
   checkHealth?(): Promise<void>;
   /**

@@ -5,7 +5,7 @@ import type { CacheGuaranteeName, Violation } from '../../src/testing/checkers/g
 /**
  * Histories of caches as text, one step after another, separated by `; `. Objects are letters with a version, `a1`:
  *
- *     source 1 a1 b1        changed 2 a2    changed 3 -b    changed 4    expired 4    settled
+ *     source 1 a1 b1        changed 2 a2    changed 3 -b    changed 4    expired 4    restored 9 a1 b1 since 1    settled
  *     cache c 1 a1 b1       synced c        reached c 3     stopped c
  *     handler h c           add h a1        update h a2 a1  delete h a2   returned h    handler-synced h    removed h
  *     list l 3 Exact        listed l 3 a1   watch w 3       watch w initial   watch w of c   watch w 3 by me
@@ -54,6 +54,8 @@ function toMembers(step: string, words: string[]): object {
       return { cache: one, version: two === "''" ? '' : two, state: stateOf(words.slice(2)) };
     case 'listed':
       return { list: one, version: two, state: stateOf(words.slice(2)) };
+    case 'restored':
+      return { version: one, state: stateOf(words.slice(1, words.indexOf('since'))), since: after(words, 'since') };
     case 'settled':
       return {};
     case 'expired':

@@ -46,6 +46,12 @@ const ACCEPTED: readonly string[] = [
   `${SOURCE}; watch w 1 by c; stop w; end w 410; watch x 1 by c`,
   `${SOURCE}; watch w 1 by c; end w 410; watch x 1 by c; event x MODIFIED a2; end x 410; watch y 2 by c`,
   `${SOURCE}; watch w 1 by c; end w 410; watch x initial by c; end x 410; watch y 0 by c`,
+  // It is restored from a copy of version 2: what came after that is of another life
+  `${SOURCE}; cache c 4 a2; restored 9 a2 b1 since 2; watch w 4 by c; refused w 410; list l by c; listed l 9 a2 b1; cache c 9 a2 b1; watch x 9 by c; settled`,
+  `${SOURCE}; restored 9 a2 b1 since 2; watch w 3; end w 410; list l 3; refused l 410; watch x 12; end x 410; watch y 4; end y; settled`,
+  `${SOURCE}; restored 9 a2 b1 since 2; watch w 2; bookmark w 9; changed 10 -a; event w DELETED a2 @10; watch x 9; settled`,
+  `${SOURCE}; watch w 4; restored 9 a1 b1 since 1; end w; watch x 4; stop x; settled`,
+  `${SOURCE}; restored 9 a1 b1 since 1; changed 10 c10; watch w 1; event w ADDED c10; end w 504; list l 4; refused l 500`,
   // A watch of a cache begins with what the cache has
   `${SOURCE}; cache c 1 a1 b1; watch w of c; event w ADDED a1; event w ADDED b1; bookmark w 1 end`,
   // It folds: a2 before b1, and no deletion of what it was never told
@@ -160,6 +166,27 @@ const REJECTED: readonly (readonly [CacheGuaranteeName, string, RegExp])[] = [
     /for y: expected c to start over, because x was told 410, seen a watch from version 1/,
   ],
   ['Told', `${SOURCE}; watch w 1 by c; refused w 410; watch x 4 by c`, /seen a watch from version 4/],
+  [
+    'Told',
+    `${SOURCE}; restored 9 a2 b1 since 2; watch w 4; bookmark w 9`,
+    /for w at "BOOKMARK 9": expected 410, because version 4 is from another life, seen it served/,
+  ],
+  ['Told', `${SOURCE}; restored 9 a2 b1 since 2; changed 10 c10; watch w 4; event w ADDED c10`, /at "ADDED c": expected 410/],
+  [
+    'Told',
+    `${SOURCE}; restored 9 a2 b1 since 2; watch w 4; refused w 504`,
+    /for w: expected 410, because version 4 .*, seen 504/,
+  ],
+  ['Told', `${SOURCE}; watch w 7; refused w 504`, /for w: expected 410, because version 7 is from another life, seen 504/],
+  ['Told', `${SOURCE}; watch w 7; settled`, /for w: expected 410, because version 7 is from another life, seen silence/],
+  ['Told', `${SOURCE}; restored 9 a2 b1 since 2; list l 4; refused l 504`, /for l: expected 410, .*, seen 504/],
+  ['Told', `${SOURCE}; restored 9 a2 b1 since 2; list l 3; listed l 9 a2 b1`, /for l: expected 410, .*, seen a list/],
+  ['Consistent', `${SOURCE}; cache c 4 a2; restored 9 a2 b1 since 2; cache c 9 a2`, /for c at "b": expected "b1" at version 9/],
+  [
+    'Convergent',
+    `${SOURCE}; cache c 4 a2; restored 9 a2 b1 since 2; settled`,
+    /for c at "b": expected "b1", seen nothing, and version 4/,
+  ],
   ['Told', `${SOURCE}; cache c 4 a2; watch w of c; end w`, /for w: expected an ERROR, because its cache goes on, seen an end/],
 ];
 

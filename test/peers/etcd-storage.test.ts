@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import type { Watch } from '../../src/index.ts';
+import { continueAfter } from '../../src/storage/continue.ts';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import type { Storage, StorageEvent } from '../../src/storage/index.ts';
 import { component, isMissing } from '../components.ts';
@@ -213,15 +214,18 @@ describe.skipIf(missing)('a storage on a real etcd', () => {
     }
   });
 
-  it('a version that has not come: 504, for a list, a get and a watch', async () => {
+  it('Told: a version that etcd cannot have given: 410, for a list, a page, a get and a watch', async () => {
     const { storage } = open();
     const future = `${Number(await storage.currentVersion()) + 1_000}`;
-    const tooLarge = { status: { code: 504, details: { causes: [{ reason: 'ResourceVersionTooLarge' }] } } };
-    await expect(storage.list({ resourceVersion: future })).rejects.toMatchObject(tooLarge);
-    await expect(storage.list({ resourceVersion: future, resourceVersionMatch: 'Exact' })).rejects.toMatchObject(tooLarge);
-    await expect(storage.get('a', { resourceVersion: future })).rejects.toMatchObject(tooLarge);
-    await expect(storage.watch({ resourceVersion: future })).rejects.toMatchObject(tooLarge);
-    await expect(storage.watch({ resourceVersion: future, sendInitialEvents: true })).rejects.toMatchObject(tooLarge);
+    const foreign = { status: { code: 410, reason: 'Expired' } };
+    await expect(storage.list({ resourceVersion: future })).rejects.toMatchObject(foreign);
+    await expect(storage.list({ resourceVersion: future, resourceVersionMatch: 'Exact' })).rejects.toMatchObject(foreign);
+    await expect(storage.list({ continue: continueAfter('a', { revision: future }) })).rejects.toMatchObject({
+      status: { code: 410, metadata: { continue: expect.any(String) } },
+    });
+    await expect(storage.get('a', { resourceVersion: future })).rejects.toMatchObject(foreign);
+    await expect(storage.watch({ resourceVersion: future })).rejects.toMatchObject(foreign);
+    await expect(storage.watch({ resourceVersion: future, sendInitialEvents: true })).rejects.toMatchObject(foreign);
   });
 
   it('RunTestGuaranteedUpdateWithSuggestionAndConflict: what a hint decides wrongly is decided again by what is there', async () => {

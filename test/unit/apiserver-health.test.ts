@@ -3,6 +3,7 @@ import { request } from 'node:http';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { HealthChecks } from '../../src/apiserver/health.ts';
 import type { ApiServer, ApiServerOptions } from '../../src/apiserver/index.ts';
+import { WatchError } from '../../src/index.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock } from '../../src/testing/index.ts';
@@ -170,6 +171,33 @@ describe('health', () => {
     Object.assign(storage, { checkHealth: () => Promise.resolve() });
     clock.advance(1_000);
     expect((await call('GET', '/readyz')).code).toBe(200);
+  });
+
+  test('a storage that only another start can help: `/livez` fails as of the next look, and stays so', async () => {
+    const clock = new FakeClock();
+    const closed = new WatchError('CLOSED', 'the journal has failed');
+    const storage = Object.assign(new MemoryStorage(), { checkHealth: () => Promise.reject(closed) });
+    const { server, call } = open({ storage, clock });
+    await server.ready;
+    expect((await call('GET', '/livez')).code).toBe(200); // nobody has looked before
+    await eventually(async () => expect((await call('GET', '/livez')).code).toBe(503));
+    expect((await call('GET', '/livez')).text).toBe('[-]storage failed: reason withheld\nlivez check failed\n');
+    Object.assign(storage, { checkHealth: () => Promise.resolve() });
+    clock.advance(1_000);
+    expect((await call('GET', '/readyz')).code).toBe(200);
+    expect((await call('GET', '/livez')).code).toBe(503);
+  });
+
+  test('a shutdown is no reason for `/livez` to fail, whatever a storage says then', async () => {
+    const closed = new WatchError('CLOSED', 'closed');
+    const storage = new MemoryStorage();
+    const { server, call } = open({ storage });
+    await server.ready;
+    await server.shutdown();
+    Object.assign(storage, { checkHealth: () => Promise.reject(closed) });
+    await server.health();
+    expect((await call('GET', '/livez')).code).not.toBe(500);
+    expect((await call('GET', '/livez')).text).not.toContain('storage');
   });
 
   test('the same behind a cacher of ones own', async () => {

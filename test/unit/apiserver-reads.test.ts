@@ -52,7 +52,7 @@ describe('a get', () => {
       400,
       expect.stringContaining('resourceVersion'),
     ]);
-    expect((await refusalOf(getObject(context, place, { resourceVersion: '999' })))[0]).toBe(504);
+    expect((await refusalOf(getObject(context, place, { resourceVersion: '999' })))[0]).toBe(410);
     expect(await refusalOf(getObject(context, { ...place, name: 'b' }, { resourceVersion: '' }))).toEqual([
       404,
       'orders.example.com "b" not found',

@@ -18,9 +18,12 @@ class Rig {
   version: string = '5';
   asked: number = 0;
   fails: (() => Promise<void>) | undefined = undefined;
+  /** How often the storage was asked for its version, and what it answers. */
+  versionAsked: number = 0;
+  current: () => Promise<string> = async () => '9';
   readonly freshness: Freshness;
 
-  constructor() {
+  constructor(hasGiven?: (version: string) => Promise<boolean>) {
     this.freshness = new Freshness({
       clock: this.clock,
       compareVersions,
@@ -31,6 +34,11 @@ class Rig {
         this.asked++;
         return this.fails?.() ?? Promise.resolve();
       },
+      currentVersion: () => {
+        this.versionAsked++;
+        return this.current();
+      },
+      hasGiven,
     });
   }
 
@@ -89,6 +97,51 @@ describe('waiting for a version', () => {
     rig.clock.advance(1_000);
     await turn();
     expect([other.state, rig.freshness.waiting, rig.clock.pending]).toEqual(['rejected', 0, 0]);
+  });
+
+  test('that a client has: 410 if the storage is not there, and only a question from after it came counts', async () => {
+    const rig = new Rig();
+    const answers: ((version: string) => void)[] = [];
+    rig.current = () => new Promise((resolve) => answers.push(resolve));
+    const first = fate(rig.freshness.reach('10'));
+    const [second, third] = [fate(rig.freshness.reach('10')), fate(rig.freshness.reach('12'))];
+    await turn();
+    expect([rig.versionAsked, rig.freshness.waiting]).toEqual([1, 3]);
+    answers[0]?.('9'); // asked before the second and the third came: 10 may have been given in the meantime
+    await turn();
+    expect([first.state, second.state, third.state, rig.versionAsked]).toEqual(['rejected', 'pending', 'pending', 2]);
+    expect(first.error).toMatchObject({
+      status: { code: 410, message: expect.stringContaining('10 was not given by this storage (current: 9)') },
+    });
+    answers[1]?.('11');
+    await turn();
+    expect([second.state, third.state, rig.versionAsked]).toEqual(['pending', 'rejected', 2]);
+    rig.moveTo('11');
+    await turn();
+    expect([second.state, rig.freshness.waiting, rig.clock.pending]).toEqual(['resolved', 0, 0]);
+    await rig.freshness.reach('11');
+    expect(rig.versionAsked).toBe(2);
+  });
+
+  test('that a client has: 504 after its time if the storage does not say where it is, and it is asked again for others', async () => {
+    const rig = new Rig();
+    rig.current = () => Promise.reject(new Error('away'));
+    const waits = [fate(rig.freshness.reach('10')), fate(rig.freshness.reach('11'))];
+    await turn();
+    expect(waits.map(({ state }) => state)).toEqual(['pending', 'pending']);
+    rig.clock.advance(3_000);
+    await turn();
+    expect(waits.map(({ error }) => (error as { status: { code: number } }).status.code)).toEqual([504, 504]);
+    rig.current = async () => '10';
+    await expect(rig.freshness.reach('11')).rejects.toMatchObject({ status: { code: 410 } });
+    expect(rig.clock.pending).toBe(0);
+  });
+
+  test('that a client has: 410 if the storage knows that it has not given it, also if the cache is beyond it', async () => {
+    const rig = new Rig(async (version) => version !== '3');
+    await expect(rig.freshness.reach('3')).rejects.toMatchObject({ status: { code: 410 } });
+    await rig.freshness.reach('4');
+    expect([rig.versionAsked, rig.asked]).toEqual([0, 0]);
   });
 
   test('ends with the signal, before and while it waits, and with the close', async () => {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ListOptions } from '../../src/cache/index.ts';
+import { versionOf } from '../../src/cache/object.ts';
 import { listPast } from '../../src/storage/cacher/past.ts';
 import { Cacher, MemoryStorage, openMemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
@@ -159,14 +160,14 @@ describe('a cacher that begins later', () => {
     closing.push(() => rmSync(dir, { recursive: true }));
     const file = join(dir, 'data');
     const first = await openMemoryStorage<Pod>({ file });
-    await first.create('x/a', pod('x/a'));
-    await first.update('x/a', () => pod('x/a', { n: 1 }));
+    const created = await first.create('x/a', pod('x/a'));
+    const updated = await first.update('x/a', () => pod('x/a', { n: 1 }));
     await first.close();
     const second = await openMemoryStorage<Pod>({ file });
     const cacher = new Cacher<Pod>(second);
     closing.push(() => second.close());
     closing.push(() => cacher.close());
-    expect(await seen(await cacher.watch({ resourceVersion: '2' }))).toBe('MODIFIED a@3');
+    expect(await seen(await cacher.watch({ resourceVersion: versionOf(created) }))).toBe(`MODIFIED a@${versionOf(updated)}`);
   });
 });
 

@@ -88,13 +88,17 @@ describe('what a list reads', () => {
     expect(clock.pending).toBe(1); // the feed's own
   });
 
-  test('TestWaitUntilFreshAndGetList: a version in the future is waited for, asking for progress; then 504 with its cause', async () => {
+  test('TestWaitUntilFreshAndGetList: a version that the storage has is waited for, asking for progress; then 504 with its cause', async () => {
     const { cacher, pods, clock } = await rig({}, four);
+    pods.storage.faults.mutesProgress = true;
+    await pods.elsewhere();
     const list = cacher.list({ resourceVersion: '6' });
     await settle();
-    await pods.elsewhere();
+    pods.storage.faults.mutesProgress = false;
     clock.advance(100);
     expect(names(await list)).toBe('x/a x/b y/a @6');
+    pods.storage.hold();
+    await pods.elsewhere();
     const late = cacher.list({ resourceVersion: '7' }).catch((error) => error.status);
     await settle();
     clock.advance(3_000);
@@ -108,7 +112,9 @@ describe('what a list reads', () => {
   test('FIX6.2: a wait ends with the signal, and leaves no timer and no listener', async () => {
     const { cacher, clock, pods } = await rig({}, four);
     const abort = new AbortController();
-    const list = cacher.list({ resourceVersion: '10', signal: abort.signal });
+    pods.storage.hold();
+    await pods.elsewhere();
+    const list = cacher.list({ resourceVersion: '6', signal: abort.signal });
     await settle();
     const reason = new Error('enough');
     abort.abort(reason);
@@ -118,7 +124,9 @@ describe('what a list reads', () => {
     const fresh = new AbortController();
     const listeners = new ListenerCount(fresh.signal);
     const reached = cacher.list({ resourceVersion: '6', signal: fresh.signal });
-    await pods.put('x/c');
+    await settle();
+    expect(listeners.count).toBeGreaterThan(0);
+    pods.storage.release();
     await reached;
     expect(listeners.count).toBe(0);
   });
@@ -228,11 +236,15 @@ describe('what a get reads', () => {
     expect(await codeOf(unready.cacher.get('x/a', { resourceVersion: '0' }))).toBe(429);
   });
 
-  test('TestWaitUntilFreshAndGet: with a version in the future it waits', async () => {
+  test('TestWaitUntilFreshAndGet: with a version that the storage has it waits; one that it cannot have given is 410', async () => {
     const { cacher, pods } = await rig({}, four);
-    const got = cacher.get('x/z', { resourceVersion: '6' });
+    pods.storage.hold();
     await pods.put('x/z');
+    const got = cacher.get('x/z', { resourceVersion: '6' });
+    await settle();
+    pods.storage.release();
     expect(versionOf(await got)).toBe('6');
+    expect(await codeOf(cacher.get('x/z', { resourceVersion: '7' }))).toBe(410);
   });
 });
 

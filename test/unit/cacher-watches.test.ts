@@ -90,9 +90,12 @@ describe('where a watch begins', () => {
     expect(await seen(await cacher.watch({ allowWatchBookmarks: true, labelSelector: 'no' }))).toBe('');
   });
 
-  test('TestWaitUntilWatchCacheFreshAndForceAllEvents: a version that does not come is 504; progress is asked for', async () => {
+  test('TestWaitUntilWatchCacheFreshAndForceAllEvents: a version that does not come here is 504; progress is asked for', async () => {
     const { cacher, pods, clock, asked } = await rig({}, four);
     const options = { sendInitialEvents: true, resourceVersion: '6' };
+    expect(await codeOf(cacher.watch(options))).toBe(410); // nobody has it
+    pods.storage.faults.mutesProgress = true;
+    await pods.elsewhere();
     const late = codeOf(cacher.watch(options));
     await settle();
     clock.advance(3_000);
@@ -100,18 +103,24 @@ describe('where a watch begins', () => {
     expect(asked()).toContain('progress');
     const watch = cacher.watch(options);
     await settle();
-    await pods.elsewhere();
+    pods.storage.faults.mutesProgress = false;
     clock.advance(100);
     expect(await seen(await watch)).toBe(`${STATE}, END 6`);
   });
 
-  test('a version that the cacher is about to reach is waited for; one that does not come is 504', async () => {
+  test('a version that the cacher is about to reach is waited for; one that does not come here is 504, one that nobody has 410', async () => {
     const { cacher, pods, clock } = await rig({}, four);
-    const watch = cacher.watch({ resourceVersion: '6' });
+    pods.storage.hold();
     await pods.put('x/c');
+    const watch = cacher.watch({ resourceVersion: '6' });
+    await settle();
+    pods.storage.release();
     await pods.put('x/d');
     expect(await seen(await watch)).toBe('ADDED d@7');
-    const late = codeOf(cacher.watch({ resourceVersion: '99' }));
+    expect(await codeOf(cacher.watch({ resourceVersion: '8' }))).toBe(410);
+    pods.storage.hold();
+    await pods.put('x/e');
+    const late = codeOf(cacher.watch({ resourceVersion: '8' }));
     await settle();
     clock.advance(3_000);
     expect(await late).toBe(504);
@@ -435,9 +444,11 @@ describe('the end of a watch', () => {
   test('TestCacherDontAcceptRequestsStopped: after close everything has ended, and everything is refused', async () => {
     const { cacher, pods, clock } = await rig({}, four);
     const [waiting, unread] = [await cacher.watch({ resourceVersion: '5', timeoutSeconds: 60 }), await cacher.watch()];
+    pods.storage.faults.mutesProgress = true;
+    await pods.elsewhere();
     const pending = [
       waiting.next(),
-      codeOf(cacher.list({ resourceVersion: '99' })),
+      codeOf(cacher.list({ resourceVersion: '6' })),
       codeOf(cacher.update('x/a', () => new Promise(() => {}))),
     ];
     await settle();
@@ -459,7 +470,7 @@ describe('the end of a watch', () => {
     expect(cacher.stats).toMatchObject({ phase: 'stopped', watches: 0, views: 0, waiting: 0 });
     expect(clock.pending).toBe(0);
     expect(pods.memory.stats.watches).toBe(0);
-    expect((await pods.memory.list()).items).toHaveLength(3); // the storage stays open
+    expect((await pods.memory.list()).items).toHaveLength(4); // the storage stays open
   });
 
   test('progress that is asked for is told to those that allow BOOKMARKs, and to nobody else', async () => {

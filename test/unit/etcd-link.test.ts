@@ -255,9 +255,9 @@ describe('what a watch asks for', () => {
     await watch.return();
   });
 
-  it('no version that has not come: 504', async () => {
+  it('no version that etcd cannot have given: 410', async () => {
     const { storage, etcd } = await open({});
-    await expect(storage.watch({ resourceVersion: '8' })).rejects.toMatchObject({ status: { code: 504 } });
+    await expect(storage.watch({ resourceVersion: '8' })).rejects.toMatchObject({ status: { code: 410 } });
     expect(etcd.of(WATCH)).toEqual([]);
     await (await storage.watch({ resourceVersion: '7' })).return();
   });

@@ -107,16 +107,16 @@ describe('a part that is refused', () => {
     expect(asked.map(({ serializable }) => serializable)).toEqual([true, false, false]);
   });
 
-  it('because it has not come: 504', async () => {
+  it('because it has not come: etcd as a whole is asked whether it has', async () => {
     const plan = { exact: '12', atLeast: undefined, from: undefined };
     const { reader, asked } = rig([FUTURE], { plan });
     await expect(reader.next(1)).rejects.toThrow('list /p/: 12 is too large');
     expect(asked[0]).toMatchObject({ revision: 12n, serializable: false });
   });
 
-  it('is 504, too, if etcd is not where it has to be', async () => {
+  it('is 410, if etcd is not where it has to be', async () => {
     const atLeast = (version: string) => rig([part([], 0)], { plan: { exact: undefined, atLeast: version, from: undefined } });
-    await expect(atLeast('8').reader.next(1)).rejects.toMatchObject({ status: { code: 504 } });
+    await expect(atLeast('8').reader.next(1)).rejects.toMatchObject({ status: { code: 410 } });
     await expect(atLeast('7').reader.next(1)).resolves.toMatchObject({ revision: 7n });
   });
 

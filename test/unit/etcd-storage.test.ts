@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { HealthChecks } from '../../src/apiserver/health.ts';
 import type { KubernetesObject } from '../../src/cache/index.ts';
+import { continueAfter } from '../../src/storage/continue.ts';
 import { EtcdWatchSource } from '../../src/storage/etcd/etcd-watch.ts';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { WatchLink } from '../../src/storage/etcd/watch-link.ts';
@@ -109,13 +110,32 @@ describe('a storage and its members', () => {
   });
 
   it.each(['9223372036854775808', '18446744073709551616', '18446744073709551625'])(
-    'a list of the version %s is 504: in 64 bits that would be another one',
+    'a list of the version %s is 410: in 64 bits that would be another one',
     async (resourceVersion) => {
       const { storage } = await open({ [RANGE]: (call) => call.answer(range(9)) });
       const list = storage.list({ resourceVersion, resourceVersionMatch: 'Exact' });
-      await expect(list).rejects.toMatchObject({ status: { code: 504 } });
+      await expect(list).rejects.toMatchObject({ status: { code: 410 } });
     },
   );
+
+  const FUTURE = 'etcdserver: mvcc: required revision is a future revision';
+
+  it('a revision that a member has not, and etcd as a whole has, is 504; one that it cannot have given is 410', async () => {
+    const { storage } = await open({
+      // The list first, then what etcd as a whole says.
+      [RANGE]: (call, count) => (count % 2 === 1 ? call.refuse(11, FUTURE) : call.answer(range(9))),
+    });
+    const codes = [];
+    for (const resourceVersion of ['9', '10']) {
+      const token = continueAfter('a', { revision: resourceVersion });
+      for (const options of [{ resourceVersion, resourceVersionMatch: 'Exact' as const }, { continue: token }]) {
+        codes.push(
+          await storage.list(options).catch((error: { status?: { code: number; metadata: object } }) => error.status?.code),
+        );
+      }
+    }
+    expect(codes).toEqual([504, 504, 410, 410]);
+  });
 
   describe('a list whose revision is compacted between two of its parts', () => {
     const part = (revision: number, names: readonly string[], more: boolean): Uint8Array => {

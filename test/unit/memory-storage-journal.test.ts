@@ -1,6 +1,7 @@
 // A MemoryStorage before a journal of which the test decides what is safe, and when.
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
+import { versionOf } from '../../src/cache/object.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from '../../src/storage/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
@@ -64,7 +65,7 @@ function newGroup(): { promise: Promise<number>; resolve: (last: number) => void
 describe('a write', () => {
   test('is neither answered nor visible before it is safe', async () => {
     const journal = new HeldJournal();
-    const storage = new MemoryStorage<Thing>({ journal });
+    const storage = new MemoryStorage<Thing>({ startRevision: 1, journal });
     const watch = await storage.watch();
     const writes = [fate(storage.create('a', thing('a'))), fate(storage.create('b', thing('b')))];
     await turn();
@@ -81,7 +82,7 @@ describe('a write', () => {
 
   test('tells its time to live, and a deletion nothing but its key', async () => {
     const journal = new HeldJournal();
-    const storage = new MemoryStorage<Thing>({ journal, clock: new FakeClock() });
+    const storage = new MemoryStorage<Thing>({ startRevision: 1, journal, clock: new FakeClock() });
     const created = storage.create('a', thing('a'), { ttlSeconds: 3 });
     await journal.settle();
     await created;
@@ -105,7 +106,7 @@ describe('a write', () => {
     ['an update that changes nothing', (storage: MemoryStorage<Thing>) => storage.update('a', (current) => current), undefined],
   ])('%s waits for what it was decided by', async (_name, act, code) => {
     const journal = new HeldJournal();
-    const storage = new MemoryStorage<Thing>({ journal });
+    const storage = new MemoryStorage<Thing>({ startRevision: 1, journal });
     const first = storage.create('a', thing('a'));
     const second = fate<unknown>(act(storage));
     await turn();
@@ -121,7 +122,7 @@ describe('a write', () => {
     ['a deletion', (storage: MemoryStorage<Thing>) => storage.delete('a')],
   ])('%s of what is being deleted waits before it says that nothing is there', async (_name, act) => {
     const journal = new HeldJournal();
-    const storage = new MemoryStorage<Thing>({ journal });
+    const storage = new MemoryStorage<Thing>({ startRevision: 1, journal });
     const created = storage.create('a', thing('a'));
     await journal.settle();
     await created;
@@ -139,7 +140,7 @@ describe('a write', () => {
     const errors: unknown[] = [];
     const clock = new FakeClock();
     const journal = new HeldJournal();
-    const storage = new MemoryStorage<Thing>({ journal, clock, onError: (error) => errors.push(error) });
+    const storage = new MemoryStorage<Thing>({ startRevision: 1, journal, clock, onError: (error) => errors.push(error) });
     const safe = storage.create('a', thing('a'), { ttlSeconds: 1 });
     await journal.settle();
     await safe;
@@ -147,29 +148,41 @@ describe('a write', () => {
     const writes = [fate(storage.create('b', thing('b'))), fate(storage.create('c', thing('c')))];
     const disk = new Error('disk');
     await journal.settle(disk);
-    expect(writes.map(({ error }) => error)).toEqual([disk, disk]);
+    // Nobody knows whether they are there.
+    const unknown = expect.objectContaining({
+      code: 'TIMEOUT',
+      message: expect.stringMatching(/may have happened$/),
+      cause: disk,
+    });
+    expect(writes.map(({ error }) => error)).toEqual([unknown, unknown]);
     expect([await storage.get('b'), await storage.currentVersion(), errors]).toEqual([undefined, '2', [disk]]);
-    const refused = await storage.create('d', thing('d')).catch(statusOf);
-    expect(await storage.scope('x/').checkHealth?.().catch(statusOf)).toEqual(refused);
-    expect(refused).toMatchObject({ code: 500, reason: 'InternalError', message: 'the journal has failed: disk' });
+    const refused = await storage.create('d', thing('d')).catch((error: unknown) => error);
+    const closed = await storage
+      .scope('x/')
+      .checkHealth?.()
+      .catch((error: unknown) => error);
+    expect(closed).toMatchObject({ code: 'CLOSED', cause: disk });
+    // Clients get no text of the system, which may name the file; the program does.
+    const message = 'the journal has failed: nothing is written any more';
+    expect(refused).toMatchObject({ cause: disk, status: { code: 500, reason: 'InternalError', message } });
     clock.advance(5_000); // what has lived long enough stays: its deletion would not last
     expect([await storage.get('a'), journal.records.length]).toEqual([expect.objectContaining({ n: 0 }), 3]);
   });
 
   test('that fails with what is no error says what it was', async () => {
     const journal = new HeldJournal();
-    const storage = new MemoryStorage<Thing>({ journal });
+    const storage = new MemoryStorage<Thing>({ startRevision: 1, journal });
     const write = fate(storage.create('a', thing('a')));
     await journal.settle('full');
-    expect(write.error).toBe('full');
-    expect(await storage.create('b', thing('b')).catch(statusOf)).toMatchObject({ message: 'the journal has failed: full' });
+    expect(write.error).toMatchObject({ code: 'TIMEOUT', cause: 'full' });
+    expect(await storage.create('b', thing('b')).catch((error: unknown) => error)).toMatchObject({ cause: 'full' });
   });
 
   test('a deletion by its time to live that fails is told to onError', async () => {
     const errors: unknown[] = [];
     const clock = new FakeClock();
     const journal = new HeldJournal();
-    const storage = new MemoryStorage<Thing>({ journal, clock, onError: (error) => errors.push(error) });
+    const storage = new MemoryStorage<Thing>({ startRevision: 1, journal, clock, onError: (error) => errors.push(error) });
     const created = storage.create('a', thing('a'), { ttlSeconds: 1 });
     await journal.settle();
     await created;
@@ -182,7 +195,7 @@ describe('a write', () => {
 
   test('of one group reveals all of it; the next group waits', async () => {
     const journal = new HeldJournal();
-    const storage = new MemoryStorage<Thing>({ journal });
+    const storage = new MemoryStorage<Thing>({ startRevision: 1, journal });
     const first = [fate(storage.create('a', thing('a'))), fate(storage.create('b', thing('b')))];
     await turn();
     const settled = journal.settle();
@@ -192,6 +205,80 @@ describe('a write', () => {
     expect((await storage.list()).items.map(({ metadata }) => metadata?.name)).toEqual(['a', 'b']);
     await journal.settle();
     expect([next.state, await storage.currentVersion()]).toEqual(['resolved', '4']);
+  });
+});
+
+describe('a life', () => {
+  const NOW = Date.UTC(2026, 10, 28);
+  afterEach(() => vi.restoreAllMocks());
+  const clocked = (): void => {
+    vi.spyOn(Date, 'now').mockReturnValue(NOW);
+    vi.spyOn(Math, 'random').mockReturnValue(0);
+  };
+
+  test('begins with a jump, which is a record of no key; nobody sees it before it is safe', async () => {
+    clocked();
+    const journal = new HeldJournal({ state: { revision: 7, records: [] } });
+    const storage = new MemoryStorage<Thing>({ journal });
+    expect(journal.records).toEqual([{ revision: NOW * 1_000, key: '', json: undefined, ttlMs: undefined }]);
+    expect([await storage.currentVersion(), (await storage.list()).resourceVersion]).toEqual(['7', '7']);
+    const watch = await storage.watch({ resourceVersion: '7', allowWatchBookmarks: true });
+    await journal.settle();
+    expect([await storage.currentVersion(), watch.queued, watch.tryNext()]).toEqual([`${NOW * 1_000}`, 0, undefined]);
+    await storage.requestProgress();
+    expect(watch.tryNext()).toEqual({ type: 'BOOKMARK', object: { metadata: { resourceVersion: `${NOW * 1_000}` } } });
+    const write = storage.create('a', thing('a'));
+    await journal.settle();
+    expect((await write).metadata?.resourceVersion).toBe(`${NOW * 1_000 + 1}`);
+    expect(watch.tryNext()?.type).toBe('ADDED');
+  });
+
+  test('whose beginning cannot be written shows what was there, at its version, and takes no write', async () => {
+    const journal = new HeldJournal({ state: { revision: 7, records: [] } });
+    const storage = new MemoryStorage<Thing>({ journal });
+    await journal.settle(new Error('full'));
+    expect(await storage.currentVersion()).toBe('7');
+    expect(await storage.create('a', thing('a')).catch(statusOf)).toMatchObject({ code: 500 });
+  });
+
+  test('has its own versions, those before, and none between; a BOOKMARK may be of any of them', async () => {
+    const held = {
+      state: { revision: 3, records: [] },
+      writes: [
+        { revision: 4, key: 'a', json: json({ metadata: { name: 'a', resourceVersion: '4' } }) },
+        { revision: 90, key: '', json: undefined },
+        { revision: 91, key: 'b', json: json({ metadata: { name: 'b', resourceVersion: '91' } }) },
+        { revision: 500, key: '', json: undefined },
+      ],
+    };
+    const storage = new MemoryStorage<Thing>({ startRevision: 500, journal: new HeldJournal(held) });
+    const own = [];
+    for (let version = 0; version <= 600; version++) if (await storage.hasGiven(`${version}`)) own.push(version);
+    expect(own).toEqual([0, 1, 2, 3, 4, 90, 91, 500]);
+    for (const version of ['5', '89', '92', '499', '501']) {
+      expect(await storage.watch({ resourceVersion: version }).catch(statusOf)).toMatchObject({ code: 410 });
+      expect(await storage.get('a', { resourceVersion: version }).catch(statusOf)).toMatchObject({ code: 410 });
+      expect(() => storage.compact(version)).toThrow(/^410 /);
+    }
+    expect(await Promise.all([0, 1, 2, 3, 4, 9].map((changes) => storage.pastVersion(changes)))).toEqual([
+      ...['500', '91', '90', '4', '3', '3'],
+    ]);
+    const watch = await storage.watch({ resourceVersion: '4', allowWatchBookmarks: true });
+    await storage.requestProgress();
+    const seen = [watch.tryNext(), watch.tryNext(), watch.tryNext()];
+    expect(seen.map((event) => event && `${event.type} ${versionOf(event.object)}`)).toEqual([
+      'ADDED 91',
+      'BOOKMARK 500',
+      undefined,
+    ]);
+    storage.compact('90');
+    expect([storage.oldestVersion, await storage.hasGiven('89'), await storage.hasGiven('92')]).toEqual(['90', true, false]);
+  });
+
+  test('is refused by a journal whose revisions go back', () => {
+    const writes = [{ revision: 3, key: 'a', json: undefined }];
+    const journal = new HeldJournal({ state: { revision: 3, records: [] }, writes });
+    expect(() => new MemoryStorage<Thing>({ journal })).toThrow('a journal has revision 3 after 3');
   });
 });
 
@@ -218,7 +305,7 @@ describe('what a journal held', () => {
         { revision: 12, key: 'c', json: undefined },
       ],
     });
-    const storage = new MemoryStorage<Thing>({ journal, clock });
+    const storage = new MemoryStorage<Thing>({ startRevision: 1, journal, clock });
     const { items, resourceVersion } = await storage.list();
     expect([items, resourceVersion]).toEqual([[stored('a', 10, 1), stored('b', 4), stored('d', 11)], '12']);
     const sizes = items.map((item) => json(item).byteLength);
@@ -245,7 +332,7 @@ describe('what a journal held', () => {
   test('is given to it again, as it is at a revision, with what is left of the times to live', async () => {
     const clock = new FakeClock();
     const journal = new HeldJournal();
-    const storage = new MemoryStorage<Thing>({ journal, clock });
+    const storage = new MemoryStorage<Thing>({ startRevision: 1, journal, clock });
     for (const [key, ttlSeconds] of [
       ['b', 0],
       ['A', 9],
@@ -276,7 +363,7 @@ describe('what a journal held', () => {
 
 test('close makes safe what was appended, closes the journal once, and then ends the watches', async () => {
   const journal = new HeldJournal();
-  const storage = new MemoryStorage<Thing>({ journal });
+  const storage = new MemoryStorage<Thing>({ startRevision: 1, journal });
   const watch = await storage.watch();
   const write = fate(storage.create('a', thing('a')));
   const closed = [storage.close(), storage.close()];
@@ -288,7 +375,7 @@ test('close makes safe what was appended, closes the journal once, and then ends
 test('a journal that fails to close fails the close, and ends the watches all the same', async () => {
   const journal = new HeldJournal();
   journal.close = () => Promise.reject(new Error('disk'));
-  const storage = new MemoryStorage<Thing>({ journal });
+  const storage = new MemoryStorage<Thing>({ startRevision: 1, journal });
   const watch = await storage.watch();
   await expect(storage.close()).rejects.toThrow('disk');
   expect((await watch.next()).done).toBe(true);

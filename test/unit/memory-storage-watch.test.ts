@@ -169,9 +169,9 @@ test('watches of different selections get one event for what enters all of them,
   expect([other === one, all === one]).toEqual([true, true]);
 });
 
-test('a version that has not come is told with the newest there is', async () => {
+test('a version that has not been given is told with the newest there is', async () => {
   const storage = await filled(2);
-  const message = expect.stringContaining('Too large resource version: 9, current: 3');
+  const message = expect.stringContaining('410 Expired: resource version 9 was not given by this storage (current: 3)');
   for (const late of [storage.get('k0', { resourceVersion: '9' }), storage.list({ resourceVersion: '9' })])
     await expect(late).rejects.toMatchObject({ message });
   await expect(storage.watch({ resourceVersion: '9' })).rejects.toMatchObject({ message });

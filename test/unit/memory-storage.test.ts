@@ -150,7 +150,7 @@ describe('a history that has forgotten thousands of changes', () => {
     expect([storage.oldestVersion, storage.stats.historyItems]).toEqual(['4', 2]);
     storage.compact('3');
     expect(storage.oldestVersion).toBe('4');
-    expect(() => storage.compact('7')).toThrow('Too large resource version: 7, current: 6');
+    expect(() => storage.compact('7')).toThrow('resource version 7 was not given by this storage (current: 6)');
     expect(() => storage.compact('x')).toThrow('400');
     storage.compact('6');
     expect([storage.oldestVersion, storage.stats.historyItems]).toEqual(['6', 0]);

@@ -186,14 +186,34 @@ describe('a watch', () => {
     await rig.running;
   });
 
-  test('tells the store no BOOKMARK of an older version', async () => {
-    const rig = new Rig();
-    await rig.start();
-    rig.source.last.push(change('ADDED', 'a', '5'), bookmark('4'), bookmark('5'), bookmark('6'));
-    await settle();
-    expect(rig.store.notes).toEqual(['replace 1 ', 'add a', 'bookmark 5', 'bookmark 6']);
-    expect(await rig.stop()).toEqual(CLEAN);
-  });
+  test.each([
+    ['a change', change('MODIFIED', 'a', '4')],
+    ['a deletion', change('DELETED', 'a', '4')],
+    ['a BOOKMARK', bookmark('4')],
+    ['a late end of the state', bookmark('4', 'true')],
+  ])(
+    'that goes back, by %s, is of another life of the source: the store gets nothing of it, and the newest state',
+    async (_name, event) => {
+      const rig = new Rig();
+      rig.source.toList = [list('1'), list('4', 'b')];
+      await rig.start();
+      rig.source.last.push(change('ADDED', 'a', '5'), bookmark('5'), event, change('ADDED', 'c', '7'));
+      await settle();
+      await rig.pass(60_000);
+      expect(rig.store.notes).toEqual(['replace 1 ', 'add a', 'bookmark 5', 'replace 4 b']);
+      expect(rig.failures.map(({ kind, error }) => [kind, (error as Error).message])).toEqual([
+        ['expired', 'the watch went back to version 4 after 5: the source may have been restored from a copy'],
+      ]);
+      expect([rig.source.listed, rig.source.watched]).toEqual([
+        ['0', ''],
+        ['1', '4'],
+      ]);
+      rig.source.last.push(change('ADDED', 'c', '5'));
+      await settle();
+      expect([rig.store.notes.at(-1), rig.reflector.resourceVersion]).toEqual(['add c', '5']);
+      expect(await rig.stop()).toEqual(CLEAN);
+    },
+  );
 
   test('ends with what onError throws about an event that is there at once', async () => {
     const rig = new Rig({

@@ -16,9 +16,9 @@ const INPUTS: { readonly [Type in Input['type']]: Extract<Input, { type: Type }>
   start: { type: 'start' },
   opened: { type: 'opened' },
   listed: { type: 'listed', paged: false },
-  event: { type: 'event' },
-  bookmark: { type: 'bookmark' },
-  initialEnd: { type: 'initialEnd' },
+  event: { type: 'event', resourceVersion: '8' },
+  bookmark: { type: 'bookmark', resourceVersion: '8' },
+  initialEnd: { type: 'initialEnd', resourceVersion: '8' },
   stored: { type: 'stored', resourceVersion: '8' },
   replaced: { type: 'replaced', resourceVersion: '7' },
   storeFailed: { type: 'storeFailed', ...failed('store') },
@@ -111,6 +111,23 @@ test.each([
 ] as const)('the state %s is the phase %s', (state, phase) => {
   expect(machineIn(state).phase).toBe(phase);
 });
+
+test.each(['event', 'bookmark', 'initialEnd'] as const)(
+  'a watch whose %s goes back: the newest state, whatever version it has',
+  (type) => {
+    const machine = machineIn('watching');
+    const { action, failure } = machine.take({ type, resourceVersion: '6' }, 0);
+    expect([machine.state, action, failure?.kind]).toEqual(['streaming', { do: 'stream', resourceVersion: '' }, 'expired']);
+    for (const input of [
+      INPUTS.opened,
+      { ...INPUTS.initialEnd, resourceVersion: '5' },
+      { ...INPUTS.replaced, resourceVersion: '5' },
+    ]) {
+      machine.take(input as Input, 0);
+    }
+    expect([machine.state, machine.resourceVersion]).toEqual(['watching', '5']);
+  },
+);
 
 describe('a watch that was refused, or has delivered an ERROR', () => {
   const waitThenWatch = ['wait', 'watch 7'];

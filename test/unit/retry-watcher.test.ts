@@ -111,6 +111,18 @@ describe('a retry watcher', () => {
       ['ERROR 500', 'end'],
       1,
     ],
+    [
+      'fails with 410 on versions that go back: the source is another one than before',
+      [ended(added(5)), watch(added(4), added(6))],
+      ['ADDED 5', 'ERROR 410', 'end'],
+      2,
+    ],
+    [
+      'fails with 410 on a BOOKMARK that goes back',
+      [watch(added(5), bookmark('4'), added(6))],
+      ['ADDED 5', 'ERROR 410', 'end'],
+      1,
+    ],
     ['fails on an event without an object', [watch({ type: 'ADDED' } as never)], ['ERROR 500', 'end'], 1],
     ['fails on an unknown type', [watch({ type: 'X', object: added(2).object } as never)], ['ERROR 500', 'end'], 1],
     ['hides BOOKMARKs', [watch(bookmark('5'), added(6), bookmark('7', 'true'))], ['ADDED 6'], 1],

@@ -32,6 +32,7 @@ import { type BookmarkEvent, INITIAL_EVENTS_END } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import { metadataOf, versionOf } from '../object.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
+import { isOlder } from '../reflector/events.ts';
 import { Indexer, type IndexerOptions } from '../store/indexer.ts';
 import { Prepared } from '../store/prepared.ts';
 import { checkIterable, type FailedChange, type StoreChange } from '../store/store.ts';
@@ -138,8 +139,10 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     this.#apply(() => {
       const seen = new Set<string>();
       const accepted = new Map<string, Accepted<T>>();
+      // In another life of the source, the same version may be another state.
+      const isOther = isOlder(resourceVersion, this.resourceVersion);
       for (const object of list) {
-        const key = this.#ask(object, accepted);
+        const key = this.#ask(object, accepted, { isOther });
         if (key !== undefined) seen.add(key);
       }
       for (const [key] of this.entries()) if (!seen.has(key)) this.#remove(key);
@@ -215,13 +218,15 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
   }
 
   /** Asks user code about an object. Returns its key, if it has one; the object is accepted if it is a change. */
-  #ask(given: T, accepted: Map<string, Accepted<T>>): string | undefined {
+  #ask(given: T, accepted: Map<string, Accepted<T>>, { isOther = false }: { isOther?: boolean } = {}): string | undefined {
     const { key, object, isStored, failure } = this.toPrepared(given);
     if (key !== undefined) accepted.delete(key); // of several with the same key, the last one counts
     if (failure) this.#refused.push({ error: failure.error, object });
-    else if (!isStored) {
+    else if (!isStored || isOther) {
       try {
-        accepted.set(key as string, { object, examined: this.examine(object) });
+        // What looked as if it were stored has been left as it came.
+        const kept = isStored ? this.transformed(object) : object;
+        accepted.set(key as string, { object: kept, examined: this.examine(kept) });
       } catch (error) {
         this.#refused.push({ error, object: given instanceof Prepared ? object : given });
       }

@@ -9,6 +9,7 @@
  */
 import { Backoff } from '../../watch/backoff.ts';
 import { WatchError } from '../../watch/errors.ts';
+import { isOlder } from './events.ts';
 import type { Failure } from './failure.ts';
 import type { Input, State, Step } from './states.ts';
 
@@ -194,6 +195,19 @@ export function streamEnded(memory: Memory, ended: Extract<Input, { type: 'ended
 export function streamSilent(memory: Memory): Step {
   memory.streams = false;
   return list(memory);
+}
+
+/**
+ * A watch has delivered something. Versions never go back while a source lives: one that is older than what the store has comes from
+ * another life of it, such as before it was restored from a copy. Then nothing can be gone on with, and only the newest state will do.
+ */
+export function delivered(memory: Memory, { resourceVersion }: { readonly resourceVersion: string }, nowMs: number): Step {
+  const { version } = memory;
+  if (!isOlder(resourceVersion, version)) return { state: 'watching', action: { do: 'apply' } };
+  const text = `the watch went back to version ${resourceVersion} after ${version}: the source may have been restored from a copy`;
+  const failure: Failure = { kind: 'expired', error: new WatchError('INVALID_FRAME', text) };
+  memory.unavailable = true;
+  return { ...relist(memory, { ...failure, ranMs: 0 }, nowMs), failure };
 }
 
 /** A watch was refused. */

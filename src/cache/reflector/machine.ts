@@ -78,12 +78,12 @@ const TABLE: Table = {
       decide.well(memory, nowMs);
       return decide.read('watching');
     },
-    event: () => ({ state: 'watching', action: { do: 'apply' } }),
-    bookmark: () => ({ state: 'watching', action: { do: 'apply' } }),
-    initialEnd: () => ({ state: 'watching', action: { do: 'apply' } }), // a BOOKMARK like others, by now
+    event: decide.delivered,
+    bookmark: decide.delivered,
+    initialEnd: decide.delivered, // a BOOKMARK like others, by now
     stored: (memory, { resourceVersion }, nowMs) => {
       decide.well(memory, nowMs);
-      // Versions never go back while a watch lasts.
+      // A broken event may have any version.
       if (resourceVersion && !isOlder(resourceVersion, memory.version)) memory.version = resourceVersion;
       return decide.read('watching');
     },

@@ -17,7 +17,7 @@ import { requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import type { ListWatcher, ReflectorStore } from '../list-watcher.ts';
 import type { Attempt } from './attempt.ts';
-import { isOlder, toBroken, versionBeside, versionIn } from './events.ts';
+import { toBroken, versionBeside, versionIn } from './events.ts';
 import { ReflectorMachine } from './machine.ts';
 import type { ReflectorFailure, ReflectorOptions, ReflectorState } from './options.ts';
 import { SourceReports } from './reports.ts';
@@ -216,7 +216,7 @@ export class Reflector<T> {
     if (event.type === 'ADDED') this.#store.add(event.object, beside);
     else if (event.type === 'MODIFIED') this.#store.update(event.object, beside);
     else if (event.type === 'DELETED') this.#store.delete(event.object, beside);
-    else if (!isOlder(resourceVersion, this.resourceVersion)) this.#store.bookmark?.(resourceVersion);
+    else this.#store.bookmark?.(resourceVersion);
     return { type: 'stored', resourceVersion };
   }
 

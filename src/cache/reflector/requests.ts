@@ -163,7 +163,7 @@ export class Requests<T> {
       if (failure) return this.#failed('error', failure);
       this.#whole = { items: this.#streamed.objects, resourceVersion };
     }
-    return { type: shape === 'change' ? 'event' : shape };
+    return { type: shape === 'change' ? 'event' : shape, resourceVersion: versionIn(event) };
   }
 
   /** The event belongs to the state that is being streamed. */

@@ -24,7 +24,7 @@ import { NONE } from '../../watch/reader.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { checkText } from '../object.ts';
 import { Attempt } from './attempt.ts';
-import { shapeOf, toBroken, versionIn } from './events.ts';
+import { isOlder, shapeOf, toBroken, versionIn } from './events.ts';
 import { type Failure, fromErrorEvent, toFailure } from './failure.ts';
 import type { RetryOptions } from './options.ts';
 import { type CheckedRetry, checkRetry, RETRY_NAMES } from './settings.ts';
@@ -215,6 +215,12 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
     if (shape === 'broken' || version === '') {
       const message = version === '' ? `${event.type} without a version` : toBroken(event).message;
       this.#end(toStatus({ code: 500, reason: 'InternalError', message }));
+      return undefined;
+    }
+    const { position = '' } = this.#machine;
+    if (isOlder(version, position)) {
+      const message = `the watch went back to version ${version} after ${position}`;
+      this.#end(toStatus({ code: 410, reason: 'Expired', message }));
       return undefined;
     }
     this.#machine.position = version;

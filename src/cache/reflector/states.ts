@@ -17,10 +17,10 @@ export type Input =
   /** The source has accepted a watch. */
   | { readonly type: 'opened' }
   | { readonly type: 'listed'; readonly paged: boolean }
-  /** The watch has delivered a change of an object, a BOOKMARK, or the BOOKMARK that ends the initial state. */
-  | { readonly type: 'event' }
-  | { readonly type: 'bookmark' }
-  | { readonly type: 'initialEnd' }
+  /** The watch has delivered a change of an object, a BOOKMARK, or the BOOKMARK that ends the initial state, of this version. */
+  | { readonly type: 'event'; readonly resourceVersion: string }
+  | { readonly type: 'bookmark'; readonly resourceVersion: string }
+  | { readonly type: 'initialEnd'; readonly resourceVersion: string }
   /** What was read is stored, collected for the initial state, or reported as broken. The version is empty if it had none. */
   | { readonly type: 'stored'; readonly resourceVersion: string }
   /** The store has got a whole list. */

@@ -47,7 +47,7 @@ Operation
                      the same for each tenant of --token-file. Default 2000, 100 and 1000; 0 writes: no limit
 
 On SIGINT or SIGTERM, /readyz fails, running requests are answered, watches end one after the other, and the exit code is
-0. A second signal exits at once.
+0; or 1, if the disk has failed. A second signal exits at once.
 
 The files of tokens, certificates, keys and the password are read again when they change, within 5 s, and on SIGHUP, which
 does not end the server. A file that has become invalid is reported on stderr, and what was read before remains in use.

@@ -20,7 +20,7 @@ import { objectsPage, sendPage, wantsPage } from './page.ts';
 import { type FromFiles, Reloads } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 import { ServeEvents } from './serve-events.ts';
-import { openStorage } from './storages.ts';
+import { closeStorage, openStorage } from './storages.ts';
 import { type Tokens, toTokens } from './tokens.ts';
 
 /** `watchmux serve`: an API server. Returns the exit code. */
@@ -29,16 +29,18 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
   const [etcdTls, etcdUser] = [toEtcdTls(command), toEtcdUser(command, process.env)];
   const log = new Log({ format: command.log, output: process.stderr, now: Date.now });
   const reloads = new Reloads({ values: [tls, tokens, etcdTls, etcdUser?.password], log, clock: systemClock });
+  let code: number | undefined;
   try {
     const storage = await openStorage(command, { log, etcdTls, etcdUser });
     try {
-      return await serveFrom(storage, { command, output, tls, tokens, log });
+      code = await serveFrom(storage, { command, output, tls, tokens, log });
     } finally {
-      await storage.close();
+      code = Math.max(code ?? 0, await closeStorage(storage, log));
     }
   } finally {
     reloads.end();
   }
+  return code;
 }
 
 interface Means {

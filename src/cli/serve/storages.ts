@@ -1,7 +1,9 @@
 import type { EtcdTls } from '../../storage/etcd/options.ts';
+import type { LoadProgress } from '../../storage/journal/load.ts';
 import { openMemoryStorage } from '../../storage/journal/open.ts';
 import { MemoryStorage } from '../../storage/memory/memory-storage.ts';
 import type { Storage } from '../../storage/storage.ts';
+import { isWatchError } from '../../watch/errors.ts';
 import { quote, UsageError } from '../usage.ts';
 import type { EtcdUser } from './certificates.ts';
 import { type Log, messageOf } from './log.ts';
@@ -33,11 +35,43 @@ export async function openStorage({ dataFile, etcd, prefix }: ServeCommand, mean
           file: dataFile,
           message: 'the last write was cut short before it was answered, so it was dropped',
         }),
-      onError: (error) => log.error('storage-failed', { file: dataFile, error: messageOf(error) }),
+      onProgress: progressOf(dataFile, log),
+      onError: (error) =>
+        log.error('storage-failed', {
+          file: dataFile,
+          error: messageOf(error),
+          message: 'nothing is written any more: restart the server when the disk is well',
+        }),
     });
   } catch (error) {
     throw new UsageError(`--data ${quote(dataFile)}: ${(error as Error).message}`, 'serve');
   }
+}
+
+/** Tells whoever waits for a large file how much of it has been read. */
+function progressOf(file: string, log: Pick<Log, 'info'>): (progress: LoadProgress) => void {
+  let nextMs = performance.now() + PATIENCE_MS;
+  return ({ bytes, ofBytes }) => {
+    if (performance.now() < nextMs) return;
+    nextMs = performance.now() + PATIENCE_MS;
+    log.info('loading', { file, percent: Math.floor((100 * bytes) / ofBytes) });
+  };
+}
+
+/** Closes a storage. Returns the exit code: 1 if its disk has failed, now or before. */
+export async function closeStorage(storage: Pick<Storage, 'checkHealth' | 'close'>, log: Pick<Log, 'error'>): Promise<number> {
+  let failure: unknown;
+  // Only a disk that has failed is a failure of this process. A distant storage may be away at the moment.
+  await storage.checkHealth?.().catch((error: unknown) => {
+    if (isWatchError(error, 'CLOSED')) failure = error;
+  });
+  try {
+    await storage.close();
+  } catch (error) {
+    log.error('storage-failed', { error: messageOf(error) });
+    failure = error;
+  }
+  return failure === undefined ? 0 : 1;
 }
 
 /** It is loaded late: most servers do without. */

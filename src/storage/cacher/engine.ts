@@ -54,6 +54,8 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
       ...settings,
       version: () => this.core.version || '0',
       requestProgress: () => storage.requestProgress(),
+      currentVersion: async () => storage.currentVersion({ signal: this.#abort.signal }),
+      hasGiven: storage.hasGiven && (async (version) => (storage as Required<Storage<T>>).hasGiven(version)),
     });
     this.#schedule = new Schedule(clock);
     this.#feed = new Feed(this);
@@ -137,11 +139,11 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
     const { required, ...plan } = startOf(options);
     await this.ready(signal);
     let { after } = plan;
-    if (required !== undefined) {
-      const version = required === 'newest' ? await this.pending.until(storage.currentVersion({ signal }), signal) : required;
+    if (required === 'newest') {
+      const version = await this.pending.until(storage.currentVersion({ signal }), signal);
       await this.freshness.wait(version, signal);
       if (!plan.initial) after = version;
-    }
+    } else if (required !== undefined) await this.freshness.reach(required, signal);
     // The caller may have given up in the meantime.
     this.pending.check(signal);
     this.readiness.check();

@@ -2,13 +2,17 @@
  * Waits until the cache has reached a version. Meanwhile the storage is asked for its progress, at once and then repeatedly: the
  * version may be that of a write elsewhere, which no event would ever show here.
  *
+ * A client's version may never come: it may be from another life of the storage, before that was restored from a copy. So the
+ * storage is asked whether it can have given it; if not, that is 410, and the client lists again. Many clients share a question,
+ * but only one that was put after they had come: an answer from before may be older than their version.
+ *
  * Upstream: `waitUntilFreshAndBlock`, `conditionalProgressRequester`.
  */
 import type { VersionComparator } from '../../cache/version.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
-import { tooLarge } from '../statuses.ts';
+import { foreign, tooLarge } from '../statuses.ts';
 
 /** What it needs from the cacher. */
 export interface FreshnessHost {
@@ -19,6 +23,10 @@ export interface FreshnessHost {
   /** The version that the cache has now. */
   version(): string;
   requestProgress(): Promise<void>;
+  /** The newest version of the storage. */
+  currentVersion(): Promise<string>;
+  /** Whether the storage can have given a version, if it knows that; otherwise all up to the newest are taken for its own. */
+  readonly hasGiven?: ((version: string) => Promise<boolean>) | undefined;
 }
 
 interface Waiter {
@@ -29,6 +37,9 @@ interface Waiter {
 export class Freshness {
   readonly #host: FreshnessHost;
   readonly #waiters: Set<Waiter> = new Set();
+  /** Those of them whose version the storage may not have given, and will be asked about. */
+  #doubtful: Set<Waiter> = new Set();
+  #isAsking: boolean = false;
   #cancelProgress: (() => void) | undefined;
   #closed: boolean = false;
 
@@ -45,8 +56,15 @@ export class Freshness {
     return this.#host.compareVersions(this.#host.version(), version) >= 0;
   }
 
-  /** Rejects with 504 after the allowed time, or with the signal's reason if it aborts. */
-  wait(version: string, signal?: AbortSignal): Promise<void> {
+  /** Waits for a client's version. Rejects as `wait` does, and with 410 if the storage cannot have given it. */
+  async reach(version: string, signal?: AbortSignal): Promise<void> {
+    const { hasGiven } = this.#host;
+    if (hasGiven && !(await hasGiven(version))) throw foreign(version, this.#host.version());
+    await this.wait(version, signal, { isDoubtful: !hasGiven });
+  }
+
+  /** Waits for a version of the storage. Rejects with 504 after the allowed time, or with the signal's reason if it aborts. */
+  wait(version: string, signal?: AbortSignal, { isDoubtful = false }: { readonly isDoubtful?: boolean } = {}): Promise<void> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closed) return Promise.reject(closed());
     if (this.has(version)) return Promise.resolve();
@@ -54,6 +72,7 @@ export class Freshness {
     return new Promise((resolve, reject) => {
       const done = (error?: unknown): void => {
         this.#waiters.delete(waiter);
+        this.#doubtful.delete(waiter);
         cancel();
         leave();
         if (this.#waiters.size === 0) this.#cancelProgress?.();
@@ -64,8 +83,26 @@ export class Freshness {
       const cancel = clock.schedule(freshnessTimeoutMs, () => done(tooLarge(version, this.#host.version())));
       const leave = whenAborted(signal, (reason) => done(reason ?? closed()));
       this.#waiters.add(waiter);
+      if (isDoubtful) this.#doubtful.add(waiter);
       if (this.#waiters.size === 1) this.#askForProgress();
+      if (isDoubtful && !this.#isAsking) void this.#askForVersion();
     });
+  }
+
+  /** Refuses those whose version is beyond the storage's. If it does not answer, they time out. */
+  async #askForVersion(): Promise<void> {
+    this.#isAsking = true;
+    while (this.#doubtful.size > 0) {
+      const asked = this.#doubtful;
+      this.#doubtful = new Set();
+      const current = await this.#host.currentVersion().catch(() => undefined);
+      if (current === undefined) continue;
+      for (const waiter of asked) {
+        const isBeyond = this.#waiters.has(waiter) && this.#host.compareVersions(waiter.version, current) > 0;
+        if (isBeyond) waiter.done(foreign(waiter.version, current));
+      }
+    }
+    this.#isAsking = false;
   }
 
   /** Called when the version has moved. */

@@ -5,7 +5,7 @@
  * |---|---|
  * | no version | the cache, once it has the version that the storage has now; from the storage if that takes too long |
  * | 0 | the cache as it is; all of it, whatever `limit` says |
- * | a version, with `NotOlderThan`, or with neither match nor `limit` | the cache, once it has that version; or 504 |
+ * | a version, with `NotOlderThan`, or with neither match nor `limit` | the cache, once it has that version; or 410, or 504 |
  * | a version, with `Exact`, or with `limit` and no match | the cache as it was at that version; from the storage if it is gone |
  * | `continue` | the same at the version of the first page; 410 with another `continue` if the storage has dropped it as well |
  *
@@ -71,7 +71,7 @@ export async function listFrom<T extends KubernetesObject>(
 async function newest<T extends KubernetesObject>(source: ListSource<T>, request: Request<T>): Promise<List<T>> {
   const { core, freshness, storage } = source;
   const { selection, plan, start, limit, isAny, signal } = request;
-  if (plan.atLeast !== undefined) await freshness.wait(plan.atLeast, signal);
+  if (plan.atLeast !== undefined) await freshness.reach(plan.atLeast, signal);
   else if (!isAny) {
     const version = await storage.currentVersion({ signal });
     const late = await freshness.wait(version, signal).then(() => false, isLate);
@@ -89,14 +89,14 @@ async function newest<T extends KubernetesObject>(source: ListSource<T>, request
 async function past<T extends KubernetesObject>(source: ListSource<T>, version: string, request: Request<T>): Promise<State<T>> {
   const { core, freshness } = source;
   const { selection, plan, start, signal } = request;
-  await freshness.wait(version, signal);
-  const snapshot = core.snapshotAt(version);
   const { prefix } = selection;
-  if (snapshot) {
-    const count = (from: string): number => snapshot.count(prefix, from);
-    return { resourceVersion: version, entries: snapshot.values(prefix, prefix + start), count };
-  }
   try {
+    await freshness.reach(version, signal);
+    const snapshot = core.snapshotAt(version);
+    if (snapshot) {
+      const count = (from: string): number => snapshot.count(prefix, from);
+      return { resourceVersion: version, entries: snapshot.values(prefix, prefix + start), count };
+    }
     return await stored(source, version, request);
   } catch (error) {
     if (!plan.from || !isWatchError(error, 'REFUSED') || error.status?.code !== 410) throw error;

@@ -6,8 +6,9 @@
  *                   ^ the list, exactly then     ^ `goal`: the newest when it was asked
  *                     '------- as changes -------'      from here on the cacher answers requests
  *
- * The storage may no longer have that revision, and does not say which ones it has. So the next attempt goes back a quarter as
- * far, and so on: a few requests that cost nothing give a window of at least a quarter of what the storage keeps.
+ * A storage that leaves out revisions tells which one that was (`pastVersion`); others count. One that counts may no longer have that
+ * revision, and does not say which ones it has. So the next attempt goes back a quarter as far, and so on: a few requests that cost
+ * nothing give a window of at least a quarter of what the storage keeps.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { listAll } from '../../cache/pager.ts';
@@ -42,7 +43,8 @@ export async function listPast<T extends KubernetesObject>(
   // Versions of another kind cannot be counted.
   if (!/^\d+$/.test(goal) || !Number.isSafeInteger(newest)) return undefined;
   for (let back = Math.min(revisions, newest - 1); back > 0; back = Math.floor(back / STEP)) {
-    const exactly = { resourceVersion: `${newest - back}`, resourceVersionMatch: 'Exact' } as const;
+    const version = (await storage.pastVersion?.(back)) ?? `${newest - back}`;
+    const exactly = { resourceVersion: version, resourceVersionMatch: 'Exact' } as const;
     try {
       const { items, resourceVersion } = await listAll(storage, { ...exactly, pageSize, signal });
       return { items, resourceVersion, goal };

@@ -49,7 +49,7 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
     const version = parseVersion(resourceVersion);
     if (!resourceVersion) return this.#known(key, await engine.pending.until(storage.get(key, { signal }), signal));
     await engine.ready(signal);
-    if (version !== undefined) await engine.freshness.wait(version, signal);
+    if (version !== undefined) await engine.freshness.reach(version, signal);
     return engine.core.get(prefix + key);
   }
 
@@ -102,6 +102,16 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
   /** Passes on what the storage says; none if it does not know. */
   keys(options: KeysOptions): Promise<readonly string[]> {
     return this.#write(options.signal, async (storage) => (await storage.keys?.(options)) ?? []);
+  }
+
+  /** What the storage says, if it knows; otherwise, every version up to its newest one may be its own. */
+  hasGiven(version: string): Promise<boolean> {
+    const { engine } = this.#parts;
+    return this.#write(undefined, async (storage) => {
+      if (storage.hasGiven) return storage.hasGiven(version);
+      const parsed = parseVersion(version);
+      return parsed === undefined || engine.compareVersions(parsed, await storage.currentVersion()) <= 0;
+    });
   }
 
   /** Passes on what the storage says. */

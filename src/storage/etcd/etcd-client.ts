@@ -1,7 +1,7 @@
 /** What all scopes of an `EtcdStorage` share: the members, leases, the open watches; and etcd's calls with their errors. */
 import { WatchError } from '../../watch/errors.ts';
 import { Pending } from '../memory/pending.ts';
-import { tooLarge, unavailable } from '../statuses.ts';
+import { foreign, tooLarge, unavailable } from '../statuses.ts';
 import { toBytes } from './key-bytes.ts';
 import { Leases } from './lease.ts';
 import type { Settings } from './options.ts';
@@ -109,9 +109,10 @@ export class EtcdClient {
     }
   }
 
-  /** 504 for a version that is newer than what etcd as a whole has. */
+  /** 410 for a version that is newer than what etcd as a whole has; 504 for one that a member did not have yet. */
   async tooLarge(version: string, context: CallContext): Promise<WatchError> {
-    return tooLarge(version, `${(await this.head(context)).revision}`);
+    const { revision } = await this.head(context);
+    return revision < BigInt(version) ? foreign(version, `${revision}`) : tooLarge(version, `${revision}`);
   }
 
   /** Notes an object that has been written: a watch may deliver it next. */

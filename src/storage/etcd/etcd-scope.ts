@@ -7,7 +7,7 @@ import type { Watch } from '../../watch/watch.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
 import { parseVersion, planList, planWatch, predicateOf } from '../selection.ts';
-import { alreadyExists, badRequest, tooLarge } from '../statuses.ts';
+import { alreadyExists, badRequest, foreign } from '../statuses.ts';
 import type {
   CreateOptions,
   DeleteOptions,
@@ -45,7 +45,7 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
     const { place, context } = this.#target('get', key, signal);
     const isAny = resourceVersion !== undefined && resourceVersion !== '' && atLeast === undefined;
     const { kvs, header } = await this.#client.range({ key: toBytes(place), serializable: isAny }, context);
-    if (atLeast !== undefined && header.revision < BigInt(atLeast)) throw tooLarge(atLeast, `${header.revision}`);
+    if (atLeast !== undefined && header.revision < BigInt(atLeast)) throw foreign(atLeast, `${header.revision}`);
     return kvs[0] && objectOf<T>(kvs[0]);
   }
 

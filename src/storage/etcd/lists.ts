@@ -10,7 +10,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { isWatchError, type WatchError } from '../../watch/errors.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
 import type { ListPlan } from '../selection.ts';
-import { expired, expiredContinue, tooLarge } from '../statuses.ts';
+import { expired, expiredContinue, foreign } from '../statuses.ts';
 import type { CallContext, EtcdClient } from './etcd-client.ts';
 import { after, behind, toBytes, toText } from './key-bytes.ts';
 import { objectOf } from './objects.ts';
@@ -68,12 +68,12 @@ export class PartReader {
 
   /** The next part, of at most `limit` keys. Must not be called if nothing is left after the last part. */
   async next(limit: number): Promise<Part> {
-    if (this.#revision > MAX_REVISION) throw await this.#client.tooLarge(`${this.#revision}`, this.#context);
+    if (this.#revision > MAX_REVISION) throw await this.#beyond();
     const part = await this.#read(Math.min(limit, this.#size));
     const { kvs, header, more, count } = part;
     const { atLeast } = this.#options.plan;
     if (this.#revision === 0n) {
-      if (atLeast !== undefined && header.revision < BigInt(atLeast)) throw tooLarge(atLeast, `${header.revision}`);
+      if (atLeast !== undefined && header.revision < BigInt(atLeast)) throw foreign(atLeast, `${header.revision}`);
       this.#revision = header.revision;
     }
     const last = kvs.at(-1);
@@ -97,14 +97,20 @@ export class PartReader {
   }
 
   async #error(failure: Failure): Promise<WatchError> {
-    const version = `${this.#revision}`;
-    if (isFuture(failure)) return this.#client.tooLarge(version, this.#context);
+    if (isFuture(failure)) return this.#beyond();
     if (!isCompacted(failure)) return toError(failure, this.#context);
-    const { prefix, plan } = this.#options;
-    const start = toText(this.#key).slice(prefix.length);
-    return plan.from
-      ? expiredContinue(encodeContinue({ revision: undefined, start }))
-      : expired(version, 'it has been compacted');
+    return this.#options.plan.from ? this.#lostPlace() : expired(`${this.#revision}`, 'it has been compacted');
+  }
+
+  /** The revision is newer than what etcd has. */
+  async #beyond(): Promise<WatchError> {
+    const error = await this.#client.tooLarge(`${this.#revision}`, this.#context);
+    return this.#options.plan.from && error.status?.code === 410 ? this.#lostPlace() : error;
+  }
+
+  #lostPlace(): WatchError {
+    const start = toText(this.#key).slice(this.#options.prefix.length);
+    return expiredContinue(encodeContinue({ revision: undefined, start }));
   }
 
   #adapt(kvs: readonly KeyValue[]): void {

@@ -11,7 +11,7 @@
  */
 import type { Backoff } from '../../watch/backoff.ts';
 import type { WatchError } from '../../watch/errors.ts';
-import { expired, unavailable } from '../statuses.ts';
+import { expired, foreign, unavailable } from '../statuses.ts';
 import type { CallContext, EtcdClient } from './etcd-client.ts';
 import { behind, toBytes } from './key-bytes.ts';
 import { WatchCursor } from './watch-cursor.ts';
@@ -81,7 +81,7 @@ export class WatchLink {
   async open(): Promise<void> {
     const head = await this.#client.head(this.#context);
     const { revision } = this.#cursor;
-    if (head.revision < revision) throw await this.#client.tooLarge(`${revision}`, this.#context);
+    if (head.revision < revision) throw foreign(`${revision}`, `${head.revision}`);
     this.#head = head;
     this.#isNew = false;
     this.#call();

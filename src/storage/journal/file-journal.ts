@@ -6,11 +6,11 @@
  *
  *     FILE          | snapshot at 7 | 8 9 | 10 | 11 12 13 | ...
  *                                               `---- copied --.      what came while the snapshot was written
- *     FILE.new      | snapshot at 10           | 11 12 13 | <--'      fsync, rename to FILE, fsync the directory
+ *     the new one   | snapshot at 10           | 11 12 13 | <--'      fsync, rename to FILE, fsync the directory
  *
  * Invariants
  * - A group is written when the one before is safe, so only the last frame of a file can be torn.
- * - FILE is whole at every moment: FILE.new takes its place when all that FILE has is in it and on the disk.
+ * - FILE is whole at every moment: FILE.watchmux-new takes its place when all that FILE has is in it and on the disk.
  * - Only one process has FILE open, and nothing is touched before that is certain: see lock.ts. Where there is no lock, another
  *   process that writes into FILE, or replaces it, is noticed before the next frame is written or FILE is replaced, and nothing
  *   is written after that. Of two that write at the same moment, the one that was overwritten answers nothing.
@@ -21,11 +21,12 @@ import { type FileHandle, rm } from 'node:fs/promises';
 import { soon } from '../../broadcast/watchers/soon.ts';
 import { joined } from '../../decode/parts.ts';
 import { WatchError } from '../../watch/errors.ts';
+import type { HistoryLimits } from '../memory/history.ts';
 import { create, newName, openOld, realFile, syncDirectory, taken, writeAll } from './files.ts';
 import { HEAD_BYTES, toFrame } from './frames.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from './journal.ts';
-import { type Loaded, load, type TornTail } from './load.ts';
-import { lock, type Unlock } from './lock.ts';
+import { type Loaded, type LoadProgress, load, type TornTail } from './load.ts';
+import { lock, lockOpen, type Unlock } from './lock.ts';
 import { NextFile, type OldFile } from './next-file.ts';
 import { linesOf } from './records.ts';
 
@@ -36,8 +37,19 @@ export interface FileJournalOptions {
   readonly minCompactBytes: number;
   /** Called if the end of the file was torn, and has been cut off. */
   readonly onTornTail?: ((tail: TornTail) => void) | undefined;
+  /** Called while the file is read: how much of it has been. */
+  readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
+  /** How many of the last writes are given out one by one; those before are part of the state. */
+  readonly history: HistoryLimits;
   /** The time of the day in ms. */
   readonly now: () => number;
+}
+
+/** An open file, and what lets others open it. */
+interface Opened {
+  readonly handle: FileHandle;
+  readonly unlock: Unlock;
+  readonly unlockOpen: Unlock;
 }
 
 /** Records that are written together. */
@@ -59,6 +71,7 @@ class Group {
 export class FileJournal implements StorageJournal {
   readonly #options: FileJournalOptions;
   readonly #unlock: Unlock;
+  #unlockOpen: Unlock;
   #handle: FileHandle;
   #loaded: Loaded | undefined;
   #size: number;
@@ -77,9 +90,10 @@ export class FileJournal implements StorageJournal {
   #failure: { readonly error: unknown } | undefined;
   #closed: boolean = false;
 
-  private constructor(options: FileJournalOptions, { handle, unlock }: { handle: FileHandle; unlock: Unlock }, loaded: Loaded) {
+  private constructor(options: FileJournalOptions, { handle, unlock, unlockOpen }: Opened, loaded: Loaded) {
     this.#options = options;
     this.#unlock = unlock;
+    this.#unlockOpen = unlockOpen;
     this.#handle = handle;
     this.#loaded = loaded;
     this.#size = loaded.size;
@@ -94,26 +108,30 @@ export class FileJournal implements StorageJournal {
    */
   static async open(options: FileJournalOptions): Promise<FileJournal> {
     const file = await realFile(options.file);
+    const { history, onProgress, now } = options;
     const unlock = await lock(file);
     let handle: FileHandle | undefined;
+    let unlockOpen: Unlock | undefined;
     try {
-      await rm(newName(file), { force: true });
       handle = (await openOld(file)) ?? (await create(file));
-      const loaded = await load(handle, { file, now: options.now() });
+      unlockOpen = await lockOpen(handle, file);
+      await rm(newName(file), { force: true });
+      const loaded = await load(handle, { file, now: now(), history, onProgress });
       if (loaded.torn) {
         await handle.truncate(loaded.size);
         await handle.sync();
         options.onTornTail?.(loaded.torn);
       }
-      return new FileJournal({ ...options, file }, { handle, unlock }, loaded);
+      return new FileJournal({ ...options, file }, { handle, unlock, unlockOpen }, loaded);
     } catch (error) {
       await handle?.close().catch(() => {});
+      await unlockOpen?.();
       await unlock();
       throw error;
     }
   }
 
-  restore(snapshot: (revision: number) => JournalSnapshot): { state: JournalSnapshot; writes: readonly JournalRecord[] } {
+  restore(snapshot: (revision: number) => JournalSnapshot): ReturnType<StorageJournal['restore']> {
     const loaded = this.#loaded;
     if (!loaded) throw new WatchError('INVALID_ARGUMENT', 'journal: expected one that no storage uses yet');
     this.#loaded = undefined;
@@ -142,11 +160,12 @@ export class FileJournal implements StorageJournal {
     }
     try {
       await this.#next?.handle.close();
-      this.#next = undefined;
       await this.#handle.close();
       await rm(newName(this.#options.file), { force: true });
     } finally {
       // A failing disk may fail here as well. The file can be opened again once it is repaired.
+      await this.#next?.unlock();
+      await this.#unlockOpen();
       await this.#unlock();
     }
   }
@@ -175,7 +194,9 @@ export class FileJournal implements StorageJournal {
     await this.#handle.datasync();
     this.#last = { head: frame.slice(0, HEAD_BYTES), at: this.#size };
     this.#size += frame.byteLength;
-    await this.#check();
+    await this.#check().catch((cause: unknown) => {
+      throw new WatchError('TIMEOUT', 'another process has written into the journal: the write may be lost', { cause });
+    });
     this.#safe = last;
   }
 
@@ -241,7 +262,9 @@ export class FileJournal implements StorageJournal {
     this.#size = next.size;
     this.#last = { head: new Uint8Array(), at: 0 };
     this.#began = next.began;
-    await old.close();
+    const unlockOld = this.#unlockOpen;
+    this.#unlockOpen = next.unlock;
+    await old.close().finally(unlockOld);
     await syncDirectory(this.#options.file);
   }
 }

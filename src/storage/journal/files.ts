@@ -10,8 +10,14 @@ import { linesOf, titleLine } from './records.ts';
 /** About how many bytes of a snapshot are in one frame. */
 const FRAME_BYTES = 2 ** 20;
 
-/** The path of the file that will replace a file. */
-export const newName = (file: string): string => `${file}.new`;
+/** The path of the file that will replace a file. Nobody else has files of such names. */
+export const newName = (file: string): string => `${file}.watchmux-new`;
+
+/** Makes that file, in the place of one that was left behind. Nobody else can read it: a server's objects may be secrets. */
+export async function openNew(file: string): Promise<FileHandle> {
+  await rm(newName(file), { force: true });
+  return open(newName(file), 'wx+', 0o600);
+}
 
 /** The path that a path resolves to, whether it exists or not: a new file must replace the file, not a link to it. */
 export async function realFile(path: string): Promise<string> {
@@ -47,7 +53,7 @@ export async function openOld(file: string): Promise<FileHandle | undefined> {
 
 /** Creates an empty journal file, as a whole or not at all. */
 export async function create(file: string): Promise<FileHandle> {
-  const handle = await open(newName(file), 'w+');
+  const handle = await openNew(file);
   try {
     await writeSnapshot(handle, { revision: 1, records: [] }, 0);
     await handle.sync();

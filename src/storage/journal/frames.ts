@@ -13,6 +13,8 @@
  * | anything else | corrupt |
  */
 
+import * as zlib from 'node:zlib';
+
 /** The bytes before a body. */
 export const HEAD_BYTES = 16;
 const MARK = Uint8Array.of(0xf5, 0x57, 0x4d, 0x4a);
@@ -86,7 +88,10 @@ const TABLE: Uint32Array = Uint32Array.from({ length: 256 }, (_, index) => {
 });
 
 /** The checksum of zip files and Ethernet. */
-export function crc32(bytes: Uint8Array): number {
+export const crc32: (bytes: Uint8Array) => number = (zlib as { crc32?: (bytes: Uint8Array) => number }).crc32 ?? slowCrc32;
+
+/** For versions of Node that have none. */
+export function slowCrc32(bytes: Uint8Array): number {
   let sum = 0xffffffff;
   for (let at = 0; at < bytes.byteLength; at++) sum = (sum >>> 8) ^ (TABLE[(sum ^ (bytes[at] as number)) & 0xff] as number);
   return ~sum >>> 0;

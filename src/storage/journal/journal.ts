@@ -11,6 +11,7 @@
 export interface JournalRecord {
   /** Each record has the next revision. Those of a snapshot have smaller ones, in any order. */
   readonly revision: number;
+  /** An empty one: nothing is written, but revisions go on from this one, which may be much greater than the one before. */
   readonly key: string;
   /** The object's JSON in UTF-8, with its version; undefined: it was deleted. Do not write into it. */
   readonly json: Uint8Array | undefined;
@@ -27,17 +28,19 @@ export interface JournalSnapshot {
 /** Where a storage's writes go. */
 export interface StorageJournal {
   /**
-   * Returns what it held when it was opened: a state, and the writes after it. Called once, before anything else. To start over
+   * Returns what it held when it was opened: a state, and the writes after it, which are read once. Called once, before anything
+   * else. To start over
    * with a compact state, it may call `snapshot` for the state at the newest revision that it has reported as safe, at any time
    * until a newer one is.
    */
   restore(snapshot: (revision: number) => JournalSnapshot): {
-    readonly state: JournalSnapshot;
-    readonly writes: readonly JournalRecord[];
+    readonly state: { readonly revision: number; readonly records: Iterable<JournalRecord> };
+    readonly writes: Iterable<JournalRecord>;
   };
   /**
    * Appends a record. Resolves with the revision of the last record of its group when the whole group is safe; all records of a
-   * group get the same promise. Groups become safe in order. After a rejection, all later ones reject.
+   * group get the same promise. Groups become safe in order. After a rejection, all later ones reject. A write that is rejected may
+   * have happened, unless the error is a `WatchError` with another code than TIMEOUT.
    */
   append(record: JournalRecord): Promise<number>;
   /** Makes everything appended safe, then releases all resources. */

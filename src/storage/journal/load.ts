@@ -1,9 +1,17 @@
-/** Reads a journal file from its beginning, in windows: a file may be larger than a buffer can be. */
+/**
+ * Reads a journal file from its beginning, in windows: a file may be larger than a buffer can be.
+ *
+ *     window ---> frames ---> lines ---> { title, state, writes } ---> a target: Contents, or whoever checks a file
+ *
+ * What is kept of it does not depend on the file's size, but on what a storage will hold: the objects, and the last writes.
+ */
 import type { FileHandle } from 'node:fs/promises';
 import { WatchError } from '../../watch/errors.ts';
+import { costOf } from '../memory/change.ts';
+import type { HistoryLimits } from '../memory/history.ts';
 import { type Found, frameAt } from './frames.ts';
-import type { JournalRecord, JournalSnapshot } from './journal.ts';
-import { Lines } from './records.ts';
+import type { JournalRecord, StorageJournal } from './journal.ts';
+import { Lines, type Title } from './records.ts';
 
 /** What was removed from a file with an incomplete end: the record that was being written when the process or machine died. */
 export interface TornTail {
@@ -15,14 +23,40 @@ export interface TornTail {
   readonly revision: number;
 }
 
-/** What is in a file. */
-export interface Loaded {
-  readonly state: JournalSnapshot;
-  readonly writes: readonly JournalRecord[];
+/** How much of a file has been read. */
+export interface LoadProgress {
+  readonly bytes: number;
+  readonly ofBytes: number;
+}
+
+/** What a file is. */
+export interface Scanned {
   /** Where its last whole frame ends, and where its snapshot does. */
   readonly size: number;
   readonly began: number;
+  /** Its last revision. */
+  readonly revision: number;
   readonly torn: TornTail | undefined;
+}
+
+/** What is in a file. */
+export type Loaded = Scanned & ReturnType<StorageJournal['restore']>;
+
+/** Gets what is in a file, as it is read. What it throws makes the file a damaged one. */
+export interface LoadTarget {
+  title(title: Title): void;
+  /** A record of the snapshot. */
+  state(record: JournalRecord): void;
+  /** A write after it. */
+  write(record: JournalRecord): void;
+}
+
+/** How to read a file. */
+export interface LoadOptions {
+  readonly file: string;
+  /** The time of the day in ms. */
+  readonly now: number;
+  readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
 }
 
 const WINDOW_BYTES = 2 ** 25;
@@ -30,9 +64,20 @@ const WINDOW_BYTES = 2 ** 25;
 const SECTOR = 512;
 
 /** @throws {WatchError} INVALID_FRAME if the file is damaged. */
-export async function load(handle: FileHandle, { file, now }: { file: string; now: number }): Promise<Loaded> {
+export async function load(
+  handle: FileHandle,
+  { history, ...options }: LoadOptions & { readonly history: HistoryLimits },
+): Promise<Loaded> {
+  const contents = new Contents(history);
+  const scanned = await scan(handle, options, contents);
+  return { ...scanned, ...contents.result };
+}
+
+/** Shows what is in a file. Throws as {@link load} does. */
+export async function scan(handle: FileHandle, options: LoadOptions, target: LoadTarget): Promise<Scanned> {
+  const { file, now, onProgress } = options;
   const { size: whole } = await handle.stat();
-  const found = new Contents(now);
+  const reader = new Reader(target, now);
   let at = 0;
   let window = { start: 0, bytes: new Uint8Array(0) };
   for (;;) {
@@ -41,18 +86,21 @@ export async function load(handle: FileHandle, { file, now }: { file: string; no
     if (frame === 'corrupt') throw damaged(file, at, 'not a journal frame');
     if (typeof frame === 'object') {
       at = window.start + frame.end;
-      read(found, frame.body, { file, at });
-    } else if (!isLast) window = await nextWindow(handle, { window, at, whole });
-    else break;
+      read(reader, frame.body, { file, at });
+    } else if (!isLast) {
+      onProgress?.({ bytes: at, ofBytes: whole });
+      window = await nextWindow(handle, { window, at, whole });
+    } else break;
   }
-  if (!found.isWhole) throw damaged(file, at, 'its snapshot is incomplete');
-  const torn = at < whole ? { file, offset: at, bytes: whole - at, revision: found.revision } : undefined;
-  return { ...found.result(at), torn };
+  if (!reader.isWhole) throw damaged(file, at, 'its snapshot is incomplete');
+  const { revision, began } = reader;
+  const torn = at < whole ? { file, offset: at, bytes: whole - at, revision } : undefined;
+  return { size: at, began, revision, torn };
 }
 
-function read(found: Contents, body: Uint8Array, { file, at }: { file: string; at: number }): void {
+function read(reader: Reader, body: Uint8Array, { file, at }: { file: string; at: number }): void {
   try {
-    found.add(body, at);
+    reader.read(body, at);
   } catch (error) {
     throw damaged(file, at, error instanceof Error ? error.message : String(error));
   }
@@ -80,40 +128,114 @@ function damaged(file: string, at: number, why: string): WatchError {
   return new WatchError('INVALID_FRAME', `the journal ${file} is damaged at byte ${at}: ${why}. ${advice}`, { position: at });
 }
 
-/** The records of a file, as they are read. */
-class Contents {
+/** Takes frames apart, and checks that nothing is missing between them. */
+class Reader {
+  revision: number = 0;
+  /** Where the snapshot ends. */
+  began: number = 0;
+  readonly #target: LoadTarget;
   readonly #now: number;
-  readonly #state: JournalRecord[] = [];
-  readonly #writes: JournalRecord[] = [];
-  #title: { readonly revision: number; readonly items: number } | undefined;
-  #began: number = 0;
+  #title: Title | undefined;
+  #items: number = 0;
+  #writes: number = 0;
 
-  constructor(now: number) {
+  constructor(target: LoadTarget, now: number) {
+    this.#target = target;
     this.#now = now;
   }
 
-  get revision(): number {
-    return this.#writes.at(-1)?.revision ?? this.#title?.revision ?? 0;
-  }
-
   get isWhole(): boolean {
-    return this.#title !== undefined && this.#state.length === this.#title.items;
+    return this.#title !== undefined && this.#items === this.#title.items;
   }
 
-  add(body: Uint8Array, end: number): void {
+  read(body: Uint8Array, end: number): void {
     const lines = new Lines(body);
-    this.#title ??= lines.title();
-    while (!lines.isEmpty) {
-      const record = lines.record(this.#now);
-      if (!this.isWhole) this.#state.push(record);
-      else if (record.revision === this.revision + 1) this.#writes.push(record);
-      else throw new Error(`revision ${record.revision} follows ${this.revision}`);
+    if (!this.#title) {
+      this.#title = lines.title();
+      this.revision = this.#title.revision;
+      this.#target.title(this.#title);
     }
-    if (this.isWhole && this.#writes.length === 0) this.#began = end;
+    while (!lines.isEmpty) this.#take(lines.record(this.#now));
+    if (this.isWhole && this.#writes === 0) this.began = end;
   }
 
-  result(size: number): Omit<Loaded, 'torn'> {
-    const { revision } = this.#title as { revision: number };
-    return { state: { revision, records: this.#state }, writes: this.#writes, size, began: this.#began };
+  #take(record: JournalRecord): void {
+    if (!this.isWhole) {
+      this.#items++;
+      this.#target.state(record);
+      return;
+    }
+    const { revision, key } = record;
+    const follows = key === '' ? revision > this.revision : revision === this.revision + 1;
+    if (!follows) throw new Error(`revision ${revision} follows ${this.revision}`);
+    this.#writes++;
+    this.revision = revision;
+    this.#target.write(record);
+  }
+}
+
+/** What a storage will hold of a file: writes that exceed its history become part of the state. */
+class Contents implements LoadTarget {
+  readonly #limits: HistoryLimits;
+  readonly #state: Map<string, JournalRecord> = new Map();
+  /** The size of the newest object under each key. */
+  readonly #sizes: Map<string, number> = new Map();
+  #revision: number = 0;
+  /** The first `#dead` of them are part of the state. */
+  #writes: (JournalRecord | undefined)[] = [];
+  #costs: number[] = [];
+  #dead: number = 0;
+  #bytes: number = 0;
+
+  constructor(limits: HistoryLimits) {
+    this.#limits = limits;
+  }
+
+  get result(): Pick<Loaded, 'state' | 'writes'> {
+    const writes = this.#writes.slice(this.#dead) as JournalRecord[];
+    return { state: { revision: this.#revision, records: drained(this.#state) }, writes };
+  }
+
+  title({ revision }: Title): void {
+    this.#revision = revision;
+  }
+
+  state(record: JournalRecord): void {
+    this.#state.set(record.key, record);
+    this.#sizes.set(record.key, record.json?.byteLength ?? 0);
+  }
+
+  write(record: JournalRecord): void {
+    const { key, json } = record;
+    const cost = costOf(key, { bytes: this.#sizes.get(key) ?? 0, isDeletion: json === undefined });
+    if (json === undefined) this.#sizes.delete(key);
+    else this.#sizes.set(key, json.byteLength);
+    this.#writes.push(record);
+    this.#costs.push(cost);
+    this.#bytes += cost;
+    const { maxItems, maxBytes } = this.#limits;
+    while (this.#writes.length - this.#dead > maxItems || this.#bytes > maxBytes) this.#settle();
+  }
+
+  /** The oldest write becomes part of the state. */
+  #settle(): void {
+    const record = this.#writes[this.#dead] as JournalRecord;
+    this.#revision = record.revision;
+    if (record.json === undefined) this.#state.delete(record.key);
+    else this.#state.set(record.key, record);
+    this.#bytes -= this.#costs[this.#dead] as number;
+    this.#writes[this.#dead++] = undefined;
+    if (this.#dead < 1_000 || this.#dead < this.#writes.length / 2) return;
+    this.#writes = this.#writes.slice(this.#dead);
+    this.#costs = this.#costs.slice(this.#dead);
+    this.#dead = 0;
+  }
+}
+
+/** Gives out what a map holds, and drops it: both as bytes and as objects, a large state would take twice the memory. */
+function* drained<V>(map: Map<string, V>): Generator<V, undefined> {
+  for (const [key, value] of map) {
+    map.delete(key);
+    yield value;
   }
 }

@@ -3,12 +3,12 @@
  * dies, for whatever reason. Such names are the abstract sockets of Linux, one set for each network namespace, and the named
  * pipes of Windows.
  *
- * The name is made from the directory's identity in the system, not from its path: in two containers, one path may lead to
- * different files, or two paths to one file. Where there are no such names there is no lock; a journal still notices another
- * writer.
+ * There are two of them. One is made from the directory's identity in the system and the file's name, not from its path: in two
+ * containers, one path may lead to different files, or two paths to one file. The other is made from the file's own identity, which
+ * all of its hard links have. Where there are no such names there is no lock; a journal still notices another writer.
  */
 import { createHash } from 'node:crypto';
-import { stat } from 'node:fs/promises';
+import { type FileHandle, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename, dirname } from 'node:path';
 import { WatchError } from '../../watch/errors.ts';
@@ -22,12 +22,23 @@ const NAME_BYTES = 108;
 const MIN_LIBUV = 46;
 
 /**
- * Locks a file, which need not exist yet.
+ * Locks the path of a file, which need not exist yet.
  *
  * @throws {WatchError} INVALID_ARGUMENT if it is already open, even in this process.
  */
 export async function lock(file: string): Promise<Unlock> {
-  const path = await nameOf(file);
+  const { dev, ino } = await stat(dirname(file), { bigint: true });
+  return take(`${dev}/${ino}/${basename(file)}`, file);
+}
+
+/** Locks an open file under all of its names, until another one takes its place. Throws as {@link lock} does. */
+export async function lockOpen(handle: Pick<FileHandle, 'stat'>, file: string): Promise<Unlock> {
+  const { dev, ino } = await handle.stat({ bigint: true });
+  return take(`${dev}/${ino}`, file);
+}
+
+async function take(identity: string, file: string): Promise<Unlock> {
+  const path = nameOf(identity);
   if (path === undefined) return async () => {};
   // Nobody has business with this socket. If it can accept no more connections, neither the lock nor the process may fail.
   const server = createServer((socket) => socket.destroy()).unref();
@@ -42,13 +53,10 @@ export async function lock(file: string): Promise<Unlock> {
   return () => new Promise((resolve) => server.close(() => resolve()));
 }
 
-async function nameOf(file: string): Promise<string | undefined> {
+function nameOf(identity: string): string | undefined {
   const { platform, versions } = process;
   const isLinux = platform === 'linux' && Number(versions.uv?.split('.')[1]) >= MIN_LIBUV;
   if (!isLinux && platform !== 'win32') return undefined;
-  const { dev, ino } = await stat(dirname(file), { bigint: true });
-  const hash = createHash('sha512')
-    .update(`${dev}/${ino}/${basename(file)}`)
-    .digest('hex');
+  const hash = createHash('sha512').update(identity).digest('hex');
   return `${isLinux ? '\0' : '\\\\.\\pipe\\'}watchmux-journal-${hash}`.slice(0, NAME_BYTES);
 }

@@ -1,7 +1,8 @@
 /** A file that will take the place of a journal's: a snapshot, and what came after it, copied from the old one. */
-import { type FileHandle, open, rename } from 'node:fs/promises';
-import { abandon, newName, taken, writeAll, writeSnapshot } from './files.ts';
+import { type FileHandle, rename } from 'node:fs/promises';
+import { abandon, newName, openNew, taken, writeAll, writeSnapshot } from './files.ts';
 import type { JournalSnapshot } from './journal.ts';
+import { lockOpen, type Unlock } from './lock.ts';
 
 /** How much is copied at once. */
 const COPY_BYTES = 2 ** 22;
@@ -20,6 +21,8 @@ interface Origin {
 
 export class NextFile {
   readonly handle: FileHandle;
+  /** To be called when it is closed. */
+  readonly unlock: Unlock;
   /** Its size, and the size that it began with. */
   size: number = 0;
   began: number = 0;
@@ -27,8 +30,9 @@ export class NextFile {
   /** Up to where the old file has been copied. */
   #from: number;
 
-  private constructor(handle: FileHandle, origin: Origin, from: number) {
-    this.handle = handle;
+  private constructor(opened: { handle: FileHandle; unlock: Unlock }, origin: Origin, from: number) {
+    this.handle = opened.handle;
+    this.unlock = opened.unlock;
     this.#origin = origin;
     this.#from = from;
   }
@@ -37,11 +41,13 @@ export class NextFile {
   static async write(origin: Origin, snapshot: JournalSnapshot, now: number): Promise<NextFile> {
     const { file, old } = origin;
     const { size, handle: before } = old();
-    const handle = await open(newName(file), 'w+');
+    const handle = await openNew(file);
+    let unlock: Unlock | undefined;
     try {
+      unlock = await lockOpen(handle, file);
       // A new file may be readable by more users than the old one.
       await handle.chmod((await before.stat()).mode & 0o777);
-      const next = new NextFile(handle, origin, size);
+      const next = new NextFile({ handle, unlock }, origin, size);
       next.size = next.began = await writeSnapshot(handle, snapshot, now);
       // What is left after this is little, and copied while no group is written.
       await next.#copy();
@@ -49,6 +55,7 @@ export class NextFile {
       return next;
     } catch (error) {
       await abandon(handle, file);
+      await unlock?.();
       throw error;
     }
   }
@@ -63,6 +70,7 @@ export class NextFile {
       return true;
     } catch {
       await abandon(this.handle, file);
+      await this.unlock();
       return false;
     }
   }

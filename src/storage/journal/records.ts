@@ -5,6 +5,8 @@
  *     {"r":8,"k":"orders/a"}              {"r":9,"k":"orders/a","d":true}        a deletion has no second line
  *     {"metadata":{"name":"a", ...
  *
+ *     {"r":5000,"k":"","d":true}          another life begins: nothing was written, and nobody was given what lies between
+ *
  * A file begins with the line of its snapshot, `{"journal":1,"r":7,"items":2}`, and so many records; what follows came after it.
  */
 import type { JournalRecord } from './journal.ts';

@@ -44,7 +44,7 @@ export class Change<T> {
   get bytes(): number {
     const { previous } = this;
     const bytes = previous === undefined ? 0 : (encodedBytes(previous as object) ?? 0);
-    return OVERHEAD_BYTES + 2 * this.key.length + (this.object === undefined ? 2 : 1) * bytes;
+    return costOf(this.key, { bytes, isDeletion: this.object === undefined });
   }
 
   /** The event for watches that select everything. Each of these events is made once, so all watches share it and its bytes. */
@@ -75,4 +75,9 @@ export class Change<T> {
 function atRevision<T>(object: T, revision: number): T {
   const { metadata } = object as { metadata?: object };
   return { ...object, metadata: { ...metadata, resourceVersion: `${revision}` } };
+}
+
+/** What a change costs the history if the object before it has so many bytes. */
+export function costOf(key: string, { bytes, isDeletion }: { readonly bytes: number; readonly isDeletion: boolean }): number {
+  return OVERHEAD_BYTES + 2 * key.length + (isDeletion ? 2 : 1) * bytes;
 }

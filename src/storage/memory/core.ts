@@ -12,8 +12,10 @@ import { Signals } from '../../broadcast/watchers/signals.ts';
 import { soon } from '../../broadcast/watchers/soon.ts';
 import type { ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
 import { encoded, encodedBytes } from '../encoded.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/journal.ts';
+import { newLife } from '../life.ts';
 import { refused, tooLargeObject, tooManyRequests } from '../statuses.ts';
 import type { Change } from './change.ts';
 import { Expiry } from './expiry.ts';
@@ -48,9 +50,12 @@ export class Core {
   constructor(settings: Settings) {
     this.#settings = settings;
     this.#expiry = new Expiry(settings.clock, (keys) => this.#expire(keys));
-    const restored = settings.journal?.restore((revision) => this.#snapshot(revision));
-    this.history = new History(settings.history, restored?.state.revision ?? settings.startRevision);
-    if (restored) this.#restore(restored);
+    const { journal, startRevision } = settings;
+    const restored = journal?.restore((revision) => this.#snapshot(revision));
+    this.history = new History(settings.history, restored?.state.revision ?? startRevision ?? 1);
+    if (!restored) return;
+    this.#restore(restored);
+    this.#begin(startRevision ?? newLife(this.history.revision));
   }
 
   get bytes(): number {
@@ -78,7 +83,7 @@ export class Core {
       throw tooManyRequests(`the storage is full: it holds ${this.#bytes} of ${this.#settings.maxBytes} bytes`, 10);
     }
     this.#bytes = bytes;
-    const change = history.commit(key, value?.object, this.#settings.clock.now());
+    const change = history.commit(key, value?.object, { now: this.#settings.clock.now() });
     if (!value) void change.left; // made while the old content is known: an empty history drops it at once
     const ttlMs = value && ttlSeconds > 0 ? ttlSeconds * 1_000 : undefined;
     this.#expiry.set(key, ttlMs);
@@ -87,14 +92,29 @@ export class Core {
     return change;
   }
 
+  /** Why nothing can be written any more. */
+  get failure(): { readonly error: unknown } | undefined {
+    return this.#broken;
+  }
+
   /** @throws {WatchError} REFUSED with code 500 if the journal has failed: nothing can be written any more. */
   checkWritable(): void {
-    if (this.#broken) throw refused(500, 'InternalError', `the journal has failed: ${textOf(this.#broken.error)}`);
+    if (!this.#broken) return;
+    const refusal = refused(500, 'InternalError', 'the journal has failed: nothing is written any more');
+    // Not in the text, which may go to strangers: they need not know where the file is.
+    refusal.cause = this.#broken.error;
+    throw refusal;
   }
 
   /** Resolves when everything that is written by now is safe, and visible; undefined if it is. */
   safe(): Promise<void> | undefined {
     return this.history.visible < this.history.revision ? this.#safe : undefined;
+  }
+
+  /** A refusal, once the writes behind it are safe: what could still be lost must not be revealed. */
+  async sure(refusal: WatchError): Promise<WatchError> {
+    await this.safe()?.catch(() => this.checkWritable());
+    return refusal;
   }
 
   /** Whether a predicate holds. If a field's function throws, it does not, and the error is reported. */
@@ -154,10 +174,17 @@ export class Core {
       (last) => this.#reveal(last),
       (error: unknown) => {
         this.#broken ??= { error };
-        throw error;
+        this.#settings.onError(error);
+        throw isWatchError(error) ? error : new WatchError('TIMEOUT', UNKNOWN, { cause: error });
       },
     );
-    this.#safe.catch((error: unknown) => this.#settings.onError(error)); // nobody waits for a deletion by its time to live
+    this.#safe.catch(() => {}); // nobody waits for a deletion by its time to live
+  }
+
+  /** Begins another life of what the journal held. Nobody sees its first revision before that is safe. */
+  #begin(revision: number): void {
+    if (revision > this.history.revision)
+      this.#record(this.history.commit('', undefined, { now: this.#settings.clock.now(), revision }), undefined);
   }
 
   #snapshot(revision: number): JournalSnapshot {
@@ -178,11 +205,13 @@ export class Core {
       this.#bytes += bytes;
       this.#expiry.set(key, ttlMs);
     }
-    for (const { key, json, ttlMs } of writes) {
+    for (const { key, json, revision, ttlMs } of writes) {
+      const { revision: last } = this.history;
+      if (revision <= last) throw new WatchError('INVALID_FRAME', `a journal has revision ${revision} after ${last}`);
       const value = json && fromBytes<KubernetesObject>(json);
       this.#bytes += (value?.bytes ?? 0) - sizeOf(this.history.head(key)?.object);
-      const change = this.history.commit(key, value?.object, clock.now());
-      if (!value) void change.left;
+      const change = this.history.commit(key, value?.object, { now: clock.now(), revision });
+      if (change.previous !== undefined && !value) void change.left;
       this.#expiry.set(key, ttlMs);
       this.history.reveal(change.revision, clock.now());
     }
@@ -210,9 +239,7 @@ export class Core {
   }
 }
 
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
+const UNKNOWN = 'the journal has failed before it was certain that the write is safe: it may have happened';
 
 function sizeOf(object: KubernetesObject | undefined): number {
   return object ? (encodedBytes(object) ?? 0) : 0;

@@ -4,8 +4,9 @@
  * state that a watch begins with is read in the same way: at the first revision, after the last key that was read.
  *
  *     state: the keys at revision 5 ----> bookmark ----> changes 6, 7, 8 ...
- *            a b c | d e f                               |        `last: where a stopped watch ends
- *                  `#after                               `#seen: the last revision that was looked at
+ *            a b c | d e f                               | ^      `#until: where a stopped watch ends
+ *                  `#after                               | `#place: of the next change
+ *                                                        `#seen: the last revision that was looked at
  *
  * Invariants
  * - Every revision up to `#seen` was delivered, or is not selected. `#seen` only grows.
@@ -50,8 +51,10 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
   #chunk: T[] = [];
   #mark: boolean;
   #seen: number;
+  /** The place of the first change after `#seen`. */
+  #place: number;
   /** Where a stopped watch ends. */
-  #last: number = Number.POSITIVE_INFINITY;
+  #until: number = Number.POSITIVE_INFINITY;
   /** The revisions of the BOOKMARKs to deliver: the next one, and the newest that was asked for. */
   #owed: number | undefined;
   #newest: number = 0;
@@ -64,13 +67,14 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
     this.#history = options.history;
     this.prefix = options.prefix;
     this.#seen = options.after;
+    this.#place = options.history.after(options.after);
     this.#initial = options.initial !== false;
     this.#mark = options.initial === 'marked';
     this.#after = options.prefix;
   }
 
   get stopped(): boolean {
-    return this.#over || this.#last !== Number.POSITIVE_INFINITY;
+    return this.#over || this.#until !== Number.POSITIVE_INFINITY;
   }
 
   /** Counted by looking: nothing is queued. */
@@ -83,7 +87,7 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
         return true;
       });
     }
-    for (let seen = this.#seen; seen < this.#limit; seen++) count += this.#select(this.#history.change(seen + 1)) ? 1 : 0;
+    for (let place = this.#place; place < this.#limit; place++) count += this.#select(this.#history.change(place)) ? 1 : 0;
     return count;
   }
 
@@ -111,11 +115,11 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
 
   /** Whether the history has dropped what would come next. */
   get #isLost(): boolean {
-    return this.#seen < this.#history.compacted;
+    return this.#place < this.#history.start || this.#seen < this.#history.compacted;
   }
 
   get #limit(): number {
-    return Math.min(this.#history.visible, this.#last);
+    return Math.min(this.#history.shown, this.#until);
   }
 
   protected override take(): StorageEvent<T> | typeof NONE {
@@ -132,17 +136,21 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
   #nextChange(): StorageEvent<T> | typeof NONE {
     for (;;) {
       if (this.#isLost) return this.#expired(); // a field's function may have written
-      if (this.#owed !== undefined && this.#seen >= this.#owed) return this.#bookmark();
-      if (this.#seen >= this.#limit) return NONE;
-      const event = this.#select(this.#history.change(this.#seen + 1));
-      this.#seen++;
+      const next = this.#place < this.#limit ? this.#history.change(this.#place) : undefined;
+      // Between two changes may be revisions that nobody was given.
+      const seen = next ? next.revision - 1 : this.#history.visible;
+      if (this.#owed !== undefined && this.#owed <= seen) return this.#bookmark(this.#owed);
+      if (!next) return NONE;
+      const event = this.#select(next);
+      this.#place++;
+      this.#seen = next.revision;
       if (event) return event;
     }
   }
 
   /** The event of a change for this watch; undefined if there is none. */
   #select(change: Change<T>): StorageEvent<T> | undefined {
-    if (!change.key.startsWith(this.prefix)) return undefined;
+    if (!change.key.startsWith(this.prefix) || change.key === '') return undefined;
     if (this.#options.predicate.isEmpty) return change.event;
     const { object, previous } = change;
     const is = object !== undefined && this.#selects(object);
@@ -187,7 +195,8 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
     return toBookmark(this.#seen, { [INITIAL_EVENTS_END]: 'true' });
   }
 
-  #bookmark(): BookmarkEvent {
+  #bookmark(revision: number): BookmarkEvent {
+    this.#seen = Math.max(this.#seen, revision);
     this.#owed = this.#newest > this.#seen ? this.#newest : undefined;
     return toBookmark(this.#seen);
   }
@@ -201,7 +210,7 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
   /** What is visible by now stays readable. */
   protected override end(): void {
     if (this.stopped) return;
-    this.#last = this.#history.visible;
+    this.#until = this.#history.shown;
     this.#owed = undefined;
     this.#options.onEnd(this);
   }

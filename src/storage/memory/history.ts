@@ -1,17 +1,20 @@
 /**
  * State and log under one revision. Every write is one change, at the next revision; the changes of the last revisions are kept.
  *
- *     revision        1   2   3   4   5   6   7   8
+ *     revision        1   2   3   4   5   9   10  11
  *                             ^           ^       ^
  *                     `compacted          |       `revision: the newest write
  *                      the oldest state   `visible: the newest that anybody may see; what comes after it is not safe yet
  *                      that can be read
  *
- *     changes         [ 4   5   6   7   8 ]      one each; a watch is a position in here
- *     entries         a -> 8 -> 4,  b -> 5, ...  by key, sorted; the chain of a key leads to each of its kept states
+ *     changes         [ 4   5   9   10  11 ]      one each; a watch is a place in here: start <= place <= shown <= end
+ *     entries         a -> 11 -> 4,  b -> 5, ...  by key, sorted; the chain of a key leads to each of its kept states
+ *
+ * A storage that is opened again leaves out revisions (life.ts): 9 begins another life. That is a change, too, of no key.
  *
  * Invariants
- * - compacted <= visible <= revision, and none of them goes back. There is one change for each revision in (compacted, revision].
+ * - compacted <= visible <= revision, and none of them goes back. The revisions of changes grow. Each revision after `compacted`
+ *   that anybody was given has a change.
  * - The state at any revision in [compacted, revision] can be read: by the first change of each chain that is not newer.
  * - An entry whose newest change is a deletion is kept as long as that change is; then nothing is left of it.
  */
@@ -23,6 +26,12 @@ export interface HistoryLimits {
   readonly maxItems: number;
   readonly maxBytes: number;
   readonly maxAgeMs: number;
+}
+
+/** When something is written, and at which revision. */
+export interface CommitOptions {
+  readonly now: number;
+  readonly revision?: number | undefined;
 }
 
 interface Entry<T> extends Keyed {
@@ -40,10 +49,12 @@ export class History<T> {
   readonly #entries: Map<string, Entry<T>> = new Map();
   readonly #sorted: Sorted<Entry<T>> = new Sorted();
   readonly #limits: HistoryLimits;
-  /** The change of revision r is at `r - compacted - 1 + dead`. */
+  /** The change at place p is at `p - gone`. */
   #changes: (Change<T> | undefined)[] = [];
-  /** Number of forgotten changes at the start of `changes`. */
+  /** Number of forgotten changes that have left `changes`, and of those at its start. */
+  #gone: number = 0;
   #dead: number = 0;
+  #shown: number = 0;
   #bytes: number = 0;
   #revision: number;
   #visible: number;
@@ -66,6 +77,16 @@ export class History<T> {
 
   get compacted(): number {
     return this.#compacted;
+  }
+
+  /** The place of the oldest kept change. */
+  get start(): number {
+    return this.#gone + this.#dead;
+  }
+
+  /** The place after the newest visible change. */
+  get shown(): number {
+    return this.#shown;
   }
 
   /** Number of kept changes. */
@@ -99,10 +120,14 @@ export class History<T> {
     });
   }
 
-  /** Writes an object, or with undefined deletes it, at the next revision. Nobody sees it before `reveal`. */
-  commit(key: string, object: T | undefined, now: number): Change<T> {
+  /**
+   * Writes an object, or with undefined deletes it, by default at the next revision. Nobody sees it before `reveal`. The empty key:
+   * another life begins at that revision.
+   */
+  commit(key: string, object: T | undefined, { now, revision = this.#revision + 1 }: CommitOptions): Change<T> {
     const entry = this.#entries.get(key);
-    const change = new Change<T>({ revision: ++this.#revision, key, object, before: entry?.head, at: now });
+    const change = new Change<T>({ revision, key, object, before: entry?.head, at: now });
+    this.#revision = revision;
     if (entry) entry.head = change;
     else this.#insert({ key, head: change });
     this.#changes.push(change);
@@ -118,23 +143,52 @@ export class History<T> {
   /** Makes what was written up to a revision visible, and drops what exceeds the limits. */
   reveal(revision: number, now: number): void {
     if (revision > this.#visible) this.#visible = Math.min(revision, this.#revision);
+    while (this.#shown < this.#end && this.change(this.#shown).revision <= this.#visible) this.#shown++;
     const { maxItems, maxBytes, maxAgeMs } = this.#limits;
-    while (this.#compacted < this.#visible) {
-      const oldest = this.#changes[this.#dead] as Change<T>;
+    while (this.start < this.#shown) {
+      const oldest = this.change(this.start);
       if (this.items <= maxItems && this.#bytes <= maxBytes && now - oldest.at <= maxAgeMs) return;
       this.#forget(oldest);
     }
   }
 
-  /** The change of a revision in (compacted, revision]. */
-  change(revision: number): Change<T> {
-    return this.#changes[revision - this.#compacted - 1 + this.#dead] as Change<T>;
+  /** The change at a place from `start` on. */
+  change(place: number): Change<T> {
+    return this.#changes[place - this.#gone] as Change<T>;
+  }
+
+  /** The place of the first kept change after a revision. */
+  after(revision: number): number {
+    let low = this.start;
+    for (let high = this.#end; low < high; ) {
+      const middle = (low + high) >>> 1;
+      if (this.change(middle).revision <= revision) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Whether anybody may have been given a revision. Of those before `compacted` nobody knows any more. */
+  mayHave(revision: number): boolean {
+    if (revision <= this.#compacted) return true;
+    const place = this.after(revision) - 1;
+    return revision <= this.#visible && place >= this.start && this.change(place).revision === revision;
+  }
+
+  /** The visible revision of so many changes ago, or the oldest one that can be read. */
+  ago(changes: number): number {
+    const place = this.#shown - changes;
+    return place <= this.start ? this.#compacted : this.change(place - 1).revision;
   }
 
   /** Forgets the states before a visible revision. */
   compact(revision: number): void {
-    const end = Math.min(revision, this.#visible);
-    while (this.#compacted < end) this.#forget(this.#changes[this.#dead] as Change<T>);
+    while (this.start < this.#shown && this.change(this.start).revision <= revision) this.#forget(this.change(this.start));
+  }
+
+  /** The place after the newest change. */
+  get #end(): number {
+    return this.#gone + this.#changes.length;
   }
 
   #insert(entry: Entry<T>): void {
@@ -149,6 +203,7 @@ export class History<T> {
     this.#changes[this.#dead++] = undefined;
     if (this.#dead > 1_000 && this.#dead > this.#changes.length / 2) {
       this.#changes = this.#changes.slice(this.#dead);
+      this.#gone += this.#dead;
       this.#dead = 0;
     }
     if (change.object !== undefined || this.#entries.get(change.key)?.head !== change) return;

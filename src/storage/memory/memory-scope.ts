@@ -1,7 +1,7 @@
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { SelectionPredicate } from '../../selectors/index.ts';
-import { callable, invalid, type WatchError, wholeNumber } from '../../watch/errors.ts';
+import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { checkOptions } from '../../watch/options.ts';
 import { isPromise } from '../../watch/promises.ts';
 import type { Watch } from '../../watch/watch.ts';
@@ -10,7 +10,7 @@ import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
 import { unmetPrecondition } from '../preconditions.ts';
 import { parseVersion, planList, planWatch, predicateOf } from '../selection.ts';
-import { alreadyExists, badRequest, expired, expiredContinue, notFound, tooLarge } from '../statuses.ts';
+import { alreadyExists, badRequest, expired, expiredContinue, foreign, notFound } from '../statuses.ts';
 import type {
   CreateOptions,
   DeleteOptions,
@@ -49,7 +49,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
     this.#core.pending.check(signal);
     const place = this.#prefix + checkKey(key);
-    this.#atLeast(parseVersion(resourceVersion));
+    this.#check(parseVersion(resourceVersion));
     return this.#core.history.get(place) as T | undefined;
   }
 
@@ -60,7 +60,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     const predicate = predicateOf<T>(options, this.#fields);
     const { exact, atLeast, from } = planList(options);
     const start = from?.start ?? '';
-    this.#atLeast(atLeast);
+    this.#check(atLeast);
     const revision = this.#revisionOf(from ? from.revision : exact, from && encodeContinue({ revision: undefined, start }));
     return this.#page(predicate, {
       range: { prefix: this.#prefix, from: this.#prefix + start, revision },
@@ -75,7 +75,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     pending.check(signal);
     const predicate = predicateOf<T>(options, this.#fields);
     const { after, atLeast, marksEnd, bookmarks } = planWatch(options);
-    this.#atLeast(after ?? atLeast);
+    this.#check(after ?? atLeast);
     const start = {
       prefix: this.#prefix,
       predicate: predicate as HistoryPredicate,
@@ -95,7 +95,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     if (object?.metadata?.resourceVersion) {
       throw badRequest('resourceVersion should not be set on objects to be created');
     }
-    if (this.#core.history.head(place)) throw await this.#sure(alreadyExists(key));
+    if (this.#core.history.head(place)) throw await this.#core.sure(alreadyExists(key));
     const stored = this.#write(place, object, { ttlSeconds });
     await this.#core.safe();
     return stored;
@@ -109,9 +109,9 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     for (;;) {
       this.#core.pending.check(signal);
       const head = this.#head(place);
-      if (!head && !createIfMissing) throw await this.#sure(notFound(key));
+      if (!head && !createIfMissing) throw await this.#core.sure(notFound(key));
       const unmet = unmetPrecondition(key, head?.object, options);
-      if (unmet) throw await this.#sure(unmet);
+      if (unmet) throw await this.#core.sure(unmet);
       // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated.
       const answer = change(copyOf(head?.object) as T);
       const changed = isPromise(answer) ? await this.#core.pending.until(answer, signal) : answer;
@@ -130,9 +130,9 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     for (;;) {
       this.#core.pending.check(signal);
       const head = this.#head(place);
-      if (!head) throw await this.#sure(notFound(key));
+      if (!head) throw await this.#core.sure(notFound(key));
       const unmet = unmetPrecondition(key, head.object, options);
-      if (unmet) throw await this.#sure(unmet);
+      if (unmet) throw await this.#core.sure(unmet);
       const answer = validate?.(head.object as T);
       if (isPromise(answer)) await this.#core.pending.until(answer, signal);
       this.#core.pending.check(signal);
@@ -148,9 +148,20 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     return `${this.#core.history.visible}`;
   }
 
+  async hasGiven(version: string): Promise<boolean> {
+    this.#core.pending.check(undefined);
+    return this.#isOwn(parseVersion(version));
+  }
+
+  async pastVersion(changes: number): Promise<string> {
+    this.#core.pending.check(undefined);
+    return `${this.#core.history.ago(wholeNumber('changes', changes))}`;
+  }
+
   async checkHealth(): Promise<void> {
     this.#core.pending.check(undefined);
-    this.#core.checkWritable();
+    const { failure } = this.#core;
+    if (failure) throw new WatchError('CLOSED', 'the journal has failed: open the storage again', { cause: failure.error });
   }
 
   async keys(options: KeysOptions): Promise<readonly string[]> {
@@ -185,12 +196,6 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     return (isSame ? head.object : this.#core.write(place, value, ttlSeconds).object) as T;
   }
 
-  /** A refusal, once the writes behind it are safe: what could still be lost must not be revealed. */
-  async #sure(refusal: WatchError): Promise<WatchError> {
-    await this.#core.safe();
-    return refusal;
-  }
-
   /** The first selected objects of a range. `left`: how many there are, if that is known. */
   #page(
     predicate: SelectionPredicate<T>,
@@ -223,19 +228,23 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     return predicate.isEmpty || this.#core.guard(() => predicate.matches(object));
   }
 
-  /** @throws {WatchError} REFUSED with code 504 for a version that has not come yet. */
-  #atLeast(version: string | undefined): void {
-    const { visible } = this.#core.history;
-    if (version !== undefined && Number(version) > visible) throw tooLarge(version, `${visible}`);
+  #isOwn(version: string | undefined): boolean {
+    return version === undefined || this.#core.history.mayHave(Number(version));
+  }
+
+  /** @throws {WatchError} REFUSED with code 410 for a version that this storage cannot have given. */
+  #check(version: string | undefined): void {
+    if (!this.#isOwn(version)) throw foreign(version as string, `${this.#core.history.visible}`);
   }
 
   /** The revision that a list reads; the newest if none is given. */
   #revisionOf(version: string | undefined, token: string | undefined): number {
     const { visible, compacted } = this.#core.history;
     if (version === undefined) return visible;
-    this.#atLeast(version);
-    if (Number(version) >= compacted) return Number(version);
-    throw token === undefined ? expired(version, `${compacted}`) : expiredContinue(token);
+    const isOwn = this.#isOwn(version);
+    if (isOwn && Number(version) >= compacted) return Number(version);
+    if (token !== undefined) throw expiredContinue(token);
+    throw isOwn ? expired(version, `${compacted}`) : foreign(version, `${visible}`);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { parseVersion } from '../selection.ts';
-import { tooLarge } from '../statuses.ts';
+import { foreign } from '../statuses.ts';
 import { Core } from './core.ts';
 import { MemoryScope } from './memory-scope.ts';
 import { type MemoryStorageOptions, settingsOf } from './options.ts';
@@ -47,12 +47,12 @@ export class MemoryStorage<T extends KubernetesObject = KubernetesObject> extend
   /**
    * Drops the states before a version; default: before the newest. Watches and lists that need them get a 410.
    *
-   * @throws {WatchError} REFUSED with code 400 for an invalid version, 504 for one that does not exist yet.
+   * @throws {WatchError} REFUSED with code 400 for an invalid version, 410 for one that this storage cannot have given.
    */
   compact(version?: string): void {
     const { history } = this.#core;
     const parsed = parseVersion(version);
-    if (parsed !== undefined && Number(parsed) > history.visible) throw tooLarge(parsed, `${history.visible}`);
+    if (parsed !== undefined && !history.mayHave(Number(parsed))) throw foreign(parsed, `${history.visible}`);
     history.compact(parsed === undefined ? history.visible : Number(parsed));
   }
 

@@ -21,9 +21,9 @@ export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObj
   /** The fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Scopes may have others. */
   readonly fields?: FieldFunctions<T> | undefined;
   /**
-   * The version before the first write, for a storage without a journal; default 1. A server whose objects are only in memory
-   * should start above all versions from before a restart, for example at `Date.now() * 1_000`: clients with such a version then
-   * get a 410, and list again.
+   * The version before the first write. Default 1; with a journal, one that no other life of it has had: clients then get a 410
+   * for a version from before it was restored from a copy. A server whose objects are only in memory should start above all
+   * versions from before a restart, for example at `Date.now() * 1_000`. If the journal is beyond it already, it has no effect.
    */
   readonly startRevision?: number | undefined;
   /** Makes writes durable. Default: none; see `openMemoryStorage` for one in a file. */
@@ -55,7 +55,7 @@ export interface Settings {
   readonly history: { readonly maxItems: number; readonly maxBytes: number; readonly maxAgeMs: number };
   readonly maxObjectBytes: number;
   readonly maxBytes: number;
-  readonly startRevision: number;
+  readonly startRevision: number | undefined;
   readonly journal: StorageJournal | undefined;
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
@@ -72,7 +72,7 @@ export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOpt
     },
     maxObjectBytes: wholeNumber('maxObjectBytes', given.maxObjectBytes ?? 3 * 2 ** 20, 1),
     maxBytes: wholeNumber('maxBytes', given.maxBytes ?? 2 ** 30, 1),
-    startRevision: wholeNumber('startRevision', given.startRevision ?? 1, 1),
+    startRevision: given.startRevision === undefined ? undefined : wholeNumber('startRevision', given.startRevision, 1),
     journal: given.journal && requireMethod('journal', given.journal, 'restore', 'a StorageJournal'),
     clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
     onError: reporter('memory storage', { onError, clock }),

@@ -4,9 +4,10 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { invalid } from '../../watch/errors.ts';
-import { setEncoded } from '../encoded.ts';
+import { setEncoded, setEncodedBytes } from '../encoded.ts';
 
 const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /** An object as it is kept, and the size of its JSON. */
 export interface Value<T> {
@@ -33,8 +34,8 @@ export function toValue<T extends KubernetesObject>(object: T, version: string):
 
 /** An object whose JSON is there already, as `toValue` has made it. */
 export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
-  const object = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as T;
-  setEncoded(object, bytes);
+  const object = JSON.parse(decoder.decode(bytes)) as T;
+  setEncodedBytes(object, bytes.byteLength);
   return { object, bytes: bytes.byteLength };
 }
 

@@ -46,7 +46,7 @@ export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
   Folded: "Folding a handler's calls, or a watch's events, into an empty map gives the store's contents.",
   Synced:
     "`synced` implies that every initial object is in the store; a registration's `synced`, that every initial `onAdd` has returned.",
-  Told: 'A client that cannot be served everything gets a 410; a watch never just ends with something missing.',
+  Told: 'A client that cannot be served everything gets a 410, also one whose version is from another life of the source, such as before that was restored; a watch never just ends with something missing.',
 };
 
 /** A violation of a guarantee in a history: which guarantee, for which watcher, and how. */

@@ -75,7 +75,7 @@ const consistent: StorageCase = {
 };
 
 const versions: StorageCase = {
-  name: 'RunTestListResourceVersionMatch: NotOlderThan and no match are lower bounds; 504 for a version that does not exist yet',
+  name: 'RunTestListResourceVersionMatch: NotOlderThan and no match are lower bounds; 410 for a version that it cannot have given',
   async run(open) {
     const { storage } = await open();
     const [a] = await fill(storage, ['a', 'b']);
@@ -86,7 +86,7 @@ const versions: StorageCase = {
         expectSame(namesOf(items), 'a b', `the names not before ${resourceVersion}`);
       }
       const future = storage.list({ resourceVersion: newer(now), resourceVersionMatch });
-      await expectRefused(future, '504 Timeout', 'a version that does not exist yet');
+      await expectRefused(future, '410 Expired', 'a version that it cannot have given');
     }
     const wrong: readonly ListOptions[] = [
       { resourceVersion: 'x' },
@@ -131,7 +131,7 @@ const exact: StorageCase = {
       expectSame(page, { items, resourceVersion }, `the page at ${resourceVersion}`);
     }
     const future = storage.list({ resourceVersion: newer(await storage.currentVersion()), resourceVersionMatch: 'Exact' });
-    await expectRefused(future, '504 Timeout', 'a version that does not exist yet');
+    await expectRefused(future, '410 Expired', 'a version that it cannot have given');
   },
 };
 

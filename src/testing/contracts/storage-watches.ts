@@ -187,11 +187,11 @@ const initial: StorageCase = {
       await watch.return();
     }
     const future = `${BigInt(await storage.currentVersion()) + 1_000_000n}`;
-    const tooLarge = storage.watch({ sendInitialEvents: true, resourceVersion: future });
+    const foreign = storage.watch({ sendInitialEvents: true, resourceVersion: future });
     await expectRefused(
-      tooLarge,
-      '504 Timeout',
-      'TestTooLargeResourceVersionErrorForWatchList: a version that does not exist yet',
+      foreign,
+      '410 Expired',
+      'TestTooLargeResourceVersionErrorForWatchList: a version that it cannot have given',
     );
   },
 };
@@ -281,6 +281,35 @@ const progress: StorageCase = {
   },
 };
 
+/** The code with which a watch is refused, or that of the ERROR which is all that it delivers. */
+async function codeOf(opening: Promise<Watch<Seen>>): Promise<unknown> {
+  try {
+    const watch = await opening;
+    const { value } = await watch.next();
+    expectThat((await watch.next()).done === true, 'the end behind the ERROR', 'more');
+    return value?.type === 'ERROR' ? value.object.code : value;
+  } catch (error) {
+    return isWatchError(error, 'REFUSED') ? error.status?.code : error;
+  }
+}
+
+const foreign: StorageCase = {
+  name: 'Told: a watch from a version that it cannot have given, of another life of its data, gets a 410 at once',
+  async run(open) {
+    const { storage } = await open();
+    await set(storage, 'a', 1);
+    const own = await storage.currentVersion();
+    const other = `${BigInt(own) + 1_000_000n}`;
+    expectSame(await codeOf(from(storage, other)), 410, 'the code');
+    expectSame(await codeOf(from(storage, other, { allowWatchBookmarks: true })), 410, 'the code');
+    if (storage.hasGiven) expectSame([await storage.hasGiven(own), await storage.hasGiven(other)], [true, false], 'hasGiven');
+    const watch = await from(storage, own);
+    await set(storage, 'a', 2);
+    await expectEvents(watch, 'MODIFIED a=2');
+    await watch.return();
+  },
+};
+
 const expired: StorageCase = {
   name: 'RunTestWatchFromZero: after a compaction a watch from an old version gets a 410 first, and the state is still there',
   needs: 'compacts',
@@ -290,16 +319,7 @@ const expired: StorageCase = {
     await set(storage, 'a', 2);
     const last = await set(storage, 'a', 3);
     await compact?.();
-    let code: unknown;
-    try {
-      const watch = await from(storage, versionOf(old));
-      const { value } = await watch.next();
-      code = value?.type === 'ERROR' ? value.object.code : value;
-      expectThat((await watch.next()).done === true, 'the end behind the ERROR', 'more');
-    } catch (error) {
-      code = isWatchError(error, 'REFUSED') ? error.status?.code : error;
-    }
-    expectSame(code, 410, 'the code');
+    expectSame(await codeOf(from(storage, versionOf(old))), 410, 'the code');
     const [whole, newest] = [await storage.watch(), await from(storage, versionOf(last))];
     await set(storage, 'a', 4);
     await expectEvents(whole, 'ADDED a=3, MODIFIED a=4');
@@ -366,6 +386,7 @@ export const WATCHES: readonly StorageCase[] = [
   deleteTrigger,
   cancelled,
   progress,
+  foreign,
   expired,
   ordered,
   closes,

@@ -78,7 +78,7 @@ const ttl: StorageCase = {
 };
 
 const get: StorageCase = {
-  name: 'RunTestGet: an existing version is a lower bound; a later one is refused with 504; a missing key is undefined',
+  name: 'RunTestGet: an existing version is a lower bound; a later one is refused with 410; a missing key is undefined',
   async run(open) {
     const { storage } = await open();
     const first = await storage.create('a', thing('a', 1));
@@ -88,7 +88,7 @@ const get: StorageCase = {
       expectSame(contentOf(found), 'a=2', `what is there not before ${resourceVersion}`);
     }
     const later = `${BigInt(versionOf(second)) + 1_000_000n}`;
-    await expectRefused(storage.get('a', { resourceVersion: later }), '504 Timeout', 'a version that does not exist yet');
+    await expectRefused(storage.get('a', { resourceVersion: later }), '410 Expired', 'a version that it cannot have given');
     await expectRefused(storage.get('a', { resourceVersion: 'x' }), '400 BadRequest', 'a version that is none');
     expectSame(await storage.get('none'), undefined, 'what is not there');
   },

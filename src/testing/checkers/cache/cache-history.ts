@@ -38,6 +38,11 @@ export type SourceStep =
   | { readonly step: 'changed'; readonly version: string; readonly key?: string; readonly object?: string | undefined }
   /** What came before this version is forgotten: a watch from an earlier one cannot be served everything. */
   | { readonly step: 'expired'; readonly version: string }
+  /**
+   * Another life of it begins, as when it is restored from a copy: it has this, at a version that is greater than all before. It has
+   * never given what lies between `since` and that; what others were given of it is from the other life.
+   */
+  | { readonly step: 'restored'; readonly since: string; readonly version: string; readonly state: CacheState }
   /** All faults have stopped, nothing has changed since, and the time of one backoff and one relist has passed. */
   | { readonly step: 'settled' };
 

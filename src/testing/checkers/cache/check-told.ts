@@ -8,8 +8,10 @@ type StepOf<S extends CacheStep['step']> = Extract<CacheStep, { step: S }>;
 interface Open {
   readonly client: string | undefined;
   readonly cache: string | undefined;
-  /** The version from which it cannot be served everything; undefined if it can. */
-  readonly tooOld: string | undefined;
+  /** Why it cannot be served everything; undefined if it can. */
+  readonly why: string | undefined;
+  /** Whether the reason is that its version is from another life of the source. */
+  readonly isForeign: boolean;
   /** The last version that it got. */
   version: string;
   stopped: boolean;
@@ -24,8 +26,11 @@ interface Gone {
 }
 
 /**
- * **Told**: a client that cannot be served everything gets a 410; a watch never just ends with something missing.
+ * **Told**: a client that cannot be served everything gets a 410, also one whose version is from another life of the source, such as
+ * before that was restored; a watch never just ends with something missing.
  * - A watch from a version that is no longer kept gets nothing but a 410, or it fails; nothing comes after an end.
+ * - A watch or a list from a version that the source cannot have given gets a 410: no 504, which would make it wait for what never
+ *   comes, no state, and no silence.
  * - A client that gets a 410 starts over: its next watch is not from a version, unless it has listed. A client that was about to
  *   disconnect may have missed the 410, and may ask for the same once more.
  * - If neither a watch of a cache nor the cache was stopped, the watch ends with an ERROR.
@@ -34,6 +39,8 @@ export function checkTold(history: CacheHistory): Violation | undefined {
   const watches = new Map<string, Open>();
   const stopped = new Set<string>();
   const gone = new Map<string, Gone>();
+  /** By list: the version that it was asked for, if the source cannot have given that. */
+  const lists = new Map<string, string>();
   const hears = (name: string, code: number | undefined): void => {
     const { client, version = '' } = watches.get(name) ?? {};
     if (code !== 410 || client === undefined) return;
@@ -41,9 +48,18 @@ export function checkTold(history: CacheHistory): Violation | undefined {
   };
   return judged('Told', history, (step, source) => {
     switch (step.step) {
-      case 'list':
-        if (step.client !== undefined) gone.delete(step.client);
+      case 'list': {
+        const { client, list, resourceVersion = '' } = step;
+        if (client !== undefined) gone.delete(client);
+        if (resourceVersion !== '' && source.isForeign(resourceVersion)) lists.set(list, resourceVersion);
         return undefined;
+      }
+      case 'listed': {
+        const version = lists.get(step.list);
+        return version === undefined
+          ? undefined
+          : { watcher: step.list, expected: `410, because ${of(version)}`, seen: 'a list' };
+      }
       case 'watch':
         watches.set(step.watch, opened(step, source));
         return goesOn(step, gone);
@@ -54,9 +70,16 @@ export function checkTold(history: CacheHistory): Violation | undefined {
         if (watch) watch.version = step.version;
         return unserved(step, watch);
       }
-      case 'refused':
+      case 'refused': {
         hears(step.request, step.code);
-        return undefined;
+        const watch = watches.get(step.request);
+        if (watch) watch.ended = true;
+        const version = lists.get(step.request) ?? (watch?.isForeign ? watch.version : undefined);
+        if (version === undefined || step.code !== 504) return undefined;
+        return { watcher: step.request, expected: `410, because ${of(version)}`, seen: '504' };
+      }
+      case 'settled':
+        return silence(watches);
       case 'stop':
       case 'end': {
         const watch = watches.get(step.watch);
@@ -87,8 +110,20 @@ function fromVersion({ resourceVersion = '', sendInitialEvents }: StepOf<'watch'
 function opened(step: StepOf<'watch'>, source: SourceLog): Open {
   const { client, cache } = step;
   const from = cache === undefined ? fromVersion(step) : undefined;
-  const tooOld = from !== undefined && source.compare(from, source.oldest) < 0 ? from : undefined;
-  return { client, cache, tooOld, version: from ?? '', stopped: false, ended: false };
+  const isForeign = from !== undefined && source.isForeign(from);
+  const isTooOld = from !== undefined && source.compare(from, source.oldest) < 0;
+  const why = isForeign ? of(from) : isTooOld ? `version ${from} is forgotten` : undefined;
+  return { client, cache, why, isForeign, version: from ?? '', stopped: false, ended: false };
+}
+
+const of = (version: string): string => `version ${version} is from another life`;
+
+/** A watch that waits, when everything has settled, for what never comes. */
+function silence(watches: ReadonlyMap<string, Open>): Wrong | undefined {
+  for (const [watcher, { why, isForeign, stopped, ended }] of watches) {
+    if (isForeign && !stopped && !ended) return { watcher, expected: `410, because ${why}`, seen: 'silence' };
+  }
+  return undefined;
 }
 
 function goesOn(step: StepOf<'watch'>, gone: Map<string, Gone>): Wrong | undefined {
@@ -109,6 +144,6 @@ function unserved(step: StepOf<'event' | 'bookmark'>, watch: Open | undefined): 
   const { watch: watcher, version } = step;
   const event = step.step === 'event' ? `${step.type} ${step.key}` : `BOOKMARK ${version}`;
   if (watch.ended) return { watcher, event, expected: 'nothing after its end', seen: 'more' };
-  if (watch.tooOld === undefined) return undefined;
-  return { watcher, event, expected: `410, because version ${watch.tooOld} is forgotten`, seen: 'it served' };
+  if (watch.why === undefined) return undefined;
+  return { watcher, event, expected: `410, because ${watch.why}`, seen: 'it served' };
 }

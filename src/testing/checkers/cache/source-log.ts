@@ -3,11 +3,13 @@ import { show, type Violation, violation } from '../guarantees.ts';
 import type { CacheHistory, CacheState, CacheStep } from './cache-history.ts';
 
 type Changed = Extract<CacheStep, { step: 'changed' }>;
+type Restored = Extract<CacheStep, { step: 'restored' }>;
 
 /** What a source held at any version, according to the history so far. */
 export class SourceLog {
   readonly #compare: VersionComparator;
   readonly #changes: Changed[] = [];
+  readonly #lives: Restored[] = [];
   #initial: { readonly version: string; readonly state: CacheState } = { version: '', state: {} };
   /** The state that was asked for last, and how many changes it has. */
   #known: { readonly state: Map<string, string>; changes: number } = { state: new Map(), changes: 0 };
@@ -30,7 +32,26 @@ export class SourceLog {
       this.#known = { state: new Map(Object.entries(step.state)), changes: 0 };
       this.oldest = step.version;
     } else if (step.step === 'changed') this.#changes.push(step);
+    else if (step.step === 'restored') this.#restore(step);
     else if (step.step === 'expired') this.oldest = step.version;
+  }
+
+  /** What it has now differs from what it had: one change for each difference, all at the version of the new life. */
+  #restore(step: Restored): void {
+    const { version, state } = step;
+    const before = new Map(this.at(this.version));
+    const changed = (key: string, object: string | undefined): void =>
+      void this.#changes.push({ step: 'changed', version, key, object });
+    this.#lives.push(step);
+    this.#changes.push({ step: 'changed', version });
+    for (const key of before.keys()) if (!Object.hasOwn(state, key)) changed(key, undefined);
+    for (const [key, object] of Object.entries(state)) if (before.get(key) !== object) changed(key, object);
+  }
+
+  /** Whether a version is none that its present life can have given: of another life, or from the future. */
+  isForeign(version: string): boolean {
+    if (this.compare(version, this.version) > 0) return true;
+    return this.#lives.some((life) => this.compare(version, life.since) > 0 && this.compare(version, life.version) < 0);
   }
 
   /** Compares versions; the empty one is older than all. */

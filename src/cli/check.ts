@@ -1,0 +1,89 @@
+// `watchmux check`: whether a file of `serve --data`, or a copy of one, is whole, and what is in it. It changes nothing, and may look at
+// the file of a running server.
+import { type FileHandle, open } from 'node:fs/promises';
+import type { JournalRecord } from '../storage/journal/journal.ts';
+import { type LoadTarget, type Scanned, scan } from '../storage/journal/load.ts';
+import { isWatchError } from '../watch/errors.ts';
+import type { Output } from './output.ts';
+import { type Parsed, quote, UsageError } from './usage.ts';
+
+/** The options of `watchmux check`. */
+export interface CheckCommand {
+  readonly command: 'check';
+  readonly file: string;
+}
+
+export function toCheck({ positionals }: Parsed): CheckCommand {
+  const [file, extra] = positionals;
+  if (file === undefined || file === '') throw new UsageError('missing FILE, for example: watchmux check orders.data', 'check');
+  if (extra !== undefined) throw new UsageError(`unexpected argument ${quote(extra)}: check takes one file`, 'check');
+  return { command: 'check', file };
+}
+
+/** Says what a file is. Returns the exit code. */
+export async function check({ file }: CheckCommand, output: Output): Promise<number> {
+  const handle = await opened(file);
+  const counts = new Counts();
+  try {
+    const scanned = await scan(handle, { file, now: Date.now() }, counts);
+    await output.write(`${describe(file, counts, scanned)}\n`);
+    return 0;
+  } catch (error) {
+    if (!isWatchError(error, 'INVALID_FRAME'))
+      throw new UsageError(`cannot read ${quote(file)}: ${(error as Error).message}`, 'check');
+    await output.write(`damaged: ${error.message}\n`);
+    return 1;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function opened(file: string): Promise<FileHandle> {
+  let handle: FileHandle;
+  try {
+    handle = await open(file, 'r');
+  } catch (error) {
+    throw new UsageError(`cannot read ${quote(file)}: ${(error as Error).message}`, 'check');
+  }
+  if ((await handle.stat()).isFile()) return handle;
+  await handle.close();
+  throw new UsageError(`${quote(file)} is not a file`, 'check');
+}
+
+function describe(file: string, { objects, changes }: Counts, { revision, torn, size }: Scanned): string {
+  const sum = `whole: ${file} has ${objects.size} objects at version ${revision}, and ${changes} changes before that, in ${size} bytes`;
+  if (!torn) return sum;
+  return `${sum}\nIts end, ${torn.bytes} bytes, is a write that was cut short before it was answered. It is removed when the file is opened.`;
+}
+
+/** Counts what is in a file, and looks into each object. */
+class Counts implements LoadTarget {
+  readonly objects: Set<string> = new Set();
+  changes: number = 0;
+
+  title(): void {}
+
+  state(record: JournalRecord): void {
+    examine(record);
+    this.objects.add(record.key);
+  }
+
+  write(record: JournalRecord): void {
+    if (record.key === '') return;
+    this.changes++;
+    if (record.json === undefined) this.objects.delete(record.key);
+    else {
+      examine(record);
+      this.objects.add(record.key);
+    }
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+function examine({ key, json, revision }: JournalRecord): void {
+  const object: unknown = JSON.parse(decoder.decode(json));
+  const version = (object as { metadata?: { resourceVersion?: unknown } } | null)?.metadata?.resourceVersion;
+  if (version !== `${revision}`)
+    throw new Error(`the object under ${quote(key)} has version ${String(version)} instead of ${revision}`);
+}

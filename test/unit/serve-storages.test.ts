@@ -1,0 +1,69 @@
+// What `watchmux serve` says of its storage: how far a large file has been read, and how its end is told.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { Log, LogFields } from '../../src/cli/serve/log.ts';
+import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
+import { closeStorage, openStorage } from '../../src/cli/serve/storages.ts';
+import { WatchError } from '../../src/index.ts';
+import { openMemoryStorage } from '../../src/storage/index.ts';
+
+afterEach(() => vi.restoreAllMocks());
+
+class Lines {
+  readonly all: [string, LogFields][] = [];
+  readonly log = {
+    info: (event: string, fields: LogFields) => this.all.push([event, fields]),
+    warn: (event: string, fields: LogFields) => this.all.push([event, fields]),
+    error: (event: string, fields: LogFields) => this.all.push([event, fields]),
+  } as unknown as Log;
+}
+
+test('a file that takes long says how far it is, every two seconds', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'watchmux-serve-'));
+  const file = join(folder, 'data');
+  const storage = await openMemoryStorage({ file, minCompactBytes: 2 ** 40, maxBytes: 2 ** 40 });
+  const text = 'x'.repeat(2 ** 21);
+  for (let n = 0; n < 75; n += 5) {
+    await Promise.all(
+      Array.from({ length: 5 }, (_, at) => storage.create(`${n + at}`, { metadata: { name: `${n + at}` }, text } as object)),
+    );
+  }
+  await storage.close();
+  let nowMs = 0;
+  // Each window takes 1.5 s.
+  vi.spyOn(performance, 'now').mockImplementation(() => {
+    nowMs += 750;
+    return nowMs;
+  });
+  const lines = new Lines();
+  const opened = await openStorage({ dataFile: file, etcd: [] } as unknown as ServeCommand, lines.log);
+  vi.restoreAllMocks();
+  await opened.close();
+  rmSync(folder, { recursive: true });
+  expect(lines.all.map(([event]) => event)).toEqual(lines.all.map(() => 'loading'));
+  const percents = lines.all.map(([, { percent }]) => percent as number);
+  expect(percents.length).toBeGreaterThan(0);
+  expect(percents.length).toBeLessThan(5);
+  expect([...percents].sort((a, b) => a - b)).toEqual(percents);
+  expect(percents.every((percent) => percent > 0 && percent < 100)).toBe(true);
+});
+
+describe('the end of a storage', () => {
+  const storage = (more: object = {}): Parameters<typeof closeStorage>[0] => ({ close: async () => {}, ...more });
+  const broken = async (): Promise<never> => Promise.reject(new WatchError('CLOSED', 'the journal has failed'));
+  const away = async (): Promise<never> => Promise.reject(new Error('no space at a distance'));
+
+  test.each([
+    ['without a health of its own', {}, 0],
+    ['that is well', { checkHealth: async () => {} }, 0],
+    ['that may come back', { checkHealth: away }, 0],
+    ['whose disk has failed', { checkHealth: broken }, 1],
+    ['that cannot be closed', { close: away }, 1],
+  ])('%s: the exit code', async (_name, more, code) => {
+    const lines = new Lines();
+    expect(await closeStorage(storage(more), lines.log)).toBe(code);
+    expect(lines.all.map(([event]) => event)).toEqual('close' in more ? ['storage-failed'] : []);
+  });
+});
