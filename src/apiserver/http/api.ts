@@ -12,6 +12,7 @@
 import { Origins } from '../../bridge/hub/admission/origins.ts';
 import { refused } from '../../storage/statuses.ts';
 import { toStatus } from '../../watch/event.ts';
+import { setPace } from '../../watch/pace.ts';
 import { LEAVING, methodNotAllowed, noSuchPath, statusOf, TIMED_OUT, toError, unfinished } from '../api-status.ts';
 import type { Settings } from '../options.ts';
 import type { Place } from '../quotas/place.ts';
@@ -170,6 +171,7 @@ export class Api {
       const identity = await deadline.during(this.hooks.identify(request));
       place.join(this.hooks.tenantOf(identity));
       await deadline.during(this.hooks.allow(['get', `/${path.segments.join('/')}`, undefined, undefined, identity]));
+      await deadline.during(inTurn(place));
       return this.held(await this.document(path, request), { request, place });
     } catch (error) {
       place.release();
@@ -228,6 +230,7 @@ export class Api {
       own > 0 && own < timeoutMs ? own : timeoutMs,
       isWatch ? this.untilClosing : this.untilCut,
     );
+    setPace(deadline.signal, place);
     let hasBegun = false;
     try {
       const info = await this.admitInTime(deadline, [request, { path, progress, isWatch, place }]);
@@ -284,6 +287,10 @@ export class Api {
     const { minRequestTimeoutMs, random } = this.deps.settings;
     return Math.floor(minRequestTimeoutMs * (1 + random()));
   }
+}
+
+async function inTurn(place: Place): Promise<void> {
+  await place.turn();
 }
 
 /** Closes a stream that comes too late. */
