@@ -32,15 +32,14 @@ const STRIDE = 256;
 
 /**
  * Shows things one by one until `visit` returns false, and gives way every few milliseconds. Done at once, with undefined, if
- * that takes no longer; otherwise rejects when the signal aborts.
+ * that takes no longer; otherwise it rejects if the signal aborts.
  */
 export function through<T>(
   things: Iterable<T>,
   visit: (thing: T) => boolean,
-  signal: AbortSignal | undefined,
+  { pace, signal }: { readonly pace: Pace; readonly signal?: AbortSignal | undefined },
 ): Promise<void> | undefined {
   const iterator = things[Symbol.iterator]();
-  const pace = paceOf(signal);
   const stretch = (): Promise<void> | undefined => {
     for (let step = 1; ; step++) {
       const { done, value } = iterator.next();

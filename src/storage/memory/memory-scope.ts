@@ -3,6 +3,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import type { SelectionPredicate } from '../../selectors/index.ts';
 import { callable, invalid, type WatchError, wholeNumber } from '../../watch/errors.ts';
 import { checkOptions } from '../../watch/options.ts';
+import { type Pace, paceOf } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
@@ -27,6 +28,19 @@ import type { Core } from './core.ts';
 import type { Range } from './history.ts';
 import type { HistoryWatch } from './history-watch.ts';
 import { copyOf, isSameContent } from './value.ts';
+
+/** How many objects are looked at between two looks at the clock. */
+const STRETCH = 256;
+
+/** What a list reads, and how. `left`: how many objects there are, if that is known. */
+interface Page {
+  readonly range: Range;
+  readonly limit: number;
+  readonly left: number | undefined;
+  /** Default: at a stretch. */
+  readonly pace: Pace | undefined;
+  readonly signal: AbortSignal | undefined;
+}
 
 /** What is under a key, as a write finds it. */
 type Head<T> = Change<T> | undefined;
@@ -60,12 +74,13 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     const { exact, atLeast, from } = planList(options);
     const start = from?.start ?? '';
     this.#atLeast(atLeast);
-    const revision = this.#revisionOf(from ? from.revision : exact, from && encodeContinue({ revision: undefined, start }));
-    return this.#page(predicate, {
-      range: { prefix: this.#prefix, from: this.#prefix + start, revision },
-      limit,
-      left: from?.left,
-    });
+    const read = (pace?: Pace): Promise<List<T> | undefined> => {
+      const revision = this.#revisionOf(from ? from.revision : exact, from && encodeContinue({ revision: undefined, start }));
+      const range = { prefix: this.#prefix, from: this.#prefix + start, revision };
+      return this.#page(predicate, { range, limit, left: from?.left, pace, signal });
+    };
+    // If the history has dropped the newest state meanwhile, the one that is the newest then is read at a stretch.
+    return (await read(paceOf(signal))) ?? ((await read()) as List<T>);
   }
 
   async watch(options: StorageWatchOptions<T> = {}): Promise<Watch<StorageEvent<T>>> {
@@ -181,32 +196,50 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     return refusal;
   }
 
-  /** The first selected objects of a range. `left`: how many there are, if that is known. */
-  #page(
-    predicate: SelectionPredicate<T>,
-    { range, limit, left }: { readonly range: Range; readonly limit: number; readonly left: number | undefined },
-  ): List<T> {
+  /** The first selected objects of a range; undefined if the history has dropped its state while it was read in pieces. */
+  async #page(predicate: SelectionPredicate<T>, page: Page): Promise<List<T> | undefined> {
+    const { range, limit, left, pace, signal } = page;
     const items: T[] = [];
     let last = '';
     let more = 0;
     // An unknown number is counted, unless something is selected: then it is enough to know that there is one more.
     const counts = predicate.isEmpty && left === undefined;
-    this.#core.history.scan(range, (key, object) => {
-      if (!this.#selects(predicate, object as T)) return true;
+    const visit = (key: string, object: T): boolean => {
+      if (!this.#selects(predicate, object)) return true;
       if (limit > 0 && items.length === limit) {
         more++;
         return counts;
       }
-      items.push(object as T);
+      items.push(object);
       last = key;
       return true;
-    });
+    };
+    for (let from = this.#stretch(range, visit); from !== undefined; from = this.#stretch({ ...range, from }, visit)) {
+      const pause = pace?.pause();
+      if (!pause) continue;
+      await pause;
+      this.#core.pending.check(signal);
+      if (this.#core.history.compacted > range.revision) return undefined;
+    }
     const revision = `${range.revision}`;
     if (more === 0) return { items, resourceVersion: revision };
     const remaining = !predicate.isEmpty ? undefined : left === undefined ? more : Math.max(1, left - items.length);
     const token = continueAfter(last.slice(this.#prefix.length), { revision, left: remaining });
     const page = { items, resourceVersion: revision, continue: token };
     return remaining === undefined ? page : { ...page, remainingItemCount: remaining };
+  }
+
+  /** Shows some objects of a range. Returns where to go on; undefined at the end, or if `visit` has returned false. */
+  #stretch(range: Range, visit: (key: string, object: T) => boolean): string | undefined {
+    let left = STRETCH;
+    let from: string | undefined;
+    this.#core.history.scan(range, (key, object) => {
+      if (!visit(key, object as T)) return false;
+      if (--left > 0) return true;
+      from = `${key}\0`;
+      return false;
+    });
+    return from;
   }
 
   #selects(predicate: SelectionPredicate<T>, object: T): boolean {
