@@ -83,9 +83,9 @@ function shown({ context }: Task, presentation: Presentation, code: number, obje
 }
 
 /** The check of a write's fields; undefined: they are not checked. */
-function fieldCheckOf({ query, context, warn }: Task, options: string): FieldCheck | undefined {
+async function fieldCheckOf({ query, context, warn }: Task, options: string): Promise<FieldCheck | undefined> {
   const mode = readFieldValidation(query.get('fieldValidation') ?? '', options);
-  return mode === 'Ignore' ? undefined : new FieldCheck(context.info, mode === 'Warn' ? warn : undefined);
+  return mode === 'Ignore' ? undefined : await FieldCheck.of(context.info, mode === 'Warn' ? warn : undefined);
 }
 
 /** What is needed to read a body. */
@@ -97,8 +97,9 @@ async function create(task: Task, presentation: Presentation): Promise<Answer> {
   const { path, context, query, signal } = task;
   if (context.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
   const terms = { dryRun: readDryRun(query.getAll('dryRun'), 'CreateOptions'), signal, namespace: path.namespace };
-  const fields = fieldCheckOf(task, 'CreateOptions');
+  const fields = await fieldCheckOf(task, 'CreateOptions');
   const sent = await readObject(task.request, bodyOf(task, fields));
+  await paceOf(signal).pause();
   fields?.object(sent);
   return shown(task, presentation, 201, await createObject(context, sent, terms));
 }
@@ -108,14 +109,16 @@ async function update(task: Task, presentation: Presentation): Promise<Answer> {
   const place = placeOf(task);
   const dryRun = readDryRun(query.getAll('dryRun'), verb === 'patch' ? 'PatchOptions' : 'UpdateOptions');
   const make = verb === 'patch' ? await readChange(task) : await readReplacement(task);
+  await paceOf(signal).pause();
   const terms = { dryRun, signal, place, status: path.subresource === 'status', make };
   return shown(task, presentation, 200, await updateObject(context, terms));
 }
 
 /** Reads the object that replaces the stored one. */
 async function readReplacement(task: Task): Promise<UpdateTerms['make']> {
-  const fields = fieldCheckOf(task, 'UpdateOptions');
+  const fields = await fieldCheckOf(task, 'UpdateOptions');
   const sent = await readObject(task.request, bodyOf(task, fields));
+  await paceOf(task.signal).pause();
   fields?.object(sent);
   return () => sent;
 }
@@ -123,8 +126,9 @@ async function readReplacement(task: Task): Promise<UpdateTerms['make']> {
 /** Reads the patch of an object. */
 async function readChange(task: Task): Promise<UpdateTerms['make']> {
   const { info: kind } = task.context;
-  const fields = fieldCheckOf(task, 'PatchOptions');
+  const fields = await fieldCheckOf(task, 'PatchOptions');
   const { type, patch } = await readPatch(task.request, bodyOf(task, fields));
+  await paceOf(task.signal).pause();
   return toChange(patch, { type, kind, fields });
 }
 

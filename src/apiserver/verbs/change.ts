@@ -2,6 +2,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { type PatchType, toPatch } from '../patch/patch.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { FieldCheck } from '../validation/field-check.ts';
+import { checkParts } from '../request/json.ts';
 import { presented } from './read.ts';
 
 /** What is needed to turn a patch into a change. */
@@ -18,6 +19,7 @@ export function toChange(patch: unknown, { type, kind, fields }: ChangeTerms): (
   return (current) => {
     const before = presented(kind, current);
     const made = patched(before);
+    checkParts(made);
     fields?.patched(patch, made, before);
     return made;
   };

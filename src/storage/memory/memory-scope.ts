@@ -7,6 +7,7 @@ import { type Pace, paceOf } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
+import { encodedBytes } from '../encoded.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
 import { unmetPrecondition } from '../preconditions.ts';
@@ -28,6 +29,13 @@ import type { Core } from './core.ts';
 import type { Range } from './history.ts';
 import type { HistoryWatch } from './history-watch.ts';
 import { copyOf, isSameContent } from './value.ts';
+
+/** The size from which a write is done in pieces, in bytes of JSON. */
+const LARGE_BYTES = 262_144;
+
+function isLarge(object: object | undefined): boolean {
+  return object !== undefined && (encodedBytes(object) ?? 0) > LARGE_BYTES;
+}
 
 /** How many objects are looked at between two looks at the clock. */
 const STRETCH = 256;
@@ -126,9 +134,14 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       if (!head && !createIfMissing) throw await this.#sure(notFound(key));
       const unmet = unmetPrecondition(key, head?.object, options);
       if (unmet) throw await this.#sure(unmet);
-      // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated.
-      const answer = change(copyOf(head?.object) as T);
+      // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. A large
+      // object is an exception: a copy, a change and a write of it would block everybody together.
+      const large = isLarge(head?.object) ? paceOf(signal) : undefined;
+      const copy = copyOf(head?.object) as T;
+      if (large) await large.pause();
+      const answer = change(copy);
       const changed = isPromise(answer) ? await this.#core.pending.until(answer, signal) : answer;
+      if (large) await large.pause();
       this.#core.pending.check(signal);
       if (this.#head(place) !== head) continue;
       const stored = this.#write(place, changed, { ttlSeconds, head });
