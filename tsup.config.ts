@@ -3,7 +3,7 @@ import entryPoints from './config/entry-points.json' with { type: 'json' };
 
 const common: Options = {
   target: 'es2022',
-  external: [/^node:/, /^@nats-io\//, '@kubernetes/client-node', 'ajv', 'rxjs', 'ws'],
+  external: [/^node:/, /^@nats-io\//, '@kubernetes/client-node', 'ajv', 're2js', 'rxjs', 'ws'],
   splitting: true,
 };
 

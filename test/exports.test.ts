@@ -167,6 +167,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'checkDrained',
       'checkEager',
       'checkExact',
+      'checkFair',
       'checkFolded',
       'checkFresh',
       'checkHistory',
@@ -273,13 +274,14 @@ describe('the entry points', () => {
 });
 
 describe('package.json', () => {
-  test('ajv, rxjs, ws, client-node and NATS are optional peers; there is no dependency', () => {
+  test('ajv, re2js, rxjs, ws, client-node and NATS are optional peers; there is no dependency', () => {
     expect(manifest).not.toHaveProperty('dependencies');
     expect(Object.keys(manifest.peerDependencies)).toEqual([
       '@kubernetes/client-node',
       '@nats-io/jetstream',
       '@nats-io/transport-node',
       'ajv',
+      're2js',
       'rxjs',
       'ws',
     ]);
@@ -289,6 +291,7 @@ describe('package.json', () => {
       '@nats-io/jetstream': optional,
       '@nats-io/transport-node': optional,
       ajv: optional,
+      re2js: optional,
       rxjs: optional,
       ws: optional,
     });

@@ -155,7 +155,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     const namespace = info.namespaced ? this.namespace || namespaceOf(object) || undefined : undefined;
     if (info.namespaced && namespace === undefined) throw invalid('namespace', namespace, 'one: use in(namespace)');
     const sent = plain(object);
-    (await check?.())?.object(sent);
+    if (check) (await check()).object(sent);
     return this.#shown(await answered(context, { signal }, createObject(context, sent, { namespace, dryRun, signal })));
   }
 
@@ -168,7 +168,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     if (!name) throw invalid('object.metadata.name', name, 'a name, to update it');
     const place = this.#placed(namespaceOf(sent) || undefined, name);
     const status = this.#isStatus(subresource);
-    (await check?.())?.object(sent);
+    if (check) (await check()).object(sent);
     return this.#update({ place, status, dryRun, signal, make: () => sent });
   }
 
@@ -182,7 +182,8 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
       fieldValidation,
     } = checkOptions(options, [...WRITE_NAMES, 'type']);
     const check = this.#fieldCheck(fieldValidation);
-    const [sent, fields] = [plain(patch), await check?.()];
+    const sent = plain(patch);
+    const fields = check && (await check());
     const make = toChange(sent, { type, kind: this.#context().info, fields });
     const status = this.#isStatus(subresource);
     return this.#update({ place: this.#at(name), status, dryRun, signal, make });

@@ -7,7 +7,8 @@
  *
  * Work comes in pieces: a request begins with `turn`, and asks `pause` every few hundred steps. No piece is interrupted, so a wait
  * is bounded by the longest piece, not by how much others have sent. Whoever begins to wait counts as having used as much as the
- * one that was served last, so a small request goes before all further pieces of a large one.
+ * one that was served last had before that piece, so a small request goes before all further pieces of a large one. Known as
+ * start-time fair queuing.
  *
  * Invariants
  * - While calls wait, a turn of the event loop is requested; otherwise nothing is scheduled after the next one.
@@ -23,6 +24,8 @@ export interface OnBehalf {
 
 /** How long work goes on in one turn of the event loop, in ms, unless a single piece takes longer. */
 export const PIECE_MS = 5;
+/** What a piece counts for at least: clocks are coarse. */
+const LEAST_MS = 0.01;
 /** The most calls of one turn of the event loop. */
 const MAX_CALLS = 16;
 
@@ -44,19 +47,19 @@ interface Tenant extends Share {
   readonly lines: Shares<Line>;
 }
 
-/** Those who wait, by name. */
+/** Those who wait, or have used more than those who wait, by name. */
 class Shares<S extends Share> {
   readonly #byName: Map<string, S> = new Map();
   /** What the one that was served last had used before. */
   #atMs: number = 0;
 
-  /** The share of a name. A new one begins where the others are. */
+  /** The share of a name. Whoever has used less than the one that was served last begins there. */
   of(name: string, make: (share: Share) => S): S {
     let share = this.#byName.get(name);
     if (share === undefined) {
       share = make({ name, usedMs: this.#atMs, waiting: 0 });
       this.#byName.set(name, share);
-    }
+    } else if (share.waiting === 0) share.usedMs = Math.max(share.usedMs, this.#atMs);
     return share;
   }
 
@@ -64,18 +67,14 @@ class Shares<S extends Share> {
   next(): S {
     let least: S | undefined;
     for (const share of this.#byName.values()) {
-      if (share.waiting > 0 && !(least && least.usedMs <= share.usedMs)) least = share;
+      if (share.waiting > 0) {
+        if (!(least && least.usedMs <= share.usedMs)) least = share;
+      } else if (share.usedMs <= this.#atMs) this.#byName.delete(share.name);
     }
     const found = least as S;
     this.#atMs = found.usedMs;
     found.waiting--;
     return found;
-  }
-
-  /** Its piece has ended. Whoever does not wait any more is forgotten. */
-  charge(share: S, spentMs: number): void {
-    share.usedMs += spentMs;
-    if (share.waiting === 0) this.#byName.delete(share.name);
   }
 }
 
@@ -83,7 +82,7 @@ const toLine = (share: Share): Line => ({ ...share, calls: [] });
 const toTenant = (share: Share): Tenant => ({ ...share, lines: new Shares() });
 
 export class FairQueue {
-  readonly #tenants: Shares<Tenant> = new Shares();
+  #tenants: Shares<Tenant> = new Shares();
   readonly #now: () => number;
   readonly #nextTurn: Turn;
   #size: number = 0;
@@ -106,7 +105,10 @@ export class FairQueue {
   /** Before a request, or work that cannot be cut: resolves when it is its turn; undefined: it is now. */
   turn(whose: OnBehalf): Promise<void> | undefined {
     this.#open();
-    return this.#size === 0 && this.#hasTime ? undefined : this.#join(whose);
+    if (this.#size > 0 || !this.#hasTime) return this.#join(whose);
+    const tenant = this.#tenants.of(whose.tenant, toTenant);
+    this.#begin(tenant, tenant.lines.of(whose.address, toLine));
+    return undefined;
   }
 
   /** Within work: resolves when it may go on; undefined: it may now. */
@@ -148,16 +150,25 @@ export class FairQueue {
     const isBusy = this.#size > 0;
     if (isBusy && (isFirst || this.#hasTime)) this.#serve();
     if (!isLast) return;
-    if (isBusy) this.#plan();
-    else this.#isOpen = false;
+    if (isBusy) {
+      this.#plan();
+      return;
+    }
+    this.#isOpen = false;
+    this.#tenants = new Shares();
   }
 
   #serve(): void {
     const tenant = this.#tenants.next();
     const line = tenant.lines.next();
     this.#size--;
-    this.#running = { tenant, line, sinceMs: this.#now() };
+    this.#begin(tenant, line);
     (line.calls.shift() as () => void)();
+  }
+
+  #begin(tenant: Tenant, line: Line): void {
+    this.#charge();
+    this.#running = { tenant, line, sinceMs: this.#now() };
   }
 
   /** The piece that was begun last has ended. */
@@ -166,8 +177,8 @@ export class FairQueue {
     if (running === undefined) return;
     this.#running = undefined;
     const { tenant, line, sinceMs } = running;
-    const spentMs = this.#now() - sinceMs;
-    tenant.lines.charge(line, spentMs);
-    this.#tenants.charge(tenant, spentMs);
+    const spentMs = Math.max(this.#now() - sinceMs, LEAST_MS);
+    tenant.usedMs += spentMs;
+    line.usedMs += spentMs;
   }
 }

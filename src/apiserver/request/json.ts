@@ -42,8 +42,7 @@ export function extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFI
     else if (byte === 0x7b || byte === 0x5b) {
       containers++;
       if (++depth > deepest) deepest = depth;
-    }
-    else if (byte === 0x7d || byte === 0x5d) depth--;
+    } else if (byte === 0x7d || byte === 0x5d) depth--;
     else if (byte === 0x3a) members++;
   }
   return { depth: deepest, members, containers };

@@ -61,7 +61,8 @@ const UNIQUE = {
   keyword: 'uniqueItems',
   ...{ type: 'array', schemaType: 'boolean' },
   error: { message: 'must NOT have duplicate items' },
-  validate: (wanted: boolean, items: readonly unknown[]): boolean => !wanted || new Set(items.map(canonical)).size === items.length,
+  validate: (wanted: boolean, items: readonly unknown[]): boolean =>
+    !wanted || new Set(items.map(canonical)).size === items.length,
 };
 
 /** The JSON of a value, the same for values that differ only in the order of members. */

@@ -1,8 +1,8 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type PatchType, toPatch } from '../patch/patch.ts';
+import { checkParts } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { FieldCheck } from '../validation/field-check.ts';
-import { checkParts } from '../request/json.ts';
 import { presented } from './read.ts';
 
 /** What is needed to turn a patch into a change. */

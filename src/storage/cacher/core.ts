@@ -198,7 +198,8 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     };
     if (!initial) return new CacheWatch(host, view, start);
     const state = view.initial((isWanted) => this.#gather(selection, ({ added }) => added, { pace, isWanted }));
-    if (isPromise(state)) return this.#joinLater(view, until(state), (read) => new CacheWatch(host, view, { ...start, initial: read }));
+    if (isPromise(state))
+      return this.#joinLater(view, until(state), (read) => new CacheWatch(host, view, { ...start, initial: read }));
     return new CacheWatch(host, view, { ...start, initial: state });
   }
 

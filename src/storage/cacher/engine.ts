@@ -147,7 +147,8 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
     this.pending.check(signal);
     this.readiness.check();
     const { maxWatches } = this.settings;
-    if (this.#watches.size + this.#joining >= maxWatches) throw tooManyRequests(`there are already ${maxWatches} watches (maxWatches)`, 1);
+    if (this.#watches.size + this.#joining >= maxWatches)
+      throw tooManyRequests(`there are already ${maxWatches} watches (maxWatches)`, 1);
     const until = <R>(promise: Promise<R>): Promise<R> => this.pending.until(promise, signal);
     const joined = this.core.join(selection, { ...plan, after, until, pace: paceOf(signal) }, this);
     if (!joined) throw expired(after as string, this.core.history.base);

@@ -49,7 +49,7 @@ interface Request<T extends KubernetesObject> {
 }
 
 /** Objects of one version in the order of their keys, including those of `selection`. */
-interface State<T> {
+interface State<T extends KubernetesObject> {
   readonly resourceVersion: string;
   readonly entries: Iterable<Entry<T>>;
   /** How many of them there are from a key on; undefined: count them. */

@@ -210,8 +210,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   /** The first selected objects of a range; undefined if the history has dropped its state while it was read in pieces. */
-  async #page(predicate: SelectionPredicate<T>, page: Page): Promise<List<T> | undefined> {
-    const { range, limit, left, pace, signal } = page;
+  async #page(predicate: SelectionPredicate<T>, { range, limit, left, pace, signal }: Page): Promise<List<T> | undefined> {
     const items: T[] = [];
     let last = '';
     let more = 0;
