@@ -167,6 +167,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'checkDrained',
       'checkEager',
       'checkExact',
+      'checkFair',
       'checkFolded',
       'checkFresh',
       'checkHistory',
@@ -273,13 +274,14 @@ describe('the entry points', () => {
 });
 
 describe('package.json', () => {
-  test('ajv, NATS, proxy agents, rxjs, ws and yaml are optional peers; there is no dependency', () => {
+  test('ajv, NATS, proxy agents, re2js, rxjs, ws and yaml are optional peers; there is no dependency', () => {
     expect(manifest).not.toHaveProperty('dependencies');
     expect(Object.keys(manifest.peerDependencies)).toEqual([
       '@nats-io/jetstream',
       '@nats-io/transport-node',
       'ajv',
       'https-proxy-agent',
+      're2js',
       'rxjs',
       'socks-proxy-agent',
       'ws',
@@ -291,6 +293,7 @@ describe('package.json', () => {
       '@nats-io/transport-node': optional,
       ajv: optional,
       'https-proxy-agent': optional,
+      re2js: optional,
       rxjs: optional,
       'socks-proxy-agent': optional,
       ws: optional,

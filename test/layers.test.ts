@@ -35,6 +35,7 @@ const BRIDGE_ENTRY_POINTS = ['client.ts', 'fetch.ts', 'http.ts', 'websocket.ts']
 const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'adapters/rxjs.ts': ['rxjs'],
   'adapters/node-stream.ts': ['node:stream'],
+  'apiserver/validation/patterns.ts': ['re2js'], // loaded late
   'apiserver/validation/schema.ts': ['ajv'], // loaded late
   'bridge/events/deflate.ts': ['node:zlib'],
   'bridge/transport/handshakes.ts': ['node:http', 'node:stream', 'ws'],

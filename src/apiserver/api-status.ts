@@ -70,6 +70,7 @@ function reasonOf(message: string): string {
   if (message.startsWith('Forbidden')) return 'FieldValueForbidden';
   if (message.startsWith('Unsupported value')) return 'FieldValueNotSupported';
   if (message.startsWith('Too long')) return 'FieldValueTooLong';
+  if (message.startsWith('Too many')) return 'FieldValueTooMany';
   return 'FieldValueInvalid';
 }
 

@@ -149,26 +149,26 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
   /** Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. */
   async create(object: T, options: Omit<WriteOptions, 'subresource'> = {}): Promise<T> {
     const { dryRun = false, signal, fieldValidation } = checkOptions(options, ['dryRun', 'signal', 'fieldValidation']);
-    const fields = this.#fieldCheck(fieldValidation);
+    const check = this.#fieldCheck(fieldValidation);
     const context = this.#context();
     const { info } = context;
     const namespace = info.namespaced ? this.namespace || namespaceOf(object) || undefined : undefined;
     if (info.namespaced && namespace === undefined) throw invalid('namespace', namespace, 'one: use in(namespace)');
     const sent = plain(object);
-    fields?.object(sent);
+    if (check) (await check()).object(sent);
     return this.#shown(await answered(context, { signal }, createObject(context, sent, { namespace, dryRun, signal })));
   }
 
   /** Replaces an object. If it has a version that is not the newest, it is refused with 409. */
   async update(object: T, options: WriteOptions = {}): Promise<T> {
     const { dryRun = false, signal, subresource, fieldValidation } = checkOptions(options, WRITE_NAMES);
-    const fields = this.#fieldCheck(fieldValidation);
+    const check = this.#fieldCheck(fieldValidation);
     const sent = plain(object);
     const { name } = metadataOf(sent);
     if (!name) throw invalid('object.metadata.name', name, 'a name, to update it');
     const place = this.#placed(namespaceOf(sent) || undefined, name);
     const status = this.#isStatus(subresource);
-    fields?.object(sent);
+    if (check) (await check()).object(sent);
     return this.#update({ place, status, dryRun, signal, make: () => sent });
   }
 
@@ -181,7 +181,10 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
       type = 'merge',
       fieldValidation,
     } = checkOptions(options, [...WRITE_NAMES, 'type']);
-    const make = toChange(plain(patch), { type, kind: this.#context().info, fields: this.#fieldCheck(fieldValidation) });
+    const check = this.#fieldCheck(fieldValidation);
+    const sent = plain(patch);
+    const fields = check && (await check());
+    const make = toChange(sent, { type, kind: this.#context().info, fields });
     const status = this.#isStatus(subresource);
     return this.#update({ place: this.#at(name), status, dryRun, signal, make });
   }
@@ -219,10 +222,10 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return this.#shown(await answered(context, terms, updateObject(context, terms)));
   }
 
-  /** The check of a write's fields; undefined: they are not checked. */
-  #fieldCheck(fieldValidation: FieldValidation = 'Ignore'): FieldCheck | undefined {
+  /** Makes the check of a write's fields; undefined: they are not checked. */
+  #fieldCheck(fieldValidation: FieldValidation = 'Ignore'): (() => Promise<FieldCheck>) | undefined {
     oneOf('fieldValidation', fieldValidation, FIELD_VALIDATIONS);
-    return fieldValidation === 'Strict' ? new FieldCheck(this.#context().info) : undefined;
+    return fieldValidation === 'Strict' ? () => FieldCheck.of(this.#context().info) : undefined;
   }
 
   #shown(object: KubernetesObject): T {

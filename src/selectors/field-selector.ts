@@ -13,6 +13,18 @@ export interface FieldTerm {
   readonly value: string;
 }
 
+/** What all terms of one field say: a value that it must have, and values that it must not have. Of two such values, none fits. */
+export interface FieldRule {
+  readonly field: string;
+  readonly wanted: ReadonlySet<string>;
+  readonly unwanted: ReadonlySet<string>;
+}
+
+/** Whether a field's value fits its rule. */
+export function fitsRule({ wanted, unwanted }: FieldRule, value: string): boolean {
+  return (wanted.size === 0 || (wanted.size === 1 && wanted.has(value))) && !unwanted.has(value);
+}
+
 const NOTHING: readonly FieldTerm[] = [
   { field: 'nothing', operator: '!=', value: '' },
   { field: 'nothing', operator: '=', value: '' },
@@ -27,6 +39,8 @@ export class FieldSelector {
   /** Sorted by field; terms with the same field keep the order in which they were given. */
   readonly terms: readonly FieldTerm[];
   private known: string | undefined;
+  /** Made at the first use. */
+  private rules: readonly FieldRule[] | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for a term that has no text form: its field is empty, or contains `=` or `,`. */
   constructor(terms: readonly FieldTerm[] = []) {
@@ -50,7 +64,8 @@ export class FieldSelector {
 
   /** Whether an object with these fields is selected. A field that is missing counts as empty. */
   matches(fields: Fields | null | undefined): boolean {
-    return this.terms.every(({ field, operator, value }) => ((labelOf(fields, field) ?? '') === value) === (operator === '='));
+    this.rules ??= rulesOf(this.terms);
+    return this.rules.every((rule) => fitsRule(rule, labelOf(fields, rule.field) ?? ''));
   }
 
   /** Whether it has no term, and so selects everything. */
@@ -65,7 +80,7 @@ export class FieldSelector {
 
   /** The same text for all selectors that select the same fields, and only for them. It parses to an equal selector. */
   get canonical(): string {
-    this.known ??= print(reduced(this.terms));
+    this.known ??= print(reduced(rulesOf(this.terms)));
     return this.known;
   }
 
@@ -127,19 +142,25 @@ function checkedTerm({ field, operator, value }: FieldTerm): FieldTerm {
   return { field, operator, value };
 }
 
+/** One rule for each field, so a test takes no longer for many terms. */
+export function rulesOf(terms: readonly FieldTerm[]): readonly FieldRule[] {
+  const rules = new Map<string, { field: string; wanted: Set<string>; unwanted: Set<string> }>();
+  for (const { field, operator, value } of terms) {
+    const rule = rules.get(field) ?? { field, wanted: new Set(), unwanted: new Set() };
+    rules.set(field, rule);
+    (operator === '=' ? rule.wanted : rule.unwanted).add(value);
+  }
+  return [...rules.values()];
+}
+
 /** The terms without duplicates and those that add nothing. */
-function reduced(terms: readonly FieldTerm[]): readonly FieldTerm[] {
+function reduced(rules: readonly FieldRule[]): readonly FieldTerm[] {
   const left: FieldTerm[] = [];
-  for (const field of new Set(terms.map((term) => term.field))) {
-    const valuesOf = (operator: string): string[] =>
-      [...new Set(terms.filter((term) => term.field === field && term.operator === operator).map(({ value }) => value))].sort(
-        byCodeUnit,
-      );
-    const [wanted, ...others] = valuesOf('=');
-    const unwanted = valuesOf('!=');
-    if (others.length > 0 || (wanted !== undefined && unwanted.includes(wanted))) return NOTHING;
-    if (wanted !== undefined) left.push({ field, operator: '=', value: wanted });
-    else left.push(...unwanted.map((value): FieldTerm => ({ field, operator: '!=', value })));
+  for (const { field, wanted, unwanted } of rules) {
+    const [value, ...others] = wanted;
+    if (others.length > 0 || (value !== undefined && unwanted.has(value))) return NOTHING;
+    if (value !== undefined) left.push({ field, operator: '=', value });
+    else left.push(...[...unwanted].sort(byCodeUnit).map((each): FieldTerm => ({ field, operator: '!=', value: each })));
   }
   return left;
 }

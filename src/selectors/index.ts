@@ -5,7 +5,15 @@
 
 export { type LabelOperator, type Labels, labelOf } from './condition.ts';
 export { escapeFieldValue, unescapeFieldValue } from './field-parser.ts';
-export { FieldSelector, type Fields, type FieldTerm, parseFieldSelector } from './field-selector.ts';
+export {
+  type FieldRule,
+  FieldSelector,
+  type Fields,
+  type FieldTerm,
+  fitsRule,
+  parseFieldSelector,
+  rulesOf,
+} from './field-selector.ts';
 export { type LabelExpression, LabelSelector, type LabelSelectorObject, parseLabelSelector } from './label-selector.ts';
 export { conflicts, mergeLabels, parseLabels, printLabels } from './labels.ts';
 export {

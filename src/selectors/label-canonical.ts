@@ -1,4 +1,4 @@
-import type { Condition } from './condition.ts';
+import { type Condition, type Labels, labelOf } from './condition.ts';
 import { toInt64 } from './label-text.ts';
 import { byCodeUnit } from './syntax.ts';
 
@@ -17,7 +17,7 @@ export const NOTHING = 'nothing,!nothing';
  *
  * Every requirement cuts such a set down to a smaller one of the same form.
  */
-interface Possible {
+export interface Possible {
   absent: boolean;
   present: boolean;
   only: Set<string> | undefined;
@@ -26,8 +26,59 @@ interface Possible {
   readonly not: Set<string>;
 }
 
+/** What requirements allow together, by key. */
+export function possibleLabels(requirements: readonly Condition[]): ReadonlyMap<string, Possible> {
+  const byKey = new Map<string, Possible>();
+  for (const requirement of requirements) {
+    const possible = byKey.get(requirement.key) ?? anything();
+    byKey.set(requirement.key, possible);
+    narrow(possible, requirement);
+  }
+  return byKey;
+}
+
+/** Up to so many optional labels are looked up one by one; of more, those that an object has. */
+const FEW = 8;
+
 /**
- * The canonical text of requirements: the same for two selectors if, and only if, they select the same labels.
+ * Tests labels against what a selector allows. A test takes about as many steps as the object has labels, or the selector keys,
+ * whichever is less: a selector may have a thousand keys, and be tested with each object of a collection.
+ */
+export class LabelTest {
+  /** Labels that must be there, those that are compared as numbers last. An object fails at the first that it does not have. */
+  readonly #needed: readonly (readonly [key: string, Possible])[];
+  readonly #optional: ReadonlyMap<string, Possible>;
+
+  constructor(byKey: ReadonlyMap<string, Possible>) {
+    const all = [...byKey];
+    const cost = ([, possible]: readonly [string, Possible]): number => (isCompared(possible) ? 1 : 0);
+    this.#needed = all.filter(([, { absent }]) => !absent).sort((one, other) => cost(one) - cost(other));
+    this.#optional = new Map(all.filter(([, { absent }]) => absent));
+  }
+
+  matches(labels: Labels | null | undefined): boolean {
+    for (const [key, possible] of this.#needed) if (!allows(possible, labelOf(labels, key))) return false;
+    if (!labels || this.#optional.size === 0) return true;
+    const keys = this.#optional.size <= FEW ? this.#optional.keys() : Object.keys(labels);
+    for (const key of keys) {
+      const possible = this.#optional.get(key);
+      if (possible && !allows(possible, labelOf(labels, key))) return false;
+    }
+    return true;
+  }
+}
+
+function allows(possible: Possible, value: string | undefined): boolean {
+  const { absent, present, only, low, high, not } = possible;
+  if (value === undefined) return absent;
+  if (!present || not.has(value) || only?.has(value) === false) return false;
+  return !isCompared(possible) || isBetween(toInt64(value), low, high);
+}
+
+const isCompared = ({ low, high }: Possible): boolean => low !== undefined || high !== undefined;
+
+/**
+ * The canonical text of what requirements allow: the same for two selectors if, and only if, they select the same labels.
  *
  *     a in (1),b             a=1,b
  *     b,a==1                 a=1,b
@@ -38,13 +89,7 @@ interface Possible {
  * That makes it simple: there are always more values than a selector excludes, so a set that is described by what it excludes is
  * never empty.
  */
-export function canonicalLabels(requirements: readonly Condition[]): string {
-  const byKey = new Map<string, Possible>();
-  for (const requirement of requirements) {
-    const possible = byKey.get(requirement.key) ?? anything();
-    byKey.set(requirement.key, possible);
-    narrow(possible, requirement);
-  }
+export function canonicalLabels(byKey: ReadonlyMap<string, Possible>): string {
   const texts: string[] = [];
   for (const [key, possible] of byKey) {
     const own = printed(key, possible);
@@ -83,8 +128,9 @@ function narrow(possible: Possible, { operator, values }: Condition): void {
 }
 
 /** The requirements that describe a set of labels, or undefined if it is empty. */
-function printed(key: string, { absent, present, only, low, high, not }: Possible): string[] | undefined {
-  const compared = low !== undefined || high !== undefined;
+function printed(key: string, possible: Possible): string[] | undefined {
+  const { absent, present, only, low, high, not } = possible;
+  const compared = isCompared(possible);
   const fits = (value: string): boolean => !compared || isBetween(toInt64(value), low, high);
   if (only) {
     const left = [...only].filter((value) => !not.has(value) && fits(value));

@@ -1,6 +1,6 @@
 import { WatchError } from '../watch/errors.ts';
 import type { LabelOperator, Labels } from './condition.ts';
-import { canonicalLabels, NOTHING } from './label-canonical.ts';
+import { canonicalLabels, LabelTest, NOTHING, possibleLabels } from './label-canonical.ts';
 import { readConditions } from './label-parser.ts';
 import { Requirement } from './requirement.ts';
 import { byCodeUnit, type ParseOptions } from './syntax.ts';
@@ -35,6 +35,8 @@ export class LabelSelector {
   /** Sorted by key; requirements with the same key keep the order in which they were given. */
   readonly requirements: readonly Requirement[];
   private known: string | undefined;
+  /** Made at the first use. */
+  private test: LabelTest | undefined;
 
   constructor(requirements: readonly Requirement[] = []) {
     this.requirements = [...requirements].sort((one, other) => byCodeUnit(one.key, other.key));
@@ -79,7 +81,8 @@ export class LabelSelector {
 
   /** Whether an object with these labels is selected. No labels, null and undefined are the same. */
   matches(labels: Labels | null | undefined): boolean {
-    return this.requirements.every((requirement) => requirement.matches(labels));
+    this.test ??= new LabelTest(possibleLabels(this.requirements));
+    return this.test.matches(labels);
   }
 
   /** Whether it has no requirement, and so selects everything. */
@@ -97,7 +100,7 @@ export class LabelSelector {
    * to an equal selector.
    */
   get canonical(): string {
-    this.known ??= canonicalLabels(this.requirements);
+    this.known ??= canonicalLabels(possibleLabels(this.requirements));
     return this.known;
   }
 

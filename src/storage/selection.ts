@@ -8,6 +8,7 @@ import {
   type Labels,
   parseFieldSelector,
   parseLabelSelector,
+  rulesOf,
   SelectionPredicate,
 } from '../selectors/index.ts';
 import { isWatchError } from '../watch/errors.ts';
@@ -24,7 +25,8 @@ const META_FIELDS: FieldFunctions<unknown> = {
 /**
  * What a request selects: labels, the fields `metadata.name` and `metadata.namespace`, and those of `fields`.
  *
- * @throws {WatchError} REFUSED with code 400 for an invalid selector, or one that names another field.
+ * @throws {WatchError} REFUSED with code 400 for an invalid selector, one with too many requirements, or one that names another
+ *   field.
  */
 export function predicateOf<T>(
   { labelSelector = '', fieldSelector = '' }: Pick<ListOptions, 'labelSelector' | 'fieldSelector'>,
@@ -32,11 +34,14 @@ export function predicateOf<T>(
 ): SelectionPredicate<T> {
   try {
     const selector = fieldSelector ? parseFieldSelector(fieldSelector) : FieldSelector.everything();
+    const labels = labelSelector ? parseLabelSelector(labelSelector) : LabelSelector.everything();
+    checkCount('labelSelector', labels.requirements.length);
+    checkCount('fieldSelector', selector.terms.length);
     return new SelectionPredicate<T>({
-      labels: labelSelector ? parseLabelSelector(labelSelector) : LabelSelector.everything(),
+      labels,
       fields: selector,
       attributesOf: attributes(
-        selector.terms.map(({ field }) => field),
+        rulesOf(selector.terms).map(({ field }) => field),
         fields,
       ),
     });
@@ -44,6 +49,13 @@ export function predicateOf<T>(
     if (isWatchError(error, 'INVALID_SELECTOR')) throw badRequest(error.message);
     throw error;
   }
+}
+
+/** The most requirements of a selector that comes from a client. */
+export const MAX_REQUIREMENTS = 256;
+
+function checkCount(name: string, count: number): void {
+  if (count > MAX_REQUIREMENTS) throw badRequest(`${name}: expected at most ${MAX_REQUIREMENTS} requirements, got ${count}`);
 }
 
 function attributes<T>(names: readonly string[], fields: FieldFunctions<T>): (object: T) => Attributes {

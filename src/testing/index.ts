@@ -17,6 +17,7 @@ export { checkSynced } from './checkers/cache/check-synced.ts';
 export { checkTold } from './checkers/cache/check-told.ts';
 export { checkDrained, checkIsolated, checkSettled } from './checkers/check-ends.ts';
 export { checkExact } from './checkers/check-exact.ts';
+export { checkFair, type WorkHistory, type WorkStep } from './checkers/check-fair.ts';
 export { checkLinearizable, type StorageHistory, type StorageRequest } from './checkers/check-linearizable.ts';
 export { checkComplete, checkEager, checkOrdered, checkUnique } from './checkers/check-order.ts';
 export { checkBounded, checkCounted } from './checkers/check-queue.ts';

@@ -1,7 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { JsonSchema } from '../../src/apiserver/definition.ts';
 import { schemaOf } from '../../src/apiserver/openapi/schemas.ts';
 import { toKnownFields, unknownFields } from '../../src/apiserver/validation/known-fields.ts';
+import { toPattern, withPatterns } from '../../src/apiserver/validation/patterns.ts';
 
 const text = { type: 'string' };
 const a = { properties: { a: text } };
@@ -10,6 +11,9 @@ const conditional = JSON.parse('{"then":{"properties":{"b":{}}},"else":{"propert
 /** The unknown fields of an object. */
 const unknown = (schema: JsonSchema, object: unknown, before?: unknown): readonly string[] =>
   unknownFields(toKnownFields(schema), object, before).told;
+
+// The engine for patterns is loaded when one needs it.
+beforeAll(() => withPatterns(() => toPattern('')));
 
 describe('which fields a schema knows', () => {
   it.each<[string, JsonSchema, unknown, readonly string[]]>([

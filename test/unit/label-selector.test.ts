@@ -468,3 +468,38 @@ describe('from other forms', () => {
     }
   });
 });
+
+describe('a selector with many keys', () => {
+  const keys = Array.from({ length: 300 }, (_, at) => `k${at}`);
+  const labels = (...present: number[]): Record<string, string> => Object.fromEntries(present.map((at) => [`k${at}`, 'v']));
+
+  it('selects as its requirements do, whether objects have more labels or fewer', () => {
+    const selectors = [
+      keys.map((key) => `!${key}`).join(),
+      keys.map((key) => `${key}!=v`).join(),
+      ['k299', ...keys.slice(0, 299).map((key) => `${key}!=w`)].join(),
+      ['k1>1', 'k2', '!k3', '!k4'].join(),
+    ].map((text) => parseLabelSelector(text));
+    for (const selector of selectors) {
+      for (const each of [null, {}, labels(299), labels(0, 299), labels(299, 400), labels(...keys.keys()), { k1: '2', k2: '' }]) {
+        expect(selector.matches(each)).toBe(selector.requirements.every((requirement) => requirement.matches(each)));
+      }
+    }
+  });
+
+  it('looks at as many labels as an object has, or requires', () => {
+    let looked = 0;
+    const counted = (of: Record<string, string>): Record<string, string> =>
+      new Proxy(of, {
+        getOwnPropertyDescriptor: (target, key) => {
+          looked++;
+          return Reflect.getOwnPropertyDescriptor(target, key);
+        },
+      });
+    for (const text of [keys.map((key) => `!${key}`).join(), keys.join()]) {
+      looked = 0;
+      parseLabelSelector(text).matches(counted(labels(0, 400)));
+      expect(looked).toBeLessThan(12);
+    }
+  });
+});

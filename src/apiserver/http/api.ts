@@ -13,6 +13,7 @@ import { Origins } from '../../bridge/hub/admission/origins.ts';
 import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { refused } from '../../storage/statuses.ts';
 import { toStatus } from '../../watch/event.ts';
+import { setPace } from '../../watch/pace.ts';
 import { badRequest, LEAVING, methodNotAllowed, noSuchPath, statusOf, TIMED_OUT, toError, unfinished } from '../api-status.ts';
 import type { Settings } from '../options.ts';
 import type { Place } from '../quotas/place.ts';
@@ -183,6 +184,7 @@ export class Api {
       const identity = await deadline.during(this.hooks.identify(request));
       place.join(this.hooks.tenantOf(identity));
       await deadline.during(this.hooks.allow(['get', `/${path.segments.join('/')}`, undefined, undefined, identity]));
+      await deadline.during(inTurn(place));
       return this.held(await this.document(path, request), { request, place });
     } catch (error) {
       place.release();
@@ -240,6 +242,7 @@ export class Api {
       own > 0 && own < timeoutMs ? own : timeoutMs,
       isWatch ? this.untilClosing : this.untilCut,
     );
+    setPace(deadline.signal, place);
     let hasBegun = false;
     let slot: Slot = place;
     try {
@@ -316,6 +319,10 @@ function clientOf(
 function endingBy(timeoutMs: number, mostMs: number): number {
   const shorter = Math.min(timeoutMs || Number.POSITIVE_INFINITY, Math.max(1, Math.ceil(mostMs)));
   return shorter === Number.POSITIVE_INFINITY ? 0 : shorter;
+}
+
+async function inTurn(place: Place): Promise<void> {
+  await place.turn();
 }
 
 /** Closes a stream that comes too late. */

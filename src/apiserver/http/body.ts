@@ -1,5 +1,6 @@
 /** Bodies: their types and their contents. */
 import { refused } from '../../storage/statuses.ts';
+import { paceOf } from '../../watch/pace.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { type PatchedKind, type PatchType, toPatchType } from '../patch/patch.ts';
@@ -46,8 +47,18 @@ export async function readObject(
   const type = typeOf(request);
   const supported = hasProtobuf(kind) ? [JSON_TYPE, PROTOBUF] : [JSON_TYPE];
   if (!supported.includes(type)) throw unsupported(type, supported);
-  const bytes = await request.body(maxBodyBytes, signal);
+  const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
   return type === JSON_TYPE ? parseJson(bytes, again) : readProtobuf(bytes, kind);
+}
+
+/** The longest body that is read without a turn of its own, in bytes: what comes within a millisecond. */
+const SMALL_BYTES = 32_768;
+
+/** A body when it may be read. A long one is read and stored in turns of their own: none of it can be cut. */
+async function bodyInTurn(request: WireRequest, { maxBodyBytes, signal }: BodyOptions): Promise<Uint8Array> {
+  const bytes = await request.body(maxBodyBytes, signal);
+  if (bytes.length > SMALL_BYTES) await paceOf(signal).turn();
+  return bytes;
 }
 
 const JSON_TYPE = 'application/json';
@@ -58,7 +69,7 @@ export async function readPatch(
   { maxBodyBytes, signal, kind, again }: WrittenBodyMeans,
 ): Promise<{ type: PatchType; patch: unknown }> {
   const type = toPatchType(mediaType(request.header('content-type')), kind);
-  return { type, patch: parseJson(await request.body(maxBodyBytes, signal), again) };
+  return { type, patch: parseJson(await bodyInTurn(request, { maxBodyBytes, signal }), again) };
 }
 
 /** Whether a request is a dry run: `dryRun=All`. `kind` is that of its options. */

@@ -4,6 +4,7 @@ import { toSlice } from '../../bridge/events/forms.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { CacheWatch, type Listener } from '../../storage/cacher/cache-watch.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
+import type { Pace } from '../../watch/pace.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import { statusOf } from '../api-status.ts';
 import { type EventEncoder, errorEnvelope } from './event-encoder.ts';
@@ -43,6 +44,8 @@ export class WatchSource implements Source {
   private readonly watch: Watch<StorageEvent<KubernetesObject>>;
   private readonly encoder: EventEncoder;
   private readonly onError: (error: unknown) => void;
+  /** For what is left of a long batch: the state, or what its client has missed. */
+  private readonly pace: Pace | undefined;
   /** Created at the first read of a watch that takes no listener. */
   private batches: WatchBatches<StorageEvent<KubernetesObject>> | undefined = undefined;
   private batch: StorageEvents = NOTHING;
@@ -56,12 +59,13 @@ export class WatchSource implements Source {
   constructor(
     watch: Watch<StorageEvent<KubernetesObject>>,
     encoder: EventEncoder,
-    { onError, version }: { onError: (error: unknown) => void; version?: string | undefined },
+    { onError, version, pace }: { onError: (error: unknown) => void; version?: string | undefined; pace?: Pace },
   ) {
     this.watch = watch;
     this.encoder = encoder;
     this.onError = onError;
     this.version = version;
+    this.pace = pace;
   }
 
   /** Events that wait until there is room for them. */
@@ -71,7 +75,10 @@ export class WatchSource implements Source {
 
   next(form: Form, reader: Listener): ReturnType<Source['next']> {
     if (this.failed) return undefined;
-    if (this.from < this.batch.length) return this.slice(form);
+    if (this.from < this.batch.length) {
+      const turn = this.pace?.turn();
+      return turn ? turn.then(() => this.slice(form)) : this.slice(form);
+    }
     // Sent events are not kept while there are no new ones.
     this.batch = NOTHING;
     this.from = 0;
@@ -134,23 +141,33 @@ export class WatchSource implements Source {
 
 /** The most bytes of a list that are joined before they are sent. */
 export const CHUNK_BYTES = 131_072;
+/** The most pieces: making a row of a table takes longer than its bytes suggest. */
+const CHUNK_PIECES = 1_024;
 
-/** The pieces of a list, joined into chunks. */
+/** The pieces of a list, joined into chunks. Each chunk is made in its turn. */
 export class PiecesSource implements Source {
   readonly joins: boolean = false;
+  private readonly pace: Pace | undefined;
   private readonly pieces: Iterator<Uint8Array>;
   private rest: Uint8Array | undefined = undefined;
 
-  constructor(pieces: Iterable<Uint8Array>) {
+  /** Without a pace the pieces are there already. */
+  constructor(pieces: Iterable<Uint8Array>, pace?: Pace) {
     this.pieces = pieces[Symbol.iterator]();
+    this.pace = pace;
+  }
+
+  next(): Uint8Array | undefined | Promise<Uint8Array | undefined> {
+    const turn = this.pace?.turn();
+    return turn ? turn.then(() => this.chunk()) : this.chunk();
   }
 
   /** The next chunk. A piece that is larger than a chunk comes alone. */
-  next(): Uint8Array | undefined {
+  private chunk(): Uint8Array | undefined {
     const parts: Uint8Array[] = [];
     let bytes = 0;
     for (let piece = this.take(); piece !== undefined; piece = this.take()) {
-      if (bytes > 0 && bytes + piece.length > CHUNK_BYTES) {
+      if (bytes > 0 && (bytes + piece.length > CHUNK_BYTES || parts.length === CHUNK_PIECES)) {
         this.rest = piece;
         break;
       }

@@ -3,6 +3,7 @@
 import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isWatchError } from '../../watch/errors.ts';
+import { type Pace, paceOf } from '../../watch/pace.ts';
 import { hasCode, methodNotAllowed, noSuchPath } from '../api-status.ts';
 import type { ResourcePath, Verb } from '../request/path.ts';
 import { type ListParameters, readListQuery } from '../request/query.ts';
@@ -42,7 +43,12 @@ function presentationOf({ request, query, context, onError }: Task, subject: Sub
 
 /** Does what a request asks for. Rejects with the refusal. */
 export async function perform(task: Task): Promise<Answer> {
-  const { verb } = task;
+  const { verb, signal } = task;
+  const turn = paceOf(signal).turn();
+  if (turn) {
+    await turn;
+    signal.throwIfAborted();
+  }
   checkSubresource(task);
   if (verb === 'watch') return watch(task);
   if (verb === 'list') return list(task);
@@ -77,9 +83,9 @@ function shown({ context }: Task, presentation: Presentation, code: number, obje
 }
 
 /** The check of a write's fields; undefined: they are not checked. */
-function fieldCheckOf({ query, context, warn }: Task, options: string): FieldCheck | undefined {
+async function fieldCheckOf({ query, context, warn }: Task, options: string): Promise<FieldCheck | undefined> {
   const mode = readFieldValidation(query.get('fieldValidation') ?? '', options);
-  return mode === 'Ignore' ? undefined : new FieldCheck(context.info, mode === 'Warn' ? warn : undefined);
+  return mode === 'Ignore' ? undefined : await FieldCheck.of(context.info, mode === 'Warn' ? warn : undefined);
 }
 
 /** What is needed to read a body. */
@@ -91,8 +97,9 @@ async function create(task: Task, presentation: Presentation): Promise<Answer> {
   const { path, context, query, signal } = task;
   if (context.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
   const terms = { dryRun: readDryRun(query.getAll('dryRun'), 'CreateOptions'), signal, namespace: path.namespace };
-  const fields = fieldCheckOf(task, 'CreateOptions');
+  const fields = await fieldCheckOf(task, 'CreateOptions');
   const sent = await readObject(task.request, bodyOf(task, fields));
+  await paceOf(signal).pause();
   fields?.object(sent);
   return shown(task, presentation, 201, await createObject(context, sent, terms));
 }
@@ -102,14 +109,16 @@ async function update(task: Task, presentation: Presentation): Promise<Answer> {
   const place = placeOf(task);
   const dryRun = readDryRun(query.getAll('dryRun'), verb === 'patch' ? 'PatchOptions' : 'UpdateOptions');
   const make = verb === 'patch' ? await readChange(task) : await readReplacement(task);
+  await paceOf(signal).pause();
   const terms = { dryRun, signal, place, status: path.subresource === 'status', make };
   return shown(task, presentation, 200, await updateObject(context, terms));
 }
 
 /** Reads the object that replaces the stored one. */
 async function readReplacement(task: Task): Promise<UpdateTerms['make']> {
-  const fields = fieldCheckOf(task, 'UpdateOptions');
+  const fields = await fieldCheckOf(task, 'UpdateOptions');
   const sent = await readObject(task.request, bodyOf(task, fields));
+  await paceOf(task.signal).pause();
   fields?.object(sent);
   return () => sent;
 }
@@ -117,8 +126,9 @@ async function readReplacement(task: Task): Promise<UpdateTerms['make']> {
 /** Reads the patch of an object. */
 async function readChange(task: Task): Promise<UpdateTerms['make']> {
   const { info: kind } = task.context;
-  const fields = fieldCheckOf(task, 'PatchOptions');
+  const fields = await fieldCheckOf(task, 'PatchOptions');
   const { type, patch } = await readPatch(task.request, bodyOf(task, fields));
+  await paceOf(task.signal).pause();
   return toChange(patch, { type, kind, fields });
 }
 
@@ -155,21 +165,21 @@ async function removeMany(task: Task): Promise<Answer> {
     },
   });
   const resourceVersion = await context.storage.currentVersion({ signal });
-  return listAnswer(PLAIN.list(context.info, { items, resourceVersion }));
+  return await listAnswer(PLAIN.list(context.info, { items, resourceVersion }), paceOf(signal));
 }
 
 async function list(task: Task): Promise<Answer> {
   const { context, path, query, signal } = task;
   const presentation = presentationOf(task, 'list');
   const list = await listObjects(context, { namespace: path.namespace, parameters: readListQuery(query), signal });
-  return listAnswer(presentation.list(context.info, list));
+  return await listAnswer(presentation.list(context.info, list), paceOf(signal));
 }
 
 /** A list may be longer than a string can be. */
-function listAnswer(pieces: Iterable<Uint8Array>): Answer {
-  const source = new PiecesSource(pieces);
-  const first = source.next();
-  const second = first && source.next();
+async function listAnswer(pieces: Iterable<Uint8Array>, pace: Pace): Promise<Answer> {
+  const source = new PiecesSource(pieces, pace);
+  const first = await source.next();
+  const second = first && (await source.next());
   if (second === undefined) return { code: 200, headers: JSON_HEADERS, body: first ?? null };
   const rest = new Continued(first as Uint8Array, new Continued(second, source));
   return { code: 200, headers: JSON_HEADERS, source: rest, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
@@ -199,7 +209,7 @@ async function watch(task: Task): Promise<Answer> {
   const events = presentation.events(context.info);
   const { allowWatchBookmarks: bookmarks } = parameters;
   const encoder = state === undefined ? events : new EventStream(events, { state, bookmarks });
-  const source = new WatchSource(watch, encoder, { onError, version: refused ? undefined : version });
+  const source = new WatchSource(watch, encoder, { onError, version: refused ? undefined : version, pace: paceOf(signal) });
   const { resourceName: resource } = context.info;
   return { code: 200, headers: streamHeaders(sse), source, isWatch: true, resource, sse, timeoutMs, slot: undefined };
 }

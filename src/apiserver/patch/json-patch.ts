@@ -65,7 +65,7 @@ interface Means {
 }
 
 /** The limit of `moved`: an insertion at the front of a long array moves all of it, and blocks everybody else meanwhile. */
-const MAX_MOVED = 2 ** 28;
+const MAX_MOVED = 2 ** 25;
 
 function applied(current: unknown, operation: Operation, means: Means): unknown {
   const { op, path } = operation;

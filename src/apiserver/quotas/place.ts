@@ -1,5 +1,7 @@
 import type { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
 import type { CutReason } from '../../bridge/hub/client-info.ts';
+import type { FairQueue, OnBehalf } from '../../watch/fair-queue.ts';
+import type { Pace } from '../../watch/pace.ts';
 import type { Slot } from '../http/wire.ts';
 import type { Settings } from '../options.ts';
 import { splitTarget, type Verb } from '../request/path.ts';
@@ -20,6 +22,8 @@ export interface Places {
   readonly tenants: ConnectionSlots;
   readonly limits: { readonly max: number; readonly perAddress: number; readonly perTenant: number };
   readonly settings: Pick<Settings, 'clock' | 'onCut'>;
+  /** Whose work goes on. */
+  readonly queue: FairQueue;
   /** Throws 429 for a limit. */
   readonly refuse: (reason: QuotaReason, message: string) => never;
 }
@@ -32,13 +36,13 @@ interface Asked {
 
 /**
  * The place of one request, and of its stream: it reports to the application when the stream's client was cut. It has no closure
- * and no list: a server may have ten thousand.
+ * and no list: a server may have ten thousand. The work for the request takes its turn by the names that the place counts for.
  */
-export class Place implements Slot {
+export class Place implements Slot, Pace, OnBehalf {
   private readonly places: Places;
-  private readonly address: string;
+  readonly address: string;
   /** Empty: there is none, or it is not known yet. */
-  private tenant: string = '';
+  tenant: string = '';
   private isOver: boolean = false;
   /** For a stream: what was asked for, and when its answer began. */
   private target: string | undefined = undefined;
@@ -62,6 +66,14 @@ export class Place implements Slot {
     const { kind, tenants, limits, refuse } = this.places;
     if (tenants.take(tenant)) refuse('tenant', `${limits.perTenant} ${MEANT[kind]} for this tenant`);
     this.tenant = tenant;
+  }
+
+  turn(): Promise<void> | undefined {
+    return this.places.queue.turn(this);
+  }
+
+  pause(): Promise<void> | undefined {
+    return this.places.queue.pause(this);
   }
 
   /** From now on it is the place of a stream. */

@@ -4,10 +4,12 @@
  *     request --> a place: in all? of its address? --> who is it? --> of its tenant? --> a write? of its tenant's per second?
  *                              429                                        429                        429
  *
- * A place is held until the answer has been sent. The empty name is nobody: it counts only towards the total.
+ * A place is held until the answer has been sent. The empty name is nobody: it counts only towards the total. The processor is
+ * divided by the same names: see `FairQueue`.
  */
 import { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
 import { tooManyRequests } from '../../storage/statuses.ts';
+import { FairQueue } from '../../watch/fair-queue.ts';
 import type { Settings } from '../options.ts';
 import { Place, type PlaceKind, type Places, type QuotaReason } from './place.ts';
 import { Rates } from './rates.ts';
@@ -17,6 +19,8 @@ const RETRY_SECONDS = 1;
 export class Quotas {
   private readonly kinds: Readonly<Record<PlaceKind, Places>>;
   private readonly writes: Rates;
+  /** Shared by all requests: they work on one processor. */
+  private readonly queue: FairQueue;
   private readonly settings: Settings;
   private readonly onRefusal: (reason: QuotaReason) => void;
 
@@ -25,6 +29,7 @@ export class Quotas {
     const { maxConcurrentRequests, maxConcurrentRequestsPerAddress, maxConcurrentRequestsPerTenant } = settings;
     this.settings = settings;
     this.onRefusal = onRefusal;
+    this.queue = new FairQueue({ now: () => settings.clock.now() });
     this.writes = new Rates(settings.maxWritesPerSecondPerTenant);
     this.kinds = {
       watch: this.places('watch', { max: maxWatchers, perAddress: maxWatchersPerAddress, perTenant: maxWatchersPerTenant }),
@@ -50,7 +55,7 @@ export class Quotas {
 
   private places(kind: PlaceKind, limits: Places['limits']): Places {
     return {
-      ...{ kind, limits, settings: this.settings, refuse: (reason, message) => this.refuse(reason, message) },
+      ...{ kind, limits, settings: this.settings, queue: this.queue, refuse: (reason, message) => this.refuse(reason, message) },
       addresses: new ConnectionSlots({ maxClients: limits.max, maxClientsPerAddress: limits.perAddress }),
       tenants: new ConnectionSlots({ maxClients: Number.POSITIVE_INFINITY, maxClientsPerAddress: limits.perTenant }),
     };

@@ -3,7 +3,7 @@
  * shared between clients: only its first event has the columns, and ages are relative to now.
  */
 import { Envelope } from '../../bridge/events/envelope.ts';
-import { type Form, type Slice, toSlice } from '../../bridge/events/forms.ts';
+import { type Form, SLICE_BYTES, type Slice, toSlice } from '../../bridge/events/forms.ts';
 import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
@@ -81,20 +81,22 @@ export class PartialPresentation {
 /** The events of one stream, each with the projection of its object. An ERROR stays as it is. */
 export class ProjectedEvents {
   readonly #project: (object: KubernetesObject, type: string) => object;
-  /** The batch that is being sent: a slice may end within it. */
-  #batch: readonly Event[] | undefined;
-  #envelopes: readonly Envelope[] = [];
 
   constructor(project: (object: KubernetesObject, type: string) => object) {
     this.#project = project;
   }
 
   slice(batch: readonly Event[], from: number, form: Form): Slice {
-    if (batch !== this.#batch) {
-      this.#batch = batch;
-      this.#envelopes = batch.map((event) => this.#envelope(event));
+    const envelopes: Envelope[] = [];
+    let bytes = 0;
+    // No more than a slice takes: a batch may be a whole collection.
+    for (let at = from; at < batch.length && bytes <= SLICE_BYTES; at++) {
+      const envelope = this.#envelope(batch[at] as Event);
+      envelopes.push(envelope);
+      bytes += envelope.bytes.length;
     }
-    return toSlice(this.#envelopes, from, form);
+    const slice = toSlice(envelopes, 0, form);
+    return { ...slice, to: from + slice.to };
   }
 
   #envelope({ type, object }: Event): Envelope {

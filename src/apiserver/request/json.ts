@@ -1,16 +1,19 @@
 /**
  * JSON from the wire. Its bytes are limited before they get here; this limits its nesting before it is parsed, since code that
- * walks an object later is recursive. Of members with the same name, the last counts, and a caller can ask for them; the text is
+ * walks an object later is recursive, and its parts, since an empty object takes far longer than its two bytes suggest. Of members with the same name, the last counts, and a caller can ask for them; the text is
  * never used again, so no two readers can see different ones. A member `__proto__` is a member like any other. A number that
  * JavaScript would change, as it may an int64 beyond 2^53, is refused: clients in other languages keep it, so nobody would notice
  * the loss.
  */
+import { refused } from '../../storage/statuses.ts';
 import { badRequest } from '../api-status.ts';
 import { duplicateFields, membersIn } from './duplicates.ts';
 import type { FieldPaths } from './field-paths.ts';
 
 /** The deepest nesting of objects and lists. */
 export const MAX_DEPTH = 128;
+/** The most members, objects and lists together. */
+export const MAX_PARTS = 131_072;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -23,31 +26,37 @@ export interface Extent {
   readonly depth: number;
   /** How many members are written in it. */
   readonly members: number;
+  /** How many objects and lists. */
+  readonly containers: number;
 }
 
 /** Measures a JSON text, up to the first object or list that is deeper than `limit`. */
 export function extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFINITY): Extent {
-  let [depth, deepest, members, inText] = [0, 0, 0, false];
+  let [depth, deepest, members, containers, inText] = [0, 0, 0, 0, false];
   for (let at = 0; at < bytes.length && deepest <= limit; at++) {
     const byte = bytes[at];
     if (inText) {
       if (byte === BACKSLASH) at++;
       else if (byte === QUOTE) inText = false;
     } else if (byte === QUOTE) inText = true;
-    else if (byte === 0x7b || byte === 0x5b) deepest = Math.max(deepest, ++depth);
-    else if (byte === 0x7d || byte === 0x5d) depth--;
+    else if (byte === 0x7b || byte === 0x5b) {
+      containers++;
+      if (++depth > deepest) deepest = depth;
+    } else if (byte === 0x7d || byte === 0x5d) depth--;
     else if (byte === 0x3a) members++;
   }
-  return { depth: deepest, members };
+  return { depth: deepest, members, containers };
 }
 
 /**
- * Parses a body. Throws 400 for one that is not JSON in UTF-8, too deep, or with a number that cannot be kept. `again`, if given,
+ * Parses a body. Throws 400 for one that is not JSON in UTF-8, too deep, or with a number that cannot be kept, and 413 for one with
+ * too many parts. `again`, if given,
  * is called with the members that occur more than once, if there are any.
  */
 export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) => void): unknown {
-  const { depth, members } = extentOf(bytes, MAX_DEPTH);
+  const { depth, members, containers } = extentOf(bytes, MAX_DEPTH);
   if (depth > MAX_DEPTH) throw tooDeep();
+  if (members + containers > MAX_PARTS) throw tooManyParts();
   let [text, value]: [string, unknown] = ['', undefined];
   try {
     text = utf8.decode(bytes);
@@ -64,6 +73,24 @@ export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) =>
 /** The refusal of what is nested too deeply. */
 export function tooDeep(): Error {
   return badRequest(`the body is nested deeper than ${MAX_DEPTH} levels`);
+}
+
+/** Throws 413 for a value with too many parts: patches can add what no body could have. */
+export function checkParts(value: unknown): void {
+  let left = MAX_PARTS;
+  const count = (each: unknown): void => {
+    if (typeof each !== 'object' || each === null) return;
+    const isList = Array.isArray(each);
+    const values = isList ? (each as readonly unknown[]) : Object.values(each);
+    left -= 1 + (isList ? 0 : values.length);
+    if (left < 0) throw tooManyParts();
+    for (const below of values) if (typeof below === 'object') count(below);
+  };
+  count(value);
+}
+
+function tooManyParts(): Error {
+  return refused(413, 'RequestEntityTooLarge', `the object has more than ${MAX_PARTS} members, objects and lists`);
 }
 
 /** Matches every number that cannot be kept, and few others: a quick check for bodies without any. */

@@ -13,6 +13,7 @@ import type { ResourceInfo } from '../resource-info.ts';
 import { isOfKind } from '../verbs/metadata.ts';
 import { shown } from '../verbs/names.ts';
 import { type KnownFields, toKnownFields, unknownFields } from './known-fields.ts';
+import { withPatterns } from './patterns.ts';
 
 /** What happens to a write with such fields. Upstream: `metav1.FieldValidationStrict` and the like. */
 export type FieldValidation = 'Ignore' | 'Strict' | 'Warn';
@@ -39,13 +40,23 @@ export interface FieldFaults {
 /** Checks the fields of one write. */
 export class FieldCheck {
   readonly #info: ResourceInfo;
+  readonly #known: KnownFields;
   readonly #warn: ((faults: FieldFaults) => void) | undefined;
   #twice: FieldPaths | undefined;
 
-  /** `warn` is called with what is wrong after each check. Without it, anything wrong is refused. */
-  constructor(info: ResourceInfo, warn?: (faults: FieldFaults) => void) {
+  private constructor(info: ResourceInfo, known: KnownFields, warn: ((faults: FieldFaults) => void) | undefined) {
     this.#info = info;
+    this.#known = known;
     this.#warn = warn;
+  }
+
+  /** `warn` is called with what is wrong after each check. Without it, anything wrong is refused. */
+  static async of(info: ResourceInfo, warn?: (faults: FieldFaults) => void): Promise<FieldCheck> {
+    const known = await withPatterns(() => knownFieldsOf(info)).catch((cause: unknown) => {
+      // A schema that cannot be read is the server's error, not that of a client that writes an object.
+      throw new Error((cause as Error).message, { cause });
+    });
+    return new FieldCheck(info, known, warn);
   }
 
   /** Called by the reader of the body with the members that occur twice. */
@@ -59,7 +70,7 @@ export class FieldCheck {
     if (!isOfKind(this.#info, sent)) return;
     const found: Found[] = [
       ['duplicate', this.#twice?.told, this.#twice?.more],
-      ['unknown', ...sorted(unknownFields(knownFieldsOf(this.#info), sent))],
+      ['unknown', ...sorted(unknownFields(this.#known, sent))],
     ];
     this.#tell(found, (why) => badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`));
   }
@@ -73,7 +84,7 @@ export class FieldCheck {
     const found: Found[] = [
       [`${of}duplicate`, this.#twice?.told, this.#twice?.more],
       ...(of ? [[`${of}unknown`, ...sorted(unknownFields(OPERATIONS, patch))] as const] : []),
-      ['unknown', ...sorted(unknownFields(knownFieldsOf(this.#info), made, current))],
+      ['unknown', ...sorted(unknownFields(this.#known, made, current))],
     ];
     this.#tell(found, (why) => {
       const message = `Invalid value: ${shown(JSON.stringify(made))}: ${why}`;

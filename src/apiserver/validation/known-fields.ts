@@ -13,12 +13,13 @@ import type { JsonSchema } from '../definition.ts';
 import { OBJECT_META, OPEN, SHARED } from '../openapi/schemas.ts';
 import { FieldPaths, type Step } from '../request/field-paths.ts';
 import { isRecord, type Json } from '../request/json.ts';
+import { type Pattern, toPattern } from './patterns.ts';
 
 /** What a schema says about the names in one place, and about what is below. */
 export interface KnownFields {
   /** The members that it names. */
   readonly members: ReadonlyMap<string, KnownFields>;
-  readonly patterns: readonly (readonly [RegExp, KnownFields])[];
+  readonly patterns: readonly (readonly [Pattern, KnownFields])[];
   /** What is below all others; undefined: there are no others. */
   readonly others: KnownFields | undefined;
   /** What is in the elements of a list. */
@@ -36,7 +37,7 @@ const AS_SUCH = ['if', 'then', 'else'] as const;
 const BEYOND = ['$ref', '$dynamicRef', '$recursiveRef', 'dependencies', 'dependentSchemas'] as const;
 const REFERENCE = '#/components/schemas/';
 
-/** Reads a schema. */
+/** Reads a schema. One with patterns needs the engine for them: see `withPatterns`. */
 export function toKnownFields(schema: JsonSchema): KnownFields {
   return combined([schema], false);
 }
@@ -53,7 +54,7 @@ function combined(schemas: readonly unknown[], preserved: boolean): KnownFields 
   const known: KnownFields = {
     members: new Map(Array.from(grouped(parts, 'properties'), ([name, each]) => [name, combined(each, false)])),
     patterns: Array.from(grouped(parts, 'patternProperties'), ([source, each]) => {
-      return [new RegExp(source, 'u'), combined(each, false)] as const;
+      return [toPattern(source), combined(each, false)] as const;
     }),
     others: isOpen ? combined(others, false) : undefined,
     items: combined(of('items'), keeps),

@@ -5,11 +5,13 @@
  *
  * What OpenAPI v3 has beyond JSON schema: `nullable`, which ajv knows; formats of numbers, which their types imply; and the
  * extensions, of which only `x-kubernetes-int-or-string` affects validity. Formats of strings are not checked, as ajv has them in
- * another package.
+ * another package. Two keywords are checked in another way, so that no object takes longer than its size allows: patterns, and
+ * `uniqueItems`, for which ajv compares each item with each other.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { WatchError } from '../../watch/errors.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
+import { toPattern, withPatterns } from './patterns.ts';
 
 /** Returns what is wrong with an object; an empty list if nothing is. */
 export type SchemaCheck = (object: KubernetesObject) => readonly FieldCause[];
@@ -20,15 +22,21 @@ const MAX_CAUSES = 50;
 /**
  * Compiles a schema.
  *
- * @throws {WatchError} INVALID_ARGUMENT if the schema is invalid, or ajv is not installed.
+ * @throws {WatchError} INVALID_ARGUMENT if the schema is invalid, ajv is not installed, or re2js is not and there are patterns.
  */
 export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
   const Ajv = await loadAjv();
-  const ajv = new Ajv({ strict: false, allErrors: false, validateFormats: false, logger: false, ownProperties: true });
+  const compile = (): ValidateFunction => {
+    const ajv = new Ajv(AJV_OPTIONS);
+    ajv.removeKeyword(UNIQUE.keyword);
+    ajv.addKeyword(UNIQUE);
+    return ajv.compile(toJsonSchema(schema)) as ValidateFunction;
+  };
   let validate: ValidateFunction;
   try {
-    validate = ajv.compile(toJsonSchema(schema)) as ValidateFunction;
+    validate = await withPatterns(compile);
   } catch (cause) {
+    if (isWatchError(cause)) throw cause;
     throw new WatchError('INVALID_ARGUMENT', `schema: ${(cause as Error).message}`, { cause });
   }
   return (object) => (validate(object) ? [] : toCauses(validate.errors ?? [], object));
@@ -36,7 +44,36 @@ export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
 
 /** The part of ajv that is used, so that no public type needs it. */
 interface AjvClass {
-  new (options: object): { compile(schema: object): unknown };
+  new (
+    options: object,
+  ): { compile(schema: object): unknown; removeKeyword(keyword: string): unknown; addKeyword(definition: object): unknown };
+}
+
+/** The code is only for schemas that ajv writes into files. */
+const regExp = Object.assign((source: string) => toPattern(source), { code: 'toPattern' });
+const AJV_OPTIONS = {
+  ...{ strict: false, allErrors: false, validateFormats: false, logger: false, ownProperties: true },
+  code: { regExp },
+};
+
+/** In the time that it takes to write the items. */
+const UNIQUE = {
+  keyword: 'uniqueItems',
+  ...{ type: 'array', schemaType: 'boolean' },
+  error: { message: 'must NOT have duplicate items' },
+  validate: (wanted: boolean, items: readonly unknown[]): boolean =>
+    !wanted || new Set(items.map(canonical)).size === items.length,
+};
+
+/** The JSON of a value, the same for values that differ only in the order of members. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, each: unknown) =>
+    isJsonObject(each) ? Object.fromEntries(Object.entries(each).sort(([one], [other]) => (one < other ? -1 : 1))) : each,
+  );
+}
+
+function isJsonObject(value: unknown): value is JsonSchema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A compiled schema of ajv. */

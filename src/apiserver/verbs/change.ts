@@ -1,5 +1,6 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type PatchType, toPatch } from '../patch/patch.ts';
+import { checkParts } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { FieldCheck } from '../validation/field-check.ts';
 import { presented } from './read.ts';
@@ -18,6 +19,7 @@ export function toChange(patch: unknown, { type, kind, fields }: ChangeTerms): (
   return (current) => {
     const before = presented(kind, current);
     const made = patched(before);
+    checkParts(made);
     fields?.patched(patch, made, before);
     return made;
   };

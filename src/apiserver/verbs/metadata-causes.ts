@@ -5,48 +5,93 @@ import type { Json } from '../request/json.ts';
 import type { Meta } from './metadata.ts';
 import { faultOfLabel, faultOfSubdomain, shown, utf8Bytes } from './names.ts';
 
-const MAX_ANNOTATION_BYTES = 262_144;
+/** The most bytes of all labels together, and of all annotations. Upstream: `TotalAnnotationSizeLimitB`. */
+const MAX_MAP_BYTES = 262_144;
+/** The most labels, and annotations. */
+const MAX_MAP_ITEMS = 4_096;
+const MAX_FINALIZERS = 50_000;
+/** Of further causes, an answer has the number, but not the text. */
+const MAX_TEXTS = 100;
+
+/** Collects causes. There may be a million. */
+class Causes {
+  readonly all: FieldCause[] = [];
+
+  add(field: string, message: () => string): void {
+    this.all.push(this.all.length < MAX_TEXTS ? { field, message: message() } : (this.all[0] as FieldCause));
+  }
+
+  invalid(field: string, value: string, expected: string | undefined): void {
+    if (expected !== undefined) this.add(field, () => `Invalid value: ${shown(value)}: expected ${expected}`);
+  }
+
+  /** Whether a list or map is small enough to be looked at. */
+  fits(field: string, count: number, most: number): boolean {
+    if (count > most) this.add(field, () => `Too many: ${count}: must have at most ${most} items`);
+    return count <= most;
+  }
+}
 
 /** What is wrong with metadata, in any write. */
 export function metadataCauses(metadata: Meta): FieldCause[] {
-  const causes: FieldCause[] = [];
-  const at = (field: string, value: string, expected: string): void =>
-    void causes.push({ field, message: `Invalid value: ${shown(value)}: expected ${expected}` });
-  for (const [key, value] of Object.entries(metadata.labels ?? {})) {
-    const keyFault = faultOfKey(key);
-    if (keyFault) at('metadata.labels', key, keyFault.expected);
-    const valueFault = faultOfValue(value);
-    if (valueFault) at('metadata.labels', value, valueFault.expected);
+  const causes = new Causes();
+  checkMap(causes, { field: 'metadata.labels', map: metadata.labels, fault: labelFault });
+  checkMap(causes, { field: 'metadata.annotations', map: metadata.annotations, fault: annotationFault });
+  const { finalizers = [] } = metadata;
+  if (causes.fits('metadata.finalizers', finalizers.length, MAX_FINALIZERS)) {
+    for (const finalizer of finalizers) causes.invalid('metadata.finalizers', finalizer, faultOfKey(finalizer)?.expected);
   }
-  let bytes = 0;
-  for (const [key, value] of Object.entries(metadata.annotations ?? {})) {
-    const fault = faultOfKey(key.toLowerCase());
-    if (fault) at('metadata.annotations', key, fault.expected);
-    bytes += utf8Bytes(key) + utf8Bytes(value);
-  }
-  if (bytes > MAX_ANNOTATION_BYTES) {
-    causes.push({ field: 'metadata.annotations', message: `Too long: may not be more than ${MAX_ANNOTATION_BYTES} bytes` });
-  }
-  for (const finalizer of metadata.finalizers ?? []) {
-    const fault = faultOfKey(finalizer);
-    if (fault) at('metadata.finalizers', finalizer, fault.expected);
-  }
-  return [...causes, ...ownerCauses(metadata)];
+  checkOwners(causes, metadata);
+  return causes.all;
 }
 
+interface CheckedMap {
+  readonly field: string;
+  readonly map: Readonly<Record<string, string>> | undefined;
+  readonly fault: (causes: Causes, key: string, value: string) => void;
+}
+
+function checkMap(causes: Causes, { field, map = {}, fault }: CheckedMap): void {
+  const entries = Object.entries(map);
+  if (!causes.fits(field, entries.length, MAX_MAP_ITEMS)) return;
+  let bytes = 0;
+  for (const [key, value] of entries) {
+    fault(causes, key, value);
+    bytes += utf8Bytes(key) + utf8Bytes(value);
+  }
+  if (bytes > MAX_MAP_BYTES) causes.add(field, () => `Too long: may not be more than ${MAX_MAP_BYTES} bytes`);
+}
+
+function labelFault(causes: Causes, key: string, value: string): void {
+  causes.invalid('metadata.labels', key, faultOfKey(key)?.expected);
+  causes.invalid('metadata.labels', value, faultOfValue(value)?.expected);
+}
+
+function annotationFault(causes: Causes, key: string): void {
+  causes.invalid('metadata.annotations', key, faultOfKey(key.toLowerCase())?.expected);
+}
+
+const OWNER_MEMBERS = ['apiVersion', 'kind', 'name', 'uid'] as const;
+
 /** Upstream: `ValidateOwnerReferences`. */
-function ownerCauses({ ownerReferences = [] }: Meta): FieldCause[] {
+function checkOwners(causes: Causes, { ownerReferences = [] }: Meta): void {
   const references = ownerReferences as readonly (Json | null)[];
-  const causes = references.flatMap((reference, at) =>
-    ['apiVersion', 'kind', 'name', 'uid']
-      .filter((member) => !reference?.[member])
-      .map((member) => ({ field: `metadata.ownerReferences[${at}].${member}`, message: 'Required value: must not be empty' })),
-  );
+  for (const [at, reference] of references.entries()) {
+    for (const member of OWNER_MEMBERS) {
+      if (reference?.[member]) continue;
+      causes.add(`metadata.ownerReferences[${at}].${member}`, () => 'Required value: must not be empty');
+    }
+  }
   const controllers = references.filter((reference) => reference?.controller === true);
-  if (controllers.length < 2) return causes;
-  const which = shown(controllers.map((reference) => String(reference?.name)).join(', '));
-  const message = `Invalid value: ${which}: expected one reference with controller set to true`;
-  return [...causes, { field: 'metadata.ownerReferences', message }];
+  if (controllers.length < 2) return;
+  const which = shown(
+    controllers
+      .slice(0, MAX_TEXTS)
+      .map((reference) => String(reference?.name))
+      .join(', '),
+  );
+  const field = 'metadata.ownerReferences';
+  causes.add(field, () => `Invalid value: ${which}: expected one reference with controller set to true`);
 }
 
 /** What is wrong with the name of an object, and with that of its namespace. */

@@ -5,6 +5,7 @@
  *       '----delete, finalizers---> waiting --last one removed (update)-----^
  */
 import type { KubernetesObject } from '../../cache/object.ts';
+import { paceOf } from '../../watch/pace.ts';
 import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
 import { withMeta } from './metadata.ts';
 import type { NamespacedName, ResourceContext } from './resource-context.ts';
@@ -138,7 +139,11 @@ export async function deleteObjects(
     next = page.continue ?? '';
   } while (next !== '' && limit === 0);
   const deleted: KubernetesObject[] = [];
+  const pace = paceOf(terms.signal);
   for (const { place, uid } of found) {
+    // A storage in memory answers in the same turn of the event loop.
+    await pace.pause();
+    terms.signal?.throwIfAborted();
     const { uid: wanted = uid, resourceVersion } = terms.preconditions ?? {};
     try {
       deleted.push((await deleteObject(context, place, { ...terms, preconditions: { uid: wanted, resourceVersion } })).object);

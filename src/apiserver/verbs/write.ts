@@ -5,6 +5,7 @@
 
 import type { KubernetesObject } from '../../cache/object.ts';
 import { versionOf } from '../../cache/object.ts';
+import { paceOf } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
 import { withMeta } from './metadata.ts';
@@ -30,11 +31,14 @@ export async function createObject(
   { namespace, dryRun, signal }: WriteTerms & { namespace: string | undefined },
 ): Promise<KubernetesObject> {
   const readable = decodeCreate(context.info, sent, namespace);
+  const pace = paceOf(signal);
   for (let attempt = 1; ; attempt++) {
     // Causes are reported only where the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
     const asked = readable.metadata.name ?? '';
     const within = namespace === undefined ? undefined : await context.namespaceExists(namespace, asked);
+    await pace.pause();
     const object = await prepareCreate(context, readable);
+    await pace.pause();
     const { name = '' } = object.metadata;
     const key = storageKey({ namespace, name });
     try {

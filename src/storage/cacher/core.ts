@@ -1,7 +1,7 @@
 /**
- * State and log of a cacher, under one version. Everything here is synchronous: a change is in the state, in the log and in all
+ * State and log of a cacher, under one version. Every change is one synchronous step: it is in the state, in the log and in all
  * views that it concerns before anybody can look; and a watch joins state and log in one step, so no event is missed or comes
- * twice.
+ * twice. What takes long, reading a large state, is done in pieces from a copy of the state, which costs next to nothing.
  *
  *     feed --- apply(event) ---> state: set, drop ----> log of all ---> router ---> views ---> watches
  *          '-- replace(list) --> another state; an empty log; old watches get 410
@@ -13,6 +13,8 @@
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END, type Status } from '../../watch/event.ts';
+import { type Pace, paceOf, through } from '../../watch/pace.ts';
+import { isPromise } from '../../watch/promises.ts';
 import type { ChangeEvent } from '../storage.ts';
 import { CacheWatch, type CacheWatchHost, type WatchStart } from './cache-watch.ts';
 import { Change, Entry, sizeOf } from './change.ts';
@@ -32,7 +34,14 @@ export interface JoinOptions {
   readonly mark: boolean;
   /** Without the state: the version to begin after, which the cache must have reached. Default: now. */
   readonly after?: string | undefined;
+  /** Settles as the promise does, or earlier if the watch is given up. Default: the promise itself. */
+  readonly until?: (<R>(promise: Promise<R>) => Promise<R>) | undefined;
+  /** How long the state is read at a stretch. */
+  readonly pace?: Pace | undefined;
 }
+
+/** Now, or later if it takes long. */
+type Soon<R> = R | Promise<R>;
 
 /** Views are trimmed after this many changes, or as many as there are views if that is more: at most one look per change. */
 const TRIM_EVERY = 256;
@@ -171,8 +180,12 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     for (const view of this.#views.values()) view.trim(start);
   }
 
-  /** Starts a watch. Undefined if what it asks for is no longer kept. */
-  join(selection: Selection<T>, { initial, mark, after }: JoinOptions, host: CacheWatchHost<T>): CacheWatch<T> | undefined {
+  /**
+   * Starts a watch. Undefined if what it asks for is no longer kept. If reading the state takes long, the watch begins at the state
+   * of this moment nevertheless.
+   */
+  join(selection: Selection<T>, options: JoinOptions, host: CacheWatchHost<T>): Soon<CacheWatch<T>> | undefined {
+    const { initial, mark, after, until = (promise) => promise, pace = paceOf(undefined) } = options;
     this.trim();
     const place = initial || after === undefined ? this.place : this.history.after(after);
     if (place === undefined) return undefined;
@@ -181,10 +194,30 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
       place,
       // Most begin at the cache's version, and can share its string.
       version: after === undefined || after === this.version ? this.version : after,
-      ...(initial && { initial: view.initial(() => Array.from(this.entries(selection), ({ added }) => added)) }),
       ...(mark && { mark: this.#mark() }),
     };
-    return new CacheWatch(host, view, start);
+    if (!initial) return new CacheWatch(host, view, start);
+    const state = view.initial((isWanted) => this.#gather(selection, ({ added }) => added, { pace, isWanted }));
+    if (isPromise(state))
+      return this.#joinLater(view, until(state), (read) => new CacheWatch(host, view, { ...start, initial: read }));
+    return new CacheWatch(host, view, { ...start, initial: state });
+  }
+
+  /** Meanwhile the view stands, and takes what happens. */
+  async #joinLater(
+    view: View<T>,
+    state: Promise<readonly ChangeEvent<T>[]>,
+    open: (state: readonly ChangeEvent<T>[]) => CacheWatch<T>,
+  ): Promise<CacheWatch<T>> {
+    view.watchers++;
+    view.opening++;
+    try {
+      return open(await state);
+    } finally {
+      view.opening--;
+      view.watchers--;
+      this.left(view);
+    }
   }
 
   /** A watch has left its view. */
@@ -195,43 +228,61 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
   }
 
   /** The objects of the state that are selected, in the order of their keys. */
-  select(selection: Selection<T>): readonly T[] {
-    if (selection.id !== '') return Array.from(this.entries(selection), ({ object }) => object);
-    this.#objects ??= Array.from(this.#state.values(), ({ object }) => object);
-    return this.#objects;
+  select(selection: Selection<T>, signal?: AbortSignal): Soon<readonly T[]> {
+    const terms = { pace: paceOf(signal), signal };
+    if (selection.id !== '') return this.#gather(selection, toObject, terms);
+    if (this.#objects !== undefined) return this.#objects;
+    const [state, place] = [this.#state, this.place];
+    const keep = (objects: readonly T[]): readonly T[] => {
+      if (this.#state === state && this.place === place) this.#objects = objects;
+      return objects;
+    };
+    const objects = this.#gather(selection, toObject, terms);
+    return isPromise(objects) ? objects.then(keep) : keep(objects);
   }
 
-  /** How many objects from a key on have keys that begin with a prefix. */
-  count(prefix: string, from: string): number {
-    return this.#state.count(prefix, from);
+  /** The entries among which those of a selection are. They stay as they are now. */
+  candidates({ pin }: Selection<T>): SortedMap<Entry<T>> {
+    return pin ? this.#indexes.find(pin, () => this.#state.values()) : this.#state.copy();
+  }
+
+  /** What is made of each entry that is selected, in the order of their keys. */
+  #gather<R>(
+    selection: Selection<T>,
+    make: (entry: Entry<T>) => R,
+    { isWanted = always, ...terms }: { pace: Pace; signal?: AbortSignal | undefined; isWanted?: () => boolean },
+  ): Soon<readonly R[]> {
+    const found: R[] = [];
+    const visit = (entry: Entry<T>): boolean => {
+      if (selection.matches(entry.key, entry.object)) found.push(make(entry));
+      return isWanted();
+    };
+    return through(this.candidates(selection).values(selection.prefix), visit, terms)?.then(() => found) ?? found;
   }
 
   /** The state as it was at a version; undefined if that is no longer known, or not yet. */
-  snapshotAt(version: string): SortedMap<Entry<T>> | undefined {
+  snapshotAt(version: string, signal?: AbortSignal): Soon<SortedMap<Entry<T>> | undefined> {
     if (this.#settings.compareVersions(version, this.version) > 0) return undefined;
     const from = this.history.after(version);
     if (from === undefined) return undefined;
     let past = this.#past;
     if (!past || past.place < from) past = this.#past = { place: this.place, state: this.#state.copy() };
-    if (past.place > from) {
-      const state = past.state.copy();
-      for (let place = past.place - 1; place >= from; place--) {
-        const { key, before } = this.history.at(place);
-        if (before) state.set(key, before);
-        else state.delete(key);
-      }
-      past = this.#past = { place: from, state };
-    }
-    return past.state;
-  }
-
-  /** The entries that are selected, in the order of their keys, from a key on. Must be read in one step. */
-  *entries(selection: Selection<T>, from: string = selection.prefix): IterableIterator<Entry<T>> {
-    const { pin, prefix } = selection;
-    const entries = pin ? this.#indexes.find(pin, () => this.#state.values()) : this.#state.values(prefix, from);
-    for (const entry of entries) {
-      if (entry.key >= from && selection.matches(entry.key, entry.object)) yield entry;
-    }
+    if (past.place === from) return past.state;
+    const state = past.state.copy();
+    const undo = (place: number): boolean => {
+      if (place < this.history.start) return false;
+      const { key, before } = this.history.at(place);
+      if (before) state.set(key, before);
+      else state.delete(key);
+      return true;
+    };
+    const keep = (): SortedMap<Entry<T>> | undefined => {
+      // Forgotten meanwhile.
+      if (from < this.history.start) return undefined;
+      this.#past = { place: from, state };
+      return state;
+    };
+    return through(downTo(from, past.place - 1), undo, { pace: paceOf(signal), signal })?.then(keep) ?? keep();
   }
 
   #viewOf(selection: Selection<T>, from: number): View<T> {
@@ -250,4 +301,16 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     const metadata = { resourceVersion: this.version, annotations: { [INITIAL_EVENTS_END]: 'true' } };
     return { type: 'BOOKMARK', object: { metadata } };
   }
+}
+
+function toObject<T extends KubernetesObject>({ object }: Entry<T>): T {
+  return object;
+}
+
+function always(): boolean {
+  return true;
+}
+
+function* downTo(first: number, last: number): IterableIterator<number> {
+  for (let place = last; place >= first; place--) yield place;
 }

@@ -5,6 +5,8 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/version.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import type { BookmarkEvent } from '../../watch/event.ts';
+import { paceOf } from '../../watch/pace.ts';
+import { isPromise } from '../../watch/promises.ts';
 import { Pending } from '../memory/pending.ts';
 import { parseVersion, planWatch } from '../selection.ts';
 import { expired, tooManyRequests } from '../statuses.ts';
@@ -41,6 +43,7 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
   readonly #readers: WeakMap<object, Map<string, FieldReader<never>>> = new WeakMap();
   readonly #abort: AbortController = new AbortController();
   readonly #running: Promise<void>;
+  #joining: number = 0;
   #fellBehind: number = 0;
 
   constructor(storage: Storage<T>, settings: CacherSettings<T>) {
@@ -148,10 +151,26 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
     this.pending.check(signal);
     this.readiness.check();
     const { maxWatches } = this.settings;
-    if (this.#watches.size >= maxWatches) throw tooManyRequests(`there are already ${maxWatches} watches (maxWatches)`, 1);
-    const watch = this.core.join(selection, { ...plan, after }, this);
-    if (!watch) throw expired(after as string, this.core.history.base);
+    if (this.#watches.size + this.#joining >= maxWatches)
+      throw tooManyRequests(`there are already ${maxWatches} watches (maxWatches)`, 1);
+    const until = <R>(promise: Promise<R>): Promise<R> => this.pending.until(promise, signal);
+    const joined = this.core.join(selection, { ...plan, after, until, pace: paceOf(signal) }, this);
+    if (!joined) throw expired(after as string, this.core.history.base);
+    const watch = isPromise(joined) ? await this.#joined(joined, signal) : joined;
     this.#opened(watch, options);
+    return watch;
+  }
+
+  /** Those that wait for their state count as open. */
+  async #joined(joining: Promise<CacheWatch<T>>, signal: AbortSignal | undefined): Promise<CacheWatch<T>> {
+    this.#joining++;
+    const watch = await joining.finally(() => this.#joining--);
+    try {
+      this.pending.check(signal);
+    } catch (error) {
+      void watch.return();
+      throw error;
+    }
     return watch;
   }
 

@@ -1,9 +1,10 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { Entry } from './change.ts';
 import type { Field, Pin } from './selection.ts';
+import { SortedMap } from './sorted-map.ts';
 
 /** The entries of a state by the values of a field, and by their keys. */
-type Index<T extends KubernetesObject> = Map<string, Map<string, Entry<T>>>;
+type Index<T extends KubernetesObject> = Map<string, SortedMap<Entry<T>>>;
 
 /**
  * The objects of a state by the values of their fields, for lists and watches that pin one. An index is made when it is first asked
@@ -12,16 +13,15 @@ type Index<T extends KubernetesObject> = Map<string, Map<string, Entry<T>>>;
 export class Indexes<T extends KubernetesObject> {
   readonly #byField: Map<Field, Index<T>> = new Map();
 
-  /** The entries with this value in the order of their keys. `all` are those of the state. */
-  find({ field, value }: Pin, all: () => Iterable<Entry<T>>): Entry<T>[] {
+  /** The entries with this value, as they are now. `all` are those of the state. */
+  find({ field, value }: Pin, all: () => Iterable<Entry<T>>): SortedMap<Entry<T>> {
     let index = this.#byField.get(field);
     if (!index) {
       index = new Map();
       this.#byField.set(field, index);
       for (const entry of all()) add(index, field, entry);
     }
-    const found = [...(index.get(value)?.values() ?? [])];
-    return found.sort((one, other) => (one.key < other.key ? -1 : 1));
+    return index.get(value)?.copy() ?? new SortedMap();
   }
 
   /** The entry under a key has been replaced, added or removed. */
@@ -42,8 +42,13 @@ function add<T extends KubernetesObject>(index: Index<T>, field: Field, entry: E
   const value = readOf(field, entry);
   if (value === undefined) return;
   const entries = index.get(value);
-  if (entries) entries.set(entry.key, entry);
-  else index.set(value, new Map([[entry.key, entry]]));
+  if (entries) {
+    entries.set(entry.key, entry);
+    return;
+  }
+  const first = new SortedMap<Entry<T>>();
+  first.set(entry.key, entry);
+  index.set(value, first);
 }
 
 function remove<T extends KubernetesObject>(index: Index<T>, field: Field, entry: Entry<T>): void {

@@ -9,19 +9,22 @@
  * | a version, with `Exact`, or with `limit` and no match | the cache as it was at that version; from the storage if it is gone |
  * | `continue` | the same at the version of the first page; 410 with another `continue` if the storage has dropped it as well |
  *
- * Only an exact past version, and pages of it, need a copy of the state. It is made by undoing changes of the log.
+ * A list is read in pieces from a copy of the state, which costs next to nothing. A past one is made by undoing changes of the log.
  */
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { listAll } from '../../cache/pager.ts';
 import { isWatchError } from '../../watch/errors.ts';
+import { paceOf, through } from '../../watch/pace.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
 import { type ListPlan, planList } from '../selection.ts';
 import { expiredContinue } from '../statuses.ts';
 import type { Storage } from '../storage.ts';
+import { Entry } from './change.ts';
 import type { Core } from './core.ts';
 import { type Freshness, isLate } from './freshness.ts';
 import type { Selection } from './selection.ts';
+import type { SortedMap } from './sorted-map.ts';
 
 /** What a list needs from its cacher. */
 export interface ListSource<T extends KubernetesObject> {
@@ -46,9 +49,9 @@ interface Request<T extends KubernetesObject> {
 }
 
 /** Objects of one version in the order of their keys, including those of `selection`. */
-interface State<T> {
+interface State<T extends KubernetesObject> {
   readonly resourceVersion: string;
-  readonly entries: Iterable<{ readonly key: string; readonly object: T }>;
+  readonly entries: Iterable<Entry<T>>;
   /** How many of them there are from a key on; undefined: count them. */
   readonly count?: ((from: string) => number) | undefined;
 }
@@ -63,7 +66,7 @@ export async function listFrom<T extends KubernetesObject>(
   const { limit = 0, signal } = options;
   const request = { selection, plan, start: plan.from?.start ?? '', limit: isAny ? 0 : limit, isAny, signal };
   const version = plan.from ? plan.from.revision : plan.exact;
-  if (version !== undefined) return pageOf(await past(source, version, request), request);
+  if (version !== undefined) return await pageOf(await past(source, version, request), request);
   return await newest(source, request);
 }
 
@@ -75,33 +78,35 @@ async function newest<T extends KubernetesObject>(source: ListSource<T>, request
   else if (!isAny) {
     const version = await storage.currentVersion({ signal });
     const late = await freshness.wait(version, signal).then(() => false, isLate);
-    if (late) return pageOf(await stored(source, undefined, request), request);
+    if (late) return await pageOf(await stored(source, undefined, request), request);
   }
-  // From here on in one step.
+  // The version and the state that is read are taken in one step.
   const resourceVersion = core.version;
-  if (limit === 0 && start === '') return { items: core.select(selection), resourceVersion };
-  const { prefix } = selection;
-  const count = (from: string): number => core.count(prefix, from);
-  return pageOf({ resourceVersion, entries: core.entries(selection, prefix + start), count }, request);
+  if (limit === 0 && start === '') return { items: await core.select(selection, signal), resourceVersion };
+  return await pageOf(stateOf(resourceVersion, core.candidates(selection), request), request);
 }
 
 /** The state at a version. */
 async function past<T extends KubernetesObject>(source: ListSource<T>, version: string, request: Request<T>): Promise<State<T>> {
   const { core, freshness } = source;
-  const { selection, plan, start, signal } = request;
-  const { prefix } = selection;
+  const { plan, start, signal } = request;
   try {
     await freshness.reach(version, signal);
-    const snapshot = core.snapshotAt(version);
-    if (snapshot) {
-      const count = (from: string): number => snapshot.count(prefix, from);
-      return { resourceVersion: version, entries: snapshot.values(prefix, prefix + start), count };
-    }
+    const snapshot = await core.snapshotAt(version, signal);
+    if (snapshot) return stateOf(version, snapshot, request);
     return await stored(source, version, request);
   } catch (error) {
     if (!plan.from || !isWatchError(error, 'REFUSED') || error.status?.code !== 410) throw error;
     throw expiredContinue(encodeContinue({ revision: undefined, start }));
   }
+}
+
+function stateOf<T extends KubernetesObject>(
+  resourceVersion: string,
+  entries: SortedMap<Entry<T>>,
+  { selection: { prefix }, start }: Request<T>,
+): State<T> {
+  return { resourceVersion, entries: entries.values(prefix, prefix + start), count: (from) => entries.count(prefix, from) };
 }
 
 /** All objects with the prefix, as the storage has them. It does not know the fields of the cacher, so it cannot select. */
@@ -112,25 +117,29 @@ async function stored<T extends KubernetesObject>(
 ): Promise<State<T>> {
   const exact = resourceVersion === undefined ? {} : { resourceVersion, resourceVersionMatch: 'Exact' as const };
   const list = await listAll(storage, { ...exact, pageSize: 0, signal });
-  return { resourceVersion: list.resourceVersion, entries: list.items.map((object) => ({ key: keyOf(object), object })) };
+  return { resourceVersion: list.resourceVersion, entries: list.items.map((object) => new Entry(keyOf(object), object, -1)) };
 }
 
-function pageOf<T extends KubernetesObject>(state: State<T>, { selection, start, limit }: Request<T>): List<T> {
+async function pageOf<T extends KubernetesObject>(
+  state: State<T>,
+  { selection, start, limit, signal }: Request<T>,
+): Promise<List<T>> {
   const { resourceVersion, entries, count } = state;
   const from = selection.prefix + start;
   const items: T[] = [];
   let last = '';
   let left = 0;
-  for (const { key, object } of entries) {
-    if (key < from || !selection.matches(key, object)) continue;
+  const visit = ({ key, object }: Entry<T>): boolean => {
+    if (key < from || !selection.matches(key, object)) return true;
     if (limit > 0 && items.length === limit) {
       left += count ? count(key) : 1;
-      if (count || !selection.isWhole) break;
-      continue;
+      return !count && selection.isWhole;
     }
     items.push(object);
     last = key;
-  }
+    return true;
+  };
+  await through(entries, visit, { pace: paceOf(signal), signal });
   if (left === 0) return { items, resourceVersion };
   const token = continueAfter(last.slice(selection.prefix.length), { revision: resourceVersion });
   return { items, resourceVersion, continue: token, ...(selection.isWhole && { remainingItemCount: left }) };

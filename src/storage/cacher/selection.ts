@@ -1,6 +1,6 @@
 /** What a list or a watch asks for: which keys, and which objects under them. */
 import { type KubernetesObject, metadataOf } from '../../cache/object.ts';
-import type { FieldSelector, LabelSelector } from '../../selectors/index.ts';
+import { type FieldRule, type FieldSelector, fitsRule, type LabelSelector, rulesOf } from '../../selectors/index.ts';
 import { predicateOf } from '../selection.ts';
 import type { FieldFunctions } from '../storage.ts';
 
@@ -88,7 +88,7 @@ export class Selection<T extends KubernetesObject> {
   /** Whether it selects by the prefix alone. */
   readonly isWhole: boolean;
   readonly #labels: LabelSelector;
-  readonly #terms: readonly { readonly field: Field; readonly equal: boolean; readonly value: string }[];
+  readonly #rules: readonly { readonly field: Field; readonly rule: FieldRule }[];
 
   /** @throws {WatchError} REFUSED with code 400 for an invalid selector, or one that names an unknown field. */
   constructor(reader: FieldReader<T>, { prefix, ...selectors }: SelectionOptions) {
@@ -98,19 +98,15 @@ export class Selection<T extends KubernetesObject> {
     this.id = this.isWhole ? prefix : JSON.stringify([prefix, labels.canonical, fields.canonical, reader.id]);
     this.pin = pinOf(fields, reader);
     this.#labels = labels;
-    this.#terms = fields.terms.map(({ field, operator, value }) => ({
-      field: reader.get(field),
-      equal: operator === '=',
-      value,
-    }));
+    this.#rules = rulesOf(fields.terms).map((rule) => ({ field: reader.get(rule.field), rule }));
   }
 
   matches(key: string, object: T): boolean {
     if (!key.startsWith(this.prefix)) return false;
     if (this.isWhole) return true;
-    for (const { field, equal, value } of this.#terms) {
+    for (const { field, rule } of this.#rules) {
       const found = field.read(object);
-      if (found === undefined || (found === value) !== equal) return false;
+      if (found === undefined || !fitsRule(rule, found)) return false;
     }
     return this.#labels.isEmpty || this.#labels.matches(metadataOf(object).labels);
   }

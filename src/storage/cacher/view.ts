@@ -20,6 +20,7 @@ import { Park } from '../../broadcast/watchers/park.ts';
 import { soon } from '../../broadcast/watchers/soon.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { Status } from '../../watch/event.ts';
+import { isPromise } from '../../watch/promises.ts';
 import type { ChangeEvent } from '../storage.ts';
 import type { Change } from './change.ts';
 import type { History } from './history.ts';
@@ -30,6 +31,8 @@ export class View<T extends KubernetesObject> {
   /** Its watchers that are waiting. */
   readonly park: Park;
   watchers: number = 0;
+  /** How many of them wait until the state has been read. */
+  opening: number = 0;
   /** Events of changes before this place are not here. */
   lostBefore: number = 0;
   /** Set once it has ended; with a status, its watchers learn that they miss something. */
@@ -39,6 +42,8 @@ export class View<T extends KubernetesObject> {
   #window: ReplayWindow<ChangeEvent<T>> | undefined;
   /** The state as ADDED, as long as somebody reads it and it is the newest. */
   #initial: WeakRef<readonly ChangeEvent<T>[]> | undefined;
+  /** The same while it is being read. */
+  #reading: Promise<readonly ChangeEvent<T>[]> | undefined;
 
   constructor(selection: Selection<T>) {
     this.selection = selection;
@@ -67,7 +72,7 @@ export class View<T extends KubernetesObject> {
     }
     this.#log.append(event, place);
     this.#log.step();
-    this.#initial = undefined;
+    this.#initial = this.#reading = undefined;
     this.park.notify();
   }
 
@@ -102,13 +107,38 @@ export class View<T extends KubernetesObject> {
     return (this.#log as EventLog<ChangeEvent<T>>).slice(position, this.head);
   }
 
-  /** The state as ADDED. Watchers that begin with the same state get the same array. */
-  initial(make: () => readonly ChangeEvent<T>[]): readonly ChangeEvent<T>[] {
-    const known = this.#initial?.deref();
+  /**
+   * The state as ADDED. Watchers that begin with the same state get the same array. If it takes long to make, `isWanted` says
+   * whether somebody still waits for it.
+   */
+  initial(
+    make: (isWanted: () => boolean) => readonly ChangeEvent<T>[] | Promise<readonly ChangeEvent<T>[]>,
+  ): readonly ChangeEvent<T>[] | Promise<readonly ChangeEvent<T>[]> {
+    const known = this.#initial?.deref() ?? this.#reading;
     if (known !== undefined) return known;
-    const events = make();
+    let reading: Promise<readonly ChangeEvent<T>[]> | undefined;
+    const isWanted = (): boolean => {
+      if (reading === undefined || this.opening > 0) return true;
+      this.#forget(reading);
+      return false;
+    };
+    const events = make(isWanted);
+    if (!isPromise(events)) return this.#known(events);
+    reading = events.then((read) => (this.#forget(reading) ? this.#known(read) : read));
+    this.#reading = reading;
+    return reading;
+  }
+
+  #known(events: readonly ChangeEvent<T>[]): readonly ChangeEvent<T>[] {
     this.#initial = new WeakRef(events);
     return events;
+  }
+
+  /** Whether this was what is being read, and not an older state. */
+  #forget(reading: Promise<readonly ChangeEvent<T>[]> | undefined): boolean {
+    if (this.#reading !== reading) return false;
+    this.#reading = undefined;
+    return true;
   }
 
   /** The event that its watchers get for a change: the object may enter the selection, stay in it, or leave it. */

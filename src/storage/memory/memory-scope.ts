@@ -3,9 +3,11 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import type { SelectionPredicate } from '../../selectors/index.ts';
 import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { checkOptions } from '../../watch/options.ts';
+import { type Pace, paceOf } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
+import { encodedBytes } from '../encoded.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
 import { unmetPrecondition } from '../preconditions.ts';
@@ -28,6 +30,26 @@ import type { Core } from './core.ts';
 import type { Range } from './history.ts';
 import type { HistoryWatch } from './history-watch.ts';
 import { copyOf, isSameContent } from './value.ts';
+
+/** The size from which a write is done in pieces, in bytes of JSON. */
+const LARGE_BYTES = 262_144;
+
+function isLarge(object: object | undefined): boolean {
+  return object !== undefined && (encodedBytes(object) ?? 0) > LARGE_BYTES;
+}
+
+/** How many objects are looked at between two looks at the clock. */
+const STRETCH = 256;
+
+/** What a list reads, and how. `left`: how many objects there are, if that is known. */
+interface Page {
+  readonly range: Range;
+  readonly limit: number;
+  readonly left: number | undefined;
+  /** Default: at a stretch. */
+  readonly pace: Pace | undefined;
+  readonly signal: AbortSignal | undefined;
+}
 
 /** What is under a key, as a write finds it. */
 type Head<T> = Change<T> | undefined;
@@ -61,12 +83,13 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     const { exact, atLeast, from } = planList(options);
     const start = from?.start ?? '';
     this.#check(atLeast);
-    const revision = this.#revisionOf(from ? from.revision : exact, from && encodeContinue({ revision: undefined, start }));
-    return this.#page(predicate, {
-      range: { prefix: this.#prefix, from: this.#prefix + start, revision },
-      limit,
-      left: from?.left,
-    });
+    const read = (pace?: Pace): Promise<List<T> | undefined> => {
+      const revision = this.#revisionOf(from ? from.revision : exact, from && encodeContinue({ revision: undefined, start }));
+      const range = { prefix: this.#prefix, from: this.#prefix + start, revision };
+      return this.#page(predicate, { range, limit, left: from?.left, pace, signal });
+    };
+    // If the history has dropped the newest state meanwhile, the one that is the newest then is read at a stretch.
+    return (await read(paceOf(signal))) ?? ((await read()) as List<T>);
   }
 
   async watch(options: StorageWatchOptions<T> = {}): Promise<Watch<StorageEvent<T>>> {
@@ -112,9 +135,14 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       if (!head && !createIfMissing) throw await this.#core.sure(notFound(key));
       const unmet = unmetPrecondition(key, head?.object, options);
       if (unmet) throw await this.#core.sure(unmet);
-      // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated.
-      const answer = change(copyOf(head?.object) as T);
+      // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. A large
+      // object is an exception: a copy, a change and a write of it would block everybody together.
+      const large = isLarge(head?.object) ? paceOf(signal) : undefined;
+      const copy = copyOf(head?.object) as T;
+      if (large) await large.pause();
+      const answer = change(copy);
       const changed = isPromise(answer) ? await this.#core.pending.until(answer, signal) : answer;
+      if (large) await large.pause();
       this.#core.pending.check(signal);
       if (this.#head(place) !== head) continue;
       const stored = this.#write(place, changed, { ttlSeconds, head });
@@ -196,32 +224,49 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     return (isSame ? head.object : this.#core.write(place, value, ttlSeconds).object) as T;
   }
 
-  /** The first selected objects of a range. `left`: how many there are, if that is known. */
-  #page(
-    predicate: SelectionPredicate<T>,
-    { range, limit, left }: { readonly range: Range; readonly limit: number; readonly left: number | undefined },
-  ): List<T> {
+  /** The first selected objects of a range; undefined if the history has dropped its state while it was read in pieces. */
+  async #page(predicate: SelectionPredicate<T>, { range, limit, left, pace, signal }: Page): Promise<List<T> | undefined> {
     const items: T[] = [];
     let last = '';
     let more = 0;
     // An unknown number is counted, unless something is selected: then it is enough to know that there is one more.
     const counts = predicate.isEmpty && left === undefined;
-    this.#core.history.scan(range, (key, object) => {
-      if (!this.#selects(predicate, object as T)) return true;
+    const visit = (key: string, object: T): boolean => {
+      if (!this.#selects(predicate, object)) return true;
       if (limit > 0 && items.length === limit) {
         more++;
         return counts;
       }
-      items.push(object as T);
+      items.push(object);
       last = key;
       return true;
-    });
+    };
+    for (let from = this.#stretch(range, visit); from !== undefined; from = this.#stretch({ ...range, from }, visit)) {
+      const pause = pace?.pause();
+      if (!pause) continue;
+      await pause;
+      this.#core.pending.check(signal);
+      if (this.#core.history.compacted > range.revision) return undefined;
+    }
     const revision = `${range.revision}`;
     if (more === 0) return { items, resourceVersion: revision };
     const remaining = !predicate.isEmpty ? undefined : left === undefined ? more : Math.max(1, left - items.length);
     const token = continueAfter(last.slice(this.#prefix.length), { revision, left: remaining });
     const page = { items, resourceVersion: revision, continue: token };
     return remaining === undefined ? page : { ...page, remainingItemCount: remaining };
+  }
+
+  /** Shows some objects of a range. Returns where to go on; undefined at the end, or if `visit` has returned false. */
+  #stretch(range: Range, visit: (key: string, object: T) => boolean): string | undefined {
+    let left = STRETCH;
+    let from: string | undefined;
+    this.#core.history.scan(range, (key, object) => {
+      if (!visit(key, object as T)) return false;
+      if (--left > 0) return true;
+      from = `${key}\0`;
+      return false;
+    });
+    return from;
   }
 
   #selects(predicate: SelectionPredicate<T>, object: T): boolean {

@@ -17,7 +17,8 @@ export type GuaranteeName =
   | 'Resumable'
   | 'Transitional'
   | 'Serial'
-  | 'Linearizable';
+  | 'Linearizable'
+  | 'Fair';
 
 /** What watchmux guarantees, one sentence each. The documentation, the checkers and the tests use the same sentences. */
 export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
@@ -38,6 +39,7 @@ export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
     'No key of a work queue is processed by two workers at once; every add before shutdown is followed by a run that starts after it.',
   Linearizable:
     'Each write, read and refusal of an object takes effect at one moment between its call and its answer, in one order for all.',
+  Fair: "While a client's request waits, no other client is worked for longer than that client is, but for one piece of each.",
   Consistent: 'A cache at version v holds exactly what the source held at v.',
   Monotonic: 'A cache, a list and a watch never go back in version.',
   Fresh:

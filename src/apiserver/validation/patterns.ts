@@ -1,0 +1,71 @@
+/**
+ * The regular expressions of schemas, in the syntax of RE2, as in Kubernetes. They are matched in linear time: with JavaScript's own,
+ * which go back and try again, a client could block the server with 40 characters. The engine, `re2js`, is loaded when the first
+ * pattern needs it.
+ */
+import { WatchError } from '../../watch/errors.ts';
+
+/** A compiled pattern. */
+export interface Pattern {
+  /** Whether it matches anywhere in a text. */
+  test(text: string): boolean;
+  /** Its source: ajv tells patterns apart by it. */
+  toString(): string;
+}
+
+/** The part of re2js that is used. */
+interface Engine {
+  translateRegExp(source: string): string;
+  compile(source: string): { test(text: string): boolean };
+}
+
+/** Thrown where a pattern is needed before the engine has been loaded. */
+class NotLoaded extends Error {}
+
+let engine: Engine | undefined;
+const compiled: Map<string, Pattern> = new Map();
+
+/**
+ * Compiles a pattern. Call it within {@link withPatterns}.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT if it is not a pattern of RE2.
+ */
+export function toPattern(source: string): Pattern {
+  const known = compiled.get(source);
+  if (known !== undefined) return known;
+  if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
+  try {
+    const program = engine.compile(engine.translateRegExp(source));
+    const pattern: Pattern = { test: (text) => program.test(text), toString: () => source };
+    compiled.set(source, pattern);
+    return pattern;
+  } catch (cause) {
+    const why = `pattern ${JSON.stringify(source).slice(0, 200)}: expected the syntax of RE2: ${(cause as Error).message}`;
+    throw new WatchError('INVALID_ARGUMENT', why, { cause });
+  }
+}
+
+/**
+ * Runs code that compiles patterns; again, once the engine has been loaded, if there are any.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT if there are, and the package is not installed.
+ */
+export async function withPatterns<R>(work: () => R): Promise<R> {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof NotLoaded)) throw error;
+  }
+  engine ??= await load();
+  return work();
+}
+
+async function load(): Promise<Engine> {
+  try {
+    const { RE2JS } = await import('re2js');
+    return RE2JS;
+  } catch (cause) {
+    const message = 'a schema with patterns needs the package re2js: npm install re2js, or leave out its patterns';
+    throw new WatchError('INVALID_ARGUMENT', message, { cause });
+  }
+}

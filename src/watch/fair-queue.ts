@@ -1,0 +1,184 @@
+/**
+ * Divides the processor among those on whose behalf it works, so that nobody's work stands before somebody else's small request.
+ *
+ *     turn() --> little has been done in this turn of the event loop, and nobody waits? --> go on at once
+ *        '-----> tenants --> addresses of one --> calls of one address --> one after the other, with I/O between
+ *                `---- whoever has used least time goes first ----'
+ *
+ * Work comes in pieces: a request begins with `turn`, and asks `pause` every few hundred steps. No piece is interrupted, so a wait
+ * is bounded by the longest piece, not by how much others have sent. Whoever begins to wait counts as having used as much as the
+ * one that was served last had before that piece, so a small request goes before all further pieces of a large one. Known as
+ * start-time fair queuing.
+ *
+ * Invariants
+ * - While calls wait, a turn of the event loop is requested; otherwise nothing is scheduled after the next one.
+ * - The calls of one address are served in their order.
+ */
+import { nextTurn, type Turn } from './turn.ts';
+
+/** On whose behalf work is done. An empty name is nobody in particular. */
+export interface OnBehalf {
+  readonly tenant: string;
+  readonly address: string;
+}
+
+/** How long work goes on in one turn of the event loop, in ms, unless a single piece takes longer. */
+export const PIECE_MS = 5;
+/** What a piece counts for at least: clocks are coarse. */
+const LEAST_MS = 0.01;
+/** The most calls of one turn of the event loop. */
+const MAX_CALLS = 16;
+
+/** Somebody who waits, and how long was worked on their behalf. */
+interface Share {
+  readonly name: string;
+  usedMs: number;
+  /** Number of calls that wait. */
+  waiting: number;
+}
+
+/** The calls of one address, in their order. */
+interface Line extends Share {
+  readonly calls: (() => void)[];
+}
+
+/** The addresses of one tenant. */
+interface Tenant extends Share {
+  readonly lines: Shares<Line>;
+}
+
+/** Those who wait, or have used more than those who wait, by name. */
+class Shares<S extends Share> {
+  readonly #byName: Map<string, S> = new Map();
+  /** What the one that was served last had used before. */
+  #atMs: number = 0;
+
+  /** The share of a name. Whoever has used less than the one that was served last begins there. */
+  of(name: string, make: (share: Share) => S): S {
+    let share = this.#byName.get(name);
+    if (share === undefined) {
+      share = make({ name, usedMs: this.#atMs, waiting: 0 });
+      this.#byName.set(name, share);
+    } else if (share.waiting === 0) share.usedMs = Math.max(share.usedMs, this.#atMs);
+    return share;
+  }
+
+  /** The one of those with calls that has used least; of equals, the one that came first. */
+  next(): S {
+    let least: S | undefined;
+    for (const share of this.#byName.values()) {
+      if (share.waiting > 0) {
+        if (!(least && least.usedMs <= share.usedMs)) least = share;
+      } else if (share.usedMs <= this.#atMs) this.#byName.delete(share.name);
+    }
+    const found = least as S;
+    this.#atMs = found.usedMs;
+    found.waiting--;
+    return found;
+  }
+}
+
+const toLine = (share: Share): Line => ({ ...share, calls: [] });
+const toTenant = (share: Share): Tenant => ({ ...share, lines: new Shares() });
+
+export class FairQueue {
+  #tenants: Shares<Tenant> = new Shares();
+  readonly #now: () => number;
+  readonly #nextTurn: Turn;
+  #size: number = 0;
+  /** Whether a turn of the event loop is requested: then work has been going on since `begunMs`. */
+  #isOpen: boolean = false;
+  #begunMs: number = 0;
+  /** The piece that was begun last. */
+  #running: { readonly tenant: Tenant; readonly line: Line; readonly sinceMs: number } | undefined;
+
+  constructor({ now = () => performance.now(), turn = nextTurn }: { now?: () => number; turn?: Turn } = {}) {
+    this.#now = now;
+    this.#nextTurn = turn;
+  }
+
+  /** Number of calls that wait. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Before a request, or work that cannot be cut: resolves when it is its turn; undefined: it is now. */
+  turn(whose: OnBehalf): Promise<void> | undefined {
+    this.#open();
+    if (this.#size > 0 || !this.#hasTime) return this.#join(whose);
+    const tenant = this.#tenants.of(whose.tenant, toTenant);
+    this.#begin(tenant, tenant.lines.of(whose.address, toLine));
+    return undefined;
+  }
+
+  /** Within work: resolves when it may go on; undefined: it may now. */
+  pause(whose: OnBehalf): Promise<void> | undefined {
+    this.#open();
+    return this.#hasTime ? undefined : this.#join(whose);
+  }
+
+  get #hasTime(): boolean {
+    return this.#now() - this.#begunMs < PIECE_MS;
+  }
+
+  #open(): void {
+    if (this.#isOpen) return;
+    this.#isOpen = true;
+    this.#begunMs = this.#now();
+    this.#plan();
+  }
+
+  #join(whose: OnBehalf): Promise<void> {
+    const tenant = this.#tenants.of(whose.tenant, toTenant);
+    const line = tenant.lines.of(whose.address, toLine);
+    tenant.waiting++;
+    line.waiting++;
+    this.#size++;
+    this.#charge();
+    return new Promise((resolve) => void line.calls.push(resolve));
+  }
+
+  /** Each callback is a call of its own to the host, after which promises go on; all of them are in the next turn. */
+  #plan(): void {
+    const count = Math.min(Math.max(1, this.#size), MAX_CALLS);
+    for (let at = 0; at < count; at++) this.#nextTurn(() => this.#pass(at === 0, at === count - 1));
+  }
+
+  #pass(isFirst: boolean, isLast: boolean): void {
+    this.#charge();
+    if (isFirst) this.#begunMs = this.#now();
+    const isBusy = this.#size > 0;
+    if (isBusy && (isFirst || this.#hasTime)) this.#serve();
+    if (!isLast) return;
+    if (isBusy) {
+      this.#plan();
+      return;
+    }
+    this.#isOpen = false;
+    this.#tenants = new Shares();
+  }
+
+  #serve(): void {
+    const tenant = this.#tenants.next();
+    const line = tenant.lines.next();
+    this.#size--;
+    this.#begin(tenant, line);
+    (line.calls.shift() as () => void)();
+  }
+
+  #begin(tenant: Tenant, line: Line): void {
+    this.#charge();
+    this.#running = { tenant, line, sinceMs: this.#now() };
+  }
+
+  /** The piece that was begun last has ended. */
+  #charge(): void {
+    const running = this.#running;
+    if (running === undefined) return;
+    this.#running = undefined;
+    const { tenant, line, sinceMs } = running;
+    const spentMs = Math.max(this.#now() - sinceMs, LEAST_MS);
+    tenant.usedMs += spentMs;
+    line.usedMs += spentMs;
+  }
+}
