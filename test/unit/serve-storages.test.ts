@@ -38,7 +38,11 @@ test('a file that takes long says how far it is, every two seconds', async () =>
     return nowMs;
   });
   const lines = new Lines();
-  const opened = await openStorage({ dataFile: file, etcd: [] } as unknown as ServeCommand, lines.log);
+  const opened = await openStorage({ dataFile: file, etcd: [] } as unknown as ServeCommand, {
+    log: lines.log,
+    etcdTls: undefined,
+    etcdUser: undefined,
+  });
   vi.restoreAllMocks();
   await opened.close();
   rmSync(folder, { recursive: true });

@@ -216,11 +216,11 @@ function sendWhole(
     response.writeHead(code, code === 204 || code === 304 ? headers : { ...headers, 'content-length': length });
   };
   const sent = method === 'HEAD' ? null : body;
-    if (hasReadBody) {
-      begin();
-      response.end(sent ?? undefined);
-    } else endUnread(request, response, { begin, body: sent, clock });
-    guardEnded(response as Ended, sessions.stalls, slot && (() => slot.release()));
+  if (hasReadBody) {
+    begin();
+    response.end(sent ?? undefined);
+  } else endUnread(request, response, { begin, body: sent, clock });
+  guardEnded(response as Ended, sessions.stalls, slot && (() => slot.release()));
 }
 
 function sendStream(
