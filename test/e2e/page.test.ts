@@ -368,6 +368,23 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(await second.exit).toBe(0);
   });
 
+  once('shows at once that the network is lost, and resumes when it is back', async () => {
+    const server = await pipe();
+    const { page } = await visit(server.url);
+    server.write('before');
+    await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 1);
+    await page.context().setOffline(true);
+    await page.waitForSelector('#state[data-state=off]');
+    server.write('meanwhile');
+    await until(async () => (await server.stats()).accepted === 2);
+    await page.context().setOffline(false);
+    await page.waitForSelector('#state[data-state=live]');
+    await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 2);
+    expect(await page.locator('#rows tr').first().textContent()).toContain('meanwhile');
+    await page.close();
+    await end(server);
+  });
+
   test('says of a source that has ended what it is: an end, and no lost connection', async () => {
     const server = await pipe('--replay', '5');
     const { page } = await visit(server.url);

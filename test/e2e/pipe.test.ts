@@ -193,6 +193,19 @@ describe('input', () => {
     expect(second).toBe(first?.replace('.1', '.2'));
   });
 
+  test('so they do with coalesce, which changes the type and nothing else', async () => {
+    const server = await pipe('--overflow', 'coalesce');
+    const client = await webSocket(server.url);
+    const change = (type: string, more: string): string =>
+      `{ "object":{"metadata":{"name":"a"},"id":12345678901234567890,"x":1.0},"type":"${type}"${more}}\n`;
+    // The first lines go out at once, and those behind them together.
+    server.child.stdin.end(`1\n2\n3\n4\n${change('ADDED', '')}${change('MODIFIED', ',"more":[1e2]')}`);
+    await client.ended;
+    const last = client.versions().at(-1);
+    expect(client.texts.at(-1)).toBe(change('ADDED', `,"more":[1e2],"resourceVersion":"${last}"`).trimEnd());
+    expect(client.texts).toHaveLength(5);
+  });
+
   test('a burst in one chunk does not overflow the queues of clients that keep up', async () => {
     const server = await pipe('--capacity', '4');
     const clients = await Promise.all(TRANSPORTS.map(([, connect]) => connect(server.url)));

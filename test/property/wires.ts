@@ -43,6 +43,8 @@ export type Tamper = (text: string) => string;
 export class Wires {
   readonly all: Wire[] = [];
   tamper: Tamper | undefined = undefined;
+  /** How to cut the next connection. */
+  next: { readonly bytes: number; readonly how: Cut } | undefined = undefined;
   private readonly endpoint: () => Endpoint;
 
   constructor(endpoint: () => Endpoint) {
@@ -73,15 +75,21 @@ export class Wires {
     const response = await this.endpoint().fetch(request);
     if (response.status !== 200 || response.body === null) return response;
     const wire = new StreamWire(response.body, this.tamper);
-    this.all.push(wire);
+    this.add(wire);
     return new Response(wire.body, { headers: response.headers });
   }
 
   dial(socket: HubSocket, url: URL): SocketWire {
     const wire = new SocketWire(socket, this.tamper);
-    this.all.push(wire);
+    this.add(wire);
     queueMicrotask(() => void this.open(wire, url));
     return wire;
+  }
+
+  private add(wire: Wire): void {
+    this.all.push(wire);
+    if (this.next !== undefined) wire.cut(this.next.bytes, this.next.how);
+    this.next = undefined;
   }
 
   private async open(wire: SocketWire, url: URL): Promise<void> {

@@ -6,12 +6,23 @@ import type { Event as Sent } from './client-rig.ts';
 import { at, event, open } from './client-rig.ts';
 
 /** A page with a network, which may be hidden. */
-function stubPage(): { tell(type: string): void; visibilityState: string } {
+function stubPage(): { tell(type: string): void; visibilityState: string; readonly listeners: number } {
   const page = new EventTarget();
-  const document = { visibilityState: 'visible', baseURI: 'http://h.example/' };
-  vi.stubGlobal('addEventListener', page.addEventListener.bind(page));
+  const signals: AbortSignal[] = [];
+  const document = {
+    visibilityState: 'visible',
+    baseURI: 'http://h.example/',
+    tell: (type: string): void => void page.dispatchEvent(new Event(type)),
+    get listeners(): number {
+      return signals.filter(({ aborted }) => !aborted).length;
+    },
+  };
+  vi.stubGlobal('addEventListener', (...asked: [string, EventListener, { signal: AbortSignal }]) => {
+    signals.push(asked[2].signal);
+    page.addEventListener(...asked);
+  });
   vi.stubGlobal('document', document);
-  return Object.assign(document, { tell: (type: string): void => void page.dispatchEvent(new Event(type)) });
+  return document;
 }
 
 afterEach(() => void vi.unstubAllGlobals());
@@ -122,12 +133,12 @@ describe.each(KINDS)('connect over %s', (kind) => {
       await accept(event(2));
       expect(network.link.url.searchParams.get('resourceVersion')).toBe(at(1));
       expect(await read()).toEqual([1, 2]);
+      expect(page.listeners).toBeGreaterThanOrEqual(3);
       watch.stop();
       page.tell('online');
       backOff();
       await settle();
-      expect(network.links).toHaveLength(3);
-      await watch.return();
+      expect([network.links.length, page.listeners]).toEqual([3, 0]);
     });
 
     test('keeps a connection that could not be continued', async () => {
@@ -145,11 +156,16 @@ describe.each(KINDS)('connect over %s', (kind) => {
       const page = stubPage();
       const { watch, accept, network, clock } = open(kind);
       await accept(event(1), toBookmark(at(1)) as Sent);
-      clock.advance(49_999);
+      clock.advance(30_000);
+      page.visibilityState = 'hidden';
+      network.link.send(event(2));
+      await settle();
+      clock.advance(59_999);
+      page.visibilityState = 'visible';
       page.tell('visibilitychange');
       expect(network.links).toHaveLength(1);
-      clock.advance(1);
       page.visibilityState = 'hidden';
+      clock.advance(1);
       page.tell('visibilitychange');
       expect(network.links).toHaveLength(1);
       page.visibilityState = 'visible';
@@ -162,6 +178,30 @@ describe.each(KINDS)('connect over %s', (kind) => {
       page.tell('visibilitychange');
       expect(watch.state).toBe('connecting');
       await watch.return();
+    });
+
+    test('while it is shown, asks again after two intervals of silence', async () => {
+      stubPage();
+      const { watch, accept, network, clock, details, read } = open(kind);
+      await accept(event(1), toBookmark(at(1), { intervalMs: 10_000 }) as Sent);
+      clock.advance(19_999);
+      expect(network.links).toHaveLength(1);
+      clock.advance(1);
+      await settle();
+      expect([watch.state, network.links.length]).toEqual(['connecting', 2]);
+      expect(details.every(({ error }) => error === undefined)).toBe(true);
+      // There is no answer.
+      clock.advance(10_000);
+      expect([watch.state, details.at(-1)?.error?.code]).toEqual(['waiting', 503]);
+      clock.advance(500);
+      await accept(event(2));
+      expect(await read()).toEqual([1, 2]);
+      await watch.return();
+      const own = open(kind, { idleTimeoutMs: 50_000 });
+      await own.accept(event(1));
+      own.clock.advance(49_999);
+      expect(own.watch.state).toBe('open');
+      await own.watch.return();
     });
   });
 });

@@ -1,6 +1,7 @@
 // The age at which a hub tells a client to reconnect.
 import { describe, expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub/hub.ts';
+import { type Bookmark, fromAnnotation, RETRY_AFTER } from '../../src/bridge/protocol.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { added, join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';
@@ -34,6 +35,8 @@ describe('maxConnectionAgeMs', () => {
     hub.tryPublish(added(3));
     expect(sink.versions).toEqual(['e.0', 'e.1', 'e.2']);
     expect(sink.events.at(-1)?.type).toBe('BOOKMARK');
+    // Planned, and at once: the age itself differs for each client.
+    expect(fromAnnotation(sink.events.at(-1)?.object as Bookmark, RETRY_AFTER)).toBe(0);
     expect([sink.ended, plain.ended, young.ended]).toEqual(['goingAway', undefined, undefined]);
     plain.resume();
     await until(() => plain.ended !== undefined);

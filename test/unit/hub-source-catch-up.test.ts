@@ -1,6 +1,7 @@
 // Clients that are further behind than their hub remembers: it reads for them from the stream.
 import { afterEach, describe, expect, test } from 'vitest';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 import { catchUp, endWorlds, publish, versionAt, world, worldOf } from './source-world.ts';
 
@@ -93,6 +94,16 @@ describe('a client that is further behind than the hub remembers', () => {
     const sink = await catchUp(all, 3, { options: { filter: ({ object }) => (object as number) % 3 === 0 } });
     await publish(all, 10, 12);
     expect(sink.objects).toEqual([6, 9, 12]);
+  });
+
+  test('gets each event with its own version, with every policy: none vouches for what is still to be read', async () => {
+    for (const overflow of OVERFLOWS) {
+      const all = await world(600, { replayItems: 2 });
+      const filter = ({ object }: WatchEvent): boolean => (object as number) % 7 === 0;
+      const sink = await catchUp(all, 3, { options: { overflow, filter } });
+      await until(() => sink.session?.upToDate === true);
+      expect(sink.versions).toEqual(Array.from({ length: 85 }, (_, i) => versionAt(all, 7 * (i + 1))));
+    }
   });
 
   test('is cut when too many bytes wait for it; those of the past do not count', async () => {

@@ -9,10 +9,10 @@ import { event, ids, range, readAll, type TestEvent } from './support.ts';
 function held(watch: Watch<unknown>): { stored: number; keys: number } {
   const { view } = watch as BroadcastWatch<TestEvent>;
   const { chunks } = view.log as unknown as { chunks: ({ events: unknown[] } | undefined)[] };
-  const { links } = view.chain as unknown as { links: { fold: { entries: Map<unknown, unknown> } }[] };
+  const { links } = view.chain as unknown as { links: { fold: { sections: Map<unknown, unknown>[] } }[] };
   return {
     stored: chunks.reduce((sum, chunk) => sum + (chunk?.events.length ?? 0), 0),
-    keys: links.reduce((sum, link) => sum + link.fold.entries.size, 0),
+    keys: links.flatMap(({ fold }) => fold.sections).reduce((sum, section) => sum + section.size, 0),
   };
 }
 

@@ -12,13 +12,18 @@ export interface PageListener {
   shown(): void;
 }
 
+/** Whether somebody may be looking at the page. */
+export function isShown(): boolean {
+  return (globalThis as Page).document?.visibilityState === 'visible';
+}
+
 /** Tells a listener about the page. Returns a function that ends that. */
 export function listenToPage({ network, shown }: PageListener): () => void {
   const page = globalThis as Page;
   const end = new AbortController();
   const { signal } = end;
   const onVisibility = (): void => {
-    if (page.document?.visibilityState === 'visible') shown();
+    if (isShown()) shown();
   };
   page.addEventListener?.('online', network, { signal });
   page.addEventListener?.('offline', network, { signal });

@@ -46,8 +46,8 @@ export interface ClientWatch<E> extends Watch<E> {
    * Connects at once: ends the connection, or the wait for the next attempt, and resumes on a new connection. Without a version to
    * resume after, that is a lost connection like any other. Does nothing once the watch has ended.
    *
-   * In a page, the client does so by itself when the network comes or goes. It also does when the page is shown again, if it waits for
-   * the next attempt, or if nothing has arrived for a third of the idle timeout.
+   * In a page, the client does so by itself when the network comes or goes; when the page is shown again while it waits for the next
+   * attempt; and, while the page is shown, when nothing has arrived for two intervals of BOOKMARKs, unless there is an `idleTimeoutMs`.
    */
   reconnect(): void;
 }

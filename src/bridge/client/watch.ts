@@ -6,7 +6,7 @@ import { isInitialEventsEnd } from '../protocol.ts';
 import { toEvent } from './event.ts';
 import type { Action, ClientState, Loss } from './machine.ts';
 import { ClientMachine, ENDED, LOST, toFailure } from './machine.ts';
-import { listenToPage } from './page.ts';
+import { isShown, listenToPage } from './page.ts';
 import { ClientQueue } from './queue.ts';
 import { ClientReads } from './reads.ts';
 import type { ClientSettings, ClientWatch, Open, StateDetail } from './settings.ts';
@@ -110,12 +110,12 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     if (this.state === 'waiting') this.#connect();
   }
 
-  /** The page has told of its network, or is shown again. Keeps a connection that could not be continued. */
-  #look(isShown: boolean): void {
+  /** The page tells of its network, or is shown again (`isBack`). Keeps a connection that could not be continued. */
+  #look(isBack: boolean): void {
     const silentMs = this.#settings.clock.now() - (this.lastContactMs ?? 0);
-    const isFine = isShown && (this.#blocked || silentMs < (this.#idleTimeoutMs || Infinity) / 3);
+    const isFine = isBack && (this.#blocked || silentMs < ASK_SHARE * (this.#idleTimeoutMs || Infinity));
     const { state } = this;
-    if (state === 'open' ? this.#machine.position && !isFine : state === 'waiting' || !isShown) this.reconnect();
+    if (state === 'open' ? this.#machine.position && !isFine : state === 'waiting' || !isBack) this.reconnect();
   }
 
   get #idleTimeoutMs(): number {
@@ -138,7 +138,11 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   #awaitSign(): void {
     // Before `open`, the connect timeout applies. While the queue is full, only data already on its way arrives, so no timeout
     // applies.
-    if (this.state === 'open' && !this.#blocked) this.#expect(this.#idleTimeoutMs);
+    if (this.state !== 'open' || this.#blocked) return;
+    const idleTimeoutMs = this.#idleTimeoutMs;
+    // Whoever looks at a page should not have to wait for long. A new connection shows whether the server can be reached.
+    const asks = this.#settings.idleTimeoutMs === undefined && this.#machine.position && isShown();
+    this.#expect(asks ? ASK_SHARE * idleTimeoutMs : idleTimeoutMs, asks ? () => this.reconnect() : undefined);
   }
 
   frame(text: string, id?: string): void {
@@ -284,11 +288,11 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   }
 
   /** Declares the connection lost if nothing arrives in time; 0: no limit. The delay between connections uses the same timer. */
-  #expect(timeoutMs: number): void {
+  #expect(timeoutMs: number, late?: () => void): void {
     this.#cancelTimer?.();
     if (timeoutMs > 0) {
       const why = `no data for ${timeoutMs} ms`;
-      this.#cancelTimer = this.#settings.clock.schedule(timeoutMs, () => this.over({ code: LOST, why }));
+      this.#cancelTimer = this.#settings.clock.schedule(timeoutMs, late ?? (() => this.over({ code: LOST, why })));
     }
   }
 
@@ -311,6 +315,9 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     }
   }
 }
+
+/** After this share of the idle timeout without data, a page that is shown makes a new connection. */
+const ASK_SHARE = 0.4;
 
 /** The parameters that ask for BOOKMARKs, and for the snapshot. */
 const BOOKMARKS = 'allowWatchBookmarks';

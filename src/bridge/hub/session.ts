@@ -324,8 +324,9 @@ export class Session implements Served {
     // The hub's own events are envelopes, so this is the watch's own ERROR: it was cut.
     if (!(last instanceof Envelope) && isErrorEvent(last)) this.ending = 'expired';
     this.live = true;
-    // A failed or stopped watch was not read to the head.
-    this.batch = folds ? toResumable(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
+    // What is read from the hub's source is not folded, and a failed or stopped watch was not read to the head.
+    const isFolded = folds && watch.behind !== true;
+    this.batch = isFolded ? toResumable(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
     return true;
   }
 
