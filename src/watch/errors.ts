@@ -75,6 +75,12 @@ export function shownOf(value: unknown): string {
   }
 }
 
+/** What an error says; of anything else that was thrown, what it is. */
+export function whyOf(error: unknown): string {
+  const { message } = (error ?? {}) as Partial<Error>;
+  return message || (typeof error === 'string' ? error : shownOf(error));
+}
+
 /** Returns `value` if it is a whole number of at least `min`; otherwise throws INVALID_ARGUMENT. */
 export function wholeNumber(name: string, value: number, min: number = 0): number {
   if (!Number.isSafeInteger(value) || value < min) throw invalid(name, value, `a whole number >= ${min}`);

@@ -446,6 +446,7 @@ describe('errorToStatus', () => {
     [undefined, 'undefined'],
     [null, 'null'],
     [Symbol('s'), 'Symbol(s)'],
+    [{ status: 5 }, 'Object {status}'],
   ])('returns what it can about %s', (error, what) => {
     expect(errorToStatus(error).message).toBe(`cannot decode the watch stream: ${what}`);
   });

@@ -1,4 +1,4 @@
-import { shownOf } from '../../watch/errors.ts';
+import { whyOf } from '../../watch/errors.ts';
 import type { Status } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
 import { toFailure } from './machine.ts';
@@ -93,6 +93,6 @@ function toTime(date: string): number {
 
 /** Returns the most specific message. `fetch` hides it in the cause. */
 export function messageOf(error: unknown): string {
-  const { message, cause } = (error ?? {}) as Partial<Error & { cause: Error }>;
-  return cause?.message || message || (typeof error === 'object' ? shownOf(error) : String(error));
+  const { cause } = (error ?? {}) as Partial<Error & { cause: Error }>;
+  return cause?.message || whyOf(error);
 }
