@@ -352,11 +352,10 @@ export class Mux<E> {
   }
 
   /** The event at this place holds so many bytes more than when it was published. */
-  grew(event: E, place: number, bytes: number): void {
-    const { log } = this;
+  grew(place: number, bytes: number): void {
     const { window } = this.all;
-    if (!window || place < window.start || place >= log.head || log.at(place) !== event) return;
-    (log.noteAt(place) as Routing).bytes += bytes;
+    if (!window || place < window.start) return; // it is not kept any more
+    (this.log.noteAt(place) as Routing).bytes += bytes;
     this.#bytes += bytes;
     this.#trim(window);
   }

@@ -59,7 +59,7 @@ main(process.argv.slice(2)).then(
     if ('Deno' in globalThis) process.exit();
   },
   (error: unknown) => {
-    if (error instanceof UsageError) process.stderr.write(`${error.message}\n`);
+    if (error instanceof UsageError) process.stderr.write(`${printable(error.message)}\n`);
     else process.stderr.write(`watchmux: unexpected: ${printable((error as Error)?.stack ?? String(error))}\n`);
     process.exit(error instanceof UsageError ? 2 : 1);
   },

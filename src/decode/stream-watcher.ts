@@ -1,4 +1,4 @@
-import { callable, invalid, isWatchError } from '../watch/errors.ts';
+import { callable, invalid, isWatchError, whyOf } from '../watch/errors.ts';
 import { type Status, toStatus } from '../watch/event.ts';
 import { done } from '../watch/iteration.ts';
 import { checkOptions } from '../watch/options.ts';
@@ -63,7 +63,7 @@ export function isBrokenConnection(error: unknown): boolean {
  * InternalError, with the causes UnexpectedServerResponse and ClientWatchDecoding. Upstream: `NewClientErrorReporter`.
  */
 export function errorToStatus(error: unknown): Status {
-  const what = (error as Partial<Error> | null | undefined)?.message ?? String(error);
+  const what = whyOf(error);
   const message = `cannot decode the watch stream: ${what}`;
   const causes = ['UnexpectedServerResponse', 'ClientWatchDecoding'].map((reason) => ({ reason, message: what }));
   const tooLarge = isWatchError(error, 'FRAME_TOO_LARGE');

@@ -63,20 +63,22 @@ export function invalid(name: string, value: unknown, expected: string): WatchEr
   return new WatchError('INVALID_ARGUMENT', `${name}: expected ${expected}, got ${shownOf(value).slice(0, 80)}`);
 }
 
-/** A value for a message. Of an object, only the names of its members, because their values may be secret. */
+/** A value for a message. Of an object, only its class and the names of its members, because their values may be secret. */
 export function shownOf(value: unknown): string {
   try {
     if (typeof value === 'string') return JSON.stringify(value);
     const text = String(value);
-    const [, type] = /\[object (\w+)/.exec(text) ?? [];
-    if (!type) return text;
-    if (Array.isArray(value)) return 'an array';
-    if (type !== 'Object') return `an object of type ${type}`;
-    const names = Object.keys(value as object).join(', ');
-    return `an object${names && ` with ${names}`}`;
+    if (!text.includes('[object ')) return text;
+    return `${(value as object).constructor.name} {${Object.keys(value as object).join(', ')}}`;
   } catch {
     return typeof value; // it cannot be converted to text
   }
+}
+
+/** What an error says; of anything else that was thrown, what it is. */
+export function whyOf(error: unknown): string {
+  const { message } = (error ?? {}) as Partial<Error>;
+  return message || (typeof error === 'string' ? error : shownOf(error));
 }
 
 /** Returns `value` if it is a whole number of at least `min`; otherwise throws INVALID_ARGUMENT. */

@@ -26,11 +26,11 @@ describe('a value in a message', () => {
     ['a number', 7, '7'],
     ['nothing', undefined, 'undefined'],
     ['an array of numbers', [1, 2], '1,2'],
-    ['an array of objects', [{}], 'an array'],
-    ['an empty object', {}, 'an object'],
-    ['an object, by the names of its members', { authorization: 'Bearer secret', url: 1 }, 'an object with authorization, url'],
-    ['an instance', new Source(), 'an object'],
-    ['a promise', Promise.resolve(1), 'an object of type Promise'],
+    ['an array of objects', [{}, {}], 'Array {0, 1}'],
+    ['an empty object', {}, 'Object {}'],
+    ['an object, by the names of its members', { authorization: 'Bearer secret', url: 1 }, 'Object {authorization, url}'],
+    ['an instance', new Source(), 'Source {}'],
+    ['a promise', Promise.resolve(1), 'Promise {}'],
     ['an object that has no text', Object.create(null), 'object'],
   ])('is for people: %s', (_name, value, shown) => {
     expect(shownOf(value)).toBe(shown);

@@ -127,7 +127,7 @@ describe('options', () => {
     ['watch capacity', () => make().watch({ capacity: -3 }), /^capacity: .* got -3$/],
     ['watch overflow', () => make().watch({ overflow: 'none' as 'wait' }), /^overflow: .* got "none"$/],
     ['watch filter', () => make().watch({ filter: true as unknown as () => boolean }), /^filter: expected a function, got true$/],
-    ['watch onGap', () => make().watch({ onGap: {} as unknown as () => void }), /^onGap: expected a function, got an object$/],
+    ['watch onGap', () => make().watch({ onGap: {} as unknown as () => void }), /^onGap: expected a function, got Object \{\}$/],
     ['watch filter', () => make().watch({ filter: null as unknown as () => boolean }), /^filter: expected a function, got null$/],
     [
       'watch filter',
@@ -138,7 +138,7 @@ describe('options', () => {
     [
       'watch prefix',
       () => make().watch({ prefix: new Set([event(0)]) as unknown as TestEvent[] }),
-      /^prefix: expected an array, got an object of type Set$/,
+      /^prefix: expected an array, got Set \{\}$/,
     ],
     [
       'event',

@@ -237,5 +237,6 @@ describe('printers', () => {
       expect(line).toMatch(/^[\x20-\x7e]+\n$/);
     }
     expect(JSON.parse(printer.objects([object]))).toEqual(object);
+    expect(createPrinter('json', options).begin('1\u009b')).toMatch(/"resourceVersion":"1\\u009b"/);
   });
 });

@@ -47,6 +47,16 @@ describe('lines of JSON', () => {
   });
 });
 
+test('a message of Server-Sent Events may be as long as a line of JSON, however it is cut: what comes before it does not count', () => {
+  const parser = serverSentEvents(10, () => {});
+  expect([...parser(encoder.encode('id: 1\ndata: 0123456789'))]).toEqual([]);
+  expect([...parser(encoder.encode('\n\n'))]).toEqual([{ text: '0123456789', id: '1' }]);
+  expect(() => [...parser(encoder.encode('data: 01234567890'))]).toThrow('longer than maxFrameChars (10)');
+  expect(() => [...serverSentEvents(10, () => {})(encoder.encode('data:01234567890\n'))]).toThrow(
+    'longer than maxFrameChars (10)',
+  );
+});
+
 describe('Server-Sent Events', () => {
   const events = (text: string, cuts?: readonly number[], fields: unknown[] = []): Frame[] =>
     parse(

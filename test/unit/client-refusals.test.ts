@@ -75,8 +75,8 @@ describe('refusals', () => {
 
   test.each([
     [1006, '', 'the connection broke, or could not be made'],
-    [1011, '', 'the server closed the WebSocket: 1011'],
-    [1008, 'flooding', 'the server closed the WebSocket: 1008 flooding'],
+    [1011, '', 'closed by the server: 1011'],
+    [1008, 'flooding', 'closed by the server: 1008 flooding'],
   ])('a WebSocket that is closed with %i and the reason "%s" says what has happened', async (code, reason, message) => {
     const { network, watch, details } = open('ws');
     await settle();
@@ -93,7 +93,7 @@ describe('refusals', () => {
     await settle();
     expect(details[0]?.error).toMatchObject({
       code: 502,
-      message: 'status 502, with a page instead of a reason',
+      message: 'status 502, with a page',
       details: { causes: [{ reason: 'UnexpectedServerResponse', message: expect.stringMatching(/^<html>.{150,200}$/s) }] },
     });
     await watch.return();
@@ -254,7 +254,7 @@ describe('refusals', () => {
       [undefined, 'undefined'],
       [null, 'null'],
       ['so', 'so'],
-      [{ status: 5 }, 'an object with status'],
+      [{ status: 5 }, 'Object {status}'],
     ] as const) {
       const fetch = (): Promise<Response> => Promise.reject(reason);
       const { watch, details } = open('http', { fetch });

@@ -9,7 +9,8 @@ import { Past } from '../../src/bridge/hub/source/past.ts';
 import type { PastEvent } from '../../src/bridge/hub/source/past-event.ts';
 import type { SourceEvent } from '../../src/bridge/hub/source/source.ts';
 import { FakeSource } from '../../src/testing/fakes/fake-source.ts';
-import { added, connect, FakeSink, turn } from './fake-sink.ts';
+import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
+import { endWorlds, world } from './source-world.ts';
 
 /** About 2,000 bytes, of which compression leaves half. */
 const half = (): unknown => added(randomBytes(500).toString('hex') + 'x'.repeat(1_000)).object;
@@ -82,6 +83,22 @@ describe('replayBytes', () => {
     expect(compressed).toBeLessThanOrEqual(7);
     expect(compressed).toBeGreaterThanOrEqual(5);
     expect(await kept(DEFLATED_MESSAGE, true)).toBe(compressed);
+  });
+
+  test('counts them in a hub with a source, too', async () => {
+    const kept = async (form: typeof LINE): Promise<number> => {
+      const all = await world(0, { replay: 1_000, replayItems: 1_000, replayBytes: 20_000, capacity: 1_000 });
+      connect(all.hub, new FakeSink(form));
+      for (let i = 0; i < 40; i++) await all.hub.publish(added(half()));
+      await until(() => all.hub.stats().accepted === 40);
+      await turn();
+      const late = connect(all.hub);
+      await turn();
+      return late.events.length;
+    };
+    expect(await kept(LINE)).toBe(9);
+    expect(await kept(DEFLATED_MESSAGE)).toBeLessThanOrEqual(7);
+    await endWorlds();
   });
 
   test('is not charged for an event that is no longer kept', async () => {

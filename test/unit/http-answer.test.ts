@@ -29,7 +29,7 @@ describe('a refusal', () => {
   });
 
   it.each([
-    ['a page', '<html><body>502 Bad Gateway</body></html>', 'the server answered 502, with a page instead of a Status'],
+    ['a page', '<html><body>502 Bad Gateway</body></html>', 'the server answered 502, with a page'],
     ['a text', ' no upstream\n', 'the server answered 502'],
     ['nothing', '', 'the server answered 502'],
   ])('whose body is %s says so in words; the text is the cause', (_, body, message) => {

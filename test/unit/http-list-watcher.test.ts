@@ -408,7 +408,7 @@ describe.each(['list', 'watch'] as const)('a refused %s', (verb) => {
   it.each<[string, object, string]>([
     ['an unknown option', { resourceversion: '1' }, 'unknown option resourceversion: did you mean resourceVersion?'],
     ['a version that is a number', { resourceVersion: 7 }, 'resourceVersion: expected a string, got 7'],
-    ['a selector that is none', { labelSelector: {} }, 'labelSelector: expected a string, got an object'],
+    ['a selector that is none', { labelSelector: {} }, 'labelSelector: expected a string, got Object {}'],
     [
       'a match that is none',
       { resourceVersionMatch: 'exact' },

@@ -263,7 +263,7 @@ describe('LeaderElector', () => {
   });
 
   test.each([
-    [{ leases: {} }, 'leases: expected a resource of leases, got an object'],
+    [{ leases: {} }, 'leases: expected a resource of leases, got Object {}'],
     [{ name: '' }, 'name: expected a non-empty string, got ""'],
     [{ identity: '' }, 'identity: expected a non-empty string, got ""'],
     [{ leaseDurationMs: 1_500 }, 'leaseDurationMs: expected whole seconds, such as 15000, got 1500'],

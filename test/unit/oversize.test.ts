@@ -128,6 +128,22 @@ describe('a hub with a source', () => {
     expect(client.objects).toEqual(['a', 'b', 'c']);
   });
 
+  test.each([
+    ['a mark that is too long', 'm'.repeat(17)],
+    ['a mark of other characters', 'A-1'],
+    ['no mark', ''],
+  ])('gives no version that it would refuse itself: the source with %s is told', async (_name, mark) => {
+    const source = new CountingSource();
+    source.append(JSON.stringify(added('a')));
+    source.events[0] = { ...(source.events[0] as (typeof source.events)[0]), mark };
+    const all = worldOf(source);
+    await until(() => all.hub.stats().source?.error !== undefined);
+    expect(all.hub.stats()).toMatchObject({
+      accepted: 0,
+      source: { error: { code: 'INVALID_ARGUMENT', message: expect.stringContaining(`${source.epoch}~${mark}.1`) } },
+    });
+  });
+
   test('also skips it for a client that is brought up from the stream', async () => {
     const source = new CountingSource();
     for (const object of ['a', long, 'b', 'c']) source.append(JSON.stringify(added(object)));

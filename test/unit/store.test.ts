@@ -151,7 +151,7 @@ describe('a store', () => {
     ['an unknown option', () => new Store({ keyof: String } as never), 'unknown option keyof: did you mean keyOf?'],
     ['a keyOf of no function', () => new Store({ keyOf: 'name' as never }), 'keyOf: expected a function, got "name"'],
     ['a transform of no function', () => new Store({ transform: 1 as never }), 'transform: expected a function, got 1'],
-    ['a list that is none', () => new Store().replace({} as never, '1'), 'list: expected an iterable of objects, got an object'],
+    ['a list that is none', () => new Store().replace({} as never, '1'), 'list: expected an iterable of objects, got Object {}'],
     ['no list', () => new Store().replace(undefined as never, '1'), 'list: expected an iterable of objects, got undefined'],
     [
       'an unknown option of list',

@@ -446,6 +446,7 @@ describe('errorToStatus', () => {
     [undefined, 'undefined'],
     [null, 'null'],
     [Symbol('s'), 'Symbol(s)'],
+    [{ status: 5 }, 'Object {status}'],
   ])('returns what it can about %s', (error, what) => {
     expect(errorToStatus(error).message).toBe(`cannot decode the watch stream: ${what}`);
   });
@@ -453,11 +454,7 @@ describe('errorToStatus', () => {
 
 describe('what is no decoder, or no function', () => {
   it.each([
-    [
-      'the body of a response',
-      new Response('{}').body,
-      'decoder: expected a Decoder (see toDecoder), got an object of type ReadableStream',
-    ],
+    ['the body of a response', new Response('{}').body, 'decoder: expected a Decoder (see toDecoder), got ReadableStream {}'],
     ['nothing', undefined, 'decoder: expected a Decoder (see toDecoder), got undefined'],
   ])('%s is refused at once', (_, decoder, message) => {
     const refused = expect(() => new StreamWatcher(decoder as never));

@@ -17,9 +17,9 @@ export function checkLength(length: number, limit: number): void {
 
 /**
  * Splits bytes into lines, which end in LF or CRLF. Buffers only the start of one unfinished line. Throws if that is longer than
- * `limit`, and for invalid UTF-8.
+ * `limit`, and `extra` characters around a frame, and for invalid UTF-8.
  */
-function splitter(limit: number): (chunk?: Uint8Array) => string[] {
+function splitter(limit: number, extra: number = 0): (chunk?: Uint8Array) => string[] {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
   let rest = '';
   return (chunk) => {
@@ -27,7 +27,7 @@ function splitter(limit: number): (chunk?: Uint8Array) => string[] {
     // Only the new chunk is searched for line ends, so a long line costs O(length) however it is cut into chunks.
     lines[0] = rest + lines[0];
     rest = chunk ? (lines.pop() as string) : '';
-    checkLength(rest.length, limit);
+    checkLength(rest.length - extra, limit);
     return lines.map((line) => line.replace(/\r$/, ''));
   };
 }
@@ -51,7 +51,7 @@ export function jsonLines(limit: number): Parser {
  * `onField` receives what does not belong to a message: `retry`, and comments, which have an empty name.
  */
 export function serverSentEvents(limit: number, onField: (name: string, value: string) => void): Parser {
-  const split = splitter(limit + 'data: '.length);
+  const split = splitter(limit, 'data: '.length);
   let data = '';
   let type = '';
   let id: string | undefined;

@@ -1,4 +1,4 @@
-import { shownOf } from '../../watch/errors.ts';
+import { whyOf } from '../../watch/errors.ts';
 import type { Status } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
 import type { Loss } from './machine.ts';
@@ -54,16 +54,17 @@ export interface RefusalHeaders {
   readonly date?: string | null | undefined;
 }
 
-/** Reads a response that is not a stream: the Status in its body, or its text. The text of a page is not for people. */
+/** Reads a response that is not a stream: the Status in its body, or its text. The text of a page is a cause, not a message. */
 export function toRefusal(code: number, body: string, { retryAfter, date }: RefusalHeaders): End {
-  const text = body.trim().slice(0, 200);
-  let why = toStatusIn(body) ?? (text || `status ${code}`);
-  if (isPage(text)) {
-    const causes = [{ reason: 'UnexpectedServerResponse', message: text }];
-    why = { ...toFailure(code, `status ${code}, with a page instead of a reason`), details: { causes } };
-  }
+  const message = body.trim().slice(0, 200);
+  const why = isPage(message)
+    ? { ...toFailure(code, `status ${code}, with a page`), details: { causes: [{ reason: UNEXPECTED, message }] } }
+    : (toStatusIn(body) ?? (message || `status ${code}`));
   return { code, why, hintMs: toHintMs(retryAfter ?? '', date) };
 }
+
+/** The reason of a cause that is what a server has sent in place of a Status. Upstream: `CauseTypeUnexpectedServerResponse`. */
+export const UNEXPECTED = 'UnexpectedServerResponse';
 
 /** Whether a text is a page, such as a proxy's. */
 export function isPage(text: string): boolean {
@@ -95,6 +96,6 @@ function toTime(date: string): number {
 
 /** Returns the most specific message. `fetch` hides it in the cause. */
 export function messageOf(error: unknown): string {
-  const { message, cause } = (error ?? {}) as Partial<Error & { cause: Error }>;
-  return cause?.message || message || (typeof error === 'object' ? shownOf(error) : String(error));
+  const { cause } = (error ?? {}) as Partial<Error & { cause: Error }>;
+  return cause?.message || whyOf(error);
 }

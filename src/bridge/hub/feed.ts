@@ -71,7 +71,7 @@ export class Feed {
 
   /** An event holds so many bytes more than when it was published. If it is kept for clients that come back, they count. */
   grew(envelope: Envelope, bytes: number): void {
-    this.mux.grew(envelope, envelope.sequence - 1, bytes);
+    this.mux.grew(envelope.sequence - 1, bytes);
   }
 
   /** Calls back for each view that has got an event; see broadcast/view.ts. */

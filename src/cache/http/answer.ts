@@ -1,6 +1,6 @@
 // Server responses: lists, events and refusals. All of it comes over the wire, so none of it is trusted.
 
-import { isPage, toHintMs, toStatusIn } from '../../bridge/client/transport.ts';
+import { isPage, toHintMs, toStatusIn, UNEXPECTED } from '../../bridge/client/transport.ts';
 import { type Codec, jsonCodec } from '../../decode/codec.ts';
 import { MAX_HINT_MS } from '../../watch/backoff.ts';
 import { WatchError } from '../../watch/errors.ts';
@@ -43,8 +43,8 @@ export function toRefused(response: Head, body: string, url?: URL): WatchError {
   if (given) return refused(checked(given, status, hintMs));
   const text = body.trim();
   const code = status < 400 ? 500 : status;
-  const causes = [{ reason: 'UnexpectedServerResponse', message: text.slice(0, 200) || `status ${status}` }];
-  const page = isPage(text) ? ', with a page instead of a Status' : '';
+  const causes = [{ reason: UNEXPECTED, message: text.slice(0, 200) || `status ${status}` }];
+  const page = isPage(text) ? ', with a page' : '';
   const own = {
     code,
     reason: REASONS[code] ?? (code < 500 ? 'Unknown' : 'InternalError'),

@@ -1,12 +1,12 @@
 import { isTooDeep } from '../../../decode/depth.ts';
 import { Backoff } from '../../../watch/backoff.ts';
 import type { Clock } from '../../../watch/clock.ts';
-import { isWatchError } from '../../../watch/errors.ts';
+import { invalid, isWatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
 import type { Publisher } from '../../events/publisher.ts';
 import type { Tally } from '../tally.ts';
 import type { Following, HubSource, SourceEvent, SourcePosition, SourceStats } from './source.ts';
-import { toSourceVersion } from './source.ts';
+import { toPosition, toSourceVersion } from './source.ts';
 import type { SourceFeed } from './source-feed.ts';
 
 /** Options of a {@link Follower}. */
@@ -177,6 +177,7 @@ export class Follower {
   private async take({ sequence, mark, json, topics }: SourceEvent, epoch: string): Promise<void> {
     const { feed, publisher } = this.options;
     const position = { epoch, sequence, mark };
+    const version = checkedVersion(position);
     const event = parse(json);
     this.position = position;
     if (event === undefined) {
@@ -185,7 +186,7 @@ export class Follower {
     }
     feed.topics = topics;
     try {
-      await publisher.publish(event, json, toSourceVersion(position));
+      await publisher.publish(event, json, version);
     } catch (error) {
       // It would end each client that gets it. Those that wrote it were not refused: it came from elsewhere.
       if (!isWatchError(error, 'FRAME_TOO_LARGE')) throw error;
@@ -224,6 +225,13 @@ export class Follower {
       };
     });
   }
+}
+
+/** Returns the version of a position. Throws INVALID_ARGUMENT for one that clients could not send back: they would get a 400. */
+function checkedVersion(position: SourcePosition): string {
+  const version = toSourceVersion(position);
+  if (toPosition(version) !== undefined) return version;
+  throw invalid('the position of the source', version, 'an epoch and a mark as `SourcePosition` describes them');
 }
 
 /** Returns the event of a JSON text. Others may also write to a stream: undefined for anything but an event. */
