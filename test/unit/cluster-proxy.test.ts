@@ -43,6 +43,17 @@ describe('a proxy-url', () => {
     expect(server.requests).toEqual([]);
   });
 
+  it('the certificate must be for the name of the server, or for tls-server-name', async () => {
+    const { port } = new URL(server.url);
+    const through = (more: object): Promise<unknown> => load({ token: 'abc' }, { 'proxy-url': proxy.url, ...more }).then(list);
+    await through({ server: `https://cluster.example:${port}` });
+    await through({ 'tls-server-name': 'cluster.example' });
+    await expect(through({ server: `https://localhost:${port}` })).rejects.toThrow(/altnames: Host: localhost/);
+    await expect(through({ server: `https://127.0.0.2:${port}` })).rejects.toThrow(/altnames|127\.0\.0\.2/);
+    await expect(through({ 'tls-server-name': 'other.example' })).rejects.toThrow(/altnames: Host: other\.example/);
+    expect(server.requests).toHaveLength(2);
+  });
+
   it('a client certificate is shown to the server', async () => {
     const { cert, key } = server.client('alice');
     const data = { 'client-certificate-data': base64(cert), 'client-key-data': base64(key) };
