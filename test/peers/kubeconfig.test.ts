@@ -270,10 +270,12 @@ const ARRANGEMENTS: Readonly<Record<string, () => Arrangement>> = {
     files: { y: yaml(A, 'Current-Context: b\n'), b: simple('b', B) },
     context: 'z',
   }),
-  'names that look like a day and a time of day': () => ({
+  'names that look like a day, a time of day and a number': () => ({
     files: {
       y: yaml(A, '')
         .replaceAll('user: z', 'user: 1:30')
+        .replaceAll('cluster: z', 'cluster: e1')
+        .replace('name: z\n  cluster', 'name: e1\n  cluster')
         .replace('name: z, user:', 'name: 1:30, user:')
         .replaceAll(/(text: |- \{name: )z(?=$|, context)/gm, '$12024-01-31'),
     },
