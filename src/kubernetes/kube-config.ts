@@ -16,6 +16,7 @@ import {
   unreadable,
 } from './kubeconfig-file.ts';
 import { type KubeConfigLike, LoadedConfig } from './loaded-config.ts';
+import { createProxyAgent, proxyOf } from './proxy.ts';
 
 export type { KubeConfigLike };
 
@@ -45,7 +46,11 @@ interface PluginSettings {
 /** Reads the configuration of a cluster. Rejects with INVALID_ARGUMENT if there is none, or if it has no such context. */
 export async function loadKubeConfig(options: KubeConfigOptions, plugins: PluginSettings): Promise<KubeConfigLike> {
   const { clock = systemClock, timeoutMs } = plugins;
-  return new LoadedConfig(await findContext(options), { clock, timeoutMs });
+  const config = new LoadedConfig(await findContext(options), { clock, timeoutMs });
+  const { server, proxyUrl } = config.getCurrentCluster();
+  const proxy = URL.canParse(server) ? proxyOf(new URL(server), proxyUrl) : undefined;
+  if (proxy) (await createProxyAgent(proxy, undefined)).destroy(); // a package that is missing is missing now
+  return config;
 }
 
 /** Finds the context that a program acts in. */

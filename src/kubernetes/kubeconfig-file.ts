@@ -223,6 +223,10 @@ function within<T>(folder: string, entry: T, names: readonly (keyof T & string)[
   return { ...entry, ...Object.fromEntries(paths) };
 }
 
+/** To kubectl, times are texts, and so is `e1`. */
+const isKnownToKubectl = ({ format, tag }: { readonly format?: string; readonly tag: string }): boolean =>
+  format !== 'TIME' && format !== 'EXP' && !tag.endsWith(':timestamp');
+
 /** JSON needs no package. The rest is YAML of the version that kubectl reads, in which `yes` is true. */
 async function toValue(text: string): Promise<unknown> {
   if (text.trim() === '') return undefined;
@@ -232,6 +236,7 @@ async function toValue(text: string): Promise<unknown> {
     const { parseDocument } = await optional('yaml', { load: () => import('yaml'), what: 'a kubeconfig in YAML' });
     const document = parseDocument(text, {
       version: '1.1',
+      customTags: (tags) => tags.filter((tag) => typeof tag === 'string' || isKnownToKubectl(tag)),
       merge: true,
       uniqueKeys: false,
       prettyErrors: false,

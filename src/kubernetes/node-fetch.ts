@@ -75,8 +75,10 @@ interface Begun {
 
 function begin(url: URL, { method = 'GET', body, headers, signal }: NodeRequest, prepared: RequestOptions): Begun {
   const all = { 'accept-encoding': 'gzip', ...headers, ...prepared.headers };
+  // As bytes: Node would write the headers beside a string as UTF-8, too, and they are bytes already.
+  const bytes = body === undefined ? undefined : Buffer.from(body);
   // Node sends no length with the body of a DELETE, unless it is set.
-  const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
+  const length = bytes && { 'content-length': bytes.length };
   const open = url.protocol === 'https:' ? overHttps : overHttp;
   const request = open(url, { ...prepared, method, headers: { ...all, ...length }, ...(signal && { signal }) });
   request.on('socket', (socket) => socket.setKeepAlive(true, PROBE_AFTER_MS));
@@ -88,7 +90,7 @@ function begin(url: URL, { method = 'GET', body, headers, signal }: NodeRequest,
     request.on('response', resolve);
     request.on('error', reject);
   });
-  request.end(body);
+  request.end(bytes);
   return { request, incoming };
 }
 

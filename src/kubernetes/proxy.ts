@@ -22,7 +22,7 @@ function toProxy(name: string, text: string): URL {
   const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
   const url = URL.canParse(whole) ? new URL(whole) : undefined;
   if (url && /^(https?|socks5h?):$/.test(url.protocol)) return url;
-  throw invalid(name, text.replace(/\/\/[^/@]*@/, '//'), 'an http, https or socks5 URL');
+  throw invalid(name, text.replace(/\/\/.*@/, '//'), 'an http, https or socks5 URL');
 }
 
 /** Whether a server is asked directly. What is on this machine always is. */

@@ -270,6 +270,17 @@ const ARRANGEMENTS: Readonly<Record<string, () => Arrangement>> = {
     files: { y: yaml(A, 'Current-Context: b\n'), b: simple('b', B) },
     context: 'z',
   }),
+  'names that look like a day, a time of day and a number': () => ({
+    files: {
+      y: yaml(A, '')
+        .replaceAll('user: z', 'user: 1:30')
+        .replaceAll('cluster: z', 'cluster: e1')
+        .replace('name: z\n  cluster', 'name: e1\n  cluster')
+        .replace('name: z, user:', 'name: 1:30, user:')
+        .replaceAll(/(text: |- \{name: )z(?=$|, context)/gm, '$12024-01-31'),
+    },
+    context: '2024-01-31',
+  }),
   'a name that is "y", which is true in this YAML': () => {
     return { files: { y: yaml(A, '').replaceAll('current-context: z', 'current-context: y') }, context: undefined };
   },

@@ -139,6 +139,46 @@ describe.skipIf(missing)('config maps', () => {
   });
 });
 
+describe.skipIf(missing)('a user', () => {
+  interface Review extends KubernetesObject {
+    readonly status?: { readonly userInfo: object };
+  }
+  const whoIs = async (user: object): Promise<object | undefined> => {
+    const other = await loadCluster({ file: kubeconfig(user) });
+    const review = await other.resource<Review>('selfsubjectreviews.authentication.k8s.io/v1').create({ metadata: {} });
+    other.close();
+    return review.status?.userInfo;
+  };
+
+  it('acts as somebody else, with groups', async () => {
+    const more = { 'as-uid': '7', 'as-groups': ['a', 'two words'], 'as-user-extra': { 'scopes/x%': ['1', '2'] } };
+    expect(await whoIs({ token: server.token, as: 'Jürgen', ...more })).toEqual({
+      username: 'Jürgen',
+      uid: '7',
+      groups: ['a', 'two words', 'system:authenticated'],
+      extra: { 'scopes/x%': ['1', '2'] },
+    });
+  });
+
+  it('has a token in a file beside the kubeconfig', async () => {
+    writeFileSync(join(folder, 'token'), `${server.token}\n`);
+    expect(await whoIs({ tokenFile: 'token' })).toMatchObject({ username: 'admin' });
+  });
+});
+
+describe.skipIf(missing)('a warning', () => {
+  it('tells what the server has dropped', async () => {
+    const heard: string[] = [];
+    const file = kubeconfig({ token: server.token });
+    const other = await loadCluster({ file, onWarning: (text) => heard.push(text) });
+    const policies = other.resource('networkpolicies.networking.k8s.io/v1').in('default');
+    const wrong = { metadata: { name: 'wrong' }, spec: { podSelector: {}, ingress: [{ _from: [] }] } };
+    expect(await policies.create(wrong)).toMatchObject({ spec: { ingress: [{}] } });
+    expect(heard).toEqual(['unknown field "spec.ingress[0]._from"']);
+    other.close();
+  });
+});
+
 describe.skipIf(missing)('a custom resource', () => {
   const schema = {
     type: 'object',

@@ -104,6 +104,8 @@ async function names(cluster: Cluster): Promise<void> {
   // @ts-expect-error the server would drop it
   await plain.create({ spec: { podSelector: {}, ingress: [{ _from: peers }] } });
   claim<Assignable<NetworkPolicy, AsJson<V1NetworkPolicy>>>();
+  type Ingress<T extends { spec?: { ingress?: unknown } }> = NonNullable<T['spec']>['ingress'];
+  claim<Assignable<Ingress<AsJson<V1NetworkPolicy>>, Ingress<NetworkPolicy>>>();
   claim<Assignable<Pod, KubernetesObject>>();
   claim<Assignable<ConfigMap, AsJson<V1ConfigMap>>>();
 

@@ -1,4 +1,5 @@
 // Clusters behind the proxy of a kubeconfig, and users of OpenID Connect.
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Cluster, loadCluster } from '../../src/kubernetes/index.ts';
 import { eventually } from '../eventually.ts';
@@ -41,6 +42,17 @@ describe('a proxy-url', () => {
     const cluster = await load({ token: 'abc' }, { 'proxy-url': proxy.url, 'certificate-authority-data': undefined });
     await expect(list(cluster)).rejects.toThrow(/certificate/);
     expect(server.requests).toEqual([]);
+  });
+
+  it('the certificate must be for the name of the server, or for tls-server-name', async () => {
+    const { port } = new URL(server.url);
+    const through = (more: object): Promise<unknown> => load({ token: 'abc' }, { 'proxy-url': proxy.url, ...more }).then(list);
+    await through({ server: `https://cluster.example:${port}` });
+    await through({ 'tls-server-name': 'cluster.example' });
+    await expect(through({ server: `https://localhost:${port}` })).rejects.toThrow(/altnames: Host: localhost/);
+    await expect(through({ server: `https://127.0.0.2:${port}` })).rejects.toThrow(/altnames|127\.0\.0\.2/);
+    await expect(through({ 'tls-server-name': 'other.example' })).rejects.toThrow(/altnames: Host: other\.example/);
+    expect(server.requests).toHaveLength(2);
   });
 
   it('a client certificate is shown to the server', async () => {
@@ -93,6 +105,46 @@ describe('a proxy-url', () => {
     expect(proxy.tunnels.size).toBe(1);
     watch.stop();
     await eventually(() => expect(proxy.tunnels.size).toBe(0));
+  });
+});
+
+/** A proxy of SOCKS 5, without authentication. Notes the names that it is asked to connect to, as long as they are names. */
+async function serveSocks(): Promise<{ readonly port: number; readonly asked: string[]; close(): void }> {
+  const asked: string[] = [];
+  const sockets = new Set<Socket>();
+  const socks = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}).on('close', () => sockets.delete(socket)));
+    socket.once('data', () => {
+      socket.write(Buffer.from([5, 0]));
+      socket.once('data', (request) => {
+        const length = request[4] as number;
+        const port = request.readUInt16BE(5 + length);
+        asked.push(request[3] === 3 ? request.toString('latin1', 5, 5 + length) : 'an address');
+        const there = connect(port, '127.0.0.1').on('error', () => socket.destroy());
+        socket.on('close', () => there.destroy());
+        socket.write(Buffer.from([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]));
+        socket.pipe(there).pipe(socket);
+      });
+    });
+  });
+  await new Promise<void>((resolve) => socks.listen(0, '127.0.0.1', resolve));
+  const close = (): void => {
+    for (const socket of sockets) socket.destroy();
+    socks.close();
+  };
+  return { port: (socks.address() as AddressInfo).port, asked, close };
+}
+
+describe('a proxy-url of SOCKS', () => {
+  it('resolves names itself', async () => {
+    const socks = await serveSocks();
+    const place = {
+      server: `https://cluster.example:${new URL(server.url).port}`,
+      'proxy-url': `socks5://127.0.0.1:${socks.port}`,
+    };
+    expect(await list(await load({ token: 'abc' }, place))).toMatchObject({ resourceVersion: '7' });
+    expect([socks.asked, server.requests.length]).toEqual([['cluster.example'], 1]);
+    socks.close();
   });
 });
 

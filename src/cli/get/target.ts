@@ -41,6 +41,7 @@ export async function findTarget(command: GetCommand, signal: AbortSignal): Prom
 function said(message: string): string {
   if (message.startsWith('kubeconfig: expected')) return `${message}: name one with --kubeconfig, or give a URL`;
   return message
+    .replace(/: npm install (\S+)$/, ': npm install $1, beside watchmux; or run npx -p watchmux -p $1 watchmux get')
     .replace(/^resource: expected one that the server has, got/, 'the server has no resource')
     .replace(/^context:/, '--context:');
 }
