@@ -1,8 +1,12 @@
 /** The deepest nesting of objects and lists in a JSON text that is read; as in Go, beyond it the text is refused. */
 export const MAX_DEPTH = 10_000;
 
-const [QUOTE, BACKSLASH] = [0x22, 0x5c];
-const [OBJECT, END_OF_OBJECT, LIST, END_OF_LIST] = [0x7b, 0x7d, 0x5b, 0x5d];
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+/** A bit that tells a brace from a bracket. */
+const BRACE = 0x20;
+const OPENS = 0x7b;
+const CLOSES = 0x7d;
 
 /**
  * Whether a JSON text is nested deeper than {@link MAX_DEPTH} levels. `JSON.parse` takes any depth, but whatever walks through its
@@ -10,16 +14,17 @@ const [OBJECT, END_OF_OBJECT, LIST, END_OF_LIST] = [0x7b, 0x7d, 0x5b, 0x5d];
  */
 export function isTooDeep(text: string): boolean {
   if (text.length <= 2 * MAX_DEPTH) return false;
-  let [depth, inText] = [0, false];
+  let depth = 0;
   for (let at = 0; at < text.length; at++) {
     const char = text.charCodeAt(at);
-    if (inText) {
-      if (char === BACKSLASH) at++;
-      else if (char === QUOTE) inText = false;
-    } else if (char === QUOTE) inText = true;
-    else if (char === OBJECT || char === LIST) {
+    if (char === QUOTE) {
+      for (let next = 0; at < text.length && next !== QUOTE; ) {
+        next = text.charCodeAt(++at);
+        if (next === BACKSLASH) at++;
+      }
+    } else if ((char | BRACE) === OPENS) {
       if (++depth > MAX_DEPTH) return true;
-    } else if (char === END_OF_OBJECT || char === END_OF_LIST) depth--;
+    } else if ((char | BRACE) === CLOSES) depth--;
   }
   return false;
 }
