@@ -8,12 +8,19 @@ const BRACE = 0x20;
 const OPENS = 0x7b;
 const CLOSES = 0x7d;
 
+/** How often a character occurs, at most once more than the limit. Far faster than to look at each character. */
+function countOf(text: string, char: string): number {
+  let count = 0;
+  for (let at = text.indexOf(char); at >= 0 && count <= MAX_DEPTH; at = text.indexOf(char, at + 1)) count++;
+  return count;
+}
+
 /**
  * Whether a JSON text is nested deeper than {@link MAX_DEPTH} levels. `JSON.parse` takes any depth, but whatever walks through its
  * result, such as `JSON.stringify`, needs a stack. Looks at long texts only: each level takes two characters.
  */
 export function isTooDeep(text: string): boolean {
-  if (text.length <= 2 * MAX_DEPTH) return false;
+  if (text.length <= 2 * MAX_DEPTH || countOf(text, '{') + countOf(text, '[') <= MAX_DEPTH) return false;
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
     const char = text.charCodeAt(at);
