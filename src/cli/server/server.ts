@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { isIP } from 'node:net';
 import { createHttpHandler } from '../../bridge/http.ts';
+import { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
 import type { Hub, HubStats } from '../../bridge/hub/hub.ts';
 import { counter, hubMetrics, METRICS_TYPE, toText } from '../../bridge/hub/metrics.ts';
 import { STATS_PATH, WATCH_PATH } from '../../bridge/protocol.ts';
@@ -188,13 +189,38 @@ function answer(request: IncomingMessage, response: ServerResponse, { code = 200
 
 const connections: WeakMap<Server, Set<Socket>> = new WeakMap();
 
+/**
+ * Connections that one address may have, whatever they do: more than its clients and requests can need, and few enough that it
+ * leaves files to others.
+ */
+export const MAX_CONNECTIONS_PER_ADDRESS = 4_000;
+
+/** Where to listen. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+  /** Default {@link MAX_CONNECTIONS_PER_ADDRESS}. Further ones are closed, and the server emits `drop`, as Node does for its limit. */
+  readonly maxConnectionsPerAddress?: number | undefined;
+}
+
 /** Starts listening. Resolves with the URL; rejects with the system's error. */
-export function listen(server: Server, address: { host: string; port: number }, scheme: string = 'http'): Promise<string> {
+export function listen(server: Server, address: ListenAddress, scheme: string = 'http'): Promise<string> {
+  const { maxConnectionsPerAddress: most = MAX_CONNECTIONS_PER_ADDRESS } = address;
+  const slots = new ConnectionSlots({ maxClients: Number.POSITIVE_INFINITY, maxClientsPerAddress: most });
   const sockets: Set<Socket> = new Set();
   connections.set(server, sockets);
   server.on('connection', (socket) => {
+    const { remoteAddress = '' } = socket;
+    if (slots.take(remoteAddress)) {
+      server.emit('drop', { remoteAddress });
+      socket.destroy();
+      return;
+    }
     sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
+    socket.once('close', () => {
+      slots.release(remoteAddress);
+      sockets.delete(socket);
+    });
   });
   return new Promise((resolve, reject) => {
     server.once('error', reject);
