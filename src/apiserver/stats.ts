@@ -8,7 +8,10 @@ import type { KnownHealth } from './health.ts';
 export interface ApiServerStats {
   /** Answered requests, by status code. */
   readonly requests: Readonly<Record<string, number>>;
-  /** Requests refused with 429, by the limit: `full`, `address`, `tenant` or `writes`. */
+  /**
+   * Requests refused with 429, by the limit: `full`, `address`, `tenant` or `writes`; and as `pipelined`, connections that were
+   * closed because they did not wait for earlier answers.
+   */
   readonly requestsLimited: Readonly<Record<string, number>>;
   /** Open watches over the network. */
   readonly watchers: number;

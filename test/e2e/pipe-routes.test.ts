@@ -167,6 +167,20 @@ test('a title is text, whatever is in it', async () => {
   expect(await server.exit).toBe(0);
 });
 
+test('a WebSocket behind a page on one connection comes after it', async () => {
+  const server = await pipe();
+  const { socket, heard } = await raw(server.url);
+  const handshake =
+    'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
+  const get = (path: string, more = 'X: y'): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${more}\r\n\r\n`;
+  socket.write(get('/stats') + get('/nowhere') + get('/watch', handshake));
+  await until(() => heard().includes(' 101 '));
+  expect(heard().match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 404', 'HTTP/1.1 101']);
+  socket.destroy();
+  server.child.stdin.end();
+  expect(await server.exit).toBe(0);
+});
+
 test('a WebSocket handshake for another host name is refused, with and without an origin', async () => {
   const server = await pipe();
   const handshake = (host: string, ...more: string[]): string =>

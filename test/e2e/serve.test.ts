@@ -64,6 +64,24 @@ describe('watchmux serve', () => {
     expect(err()).toContain(`reason=${signal}`);
   });
 
+  it.each([
+    ['h2c', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__'],
+    [
+      'websocket',
+      'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    ],
+  ])('an upgrade to %s behind an unanswered request ends its connection, and is counted', async (_name, headers) => {
+    const { url } = await serve();
+    const ask = `GET ${maps} HTTP/1.1\r\nHost: 127.0.0.1\r\n`;
+    const closed = Array.from({ length: 50 }, () => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
+      socket.write(`${ask}\r\n${ask.replace(' HTTP', '?watch=1 HTTP')}${headers}\r\n\r\n`);
+      return new Promise((resolve) => socket.resume().once('close', resolve));
+    });
+    await Promise.all(closed);
+    expect(await (await fetch(`${url}/metrics`)).text()).toContain('requests_limited_total{limit="pipelined"} 50');
+  });
+
   it('a second signal exits at once', async () => {
     const { url, child, exit } = await serve();
     // A client that takes nothing holds up the first: more is on the way to it than fits into a connection.

@@ -50,7 +50,7 @@ describe('watchmux pipe serves', () => {
   test('nothing to a page that maps its own name to our address', async () => {
     const server = await pipe('--replay', '1');
     const { port } = new URL(server.url);
-    for (const host of [`evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
+    for (const host of [`evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example', 'evil.example/.localhost']) {
       for (const path of ['/', '/watch', '/stats']) expect((await open(`${server.url}${path}`, { host })).statusCode).toBe(421);
       for (const headers of [{ host }, { host, origin: `http://${host}` }, { host, origin: `http://127.0.0.1:${port}` }]) {
         const socket = new WebSocket(`${server.url.replace('http', 'ws')}/watch`, { headers });

@@ -3,7 +3,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ApiServerOptions, WatchClient } from '../../src/apiserver/index.ts';
-import { type KeysOptions, MemoryStorage } from '../../src/storage/index.ts';
+import { type KeysOptions, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { ORDERS_PATH, type Order } from './apiserver-rig.ts';
 import { open as openSockets } from './apiserver-sockets.ts';
@@ -257,7 +257,8 @@ describe('reauthorizeMs', () => {
   });
 });
 
-test('a watch that is disconnected before it has begun does not begin', async () => {
+/** A storage whose watches of orders wait. */
+function waiting(): { storage: Storage; asked: () => boolean; admit: () => void } {
   let asked = false;
   let admit = (): void => {};
   const admitted = new Promise<void>((resolve) => {
@@ -283,13 +284,32 @@ test('a watch that is disconnected before it has begun does not begin', async ()
       return scope;
     },
   };
-  const made = await open({ cache: false, storage: storage as never, authenticate: () => ({ name: 'ann' }) });
+  return { storage: storage as never, asked: () => asked, admit: () => admit() };
+}
+
+test('a watch that is disconnected before it has begun does not begin', async () => {
+  const { storage, asked, admit } = waiting();
+  const made = await open({ cache: false, storage, authenticate: () => ({ name: 'ann' }) });
   const answer = made.call('GET', WATCH);
-  await expect.poll(() => asked).toBe(true);
+  await expect.poll(asked).toBe(true);
   expect(made.server.disconnect(() => true)).toBe(1);
   expect((await answer).code).toBe(503);
   admit();
   await macrotask();
   expect(made.server.stats.watchers).toBe(0);
   expect(made.server.disconnect(() => true)).toBe(0);
+});
+
+test.each([2_000, 4_000])('an identity that expires is no longer one, though its watch takes %d ms to begin', async (ms) => {
+  const { storage, asked, admit } = waiting();
+  const made = await open({ cache: false, storage, authenticate: () => ({ expiresAtMs: NOW + 3_000 }) });
+  const answer = made.server.fetch(new Request(`http://a${WATCH}`));
+  await expect.poll(asked).toBe(true);
+  made.clock.advance(ms);
+  admit();
+  const { ended } = await read(await answer);
+  await macrotask();
+  expect(ended()).toBe(ms < 3_000 ? undefined : 'end');
+  if (ms < 3_000) made.clock.advance(3_000 - ms);
+  await expect.poll(ended).toBe('end');
 });

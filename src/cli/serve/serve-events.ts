@@ -59,6 +59,11 @@ export class ServeEvents {
     this.refused.add('421', { method, path: url.split('?', 1)[0], address: socket.remoteAddress });
   }
 
+  /** A connection that its address may not have besides the others. */
+  dropped(address: string | undefined): void {
+    this.refused.add('connection', { address });
+  }
+
   /** Logs what has not been logged, and leaves no timer behind. */
   end(): void {
     for (const digest of this.digests) digest.end();

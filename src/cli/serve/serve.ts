@@ -9,7 +9,18 @@ import { systemClock } from '../../watch/clock.ts';
 import type { Output } from '../output.ts';
 import { refuseBadRequests } from '../server/bad-requests.ts';
 import { Pipelining } from '../server/pipelining.ts';
-import { close, isMeant, listen, METRICS_PATH, MISDIRECTED, PATIENCE, sendWhole, WRONG_NAME } from '../server/server.ts';
+import {
+  close,
+  isMeant,
+  type ListenAddress,
+  listen,
+  MAX_CONNECTIONS_PER_ADDRESS,
+  METRICS_PATH,
+  MISDIRECTED,
+  PATIENCE,
+  sendWhole,
+  WRONG_NAME,
+} from '../server/server.ts';
 import { onSignals } from '../signals.ts';
 import { UsageError } from '../usage.ts';
 import { type Pair, toEtcdTls, toEtcdUser, toServerTls } from './certificates.ts';
@@ -66,9 +77,10 @@ async function serveFrom(storage: Storage, means: Means): Promise<number> {
   const scraped = command.metrics && createMetricsServer(api, { ...command, host: command.metrics.host });
   let monitor: HealthMonitor | undefined;
   try {
-    const metricsUrl = scraped && `${await listening(scraped, command.metrics as Address)}${METRICS_PATH}`;
+    const metricsUrl = scraped && `${await listening(scraped, command.metrics as ListenAddress)}${METRICS_PATH}`;
     await api.ready;
-    const url = await listening(server, command, tls === undefined ? 'http' : 'https');
+    const own = { ...command, maxConnectionsPerAddress: connectionsOf(command) };
+    const url = await listening(server, own, tls === undefined ? 'http' : 'https');
     for (const each of [server, scraped]) each?.on('error', (error) => log.error('error', { error: error.message }));
     events.started(command);
     log.info('listening', { url, metrics: metricsUrl });
@@ -88,9 +100,14 @@ async function serveFrom(storage: Storage, means: Means): Promise<number> {
   }
 }
 
-type Address = Pick<ServeCommand, 'host' | 'port'>;
+/** How many connections one address may have: behind a proxy, all of them are the proxy's. */
+function connectionsOf({ clientHeader, limits }: ServeCommand): number {
+  const { maxWatchersPerAddress = 0, maxConcurrentRequestsPerAddress = 0 } = limits;
+  const needed = 2 * (maxWatchersPerAddress + maxConcurrentRequestsPerAddress);
+  return clientHeader === undefined ? Math.max(MAX_CONNECTIONS_PER_ADDRESS, needed) : Number.POSITIVE_INFINITY;
+}
 
-function listening(server: Server, address: Address, scheme: string = 'http'): Promise<string> {
+function listening(server: Server, address: ListenAddress, scheme: string = 'http'): Promise<string> {
   return listen(server, address, scheme).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(explain(error, address), 'serve');
   });
@@ -185,6 +202,7 @@ function createHttpServer(
       ? createServer(patience, listener)
       : securely(tls, (pair) => createSecureServer({ ...patience, ...pair }, listener));
   refuseBadRequests(server);
+  server.on('drop', (dropped) => events.dropped(dropped?.remoteAddress));
   server.on('upgrade', (request, socket, head) => {
     if (isMeant(request, { server, host })) api.upgrade(request, socket, head);
     else {
@@ -202,7 +220,7 @@ function securely(tls: FromFiles<Pair>, create: (pair: Pair) => ReturnType<typeo
   return server;
 }
 
-function explain(error: NodeJS.ErrnoException, { host, port }: Address): string {
+function explain(error: NodeJS.ErrnoException, { host, port }: ListenAddress): string {
   if (error.code === 'EADDRINUSE') return `port ${port} is in use; choose another with --port, or any free one with --port 0`;
   if (error.code === 'EACCES') return `no permission to listen on port ${port}; choose 1024 or higher`;
   if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL') {

@@ -5,6 +5,7 @@ import { isIP } from 'node:net';
 import { processMetrics } from '../../apiserver/process-metrics.ts';
 import { splitTarget } from '../../apiserver/request/path.ts';
 import { createHttpHandler } from '../../bridge/http.ts';
+import { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
 import type { Hub, HubStats } from '../../bridge/hub/hub.ts';
 import { counter, hubMetrics, METRICS_TYPE, toText } from '../../bridge/hub/metrics.ts';
 import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
@@ -218,13 +219,38 @@ export function queryOf({ url = '/' }: Pick<IncomingMessage, 'url'>): URLSearchP
 
 const connections: WeakMap<Server, Set<Socket>> = new WeakMap();
 
+/**
+ * Connections that one address may have, whatever they do: more than its clients and requests can need, and few enough that it
+ * leaves files to others.
+ */
+export const MAX_CONNECTIONS_PER_ADDRESS = 4_000;
+
+/** Where to listen. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+  /** Default {@link MAX_CONNECTIONS_PER_ADDRESS}. Further ones are closed, and the server emits `drop`, as Node does for its limit. */
+  readonly maxConnectionsPerAddress?: number | undefined;
+}
+
 /** Starts listening. Resolves with the URL; rejects with the system's error. */
-export function listen(server: Server, address: { host: string; port: number }, scheme: string = 'http'): Promise<string> {
+export function listen(server: Server, address: ListenAddress, scheme: string = 'http'): Promise<string> {
+  const { maxConnectionsPerAddress: most = MAX_CONNECTIONS_PER_ADDRESS } = address;
+  const slots = new ConnectionSlots({ maxClients: Number.POSITIVE_INFINITY, maxClientsPerAddress: most });
   const sockets: Set<Socket> = new Set();
   connections.set(server, sockets);
   server.on('connection', (socket) => {
+    const { remoteAddress = '' } = socket;
+    if (slots.take(remoteAddress)) {
+      server.emit('drop', { remoteAddress });
+      socket.destroy();
+      return;
+    }
     sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
+    socket.once('close', () => {
+      slots.release(remoteAddress);
+      sockets.delete(socket);
+    });
   });
   return new Promise((resolve, reject) => {
     server.once('error', reject);
