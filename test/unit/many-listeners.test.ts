@@ -132,6 +132,22 @@ describe('no warning of Node comes', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
+  it('of what has ended before the signal aborts: no listener is left', async () => {
+    const { signal } = new AbortController();
+    const broadcasters = many(() => new Broadcaster());
+    const watches = broadcasters.map((broadcaster) => broadcaster.watch({ signal }));
+    const hub = new Hub();
+    const hubWatches = many(() => hub.watch({ signal }));
+    const clients = many(() => connect('http://127.0.0.1:9/', { signal, fetch: () => new Promise(() => {}) }));
+    const fakes = await Promise.all(
+      many(() => new FakeListWatcher({ clock: new FakeClock() }).watch({ signal, timeoutSeconds: 9 })),
+    );
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    for (const watch of [...watches, ...hubWatches, ...clients, ...fakes]) await watch.return();
+    await hub.shutdown();
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
   it('of a factory with many informers, which end with the signal', async () => {
     const factory = new InformerFactory((_: string) => source());
     const informers = many((n) => factory.informer(`${n}`));
