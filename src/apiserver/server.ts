@@ -17,6 +17,7 @@ import { METRICS_TYPE } from '../bridge/hub/metrics.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import { Cacher } from '../storage/cacher/cacher.ts';
 import type { Storage } from '../storage/storage.ts';
+import { whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { WatchError, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
@@ -185,10 +186,8 @@ export class ApiServer<I = unknown> {
       this.#cut.abort(toError(LEAVING));
       this.#sessions.cut();
     };
-    if (signal?.aborted) cut();
-    else signal?.addEventListener('abort', cut, { once: true });
+    const leave = whenAborted(signal, cut);
     this.#shutdown ??= this.#close(delayMs, spreadMs);
-    const leave = (): void => signal?.removeEventListener('abort', cut);
     return this.#shutdown.finally(leave);
   }
 
