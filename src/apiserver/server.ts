@@ -18,7 +18,7 @@ import type { KubernetesObject } from '../cache/object.ts';
 import { Cacher } from '../storage/cacher/cacher.ts';
 import { internalError } from '../storage/statuses.ts';
 import type { Storage } from '../storage/storage.ts';
-import { untilAborted } from '../watch/abort.ts';
+import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { WatchError, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
@@ -209,10 +209,8 @@ export class ApiServer<I = unknown> {
       this.#cut.abort(toError(LEAVING));
       this.#sessions.cut();
     };
-    if (signal?.aborted) cut();
-    else signal?.addEventListener('abort', cut, { once: true });
+    const leave = whenAborted(signal, cut);
     this.#shutdown ??= this.#close(delayMs, spreadMs);
-    const leave = (): void => signal?.removeEventListener('abort', cut);
     return this.#shutdown.finally(leave);
   }
 

@@ -149,12 +149,14 @@ export function reporter(who: string, options: FailuresOptions): (error: unknown
   return (error) => failures.failed('', error);
 }
 
-/** An error in one line: what happened, why, and, if it is the error of a program, where. */
+/** An error, or whatever was thrown, in one line: what happened, why, and, if it is the error of a program, where. */
 export function oneLine(error: unknown): string {
   try {
     const { message = '', cause } = Object(error) as Partial<Error>;
     const why = (cause as Partial<Error> | undefined)?.message ?? '';
-    const text = cleaned(String(error) + (why && !message.includes(why) ? `: ${why}` : ''));
+    const said = String(error);
+    const own = said === '[object Object]' ? JSON.stringify(error) : said;
+    const text = cleaned(own + (why && !message.includes(why) ? `: ${why}` : ''));
     const place = placeOf(error);
     return place ? `${text} (${place})` : text;
   } catch {

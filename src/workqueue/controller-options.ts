@@ -142,8 +142,8 @@ export interface ControllerOptions<T> {
 /** Options of a controller's `run`. */
 export interface ControllerRunOptions {
   /**
-   * How long to wait for running work, and for handlers of the informers that it runs, after the controller was told to stop, in
-   * milliseconds; default 0: until they have ended. Then `run` rejects with TIMEOUT, which names the keys.
+   * How long to wait for running work, and for handlers of the informers that it runs, after the signal has aborted or an error has
+   * ended the controller, in milliseconds; default 0: until they have ended. Then `run` rejects with TIMEOUT, which names the keys.
    */
   readonly timeoutMs?: number | undefined;
 }

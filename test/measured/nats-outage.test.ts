@@ -18,7 +18,7 @@ const open = (): NatsStream => new NatsStream({ servers: nats.address, stream: '
 describe.skipIf(missing)('a server that is back', () => {
   test('is used at once, also by what was asked when it went away or while it was', async () => {
     const stream = open();
-    const hub = new Hub({ source: stream });
+    const hub = new Hub({ source: stream, onError: () => {} });
     await hub.ready();
     const watch = hub.watch();
     nats.pause();

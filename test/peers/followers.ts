@@ -157,7 +157,7 @@ export function clientNodeWatch(followed: Followed): Follower {
 /** Our own informer. */
 export function ownInformer(followed: Followed): Follower {
   const source = createListWatcher<OurObject>(`${followed.url}${pathOf(followed)}`, { responseTimeoutMs: 5_000 });
-  const informer = new Informer(source, { minMs: 20, maxMs: 200 });
+  const informer = new Informer(source, { minMs: 20, maxMs: 200, onError: () => {} });
   void informer.run();
   return { store: async () => versionsOf(informer.store.list()), end: () => informer.stop() };
 }

@@ -130,7 +130,8 @@ describe.each<[string, boolean, () => HubSource]>([
 
 describe.skipIf(missing)('hubs on NATS', () => {
   test('a crash of the server loses nothing, and hubs and publishers find back by themselves', async () => {
-    const hubs = [new Hub({ source: open() }), new Hub({ source: open({ stream: `s${streamCount}` }) })];
+    const onError = (): void => {};
+    const hubs = [new Hub({ source: open(), onError }), new Hub({ source: open({ stream: `s${streamCount}` }), onError })];
     await Promise.all(hubs.map((hub) => hub.ready()));
     const watches = hubs.map((hub) => hub.watch());
     let sent = 0;
@@ -311,7 +312,7 @@ describe.skipIf(missing)('hubs on NATS', () => {
 
   test('a server that is away is said: publishes time out, the hub is waiting', async () => {
     const away = new NatsStream({ servers: '127.0.0.1:1', stream: 'none', publishTimeoutMs: 200 });
-    const hub = new Hub({ source: away });
+    const hub = new Hub({ source: away, onError: () => {} });
     await expect(hub.publish({ type: 'MODIFIED', object: 1 })).rejects.toMatchObject({ code: 'TIMEOUT', limit: 200 });
     expect(hub.stats().source).toMatchObject({ phase: 'waiting' });
     await hub.shutdown();

@@ -244,7 +244,7 @@ class Copier {
       },
       onError: (error, { during }) => {
         if (during === 'reconcile') this.retries++;
-        else this.faults.push(`${during}: ${error}`);
+        else if (during !== 'source') this.faults.push(`${during}: ${error}`); // sources fail, as they are told to
       },
     });
   }

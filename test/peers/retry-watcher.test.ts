@@ -67,7 +67,7 @@ describe.skipIf(missing)('a RetryWatcher, a kube-apiserver', () => {
       const uncut = createListWatcher(`${server.url}${path}`, { fetch: server.fetch as typeof fetch });
       const expected = upToEnd(await uncut.watch({ resourceVersion }));
       proxy.play(seededFaults(runs, shares));
-      const watch = new RetryWatcher(source, { resourceVersion, idleTimeoutMs: 400, ...QUICK });
+      const watch = new RetryWatcher(source, { resourceVersion, idleTimeoutMs: 400, ...QUICK, onError: () => {} });
       const seen = upToEnd(watch);
       await vi.waitFor(() => expect(proxy.faults).toBeGreaterThanOrEqual(FAULTS), { timeout: PATIENCE_MS, interval: 20 });
       await writers?.stop();

@@ -70,12 +70,12 @@ describe.skipIf(missing)('a rolling restart of three servers', () => {
 
     const { resourceVersion } = await counted(url).source.list();
     const logs = Array.from({ length: WATCHERS }, () => {
-      const watch = new RetryWatcher(counted(url).source, { resourceVersion, minMs: 20, maxMs: 500 });
+      const watch = new RetryWatcher(counted(url).source, { resourceVersion, minMs: 20, maxMs: 500, onError: () => {} });
       return new WatchLog(watch, resourceVersion);
     });
     closing.push(() => Promise.all(logs.map((log) => log.end())));
     const sources = Array.from({ length: INFORMERS }, () => counted(url));
-    const informers = sources.map(({ source }) => new Informer(source, { minMs: 20, maxMs: 500 }));
+    const informers = sources.map(({ source }) => new Informer(source, { minMs: 20, maxMs: 500, onError: () => {} }));
     for (const informer of informers) void informer.run();
     closing.push(() => Promise.all(informers.map((informer) => informer.stop())));
     const others = (isMissing(CLIENT_GO) ? [] : [1, 2]).map(() => {

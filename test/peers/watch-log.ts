@@ -90,7 +90,8 @@ export class WatchLogs {
     let after = first;
     let items: readonly KubernetesObject[] = [];
     while (!signal.aborted) {
-      const log = new WatchLog(new RetryWatcher(this.#source, { resourceVersion: after, ...RETRY, signal }), after, items);
+      const watch = new RetryWatcher(this.#source, { resourceVersion: after, ...RETRY, onError: () => {}, signal });
+      const log = new WatchLog(watch, after, items);
       this.all.push(log);
       await log.over;
       if (log.error !== 410) return;

@@ -98,6 +98,20 @@ describe('a watcher that holds up the publisher', () => {
     expect(print).not.toHaveBeenCalled();
   });
 
+  test('is named by itself, also if others are named before', async () => {
+    const { clock, told, source } = rig({ stalledMs: 1_000, topicsOf: ({ object }) => String(object % 2) });
+    const watches = ['even', 'odd'].map((name, at) => source.watch({ name, topics: [String(at)], capacity: 1 }));
+    expect([0, 2].map((n) => source.tryPublish(count(n)))).toEqual([true, false]);
+    clock.advance(600);
+    expect([1, 3].map((n) => source.tryPublish(count(n)))).toEqual([true, false]);
+    clock.advance(600);
+    expect(told).toHaveLength(1);
+    clock.advance(10_000);
+    expect(told.map((text) => /"(\w+)"/.exec(text)?.[1])).toEqual(['even', 'odd']);
+    expect(clock.pending).toBe(0);
+    for (const watch of watches) await watch.return();
+  });
+
   test('is printed by default after a minute, and when it goes on', async () => {
     const { clock, source, publish } = rig({ onError: undefined });
     const watch = source.watch();

@@ -16,7 +16,7 @@ function rig(objects: readonly Pod[] = [], options: Partial<ControllerOptions<Po
   const controller = new Controller<Pod>({
     informers: [informer],
     queue: new WorkQueue({ clock, rateLimiter: exponential({ baseMs: 10 }) }),
-    onError: (error) => told.push(error),
+    onError: (error, { during }) => told.push(during === 'source' ? `source: ${(error as Error).message}` : error),
     ...options,
     reconcile: async (key, context) => {
       seen.push(`${key} ${informer.store.get(key)?.value}`);
@@ -86,7 +86,8 @@ describe('a controller over an informer', () => {
       clock.advance(1_000);
       await settle();
     }
-    expect([made, seen.at(-1), new Set(seen.slice(1)), told]).toEqual([['a'], 'a 1', new Set(['a 1']), []]);
+    expect([made, seen.at(-1), new Set(seen.slice(1))]).toEqual([['a'], 'a 1', new Set(['a 1'])]);
+    expect(told).toEqual(Array(3).fill('source: unreachable'));
   });
 
   it('leaves those alone that run already, such as those of a factory', async () => {

@@ -79,8 +79,8 @@ describe('a source that fails, and works again', () => {
     const source = refusing(0);
     const stop = new AbortController();
     const ran = new Informer(source, { clock, random }).run(stop.signal);
-    await clock.advanceAsync(10);
-    source.expire();
+    await clock.advanceAsync(2_000);
+    source.failWatch(FakeListWatcher.refusal(410, 'Expired'));
     source.cut();
     await clock.advanceAsync(60_000);
     stop.abort();

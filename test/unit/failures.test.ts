@@ -93,6 +93,7 @@ describe('a line', () => {
     );
     expect(oneLine(Object.assign(new Error('disk full'), { code: 'ENOSPC' }))).toBe('Error: disk full');
     expect(oneLine('a text')).toBe('a text');
+    expect(oneLine({ status: 401 })).toBe('{"status":401}');
     expect(oneLine(new WatchError('CLOSED', 'y'.repeat(10_000))).length).toBe(501);
   });
 

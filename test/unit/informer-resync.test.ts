@@ -94,6 +94,21 @@ describe('an informer', () => {
     expect(clock.pending).toBe(0);
   });
 
+  test('counts from its start, not from when a handler was added', async () => {
+    const { informer, clock, start } = rig([pod('a', 1)], { resyncMs: 1_000 });
+    const calls = new Calls();
+    informer.addHandler(calls);
+    clock.advance(5_000);
+    await start();
+    clock.advance(999);
+    await settle();
+    expect(calls.take()).toEqual(['!a1']);
+    clock.advance(1);
+    await settle();
+    expect(calls.take()).toEqual(['a1>a1']);
+    await informer.stop();
+  });
+
   test('TestListenerResyncPeriodsDelayed: a handler that comes later is told again a period after that', async () => {
     const { informer, clock, start } = rig([pod('a', 1)]);
     await start();

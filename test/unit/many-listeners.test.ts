@@ -6,7 +6,7 @@ import { Hub } from '../../src/bridge/http.ts';
 import { DeltaFifo, Informer, InformerFactory, type KubernetesObject } from '../../src/cache/index.ts';
 import { Broadcaster, sleep } from '../../src/index.ts';
 import { Cacher, MemoryStorage } from '../../src/storage/index.ts';
-import { FakeClock, FakeListWatcher, HistoryRecorder } from '../../src/testing/index.ts';
+import { FakeClock, FakeListWatcher, FakeSource, HistoryRecorder } from '../../src/testing/index.ts';
 import { Controller, WorkQueue } from '../../src/workqueue/index.ts';
 import { settle } from './informer-support.ts';
 
@@ -117,6 +117,8 @@ describe('no warning of Node comes', () => {
     const fakes = await Promise.all(
       many(() => new FakeListWatcher({ clock: new FakeClock() }).watch({ signal, timeoutSeconds: 9 })),
     );
+    const away = new Hub({ source: new FakeSource() });
+    const readies = many(() => away.ready({ signal }).catch(() => {}));
     const recorder = new HistoryRecorder(new Broadcaster());
     const recorded = many(() => recorder.watch({ signal }));
     const storage = new MemoryStorage();
@@ -127,8 +129,24 @@ describe('no warning of Node comes', () => {
     const ended = [...watches, ...hubWatches, ...clients, ...fakes, ...recorded, ...cached];
     expect(ended.map(({ stopped }) => stopped)).toEqual(ended.map(() => true));
     expect(await Promise.all([...shutdowns, ...rooms])).toEqual([...many(() => 'enough'), ...many(() => 'enough')]);
-    await Promise.all([hub.shutdown(), ...cachers.map((cacher) => cacher.close())]);
+    await Promise.all([...readies, away.shutdown(), hub.shutdown(), ...cachers.map((cacher) => cacher.close())]);
     expect(warnings).toEqual([]);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  it('of what has ended before the signal aborts: no listener is left', async () => {
+    const { signal } = new AbortController();
+    const broadcasters = many(() => new Broadcaster());
+    const watches = broadcasters.map((broadcaster) => broadcaster.watch({ signal }));
+    const hub = new Hub();
+    const hubWatches = many(() => hub.watch({ signal }));
+    const clients = many(() => connect('http://127.0.0.1:9/', { signal, fetch: () => new Promise(() => {}) }));
+    const fakes = await Promise.all(
+      many(() => new FakeListWatcher({ clock: new FakeClock() }).watch({ signal, timeoutSeconds: 9 })),
+    );
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    for (const watch of [...watches, ...hubWatches, ...clients, ...fakes]) await watch.return();
+    await hub.shutdown();
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 

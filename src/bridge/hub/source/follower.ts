@@ -1,4 +1,5 @@
 import { isTooDeep } from '../../../decode/depth.ts';
+import { whenAborted } from '../../../watch/abort.ts';
 import { Backoff } from '../../../watch/backoff.ts';
 import type { Clock } from '../../../watch/clock.ts';
 import { invalid, isWatchError } from '../../../watch/errors.ts';
@@ -87,15 +88,16 @@ export class Follower {
   /** Resolves to true once a condition holds; to false if `gone` aborts, or the hub ends, before that. */
   until(condition: () => boolean, gone: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
+      let leave = (): void => {};
       const check = (): void => {
         const holds = !gone.aborted && !this.stopped && condition();
         if (!holds && !gone.aborted && !this.stopped) return;
         this.checks.delete(check);
-        gone.removeEventListener('abort', check);
+        leave();
         resolve(holds);
       };
       this.checks.add(check);
-      gone.addEventListener('abort', check);
+      leave = whenAborted(gone, check);
       check();
     });
   }
