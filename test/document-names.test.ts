@@ -14,7 +14,7 @@ const OPTIONS_OF_OTHERS: Readonly<Record<string, string>> = {
   stryker: 'mutate',
   kubectl: 'server prune prune-allowlist prune-whitelist subresource type',
   docker: 'format',
-  etcd: 'auto-compaction-mode auto-compaction-retention client-cert-auth',
+  etcd: 'auto-compaction-mode auto-compaction-retention bump-revision client-cert-auth mark-compacted',
 };
 
 /** Names of other programs and libraries, by where they come from. */

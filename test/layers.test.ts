@@ -68,7 +68,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'storage/journal/file-journal.ts': ['node:fs/promises'],
   'storage/journal/files.ts': ['node:fs/promises', 'node:path'],
   'storage/journal/frames.ts': ['node:zlib'],
-  'storage/journal/load.ts': ['node:fs/promises'],
+  'storage/journal/load.ts': ['node:fs', 'node:fs/promises'],
   'storage/journal/lock.ts': ['node:crypto', 'node:fs/promises', 'node:net', 'node:path'],
   'storage/journal/next-file.ts': ['node:fs/promises'],
   'storage/etcd/options.ts': ['node:http2'],

@@ -29,7 +29,7 @@ import { FileJournal } from '../../src/storage/journal/file-journal.ts';
 
 import { writeSnapshot } from '../../src/storage/journal/files.ts';
 import { crc32, frameAt, HEAD_BYTES, slowCrc32, toFrame } from '../../src/storage/journal/frames.ts';
-import { Lines } from '../../src/storage/journal/records.ts';
+import { load } from '../../src/storage/journal/load.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually } from '../eventually.ts';
 import { macrotask as turn } from './support.ts';
@@ -922,10 +922,22 @@ test.each<[number, number[]]>([
   }
 });
 
-test('a record that is read keeps nothing else of its file in memory', () => {
-  const body = new TextEncoder().encode('{"r":2,"k":"a"}\n{"n":1}\n');
-  const { json } = new Lines(body).record(0);
-  expect([new TextDecoder().decode(json), json?.buffer.byteLength]).toEqual(['{"n":1}', 7]);
+test('a record that is read keeps nothing else of its file in memory', async () => {
+  const storage = await start();
+  for (let n = 1; n <= 3; n++) await set(storage, `a${n}`, n);
+  await storage.close();
+  const handle = await open(file, 'r');
+  for (const maxItems of [0, 1, 100]) {
+    const history = { maxItems, maxBytes: 10_000, maxAgeMs: 0 };
+    const { state, writes } = await load(handle, { file, now: 0, history });
+    const [before, after] = [[...state.records], [...writes]];
+    expect([before.length, after.length]).toEqual(maxItems === 0 ? [3, 0] : maxItems === 1 ? [2, 1] : [0, 3]);
+    for (const { key, json } of [...before, ...after]) {
+      const text = new TextDecoder().decode(json);
+      expect([JSON.parse(text).metadata.name, json?.buffer.byteLength]).toEqual([key, text.length]);
+    }
+  }
+  await handle.close();
 });
 
 describe('a FileJournal', () => {

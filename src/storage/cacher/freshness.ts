@@ -37,7 +37,7 @@ interface Waiter {
 export class Freshness {
   readonly #host: FreshnessHost;
   readonly #waiters: Set<Waiter> = new Set();
-  /** Those of them whose version the storage may not have given, and will be asked about. */
+  /** Waiters whose version the storage may not have given. It will be asked about them. */
   #doubtful: Set<Waiter> = new Set();
   #isAsking: boolean = false;
   #cancelProgress: (() => void) | undefined;

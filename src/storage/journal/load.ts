@@ -2,9 +2,13 @@
  * Reads a journal file from its beginning, in windows: a file may be larger than a buffer can be.
  *
  *     window ---> frames ---> lines ---> { title, state, writes } ---> a target: Contents, or whoever checks a file
+ *                                                                         |
+ *     window ---> JSON <--- where it is in the file <---------------------'      one object after the other
  *
- * What is kept of it does not depend on the file's size, but on what a storage will hold: the objects, and the last writes.
+ * Until the end nobody knows which objects are left, so only their places are kept, not their bytes: what it takes to read a file
+ * depends on how many objects and changes a storage will hold, not on the size of the file.
  */
+import { readSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { WatchError } from '../../watch/errors.ts';
 import { costOf } from '../memory/change.ts';
@@ -45,10 +49,10 @@ export type Loaded = Scanned & ReturnType<StorageJournal['restore']>;
 /** Gets what is in a file, as it is read. What it throws makes the file a damaged one. */
 export interface LoadTarget {
   title(title: Title): void;
-  /** A record of the snapshot. */
-  state(record: JournalRecord): void;
+  /** A record of the snapshot, and where its JSON is in the file. Copy what is to be kept of it. */
+  state(record: JournalRecord, at: number): void;
   /** A write after it. */
-  write(record: JournalRecord): void;
+  write(record: JournalRecord, at: number): void;
 }
 
 /** How to read a file. */
@@ -70,7 +74,8 @@ export async function load(
 ): Promise<Loaded> {
   const contents = new Contents(history);
   const scanned = await scan(handle, options, contents);
-  return { ...scanned, ...contents.result };
+  const { revision, state, writes } = contents.result;
+  return { ...scanned, state: { revision, records: readAgain(handle.fd, state) }, writes: readAgain(handle.fd, writes) };
 }
 
 /** Shows what is in a file. Throws as {@link load} does. */
@@ -150,19 +155,23 @@ class Reader {
 
   read(body: Uint8Array, end: number): void {
     const lines = new Lines(body);
+    const start = end - body.byteLength;
     if (!this.#title) {
       this.#title = lines.title();
       this.revision = this.#title.revision;
       this.#target.title(this.#title);
     }
-    while (!lines.isEmpty) this.#take(lines.record(this.#now));
+    while (!lines.isEmpty) {
+      const record = lines.record(this.#now);
+      this.#take(record, start + lines.at - 1 - (record.json?.byteLength ?? 0));
+    }
     if (this.isWhole && this.#writes === 0) this.began = end;
   }
 
-  #take(record: JournalRecord): void {
+  #take(record: JournalRecord, at: number): void {
     if (!this.isWhole) {
       this.#items++;
-      this.#target.state(record);
+      this.#target.state(record, at);
       return;
     }
     const { revision, key } = record;
@@ -170,19 +179,33 @@ class Reader {
     if (!follows) throw new Error(`revision ${revision} follows ${this.revision}`);
     this.#writes++;
     this.revision = revision;
-    this.#target.write(record);
+    this.#target.write(record, at);
   }
 }
+
+/** A record without its JSON, and where in the file that is; a deletion has none. */
+interface Placed {
+  readonly revision: number;
+  readonly key: string;
+  readonly ttlMs: number | undefined;
+  readonly at: number;
+  readonly bytes: number | undefined;
+}
+
+const placed = ({ revision, key, ttlMs, json }: JournalRecord, at: number): Placed => ({
+  ...{ revision, key, ttlMs, at },
+  bytes: json?.byteLength,
+});
 
 /** What a storage will hold of a file: writes that exceed its history become part of the state. */
 class Contents implements LoadTarget {
   readonly #limits: HistoryLimits;
-  readonly #state: Map<string, JournalRecord> = new Map();
+  readonly #state: Map<string, Placed> = new Map();
   /** The size of the newest object under each key. */
   readonly #sizes: Map<string, number> = new Map();
   #revision: number = 0;
   /** The first `#dead` of them are part of the state. */
-  #writes: (JournalRecord | undefined)[] = [];
+  #writes: Placed[] = [];
   #costs: number[] = [];
   #dead: number = 0;
   #bytes: number = 0;
@@ -191,26 +214,26 @@ class Contents implements LoadTarget {
     this.#limits = limits;
   }
 
-  get result(): Pick<Loaded, 'state' | 'writes'> {
-    const writes = this.#writes.slice(this.#dead) as JournalRecord[];
-    return { state: { revision: this.#revision, records: drained(this.#state) }, writes };
+  get result(): { readonly revision: number; readonly state: readonly Placed[]; readonly writes: readonly Placed[] } {
+    const state = [...this.#state.values()].sort((one, other) => one.at - other.at);
+    return { revision: this.#revision, state, writes: this.#writes.slice(this.#dead) };
   }
 
   title({ revision }: Title): void {
     this.#revision = revision;
   }
 
-  state(record: JournalRecord): void {
-    this.#state.set(record.key, record);
+  state(record: JournalRecord, at: number): void {
+    this.#state.set(record.key, placed(record, at));
     this.#sizes.set(record.key, record.json?.byteLength ?? 0);
   }
 
-  write(record: JournalRecord): void {
+  write(record: JournalRecord, at: number): void {
     const { key, json } = record;
     const cost = costOf(key, { bytes: this.#sizes.get(key) ?? 0, isDeletion: json === undefined });
     if (json === undefined) this.#sizes.delete(key);
     else this.#sizes.set(key, json.byteLength);
-    this.#writes.push(record);
+    this.#writes.push(placed(record, at));
     this.#costs.push(cost);
     this.#bytes += cost;
     const { maxItems, maxBytes } = this.#limits;
@@ -219,12 +242,11 @@ class Contents implements LoadTarget {
 
   /** The oldest write becomes part of the state. */
   #settle(): void {
-    const record = this.#writes[this.#dead] as JournalRecord;
+    const record = this.#writes[this.#dead] as Placed;
     this.#revision = record.revision;
-    if (record.json === undefined) this.#state.delete(record.key);
+    if (record.bytes === undefined) this.#state.delete(record.key);
     else this.#state.set(record.key, record);
-    this.#bytes -= this.#costs[this.#dead] as number;
-    this.#writes[this.#dead++] = undefined;
+    this.#bytes -= this.#costs[this.#dead++] as number;
     if (this.#dead < 1_000 || this.#dead < this.#writes.length / 2) return;
     this.#writes = this.#writes.slice(this.#dead);
     this.#costs = this.#costs.slice(this.#dead);
@@ -232,10 +254,31 @@ class Contents implements LoadTarget {
   }
 }
 
-/** Gives out what a map holds, and drops it: both as bytes and as objects, a large state would take twice the memory. */
-function* drained<V>(map: Map<string, V>): Generator<V, undefined> {
-  for (const [key, value] of map) {
-    map.delete(key);
-    yield value;
+/** How much of a file is read at once for the second time. */
+const AGAIN_BYTES = 2 ** 22;
+
+/** Reads the JSON of records, which are in the order of their places, each when it is its turn. */
+function* readAgain(fd: number, records: readonly Placed[]): Generator<JournalRecord, undefined> {
+  let start = 0;
+  let window = new Uint8Array(0);
+  const last = records.at(-1);
+  const end = last ? last.at + (last.bytes ?? 0) : 0;
+  for (const { at, bytes, ...record } of records) {
+    if (bytes !== undefined && (at < start || at + bytes > start + window.byteLength)) {
+      start = at;
+      window = readFrom(fd, at, Math.min(end - at, Math.max(AGAIN_BYTES, bytes)));
+    }
+    const json = bytes === undefined ? undefined : window.slice(at - start, at - start + bytes);
+    yield { ...record, json };
   }
+}
+
+/** At most so many bytes of a file, from a place on. */
+function readFrom(fd: number, position: number, length: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length);
+  let filled = 0;
+  for (let read = 1; read > 0 && filled < length; filled += read) {
+    read = readSync(fd, bytes, filled, length - filled, position + filled);
+  }
+  return bytes.subarray(0, filled);
 }

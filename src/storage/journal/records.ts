@@ -48,6 +48,11 @@ export class Lines {
     this.#body = body;
   }
 
+  /** Where the next line begins. */
+  get at(): number {
+    return this.#at;
+  }
+
   get isEmpty(): boolean {
     return this.#at >= this.#body.byteLength;
   }
@@ -59,11 +64,15 @@ export class Lines {
     return { revision: wholeNumber(r), items: wholeNumber(items) };
   }
 
-  /** @throws {Error} for lines that are not a record. */
+  /**
+   * The JSON is a part of the body: copy what is to be kept.
+   *
+   * @throws {Error} for lines that are not a record.
+   */
   record(now: number): JournalRecord {
     const { r, k, d, x } = this.#parsed();
     if (typeof k !== 'string') throw new Error('a record has no key');
-    const json = d === true ? undefined : this.#line().slice();
+    const json = d === true ? undefined : this.#line();
     return { revision: wholeNumber(r), key: k, json, ...(x !== undefined && { ttlMs: Math.max(0, wholeNumber(x) - now) }) };
   }
 
