@@ -43,11 +43,14 @@ export function isSameJson(one: unknown, other: unknown): boolean {
   );
 }
 
-/** Throws 400 if a value is nested too deeply. Does not recurse itself. */
-export function checkDepth(value: unknown): void {
+/** Throws 400 if a value is nested too deeply. Does not recurse itself. Returns how many values it consists of. */
+export function checkDepth(value: unknown): number {
+  let parts = 0;
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > MAX_DEPTH) throw refused(400, 'BadRequest', `the patch is nested more than ${MAX_DEPTH} deep`);
+    parts += level.length;
     level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []));
   }
+  return parts;
 }

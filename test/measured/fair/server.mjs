@@ -44,7 +44,7 @@ for (const [namespace, size] of [['small', 0], ...Array.from({ length: 20 }, (_,
   for (let at = 0; at < size; at++) await orders.create(`${namespace}/order-${at}`, order(namespace, at));
 }
 const big = { ...order('default', 0), metadata: { name: 'big', namespace: 'default', uid: 'big' } };
-const keys = Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`k${at}`, 1]));
+const keys = Object.fromEntries(Array.from({ length: 60_000 }, (_, at) => [`k${at}`, 1]));
 await orders.create('default/big', { ...big, spec: keys });
 await orders.create('default/long', {
   ...{ ...big, metadata: { ...big.metadata, name: 'long', uid: 'long' } },
