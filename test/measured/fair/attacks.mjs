@@ -148,7 +148,10 @@ export const ATTACKS = [
     requests: () => created(CONFIG_MAPS, { metadata: generated({ ownerReferences: list(102_000, () => ({})) }) }),
   },
   { name: 'more keys than are allowed', requests: () => created(ORDERS, { metadata: generated(), spec: record(200_000) }) },
-  { name: 'as many keys as are allowed', requests: () => created(ORDERS, { metadata: generated(), spec: { a: record(65_000), b: record(37_000) } }) },
+  {
+    name: 'as many keys as are allowed',
+    requests: () => created(ORDERS, { metadata: generated(), spec: { a: record(65_000), b: record(37_000) } }),
+  },
   {
     name: 'as many objects as are allowed',
     requests: () => created(ORDERS, { metadata: generated(), spec: { list: list(102_000, () => ({})) } }),
