@@ -63,6 +63,7 @@ await server.ready;
 for (const name of ['orders.example.com/v1', 'checked.example.com/v1', 'configmaps/v1'])
   await server.resource(name).list({ limit: 1 });
 const http = createServer({ maxHeaderSize: 65_536 }, server.handler);
+http.keepAliveTimeout = 300_000;
 http.on('upgrade', server.upgrade);
 http.listen(0, '0.0.0.0', () => console.log(`listening on ${http.address().port}`));
 process.stdin.on('end', () => process.exit(0)).resume();
