@@ -103,7 +103,10 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
       return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
     };
     const made = terms.make(current);
-    return isPromise(made) ? made.then(prepared) : prepared(made);
+    if (isPromise(made)) return Promise.resolve(made).then(prepared);
+    // A large object takes long to change, and again to check.
+    const pause = requestPace(signal)?.pause();
+    return pause ? pause.then(() => prepared(made)) : prepared(made);
   };
   for (let attempt = 1; ; attempt++) {
     try {

@@ -33,6 +33,9 @@ import { copyOf, Draft, isSameContent, LARGE_BYTES } from './value.ts';
 /** For what must be done in this turn of the event loop. */
 const AT_A_STRETCH: Pace = { turn: () => undefined, pause: () => undefined };
 
+/** Now, or later if it takes long. */
+type Soon<R> = R | Promise<R>;
+
 /** What a list reads, and how. `left`: how many objects there are, if that is known. */
 interface Page {
   readonly range: Range;
