@@ -184,7 +184,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     const check = this.#fieldCheck(fieldValidation);
     const sent = plain(patch);
     const fields = check && (await check());
-    const make = toChange(sent, { type, kind: this.#context().info, fields });
+    const make = toChange(sent, { type, kind: this.#context().info, fields, signal });
     const status = this.#isStatus(subresource);
     return this.#update({ place: this.#at(name), status, dryRun, signal, make });
   }

@@ -3,7 +3,7 @@
  *
  *     turn() --> little has been done in this turn of the event loop, and nobody waits? --> go on at once
  *        '-----> tenants --> addresses of one --> calls of one address --> one after the other, with I/O between
- *                `---- whoever has used least time goes first ----'
+ *                `---- the one that has used least time goes first '
  *
  * Work comes in pieces: a request begins with `turn`, and asks `pause` every few hundred steps. No piece is interrupted, so a wait
  * is bounded by the longest piece, not by how much others have sent. Whoever begins to wait counts as having used as much as the
@@ -53,7 +53,7 @@ class Shares<S extends Share> {
   /** What the one that was served last had used before. */
   #atMs: number = 0;
 
-  /** The share of a name. Whoever has used less than the one that was served last begins there. */
+  /** The share of a name. One that has used less than the one that was served last begins there. */
   of(name: string, make: (share: Share) => S): S {
     let share = this.#byName.get(name);
     if (share === undefined) {

@@ -22,9 +22,14 @@ export function setPace(signal: AbortSignal, pace: Pace): void {
   paces.set(signal, pace);
 }
 
+/** The pace of the request with a signal; undefined for work that has none of its own. */
+export function requestPace(signal: AbortSignal | undefined): Pace | undefined {
+  return signal && paces.get(signal);
+}
+
 /** The pace of the work with a signal. */
 export function paceOf(signal: AbortSignal | undefined): Pace {
-  return (signal && paces.get(signal)) ?? OWN;
+  return requestPace(signal) ?? OWN;
 }
 
 /** Steps between two looks at the clock. */

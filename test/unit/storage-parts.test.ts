@@ -8,7 +8,7 @@ import { checkKey, checkPrefix } from '../../src/storage/keys.ts';
 import { Expiry } from '../../src/storage/memory/expiry.ts';
 import { Pending } from '../../src/storage/memory/pending.ts';
 import { Sorted } from '../../src/storage/memory/sorted.ts';
-import { copyOf, isSameContent, toValue } from '../../src/storage/memory/value.ts';
+import { copyOf, Draft, isSameContent } from '../../src/storage/memory/value.ts';
 import { parseVersion, planList, planWatch, predicateOf } from '../../src/storage/selection.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { runs } from '../runs.ts';
@@ -147,7 +147,7 @@ describe('what a request says', () => {
 describe('a value', () => {
   test('is what JSON has of an object, at a version', () => {
     const date = new Date(0);
-    const { object, bytes } = toValue({ metadata: { name: 'a', resourceVersion: '3', creationTimestamp: date } }, '7');
+    const { object, bytes } = new Draft({ metadata: { name: 'a', resourceVersion: '3', creationTimestamp: date } }).at('7');
     expect(object).toEqual({ metadata: { name: 'a', creationTimestamp: date.toISOString(), resourceVersion: '7' } });
     expect(new TextDecoder().decode(encoded(object))).toBe(JSON.stringify(object));
     expect(encoded(object).byteLength).toBe(bytes);
@@ -157,7 +157,7 @@ describe('a value', () => {
         return { metadata: { name: 'own' } };
       }
     }
-    expect(toValue(new Own() as object, '1').object).toEqual({ metadata: { name: 'own', resourceVersion: '1' } });
+    expect(new Draft(new Own() as object).at('1').object).toEqual({ metadata: { name: 'own', resourceVersion: '1' } });
   });
 
   test('is copied to the context', () => {
@@ -169,7 +169,7 @@ describe('a value', () => {
 
   test('is an object', () => {
     for (const wrong of [undefined, null, 7, 'a', [], { metadata: 7 }, { metadata: [] }]) {
-      expect(codeOf(() => toValue(wrong as object, '1'))).toBe('INVALID_ARGUMENT');
+      expect(codeOf(() => new Draft(wrong as object))).toBe('INVALID_ARGUMENT');
     }
   });
 

@@ -7,7 +7,7 @@ import { type PatchedKind, type PatchType, toPatchType } from '../patch/patch.ts
 import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../protobuf/kinds.ts';
 import { mediaType } from '../request/accept.ts';
 import type { FieldPaths } from '../request/field-paths.ts';
-import { isRecord, parseJson } from '../request/json.ts';
+import { isRecord, parseJson, parseText, repeated } from '../request/json.ts';
 import { shown } from '../verbs/names.ts';
 import type { DeleteTerms } from '../verbs/remove.ts';
 import type { WireRequest } from './wire.ts';
@@ -48,7 +48,17 @@ export async function readObject(
   const supported = hasProtobuf(kind) ? [JSON_TYPE, PROTOBUF] : [JSON_TYPE];
   if (!supported.includes(type)) throw unsupported(type, supported);
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
-  return type === JSON_TYPE ? parseJson(bytes, again) : readProtobuf(bytes, kind);
+  return type === JSON_TYPE ? await parseInPieces(bytes, { signal, again }) : readProtobuf(bytes, kind);
+}
+
+/** Parses a body, and looks for repeated members in another piece. */
+async function parseInPieces(bytes: Uint8Array, { signal, again }: Pick<WrittenBodyMeans, 'signal' | 'again'>): Promise<unknown> {
+  const parsed = parseText(bytes);
+  if (again === undefined) return parsed.value;
+  if (bytes.length > SMALL_BYTES) await paceOf(signal).pause();
+  const duplicates = repeated(parsed);
+  if (duplicates) again(duplicates);
+  return parsed.value;
 }
 
 /** The longest body that is read without a turn of its own, in bytes: what comes within a millisecond. */
@@ -69,7 +79,8 @@ export async function readPatch(
   { maxBodyBytes, signal, kind, again }: WrittenBodyMeans,
 ): Promise<{ type: PatchType; patch: unknown }> {
   const type = toPatchType(mediaType(request.header('content-type')), kind);
-  return { type, patch: parseJson(await bodyInTurn(request, { maxBodyBytes, signal }), again) };
+  const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
+  return { type, patch: await parseInPieces(bytes, { signal, again }) };
 }
 
 /** Whether a request is a dry run: `dryRun=All`. `kind` is that of its options. */

@@ -129,7 +129,7 @@ async function readChange(task: Task): Promise<UpdateTerms['make']> {
   const fields = await fieldCheckOf(task, 'PatchOptions');
   const { type, patch } = await readPatch(task.request, bodyOf(task, fields));
   await paceOf(task.signal).pause();
-  return toChange(patch, { type, kind, fields });
+  return toChange(patch, { type, kind, fields, signal: task.signal });
 }
 
 async function remove(task: Task, presentation: Presentation): Promise<Answer> {

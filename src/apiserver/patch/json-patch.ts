@@ -48,9 +48,32 @@ export function toOperations(patch: readonly unknown[]): Operation[] {
 
 /** Returns the result of applying the operations to a document, in their order. Throws {@link PatchFailure}. */
 export function jsonPatch(document: unknown, operations: readonly Operation[], maxCopied: number = Infinity): unknown {
-  const means: Means = { copies: new WeakSet(), maxCopied, copied: 0, moved: 0 };
+  const work = patching(document, operations, maxCopied);
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+  }
+}
+
+/** Operations, and moves of elements, between two places to pause. */
+const STRIDE = 256;
+const MOVES = 2 ** 20;
+
+/** The same, and may pause after each yield. */
+export function* patching(
+  document: unknown,
+  operations: readonly Operation[],
+  maxCopied: number = Infinity,
+): Generator<undefined, unknown> {
+  const means: Means = { copies: new WeakSet(), maxCopied, copied: 0, parts: 0, moved: 0 };
   let current = document;
-  for (const operation of operations) current = applied(current, operation, means);
+  let moves = MOVES;
+  for (const [at, operation] of operations.entries()) {
+    current = applied(current, operation, means);
+    if (at % STRIDE < STRIDE - 1 && means.moved < moves && operation.op !== 'copy') continue;
+    moves = means.moved + MOVES;
+    yield;
+  }
   return current;
 }
 
@@ -60,12 +83,16 @@ interface Means {
   readonly copies: WeakSet<object>;
   readonly maxCopied: number;
   copied: number;
+  /** Values that have been copied. */
+  parts: number;
   /** Elements of arrays that have been moved by one place. */
   moved: number;
 }
 
-/** The limit of `moved`: an insertion at the front of a long array moves all of it, and blocks everybody else meanwhile. */
-const MAX_MOVED = 2 ** 25;
+/** The limit of `parts`: a value takes far longer to copy than its characters suggest. */
+const MAX_PARTS = 102_400;
+/** The limit of `moved`: an insertion at the front of a long array moves all of it. */
+const MAX_MOVED = 2 ** 28;
 
 function applied(current: unknown, operation: Operation, means: Means): unknown {
   const { op, path } = operation;
@@ -92,7 +119,8 @@ function applied(current: unknown, operation: Operation, means: Means): unknown 
 
 function copyOf(value: unknown, means: Means): unknown {
   // Copying a parent into itself doubles the depth each time, and JSON.stringify needs a stack.
-  checkDepth(value);
+  means.parts += checkDepth(value);
+  if (means.parts > MAX_PARTS) throw new PatchFailure(`copies more than ${MAX_PARTS} values`);
   const text = JSON.stringify(value);
   means.copied += text.length;
   if (means.copied > means.maxCopied) throw new PatchFailure(`copies more than ${means.maxCopied} characters`);

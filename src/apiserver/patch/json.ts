@@ -43,11 +43,23 @@ export function isSameJson(one: unknown, other: unknown): boolean {
   );
 }
 
-/** Throws 400 if a value is nested too deeply. Does not recurse itself. */
-export function checkDepth(value: unknown): void {
-  let level: unknown[] = [value];
+/** Throws 400 if a value is nested too deeply. Does not recurse itself. Returns how many values it consists of. */
+export function checkDepth(value: unknown): number {
+  let parts = 1;
+  let level: object[] = isContainer(value) ? [value] : [];
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) throw refused(400, 'BadRequest', `the patch is nested more than ${MAX_DEPTH} deep`);
-    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []));
+    if (depth >= MAX_DEPTH) throw refused(400, 'BadRequest', `the patch is nested more than ${MAX_DEPTH} deep`);
+    const below: object[] = [];
+    for (const each of level) {
+      const values: readonly unknown[] = Array.isArray(each) ? each : Object.values(each);
+      parts += values.length;
+      for (const one of values) if (isContainer(one)) below.push(one);
+    }
+    level = below;
   }
+  return parts;
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }

@@ -10,8 +10,9 @@
  * for too many operations, 415 for an unknown format.
  */
 import { badRequest, refused } from '../../storage/statuses.ts';
+import type { Pace } from '../../watch/pace.ts';
 import { checkDepth, isObject, type JsonObject } from './json.ts';
-import { jsonPatch, type Operation, PatchFailure, toOperations } from './json-patch.ts';
+import { type Operation, PatchFailure, patching, toOperations } from './json-patch.ts';
 import { mergePatch } from './merge-patch.ts';
 import { METADATA_LISTS, type MergeStrategies, strategicMerge } from './strategic-merge.ts';
 
@@ -39,6 +40,8 @@ export interface PatchTerms {
   readonly maxOperations?: number | undefined;
   /** The most characters of JSON that the `copy` operations of a JSON patch may add together. Default 3 MiB. */
   readonly maxCopied?: number | undefined;
+  /** How long operations are applied at a stretch. Default: all of them are. */
+  readonly pace?: Pace | undefined;
 }
 
 const MAX_OPERATIONS = 10_000;
@@ -79,11 +82,12 @@ function unsupported(type: PatchType | undefined, kind: PatchedKind): Error {
 }
 
 /**
- * Reads a parsed patch once; the result can be applied as often as a write is tried.
+ * Reads a parsed patch once; the result can be applied as often as a write is tried. With a pace, a long JSON patch is applied in
+ * pieces, and then a promise is returned.
  *
  * @throws {WatchError} REFUSED with 400, 413, 415 or 422.
  */
-export function toPatch(patch: unknown, terms: PatchTerms): (current: object) => JsonObject {
+export function toPatch(patch: unknown, terms: PatchTerms): (current: object) => JsonObject | Promise<JsonObject> {
   const { type, kind } = terms;
   const strategies = strategiesOf(kind);
   if (type === 'apply' || (type === 'strategic' && strategies === undefined)) throw unsupported(type, kind);
@@ -99,9 +103,9 @@ export function toPatch(patch: unknown, terms: PatchTerms): (current: object) =>
   return (current) => mergePatch(current, patch) as JsonObject;
 }
 
-/** Returns the result of applying a patch to an object. See the top of this file. */
-export function applyPatch(current: object, patch: unknown, terms: PatchTerms): JsonObject {
-  return toPatch(patch, terms)(current);
+/** Returns the result of applying a patch to an object, at a stretch. See the top of this file. */
+export function applyPatch(current: object, patch: unknown, terms: Omit<PatchTerms, 'pace'>): JsonObject {
+  return toPatch(patch, terms)(current) as JsonObject;
 }
 
 function read(patch: unknown, { maxOperations = MAX_OPERATIONS }: PatchTerms): Operation[] {
@@ -113,8 +117,24 @@ function read(patch: unknown, { maxOperations = MAX_OPERATIONS }: PatchTerms): O
   return told(() => toOperations(patch));
 }
 
-function applied(current: object, operations: readonly Operation[], { maxCopied = MAX_COPIED }: PatchTerms): JsonObject {
-  const result = told(() => jsonPatch(current, operations, maxCopied));
+function applied(
+  current: object,
+  operations: readonly Operation[],
+  { maxCopied = MAX_COPIED, pace }: PatchTerms,
+): JsonObject | Promise<JsonObject> {
+  const work = patching(current, operations, maxCopied);
+  const stretch = (): JsonObject | Promise<JsonObject> => {
+    for (;;) {
+      const { done, value } = told(() => work.next());
+      if (done) return checked(value);
+      const pause = pace?.pause();
+      if (pause) return pause.then(stretch);
+    }
+  };
+  return stretch();
+}
+
+function checked(result: unknown): JsonObject {
   if (!isObject(result)) throw refused(422, 'Invalid', 'the result of the patch is not an object');
   // A hundred operations that each add one level are not a deep patch, but make a deep object.
   checkDepth(result);

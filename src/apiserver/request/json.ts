@@ -13,7 +13,9 @@ import type { FieldPaths } from './field-paths.ts';
 /** The deepest nesting of objects and lists. */
 export const MAX_DEPTH = 128;
 /** The most members, objects and lists together. */
-export const MAX_PARTS = 131_072;
+export const MAX_PARTS = 102_400;
+/** The most members of one object: each costs many times what it does in a small object. */
+export const MAX_KEYS = 65_536;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -28,11 +30,15 @@ export interface Extent {
   readonly members: number;
   /** How many objects and lists. */
   readonly containers: number;
+  /** The most members of one object. */
+  readonly widest: number;
 }
 
 /** Measures a JSON text, up to the first object or list that is deeper than `limit`. */
 export function extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFINITY): Extent {
-  let [depth, deepest, members, containers, inText] = [0, 0, 0, 0, false];
+  let [depth, deepest, members, containers, widest, inText] = [0, 0, 0, 0, 0, false];
+  /** The members of the open objects and lists so far. */
+  const open: number[] = [0];
   for (let at = 0; at < bytes.length && deepest <= limit; at++) {
     const byte = bytes[at];
     if (inText) {
@@ -42,21 +48,33 @@ export function extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFI
     else if (byte === 0x7b || byte === 0x5b) {
       containers++;
       if (++depth > deepest) deepest = depth;
+      open[depth] = 0;
     } else if (byte === 0x7d || byte === 0x5d) depth--;
-    else if (byte === 0x3a) members++;
+    else if (byte === 0x3a) {
+      members++;
+      open[depth] = (open[depth] ?? 0) + 1;
+      widest = Math.max(widest, open[depth] as number);
+    }
   }
-  return { depth: deepest, members, containers };
+  return { depth: deepest, members, containers, widest };
+}
+
+/** A parsed body, before its members are counted. */
+export interface Parsed {
+  readonly text: string;
+  readonly value: unknown;
+  /** How many members are written in it. */
+  readonly members: number;
 }
 
 /**
  * Parses a body. Throws 400 for one that is not JSON in UTF-8, too deep, or with a number that cannot be kept, and 413 for one with
- * too many parts. `again`, if given,
- * is called with the members that occur more than once, if there are any.
+ * too many parts.
  */
-export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) => void): unknown {
-  const { depth, members, containers } = extentOf(bytes, MAX_DEPTH);
+export function parseText(bytes: Uint8Array): Parsed {
+  const { depth, members, containers, widest } = extentOf(bytes, MAX_DEPTH);
   if (depth > MAX_DEPTH) throw tooDeep();
-  if (members + containers > MAX_PARTS) throw tooManyParts();
+  if (members + containers > MAX_PARTS || widest > MAX_KEYS) throw tooManyParts();
   let [text, value]: [string, unknown] = ['', undefined];
   try {
     text = utf8.decode(bytes);
@@ -66,8 +84,7 @@ export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) =>
   }
   const lost = LONG_NUMBER.test(text) ? lossyNumber(text) : undefined;
   if (lost !== undefined) throw badRequest(`the number ${lost.slice(0, MAX_SHOWN)} cannot be kept as it is: send it as a string`);
-  if (again !== undefined && membersIn(value) !== members) again(duplicateFields(text));
-  return value;
+  return { text, value, members };
 }
 
 /** The refusal of what is nested too deeply. */
@@ -75,22 +92,36 @@ export function tooDeep(): Error {
   return badRequest(`the body is nested deeper than ${MAX_DEPTH} levels`);
 }
 
-/** Throws 413 for a value with too many parts: patches can add what no body could have. */
+/** The members of a body that occur more than once; undefined if there are none. */
+export function repeated({ text, value, members }: Parsed): FieldPaths | undefined {
+  return membersIn(value) === members ? undefined : duplicateFields(text);
+}
+
+/** Parses a body at a stretch: see {@link parseText}. `again`, if given, is called with the members that occur more than once. */
+export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) => void): unknown {
+  const parsed = parseText(bytes);
+  const duplicates = again && repeated(parsed);
+  if (duplicates) again(duplicates);
+  return parsed.value;
+}
+
+/** Throws 413 for a value with more than twice as many parts as a body may have: patches can add what no body could have. */
 export function checkParts(value: unknown): void {
-  let left = MAX_PARTS;
+  let left = 2 * MAX_PARTS;
   const count = (each: unknown): void => {
     if (typeof each !== 'object' || each === null) return;
     const isList = Array.isArray(each);
     const values = isList ? (each as readonly unknown[]) : Object.values(each);
     left -= 1 + (isList ? 0 : values.length);
-    if (left < 0) throw tooManyParts();
+    if (left < 0 || (!isList && values.length > MAX_KEYS)) throw tooManyParts(2 * MAX_PARTS);
     for (const below of values) if (typeof below === 'object') count(below);
   };
   count(value);
 }
 
-function tooManyParts(): Error {
-  return refused(413, 'RequestEntityTooLarge', `the object has more than ${MAX_PARTS} members, objects and lists`);
+function tooManyParts(most: number = MAX_PARTS): Error {
+  const limit = `${most} members, objects and lists, and of ${MAX_KEYS} members of one object`;
+  return refused(413, 'RequestEntityTooLarge', `the object exceeds the limit of ${limit}`);
 }
 
 /** Matches every number that cannot be kept, and few others: a quick check for bodies without any. */

@@ -164,7 +164,7 @@ function toCause({ instancePath, keyword, params, message = 'does not fit' }: Aj
     .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
   const at = (more: readonly string[] = []): string => fieldOf([...tokens, ...more], object);
   const value = valueAt(tokens, object);
-  const shown = String(JSON.stringify(value)).slice(0, 200);
+  const shown = String(JSON.stringify(typeof value === 'string' ? value.slice(0, 200) : value)).slice(0, 200);
   switch (keyword) {
     case 'required':
       return { field: at([String(params.missingProperty)]), message: 'Required value', reason: 'FieldValueRequired' };

@@ -10,6 +10,7 @@ const MAX_MAP_BYTES = 262_144;
 /** The most labels, and annotations. */
 const MAX_MAP_ITEMS = 4_096;
 const MAX_FINALIZERS = 50_000;
+const MAX_OWNERS = 20_000;
 /** Of further causes, an answer has the number, but not the text. */
 const MAX_TEXTS = 100;
 
@@ -76,6 +77,7 @@ const OWNER_MEMBERS = ['apiVersion', 'kind', 'name', 'uid'] as const;
 /** Upstream: `ValidateOwnerReferences`. */
 function checkOwners(causes: Causes, { ownerReferences = [] }: Meta): void {
   const references = ownerReferences as readonly (Json | null)[];
+  if (!causes.fits('metadata.ownerReferences', references.length, MAX_OWNERS)) return;
   for (const [at, reference] of references.entries()) {
     for (const member of OWNER_MEMBERS) {
       if (reference?.[member]) continue;

@@ -105,6 +105,8 @@ function checkPreconditions(
 
 const isHeld = ({ metadata }: KubernetesObject): boolean => (metadata?.finalizers ?? []).length > 0;
 
+/** Deletions between two looks at the clock. */
+const STRIDE = 16;
 /** The number of objects that a page of a collection's deletion reads. */
 const PAGE = 500;
 
@@ -140,9 +142,10 @@ export async function deleteObjects(
   } while (next !== '' && limit === 0);
   const deleted: KubernetesObject[] = [];
   const pace = paceOf(terms.signal);
-  for (const { place, uid } of found) {
+  for (const [at, { place, uid }] of found.entries()) {
     // A storage in memory answers in the same turn of the event loop.
-    await pace.pause();
+    const pause = at % STRIDE === STRIDE - 1 ? pace.pause() : undefined;
+    if (pause) await pause;
     terms.signal?.throwIfAborted();
     const { uid: wanted = uid, resourceVersion } = terms.preconditions ?? {};
     try {

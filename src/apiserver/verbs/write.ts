@@ -5,7 +5,7 @@
 
 import type { KubernetesObject } from '../../cache/object.ts';
 import { versionOf } from '../../cache/object.ts';
-import { paceOf } from '../../watch/pace.ts';
+import { requestPace } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
 import { withMeta } from './metadata.ts';
@@ -31,14 +31,16 @@ export async function createObject(
   { namespace, dryRun, signal }: WriteTerms & { namespace: string | undefined },
 ): Promise<KubernetesObject> {
   const readable = decodeCreate(context.info, sent, namespace);
-  const pace = paceOf(signal);
+  const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
     // Causes are reported only where the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
     const asked = readable.metadata.name ?? '';
     const within = namespace === undefined ? undefined : await context.namespaceExists(namespace, asked);
-    await pace.pause();
+    const before = pace?.pause();
+    if (before) await before;
     const object = await prepareCreate(context, readable);
-    await pace.pause();
+    const between = pace?.pause();
+    if (between) await between;
     const { name = '' } = object.metadata;
     const key = storageKey({ namespace, name });
     try {
@@ -77,7 +79,7 @@ export interface UpdateTerms extends WriteTerms {
   readonly place: NamespacedName;
   /** Only the status is written; otherwise everything except the status, if that is a subresource of the kind. */
   readonly status: boolean;
-  /** Returns what was sent, or applies it to what is there. May be called several times. */
+  /** Returns what was sent, or applies it to what is there; a promise if that takes long. May be called several times. */
   readonly make: (current: KubernetesObject) => unknown;
 }
 
@@ -96,8 +98,15 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
     return next;
   };
   const change: Change = (current) => {
-    const next = prepareUpdate(context, terms.make(current), { current, place, status: terms.status });
-    return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
+    const prepared = (sent: unknown): KubernetesObject | Promise<KubernetesObject> => {
+      const next = prepareUpdate(context, sent, { current, place, status: terms.status });
+      return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
+    };
+    const made = terms.make(current);
+    if (isPromise(made)) return Promise.resolve(made).then(prepared);
+    // A large object takes long to change, and again to check.
+    const pause = requestPace(signal)?.pause();
+    return pause ? pause.then(() => prepared(made)) : prepared(made);
   };
   for (let attempt = 1; ; attempt++) {
     try {

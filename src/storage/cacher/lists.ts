@@ -16,6 +16,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { listAll } from '../../cache/pager.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { paceOf, through } from '../../watch/pace.ts';
+import { isPromise } from '../../watch/promises.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
 import { type ListPlan, planList } from '../selection.ts';
 import { expiredContinue } from '../statuses.ts';
@@ -66,7 +67,7 @@ export async function listFrom<T extends KubernetesObject>(
   const { limit = 0, signal } = options;
   const request = { selection, plan, start: plan.from?.start ?? '', limit: isAny ? 0 : limit, isAny, signal };
   const version = plan.from ? plan.from.revision : plan.exact;
-  if (version !== undefined) return await pageOf(await past(source, version, request), request);
+  if (version !== undefined) return pageOf(await past(source, version, request), request);
   return await newest(source, request);
 }
 
@@ -78,12 +79,15 @@ async function newest<T extends KubernetesObject>(source: ListSource<T>, request
   else if (!isAny) {
     const version = await storage.currentVersion({ signal });
     const late = await freshness.wait(version, signal).then(() => false, isLate);
-    if (late) return await pageOf(await stored(source, undefined, request), request);
+    if (late) return pageOf(await stored(source, undefined, request), request);
   }
   // The version and the state that is read are taken in one step.
   const resourceVersion = core.version;
-  if (limit === 0 && start === '') return { items: await core.select(selection, signal), resourceVersion };
-  return await pageOf(stateOf(resourceVersion, core.candidates(selection), request), request);
+  if (limit === 0 && start === '') {
+    const items = core.select(selection, signal);
+    return { items: isPromise(items) ? await items : items, resourceVersion };
+  }
+  return pageOf(stateOf(resourceVersion, core.candidates(selection), request), request);
 }
 
 /** The state at a version. */
@@ -92,7 +96,8 @@ async function past<T extends KubernetesObject>(source: ListSource<T>, version: 
   const { plan, start, signal } = request;
   try {
     await freshness.reach(version, signal);
-    const snapshot = await core.snapshotAt(version, signal);
+    const kept = core.snapshotAt(version, signal);
+    const snapshot = isPromise(kept) ? await kept : kept;
     if (snapshot) return stateOf(version, snapshot, request);
     return await stored(source, version, request);
   } catch (error) {
@@ -120,10 +125,10 @@ async function stored<T extends KubernetesObject>(
   return { resourceVersion: list.resourceVersion, entries: list.items.map((object) => new Entry(keyOf(object), object, -1)) };
 }
 
-async function pageOf<T extends KubernetesObject>(
+function pageOf<T extends KubernetesObject>(
   state: State<T>,
   { selection, start, limit, signal }: Request<T>,
-): Promise<List<T>> {
+): List<T> | Promise<List<T>> {
   const { resourceVersion, entries, count } = state;
   const from = selection.prefix + start;
   const items: T[] = [];
@@ -139,8 +144,10 @@ async function pageOf<T extends KubernetesObject>(
     last = key;
     return true;
   };
-  await through(entries, visit, { pace: paceOf(signal), signal });
-  if (left === 0) return { items, resourceVersion };
-  const token = continueAfter(last.slice(selection.prefix.length), { revision: resourceVersion });
-  return { items, resourceVersion, continue: token, ...(selection.isWhole && { remainingItemCount: left }) };
+  const made = (): List<T> => {
+    if (left === 0) return { items, resourceVersion };
+    const token = continueAfter(last.slice(selection.prefix.length), { revision: resourceVersion });
+    return { items, resourceVersion, continue: token, ...(selection.isWhole && { remainingItemCount: left }) };
+  };
+  return through(entries, visit, { pace: paceOf(signal), signal })?.then(made) ?? made();
 }

@@ -23,7 +23,7 @@ import { History } from './history.ts';
 import { HistoryWatch, type HistoryWatchOptions } from './history-watch.ts';
 import type { Settings } from './options.ts';
 import { Pending } from './pending.ts';
-import { fromBytes, toValue, type Value } from './value.ts';
+import { type Draft, fromBytes, type Value } from './value.ts';
 
 type AnyWatch = HistoryWatch<KubernetesObject>;
 
@@ -67,8 +67,8 @@ export class Core {
   }
 
   /** An object as it will be kept if the next write is this one. */
-  valueOf(object: KubernetesObject): Value<KubernetesObject> {
-    const value = toValue(object, `${this.history.revision + 1}`);
+  valueOf(draft: Draft<KubernetesObject>): Value<KubernetesObject> {
+    const value = draft.at(`${this.history.revision + 1}`);
     const { maxObjectBytes } = this.#settings;
     if (value.bytes > maxObjectBytes) throw tooLargeObject(value.bytes, maxObjectBytes);
     return value;

@@ -34,6 +34,9 @@ export interface CommitOptions {
   readonly revision?: number | undefined;
 }
 
+/** How many entries are found at once while things may be written. */
+const SOME = 256;
+
 interface Entry<T> extends Keyed {
   head: Change<T>;
 }
@@ -118,6 +121,19 @@ export class History<T> {
       const object = at(entry, revision);
       return object === undefined || visit(entry.key, object);
     });
+  }
+
+  /**
+   * The objects of a range, in the order of their keys; undefined under a key where there is none at its revision. Things may be
+   * written while they are read; ends if the revision is no longer kept.
+   */
+  *entries({ prefix, from, revision }: Range): IterableIterator<{ readonly key: string; readonly object: T | undefined }> {
+    for (let next: string | undefined = from; next !== undefined && revision >= this.#compacted; ) {
+      const some: Entry<T>[] = [];
+      this.#sorted.scan(next, (entry) => entry.key.startsWith(prefix) && some.push(entry) < SOME);
+      for (const entry of some) yield { key: entry.key, object: at(entry, revision) };
+      next = some.length < SOME ? undefined : `${(some[SOME - 1] as Entry<T>).key}\0`;
+    }
   }
 
   /**

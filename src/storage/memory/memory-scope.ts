@@ -3,7 +3,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import type { SelectionPredicate } from '../../selectors/index.ts';
 import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { checkOptions } from '../../watch/options.ts';
-import { type Pace, paceOf } from '../../watch/pace.ts';
+import { type Pace, paceOf, through } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
@@ -29,25 +29,20 @@ import type { Change } from './change.ts';
 import type { Core } from './core.ts';
 import type { Range } from './history.ts';
 import type { HistoryWatch } from './history-watch.ts';
-import { copyOf, isSameContent } from './value.ts';
+import { copyOf, Draft, isSameContent, LARGE_BYTES } from './value.ts';
 
-/** The size from which a write is done in pieces, in bytes of JSON. */
-const LARGE_BYTES = 262_144;
+/** For what must be done in this turn of the event loop. */
+const AT_A_STRETCH: Pace = { turn: () => undefined, pause: () => undefined };
 
-function isLarge(object: object | undefined): boolean {
-  return object !== undefined && (encodedBytes(object) ?? 0) > LARGE_BYTES;
-}
-
-/** How many objects are looked at between two looks at the clock. */
-const STRETCH = 256;
+/** Now, or later if it takes long. */
+type Soon<R> = R | Promise<R>;
 
 /** What a list reads, and how. `left`: how many objects there are, if that is known. */
 interface Page {
   readonly range: Range;
   readonly limit: number;
   readonly left: number | undefined;
-  /** Default: at a stretch. */
-  readonly pace: Pace | undefined;
+  readonly pace: Pace;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -83,13 +78,14 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     const { exact, atLeast, from } = planList(options);
     const start = from?.start ?? '';
     this.#check(atLeast);
-    const read = (pace?: Pace): Promise<List<T> | undefined> => {
+    const read = (pace: Pace): Soon<List<T> | undefined> => {
       const revision = this.#revisionOf(from ? from.revision : exact, from && encodeContinue({ revision: undefined, start }));
       const range = { prefix: this.#prefix, from: this.#prefix + start, revision };
       return this.#page(predicate, { range, limit, left: from?.left, pace, signal });
     };
     // If the history has dropped the newest state meanwhile, the one that is the newest then is read at a stretch.
-    return (await read(paceOf(signal))) ?? ((await read()) as List<T>);
+    const page = read(paceOf(signal));
+    return (isPromise(page) ? await page : page) ?? (read(AT_A_STRETCH) as List<T>);
   }
 
   async watch(options: StorageWatchOptions<T> = {}): Promise<Watch<StorageEvent<T>>> {
@@ -119,7 +115,13 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       throw badRequest('resourceVersion should not be set on objects to be created');
     }
     if (this.#core.history.head(place)) throw await this.#core.sure(alreadyExists(key));
-    const stored = this.#write(place, object, { ttlSeconds });
+    const draft = new Draft(object);
+    if (draft.isLarge) {
+      await this.#copied(draft, signal);
+      this.#core.pending.check(signal);
+      if (this.#core.history.head(place)) throw await this.#core.sure(alreadyExists(key));
+    }
+    const stored = this.#write(place, draft, ttlSeconds);
     await this.#core.safe();
     return stored;
   }
@@ -137,15 +139,17 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       if (unmet) throw await this.#core.sure(unmet);
       // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. A large
       // object is an exception: a copy, a change and a write of it would block everybody together.
-      const large = isLarge(head?.object) ? paceOf(signal) : undefined;
+      const isLarge = ((head && encodedBytes(head.object as object)) ?? 0) > LARGE_BYTES;
       const copy = copyOf(head?.object) as T;
-      if (large) await large.pause();
+      if (isLarge) await paceOf(signal).pause();
       const answer = change(copy);
-      const changed = isPromise(answer) ? await this.#core.pending.until(answer, signal) : answer;
-      if (large) await large.pause();
+      const draft = new Draft(isPromise(answer) ? await this.#core.pending.until(answer, signal) : answer);
+      if (draft.isLarge) await this.#copied(draft, signal);
+      const isSame = head !== undefined && isSameContent(draft.copy, head.object as T);
+      if (draft.isLarge) await paceOf(signal).pause();
       this.#core.pending.check(signal);
       if (this.#head(place) !== head) continue;
-      const stored = this.#write(place, changed, { ttlSeconds, head });
+      const stored = isSame ? (head.object as T) : this.#write(place, draft, ttlSeconds);
       await this.#core.safe();
       return stored;
     }
@@ -217,22 +221,29 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     return this.#core.history.head(place) as Head<T>;
   }
 
-  /** Writes what has been decided in this turn, unless it equals what is there. Wait until that is safe. */
-  #write(place: string, object: T, { ttlSeconds, head }: { ttlSeconds: number; head?: Head<T> }): T {
-    const value = this.#core.valueOf(object);
-    const isSame = head !== undefined && isSameContent(value.object, head.object as T);
-    return (isSame ? head.object : this.#core.write(place, value, ttlSeconds).object) as T;
+  /** Writes what has been decided in this turn. Wait until that is safe. */
+  #write(place: string, draft: Draft<T>, ttlSeconds: number): T {
+    const value = this.#core.valueOf(draft as Draft<KubernetesObject>);
+    return this.#core.write(place, value, ttlSeconds).object as T;
+  }
+
+  /** Copies a large object, between other things that take long. */
+  async #copied(draft: Draft<T>, signal: AbortSignal | undefined): Promise<void> {
+    const pace = paceOf(signal);
+    await pace.pause();
+    void draft.copy;
+    await pace.pause();
   }
 
   /** The first selected objects of a range; undefined if the history has dropped its state while it was read in pieces. */
-  async #page(predicate: SelectionPredicate<T>, { range, limit, left, pace, signal }: Page): Promise<List<T> | undefined> {
+  #page(predicate: SelectionPredicate<T>, { range, limit, left, pace, signal }: Page): Soon<List<T> | undefined> {
     const items: T[] = [];
     let last = '';
     let more = 0;
     // An unknown number is counted, unless something is selected: then it is enough to know that there is one more.
     const counts = predicate.isEmpty && left === undefined;
-    const visit = (key: string, object: T): boolean => {
-      if (!this.#selects(predicate, object)) return true;
+    const visit = ({ key, object }: { readonly key: string; readonly object: T | undefined }): boolean => {
+      if (object === undefined || !this.#selects(predicate, object)) return true;
       if (limit > 0 && items.length === limit) {
         more++;
         return counts;
@@ -241,32 +252,18 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       last = key;
       return true;
     };
-    for (let from = this.#stretch(range, visit); from !== undefined; from = this.#stretch({ ...range, from }, visit)) {
-      const pause = pace?.pause();
-      if (!pause) continue;
-      await pause;
-      this.#core.pending.check(signal);
+    const made = (): List<T> | undefined => {
+      const revision = `${range.revision}`;
       if (this.#core.history.compacted > range.revision) return undefined;
-    }
-    const revision = `${range.revision}`;
-    if (more === 0) return { items, resourceVersion: revision };
-    const remaining = !predicate.isEmpty ? undefined : left === undefined ? more : Math.max(1, left - items.length);
-    const token = continueAfter(last.slice(this.#prefix.length), { revision, left: remaining });
-    const page = { items, resourceVersion: revision, continue: token };
-    return remaining === undefined ? page : { ...page, remainingItemCount: remaining };
-  }
-
-  /** Shows some objects of a range. Returns where to go on; undefined at the end, or if `visit` has returned false. */
-  #stretch(range: Range, visit: (key: string, object: T) => boolean): string | undefined {
-    let left = STRETCH;
-    let from: string | undefined;
-    this.#core.history.scan(range, (key, object) => {
-      if (!visit(key, object as T)) return false;
-      if (--left > 0) return true;
-      from = `${key}\0`;
-      return false;
-    });
-    return from;
+      if (more === 0) return { items, resourceVersion: revision };
+      const remaining = !predicate.isEmpty ? undefined : left === undefined ? more : Math.max(1, left - items.length);
+      const token = continueAfter(last.slice(this.#prefix.length), { revision, left: remaining });
+      const page = { items, resourceVersion: revision, continue: token };
+      return remaining === undefined ? page : { ...page, remainingItemCount: remaining };
+    };
+    const entries = this.#core.history.entries(range) as Iterable<{ key: string; object: T | undefined }>;
+    const reading = through(entries, visit, { pace, signal });
+    return reading ? this.#core.pending.until(reading, signal).then(made) : made();
   }
 
   #selects(predicate: SelectionPredicate<T>, object: T): boolean {

@@ -15,22 +15,48 @@ export interface Value<T> {
   readonly bytes: number;
 }
 
+/** Stands for the version in a text that was made before the version is known. Nobody can write it into an object. */
+const PLACE = `@${crypto.randomUUID()}`;
+
 /**
- * The object as it is kept at a version.
- *
- * @throws {WatchError} INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on.
+ * An object that is to be kept. Its JSON and its copy are made before anything is decided, one after the other, because each takes long
+ * for a large object; its version is put in when it is written.
  */
-export function toValue<T extends KubernetesObject>(object: T, version: string): Value<T> {
-  const plain = typeof (object as { toJSON?: unknown } | null)?.toJSON === 'function' ? jsonOf(object) : object;
-  if (!isRecord(plain)) throw invalid('object', object, 'an object');
-  const { metadata } = plain;
-  if (metadata !== undefined && !isRecord(metadata)) throw invalid('object.metadata', metadata, 'an object');
-  const text = JSON.stringify({ ...plain, metadata: atVersion(metadata ?? {}, version) });
-  const bytes = encoder.encode(text);
-  const copy = JSON.parse(text) as T & object;
-  setEncoded(copy, bytes);
-  return { object: copy, bytes: bytes.byteLength };
+export class Draft<T extends KubernetesObject> {
+  readonly #text: string;
+  #copy: T | undefined;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on. */
+  constructor(object: T) {
+    const plain = typeof (object as { toJSON?: unknown } | null)?.toJSON === 'function' ? jsonOf(object) : object;
+    if (!isRecord(plain)) throw invalid('object', object, 'an object');
+    const { metadata } = plain;
+    if (metadata !== undefined && !isRecord(metadata)) throw invalid('object.metadata', metadata, 'an object');
+    this.#text = JSON.stringify({ ...plain, metadata: atVersion(metadata ?? {}, PLACE) });
+  }
+
+  get isLarge(): boolean {
+    return this.#text.length > LARGE_BYTES;
+  }
+
+  /** What was given, as a value: it shares nothing with it. Its version is none. */
+  get copy(): T {
+    this.#copy ??= JSON.parse(this.#text) as T;
+    return this.#copy;
+  }
+
+  /** The object as it is kept at a version. Call it once. */
+  at(version: string): Value<T> {
+    const { copy } = this;
+    (copy.metadata as { resourceVersion: string }).resourceVersion = version;
+    const bytes = encoder.encode(this.#text.replace(PLACE, version));
+    setEncoded(copy, bytes);
+    return { object: copy, bytes: bytes.byteLength };
+  }
 }
+
+/** The size from which an object is copied, changed and written in pieces, in bytes of JSON. */
+export const LARGE_BYTES = 262_144;
 
 /** An object whose JSON is there already, as `toValue` has made it. */
 export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {

@@ -44,7 +44,7 @@ for (const [namespace, size] of [['small', 0], ...Array.from({ length: 20 }, (_,
   for (let at = 0; at < size; at++) await orders.create(`${namespace}/order-${at}`, order(namespace, at));
 }
 const big = { ...order('default', 0), metadata: { name: 'big', namespace: 'default', uid: 'big' } };
-const keys = Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`k${at}`, 1]));
+const keys = Object.fromEntries(Array.from({ length: 60_000 }, (_, at) => [`k${at}`, 1]));
 await orders.create('default/big', { ...big, spec: keys });
 await orders.create('default/long', {
   ...{ ...big, metadata: { ...big.metadata, name: 'long', uid: 'long' } },
@@ -63,6 +63,7 @@ await server.ready;
 for (const name of ['orders.example.com/v1', 'checked.example.com/v1', 'configmaps/v1'])
   await server.resource(name).list({ limit: 1 });
 const http = createServer({ maxHeaderSize: 65_536 }, server.handler);
+http.keepAliveTimeout = 300_000;
 http.on('upgrade', server.upgrade);
 http.listen(0, '0.0.0.0', () => console.log(`listening on ${http.address().port}`));
 process.stdin.on('end', () => process.exit(0)).resume();
