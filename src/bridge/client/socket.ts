@@ -43,7 +43,7 @@ export function listen(socket: WebSocketLike, receiver: Receiver): Connection {
     receiver.over({
       // 1000 is the regular end; from 4400 on, a code is 4000 + an HTTP status.
       code: code === 1000 ? (reason === 'timeout' ? ENDED : COMPLETE) : code >= 4400 && code < 4600 ? code - 4000 : LOST,
-      why: code === 1006 ? BROKEN : `closed by the server: ${code} ${reason}`.trim(),
+      why: code === 1006 ? reason || BROKEN : `closed by the server: ${code} ${reason}`.trim(),
       hintMs: fromRetryReason(reason),
     });
   };
