@@ -46,7 +46,7 @@ export function listen(socket: WebSocketLike, receiver: Receiver): Connection {
       code: code === 1000 ? (reason === 'timeout' ? ENDED : COMPLETE) : code >= 4400 && code < 4600 ? code - 4000 : LOST,
       hintMs,
       planned: hintMs === undefined ? undefined : 'server',
-      why: code === 1006 ? BROKEN : `closed by the server: ${code} ${reason}`.trim(),
+      why: code === 1006 ? reason || BROKEN : `closed by the server: ${code} ${reason}`.trim(),
     });
   };
   return {
