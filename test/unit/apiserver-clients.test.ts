@@ -313,3 +313,22 @@ test.each([2_000, 4_000])('an identity that expires is no longer one, though its
   if (ms < 3_000) made.clock.advance(3_000 - ms);
   await expect.poll(ended).toBe('end');
 });
+
+test('a watch about which the hooks decide while clients are disconnected has to come again', async () => {
+  let admit = (): void => {};
+  const authorize = (): Promise<boolean> =>
+    new Promise((resolve) => {
+      admit = () => resolve(true);
+    });
+  const made = await open({ authenticate: () => ({ name: 'ann' }), authorize });
+  for (const [path, code] of [
+    [WATCH, 503],
+    [ORDERS_PATH, 200],
+  ] as const) {
+    const answer = made.call('GET', path);
+    await macrotask();
+    expect(made.server.disconnect(() => true)).toBe(0);
+    admit();
+    expect((await answer).code).toBe(code);
+  }
+});

@@ -14,7 +14,17 @@ import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { refused } from '../../storage/statuses.ts';
 import { toStatus } from '../../watch/event.ts';
 import { setPace } from '../../watch/pace.ts';
-import { badRequest, LEAVING, methodNotAllowed, noSuchPath, statusOf, TIMED_OUT, toError, unfinished } from '../api-status.ts';
+import {
+  badRequest,
+  LEAVING,
+  methodNotAllowed,
+  noSuchPath,
+  REVOKED,
+  statusOf,
+  TIMED_OUT,
+  toError,
+  unfinished,
+} from '../api-status.ts';
 import type { Settings } from '../options.ts';
 import type { Place } from '../quotas/place.ts';
 import { Quotas } from '../quotas/quotas.ts';
@@ -246,7 +256,10 @@ export class Api {
     let hasBegun = false;
     let slot: Slot = place;
     try {
+      const { disconnects } = this.watchClients;
       const { info, identity } = await this.admitInTime(deadline, [request, { path, progress, isWatch, place }]);
+      // The hooks may have decided before it was disconnected: it has to come again.
+      if (isWatch && disconnects !== this.watchClients.disconnects) throw toError(REVOKED);
       if (isWatch) slot = this.watchClients.add({ client: clientOf(path, { info, identity, progress }), place, deadline });
       const checking = this.deps.checking();
       if (checking) await deadline.during(checking);

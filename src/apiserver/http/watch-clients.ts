@@ -90,6 +90,8 @@ export class WatchClients implements TimerMember {
   readonly #hooks: Hooks;
   readonly #timer: SharedTimer | undefined;
   readonly #all: Set<ClientWatch> = new Set();
+  /** How often clients have been disconnected. */
+  disconnects: number = 0;
   /** Those about which `authorize` is to be asked next. */
   #due: ClientWatch[] = [];
   #asking: number = 0;
@@ -119,6 +121,7 @@ export class WatchClients implements TimerMember {
 
   /** Ends the watches of the chosen clients at once. Returns how many. */
   disconnect(which: (client: WatchClient) => boolean): number {
+    this.disconnects++;
     const chosen = [...this.#all].filter(({ client }) => which(client));
     for (const watch of chosen) watch.end('cut');
     return chosen.length;
