@@ -63,6 +63,18 @@ describe('a write', () => {
     expect(read(watch)).toEqual(['MODIFIED a1>a1']);
   });
 
+  test('that goes back is of another life of the source: the same uid and version may be another state there', () => {
+    const { live } = liveStore();
+    live.replace([pod('a', 1, '5'), pod('b', 1, '9')], '10');
+    const watch = live.join({});
+    read(watch);
+    live.replace([pod('a', 2, '5')], '7');
+    expect(read(watch)).toEqual(['DELETED b1>b1?', 'MODIFIED a1>a2']);
+    expect([live.resourceVersion, live.get('a')?.spec]).toEqual(['7', pod('a', 2, '5').spec]);
+    live.replace([pod('a', 3, '5')], '8'); // in this life it is the same
+    expect(read(watch)).toEqual([]);
+  });
+
   test('without a version is always a change', () => {
     const { live } = liveStore();
     live.add(pod('a', 1));

@@ -88,7 +88,10 @@ const TABLE: Uint32Array = Uint32Array.from({ length: 256 }, (_, index) => {
 });
 
 /** The checksum of zip files and Ethernet. */
-export const crc32: (bytes: Uint8Array) => number = (zlib as { crc32?: (bytes: Uint8Array) => number }).crc32 ?? slowCrc32;
+export function crc32(bytes: Uint8Array): number {
+  const { crc32: native = slowCrc32 } = zlib as { crc32?: (bytes: Uint8Array) => number };
+  return native(bytes);
+}
 
 /** For versions of Node that have none. */
 export function slowCrc32(bytes: Uint8Array): number {
