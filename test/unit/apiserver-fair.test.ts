@@ -1,0 +1,197 @@
+// What clients send and ask for is bounded, and whose turn it is goes by tenant and address.
+import { describe, expect, test } from 'vitest';
+import type { ResourceDefinition } from '../../src/apiserver/index.ts';
+import { MAX_KEYS, MAX_PARTS } from '../../src/apiserver/request/json.ts';
+import { compileSchema } from '../../src/apiserver/validation/schema.ts';
+import type { KubernetesObject } from '../../src/cache/object.ts';
+import { FakeClock } from '../../src/testing/index.ts';
+import { FairQueue } from '../../src/watch/fair-queue.ts';
+import { requestPace } from '../../src/watch/pace.ts';
+import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
+
+const record = (count: number, value: unknown = ''): Record<string, unknown> =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, value]));
+const list = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
+
+describe('a selector', () => {
+  test.each(['labelSelector', 'fieldSelector'])('%s has at most 256 requirements', async (name) => {
+    const { call } = rig({ maxUrlBytes: 100_000, maxSelectorLength: 100_000 });
+    const of = (count: number): string => list(count, (at) => (name === 'labelSelector' ? `!x${at}` : `spec.item!=${at}`)).join();
+    const ask = (count: number): ReturnType<typeof call> =>
+      call('GET', `${ORDERS_PATH}?${name}=${encodeURIComponent(of(count))}`);
+    expect((await ask(256)).code).toBe(200);
+    const refused = await ask(257);
+    expect([refused.code, refused.body.message]).toEqual([400, `${name}: expected at most 256 requirements, got 257`]);
+  });
+});
+
+describe('a body', () => {
+  const create = (spec: unknown): Promise<number> =>
+    rig()
+      .call('POST', ORDERS_PATH, { metadata: { name: 'a' }, spec })
+      .then(({ code }) => code);
+
+  test('has so many members in one object, and no more', async () => {
+    expect([await create(record(MAX_KEYS)), await create(record(MAX_KEYS + 1))]).toEqual([201, 413]);
+  });
+
+  test('has so many members, objects and lists in all, and no more', async () => {
+    // metadata, its name, spec, its list, and three objects and a list around them.
+    const rest = 8;
+    const objects = (count: number): object => ({ list: list(count, () => ({})) });
+    expect([await create(objects(MAX_PARTS - rest)), await create(objects(MAX_PARTS - rest + 1))]).toEqual([201, 413]);
+  });
+
+  test('that patches an object does not make it any larger than twice that', async () => {
+    const { call } = rig();
+    await call('POST', ORDERS_PATH, { metadata: { name: 'a' } });
+    const codes: number[] = [];
+    for (const name of ['one', 'two', 'three']) {
+      codes.push((await call('PATCH', `${ORDERS_PATH}/a`, { spec: { [name]: list(100_000, () => ({})) } })).code);
+    }
+    expect(codes).toEqual([200, 200, 413]);
+  });
+});
+
+describe('metadata', () => {
+  test.each([
+    ['labels', record(4_096), record(4_097)],
+    ['annotations', record(4_096), record(4_097)],
+    ['finalizers', list(50_000, (at) => `a/${at}`), list(50_001, (at) => `a/${at}`)],
+  ])('has so many %s, and no more', async (name, most, more) => {
+    const { call } = rig();
+    expect((await call('POST', ORDERS_PATH, { metadata: { name: 'a', [name]: most } })).code).toBe(201);
+    const { code, body } = await call('POST', ORDERS_PATH, { metadata: { name: 'b', [name]: more } });
+    expect([code, body.details.causes]).toEqual([
+      422,
+      [expect.objectContaining({ field: `metadata.${name}`, reason: 'FieldValueTooMany' })],
+    ]);
+  });
+
+  test('has 256 KiB of labels, and no more', async () => {
+    const { call } = rig();
+    const labels = (count: number): object =>
+      Object.fromEntries(
+        list(count, (at) => [`${'p'.repeat(60)}.${'q'.repeat(60)}/${String(at).padStart(7, '0')}`, 'v'.repeat(63)]),
+      );
+    const each = 129 + 63;
+    const most = Math.floor(262_144 / each);
+    expect((await call('POST', ORDERS_PATH, { metadata: { name: 'a', labels: labels(most) } })).code).toBe(201);
+    const { body } = await call('POST', ORDERS_PATH, { metadata: { name: 'b', labels: labels(most + 1) } });
+    expect(body.details.causes).toEqual([
+      { reason: 'FieldValueTooLong', field: 'metadata.labels', message: 'Too long: may not be more than 262144 bytes' },
+    ]);
+  });
+});
+
+describe('a schema', () => {
+  const checks = async (spec: object, value: unknown): Promise<string | undefined> => {
+    const validate = await compileSchema({ type: 'object', properties: { spec } } as never);
+    return validate({ metadata: { name: 'a' }, spec: value } as KubernetesObject)[0]?.message;
+  };
+
+  test('has patterns that take linear time', async () => {
+    const pattern = '^([a-z0-9]+-?)+$';
+    expect(await checks({ type: 'string', pattern }, 'a-b-c')).toBeUndefined();
+    // With backtracking, this would take longer than the sun will shine.
+    expect(await checks({ type: 'string', pattern }, `${'a'.repeat(10_000)}!`)).toMatch(/^Invalid value: "aaa/);
+    expect(
+      await checks({ patternProperties: { [pattern]: { type: 'string' } } }, { [`${'a'.repeat(10_000)}!`]: 1, b: 'x' }),
+    ).toBeUndefined();
+    expect(await checks({ patternProperties: { [pattern]: { type: 'string' } } }, { b: 1 })).toMatch(/must be of type string/);
+  });
+
+  test('tells patterns apart, and takes those of JavaScript that RE2 has', async () => {
+    const both = { properties: { a: { type: 'string', pattern: '^\\d+$' }, b: { type: 'string', pattern: '^[^\\d]+$' } } };
+    expect(await checks(both, { a: '1', b: 'x' })).toBeUndefined();
+    expect([await checks(both, { a: 'x' }), await checks(both, { b: '1' })]).toEqual([
+      expect.stringContaining('spec.a in body'),
+      expect.stringContaining('spec.b in body'),
+    ]);
+    expect(await checks({ type: 'string', pattern: '^\\u0041\\/\\p{L}$' }, 'A/é')).toBeUndefined();
+  });
+
+  test.each(['(?=a)b', '(a)\\1', 'a(?<!b)', '('])('is refused for the pattern %s', async (pattern) => {
+    const refused = checks({ type: 'string', pattern }, 'a');
+    await expect(refused).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining(JSON.stringify(pattern)),
+    });
+  });
+
+  test('compares items that must differ by what they are', async () => {
+    const unique = { type: 'array', uniqueItems: true };
+    expect(await checks(unique, [1, '1', { a: 1, b: [2] }, { a: 1, b: [3] }, [], {}, null])).toBeUndefined();
+    expect(
+      await checks(unique, [
+        { a: 1, b: { c: 1, d: 2 } },
+        { b: { d: 2, c: 1 }, a: 1 },
+      ]),
+    ).toMatch(/must NOT have duplicate items$/);
+    expect(await checks({ type: 'array', uniqueItems: false }, [1, 1])).toBeUndefined();
+    expect(await checks(unique, [...list(50_000, (at) => ({ at })), { at: 7 }])).toMatch(/duplicate items$/);
+  });
+});
+
+describe('the turns of requests', () => {
+  /** Turns of the event loop by hand, and a clock that stands. */
+  function queue(): { queue: FairQueue; clock: FakeClock; turn: () => Promise<void> } {
+    const clock = new FakeClock();
+    let turns: (() => void)[] = [];
+    const made = new FairQueue({ now: () => clock.now(), turn: (callback) => void turns.push(callback) });
+    const turn = async (): Promise<void> => {
+      const due = turns;
+      turns = [];
+      for (const each of due) {
+        each();
+        await Promise.resolve();
+      }
+    };
+    return { queue: made, clock, turn };
+  }
+  const of = (tenant: string, address: string = ''): { tenant: string; address: string } => ({ tenant, address });
+
+  test('need not be waited for while little has been done', async () => {
+    const { queue: fair, clock, turn } = queue();
+    expect([fair.turn(of('a')), fair.pause(of('a'))]).toEqual([undefined, undefined]);
+    clock.advance(5);
+    expect([fair.turn(of('a')) === undefined, fair.pause(of('b')) === undefined, fair.size]).toEqual([false, false, 2]);
+    for (let at = 0; at < 4; at++) await turn();
+    expect([fair.size, fair.turn(of('a'))]).toEqual([0, undefined]);
+  });
+
+  test('twenty of one tenant do not stand before one of another, nor twenty of one address', async () => {
+    const { queue: fair, clock, turn } = queue();
+    const served: string[] = [];
+    const ask = (tenant: string, address: string = ''): void => {
+      void fair.turn(of(tenant, address))?.then(() => {
+        served.push(tenant + address);
+        clock.advance(60);
+      });
+    };
+    fair.turn(of('x'));
+    clock.advance(5);
+    for (let at = 0; at < 20; at++) ask('a', '1');
+    ask('a', '2');
+    ask('b');
+    for (let at = 0; at < 4; at++) await turn();
+    expect(served).toEqual(['a1', 'b', 'a2', 'a1']);
+    for (let at = 0; at < 30; at++) await turn();
+    expect([served.length, fair.size]).toEqual([22, 0]);
+  });
+
+  test('go by the tenant and the address of a request, which its signal leads to', async () => {
+    const paces: unknown[] = [];
+    const list = ({ signal }: { signal: AbortSignal }): Promise<object> => {
+      paces.push(requestPace(signal));
+      return Promise.resolve({ items: [], resourceVersion: '1' });
+    };
+    const { call } = rig({
+      ...{ authenticate: () => 'mine' as never, clientAddress: () => '10.0.0.1', cache: false },
+      resources: [ORDERS as ResourceDefinition],
+      storage: { scope: () => ({ scope: () => ({ list }) }) } as never,
+    });
+    expect((await call('GET', ORDERS_PATH)).code).toBe(200);
+    expect(paces).toMatchObject([{ tenant: 'mine', address: '10.0.0.1' }]);
+  });
+});

@@ -1,0 +1,32 @@
+// A server with schemas, where the package that matches their patterns is not installed.
+import { expect, test, vi } from 'vitest';
+import { ApiServer } from '../../src/apiserver/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+
+vi.mock('re2js', () => {
+  throw new Error("Cannot find package 're2js'");
+});
+
+const ORDERS = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' };
+const start = (spec: object): ApiServer =>
+  new ApiServer({
+    storage: new MemoryStorage(),
+    resources: [{ ...ORDERS, schema: { type: 'object', properties: { spec } } }],
+    onError: () => {},
+  });
+
+test.each([
+  { type: 'string', pattern: '^a$' },
+  { type: 'object', patternProperties: { '^a$': { type: 'string' } } },
+])('without re2js, the schema %j is refused when the server starts, with what to install', async (spec) => {
+  const server = start(spec);
+  const message = 'a schema with patterns needs the package re2js: npm install re2js, or leave out its patterns';
+  await expect(server.ready).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message, cause: expect.any(Error) });
+  await server.shutdown();
+});
+
+test('without re2js, a schema without patterns is served, whatever its properties are called', async () => {
+  const server = start({ type: 'object', properties: { pattern: { type: 'string' } } });
+  await server.ready;
+  await server.shutdown();
+});
