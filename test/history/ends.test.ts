@@ -144,6 +144,7 @@ describe('the guarantees', () => {
       'Transitional',
       'Serial',
       'Linearizable',
+      'Fair',
     ];
     expect(checked.sort()).toEqual(Object.keys(GUARANTEES).sort());
   });
