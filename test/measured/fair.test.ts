@@ -66,7 +66,7 @@ async function sampled(port: number): Promise<{ gets: number[]; livez: number[] 
   return { gets: sorted(gets), livez: sorted(livez) };
 }
 
-describe('an honest client waits at most 100 ms for a small object, and /livez 250 ms, beside', () => {
+describe('an honest client waits little for a small object, and for /livez, beside', () => {
   let server: ReturnType<typeof start>;
   let port = 0;
   /** What it takes without an attack: next to nothing, if nothing runs beside this. */
@@ -89,7 +89,7 @@ describe('an honest client waits at most 100 ms for a small object, and /livez 2
     attacker.child.kill('SIGTERM');
     await until(() => attacker.child.exitCode !== null);
     const figures = `median ${at50(gets)}, p99 ${at99(gets)}, /livez at most ${livez.at(-1)}; without it ${at99(control.gets)} ms`;
-    expect(at99(gets) - at99(control.gets), figures).toBeLessThanOrEqual(GET_MS);
+    expect(at99(gets) - at99(control.gets), figures).toBeLessThanOrEqual(ATTACKS[at]?.getMs ?? GET_MS);
     expect((livez.at(-1) ?? 0) - (control.livez.at(-1) ?? 0), figures).toBeLessThanOrEqual(LIVEZ_MS);
   });
 });
