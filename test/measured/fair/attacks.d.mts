@@ -4,5 +4,7 @@ export const ATTACKS: readonly {
   readonly name: string;
   readonly connections?: number;
   readonly leaveAfterBytes?: number;
+  /** What an honest client may wait, in ms. Default 100. */
+  readonly getMs?: number;
   readonly requests: () => readonly object[];
 }[];

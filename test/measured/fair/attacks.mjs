@@ -3,6 +3,9 @@
 /** How many objects there are. */
 export const OBJECTS = 50_000;
 
+/** What an honest client may wait beside bodies near their limits: reading, parsing and copying each of them cannot be cut, in ms. */
+const LARGE_MS = 250;
+
 const ORDERS = '/apis/example.com/v1/namespaces/default/orders';
 const ALL_ORDERS = '/apis/example.com/v1/orders';
 const CHECKED = '/apis/example.com/v1/namespaces/default/checked';
@@ -27,7 +30,7 @@ const generated = (more = {}) => ({ generateName: 'a-', ...more });
  * The attacks: what `requests` has is sent in turn, on `connections` connections. `leaveAfterBytes`: a connection is closed after so
  * many bytes of an answer. Functions make large bodies only when they are needed.
  *
- * @type {{ name: string, connections?: number, leaveAfterBytes?: number, requests: () => object[] }[]}
+ * @type {{ name: string, connections?: number, leaveAfterBytes?: number, getMs?: number, requests: () => object[] }[]}
  */
 export const ATTACKS = [
   {
@@ -129,10 +132,12 @@ export const ATTACKS = [
   },
   {
     name: 'as many labels as fit',
+    getMs: LARGE_MS,
     requests: () => created(CONFIG_MAPS, { metadata: generated({ labels: record(200_000, '') }) }),
   },
   {
     name: 'as many labels, annotations and finalizers as are allowed',
+    getMs: LARGE_MS,
     requests: () =>
       created(CONFIG_MAPS, {
         metadata: generated({ labels: record(4_096), annotations: record(4_096), finalizers: list(50_000, (at) => `a/b${at}`) }),
@@ -147,9 +152,14 @@ export const ATTACKS = [
     name: 'owners that are all wrong',
     requests: () => created(CONFIG_MAPS, { metadata: generated({ ownerReferences: list(20_000, () => ({})) }) }),
   },
-  { name: 'more keys than are allowed', requests: () => created(ORDERS, { metadata: generated(), spec: record(200_000) }) },
+  {
+    name: 'more keys than are allowed',
+    getMs: LARGE_MS,
+    requests: () => created(ORDERS, { metadata: generated(), spec: record(200_000) }),
+  },
   {
     name: 'as many keys as are allowed',
+    getMs: LARGE_MS,
     requests: () => created(ORDERS, { metadata: generated(), spec: { a: record(65_000), b: record(37_000) } }),
   },
   {
@@ -158,10 +168,12 @@ export const ATTACKS = [
   },
   {
     name: 'as many numbers as fit',
+    getMs: LARGE_MS,
     requests: () => created(ORDERS, { metadata: generated(), spec: { list: list(1_500_000, () => 0) } }),
   },
   {
     name: 'long texts of escapes',
+    getMs: LARGE_MS,
     requests: () => created(ORDERS, { metadata: generated(), spec: { item: '\u0001'.repeat(500_000) } }),
   },
   {
@@ -174,11 +186,13 @@ export const ATTACKS = [
   },
   {
     name: 'replacements of an object with sixty thousand keys',
+    getMs: LARGE_MS,
     requests: () =>
       [1, 2].map((value) => send('PUT', `${ORDERS}/big`, { metadata: { name: 'big' }, spec: record(60_000, value) })),
   },
   {
     name: 'small patches of an object with sixty thousand keys',
+    getMs: LARGE_MS,
     requests: () => [1, 2].map((value) => send('PATCH', `${ORDERS}/big`, { spec: { k1: value } }, MERGE_PATCH)),
   },
   {
@@ -223,6 +237,7 @@ export const ATTACKS = [
   },
   {
     name: 'strategic merge patches of sixty thousand keys',
+    getMs: LARGE_MS,
     requests: () => [
       send('POST', CONFIG_MAPS, { metadata: { name: 'wide' } }),
       send(
@@ -235,6 +250,7 @@ export const ATTACKS = [
   },
   {
     name: 'texts for a pattern that backtracks',
+    getMs: LARGE_MS,
     requests: () => [
       ...created(CHECKED, { metadata: generated(), spec: { name: `${'a'.repeat(40)}!` } }),
       ...created(CHECKED, { metadata: generated(), spec: { name: `${'a'.repeat(3_000_000)}!` } }),
