@@ -147,7 +147,7 @@ describe('watchmux serve', () => {
         renameSync(`${file}.new`, file);
       }
     };
-    write('secret-1 ada\n', old.server);
+    write('secret-1 ada\nsecret-3 bob\n', old.server);
     const options = ['--tls-cert', files.cert, '--tls-key', files.key, '--token-file', files.tokens];
     const { url, child, exit, err } = await serve(...options);
     /** The code, or why there is none, over a connection of its own. */
@@ -160,15 +160,31 @@ describe('watchmux serve', () => {
         );
       });
     expect(await code('secret-1', old.ca)).toBe(200);
+    /** Names whose watch has ended. */
+    const ended: string[] = [];
+    for (const [token, name] of [
+      ['secret-1', 'ada'],
+      ['secret-3', 'bob'],
+    ] as const) {
+      const headers = { authorization: `Bearer ${token}` };
+      await new Promise<void>((resolve) => {
+        secureGet(`${url}${maps}?watch=1`, { ca: old.ca, headers, checkServerIdentity: () => undefined }, (watch) => {
+          watch.resume().on('close', () => ended.push(name));
+          resolve();
+        });
+      });
+    }
     const hangUp = async (event: string): Promise<void> => {
       const count = eventsOf(err()).filter((each) => each === event).length;
       child.kill('SIGHUP');
       await until(() => eventsOf(err()).filter((each) => each === event).length === count + 2);
     };
-    write('secret-2 ada\n', next.server);
+    write('secret-2 ada\nsecret-3 bob\n', next.server);
     await hangUp('reloaded');
+    await until(() => ended.length > 0);
     expect([await code('secret-1', next.ca), await code('secret-2', next.ca)]).toEqual([401, 200]);
     expect(await code('secret-2', old.ca)).not.toBe(200);
+    expect(ended).toEqual(['ada']);
     write('broken\n', { cert: 'none', key: 'none' });
     await hangUp('reload-failed');
     expect(await code('secret-2', next.ca)).toBe(200);

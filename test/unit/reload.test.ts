@@ -73,6 +73,20 @@ describe('tokens', () => {
     expect(lines).toEqual(Array(2).fill(`reloaded files=${file}`));
   });
 
+  test("that are gone, or are somebody else's, are told by the names that lose them", async () => {
+    const file = join(place(), 'tokens');
+    writeFileSync(file, 'one ada\ntwo ada\nsix eve\nten bob\n');
+    const tokens = tokensOf(file);
+    const lost: string[][] = [];
+    tokens.onChange = (now, before) => lost.push([...before.lostIn(now)]);
+    const { pass } = start(tokens);
+    replace(file, 'one ada\nsix zoe\nten bob\nnew eve\n');
+    await pass();
+    replace(file, 'one ada\nsix zoe\nten bob\nnew eve\nmore eve\n');
+    await pass();
+    expect(lost).toEqual([['ada', 'eve'], []]);
+  });
+
   test('in a secret of Kubernetes, where a link is replaced and the file is not', async () => {
     const own = place();
     const version = (name: string, text: string): void => {

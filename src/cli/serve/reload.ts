@@ -34,8 +34,8 @@ export interface FromFilesOptions<T> {
 
 /** A value that is made of files. */
 export class FromFiles<T> {
-  /** Called with each new value. */
-  onChange: (value: T) => void = () => {};
+  /** Called with each new value, and the one before. */
+  onChange: (value: T, before: T) => void = () => {};
   readonly files: readonly NamedFile[];
   private readonly make: (contents: readonly Buffer[]) => T;
   private current: T;
@@ -64,9 +64,10 @@ export class FromFiles<T> {
       if (same && this.failure === undefined && !again) return undefined;
       // Not tried again before it has changed again.
       this.contents = contents;
+      const before = this.current;
       this.current = this.make(contents);
       this.failure = undefined;
-      this.onChange(this.current);
+      this.onChange(this.current, before);
       return 'changed';
     } catch (error) {
       const failure = messageOf(error);

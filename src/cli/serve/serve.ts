@@ -63,7 +63,7 @@ interface Means {
 }
 
 async function serveFrom(storage: Storage, means: Means): Promise<number> {
-  const { command, tls, log } = means;
+  const { command, tls, tokens, log } = means;
   const events = new ServeEvents(log, systemClock);
   const api = new ApiServer<string>({
     storage,
@@ -72,6 +72,13 @@ async function serveFrom(storage: Storage, means: Means): Promise<number> {
     ...command.limits,
     ...events.hooks,
   });
+  if (tokens) {
+    // A watch does not outlive its token. Whoever has the same name and another token comes again.
+    tokens.onChange = (now, before) => {
+      const lost = before.lostIn(now);
+      if (lost.size > 0) api.disconnect(({ identity }) => lost.has(identity));
+    };
+  }
   const state: State = { isLeaving: false };
   const server = createHttpServer(api, { command, tls, events, state });
   const scraped = command.metrics && createMetricsServer(api, { ...command, host: command.metrics.host });

@@ -23,6 +23,11 @@ export class Tokens {
     const [, token] = /^bearer +(\S+)$/i.exec(authorization ?? '') ?? [];
     return token === undefined ? undefined : this.names.get(hashOf(token));
   }
+
+  /** The names that had a token here, and have it no longer among others. */
+  lostIn(others: Tokens): Set<string> {
+    return new Set([...this.names].flatMap(([hash, name]) => (others.names.get(hash) === name ? [] : [name])));
+  }
 }
 
 function hashOf(token: string): string {
