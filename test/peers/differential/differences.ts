@@ -47,6 +47,11 @@ export const DIFFERENCES: readonly Difference[] = [
     parts: BOTH,
     of: [/ (application\/\*|APPLICATION\/JSON|application\/json;q=0)$/],
   },
+  {
+    reason: 'A version that was never given is from another life of the data: 410, so that clients list again at once',
+    parts: ['status', 'headers', 'body'],
+    of: [`GET ${MAPS}?resourceVersion=99999999`],
+  },
   { reason: 'A parameter that cannot be decoded is 400; upstream does not see it', parts: BOTH, of: [/\?(watch=%|limit=%zz)$/] },
   { reason: 'A limit is a number that is not negative; empty is none', parts: BOTH, of: [/\?limit=(-1)?$/] },
   { reason: 'The uid is a precondition, wherever it is sent', parts: BOTH, of: [/^PATCH merge-patch a .*"uid":"x"/] },
