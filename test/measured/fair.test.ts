@@ -1,95 +1,11 @@
-// What one client can do to another. A server, a hostile client and an honest one, each in a process of its own. Nothing runs beside
-// these tests. The attacks are in fair/attacks.mjs.
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { Agent, get } from 'node:http';
-import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hear, until } from '../e2e/cli.ts';
+// A client that asks for little waits little, whatever another one asks for: see fair/measure.ts. The attacks are in fair/attacks.mjs.
+import { describe } from 'vitest';
 import { ATTACKS } from './fair/attacks.mjs';
-
-/** What a client that asks for little may have to wait, in ms: of a hundred requests, one may take longer. */
-const GET_MS = 100;
-/** And a load balancer's look at the server's health. */
-const LIVEZ_MS = 250;
-/** How often the honest client asks. */
-const SAMPLES = 200;
-
-const children = new Set<ChildProcessWithoutNullStreams>();
-
-function start(
-  script: string,
-  ...args: string[]
-): { child: ChildProcessWithoutNullStreams; out: () => string; err: () => string } {
-  const child = spawn(process.execPath, [fileURLToPath(new URL(`./fair/${script}`, import.meta.url)), ...args]);
-  children.add(child);
-  child.on('close', () => children.delete(child));
-  return { child, ...hear(child) };
-}
-
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL');
-});
-
-/** An honest client. */
-const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-const health = new Agent({ keepAlive: true, maxSockets: 1 });
-
-function takes(port: number, path: string, of: Agent): Promise<number> {
-  const begun = performance.now();
-  return new Promise((resolve, reject) => {
-    const headers = { authorization: 'Bearer alice' };
-    get({ host: '127.0.0.1', port, path, agent: of, headers }, (response) => {
-      if (response.statusCode !== 200) reject(new Error(`${path}: ${response.statusCode}`));
-      response.resume().on('end', () => resolve(performance.now() - begun));
-    }).on('error', reject);
-  });
-}
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));
-
-/** Milliseconds of an honest client's requests, sorted. */
-async function sampled(port: number): Promise<{ gets: number[]; livez: number[] }> {
-  const [gets, livez]: [number[], number[]] = [[], []];
-  const look = async (): Promise<void> => {
-    while (gets.length < SAMPLES) {
-      livez.push(await takes(port, '/livez', health));
-      await pause(25);
-    }
-  };
-  const looking = look();
-  while (gets.length < SAMPLES) {
-    gets.push(await takes(port, '/apis/example.com/v1/namespaces/small/orders/order-0', agent));
-    await pause(5);
-  }
-  await looking;
-  const sorted = (all: number[]): number[] => all.sort((one, other) => one - other);
-  return { gets: sorted(gets), livez: sorted(livez) };
-}
+import { measureBeside } from './fair/measure.ts';
 
 describe('an honest client waits little for a small object, and for /livez, beside', () => {
-  let server: ReturnType<typeof start>;
-  let port = 0;
-  /** What it takes without an attack: next to nothing, if nothing runs beside this. */
-  let control: Awaited<ReturnType<typeof sampled>>;
-  const at50 = (sorted: readonly number[]): number => Math.round(sorted[sorted.length >> 1] ?? 0);
-  const at99 = (sorted: readonly number[]): number => Math.round(sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0);
-
-  beforeAll(async () => {
-    server = start('server.mjs');
-    await until(() => /listening on \d+/.test(server.out()) || server.child.exitCode !== null);
-    port = Number(/listening on (\d+)/.exec(server.out())?.[1]);
-    expect(port, server.err()).toBeGreaterThan(0);
-    control = await sampled(port);
-  });
-
-  test.each(ATTACKS.map(({ name }, at): [string, number] => [name, at]))('%s', async (_, at) => {
-    const attacker = start('attacker.mjs', `${port}`, `${at}`);
-    await until(() => attacker.out().includes('begun'));
-    const { gets, livez } = await sampled(port);
-    attacker.child.kill('SIGTERM');
-    await until(() => attacker.child.exitCode !== null);
-    const figures = `median ${at50(gets)}, p99 ${at99(gets)}, /livez at most ${livez.at(-1)}; without it ${at99(control.gets)} ms`;
-    expect(at99(gets) - at99(control.gets), figures).toBeLessThanOrEqual(ATTACKS[at]?.getMs ?? GET_MS);
-    expect((livez.at(-1) ?? 0) - (control.livez.at(-1) ?? 0), figures).toBeLessThanOrEqual(LIVEZ_MS);
-  });
+  measureBeside(
+    ATTACKS.filter(({ isLarge }) => !isLarge),
+    { getMs: 100, livezMs: 250 },
+  );
 });

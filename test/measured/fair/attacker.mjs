@@ -1,4 +1,5 @@
-// One hostile client in a process of its own, for `fair.test.ts`: node attacker.mjs PORT CASE. Prints `begun` after its first answer.
+// One hostile client in a process of its own, for `fair.test.ts`: node attacker.mjs PORT CASE. Prints `begun` after its first
+// answer, or after two seconds without one.
 import { Agent, request } from 'node:http';
 import { ATTACKS } from './attacks.mjs';
 
@@ -8,6 +9,7 @@ const all = requests();
 const agent = new Agent({ keepAlive: true, localAddress: '127.0.0.2', maxSockets: connections });
 const codes = new Map();
 let sent = 0;
+setTimeout(() => console.log('begun'), 2_000);
 
 function ask({ method, path, headers, body }) {
   return new Promise((resolve) => {

@@ -5,6 +5,6 @@ export const ATTACKS: readonly {
   readonly connections?: number;
   readonly leaveAfterBytes?: number;
   /** What an honest client may wait, in ms. Default 100. */
-  readonly getMs?: number;
+  readonly isLarge?: boolean;
   readonly requests: () => readonly object[];
 }[];

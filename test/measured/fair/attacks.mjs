@@ -3,9 +3,6 @@
 /** How many objects there are. */
 export const OBJECTS = 50_000;
 
-/** What an honest client may wait beside bodies near their limits: reading, parsing and copying each of them cannot be cut, in ms. */
-const LARGE_MS = 250;
-
 const ORDERS = '/apis/example.com/v1/namespaces/default/orders';
 const ALL_ORDERS = '/apis/example.com/v1/orders';
 const CHECKED = '/apis/example.com/v1/namespaces/default/checked';
@@ -28,9 +25,10 @@ const generated = (more = {}) => ({ generateName: 'a-', ...more });
 
 /**
  * The attacks: what `requests` has is sent in turn, on `connections` connections. `leaveAfterBytes`: a connection is closed after so
- * many bytes of an answer. Functions make large bodies only when they are needed.
+ * many bytes of an answer. `isLarge`: bodies near their limits, of which parsing, copying and checking cannot be cut. Functions make
+ * such bodies only when they are needed.
  *
- * @type {{ name: string, connections?: number, leaveAfterBytes?: number, getMs?: number, requests: () => object[] }[]}
+ * @type {{ name: string, connections?: number, leaveAfterBytes?: number, isLarge?: boolean, requests: () => object[] }[]}
  */
 export const ATTACKS = [
   {
@@ -132,12 +130,12 @@ export const ATTACKS = [
   },
   {
     name: 'as many labels as fit',
-    getMs: LARGE_MS,
+    isLarge: true,
     requests: () => created(CONFIG_MAPS, { metadata: generated({ labels: record(200_000, '') }) }),
   },
   {
     name: 'as many labels, annotations and finalizers as are allowed',
-    getMs: LARGE_MS,
+    isLarge: true,
     requests: () =>
       created(CONFIG_MAPS, {
         metadata: generated({ labels: record(4_096), annotations: record(4_096), finalizers: list(50_000, (at) => `a/b${at}`) }),
@@ -154,26 +152,27 @@ export const ATTACKS = [
   },
   {
     name: 'more keys than are allowed',
-    getMs: LARGE_MS,
+    isLarge: true,
     requests: () => created(ORDERS, { metadata: generated(), spec: record(200_000) }),
   },
   {
     name: 'as many keys as are allowed',
-    getMs: LARGE_MS,
+    isLarge: true,
     requests: () => created(ORDERS, { metadata: generated(), spec: { a: record(65_000), b: record(37_000) } }),
   },
   {
     name: 'as many objects as are allowed',
+    isLarge: true,
     requests: () => created(ORDERS, { metadata: generated(), spec: { list: list(102_000, () => ({})) } }),
   },
   {
     name: 'as many numbers as fit',
-    getMs: LARGE_MS,
+    isLarge: true,
     requests: () => created(ORDERS, { metadata: generated(), spec: { list: list(1_500_000, () => 0) } }),
   },
   {
     name: 'long texts of escapes',
-    getMs: LARGE_MS,
+    isLarge: true,
     requests: () => created(ORDERS, { metadata: generated(), spec: { item: '\u0001'.repeat(500_000) } }),
   },
   {
@@ -186,13 +185,13 @@ export const ATTACKS = [
   },
   {
     name: 'replacements of an object with sixty thousand keys',
-    getMs: LARGE_MS,
+    isLarge: true,
     requests: () =>
       [1, 2].map((value) => send('PUT', `${ORDERS}/big`, { metadata: { name: 'big' }, spec: record(60_000, value) })),
   },
   {
     name: 'small patches of an object with sixty thousand keys',
-    getMs: LARGE_MS,
+    isLarge: true,
     requests: () => [1, 2].map((value) => send('PATCH', `${ORDERS}/big`, { spec: { k1: value } }, MERGE_PATCH)),
   },
   {
@@ -214,6 +213,7 @@ export const ATTACKS = [
   },
   {
     name: 'JSON patches of ten thousand operations',
+    isLarge: true,
     requests: () => [
       send(
         'PATCH',
@@ -237,7 +237,7 @@ export const ATTACKS = [
   },
   {
     name: 'strategic merge patches of sixty thousand keys',
-    getMs: LARGE_MS,
+    isLarge: true,
     requests: () => [
       send('POST', CONFIG_MAPS, { metadata: { name: 'wide' } }),
       send(
@@ -250,7 +250,7 @@ export const ATTACKS = [
   },
   {
     name: 'texts for a pattern that backtracks',
-    getMs: LARGE_MS,
+    isLarge: true,
     requests: () => [
       ...created(CHECKED, { metadata: generated(), spec: { name: `${'a'.repeat(40)}!` } }),
       ...created(CHECKED, { metadata: generated(), spec: { name: `${'a'.repeat(3_000_000)}!` } }),
@@ -258,6 +258,7 @@ export const ATTACKS = [
   },
   {
     name: 'lists of fifty thousand items that must differ',
+    isLarge: true,
     requests: () => created(CHECKED, { metadata: generated(), spec: { list: [...list(50_000, (at) => ({ a: at })), { a: 1 }] } }),
   },
   { name: 'deletions of everything that are only tried', requests: () => [send('DELETE', `${ORDERS}?dryRun=All`, '')] },
