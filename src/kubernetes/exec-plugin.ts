@@ -80,23 +80,24 @@ export class ExecPlugin {
         cancel();
         child.kill('SIGKILL');
         // A program that it has started may hold the other ends open.
-        child.stdout.destroy();
-        child.stderr.destroy();
+        child.stdout?.destroy();
+        child.stderr?.destroy();
         reject(this.#failed(why, said));
       };
+      child.on('error', (error: NodeJS.ErrnoException) => {
+        cancel();
+        reject(error.code === 'ENOENT' ? this.#missing() : this.#failed(`cannot be run: ${error.message}`));
+      });
       const cancel = timeoutMs ? clock.schedule(timeoutMs, () => stop(`has not answered within ${timeoutMs} ms`)) : () => {};
-      child.stdout.on('data', (part: Buffer) => {
+      // Without file descriptors left there are no streams, and only then an error.
+      child.stdout?.on('data', (part: Buffer) => {
         bytes += part.length;
         if (bytes > MAX_OUTPUT_BYTES) stop(`has written more than ${MAX_OUTPUT_BYTES} bytes`);
         else parts.push(part);
       });
-      child.stderr.on('data', (part: Buffer) => {
+      child.stderr?.on('data', (part: Buffer) => {
         process.stderr.write(part);
         said = `${said}${part.toString()}`.slice(-MAX_SAID_CHARS);
-      });
-      child.on('error', (error: NodeJS.ErrnoException) => {
-        cancel();
-        reject(error.code === 'ENOENT' ? this.#missing() : this.#failed(`cannot be run: ${error.message}`));
       });
       child.on('close', (code, signal) => {
         cancel();

@@ -252,7 +252,10 @@ describe('an answer that is not taken', () => {
   });
 });
 
-test('an API server holds the place of an answer that is not taken, and cuts its client', async () => {
+test.each([
+  ['', false],
+  [' to a request whose body ends later, and is not read', true],
+])('an API server holds the place of an answer%s that is not taken, and cuts its client', async (_what, hasBody) => {
   const clock = new FakeClock();
   const { port, connections, call, server, http } = await open({ clock, maxConcurrentRequestsPerAddress: 1 });
   await call('POST', ORDERS_PATH, { metadata: { name: 'a' }, spec: { item: 'x'.repeat(100_000) } });
@@ -261,8 +264,10 @@ test('an API server holds the place of an answer that is not taken, and cuts its
   const socket = client(port).pause();
   const waiting = (): number => sockets[0]?.writableLength ?? 0;
   for (let answered = 1; waiting() === 0; answered++) {
-    socket.write(get(`${ORDERS_PATH}/a`));
+    socket.write(get(`${ORDERS_PATH}/a`, hasBody ? 'Transfer-Encoding: chunked\r\n' : ''));
     await expect.poll(() => server.stats.requests[200] ?? 0).toBe(answered);
+    if (hasBody) socket.write('0\r\n\r\n');
+    await expect.poll(() => sockets[0]?.bytesWritten).toBeGreaterThan(100_000 * answered);
   }
   expect((await fetch(`http://127.0.0.1:${port}${ORDERS_PATH}`)).status).toBe(429);
   await expect

@@ -63,6 +63,7 @@ describe('the end of a storage', () => {
     ['without a health of its own', {}, 0],
     ['that is well', { checkHealth: async () => {} }, 0],
     ['that may come back', { checkHealth: away }, 0],
+    ['that does not answer', { checkHealth: () => new Promise<void>(() => {}) }, 0],
     ['whose disk has failed', { checkHealth: broken }, 1],
     ['that cannot be closed', { close: away }, 1],
   ])('%s: the exit code', async (_name, more, code) => {

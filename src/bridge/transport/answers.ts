@@ -17,6 +17,7 @@ export interface Answering {
 
 /** A response of node:http, or one that is compatible with it; that of HTTP/2 has a stream. */
 export interface WholeAnswer extends Outbound, Answer {
+  readonly headersSent: boolean;
   readonly writableFinished: boolean;
   readonly socket: unknown;
   readonly req: { readonly socket: unknown };
@@ -53,7 +54,7 @@ export function guardAnswer(answer: WholeAnswer, timer: SharedTimer | undefined)
 }
 
 /**
- * The same for an answer that has just been ended: most have gone into the system's buffer by then, and need no guard. Calls `sent`
+ * The same for an answer that has been given: most have gone into the system's buffer by then, and need no guard. Calls `sent`
  * once, when that is so or the connection has closed; but not for an answer that still waits for its turn when that happens.
  */
 export function guardEnded(answer: WholeAnswer, timer: SharedTimer | undefined, sent: () => void = () => {}): void {
@@ -76,7 +77,9 @@ export function guardEnded(answer: WholeAnswer, timer: SharedTimer | undefined, 
 
 function isSent(answer: WholeAnswer): boolean {
   const { writableLength } = (answer.stream === undefined ? answer.req.socket : answer) as Outbound;
-  return IN_BUN || answer.writableFinished || (answer.socket !== null && writableLength === 0);
+  if (IN_BUN || answer.writableFinished) return true;
+  // One that waits for the end of a body that nobody reads has not begun.
+  return answer.headersSent && answer.socket !== null && writableLength === 0;
 }
 
 /** A stream that reports by itself when its client does not take it. */

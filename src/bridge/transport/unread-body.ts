@@ -71,7 +71,11 @@ export interface WholeBody {
 export function endUnread(request: Unread, response: WholeResponse, answer: WholeBody): void {
   // Streams of HTTP/2 are closed one by one, without a reset.
   const isRead = request.complete === true || request.readableEnded === true;
-  if (isRead || request.stream !== undefined || !hasBody(request)) {
+  // However long it was, nothing follows that would have to be counted.
+  if (isRead && request.stream === undefined) {
+    request.resume();
+    finish(response, answer);
+  } else if (request.stream !== undefined || !hasBody(request)) {
     dropBody(request);
     finish(response, answer);
   } else if (request.headers['transfer-encoding'] !== undefined) hold(request, response, answer);

@@ -3,6 +3,7 @@ import type { LoadProgress } from '../../storage/journal/load.ts';
 import { openMemoryStorage } from '../../storage/journal/open.ts';
 import { MemoryStorage } from '../../storage/memory/memory-storage.ts';
 import type { Storage } from '../../storage/storage.ts';
+import { systemClock, within } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { quote, UsageError } from '../usage.ts';
 import type { EtcdUser } from './certificates.ts';
@@ -58,11 +59,19 @@ function progressOf(file: string, log: Pick<Log, 'info'>): (progress: LoadProgre
   };
 }
 
+/** How long a server that ends asks whether its disk has failed. */
+const KNOWN_MS = 500;
+
 /** Closes a storage. Returns the exit code: 1 if its disk has failed, now or before. */
 export async function closeStorage(storage: Pick<Storage, 'checkHealth' | 'close'>, log: Pick<Log, 'error'>): Promise<number> {
   let failure: unknown;
-  // Only a disk that has failed is a failure of this process. A distant storage may be away at the moment.
-  await storage.checkHealth?.().catch((error: unknown) => {
+  // Only a disk that has failed is a failure of this process, and that is known at once. A distant storage may be away at the moment.
+  const health = within(storage.checkHealth?.() ?? Promise.resolve(), {
+    limitMs: KNOWN_MS,
+    clock: systemClock,
+    what: () => 'the storage',
+  });
+  await health.catch((error: unknown) => {
     if (isWatchError(error, 'CLOSED')) failure = error;
   });
   try {
