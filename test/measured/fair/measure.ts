@@ -30,10 +30,6 @@ function start(
   return { child, ...hear(child) };
 }
 
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL');
-});
-
 /** An honest client. */
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 const health = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -78,6 +74,10 @@ export function measureBeside(attacks: readonly (typeof ATTACKS)[number][], { ge
   let control: Awaited<ReturnType<typeof sampled>>;
   const at50 = (sorted: readonly number[]): number => Math.round(sorted[sorted.length >> 1] ?? 0);
   const at99 = (sorted: readonly number[]): number => Math.round(sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0);
+
+  afterAll(() => {
+    for (const child of children) child.kill('SIGKILL');
+  });
 
   beforeAll(async () => {
     server = start('server.mjs');
