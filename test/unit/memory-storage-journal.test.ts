@@ -384,3 +384,32 @@ test('a journal that fails to close fails the close, and ends the watches all th
   await expect(storage.close()).rejects.toThrow('disk');
   expect((await watch.next()).done).toBe(true);
 });
+
+test('a snapshot encodes an object when its record is read, and keeps nothing of what it makes', async () => {
+  const records = ['a', 'b'].map((key, n) => ({
+    revision: n + 2,
+    key,
+    json: json({ metadata: { name: key, resourceVersion: `${n + 2}` } }),
+  }));
+  const journal = new HeldJournal({ state: { revision: 3, records } });
+  const storage = new MemoryStorage<Thing>({ startRevision: 3, journal });
+  const created = storage.create('c', thing('c'));
+  await journal.settle();
+  await created;
+  const encode = vi.spyOn(JSON, 'stringify');
+  try {
+    const snapshot = journal.snapshot(4);
+    expect([snapshot.records.length, encode.mock.calls.length]).toEqual([3, 0]);
+    for (const times of [1, 2]) {
+      for (const record of snapshot.records) expect(record.json?.byteLength).toBeGreaterThan(0);
+      expect(encode).toHaveBeenCalledTimes(2 * times);
+    }
+    // Of an object that was written here, the bytes are there.
+    expect(snapshot.records[2]?.json).toBe(journal.records[0]?.json);
+    expect(snapshot.records.slice(0, 2).map(({ json: bytes }) => text(bytes))).toEqual(
+      records.map(({ json: bytes }) => text(bytes)),
+    );
+  } finally {
+    encode.mockRestore();
+  }
+});
