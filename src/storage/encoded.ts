@@ -16,9 +16,15 @@ const made = new WeakMap<object, Uint8Array | number>();
 export function encoded(object: object): Uint8Array {
   const known = made.get(object);
   if (typeof known === 'object') return known;
-  const bytes = encoder.encode(JSON.stringify(object));
+  const bytes = encodedOnce(object);
   made.set(object, bytes);
   return bytes;
+}
+
+/** The same, for callers that need it once: what has to be made is not kept. */
+export function encodedOnce(object: object): Uint8Array {
+  const known = made.get(object);
+  return typeof known === 'object' ? known : encoder.encode(JSON.stringify(object));
 }
 
 /** Sets the JSON of an object, for callers that already have it. */

@@ -24,6 +24,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { isWatchError } from '../../src/index.ts';
+import { encoded } from '../../src/storage/encoded.ts';
 import { type MemoryStorage, openMemoryStorage, type TornTail } from '../../src/storage/index.ts';
 import { FileJournal } from '../../src/storage/journal/file-journal.ts';
 
@@ -920,6 +921,36 @@ test.each<[number, number[]]>([
     if (at < frames.length - 1) expect(length).toBeGreaterThanOrEqual(mib);
     expect(length).toBeLessThan(mib + 600_000);
   }
+});
+
+test('a compaction of what was loaded encodes it frame by frame, and keeps nothing of that', async () => {
+  const count = 12;
+  const pad = 'x'.repeat(300_000);
+  let storage = await start();
+  for (let n = 0; n < count; n++) await storage.create(`a${n}`, { ...thing(`a${n}`, n), pad } as Thing);
+  await storage.close();
+  storage = await start({ minCompactBytes: 1, maxHistoryItems: 1 });
+  const steps: string[] = [];
+  const { stringify } = JSON;
+  vi.spyOn(JSON, 'stringify').mockImplementation(((value: unknown, ...rest: []) => {
+    if (typeof (value as { pad?: unknown } | null)?.pad === 'string') steps.push('encode');
+    return stringify(value, ...rest);
+  }) as typeof JSON.stringify);
+  const prototype = await handles();
+  const { write } = prototype;
+  vi.spyOn(prototype, 'write').mockImplementation(function writes(this: FileHandle, ...args: unknown[]) {
+    steps.push('write');
+    return write.apply(this, args as never);
+  } as never);
+  const before = (await stat(file)).ino;
+  await set(storage, 'b', 1);
+  await eventually(async () => expect((await stat(file)).ino).not.toBe(before));
+  const isEncode = (step: string): boolean => step === 'encode';
+  expect(steps.filter(isEncode)).toHaveLength(count);
+  // Four of them are a frame.
+  expect(steps.some((_, at) => at + 5 <= steps.length && steps.slice(at, at + 5).every(isEncode))).toBe(false);
+  for (const object of (await storage.list()).items) encoded(object);
+  expect(steps.filter(isEncode)).toHaveLength(2 * count);
 });
 
 test('a record that is read keeps nothing else of its file in memory', async () => {

@@ -28,8 +28,8 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-async function open(): Promise<Storage<Order>> {
-  const storage = await openMemoryStorage<Order>({ file });
+async function open(maxHistoryItems?: number): Promise<Storage<Order>> {
+  const storage = await openMemoryStorage<Order>({ file, maxHistoryItems });
   closing.push(() => storage.close());
   return storage;
 }
@@ -66,9 +66,10 @@ const WAYS: Readonly<Record<string, (storage: Storage<Order>) => Promise<ListWat
 /** The code of a refusal, or of the ERROR that is the first event. */
 async function codeOf(request: Promise<unknown>): Promise<unknown> {
   try {
-    const answer = (await request) as { next?: () => Promise<IteratorResult<{ type: string; object: { code?: number } }>> };
+    const answer = (await request) as Partial<AsyncGenerator<{ type: string; object: { code?: number } }, undefined>>;
     if (!answer?.next) return 'answered';
     const { value } = await answer.next();
+    await answer.return?.(undefined);
     return value?.type === 'ERROR' ? value.object.code : `${value?.type} ${versionOf(value?.object)}`;
   } catch (error) {
     return (error as { status?: { code?: number } }).status?.code ?? error;
@@ -83,7 +84,7 @@ interface Lives {
 }
 
 /** Copies the file, writes 40 objects, restores it, and writes so many others. */
-async function restored(writes: number): Promise<Lives> {
+async function restored(writes: number, maxHistoryItems?: number): Promise<Lives> {
   const first = await open();
   const common = await put(first, 'a');
   await copyFile(file, `${file}.copy`);
@@ -91,7 +92,7 @@ async function restored(writes: number): Promise<Lives> {
   for (let n = 0; n < 40; n++) lost = await put(first, `lost-${n}`);
   await first.close();
   await copyFile(`${file}.copy`, file);
-  const storage = await open();
+  const storage = await open(maxHistoryItems);
   for (let n = 0; n < writes; n++) await put(storage, `kept-${n}`);
   return { common, lost, storage };
 }
@@ -150,6 +151,50 @@ describe.each(Object.entries(WAYS))('a client of %s, after the file was restored
     source = await way(second);
     const { items } = await source.list();
     await eventually(() => expect(names(informer.store.list())).toBe(names(items)));
+  });
+});
+
+/** Writes objects of another kind until nothing else is in the history. */
+async function churn(storage: Storage<Order>): Promise<void> {
+  for (let n = 0; n < 20; n++) await storage.create(`example.com/others/${n}`, order(`${n}`));
+}
+
+describe.each(Object.entries(WAYS))('a client of %s, when the storage has forgotten where its life began', (_name, way) => {
+  const answers = async (source: ListWatcher<Order>, resourceVersion: string): Promise<unknown[]> => [
+    await codeOf(source.watch({ resourceVersion })),
+    await codeOf(source.watch({ resourceVersion, sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' })),
+    await codeOf(source.list({ resourceVersion })),
+    await codeOf(source.list({ resourceVersion, resourceVersionMatch: 'Exact' })),
+    await codeOf(source.list({ resourceVersion, limit: 5 })),
+  ];
+
+  test('gets 410 for a version of the other life, however far a cacher reaches back', async () => {
+    const { lost, storage } = await restored(0, 5);
+    const source = await way(storage);
+    await put(storage, 'b');
+    await churn(storage);
+    expect(await answers(source, lost)).toEqual([410, 410, 410, 410, 410]);
+    if ('hasGiven' in source) expect(await (source as Storage).hasGiven?.(lost)).toBe(false);
+  });
+
+  test('gets 410 for what lies between two lives that a file told of, too', async () => {
+    const { lost, storage: second } = await restored(1);
+    const between = `${BigInt(await second.currentVersion()) + 1n}`;
+    await second.close();
+    const storage = await open(5); // both jumps are among its writes
+    const source = await way(storage);
+    await churn(storage);
+    for (const version of [lost, between]) expect(await answers(source, version)).toEqual([410, 410, 410, 410, 410]);
+  });
+
+  test('cannot resume from a gap that is older than the oldest state of the file', async () => {
+    const { lost, storage: second } = await restored(4);
+    await second.close();
+    const storage = await open(2);
+    const source = await way(storage);
+    await put(storage, 'b');
+    const [watch, , , exact, limited] = await answers(source, lost);
+    expect([watch, exact, limited]).toEqual([410, 410, 410]);
   });
 });
 

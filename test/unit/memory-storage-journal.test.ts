@@ -272,7 +272,11 @@ describe('a life', () => {
       undefined,
     ]);
     storage.compact('90');
-    expect([storage.oldestVersion, await storage.hasGiven('89'), await storage.hasGiven('92')]).toEqual(['90', true, false]);
+    expect([storage.oldestVersion, await storage.hasGiven('89'), await storage.hasGiven('92')]).toEqual(['90', false, false]);
+    storage.compact('500');
+    const kept = [];
+    for (let version = 0; version <= 600; version++) if (await storage.hasGiven(`${version}`)) kept.push(version);
+    expect(kept).toEqual(own); // it never forgets what it has not given
   });
 
   test('is refused by a journal whose revisions go back', () => {
@@ -379,4 +383,33 @@ test('a journal that fails to close fails the close, and ends the watches all th
   const watch = await storage.watch();
   await expect(storage.close()).rejects.toThrow('disk');
   expect((await watch.next()).done).toBe(true);
+});
+
+test('a snapshot encodes an object when its record is read, and keeps nothing of what it makes', async () => {
+  const records = ['a', 'b'].map((key, n) => ({
+    revision: n + 2,
+    key,
+    json: json({ metadata: { name: key, resourceVersion: `${n + 2}` } }),
+  }));
+  const journal = new HeldJournal({ state: { revision: 3, records } });
+  const storage = new MemoryStorage<Thing>({ startRevision: 3, journal });
+  const created = storage.create('c', thing('c'));
+  await journal.settle();
+  await created;
+  const encode = vi.spyOn(JSON, 'stringify');
+  try {
+    const snapshot = journal.snapshot(4);
+    expect([snapshot.records.length, encode.mock.calls.length]).toEqual([3, 0]);
+    for (const times of [1, 2]) {
+      for (const record of snapshot.records) expect(record.json?.byteLength).toBeGreaterThan(0);
+      expect(encode).toHaveBeenCalledTimes(2 * times);
+    }
+    // Of an object that was written here, the bytes are there.
+    expect(snapshot.records[2]?.json).toBe(journal.records[0]?.json);
+    expect(snapshot.records.slice(0, 2).map(({ json: bytes }) => text(bytes))).toEqual(
+      records.map(({ json: bytes }) => text(bytes)),
+    );
+  } finally {
+    encode.mockRestore();
+  }
 });

@@ -19,7 +19,7 @@ export interface JournalRecord {
   readonly ttlMs?: number | undefined;
 }
 
-/** The state at a revision. */
+/** The state at a revision. The JSON of a record is made each time that it is read: read it when it is written, and once. */
 export interface JournalSnapshot {
   readonly revision: number;
   readonly records: readonly JournalRecord[];

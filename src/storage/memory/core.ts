@@ -13,7 +13,7 @@ import { soon } from '../../broadcast/watchers/soon.ts';
 import type { ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
-import { encoded, encodedBytes } from '../encoded.ts';
+import { encoded, encodedBytes, encodedOnce } from '../encoded.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/journal.ts';
 import { newLife } from '../life.ts';
 import { refused, tooLargeObject, tooManyRequests } from '../statuses.ts';
@@ -187,11 +187,18 @@ export class Core {
       this.#record(this.history.commit('', undefined, { now: this.#settings.clock.now(), revision }), undefined);
   }
 
+  /** The state to be written. An object becomes JSON when its record is read: all at once, a million would stop the process. */
   #snapshot(revision: number): JournalSnapshot {
     const records: JournalRecord[] = [];
     this.history.scan({ prefix: '', from: '', revision }, (key, object) => {
       const written = Number(object.metadata?.resourceVersion);
-      records.push({ revision: written, key, json: encoded(object), ttlMs: this.#expiry.left(key) });
+      const ttlMs = this.#expiry.left(key);
+      records.push({
+        ...{ revision: written, key, ttlMs },
+        get json(): Uint8Array {
+          return encodedOnce(object);
+        },
+      });
       return true;
     });
     return { revision, records };

@@ -17,6 +17,7 @@
  *   that anybody was given has a change.
  * - The state at any revision in [compacted, revision] can be read: by the first change of each chain that is not newer.
  * - An entry whose newest change is a deletion is kept as long as that change is; then nothing is left of it.
+ * - Where revisions were left out is never forgotten: whoever reads this history may keep older states than it does.
  */
 import { Change } from './change.ts';
 import { type Keyed, Sorted } from './sorted.ts';
@@ -57,6 +58,8 @@ export class History<T> {
   /** Number of forgotten changes that have left `changes`, and of those at its start. */
   #gone: number = 0;
   #dead: number = 0;
+  /** The revisions around each gap. There is one for each life that begins in here. */
+  readonly #gaps: { readonly before: number; readonly after: number }[] = [];
   #shown: number = 0;
   #bytes: number = 0;
   #revision: number;
@@ -143,6 +146,7 @@ export class History<T> {
   commit(key: string, object: T | undefined, { now, revision = this.#revision + 1 }: CommitOptions): Change<T> {
     const entry = this.#entries.get(key);
     const change = new Change<T>({ revision, key, object, before: entry?.head, at: now });
+    if (revision > this.#revision + 1) this.#gaps.push({ before: this.#revision, after: revision });
     this.#revision = revision;
     if (entry) entry.head = change;
     else this.#insert({ key, head: change });
@@ -184,9 +188,9 @@ export class History<T> {
     return low;
   }
 
-  /** Whether anybody may have been given a revision. Of those before `compacted` nobody knows any more. */
+  /** Whether anybody may have been given a revision. Of those from before the first state nobody knows. */
   mayHave(revision: number): boolean {
-    if (revision <= this.#compacted) return true;
+    if (revision <= this.#compacted) return !this.#gaps.some(({ before, after }) => before < revision && revision < after);
     const place = this.after(revision) - 1;
     return revision <= this.#visible && place >= this.start && this.change(place).revision === revision;
   }
