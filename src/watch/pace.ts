@@ -10,6 +10,8 @@ export interface Pace {
   turn(): Promise<void> | undefined;
   /** Within work, every few hundred steps: resolves when it may go on; undefined: it may now. */
   pause(): Promise<void> | undefined;
+  /** Before work on something large: resolves when few enough others of its client are worked on; undefined: now. */
+  heavy?(signal: AbortSignal): Promise<void> | undefined;
 }
 
 const paces: WeakMap<AbortSignal, Pace> = new WeakMap();

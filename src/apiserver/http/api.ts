@@ -283,6 +283,7 @@ export class Api {
       slot.release();
       throw hasBegun ? unfinished(error) : error;
     } finally {
+      place.lighten();
       this.finish(request, deadline);
     }
   }

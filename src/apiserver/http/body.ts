@@ -64,9 +64,13 @@ async function parseInPieces(bytes: Uint8Array, { signal, again }: Pick<WrittenB
 /** The longest body that is read without a turn of its own, in bytes: what comes within a millisecond. */
 const SMALL_BYTES = 32_768;
 
+/** The longest body of which any number is worked on at a time. */
+const LARGE_BYTES = 262_144;
+
 /** A body when it may be read. A long one is read and stored in turns of their own: none of it can be cut. */
 async function bodyInTurn(request: WireRequest, { maxBodyBytes, signal }: BodyOptions): Promise<Uint8Array> {
   const bytes = await request.body(maxBodyBytes, signal);
+  if (bytes.length > LARGE_BYTES) await paceOf(signal).heavy?.(signal);
   if (bytes.length > SMALL_BYTES) await paceOf(signal).turn();
   return bytes;
 }

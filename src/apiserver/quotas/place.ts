@@ -5,6 +5,7 @@ import type { Pace } from '../../watch/pace.ts';
 import type { Slot } from '../http/wire.ts';
 import type { Settings } from '../options.ts';
 import { splitTarget, type Verb } from '../request/path.ts';
+import type { Heavy } from './heavy.ts';
 
 /** The limit that was reached. */
 export type QuotaReason = 'full' | 'address' | 'tenant' | 'writes';
@@ -24,6 +25,7 @@ export interface Places {
   readonly settings: Pick<Settings, 'clock' | 'onCut'>;
   /** Whose work goes on. */
   readonly queue: FairQueue;
+  readonly heavy: Heavy;
   /** Throws 429 for a limit. */
   readonly refuse: (reason: QuotaReason, message: string) => never;
 }
@@ -44,6 +46,8 @@ export class Place implements Slot, Pace, OnBehalf {
   /** Empty: there is none, or it is not known yet. */
   tenant: string = '';
   private isOver: boolean = false;
+  /** It has a large body, which is worked on. */
+  private isHeavy: boolean = false;
   /** For a stream: what was asked for, and when its answer began. */
   private target: string | undefined = undefined;
   private verb: Verb | undefined = undefined;
@@ -76,6 +80,24 @@ export class Place implements Slot, Pace, OnBehalf {
     return this.places.queue.pause(this);
   }
 
+  heavy(signal: AbortSignal): Promise<void> | undefined {
+    const begun = (): void => {
+      this.isHeavy = true;
+      // The request may have ended in the same turn.
+      if (this.isOver || signal.aborted) this.lighten();
+    };
+    const wait = this.places.heavy.enter(this, signal);
+    if (wait) return wait.then(begun);
+    begun();
+    return undefined;
+  }
+
+  /** Its large body, if there is one, has been worked on. */
+  lighten(): void {
+    if (this.isHeavy) this.places.heavy.leave(this);
+    this.isHeavy = false;
+  }
+
   /** From now on it is the place of a stream. */
   hold({ target, verb }: Asked): this {
     this.target = target;
@@ -89,6 +111,7 @@ export class Place implements Slot, Pace, OnBehalf {
   release(reason?: CutReason): void {
     if (this.isOver) return;
     this.isOver = true;
+    this.lighten();
     const { places, address, tenant, target, verb, begunMs } = this;
     places.addresses.release(address);
     if (tenant !== '') places.tenants.release(tenant);

@@ -11,6 +11,7 @@ import { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts'
 import { tooManyRequests } from '../../storage/statuses.ts';
 import { FairQueue } from '../../watch/fair-queue.ts';
 import type { Settings } from '../options.ts';
+import { Heavy } from './heavy.ts';
 import { Place, type PlaceKind, type Places, type QuotaReason } from './place.ts';
 import { Rates } from './rates.ts';
 
@@ -21,6 +22,7 @@ export class Quotas {
   private readonly writes: Rates;
   /** Shared by all requests: they work on one processor. */
   private readonly queue: FairQueue;
+  private readonly heavy: Heavy = new Heavy();
   private readonly settings: Settings;
   private readonly onRefusal: (reason: QuotaReason) => void;
 
@@ -55,7 +57,14 @@ export class Quotas {
 
   private places(kind: PlaceKind, limits: Places['limits']): Places {
     return {
-      ...{ kind, limits, settings: this.settings, queue: this.queue, refuse: (reason, message) => this.refuse(reason, message) },
+      ...{
+        kind,
+        limits,
+        settings: this.settings,
+        queue: this.queue,
+        heavy: this.heavy,
+        refuse: (reason, message) => this.refuse(reason, message),
+      },
       addresses: new ConnectionSlots({ maxClients: limits.max, maxClientsPerAddress: limits.perAddress }),
       tenants: new ConnectionSlots({ maxClients: Number.POSITIVE_INFINITY, maxClientsPerAddress: limits.perTenant }),
     };
