@@ -130,7 +130,6 @@ const TWICE: Readonly<Record<string, string>> = {
   'clock compareVersions fields keyOf onError random': 'options of a cacher, and which of them a server does not pass on',
   'labelSelector fieldSelector resourceVersion resourceVersionMatch timeoutSeconds signal':
     'what a list and a watch have in common, to a client, a storage and a server: one list would make the entry points larger',
-  'limit continue prepare': 'what a list has besides, to a client and a storage, for the same reason',
   'sendInitialEvents allowWatchBookmarks stored onBytes': 'options of a watch, to a client and a server',
   'apiVersion kind name uid': 'an owner reference: its schema, and its check',
   'allOf anyOf oneOf': 'words of JSON Schema, for different ends',
@@ -254,9 +253,9 @@ describe('other lists', () => {
     claim<Equal<ObjectEvent<unknown>['type'], (typeof CHANGES)[number] | 'BOOKMARK' | 'ERROR'>>();
     const list: Readonly<Record<keyof ListOptions, 1>> = {
       ...{ labelSelector: 1, fieldSelector: 1, resourceVersion: 1, resourceVersionMatch: 1, timeoutSeconds: 1, signal: 1 },
-      ...{ limit: 1, continue: 1, prepare: 1 },
+      ...{ limit: 1, continue: 1 },
     };
-    const { limit, continue: token, prepare, ...common } = list;
+    const { limit, continue: token, ...common } = list;
     const watch: Readonly<Record<keyof StorageWatchOptions<unknown>, 1>> = {
       ...common,
       ...{ sendInitialEvents: 1, allowWatchBookmarks: 1, stored: 1, onBytes: 1, previousOf: 1 },

@@ -33,8 +33,6 @@ export interface List<T> {
    * `listAll`.
    */
   readonly bytes?: number | undefined;
-  /** Whether the items are what `prepare` of the options has returned. */
-  readonly prepared?: boolean | undefined;
 }
 
 /** What a list and a watch have in common. */
@@ -62,11 +60,6 @@ export interface ListOptions extends Selection {
   readonly limit?: number | undefined;
   /** The `continue` of the previous page. The other options except `limit` must be those of the first page, without a version. */
   readonly continue?: string | undefined;
-  /**
-   * Called with each item, whose place the result takes. A source that reads a list item by item can call it as each one comes, so
-   * that it never holds the whole list as it was sent; the list is then `prepared`. It may also ignore this.
-   */
-  readonly prepare?: ((object: unknown) => unknown) | undefined;
 }
 
 /** Options of {@link ListWatcher.watch}. Upstream: `metav1.ListOptions`. */

@@ -1,9 +1,10 @@
 import { isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
 import type { List, ListOptions, ListWatcher } from './list-watcher.ts';
+import { type Prepare, preparedList } from './prepared-lists.ts';
 
 /** Options of {@link listAll}: those of a list, of which a pager sets two itself. */
-export interface ListAllOptions extends Omit<ListOptions, 'limit' | 'continue' | 'prepare'> {
+export interface ListAllOptions extends Omit<ListOptions, 'limit' | 'continue'> {
   /** Number of items per request; a whole number, default 500. 0: all. */
   readonly pageSize?: number | undefined;
   /** Number of pages after which it gives up, because a server may never end; a whole number >= 1, default 10,000. */
@@ -18,7 +19,7 @@ export interface ListAllOptions extends Omit<ListOptions, 'limit' | 'continue' |
 }
 
 /** A whole list. */
-export interface WholeList<T> extends Omit<List<T>, 'continue' | 'remainingItemCount' | 'bytes' | 'prepared'> {
+export interface WholeList<T> extends Omit<List<T>, 'continue' | 'remainingItemCount' | 'bytes'> {
   /** Whether the server sent more than one page. */
   readonly paged: boolean;
 }
@@ -51,18 +52,17 @@ export async function listAll<T>(source: ListWatcher<T>, options: ListAllOptions
 }
 
 /** Options of {@link listAll} that were checked. */
-interface Pages {
-  readonly selection: Omit<ListOptions, 'limit' | 'continue' | 'prepare'>;
+interface Pages<T> {
+  readonly selection: Omit<ListOptions, 'limit' | 'continue'>;
   readonly pageSize: number;
   readonly maxPages?: number;
   readonly maxObjects: number;
   readonly maxTotalListBytes: number;
-  /** Called with each object as soon as it has come, whose place the result takes. */
-  readonly prepare?: (<T>(object: T) => T) | undefined;
+  readonly prepare?: Prepare<T> | undefined;
 }
 
 /** The same as {@link listAll}, for callers that have checked its options. */
-export async function readAll<T>(source: ListWatcher<T>, options: Pages): Promise<WholeList<T>> {
+export async function readAll<T>(source: ListWatcher<T>, options: Pages<T>): Promise<WholeList<T>> {
   const { selection, pageSize: limit, maxPages = MAX_PAGES, maxObjects, maxTotalListBytes, prepare } = options;
   let pages = 1;
   let objects = 0;
@@ -75,11 +75,7 @@ export async function readAll<T>(source: ListWatcher<T>, options: Pages): Promis
     within('maxObjects', objects, maxObjects);
     within('maxTotalListBytes', bytes, maxTotalListBytes);
   };
-  const list = async (asked: ListOptions): Promise<List<T>> => {
-    if (!prepare) return source.list(asked);
-    const page = await source.list({ ...asked, prepare });
-    return page.prepared ? page : { ...page, bytes: page.bytes, items: page.items.map((item) => prepare(item)) };
-  };
+  const list = (asked: ListOptions): Promise<List<T>> => preparedList(source, asked, prepare);
   const first = await list({ ...selection, limit });
   check(first);
   if (!first.continue) return { items: first.items, resourceVersion: first.resourceVersion, paged: false };

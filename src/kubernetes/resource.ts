@@ -11,6 +11,7 @@ import type { RequestSpec } from '../cache/http/exchange.ts';
 import type { HttpSettings } from '../cache/http/means.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
+import { type Prepare, preparedList, takesPrepare } from '../cache/prepared-lists.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import { checkOptions } from '../watch/options.ts';
@@ -55,6 +56,10 @@ interface NamespacedName {
  * in dates and in some names: {@link AsJson} makes them fit.
  */
 export class Resource<T extends object = KubernetesObject> implements ListWatcher<T> {
+  static {
+    takesPrepare(Resource.prototype.list);
+  }
+
   readonly type: ResourceType;
   /** The namespace; undefined: all namespaces, or the kind is not namespaced. */
   readonly namespace: string | undefined;
@@ -78,8 +83,9 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return new Resource<T>(this.#means, this.type, namespace);
   }
 
-  list(options?: ListOptions): Promise<List<T>> {
-    return this.#collection.list(options);
+  list(options?: ListOptions): Promise<List<T>>;
+  list(options: ListOptions = {}, prepare?: Prepare<T>): Promise<List<T>> {
+    return preparedList(this.#collection, options, prepare);
   }
 
   watch(options?: ListWatchOptions): Promise<Watch<ObjectEvent<T>>> {

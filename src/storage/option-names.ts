@@ -10,7 +10,7 @@ const SELECTION: readonly (keyof ListOptions & keyof ListWatchOptions)[] = [
   'timeoutSeconds',
   'signal',
 ];
-export const LIST_NAMES: readonly (keyof ListOptions)[] = [...SELECTION, 'limit', 'continue', 'prepare'];
+export const LIST_NAMES: readonly (keyof ListOptions)[] = [...SELECTION, 'limit', 'continue'];
 export const WATCH_NAMES: readonly (keyof StorageWatchOptions<unknown>)[] = [
   ...SELECTION,
   'sendInitialEvents',

@@ -6,6 +6,7 @@ import { MAX_HINT_MS } from '../../watch/backoff.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { CHANGES, isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
 import type { List, ObjectLookup } from '../list-watcher.ts';
+import { type Prepare, prepareItems } from '../prepared-lists.ts';
 import { shownUrl } from './exchange.ts';
 import { ListReader } from './list-reader.ts';
 import { readStored } from './stored-event.ts';
@@ -123,15 +124,17 @@ function toItem(item: unknown, type: ItemType | undefined): Known {
 
 /**
  * Reads a list that comes in parts, item by item. With `prepare`, only what that returns of an item is held; unless the list says
- * what its items are after them, which no server of Kubernetes does.
+ * what its items are after them, which no server of Kubernetes does: then they are prepared at the end.
  */
 export class ListParts<T> {
   readonly #reader: ListReader;
+  readonly #prepare: Prepare<T> | undefined;
   /** What comes before the items. */
   #head: Known | undefined;
   #type: ItemType | undefined;
 
-  constructor(prepare?: (object: T) => unknown) {
+  constructor(prepare?: Prepare<T>) {
+    this.#prepare = prepare;
     this.#reader = new ListReader(
       prepare && ((item, head) => (this.#isTyped(head) ? prepare(toItem(item, this.#type) as T) : item)),
     );
@@ -144,7 +147,8 @@ export class ListParts<T> {
   end(): List<T> {
     const prepared = this.#head?.kind !== undefined;
     const value = orUnreadable('list', () => this.#reader.end());
-    return { ...checkedList<T>(value, prepared), ...(prepared && { prepared }) };
+    const list = checkedList<T>(value, prepared);
+    return prepared ? list : prepareItems(list, this.#prepare);
   }
 
   #isTyped(head: () => object): boolean {

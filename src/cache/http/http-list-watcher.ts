@@ -9,6 +9,7 @@ import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
+import { type Prepare, takesPrepare } from '../prepared-lists.ts';
 import { eventCodec, ListParts } from './answer.ts';
 import { Exchange, named } from './exchange.ts';
 import { accepted, type HttpSettings, type ListWatcherOptions, partsOf, toHttpSettings, tooLong } from './means.ts';
@@ -52,6 +53,10 @@ export function createListWatcher<T = KubernetesObject>(url: string | URL, optio
 }
 
 class HttpListWatcher<T> implements ListWatcher<T> {
+  static {
+    takesPrepare(HttpListWatcher.prototype.list);
+  }
+
   readonly #collection: URL;
   readonly #means: HttpSettings;
 
@@ -60,13 +65,13 @@ class HttpListWatcher<T> implements ListWatcher<T> {
     this.#means = means;
   }
 
-  async list(options: ListOptions = {}): Promise<List<T>> {
+  async list(options: ListOptions = {}, prepare?: Prepare<T>): Promise<List<T>> {
     const url = toListUrl(this.#collection, options);
     const exchange = new Exchange(this.#means, options.signal);
     const limit = { what: 'the list', option: 'maxListBytes', bytes: this.#means.maxListBytes } as const;
     try {
       const response = await accepted(exchange, url);
-      const list = new ListParts<T>(options.prepare);
+      const list = new ListParts<T>(prepare);
       let bytes = 0;
       const onPart = (part: Uint8Array): void => {
         bytes += part.length;

@@ -9,8 +9,7 @@ const COMMON = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVe
 
 /** The URL of a list. Parameters of the collection's own URL stay, unless an option says otherwise. */
 export function toListUrl(collection: URL, options: ListOptions): URL {
-  checkOptions(options, [...COMMON, 'limit', 'continue', 'prepare']);
-  callable('prepare', options.prepare);
+  checkOptions(options, [...COMMON, 'limit', 'continue']);
   const url = new URL(collection);
   url.searchParams.delete('watch');
   setCommon(url.searchParams, options);

@@ -4,6 +4,7 @@ import { callable, invalid, WatchError } from '../../watch/errors.ts';
 import { isErrorEvent, isInitialEventsEnd, type ObjectEvent, type Status, toStatus, type WatchEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../list-watcher.ts';
+import { type Prepare, takesPrepare } from '../prepared-lists.ts';
 
 /** What {@link fromHub} requires of a connection; options of `connect`. */
 export interface HubConnectOptions {
@@ -33,21 +34,28 @@ export function fromHub<T>(connect: (options: HubConnectOptions) => Watch<WatchE
 }
 
 class HubListWatcher<T> implements ListWatcher<T> {
+  static {
+    takesPrepare(HubListWatcher.prototype.list);
+  }
+
   readonly #connect: (options: HubConnectOptions) => Watch<WatchEvent>;
 
   constructor(connect: (options: HubConnectOptions) => Watch<WatchEvent>) {
     this.#connect = connect;
   }
 
-  async list({ labelSelector, fieldSelector, signal, prepare }: ListOptions = {}): Promise<List<T>> {
+  async list(
+    { labelSelector, fieldSelector, signal }: ListOptions = {},
+    prepare: Prepare<T> = (object) => object,
+  ): Promise<List<T>> {
     const watch = await this.watch({ labelSelector, fieldSelector, signal });
     const items: T[] = [];
     for await (const event of watch) {
       if (isErrorEvent(event)) throw refused(event.object);
-      if (event.type !== 'BOOKMARK') items.push((prepare ? prepare(event.object) : event.object) as T);
+      if (event.type !== 'BOOKMARK') items.push(prepare(event.object as T));
       else if (isInitialEventsEnd(event)) {
         const { resourceVersion } = event.object.metadata;
-        return { items, resourceVersion, ...(prepare && { prepared: true }) };
+        return { items, resourceVersion };
       }
     }
     signal?.throwIfAborted();

@@ -163,7 +163,8 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
     return [checkText('keyOf', this.#keyOf(object)), this.#transform ? this.#transform(object) : object];
   }
 
-  #prepared(object: T): Prepared<T> {
+  #prepared(object: T | Prepared<T>): Prepared<T> {
+    if (object instanceof Prepared) return object;
     try {
       return new Prepared(...this.enter(object));
     } catch (error) {

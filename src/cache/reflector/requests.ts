@@ -79,8 +79,8 @@ export class Requests<T> {
     const attempt = this.#begin();
     const { labelSelector, fieldSelector, maxObjects, maxTotalListBytes } = this.#settings;
     const { signal } = attempt;
+    const { prepare } = this.#host;
     const selection = { resourceVersion, labelSelector, fieldSelector, signal };
-    const prepare = this.#host.prepare as (<O>(object: O) => O) | undefined;
     const listing = readAll(this.#source, { selection, pageSize, maxObjects, maxTotalListBytes, prepare });
     const outcome = await attempt.during(listing);
     if (outcome.is === 'interrupted') return outcome.reason;

@@ -1,5 +1,6 @@
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { versionOf } from '../../cache/object.ts';
+import { type Prepare, preparedList, prepareItems, takesPrepare } from '../../cache/prepared-lists.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { isErrorEvent, isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import { Batches, Iteration } from '../../watch/iteration.ts';
@@ -25,6 +26,10 @@ interface Part<T> {
 
 /** A source that records its requests and their results. Those with a selector are passed on unrecorded. */
 export class RecordedSource<T> implements ListWatcher<T> {
+  static {
+    takesPrepare(RecordedSource.prototype.list);
+  }
+
   readonly #source: ListWatcher<T>;
   readonly #client: string;
   readonly #notebook: CacheNotebook<T>;
@@ -36,22 +41,22 @@ export class RecordedSource<T> implements ListWatcher<T> {
     this.#notebook = notebook;
   }
 
-  async list(options: ListOptions = {}): Promise<List<T>> {
+  async list(options: ListOptions = {}, prepare?: Prepare<T>): Promise<List<T>> {
     const { continue: token, resourceVersion } = options;
     const part = token ? this.#parts.get(token) : undefined;
-    if (options.labelSelector || options.fieldSelector || (token && !part)) return this.#source.list(options);
+    if (options.labelSelector || options.fieldSelector || (token && !part)) return preparedList(this.#source, options, prepare);
     const client = this.#client;
     const list = part?.name ?? this.#notebook.nameFor(client, 'list');
     if (token) this.#parts.delete(token);
     // A page belongs to the first request.
     if (!part) this.#notebook.write({ step: 'list', list, client, resourceVersion, resourceVersionMatch: matchOf(options) });
     // What is recorded is what the source has sent.
-    const page = await this.#source.list({ ...options, prepare: undefined }).catch((error: unknown) => {
+    const page = await this.#source.list(options).catch((error: unknown) => {
       this.#notebook.write({ step: 'refused', request: list, code: codeOf(error) });
       throw error;
     });
     this.#listed(page, { list, part });
-    return page;
+    return prepareItems(page, prepare);
   }
 
   async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
