@@ -16,7 +16,10 @@ interface PreparingSource<T> extends ListWatcher<T> {
 
 const METHODS: WeakSet<object> = new WeakSet<object>();
 
-/** Marks the `list` of a class: it takes a {@link Prepare} after the options, and then all items of its result are prepared. */
+/**
+ * Marks the `list` of a class: it takes a {@link Prepare} after the options, and then all items of its result are prepared. Called by
+ * the constructor: in a static block, it would keep classes in bundles that do not use them.
+ */
 export function takesPrepare<T>(list: PreparingSource<T>['list']): void {
   METHODS.add(list);
 }

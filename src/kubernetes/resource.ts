@@ -56,10 +56,6 @@ interface NamespacedName {
  * in dates and in some names: {@link AsJson} makes them fit.
  */
 export class Resource<T extends object = KubernetesObject> implements ListWatcher<T> {
-  static {
-    takesPrepare(Resource.prototype.list);
-  }
-
   readonly type: ResourceType;
   /** The namespace; undefined: all namespaces, or the kind is not namespaced. */
   readonly namespace: string | undefined;
@@ -69,6 +65,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
   readonly #collection: ListWatcher<T>;
 
   constructor(means: ResourceDeps, type: ResourceType, namespace?: string) {
+    takesPrepare(Resource.prototype.list);
     this.type = type;
     this.namespace = namespace;
     this.#means = means;

@@ -53,14 +53,11 @@ export function createListWatcher<T = KubernetesObject>(url: string | URL, optio
 }
 
 class HttpListWatcher<T> implements ListWatcher<T> {
-  static {
-    takesPrepare(HttpListWatcher.prototype.list);
-  }
-
   readonly #collection: URL;
   readonly #means: HttpSettings;
 
   constructor(collection: URL, means: HttpSettings) {
+    takesPrepare(HttpListWatcher.prototype.list);
     this.#collection = collection;
     this.#means = means;
   }

@@ -34,13 +34,10 @@ export function fromHub<T>(connect: (options: HubConnectOptions) => Watch<WatchE
 }
 
 class HubListWatcher<T> implements ListWatcher<T> {
-  static {
-    takesPrepare(HubListWatcher.prototype.list);
-  }
-
   readonly #connect: (options: HubConnectOptions) => Watch<WatchEvent>;
 
   constructor(connect: (options: HubConnectOptions) => Watch<WatchEvent>) {
+    takesPrepare(HubListWatcher.prototype.list);
     this.#connect = connect;
   }
 

@@ -26,16 +26,13 @@ interface Part<T> {
 
 /** A source that records its requests and their results. Those with a selector are passed on unrecorded. */
 export class RecordedSource<T> implements ListWatcher<T> {
-  static {
-    takesPrepare(RecordedSource.prototype.list);
-  }
-
   readonly #source: ListWatcher<T>;
   readonly #client: string;
   readonly #notebook: CacheNotebook<T>;
   readonly #parts: Map<string, Part<T>> = new Map();
 
   constructor(source: ListWatcher<T>, { client, notebook }: { client: string; notebook: CacheNotebook<T> }) {
+    takesPrepare(RecordedSource.prototype.list);
     this.#source = source;
     this.#client = client;
     this.#notebook = notebook;
