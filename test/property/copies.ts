@@ -166,6 +166,7 @@ export async function isCaught<T>(any: fc.Arbitrary<T>, isWrong: (one: T) => Pro
     caught = await isWrong(one);
     return !caught;
   });
-  await fc.check(seek, { numRuns: 15_000, endOnFailure: true });
+  // From the same place each time: how long the search takes is no matter of luck.
+  await fc.check(seek, { numRuns: 15_000, endOnFailure: true, seed: 1 });
   return caught;
 }
