@@ -89,10 +89,12 @@ interface Storm {
   readonly faults: number;
   /** Who has not seen the last writes when the server is killed; default none. */
   readonly behind?: readonly FaultProxy[];
+  /** Whether everybody follows again: what is behind must have had something to go on with. */
+  readonly follows?: () => boolean;
 }
 
 /** What happens to them, one after the other, while the writers write. Then all is well again. */
-async function storm({ proxies, writers, faults, behind = [] }: Storm): Promise<void> {
+async function storm({ proxies, writers, faults, behind = [], follows = () => true }: Storm): Promise<void> {
   const written = (): Promise<unknown> => Promise.all(writers.map(writes));
   await written();
   for (const [seed, proxy] of proxies.entries()) proxy.play(seededFaults(seed, SHARES));
@@ -104,6 +106,7 @@ async function storm({ proxies, writers, faults, behind = [] }: Storm): Promise<
   await server.compact();
   for (const proxy of proxies) proxy.calm();
   await written();
+  await until('everybody follows again', follows);
   cutOff(behind);
   await written();
   await server.kill();
@@ -194,6 +197,10 @@ class Reflected {
 
   get folded(): Iterable<KubernetesObject> {
     return this.#popping ? this.popped.objects.values() : this.store.list();
+  }
+
+  get isWatching(): boolean {
+    return this.#reflector.state.phase === 'watching';
   }
 
   /** Resolves when it has stopped, and everything was popped. */
@@ -295,7 +302,8 @@ describe.skipIf(missing)('a kube-apiserver', () => {
         }
         writers.push(writersOf(path));
       }
-      await storm({ proxies, writers, faults: 60, behind: proxies.slice(0, 1) });
+      const follows = (): boolean => runs.every(([, , run]) => run.isWatching);
+      await storm({ proxies, writers, faults: 60, behind: proxies.slice(0, 1), follows });
       for (const [path, what, run] of runs) {
         await server.put(path, 'end');
         const items = await freshList(path);
