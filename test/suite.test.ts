@@ -20,7 +20,7 @@ describe('all tests', () => {
 
   test('a property runs as often as WATCHMUX_RUNS says', () => {
     // A search for a counter-example ends when it has one.
-    expect(found(/numRuns: [\d_]+.*/g)).toEqual(['test/property/copies.ts: numRuns: 15_000, endOnFailure: true });']);
+    expect(found(/numRuns: [\d_]+.*/g)).toEqual(['test/property/copies.ts: numRuns: 15_000, endOnFailure: true, seed: 1 });']);
     expect(found(/env\.WATCHMUX_RUNS/g, (path) => path === 'test/runs.ts')).toEqual([]);
   });
 
