@@ -10,7 +10,7 @@ import { VERBS } from '../src/apiserver/request/path.ts';
 import { CLIENT_POLICIES } from '../src/bridge/client/connect.ts';
 import { TRANSPORTS } from '../src/bridge/client/options.ts';
 import { POLICIES } from '../src/broadcast/policies/policies.ts';
-import type { HandlerOverflow } from '../src/cache/informer/handler.ts';
+import type { HandlerOverflow } from '../src/cache/informer/informer-options.ts';
 import { HANDLER_OVERFLOWS } from '../src/cache/informer/informer.ts';
 import type { ListOptions } from '../src/cache/list-watcher.ts';
 import { helpText } from '../src/cli/help.ts';

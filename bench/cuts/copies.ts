@@ -1,7 +1,7 @@
 // The informers that are compared, each behind a proxy of its own.
 
 import { createListWatcher } from '../../src/cache/http/http-list-watcher.ts';
-import type { Handler } from '../../src/cache/informer/handler.ts';
+import type { Handler } from '../../src/cache/informer/informer-options.ts';
 import { Informer } from '../../src/cache/informer/informer.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 

@@ -1,6 +1,6 @@
 // The parts of a cacher, each by itself: how long versions are waited for, what the window keeps, what the state is.
 import { describe, expect, test } from 'vitest';
-import { compareVersions } from '../../src/cache/version.ts';
+import { compareVersions } from '../../src/cache/versions.ts';
 import type { CacheWatch } from '../../src/storage/cacher/cache-watch.ts';
 import { Change, type Entry } from '../../src/storage/cacher/change.ts';
 import { Core } from '../../src/storage/cacher/core.ts';

@@ -1,7 +1,7 @@
 // Handlers of an informer: when they are called, with what, and what they cannot do to others.
 import { describe, expect, test } from 'vitest';
 import type { HandlerOptions, InformerFailure } from '../../src/cache/index.ts';
-import type { HandlerOverflow } from '../../src/cache/informer/handler.ts';
+import type { HandlerOverflow } from '../../src/cache/informer/informer-options.ts';
 import { RULES } from '../../src/testing/checkers/policy-rules.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { policiesWith } from '../policies.ts';

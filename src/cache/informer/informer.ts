@@ -8,28 +8,13 @@ import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
-import type { ReflectorFailure } from '../reflector/options.ts';
-import { Reflector } from '../reflector/reflector.ts';
-import { SourceReports } from '../reflector/reports.ts';
-import { REFLECTOR_NAMES, RETRY_NAMES } from '../reflector/settings.ts';
+import { type ReflectorFailure, REFLECTOR_NAMES, RETRY_NAMES } from '../reflector/reflector-options.ts';
+import { Reflector, SourceReports } from '../reflector/reflector.ts';
 import { labelFilter } from '../store/store.ts';
-import { compareVersions } from '../version.ts';
-import { toObjectEvent } from './change.ts';
-import type { Handler, HandlerOptions, HandlerOverflow, HandlerRegistration } from './handler.ts';
-import { Latch } from './latch.ts';
-import { LiveStore } from './live-store.ts';
-import type {
-  HandlerFailure,
-  InformerOptions,
-  InformerState,
-  InformerStore,
-  InformerWatchOptions,
-  ObjectFailure,
-  StopOptions,
-} from './options.ts';
-import { Registration } from './registration.ts';
-import { ResyncTimes } from './resync.ts';
-import { type AtLeastOptions, Versions } from './versions.ts';
+import { compareVersions, type AtLeastOptions, Versions } from '../versions.ts';
+import { toObjectEvent, LiveStore } from './live-store.ts';
+import type { Handler, HandlerOptions, HandlerOverflow, HandlerRegistration, HandlerFailure, InformerOptions, InformerState, InformerStore, InformerWatchOptions, ObjectFailure, StopOptions } from './informer-options.ts';
+import { Latch, Registration, ResyncTimes } from './registration.ts';
 
 const HANDLER = ['onAdd', 'onUpdate', 'onDelete'] as const;
 const HANDLER_OPTIONS = ['resyncMs', 'filter', 'overflow', 'capacity', 'onGap'] as const;

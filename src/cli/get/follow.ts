@@ -1,6 +1,6 @@
 import { messageOf } from '../../bridge/client/transport.ts';
 import { Informer } from '../../cache/informer/informer.ts';
-import type { InformerFailure } from '../../cache/informer/options.ts';
+import type { InformerFailure } from '../../cache/informer/informer-options.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { excerpt } from '../lines.ts';
 import { onSignals } from '../signals.ts';

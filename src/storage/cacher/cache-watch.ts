@@ -10,7 +10,7 @@
  */
 import type { Parked } from '../../broadcast/watchers/park.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
-import type { VersionComparator } from '../../cache/version.ts';
+import type { VersionComparator } from '../../cache/versions.ts';
 import { type BookmarkEvent, type ErrorEvent, type Status, toStatus } from '../../watch/event.ts';
 import { NONE, Reader } from '../../watch/reader.ts';
 import type { ChangeEvent, StorageEvent } from '../storage.ts';

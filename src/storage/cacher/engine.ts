@@ -2,7 +2,7 @@
 
 import type { ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
-import type { VersionComparator } from '../../cache/version.ts';
+import type { VersionComparator } from '../../cache/versions.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import type { BookmarkEvent } from '../../watch/event.ts';
 import { paceOf } from '../../watch/pace.ts';

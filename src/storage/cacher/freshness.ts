@@ -8,7 +8,7 @@
  *
  * Upstream: `waitUntilFreshAndBlock`, `conditionalProgressRequester`.
  */
-import type { VersionComparator } from '../../cache/version.ts';
+import type { VersionComparator } from '../../cache/versions.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';

@@ -15,7 +15,7 @@
 import { EventLog } from '../../broadcast/log/log.ts';
 import { ReplayWindow } from '../../broadcast/log/window.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
-import type { VersionComparator } from '../../cache/version.ts';
+import type { VersionComparator } from '../../cache/versions.ts';
 import type { Change } from './change.ts';
 
 /** Upstream: `defaultLowerBoundCapacity`. */

@@ -1,6 +1,6 @@
 import type { List, ListWatcher } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, keyOf, versionOf } from '../../cache/object.ts';
-import type { VersionComparator } from '../../cache/version.ts';
+import type { VersionComparator } from '../../cache/versions.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { show } from '../checkers/guarantees.ts';

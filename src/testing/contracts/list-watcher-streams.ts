@@ -1,5 +1,5 @@
 import { type KubernetesObject, keyOf, versionOf } from '../../cache/object.ts';
-import { compareVersions } from '../../cache/version.ts';
+import { compareVersions } from '../../cache/versions.ts';
 import { isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { show } from '../checkers/guarantees.ts';

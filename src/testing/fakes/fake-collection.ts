@@ -1,5 +1,5 @@
 import { type KubernetesObject, keyOf } from '../../cache/object.ts';
-import { compareVersions } from '../../cache/version.ts';
+import { compareVersions } from '../../cache/versions.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 
 /** What happened to one object of a {@link FakeCollection}. */

@@ -2,7 +2,7 @@ import { Broadcaster } from '../../broadcast/broadcaster.ts';
 import { filterTransitions } from '../../broadcast/transitions.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
-import { compareVersions } from '../../cache/version.ts';
+import { compareVersions } from '../../cache/versions.ts';
 import type { SelectionPredicate } from '../../selectors/index.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';

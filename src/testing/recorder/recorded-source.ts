@@ -1,6 +1,6 @@
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { versionOf } from '../../cache/object.ts';
-import { type Prepare, preparedList, prepareItems, takesPrepare } from '../../cache/prepared-lists.ts';
+import { type Prepare, preparedList, prepareItems, takesPrepare } from '../../cache/pager.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { isErrorEvent, isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import { Batches, Iteration } from '../../watch/iteration.ts';

@@ -1,5 +1,5 @@
 import { messageOf } from '../../../bridge/client/transport.ts';
-import type { InformerFailure, InformerState } from '../../../cache/informer/options.ts';
+import type { InformerFailure, InformerState } from '../../../cache/informer/informer-options.ts';
 import { systemClock } from '../../../watch/clock.ts';
 import { isWatchError } from '../../../watch/errors.ts';
 import type { History } from '../../page/history.ts';

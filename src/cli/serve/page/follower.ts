@@ -1,5 +1,5 @@
 import { Informer } from '../../../cache/informer/informer.ts';
-import type { InformerFailure, InformerState } from '../../../cache/informer/options.ts';
+import type { InformerFailure, InformerState } from '../../../cache/informer/informer-options.ts';
 import { keyOf } from '../../../cache/object.ts';
 import { isWatchError } from '../../../watch/errors.ts';
 import { TableSource } from '../../get/source.ts';

@@ -1,5 +1,5 @@
 import type { ResourceVersionMatch } from '../../../cache/list-watcher.ts';
-import type { VersionComparator } from '../../../cache/version.ts';
+import type { VersionComparator } from '../../../cache/versions.ts';
 import type { ChangeType } from '../../../watch/event.ts';
 
 /**

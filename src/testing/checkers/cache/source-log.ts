@@ -1,4 +1,4 @@
-import { compareVersions, type VersionComparator } from '../../../cache/version.ts';
+import { compareVersions, type VersionComparator } from '../../../cache/versions.ts';
 import { show, type Violation, violation } from '../guarantees.ts';
 import type { CacheHistory, CacheState, CacheStep } from './cache-history.ts';
 
