@@ -60,11 +60,8 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'kubernetes/node-fetch.ts': ['node:http', 'node:https', 'node:stream', 'node:zlib'],
   'kubernetes/proxy.ts': ['https-proxy-agent', 'node:http', 'node:net', 'socks-proxy-agent'],
   'nats/connection.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
-  'nats/message.ts': ['@nats-io/transport-node'], // its types
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
-  'nats/options.ts': ['@nats-io/transport-node'], // its types
-  'nats/pull.ts': ['@nats-io/transport-node'],
-  'nats/stream-config.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
+  'nats/nats-options.ts': ['@nats-io/transport-node'], // its types
   'storage/journal/file-journal.ts': ['node:fs/promises'],
   'storage/journal/files.ts': ['node:fs/promises', 'node:path'],
   'storage/journal/frames.ts': ['node:zlib'],

@@ -7,4 +7,4 @@
 
 export type { HubSource } from '../bridge/hub/source/source.ts';
 export { NatsStream } from './nats-stream.ts';
-export type { NatsStreamLimits, NatsStreamOptions } from './options.ts';
+export type { NatsStreamLimits, NatsStreamOptions } from './nats-options.ts';

@@ -3,8 +3,8 @@
  * and the API server; the entry points of those export them.
  */
 
-export { type LabelOperator, type Labels, labelOf } from './condition.ts';
-export { escapeFieldValue, unescapeFieldValue } from './field-parser.ts';
+export { type LabelOperator, type Labels, labelOf } from './syntax.ts';
+export { escapeFieldValue, unescapeFieldValue } from './field-selector.ts';
 export {
   type FieldRule,
   FieldSelector,
@@ -15,7 +15,7 @@ export {
   rulesOf,
 } from './field-selector.ts';
 export { type LabelExpression, LabelSelector, type LabelSelectorObject, parseLabelSelector } from './label-selector.ts';
-export { conflicts, mergeLabels, parseLabels, printLabels } from './labels.ts';
+export { conflicts, mergeLabels, parseLabels, printLabels } from './label-selector.ts';
 export {
   type Attributes,
   attributesOfMeta,
@@ -23,5 +23,5 @@ export {
   SelectionPredicate,
   type SelectionPredicateOptions,
 } from './predicate.ts';
-export { Requirement } from './requirement.ts';
+export { Requirement } from './label-selector.ts';
 export { MAX_SELECTOR_CHARS, type ParseOptions } from './syntax.ts';

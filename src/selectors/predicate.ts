@@ -1,6 +1,6 @@
 import { callable, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
-import type { Labels } from './condition.ts';
+import type { Labels } from './syntax.ts';
 import { FieldSelector, type Fields } from './field-selector.ts';
 import { LabelSelector } from './label-selector.ts';
 

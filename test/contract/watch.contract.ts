@@ -8,7 +8,7 @@ import { filter, Recorder } from '../../src/broadcast/filter.ts';
 import { filterTransitions } from '../../src/broadcast/transitions.ts';
 import { toDecoder } from '../../src/decode/decoder.ts';
 import { StreamWatcher } from '../../src/decode/stream-watcher.ts';
-import type { ContractTrait, WatchSubject } from '../../src/testing/contracts/contract-case.ts';
+import type { ContractTrait, WatchSubject } from '../../src/testing/contracts/contract.ts';
 import { FakeWatcher, MockWatcher, RaceFreeFakeWatcher } from '../../src/testing/fakes/fakes.ts';
 import { HistoryRecorder } from '../../src/testing/recorder/history-recorder.ts';
 import { emptyWatch } from '../../src/watch/empty-watch.ts';

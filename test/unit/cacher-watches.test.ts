@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { CacheWatch } from '../../src/storage/cacher/cache-watch.ts';
 import { encoded } from '../../src/storage/encoded.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { codeOf, names, type PodWatch, rig, seen } from './cacher-support.ts';
 import { type Pod, type Pods, settle } from './faulty-storage.ts';
 

@@ -2,7 +2,7 @@
 import { guardAnswer, type WholeAnswer } from '../../bridge/transport/answers.ts';
 import { type Claimable, claimConnection, isPipelined } from '../../bridge/transport/claimed-connection.ts';
 import { FetchSink } from '../../bridge/transport/fetch-sink.ts';
-import { hold, joined } from '../../decode/parts.ts';
+import { hold, joined } from '../../decode/framing.ts';
 import { badRequest } from '../api-status.ts';
 import { abandon, type HostDeps, tooLarge } from './host.ts';
 import { mayWatch } from './node-host.ts';

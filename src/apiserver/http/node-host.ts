@@ -9,7 +9,7 @@ import { toCaller } from '../../bridge/transport/node-caller.ts';
 import { isPlain } from '../../bridge/transport/plain-response.ts';
 import type { Outbound } from '../../bridge/transport/stall.ts';
 import { dropBody, endUnread } from '../../bridge/transport/unread-body.ts';
-import { hold, joined } from '../../decode/parts.ts';
+import { hold, joined } from '../../decode/framing.ts';
 import { refused } from '../../storage/statuses.ts';
 import { abandon, type HostDeps, tooLarge } from './host.ts';
 import { MAX_PIPELINED } from './limits.ts';

@@ -1,9 +1,8 @@
 import type { ReportsDeletion } from '../../broadcast/policies/fold.ts';
-import { isTooDeep, MAX_DEPTH } from '../../decode/depth.ts';
+import { isTooDeep, MAX_DEPTH } from '../../decode/codec.ts';
 import { invalid, WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
-import type { BookmarkOptions } from '../protocol.ts';
-import { toBookmark } from '../protocol.ts';
+import { type BookmarkOptions, toBookmark } from '../protocol.ts';
 import { retyped } from './retyped.ts';
 
 /** The place of an envelope in the stream, and what is known about its text. */

@@ -16,7 +16,7 @@
  * - A text without such an array is all frame.
  */
 
-import { hold, joined } from '../../decode/parts.ts';
+import { hold, joined } from '../../decode/framing.ts';
 
 /** The bytes that structure JSON. */
 export const QUOTE = 0x22;

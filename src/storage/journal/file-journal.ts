@@ -19,7 +19,7 @@
  */
 import { type FileHandle, rm } from 'node:fs/promises';
 import { soon } from '../../broadcast/watchers/soon.ts';
-import { joined } from '../../decode/parts.ts';
+import { joined } from '../../decode/framing.ts';
 import { WatchError } from '../../watch/errors.ts';
 import type { HistoryLimits } from '../memory/history.ts';
 import { create, newName, openOld, realFile, syncDirectory, taken, writeAll } from './files.ts';
