@@ -2,6 +2,7 @@ import { isTooDeep, MAX_DEPTH } from '../decode/depth.ts';
 import { NewlineFramer } from '../decode/framing.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
+import { excerpt } from './page/words.ts';
 
 /** The longest line that is accepted. */
 export const MAX_LINE_BYTES: number = 16 * 1024 * 1024;
@@ -161,10 +162,4 @@ export function harmless(json: string): string {
 /** A text of several lines without characters that a terminal would act on. */
 export function printable(text: string): string {
   return text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, '.');
-}
-
-/** Returns the start of a text, on one line and without characters that a terminal would act on. */
-export function excerpt(text: string, length: number = 80): string {
-  const shown = text.slice(0, length).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.');
-  return text.length > length ? `${shown}...` : shown;
 }

@@ -1,4 +1,6 @@
+import { builtScript, inOneFile, type LivePage } from './page.ts';
 import { chart, frame, HISTORY, overview } from './page-parts.ts';
+import { STYLE } from './page-style.ts';
 
 const OVERVIEW = overview({
   heading: 'The stream',
@@ -77,15 +79,23 @@ const TEMPLATES = `
   <td><span data-part="dropped"></span>${chart('dropped')}</td>
 </tr></template>`;
 
+/**
+ * Creates the page that `watchmux pipe` serves at `/`: incoming events, the other clients, and the state of the page's own
+ * connection. Its script is `page/main.ts` with its imports. Its heading is `title`; default: the name of this program.
+ */
+export function livePage(script: string = builtScript('live-page.js'), title?: string): LivePage {
+  return inOneFile({ script, style: STYLE, toHtml: (parts) => pageHtml({ ...parts, title }) });
+}
+
 /** The parts of the page that vary. */
-interface Parts {
+interface Varying {
   readonly style: string;
   readonly script: string;
   readonly title: string | undefined;
 }
 
 /** Returns the page with its style and its script. */
-export function pageHtml({ style, script, title }: Parts): string {
+function pageHtml({ style, script, title }: Varying): string {
   return frame({
     ...{ style, script, templates: TEMPLATES, heading: title ?? 'watchmux', skip: { to: 'events', name: 'events' } },
     main: `${OVERVIEW}

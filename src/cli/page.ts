@@ -1,20 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { pageHtml } from './page-html.ts';
-import { STYLE } from './page-style.ts';
 
 /** A page, and the content security policy that allows it and nothing else. */
 export interface LivePage {
   readonly html: string;
   readonly policy: string;
-}
-
-/**
- * Creates the page that `watchmux pipe` serves at `/`: incoming events, the other clients, and the state of the page's own
- * connection. Its script is `page/main.ts` with its imports. Its heading is `title`; default: the name of this program.
- */
-export function livePage(script: string = builtScript('live-page.js'), title?: string): LivePage {
-  return inOneFile({ script, style: STYLE, toHtml: (parts) => pageHtml({ ...parts, title }) });
 }
 
 /** What a page is made of. */

@@ -9,8 +9,9 @@ import { isErrorEvent } from '../watch/event.ts';
 import { withoutSecret } from './address.ts';
 import type { WatchCommand } from './args.ts';
 import { UsageError } from './args.ts';
-import { excerpt, harmless, MAX_LINE_BYTES } from './lines.ts';
+import { harmless, MAX_LINE_BYTES } from './lines.ts';
 import type { Output } from './output.ts';
+import { excerpt } from './page/words.ts';
 import { request } from './request.ts';
 
 /**

@@ -4,7 +4,7 @@ import { area, bars, line, roundUp, Series } from '../../src/cli/page/charts.ts'
 import { EventStore } from '../../src/cli/page/event-store.ts';
 import { Poller } from '../../src/cli/page/poller.ts';
 import { placeOf, plural, rate, size } from '../../src/cli/page/words.ts';
-import { livePage } from '../../src/cli/page.ts';
+import { livePage } from '../../src/cli/page-html.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 
 const ALL = { text: '', type: '' };

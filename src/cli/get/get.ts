@@ -2,14 +2,14 @@ import { messageOf } from '../../bridge/client/transport.ts';
 import type { List, ListOptions, ListWatcher } from '../../cache/list-watcher.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { withoutSecret } from '../address.ts';
-import { excerpt } from '../lines.ts';
 import type { Output } from '../output.ts';
+import { excerpt } from '../page/words.ts';
 import { quote, UsageError } from '../usage.ts';
 import { follow } from './follow.ts';
 import type { GetCommand } from './get-args.ts';
 import { createPrinter } from './printer.ts';
-import { objectSource, TableSource } from './source.ts';
-import { findTarget, type Target } from './target.ts';
+import { objectSource, TableSource, type Target } from './source.ts';
+import { findTarget } from './target.ts';
 import type { Work } from './work.ts';
 
 /** Objects are read in pages of this size, as kubectl does, so that a list of any length needs little memory. */

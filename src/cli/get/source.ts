@@ -12,7 +12,14 @@ import { segment } from '../../kubernetes/resource-type.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { type Page, type Row, Shown, TABLE, toPage, toRow } from './table.ts';
-import type { Target } from './target.ts';
+
+/** A collection, and how to ask for it. */
+export interface Target {
+  readonly url: URL;
+  readonly fetch: FetchLike;
+  /** Whether objects of several namespaces may be in it, so that each is shown with its own. */
+  readonly manyNamespaces: boolean;
+}
 
 /** A collection, of which one object can be read where the rest may not be. */
 export interface Source<T = KubernetesObject> extends ListWatcher<T> {

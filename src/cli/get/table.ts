@@ -5,7 +5,7 @@
 import { toList } from '../../cache/http/answer.ts';
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
 import { metadataOf } from '../../cache/object.ts';
-import { excerpt } from '../lines.ts';
+import { excerpt } from '../page/words.ts';
 
 /** Asks for a table, or else for JSON. */
 export const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';

@@ -5,14 +5,7 @@ import { createNodeFetch, type NodeFetch } from '../../kubernetes/node-fetch.ts'
 import { isWatchError } from '../../watch/errors.ts';
 import { UsageError } from '../args.ts';
 import type { GetCommand } from './get-args.ts';
-
-/** A collection, and how to ask for it. */
-export interface Target {
-  readonly url: URL;
-  readonly fetch: FetchLike;
-  /** Whether objects of several namespaces may be in it, so that each is shown with its own. */
-  readonly manyNamespaces: boolean;
-}
+import type { Target } from './source.ts';
 
 /** Finds the collection. Throws a {@link UsageError} if there is none. */
 export async function findTarget(command: GetCommand, signal: AbortSignal): Promise<Target> {

@@ -1,4 +1,4 @@
-/** Numbers and times in readable form. Everything in this folder runs in the browser. */
+/** Numbers, times and texts in readable form, in a page and in a terminal. */
 
 const whole = new Intl.NumberFormat('en');
 
@@ -74,6 +74,12 @@ export function visible(text: string): string {
 }
 
 const UNSEEN = /[^\P{Cc}\t\n\r]|[\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]/gu;
+
+/** Returns the start of a text, on one line and without characters that a terminal would act on. */
+export function excerpt(text: string, length: number = 80): string {
+  const shown = text.slice(0, length).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.');
+  return text.length > length ? `${shown}...` : shown;
+}
 
 /** The time of day, in the reader's zone: `14:03:09`. */
 export function timeOf(date: Date): string {

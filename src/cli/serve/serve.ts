@@ -23,11 +23,12 @@ import {
 } from '../server/server.ts';
 import { onSignals } from '../signals.ts';
 import { UsageError } from '../usage.ts';
+import { sendPage, wantsPage } from './browsers.ts';
 import { type Pair, toEtcdTls, toEtcdUser, toServerTls } from './certificates.ts';
 import { HealthMonitor } from './health-monitor.ts';
 import { Log } from './log.ts';
 import { createMetricsServer } from './metrics-server.ts';
-import { objectsPage, sendPage, wantsPage } from './page.ts';
+import { objectsPage } from './page.ts';
 import { type FromFiles, Reloads } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 import { ServeEvents } from './serve-events.ts';

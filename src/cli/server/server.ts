@@ -17,7 +17,7 @@ import { type Status, toStatus } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import type { PipeStats } from '../page/stats.ts';
 import { CLIENT_HEADER, SLOW } from '../page/stats.ts';
-import { livePage } from '../page.ts';
+import { livePage } from '../page-html.ts';
 import { Answer } from './answer.ts';
 import { Pipelining } from './pipelining.ts';
 import type { Recoveries } from './recoveries.ts';
