@@ -1,7 +1,7 @@
 import { byId, say } from './elements.ts';
-import { RateChart } from './rate-chart.ts';
+import { RateChart, sayTotals, words } from './rate-chart.ts';
 import type { PipeStats } from './stats.ts';
-import { short, size } from './words.ts';
+import { size } from './words.ts';
 
 /** The stream as a whole: events per second, as accepted by the server and as received by this page, and the totals. */
 export class Overview {
@@ -30,20 +30,4 @@ export class Overview {
     byId('total-cut').title = words(total.cuts);
     byId('total-refused').title = words(total.refusals);
   }
-}
-
-/** Shows numbers in the tiles of these names. */
-export function sayTotals(numbers: Readonly<Record<string, number>>): void {
-  for (const [name, value] of Object.entries(numbers)) {
-    const element = byId(`total-${name}`);
-    say(element, short(value));
-    element.classList.toggle('some', value > 0);
-  }
-}
-
-/** Counts in words, such as `429: 3, 503: 1`. */
-export function words(counts: Readonly<Partial<Record<string, number>>>): string {
-  return Object.entries(counts)
-    .map(([reason, value]) => `${reason}: ${value}`)
-    .join(', ');
 }

@@ -1,6 +1,6 @@
 import { area, line, roundUp, Series } from './charts.ts';
 import { byId, say } from './elements.ts';
-import { rate, size } from './words.ts';
+import { rate, short, size } from './words.ts';
 
 /** Two minutes, at one sample per second. */
 const POINTS = 120;
@@ -55,4 +55,20 @@ export class RateChart {
     const text = `${this.unit} per second in the last two minutes: now ${rate(perSecond)}, at most ${rate(this.all.max)}`;
     byId('rate-chart').setAttribute('aria-label', text);
   }
+}
+
+/** Shows numbers in the tiles of these names. */
+export function sayTotals(numbers: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(numbers)) {
+    const element = byId(`total-${name}`);
+    say(element, short(value));
+    element.classList.toggle('some', value > 0);
+  }
+}
+
+/** Counts in words, such as `429: 3, 503: 1`. */
+export function words(counts: Readonly<Partial<Record<string, number>>>): string {
+  return Object.entries(counts)
+    .map(([reason, value]) => `${reason}: ${value}`)
+    .join(', ');
 }

@@ -1,7 +1,6 @@
 import type { ApiServerStats } from '../../../apiserver/stats.ts';
 import { byId, say } from '../../page/elements.ts';
-import { sayTotals, words } from '../../page/overview.ts';
-import { RateChart } from '../../page/rate-chart.ts';
+import { RateChart, sayTotals, words } from '../../page/rate-chart.ts';
 import { size } from '../../page/words.ts';
 
 /** The server as a whole: changes per second, as taken by its caches and as received by this page, and the totals. */
