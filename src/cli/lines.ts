@@ -1,8 +1,8 @@
 import { isTooDeep, MAX_DEPTH } from '../decode/depth.ts';
 import { NewlineFramer } from '../decode/framing.ts';
+import { excerpt } from '../pages/words.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
-import { excerpt } from './page/words.ts';
 
 /** The longest line that is accepted. */
 export const MAX_LINE_BYTES: number = 16 * 1024 * 1024;

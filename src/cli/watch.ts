@@ -1,17 +1,13 @@
 import type { IncomingMessage } from 'node:http';
-import type { ClientState, FetchLike, StateDetail, WebSocketConstructor } from '../bridge/client.ts';
-import { connect } from '../bridge/client.ts';
+import { type ClientState, connect, type FetchLike, type StateDetail, type WebSocketConstructor } from '../bridge/client.ts';
 import { WATCH_PATH } from '../bridge/protocol.ts';
-import type { Codec } from '../decode/codec.ts';
-import { jsonCodec } from '../decode/codec.ts';
-import type { Status, WatchEvent } from '../watch/event.ts';
-import { isErrorEvent } from '../watch/event.ts';
+import { type Codec, jsonCodec } from '../decode/codec.ts';
+import { excerpt } from '../pages/words.ts';
+import { isErrorEvent, type Status, type WatchEvent } from '../watch/event.ts';
 import { withoutSecret } from './address.ts';
-import type { WatchCommand } from './args.ts';
-import { UsageError } from './args.ts';
+import { UsageError, type WatchCommand } from './args.ts';
 import { harmless, MAX_LINE_BYTES } from './lines.ts';
 import type { Output } from './output.ts';
-import { excerpt } from './page/words.ts';
 import { request } from './request.ts';
 
 /**

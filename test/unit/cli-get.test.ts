@@ -3,8 +3,8 @@ import { parseCommand, UsageError } from '../../src/cli/args.ts';
 import { AlignedColumns } from '../../src/cli/get/columns.ts';
 import type { GetCommand } from '../../src/cli/get/get-args.ts';
 import { createPrinter, type PrinterOptions } from '../../src/cli/get/printer.ts';
-import { age, clean, Shown, toPage, toRow } from '../../src/cli/get/table.ts';
 import { helpText } from '../../src/cli/help.ts';
+import { age, clean, Shown, toPage, toRow } from '../../src/pages/table.ts';
 
 const parsed = (line: string): GetCommand => parseCommand(['get', ...line.split(' ')]) as GetCommand;
 

@@ -1,8 +1,8 @@
 // What `watchmux pipe` makes of its input: lines, events, and what it says about those that are none. What is printed is harmless.
 import { describe, expect, test } from 'vitest';
 import { harmless, type LineOptions, Lines, printable, readLine } from '../../src/cli/lines.ts';
-import { excerpt } from '../../src/cli/page/words.ts';
 import { Reports } from '../../src/cli/reports.ts';
+import { excerpt } from '../../src/pages/words.ts';
 
 const utf8 = new TextEncoder();
 

@@ -2,7 +2,7 @@ import { messageOf } from '../../bridge/client/transport.ts';
 import { Informer } from '../../cache/informer/informer.ts';
 import type { InformerFailure } from '../../cache/informer/options.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
-import { excerpt } from '../page/words.ts';
+import { excerpt } from '../../pages/words.ts';
 import { onSignals } from '../signals.ts';
 import type { Change } from './printer.ts';
 import type { Work } from './work.ts';

@@ -1,14 +1,14 @@
 import { messageOf } from '../../bridge/client/transport.ts';
 import type { List, ListOptions, ListWatcher } from '../../cache/list-watcher.ts';
+import { objectSource, TableSource, type Target } from '../../pages/table.ts';
+import { excerpt } from '../../pages/words.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { withoutSecret } from '../address.ts';
 import type { Output } from '../output.ts';
-import { excerpt } from '../page/words.ts';
 import { quote, UsageError } from '../usage.ts';
 import { follow } from './follow.ts';
 import type { GetCommand } from './get-args.ts';
 import { createPrinter } from './printer.ts';
-import { objectSource, TableSource, type Target } from './source.ts';
 import { findTarget } from './target.ts';
 import type { Work } from './work.ts';
 

@@ -1,9 +1,9 @@
 // The three forms of output. Each prints a list page by page, or changes one by one.
 import { type KubernetesObject, metadataOf, namespaceOf } from '../../cache/object.ts';
+import { age, clean, type Row } from '../../pages/table.ts';
 import { harmless } from '../lines.ts';
 import { AlignedColumns } from './columns.ts';
 import type { Format } from './get-args.ts';
-import { age, clean, type Row } from './table.ts';
 
 /** What has happened to an object. */
 export interface Change {

@@ -2,10 +2,10 @@
 import type { FetchLike } from '../../bridge/client.ts';
 import { loadCluster } from '../../kubernetes/cluster.ts';
 import { createNodeFetch, type NodeFetch } from '../../kubernetes/node-fetch.ts';
+import type { Target } from '../../pages/table.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { UsageError } from '../args.ts';
 import type { GetCommand } from './get-args.ts';
-import type { Target } from './source.ts';
 
 /** Finds the collection. Throws a {@link UsageError} if there is none. */
 export async function findTarget(command: GetCommand, signal: AbortSignal): Promise<Target> {

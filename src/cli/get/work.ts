@@ -1,7 +1,7 @@
+import type { Source } from '../../pages/table.ts';
 import type { Output } from '../output.ts';
 import type { GetCommand } from './get-args.ts';
 import type { Printer } from './printer.ts';
-import type { Source } from './source.ts';
 
 /** What to print: from where, how, and where to. */
 export interface Work {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readAccept } from '../../apiserver/request/accept.ts';
 import { pathOf } from '../../bridge/transport/upgrades.ts';
-import type { LivePage } from '../page.ts';
+import type { LivePage } from '../../pages/document.ts';
 import { queryOf, sendWhole } from '../server/server.ts';
 
 /**

@@ -4,6 +4,7 @@ import { CONFIG_MAPS, NAMESPACES } from '../../apiserver/builtin.ts';
 import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts';
 import { ApiServer } from '../../apiserver/server.ts';
 import { refuseUpgrade } from '../../bridge/transport/upgrades.ts';
+import { objectsPage } from '../../pages/serve/page.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { systemClock } from '../../watch/clock.ts';
 import type { Output } from '../output.ts';
@@ -28,7 +29,6 @@ import { type Pair, toEtcdTls, toEtcdUser, toServerTls } from './certificates.ts
 import { HealthMonitor } from './health-monitor.ts';
 import { Log } from './log.ts';
 import { createMetricsServer } from './metrics-server.ts';
-import { objectsPage } from './page.ts';
 import { type FromFiles, Reloads } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 import { ServeEvents } from './serve-events.ts';

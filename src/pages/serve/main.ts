@@ -9,25 +9,55 @@
  * Everything is bounded: objects held, rows shown, points of a chart, entries of the history. One watch is open at a time, because
  * browsers open six connections to a server, for all of its pages.
  */
-import type { ApiServerStats } from '../../../apiserver/stats.ts';
-import type { Row } from '../../get/table.ts';
-import { Announcer } from '../../page/announcer.ts';
-import { byId, say } from '../../page/elements.ts';
-import { History } from '../../page/history.ts';
-import { Poller } from '../../page/poller.ts';
-import { StateLine } from '../../page/state-line.ts';
-import { plural, visible } from '../../page/words.ts';
-import { Access, Denied, Refused } from './access.ts';
-import { showCache } from './cache-panel.ts';
-import { AGGREGATED, collectionPath, DISCOVERY_PATHS, type PageResource, toResources } from './catalog.ts';
-import { Filters, MAX_NAMESPACES } from './filters.ts';
-import { FollowState } from './follow-state.ts';
-import { Follower } from './follower.ts';
-import type { Content } from './object-reader.ts';
-import { ObjectTable } from './object-table.ts';
-import { ResourceTable } from './resource-table.ts';
-import { ServerOverview } from './server-overview.ts';
-import { TokenForm } from './token-form.ts';
+import type { ApiServerStats } from '../../apiserver/stats.ts';
+import { byId, RateChart, say, sayTotals, words } from '../elements.ts';
+import { Announcer, History, Poller, StateLine } from '../status.ts';
+import type { Row } from '../table.ts';
+import { plural, size, visible } from '../words.ts';
+import {
+  Access,
+  AGGREGATED,
+  collectionPath,
+  Denied,
+  DISCOVERY_PATHS,
+  type PageResource,
+  Refused,
+  TokenForm,
+  toResources,
+} from './api.ts';
+import { Follower, FollowState } from './follower.ts';
+import { type Content, ObjectTable } from './objects.ts';
+import { Filters, MAX_NAMESPACES, ResourceTable, showCache } from './resources.ts';
+
+/** The server as a whole: changes per second, as taken by its caches and as received by this page, and the totals. */
+class ServerOverview {
+  private readonly chart: RateChart = new RateChart('Changes');
+
+  /** `received` is the number of changes this page has received. */
+  show(stats: ApiServerStats, received: number): void {
+    const { requests, resources, watchers, watchersStalled, events, sentBytes } = stats;
+    const changes = sum(resources, ({ cache }) => cache?.changes ?? 0);
+    const refusals = Object.fromEntries(Object.entries(requests).filter(([code]) => Number(code) >= 400));
+    sayTotals({
+      objects: sum(resources, ({ cache }) => cache?.objects ?? 0),
+      changes,
+      watchers,
+      behind: sum(resources, ({ behind }) => behind),
+      cut: watchersStalled,
+      delivered: events,
+      requests: sum(Object.values(requests), (each) => each),
+      refused: sum(Object.values(refusals), (each) => each),
+      expired: sum(resources, ({ cache }) => cache?.fellBehind ?? 0),
+    });
+    say(byId('total-sent'), size(sentBytes));
+    byId('total-refused').title = words(refusals);
+    this.chart.show({ all: changes, here: received, sentBytes });
+  }
+}
+
+function sum<T>(values: readonly T[], read: (value: T) => number): number {
+  return values.reduce((total, each) => total + read(each), 0);
+}
 
 /** The minimum time between two redraws of the table; a slow one is followed by a longer pause. */
 const DRAW_MS = 120;

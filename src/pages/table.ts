@@ -1,14 +1,105 @@
+import type { FetchLike } from '../bridge/client.ts';
+import { filter } from '../broadcast/filter.ts';
+import { toList, toObject } from '../cache/http/answer.ts';
+import { Exchange, named } from '../cache/http/exchange.ts';
+import { createListWatcher } from '../cache/http/http-list-watcher.ts';
+import { accepted, toHttpSettings, wholeText } from '../cache/http/means.ts';
+import { toListUrl } from '../cache/http/query.ts';
+import type { ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
+import { type KubernetesObject, metadataOf, type ObjectMeta } from '../cache/object.ts';
+import { ask } from '../kubernetes/ask.ts';
+import { segment } from '../kubernetes/resource-type.ts';
+import type { ObjectEvent } from '../watch/event.ts';
+import type { Watch } from '../watch/watch.ts';
+import { excerpt } from './words.ts';
+
+/** A collection, and how to ask for it. */
+export interface Target {
+  readonly url: URL;
+  readonly fetch: FetchLike;
+  /** Whether objects of several namespaces may be in it, so that each is shown with its own. */
+  readonly manyNamespaces: boolean;
+}
+
+/** A collection, of which one object can be read where the rest may not be. */
+export interface Source<T = KubernetesObject> extends ListWatcher<T> {
+  get(name: string, signal: AbortSignal): Promise<T | undefined>;
+}
+
+/** A collection whose objects are rows: cells instead of content, which is a small part of the bytes. */
+export class TableSource implements Source<Row> {
+  readonly #target: Target;
+  readonly #timeoutMs: number;
+  readonly #shown: Shown = new Shown();
+
+  constructor(target: Target, responseTimeoutMs: number) {
+    this.#target = target;
+    this.#timeoutMs = responseTimeoutMs;
+  }
+
+  /** The columns that the server has named; undefined: it makes no tables. */
+  get columns(): readonly string[] | undefined {
+    return this.#shown.columns;
+  }
+
+  async list(options: ListOptions = {}): Promise<Page> {
+    return toPage(await this.#text(toListUrl(this.#target.url, options), options.signal), this.#shown);
+  }
+
+  async get(name: string, signal: AbortSignal): Promise<Row | undefined> {
+    const object = toObject<object>(await this.#text(urlOf(this.#target, name), signal));
+    return object && toRow(object, this.#shown);
+  }
+
+  async #text(url: URL, signal: AbortSignal | undefined): Promise<string> {
+    const means = toHttpSettings({ fetch: this.#target.fetch, responseTimeoutMs: this.#timeoutMs });
+    const exchange = new Exchange(means, signal);
+    try {
+      const response = await accepted(exchange, url, { accept: TABLE });
+      const limit = { what: 'the list', option: 'maxListBytes', bytes: means.maxListBytes } as const;
+      return await wholeText(exchange, response, limit);
+    } catch (error) {
+      throw named(error, this.#target.url, signal);
+    } finally {
+      exchange.end();
+    }
+  }
+
+  async watch(options?: ListWatchOptions): Promise<Watch<ObjectEvent<Row>>> {
+    const { fetch, url } = this.#target;
+    const asTable: FetchLike = (to, init) => fetch(to, { ...init, headers: { ...init.headers, accept: TABLE } });
+    const source = createListWatcher<KubernetesObject>(url, { fetch: asTable, responseTimeoutMs: this.#timeoutMs });
+    return filter(await source.watch(options), (event) => {
+      return event.type === 'ERROR'
+        ? event
+        : ({ type: event.type, object: toRow(event.object, this.#shown) } as ObjectEvent<Row>);
+    });
+  }
+}
+
+/** A collection of whole objects. */
+export function objectSource(target: Target, responseTimeoutMs: number): Source {
+  const { fetch, url } = target;
+  const means = toHttpSettings({ fetch, responseTimeoutMs });
+  return Object.assign(createListWatcher<KubernetesObject>(url, { fetch, responseTimeoutMs }), {
+    get: (name: string, signal: AbortSignal) => ask<KubernetesObject>(means, urlOf(target, name), { signal }),
+  });
+}
+
+/** The URL of one object. */
+function urlOf({ url }: Target, name: string): URL {
+  const one = new URL(url);
+  one.pathname = `${url.pathname.replace(/\/$/, '')}/${segment('name', name)}`;
+  return one;
+}
+
 /**
  * Objects as rows. A Kubernetes server makes tables itself, with columns that fit the kind, if it is asked for one; other servers
  * ignore the request, and send objects. From these, rows with the name and the age are made here.
  */
-import { toList } from '../../cache/http/answer.ts';
-import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
-import { metadataOf } from '../../cache/object.ts';
-import { excerpt } from '../page/words.ts';
 
 /** Asks for a table, or else for JSON. */
-export const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
+const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
 
 /** One object, as a row. It has metadata, so it can be kept and compared as an object is. */
 export interface Row extends KubernetesObject {
@@ -18,7 +109,7 @@ export interface Row extends KubernetesObject {
 }
 
 /** A page of rows. */
-export interface Page {
+interface Page {
   readonly columns: readonly string[] | undefined;
   readonly items: readonly Row[];
   readonly resourceVersion: string;

@@ -1,5 +1,4 @@
 /** Numbers, times and texts in readable form, in a page and in a terminal. */
-
 const whole = new Intl.NumberFormat('en');
 
 /** `12,345`. */

@@ -1,13 +1,9 @@
-import { keyOf } from '../../../cache/object.ts';
-import { age, type Row } from '../../get/table.ts';
-import { clone, make, say } from '../../page/elements.ts';
-import { arrange } from '../../page/figure-row.ts';
-import { TabStops } from '../../page/tab-stops.ts';
-import { count, plural, visible } from '../../page/words.ts';
+import { keyOf } from '../../cache/object.ts';
+import { type Clock, systemClock } from '../../watch/clock.ts';
+import { arrange, clone, jsonBox, make, say, showJson, TabStops } from '../elements.ts';
+import { age, type Row } from '../table.ts';
+import { count, parseExactly, plural, timeOf, visible } from '../words.ts';
 import type { Follower } from './follower.ts';
-import type { Content } from './object-reader.ts';
-import { chooseRows } from './object-rows.ts';
-import { OpenObject } from './open-object.ts';
 
 /** Rows in the table. */
 const MAX_ROWS = 500;
@@ -18,7 +14,7 @@ const MARK_MS = 1_200;
 const DURATION = /^(\d+[smhdy])+$/;
 
 /** The elements of the table. */
-export interface ObjectTableParts {
+interface ObjectTableParts {
   readonly head: HTMLTableRowElement;
   readonly body: HTMLTableSectionElement;
   readonly empty: Element;
@@ -27,7 +23,7 @@ export interface ObjectTableParts {
 }
 
 /** What the table needs. */
-export interface ObjectTableMeans {
+interface ObjectTableMeans {
   readonly follower: Follower;
   /** Reads an object as it is now. */
   readonly read: (row: Row, signal: AbortSignal) => Promise<Content>;
@@ -247,5 +243,184 @@ export class ObjectTable {
     const element = open && this.shown.get(open.key)?.element;
     element?.querySelector('button')?.setAttribute('aria-expanded', 'false');
     element?.classList.remove('gone');
+  }
+}
+
+/** Which rows are shown. */
+interface Choice {
+  /** Only objects in whose namespace/name this is, in lower case; empty for all. */
+  readonly text: string;
+  /** Not more than this. */
+  readonly max: number;
+  /** A row that is shown in any case, because the user reads it. */
+  readonly pinned?: Row | undefined;
+}
+
+/** The rows that are shown, in the order of their keys, and how many there are. */
+interface Chosen {
+  readonly rows: readonly Row[];
+  readonly matching: number;
+}
+
+/**
+ * Chooses the first rows by key. Of a hundred thousand rows, most are compared only once, with the last of those chosen so far;
+ * sorting all of them for each change would take too long.
+ */
+export function chooseRows(all: Iterable<Row>, { text, max, pinned }: Choice): Chosen {
+  const first: { readonly key: string; readonly row: Row }[] = [];
+  let matching = 0;
+  const enter = (key: string, row: Row): void => {
+    first.splice(placeOf(first, key), 0, { key, row });
+  };
+  for (const row of all) {
+    const key = keyOf(row);
+    if (text !== '' && !key.toLowerCase().includes(text)) continue;
+    matching++;
+    const last = first.at(-1);
+    if (first.length === max && last !== undefined && key > last.key) continue;
+    enter(key, row);
+    if (first.length > max) first.pop();
+  }
+  if (pinned !== undefined && !first.some(({ key }) => key === keyOf(pinned))) enter(keyOf(pinned), pinned);
+  return { rows: first.map(({ row }) => row), matching };
+}
+
+/** Where a key belongs among keys that are in order. */
+function placeOf(sorted: readonly { readonly key: string }[], key: string): number {
+  let [from, to] = [0, sorted.length];
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if ((sorted[middle] as { readonly key: string }).key < key) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+/** What an open object needs. */
+interface OpenOptions {
+  readonly row: Row;
+  /** The columns of the table. */
+  readonly columns: number;
+  readonly read: (signal: AbortSignal) => Promise<Content>;
+}
+
+/** The row below an object's own: its content as JSON, followed live. */
+class OpenObject {
+  readonly key: string;
+  readonly element: HTMLTableRowElement = make('tr', { name: 'detail' });
+  isGone: boolean = false;
+  /** Its last known row. */
+  row: Row;
+  private readonly facts: HTMLParagraphElement = make('p', { text: 'Reading \u2026' });
+  private readonly json: HTMLPreElement = jsonBox('');
+  private readonly reader: ObjectReader;
+
+  constructor({ row, columns, read }: OpenOptions) {
+    this.row = row;
+    this.key = keyOf(row);
+    const cell = this.element.insertCell();
+    cell.colSpan = columns;
+    this.json.hidden = true;
+    cell.append(this.facts, this.json);
+    this.reader = new ObjectReader({ read, onContent: (content) => this.onContent(content) });
+  }
+
+  /** Shows this row as its current state. */
+  show(row: Row): void {
+    if (row === this.row && !this.isGone) return;
+    this.row = row;
+    this.isGone = false;
+    this.reader.changed();
+  }
+
+  /** It no longer exists. Its last state stays. */
+  gone(): void {
+    if (this.isGone) return;
+    this.isGone = true;
+    say(this.facts, `Deleted at ${timeOf(new Date())}. This was its last state.`);
+  }
+
+  close(): void {
+    this.reader.close();
+    this.element.remove();
+  }
+
+  private onContent(content: Content): void {
+    if (this.isGone) return;
+    if (content.is === 'gone') this.gone();
+    else if (content.is === 'failed') say(this.facts, `It could not be read: ${content.message}.`);
+    else this.fill(content.text);
+  }
+
+  private fill(text: string): void {
+    const object = parseExactly(text) as { metadata?: { resourceVersion?: unknown } };
+    const version = String(object.metadata?.resourceVersion ?? 'unknown');
+    say(this.facts, `version ${version}, read at ${timeOf(new Date())}, ${plural(text.length, 'character')}`);
+    this.json.hidden = false;
+    showJson(this.json, object);
+  }
+}
+
+/** What there is to show of an object. */
+export type Content =
+  | { readonly is: 'object'; readonly text: string }
+  | { readonly is: 'gone' }
+  | { readonly is: 'failed'; readonly message: string };
+
+/** Options of an {@link ObjectReader}. */
+interface ReaderOptions {
+  /** Reads the object as it is now. */
+  readonly read: (signal: AbortSignal) => Promise<Content>;
+  readonly onContent: (content: Content) => void;
+  readonly clock?: Clock | undefined;
+}
+
+/** An object that changes all the time is read this often. */
+const REST_MS = 250;
+
+/**
+ * Keeps the content of one object up to date. A row says that the object has changed, but not what it is now; so it is read
+ * again, one read at a time. Changes that come meanwhile become one more read.
+ *
+ *     idle --changed--> reading --answer--> resting --REST_MS--> idle, or reading if it has changed again
+ */
+export class ObjectReader {
+  private readonly options: ReaderOptions;
+  private readonly clock: Clock;
+  private readonly closing: AbortController = new AbortController();
+  private busy: boolean = false;
+  private stale: boolean = false;
+  private cancelRest: () => void = () => {};
+
+  constructor(options: ReaderOptions) {
+    this.options = options;
+    this.clock = options.clock ?? systemClock;
+    this.changed();
+  }
+
+  /** Reads it, now or when the current read is over. */
+  changed(): void {
+    if (this.closing.signal.aborted) return;
+    this.stale = true;
+    if (!this.busy) void this.read();
+  }
+
+  /** Nothing is read or called from here on. */
+  close(): void {
+    this.closing.abort();
+    this.cancelRest();
+  }
+
+  private async read(): Promise<void> {
+    const { signal } = this.closing;
+    this.busy = true;
+    this.stale = false;
+    const content = await this.options.read(signal).catch((error: Error): Content => ({ is: 'failed', message: error.message }));
+    if (signal.aborted) return;
+    this.options.onContent(content);
+    this.cancelRest = this.clock.schedule(REST_MS, () => {
+      this.busy = false;
+      if (this.stale) void this.read();
+    });
   }
 }

@@ -1,6 +1,4 @@
-import { builtScript, inOneFile, type LivePage } from './page.ts';
-import { chart, frame, HISTORY, overview } from './page-parts.ts';
-import { STYLE } from './page-style.ts';
+import { builtScript, chart, frame, HISTORY, inOneFile, type LivePage, overview, STYLE } from '../document.ts';
 
 const OVERVIEW = overview({
   heading: 'The stream',
