@@ -21,16 +21,16 @@ const MAX_GROUP_CHARS = 253;
 export function toServedResource(value: string): ServedResource {
   const [, plural = '', group = '', version = '', kind = '', scope] =
     /^([^.=]+)\.([^/=]+)\/([^/=]+)=([^:]+)(?::(.*))?$/.exec(value) ?? [];
-  if (plural === '') throw wrong(value, `the form is ${RESOURCE_FORM}`);
+  if (plural === '') throw wrongResource(value, `the form is ${RESOURCE_FORM}`);
   if (!LABEL.test(plural) || plural !== plural.toLowerCase())
-    throw wrong(value, `the plural ${quote(plural)} is not in lower-case letters`);
+    throw wrongResource(value, `the plural ${quote(plural)} is not in lower-case letters`);
   if (group.length > MAX_GROUP_CHARS || !group.split('.').every((part) => LABEL.test(part))) {
-    throw wrong(value, `the group ${quote(group)} is not a domain name in lower case`);
+    throw wrongResource(value, `the group ${quote(group)} is not a domain name in lower case`);
   }
-  if (!LABEL.test(version)) throw wrong(value, `the version ${quote(version)} is not like v1 or v1beta1`);
-  if (!KIND.test(kind)) throw wrong(value, `the kind ${quote(kind)} is not a word`);
+  if (!LABEL.test(version)) throw wrongResource(value, `the version ${quote(version)} is not like v1 or v1beta1`);
+  if (!KIND.test(kind)) throw wrongResource(value, `the kind ${quote(kind)} is not a word`);
   if (scope !== undefined && scope !== 'cluster')
-    throw wrong(value, `after the kind only :cluster may follow, not ${quote(`:${scope}`)}`);
+    throw wrongResource(value, `after the kind only :cluster may follow, not ${quote(`:${scope}`)}`);
   return { group, version, plural, kind, namespaced: scope === undefined };
 }
 
@@ -41,15 +41,15 @@ export function toServedResources(values: readonly string[]): ServedResource[] {
     const value = values[at] as string;
     const before = resources.slice(0, at).filter((each) => each.group === group);
     if (before.some((each) => each.version === version && (each.plural === plural || each.kind === kind))) {
-      throw wrong(value, 'another --resource has this name or this kind');
+      throw wrongResource(value, 'another --resource has this name or this kind');
     }
     if (before.some((each) => each.plural === plural && (each.kind !== kind || each.namespaced !== namespaced))) {
-      throw wrong(value, 'another version of it has another kind, or :cluster');
+      throw wrongResource(value, 'another version of it has another kind, or :cluster');
     }
   }
   return resources;
 }
 
-function wrong(value: string, why: string): UsageError {
+function wrongResource(value: string, why: string): UsageError {
   return new UsageError(`--resource ${quote(value)}: ${why}; for example --resource ${EXAMPLE}`, 'serve');
 }

@@ -12,7 +12,6 @@ import {
 } from '../usage.ts';
 import type { LogFormat } from './log.ts';
 import { type ServedResource, toServedResources } from './resource-flag.ts';
-import { isToken } from './tokens.ts';
 
 /** The options of `watchmux serve`. */
 export interface ServeCommand {
@@ -165,6 +164,11 @@ function toHost(value: string): string {
     throw wrong('serve', 'host', value, 'an address or a host name, without a port');
   }
   return host;
+}
+
+/** Whether a text can be a token: it travels in a header. */
+export function isToken(text: string): boolean {
+  return /^[\x21-\x7e]{1,1000}$/.test(text);
 }
 
 function toToken(value: string | undefined): string | undefined {

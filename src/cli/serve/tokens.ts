@@ -1,14 +1,9 @@
 import { createHash } from 'node:crypto';
 import { UsageError } from '../usage.ts';
 import { FromFiles } from './reload.ts';
+import { isToken } from './serve-args.ts';
 
-const MAX_TOKEN_CHARS = 1_000;
 const NAME = /^[\w.@:-]{1,100}$/;
-
-/** Whether a text can be a token: it travels in a header. */
-export function isToken(text: string): boolean {
-  return /^[\x21-\x7e]+$/.test(text) && text.length <= MAX_TOKEN_CHARS;
-}
 
 /** Who has which token. Only hashes of tokens are kept: the time of a look-up does not reveal how much of a token is right. */
 export class Tokens {
