@@ -109,7 +109,7 @@ export interface Fault {
 }
 
 /** The content of a line, or what is wrong with it. */
-export type Reading = Found | Fault;
+type Reading = Found | Fault;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const lenient = new TextDecoder();
@@ -162,4 +162,11 @@ export function harmless(json: string): string {
 /** A text of several lines without characters that a terminal would act on. */
 export function printable(text: string): string {
   return text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, '.');
+}
+
+/** A URL for a message, which often ends up in a log. */
+export function withoutSecret(url: URL): string {
+  const shown = new URL(url);
+  shown.username = shown.password = '';
+  return shown.href;
 }

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Discovery } from '../../src/apiserver/discovery/discovery.ts';
-import { wantsPage } from '../../src/cli/serve/browsers.ts';
+import { wantsPage } from '../../src/cli/serve/serve.ts';
 import { AGGREGATED, collectionPath, DISCOVERY_PATHS, type PageResource, toResources } from '../../src/pages/serve/api.ts';
 import { arrivalWords, failureWords } from '../../src/pages/serve/follower.ts';
 import { type Content, chooseRows, ObjectReader } from '../../src/pages/serve/objects.ts';
