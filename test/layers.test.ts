@@ -21,7 +21,8 @@ const RANKS: Readonly<Record<string, number>> = {
   workqueue: 5, // above the cache: a controller has informers
   apiserver: 6,
   testing: 7,
-  cli: 8,
+  pages: 8,
+  cli: 9,
 };
 
 /**
@@ -62,6 +63,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'nats/connection.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-options.ts': ['@nats-io/transport-node'], // its types
+  'pages/document.ts': ['node:crypto', 'node:fs'],
   'storage/journal/file-journal.ts': ['node:fs/promises'],
   'storage/journal/files.ts': ['node:fs/promises', 'node:path'],
   'storage/journal/frames.ts': ['node:zlib'],
@@ -222,6 +224,17 @@ describe('layers', () => {
     expect(reach).toContain('cache/store/indexer.ts');
     expect(outside.filter(({ from }) => reach.has(from)).map(shown)).toEqual([]);
     expect([...reach].filter((file) => /\b(process\.|(Buffer|setImmediate|require)\()/.test(code(file)))).toEqual([]);
+  });
+
+  test('the scripts of the pages run in browsers, and the command line reaches nothing of the DOM', () => {
+    for (const script of ['pages/pipe/main.ts', 'pages/serve/main.ts']) {
+      const reach = reached(script);
+      expect(reach).toContain('pages/elements.ts');
+      expect(outside.filter(({ from }) => reach.has(from)).map(shown)).toEqual([]);
+    }
+    const reach = reached('cli/main.ts');
+    expect(reach).toContain('pages/document.ts');
+    expect(reach).not.toContain('pages/elements.ts');
   });
 
   test(`no file is longer than ${MAX_LINES} lines`, () => {

@@ -23,8 +23,6 @@ import {
   wrong,
 } from './usage.ts';
 
-export { type CommandName, UsageError } from './usage.ts';
-
 /** The options of `watchmux pipe`. */
 export interface PipeCommand {
   readonly command: 'pipe';

@@ -1,6 +1,6 @@
 import type { RequestOptions } from 'node:https';
-import { createListWatcher } from '../cache/http/http-list-watcher.ts';
 import { type ListWatcherOptions, toHttpSettings } from '../cache/http/exchange.ts';
+import { createListWatcher } from '../cache/http/http-list-watcher.ts';
 import type { ListWatcher } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import { callable, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';

@@ -7,7 +7,7 @@
  *
  * Nothing is retried here, and nothing is kept: results are what the server sent.
  */
-import type { RequestSpec, HttpSettings } from '../cache/http/exchange.ts';
+import type { HttpSettings, RequestSpec } from '../cache/http/exchange.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
 import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';

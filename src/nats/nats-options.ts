@@ -1,6 +1,6 @@
+import type { NodeConnectionOptions } from '@nats-io/transport-node';
 import { invalid, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
-import type { NodeConnectionOptions } from '@nats-io/transport-node';
 
 /** Options of a `NatsStream`. */
 export interface NatsStreamOptions {

@@ -24,8 +24,8 @@ import { NONE } from '../../watch/reader.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { checkText } from '../object.ts';
 import { Attempt } from './attempt.ts';
-import { isOlder, shapeOf, toBroken, versionIn, type Failure, fromErrorEvent, toFailure } from './events.ts';
-import { type RetryOptions, type CheckedRetry, checkRetry, RETRY_NAMES } from './reflector-options.ts';
+import { type Failure, fromErrorEvent, isOlder, shapeOf, toBroken, toFailure, versionIn } from './events.ts';
+import { type CheckedRetry, checkRetry, RETRY_NAMES, type RetryOptions } from './reflector-options.ts';
 
 /** Options of a {@link RetryWatcher}. */
 export interface RetryWatcherOptions extends RetryOptions {

@@ -1,7 +1,7 @@
 import { callable, invalid, requireMethod } from '../../watch/errors.ts';
 import { checkOptions } from '../../watch/options.ts';
-import { namespaceOf, checkText } from '../object.ts';
-import { Store, type StoreOptions, type StoreListOptions } from './store.ts';
+import { checkText, namespaceOf } from '../object.ts';
+import { Store, type StoreListOptions, type StoreOptions } from './store.ts';
 
 /** Index functions by name. Upstream: `cache.Indexers`. */
 export type Indexers<T, Name extends string = string> = Readonly<Record<Name, IndexFunction<T>>>;

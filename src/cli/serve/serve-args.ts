@@ -11,8 +11,6 @@ import {
   wrong,
 } from '../usage.ts';
 import type { LogFormat } from './log.ts';
-import { type ServedResource, toServedResources } from './resource-flag.ts';
-import { isToken } from './tokens.ts';
 
 /** The options of `watchmux serve`. */
 export interface ServeCommand {
@@ -52,7 +50,7 @@ export interface ServeCommand {
 }
 
 /** The files for TLS with etcd. */
-export interface EtcdTlsFiles {
+interface EtcdTlsFiles {
   readonly caFile: string | undefined;
   /** Together, or neither. */
   readonly certFile: string | undefined;
@@ -60,7 +58,7 @@ export interface EtcdTlsFiles {
 }
 
 /** Limits that the command line can change. */
-export interface ServeLimits {
+interface ServeLimits {
   readonly maxWatchers: number | undefined;
   readonly maxWatchersPerAddress: number | undefined;
   readonly maxConcurrentRequestsPerAddress: number | undefined;
@@ -167,6 +165,11 @@ function toHost(value: string): string {
   return host;
 }
 
+/** Whether a text can be a token: it travels in a header. */
+export function isToken(text: string): boolean {
+  return /^[\x21-\x7e]{1,1000}$/.test(text);
+}
+
 function toToken(value: string | undefined): string | undefined {
   // The token is not shown: this message may end up in a log.
   if (value !== undefined && !isToken(value)) {
@@ -255,4 +258,58 @@ function toEtcdUrl(value: string): URL {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url !== undefined && /^https?:$/.test(url.protocol)) return url;
   throw wrong('serve', 'etcd', value, 'a URL such as http://127.0.0.1:2379');
+}
+
+/** A kind of object, as `--resource` names it. */
+interface ServedResource {
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+}
+
+/** The form of the option, for messages. */
+const RESOURCE_FORM = 'PLURAL.GROUP/VERSION=Kind[:cluster]';
+
+const EXAMPLE = 'orders.example.com/v1=Order';
+const LABEL = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/;
+const MAX_GROUP_CHARS = 253;
+
+/** Reads `orders.example.com/v1=Order` or `zones.example.com/v1=Zone:cluster`. */
+function toServedResource(value: string): ServedResource {
+  const [, plural = '', group = '', version = '', kind = '', scope] =
+    /^([^.=]+)\.([^/=]+)\/([^/=]+)=([^:]+)(?::(.*))?$/.exec(value) ?? [];
+  if (plural === '') throw wrongResource(value, `the form is ${RESOURCE_FORM}`);
+  if (!LABEL.test(plural) || plural !== plural.toLowerCase())
+    throw wrongResource(value, `the plural ${quote(plural)} is not in lower-case letters`);
+  if (group.length > MAX_GROUP_CHARS || !group.split('.').every((part) => LABEL.test(part))) {
+    throw wrongResource(value, `the group ${quote(group)} is not a domain name in lower case`);
+  }
+  if (!LABEL.test(version)) throw wrongResource(value, `the version ${quote(version)} is not like v1 or v1beta1`);
+  if (!KIND.test(kind)) throw wrongResource(value, `the kind ${quote(kind)} is not a word`);
+  if (scope !== undefined && scope !== 'cluster')
+    throw wrongResource(value, `after the kind only :cluster may follow, not ${quote(`:${scope}`)}`);
+  return { group, version, plural, kind, namespaced: scope === undefined };
+}
+
+/** Reads all of them. No two may have the same name, and all versions of a resource must have the same kind. */
+function toServedResources(values: readonly string[]): ServedResource[] {
+  const resources = values.map(toServedResource);
+  for (const [at, { group, version, plural, kind, namespaced }] of resources.entries()) {
+    const value = values[at] as string;
+    const before = resources.slice(0, at).filter((each) => each.group === group);
+    if (before.some((each) => each.version === version && (each.plural === plural || each.kind === kind))) {
+      throw wrongResource(value, 'another --resource has this name or this kind');
+    }
+    if (before.some((each) => each.plural === plural && (each.kind !== kind || each.namespaced !== namespaced))) {
+      throw wrongResource(value, 'another version of it has another kind, or :cluster');
+    }
+  }
+  return resources;
+}
+
+function wrongResource(value: string, why: string): UsageError {
+  return new UsageError(`--resource ${quote(value)}: ${why}; for example --resource ${EXAMPLE}`, 'serve');
 }

@@ -1,5 +1,5 @@
 import { type KubernetesObject, keyOf as keyOfObject } from '../../cache/object.ts';
-import { type VersionComparator, compareVersions as compareDecimals } from '../../cache/versions.ts';
+import { compareVersions as compareDecimals, type VersionComparator } from '../../cache/versions.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { Failures } from '../../watch/failures.ts';

@@ -1,9 +1,15 @@
 import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { metadataOf } from '../../cache/object.ts';
-import { FieldSelector, LabelSelector, parseFieldSelector, parseLabelSelector, SelectionPredicate } from '../../selectors/index.ts';
+import {
+  FieldSelector,
+  LabelSelector,
+  parseFieldSelector,
+  parseLabelSelector,
+  SelectionPredicate,
+} from '../../selectors/index.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, sleep } from '../../watch/clock.ts';
-import { invalid, WatchError, wholeNumber, isWatchError } from '../../watch/errors.ts';
+import { invalid, isWatchError, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
 import { done } from '../../watch/iteration.ts';
 import { fromAsyncIterable } from '../../watch/pull-watch.ts';
