@@ -1,5 +1,5 @@
 // What every request over `fetch` has in common, whatever it asks for: options, the check of the answer, and limits.
-import type { PerAttempt } from '../../bridge/client/options.ts';
+import type { PerAttempt } from '../../bridge/client/client-options.ts';
 import type { FetchLike } from '../../bridge/client/stream.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, WatchError, wholeNumber } from '../../watch/errors.ts';

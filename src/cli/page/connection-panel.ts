@@ -1,5 +1,5 @@
 import type { ClientState } from '../../bridge/client.ts';
-import type { ClientStats } from '../../bridge/hub/client-info.ts';
+import type { ClientStats } from '../../bridge/hub/connection.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import type { Connection } from './connection.ts';
 import { byId, say } from './elements.ts';
