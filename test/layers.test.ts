@@ -38,14 +38,13 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'adapters/node-stream.ts': ['node:stream'],
   'apiserver/validation/patterns.ts': ['re2js'], // loaded late
   'apiserver/validation/schema.ts': ['ajv'], // loaded late
-  'bridge/events/deflate.ts': ['node:zlib'],
-  'bridge/transport/handshakes.ts': ['node:http', 'node:stream', 'ws'],
+  'bridge/transport/handshakes.ts': ['node:http', 'node:stream', 'node:zlib', 'ws'],
   'bridge/http.ts': ['node:diagnostics_channel', 'node:http'],
   'bridge/transport/node-caller.ts': ['node:http'],
-  'bridge/transport/plain-response.ts': ['node:http'],
+  'bridge/transport/http-sink.ts': ['node:http'],
   'bridge/transport/upgrades.ts': ['node:http', 'node:stream'],
   'bridge/websocket.ts': ['node:diagnostics_channel', 'node:http', 'ws'],
-  'bridge/transport/websocket-sink.ts': ['ws'],
+  'bridge/transport/websocket-connection.ts': ['ws'],
   'apiserver/http/node-host.ts': ['node:http'],
   'apiserver/http/upgrade/upgrade.ts': ['node:http', 'node:stream'],
   'apiserver/http/upgrade/websocket.ts': ['ws'], // its types, and loaded late

@@ -1,8 +1,7 @@
 /** The options of an API server, with their defaults and checks. */
 
-import type { AllowedOrigins } from '../bridge/hub/admission/origins.ts';
-import type { Identified } from '../bridge/hub/admission/refusals.ts';
-import type { CutReason } from '../bridge/hub/client-info.ts';
+import type { AllowedOrigins, Identified } from '../bridge/hub/admission/refusals.ts';
+import type { CutReason } from '../bridge/hub/connection.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/options.ts';
 import type { Storage } from '../storage/storage.ts';

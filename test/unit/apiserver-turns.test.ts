@@ -5,7 +5,7 @@ import { Ends } from '../../src/apiserver/http/ends.ts';
 import { Session } from '../../src/apiserver/http/session.ts';
 import type { Source } from '../../src/apiserver/http/sources.ts';
 import { Turns } from '../../src/apiserver/http/turns.ts';
-import type { Sink } from '../../src/bridge/hub/sink.ts';
+import type { Sink } from '../../src/bridge/hub/connection.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 
 /** A source of numbers: all that have come since it was asked last are one piece. */

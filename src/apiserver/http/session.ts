@@ -9,8 +9,7 @@
  * for too long. After that the source is closed, no timer runs, and the sink is no longer called.
  */
 
-import type { CutReason } from '../../bridge/hub/client-info.ts';
-import type { Cleanup, Served, Sink } from '../../bridge/hub/sink.ts';
+import type { Cleanup, CutReason, Served, Sink } from '../../bridge/hub/connection.ts';
 import type { Outbound } from '../../bridge/transport/stall.ts';
 import type { Listener } from '../../storage/cacher/cache-watch.ts';
 import type { Ends, Expiring } from './ends.ts';

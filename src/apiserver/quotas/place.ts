@@ -1,5 +1,5 @@
 import type { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
-import type { CutReason } from '../../bridge/hub/client-info.ts';
+import type { CutReason } from '../../bridge/hub/connection.ts';
 import type { FairQueue, OnBehalf } from '../../watch/fair-queue.ts';
 import type { Pace } from '../../watch/pace.ts';
 import type { Slot } from '../http/wire.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../watch/clock.ts';
+import type { Sink } from './connection.ts';
 import type { ParsedQuery } from './query.ts';
 import type { Session } from './session.ts';
-import type { Sink } from './sink.ts';
 
 /** Settings of a session's timers. */
 export interface Timing extends Interval {
