@@ -18,7 +18,7 @@ import { Lifetime } from './lifetime.ts';
 import type { ParsedQuery } from './query.ts';
 import { Session } from './session.ts';
 import type { ReadableWatch, SessionHost } from './session-host.ts';
-import { endAt, limitAge, startTimers } from './session-timers.ts';
+import { SessionTimers } from './session-timers.ts';
 import type { Sink } from './sink.ts';
 import { Snapshots } from './snapshot.ts';
 import type { CatchUp } from './source/past-event.ts';
@@ -60,6 +60,7 @@ export class HubCore {
   private readonly backlog: Backlog<Session> = new Backlog();
   private readonly slots: ConnectionSlots;
   private readonly snapshots: Snapshots;
+  private readonly timers: SessionTimers;
   private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
   /** The additional parts of a hub with a source. */
   readonly sourced: Sourced | undefined = undefined;
@@ -115,6 +116,7 @@ export class HubCore {
       clock: settings.clock,
       turn: () => new Promise((resolve) => settings.nextTurn(resolve)),
     });
+    this.timers = new SessionTimers({ ...settings, version: () => this.version });
     this.host = this.toHost();
     if (source !== undefined && sourceFeed !== undefined) {
       const { publisher, tally } = this;
@@ -287,11 +289,11 @@ export class HubCore {
   }
 
   private begin(session: Session, sink: Sink, client: Client & Beginning): void {
-    const { snapshot: source, bookmarkIntervalMs: intervalMs, clock, now } = this.settings;
+    const { snapshot: source } = this.settings;
     const { start, version, asked = {}, identity, filter, expiresAtMs = Number.POSITIVE_INFINITY } = client;
-    endAt(session, { expiresAtMs, now, clock });
-    startTimers(session, sink, { asked, intervalMs, clock, version: () => this.version });
-    const age = (): void => limitAge(session, this.settings);
+    this.timers.endAt(session, expiresAtMs);
+    this.timers.start(session, sink, asked);
+    const age = (): void => this.timers.limitAge(session);
     // An age counted from before the snapshot could end each attempt at a long one.
     if (start.snapshot && source !== undefined) {
       this.backlog.add(session);
