@@ -14,7 +14,7 @@ import type { StorageEvent } from '../../src/storage/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually, until } from '../eventually.ts';
-import { startTcpProxy } from '../peers/tcp-proxy.ts';
+import { startTcpProxy } from '../tcp-proxy.ts';
 import {
   type Answers,
   type FakeCall,
