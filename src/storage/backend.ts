@@ -27,8 +27,8 @@ import type { Draft } from './stored.ts';
 export interface Entry<T> {
   readonly key: string;
   /**
-   * The object, with the revision of its last write as its `metadata.resourceVersion`. It may be decoded when it is read, which throws
-   * if the value is not an object. The same each time; must not be changed. Of a range with `keysOnly`: must not be read.
+   * The object, with the revision of its last write as its `metadata.resourceVersion`. It may be decoded each time that this is read, so
+   * read it once; that throws if the value is not an object. It must not be changed. Not there in a range with `keysOnly`.
    */
   readonly object: T;
 }
@@ -76,11 +76,17 @@ export interface Changes<T> {
   close(): void;
 }
 
+/** What all requests accept. */
+export interface RequestOptions {
+  /** What the request is called in errors, such as `update default/a`; default: what it is, and the key. */
+  readonly what?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** What all reads accept. */
-export interface ReadOptions {
+export interface ReadOptions extends RequestOptions {
   /** Any state that is at hand will do, even an old one. */
   readonly anyState?: boolean | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** What {@link Backend.range} reads. */
@@ -89,6 +95,8 @@ export interface RangeRequest extends ReadOptions {
   readonly prefix: string;
   /** The first key, or where it would be; default: the first one with the prefix. */
   readonly from?: string | undefined;
+  /** Instead: an entry of this backend, behind which it goes on. Keys that others wrote may be no text. */
+  readonly after?: Entry<unknown> | undefined;
   /** The most entries. Fewer may come, if they are large, but at least one if there are any. */
   readonly limit: number;
   /** The state at this revision; default: the newest. */
@@ -118,7 +126,7 @@ export interface GetResult<T> {
 }
 
 /** A write that happens if the key is as expected. */
-export interface Txn<T extends KubernetesObject> {
+export interface Txn<T extends KubernetesObject> extends RequestOptions {
   readonly key: string;
   /** The version of what is there; `0` for nothing. */
   readonly expected: string;
@@ -126,7 +134,6 @@ export interface Txn<T extends KubernetesObject> {
   readonly put?: Draft<T> | undefined;
   /** What is put expires after this many seconds, or a little later; 0: never, whatever was there before. */
   readonly ttlSeconds?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** How a {@link Txn} went. */
@@ -161,7 +168,7 @@ export interface Backend {
   /** Does nothing before it is opened or read. */
   changesAfter<T extends KubernetesObject>(revision: string, options: ChangesOptions): Changes<T>;
   /** Resolves with the revision of the newest txn. */
-  revision(options?: { readonly signal?: AbortSignal | undefined }): Promise<string>;
+  revision(options?: RequestOptions): Promise<string>;
   /** As `Storage.hasGiven`. */
   hasGiven?(revision: string): Promise<boolean>;
   /** As `Storage.pastVersion`. */

@@ -15,6 +15,7 @@ import { refused } from './statuses.ts';
 const START = '{"metadata":{';
 const BRACE = 0x7d;
 const encoder = new TextEncoder();
+const START_BYTES = encoder.encode(START);
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 type Members = Record<string, unknown>;
@@ -69,12 +70,16 @@ export class Draft<T extends KubernetesObject = KubernetesObject> {
  */
 export function toObject<T extends KubernetesObject>(
   value: Uint8Array,
-  { key, revision }: { readonly key: string; readonly revision: string },
+  place: { readonly key: string; readonly revision: string },
 ): T {
+  const { revision } = place;
   try {
     return finished(parsed<T>(decoder.decode(value), revision), value, revision);
   } catch (error) {
-    throw corrupt(key, error instanceof NotAnObject ? error.message : `is not JSON: ${(error as Error).message.slice(0, 200)}`);
+    throw corrupt(
+      place.key,
+      error instanceof NotAnObject ? error.message : `is not JSON: ${(error as Error).message.slice(0, 200)}`,
+    );
   }
 }
 
@@ -83,9 +88,13 @@ export function atVersion<T extends KubernetesObject>(object: T, revision: strin
   return { ...object, metadata: { ...object.metadata, resourceVersion: revision } };
 }
 
-/** Splits the bytes of an object that has got its version: behind `head`, they are the value without its first `start` bytes. */
-export function spliceOf(value: Uint8Array, revision: string): { readonly head: string; readonly start: number } {
-  return { head: `${START}"resourceVersion":"${revision}"${value[START.length] === BRACE ? '' : ','}`, start: START.length };
+/** How a version is inserted into a value: `head` stands for `start`, with which the value begins, if it is one of ours. */
+export function spliceOf(value: Uint8Array, revision: string): { readonly head: string; readonly start: Uint8Array } {
+  return { head: headOf(revision, value[START.length] === BRACE), start: START_BYTES };
+}
+
+function headOf(revision: string, isEmpty: boolean): string {
+  return `${START}"resourceVersion":"${revision}"${isEmpty ? '' : ','}`;
 }
 
 /** What is JSON, and no object. */
@@ -95,8 +104,7 @@ function parsed<T>(text: string, version: string): Parsed<T> {
   let object: unknown;
   let isSpliced = false;
   if (text.startsWith(START)) {
-    const separator = text.charCodeAt(START.length) === BRACE ? '' : ',';
-    object = JSON.parse(`${START}"resourceVersion":"${version}"${separator}${text.slice(START.length)}`);
+    object = JSON.parse(headOf(version, text.charCodeAt(START.length) === BRACE) + text.slice(START.length));
     // A version of its own, which would come last, counts.
     isSpliced = isRecord(object) && isRecord(object.metadata) && object.metadata.resourceVersion === version;
   } else object = JSON.parse(text);
@@ -111,9 +119,9 @@ function finished<T>({ object, isSpliced }: Parsed<T>, value: Uint8Array, revisi
   if (metadata.resourceVersion !== revision) metadata.resourceVersion = revision;
   if (isSpliced) {
     const { head, start } = spliceOf(value, revision);
-    const bytes = new Uint8Array(head.length + value.length - start);
+    const bytes = new Uint8Array(head.length + value.length - start.length);
     encoder.encodeInto(head, bytes);
-    bytes.set(value.subarray(start), head.length);
+    bytes.set(value.subarray(start.length), head.length);
     setEncoded(object as object, bytes);
   }
   return object;
