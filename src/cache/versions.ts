@@ -24,7 +24,8 @@ export function compareVersions(a: string, b: string): -1 | 0 | 1 {
   return order(a, b);
 }
 
-function order(a: string, b: string): -1 | 0 | 1 {
+/** The same for what is known to be decimal, however long. */
+export function order(a: string, b: string): -1 | 0 | 1 {
   if (a.length !== b.length) return a.length < b.length ? -1 : 1;
   return a === b ? 0 : a < b ? -1 : 1;
 }
