@@ -1,23 +1,22 @@
 // The parts of a cacher, each by itself: how long versions are waited for, what the window keeps, what the state is.
 import { describe, expect, test } from 'vitest';
 import { compareVersions } from '../../src/cache/version.ts';
-import type { CacheWatch } from '../../src/storage/cacher/cache-watch.ts';
-import { Change, type Entry } from '../../src/storage/cacher/change.ts';
-import { Core } from '../../src/storage/cacher/core.ts';
 import { Freshness } from '../../src/storage/cacher/freshness.ts';
-import { History, type HistoryLimits } from '../../src/storage/cacher/history.ts';
-import { type CacherOptions, toSettings } from '../../src/storage/cacher/options.ts';
-import { FieldReader, Selection } from '../../src/storage/cacher/selection.ts';
-import type { SortedMap } from '../../src/storage/cacher/sorted-map.ts';
+import { ChangeLog, type LogLimits } from '../../src/storage/collection/change-log.ts';
+import type { Collection } from '../../src/storage/collection/collection.ts';
+import { LogEntry, StateEntry } from '../../src/storage/collection/entries.ts';
+import { FieldReader, Selection } from '../../src/storage/collection/selection.ts';
+import type { SortedMap } from '../../src/storage/collection/sorted-map.ts';
+import type { CollectionWatch } from '../../src/storage/collection/watch.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { type Pod, pod } from './faulty-storage.ts';
 import { fate, turn } from './support.ts';
 
 /** Few objects are read at once, without a promise. */
-const selected = (core: Core<Pod>, selection: Selection<Pod>): readonly Pod[] => core.select(selection) as readonly Pod[];
-const snapshotAt = (core: Core<Pod>, version: string): SortedMap<Entry<Pod>> | undefined =>
-  core.snapshotAt(version) as SortedMap<Entry<Pod>> | undefined;
+const selected = (core: Collection<Pod>, selection: Selection<Pod>): readonly Pod[] => core.select(selection) as readonly Pod[];
+const snapshotAt = (core: Collection<Pod>, version: string): SortedMap<StateEntry<Pod>> | undefined =>
+  core.snapshotAt(version) as SortedMap<StateEntry<Pod>> | undefined;
 
 class Rig {
   readonly clock: FakeClock = new FakeClock();
@@ -180,25 +179,24 @@ describe('waiting for a version', () => {
   });
 });
 
-const limits = { windowItems: 1_000, windowBytes: 1_000_000, windowMs: 1_000 };
+const limits: LogLimits = { maxItems: 1_000, maxBytes: 1_000_000, maxAgeMs: 1_000, minItems: 100 };
 
-function historyOf(given: Partial<HistoryLimits>): {
-  history: History<Pod>;
+function historyOf(given: Partial<LogLimits>): {
+  history: ChangeLog<Pod>;
   add: (version: number, bytes?: number, atMs?: number) => void;
 } {
-  const history = new History<Pod>({ ...limits, ...given }, compareVersions);
+  const history = new ChangeLog<Pod>({ ...limits, ...given }, compareVersions);
   const add = (version: number, bytes: number = 1, atMs: number = 0): void => {
-    const object = pod('x/a', {});
-    history.append(
-      new Change<Pod>({ key: 'x/a', object, before: undefined, isDeletion: false, version: `${version}`, atMs, bytes }),
-    );
+    const object: Pod = { metadata: { resourceVersion: `${version}` } };
+    const after = new StateEntry('x/a', object, history.end);
+    history.append(new LogEntry<Pod>({ object, before: undefined, after, atMs, bytes }));
   };
   return { history, add };
 }
 
 describe('the window', () => {
   test('keeps as many changes as it may, and just as many bytes', () => {
-    const { history, add } = historyOf({ windowItems: 3, windowBytes: 10 });
+    const { history, add } = historyOf({ maxItems: 3, maxBytes: 10 });
     for (const version of [1, 2, 3]) add(version, 2);
     history.trim(0);
     expect([history.start, history.end, history.length, history.bytes, history.base]).toEqual([0, 3, 3, 6, '0']);
@@ -217,7 +215,7 @@ describe('the window', () => {
   });
 
   test('keeps the last hundred, however old they are, and others as long as it may', () => {
-    const { history, add } = historyOf({ windowMs: 1_000 });
+    const { history, add } = historyOf({ maxAgeMs: 1_000 });
     for (let version = 1; version <= 103; version++) add(version, 1, version === 1 ? 0 : 5);
     history.trim(1_000);
     expect(history.length).toBe(103);
@@ -230,7 +228,7 @@ describe('the window', () => {
   });
 
   test('finds the first change after a version, if all since then are kept', () => {
-    const { history, add } = historyOf({ windowItems: 3 });
+    const { history, add } = historyOf({ maxItems: 3 });
     for (const version of [2, 4, 4, 6, 8]) add(version);
     history.trim(0);
     expect(history.base).toBe('4');
@@ -252,9 +250,9 @@ describe('the state', () => {
     ...pod(`x/${name}`, spec),
     metadata: { name, namespace: 'x', resourceVersion: `${version}` },
   });
-  const rigOf = (options: CacherOptions<Pod> = {}): { core: Core<Pod>; all: Selection<Pod>; clock: FakeClock } => {
+  const rigOf = (options: CacherOptions<Pod> = {}): { core: Collection<Pod>; all: Selection<Pod>; clock: FakeClock } => {
     const clock = new FakeClock();
-    const core = new Core<Pod>(toSettings<Pod>({ clock, fields: FIELDS, ...options }));
+    const core = new Collection<Pod>(toSettings<Pod>({ clock, fields: FIELDS, ...options }));
     const reader = new FieldReader<Pod>(FIELDS, { prefix: '', onError: () => {} });
     return { core, all: new Selection<Pod>(reader, { prefix: '' }), clock };
   };
@@ -380,12 +378,12 @@ describe('the state', () => {
       get bookmark() {
         return core.bookmark;
       },
-      left: (watch: CacheWatch<Pod>) => core.left(watch.view),
+      left: (watch: CollectionWatch<Pod>) => core.left(watch.view),
       fellBehind: () => {},
       due: () => {},
     };
-    const join = (after?: string): CacheWatch<Pod> =>
-      core.join(all, { initial: false, mark: false, after }, host) as CacheWatch<Pod>;
+    const join = (after?: string): CollectionWatch<Pod> =>
+      core.join(all, { initial: false, mark: false, after }, host) as CollectionWatch<Pod>;
     const [watch, other] = [join(), join()];
     expect([watch.view === other.view, core.views]).toEqual([true, 1]);
     for (let n = 2; n < 1_000; n++) core.apply({ type: n === 2 ? 'ADDED' : 'MODIFIED', object: object('a', n) });

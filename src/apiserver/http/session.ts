@@ -12,7 +12,7 @@
 import type { CutReason } from '../../bridge/hub/client-info.ts';
 import type { Cleanup, Served, Sink } from '../../bridge/hub/sink.ts';
 import type { Outbound } from '../../bridge/transport/stall.ts';
-import type { Listener } from '../../storage/cacher/cache-watch.ts';
+import type { Listener } from '../../watch/watch.ts';
 import type { Ends, Expiring } from './ends.ts';
 import { LATER, type Source } from './sources.ts';
 import type { Turns, Waits } from './turns.ts';

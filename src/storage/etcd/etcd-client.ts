@@ -1,6 +1,6 @@
 /** What all scopes of an `EtcdStorage` share: the members, leases, the open watches; and etcd's calls with their errors. */
 import { WatchError } from '../../watch/errors.ts';
-import { Pending } from '../memory/pending.ts';
+import { Pending } from '../pending.ts';
 import { foreign, tooLarge, unavailable } from '../statuses.ts';
 import { toBytes } from './key-bytes.ts';
 import { Leases } from './lease.ts';

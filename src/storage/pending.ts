@@ -1,5 +1,5 @@
-import { whenAborted } from '../../watch/abort.ts';
-import { WatchError } from '../../watch/errors.ts';
+import { whenAborted } from '../watch/abort.ts';
+import { WatchError } from '../watch/errors.ts';
 
 /** Waits for what may never come: the wait ends with the storage, and by its signal. */
 export class Pending {
