@@ -117,15 +117,15 @@ export class WatchModel {
   /** The next line; `none`: nothing now; `end`: nothing any more. */
   next(): Line | 'none' | 'end' {
     if (this.#over) return 'end';
-    if (this.#isLost) {
-      this.#over = true;
-      return 'ERROR 410';
-    }
     const item = this.#state.shift();
     if (item !== undefined) return `ADDED ${item}`;
     if (this.#mark) {
       this.#mark = false;
       return `BOOKMARK ${this.#seen} end`;
+    }
+    if (this.#isLost) {
+      this.#over = true;
+      return 'ERROR 410';
     }
     for (;;) {
       if (this.#owed.length > 0 && this.#seen >= (this.#owed[0] as number)) {

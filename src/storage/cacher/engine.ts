@@ -24,6 +24,15 @@ function sizeOf(object: object): number {
   return encoded(object).byteLength * EXPANSION;
 }
 
+export function collectionOf<T extends KubernetesObject>(settings: CacherSettings<T>): Collection<T> {
+  const { clock, compareVersions, failures, windowItems: maxItems, windowBytes: maxBytes, windowMs: maxAgeMs } = settings;
+  return new Collection<T>({
+    ...{ limits: { maxItems, maxBytes, maxAgeMs, minItems: LEAST }, compareVersions, clock },
+    costOf: ({ object }, before, isKept) => sizeOf(object) + (before && !isKept ? sizeOf(before.object) : 0),
+    onFieldError: (error) => failures.failed('a field', error),
+  });
+}
+
 export class Engine<T extends KubernetesObject> implements Source<T> {
   readonly storage: Storage<T>;
   readonly settings: CacherSettings<T>;
@@ -38,15 +47,12 @@ export class Engine<T extends KubernetesObject> implements Source<T> {
   readonly #running: Promise<void>;
 
   constructor(storage: Storage<T>, settings: CacherSettings<T>) {
-    const { clock, random, compareVersions, windowItems: maxItems, windowBytes: maxBytes, windowMs: maxAgeMs } = settings;
+    const { clock, random, compareVersions } = settings;
     this.storage = storage;
     this.settings = settings;
     this.compareVersions = compareVersions;
-    this.collection = new Collection<T>({
-      ...{ limits: { maxItems, maxBytes, maxAgeMs, minItems: LEAST }, compareVersions, clock },
-      costOf: ({ object }, before, isKept) => sizeOf(object) + (before && !isKept ? sizeOf(before.object) : 0),
-      onFieldError: (error) => settings.failures.failed('a field', error),
-    });
+    this.collection = collectionOf(settings);
+    this.collection.part('');
     this.watches = this.serve(settings);
     this.readiness = new Readiness({ now: () => clock.now(), random });
     this.freshness = new Freshness({

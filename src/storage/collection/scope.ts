@@ -46,7 +46,11 @@ export class CollectionScope<T extends KubernetesObject> {
     const { timeoutSeconds = 0, signal } = checkOptions(options, WATCH_NAMES);
     this.parts.pending.check(signal);
     wholeNumber('timeoutSeconds', timeoutSeconds);
-    return await this.parts.watches.open(this.#select(options), options);
+    const watch = await this.parts.watches.open(this.#select(options), options);
+    // Nobody is told of a watch that was given up while it was opened.
+    if (signal?.aborted) void watch.return();
+    signal?.throwIfAborted();
+    return watch;
   }
 
   /** Does nothing: the whole is closed, not a part of it. */

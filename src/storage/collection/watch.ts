@@ -3,7 +3,7 @@
  * slow watch costs nothing and delays nobody; if the log drops changes that it has not read, it gets an ERROR 410.
  *
  *     the state as ADDED --> BOOKMARK that ends it --> events of the view, after `place` --> [ a BOOKMARK, where it is due ]
- *         '-- the next event is no longer kept --> ERROR 410 <--'
+ *                                                       '-- no longer kept --> ERROR 410
  *
  * A BOOKMARK is not queued: when one is due, the watch notes the version of that moment, and delivers it once it has read everything
  * up to there. So BOOKMARKs are in order with events however fast the consumer reads, and none is lost for lack of room. While one is
@@ -109,10 +109,11 @@ export class CollectionWatch<T extends KubernetesObject>
   }
 
   get queued(): number {
-    if (this.over || this.isLost) return 0;
+    if (this.over) return 0;
     const { initial = [], passed = 0, mark } = this.opening ?? {};
-    const unread = Math.max(0, this.reach - this.view.positionOf(this.place));
-    return initial.length - passed + (mark ? 1 : 0) + unread + (this.dueBookmarks?.any ? 1 : 0);
+    const opening = initial.length - passed + (mark ? 1 : 0);
+    if (this.isLost) return opening;
+    return opening + Math.max(0, this.reach - this.view.positionOf(this.place)) + (this.dueBookmarks?.any ? 1 : 0);
   }
 
   get dropped(): number {
@@ -180,7 +181,6 @@ export class CollectionWatch<T extends KubernetesObject>
 
   protected override take(): StorageEvent<T> | typeof NONE {
     if (this.over) return NONE;
-    if (this.isLost) return this.expireTooSlow();
     const { opening } = this;
     if (opening) {
       const event = opening.initial[opening.passed++];
@@ -192,7 +192,7 @@ export class CollectionWatch<T extends KubernetesObject>
   }
 
   protected override takeBatch(limit: number): readonly StorageEvent<T>[] | typeof NONE {
-    if (this.over || limit !== Infinity || this.isLost) return super.takeBatch(limit);
+    if (this.over || limit !== Infinity) return super.takeBatch(limit);
     const { opening, view } = this;
     if (opening && opening.passed < opening.initial.length) {
       const { initial, passed } = opening;
@@ -200,7 +200,7 @@ export class CollectionWatch<T extends KubernetesObject>
       if (!opening.mark) this.opening = undefined;
       return passed === 0 ? initial : initial.slice(passed);
     }
-    if (opening || this.until !== undefined || this.dueBookmarks) return super.takeBatch(limit);
+    if (opening || this.until !== undefined || this.dueBookmarks || this.isLost) return super.takeBatch(limit);
     const position = view.positionOf(this.place);
     if (position >= view.head) return super.takeBatch(limit);
     const events = view.from(position);
@@ -211,6 +211,7 @@ export class CollectionWatch<T extends KubernetesObject>
   }
 
   private takeChange(): StorageEvent<T> | typeof NONE {
+    if (this.isLost) return this.expireTooSlow();
     const { view } = this;
     const at = view.positionOf(this.place);
     const next = at < this.reach ? view.placeAt(at) : undefined;
@@ -230,8 +231,10 @@ export class CollectionWatch<T extends KubernetesObject>
 
   /** The BOOKMARK that is due before the event at the next place. */
   private takeBookmark(next: number | undefined): BookmarkEvent | undefined {
-    for (let due = this.dueBookmarks; due && (next === undefined || next >= due.first.place); due = this.dueBookmarks) {
+    for (let due = this.dueBookmarks; due; due = this.dueBookmarks) {
       const { first, last, any } = due;
+      // An event tells a version as well: if only that was wanted, the next one will do.
+      if (next !== undefined && (!any || next < first.place)) return undefined;
       this.dueBookmarks = last && { first: last, last: undefined, any };
       this.place = Math.max(this.place, first.place);
       const { resourceVersion } = first.event.object.metadata;
