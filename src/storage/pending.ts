@@ -11,6 +11,10 @@ export class Pending {
     return this.#rejects.size;
   }
 
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
   /** @throws {WatchError} CLOSED after `close`; the signal's reason if it has aborted. */
   check(signal: AbortSignal | undefined): void {
     signal?.throwIfAborted();

@@ -447,7 +447,11 @@ describe('the state', () => {
     const { core } = rigOf();
     const reader = new FieldReader<Pod>(FIELDS, { prefix: '', onError: () => {} });
     const onNode = new Selection<Pod>(reader, { prefix: 'x/', fieldSelector: 'node=n1' });
-    core.replace(entries([object('a', 2, { node: 'n1' }), object('b', 3, { node: 'n2' }), object('c', 4, { node: 'n1' })]), '5', status);
+    core.replace(
+      entries([object('a', 2, { node: 'n1' }), object('b', 3, { node: 'n2' }), object('c', 4, { node: 'n1' })]),
+      '5',
+      status,
+    );
     expect(named(selected(core, onNode))).toBe('a c');
     core.apply(step('MODIFIED', object('b', 6, { node: 'n1' })));
     core.apply(step('MODIFIED', object('a', 7, { node: 'n2' })));

@@ -9,7 +9,8 @@ import { FIELDS, type Pod, type Pods, settle } from './faulty-storage.ts';
 async function three(pods: Pods): Promise<void> {
   for (const key of ['x/a', 'x/b', 'x/c']) await pods.put(key);
 }
-const batchOf = (watch: PodWatch): string => ((watch as CollectionWatch<Pod>).tryBatch() ?? []).map((event) => told(event)).join(', ');
+const batchOf = (watch: PodWatch): string =>
+  ((watch as CollectionWatch<Pod>).tryBatch() ?? []).map((event) => told(event)).join(', ');
 
 describe('what is queued', () => {
   test('is the rest of the state, its end, and the changes since; nothing when it was left', async () => {
@@ -80,7 +81,8 @@ describe('batches', () => {
 
   test('are the same arrays for watches in step, of the state and of what follows', async () => {
     const { cacher, pods } = await rig({}, three);
-    const open = async (): Promise<CollectionWatch<Pod>> => (await cacher.watch({ labelSelector: 'app=web' })) as CollectionWatch<Pod>;
+    const open = async (): Promise<CollectionWatch<Pod>> =>
+      (await cacher.watch({ labelSelector: 'app=web' })) as CollectionWatch<Pod>;
     const [one, other] = [await open(), await open()];
     const state = one.tryBatch();
     expect(state).toHaveLength(3);

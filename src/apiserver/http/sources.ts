@@ -93,7 +93,11 @@ export class WatchSource implements Source {
     void this.watch.return();
   }
 
-  private nextOf(watch: ListeningWatch<StorageEvent<KubernetesObject>>, form: Form, reader: Listener): Uint8Array | undefined | typeof LATER {
+  private nextOf(
+    watch: ListeningWatch<StorageEvent<KubernetesObject>>,
+    form: Form,
+    reader: Listener,
+  ): Uint8Array | undefined | typeof LATER {
     const batch = watch.tryBatch();
     if (batch !== undefined) return this.begin(batch, form);
     if (watch.over) return undefined;

@@ -9,15 +9,7 @@ import type { FieldReader } from '../collection/selection.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, UPDATE_NAMES } from '../option-names.ts';
 import { parseVersion } from '../selection.ts';
-import type {
-  CreateOptions,
-  DeleteOptions,
-  GetOptions,
-  KeysOptions,
-  ScopeOptions,
-  Storage,
-  UpdateOptions,
-} from '../storage.ts';
+import type { CreateOptions, DeleteOptions, GetOptions, KeysOptions, ScopeOptions, Storage, UpdateOptions } from '../storage.ts';
 import type { Engine } from './engine.ts';
 
 /** A part of a cacher, and where it belongs. */
@@ -36,8 +28,8 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> extends 
   readonly #storage: Storage<T>;
 
   constructor({ engine, prefix, storage, reader }: CacherScopeParts<T>) {
-    const { collection, watches, pending } = engine;
-    super({ collection, source: new ScopeSource(engine, storage), watches, pending, prefix, reader });
+    const { collection, watches } = engine;
+    super({ collection, source: new ScopeSource(engine, storage), watches, prefix, reader });
     this.engine = engine;
     this.#storage = storage;
   }

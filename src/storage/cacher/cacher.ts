@@ -24,7 +24,6 @@ import { CacherScope } from './cacher-scope.ts';
 import { Engine } from './engine.ts';
 import { type CacherOptions, type CacherStats, toSettings } from './options.ts';
 
-
 /**
  * Keeps a storage's objects in memory, and serves any number of lists and watches from there. It is itself a storage; writes pass
  * through to the one behind it.
@@ -46,6 +45,10 @@ export class Cacher<T extends KubernetesObject = KubernetesObject> extends Cache
 
   /** Its current state. */
   get stats(): CacherStats {
+    return this.engine.stats;
+  }
+
+  get cacheStats(): CacherStats {
     return this.engine.stats;
   }
 

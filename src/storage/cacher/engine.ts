@@ -4,9 +4,9 @@ import type { VersionComparator } from '../../cache/version.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { Collection } from '../collection/collection.ts';
 import type { Source } from '../collection/lists.ts';
-import { Pending } from '../pending.ts';
-import { Watches, type WatchesOptions } from '../collection/watches.ts';
+import { Watches } from '../collection/watches.ts';
 import { encoded } from '../encoded.ts';
+import { Pending } from '../pending.ts';
 import type { Storage } from '../storage.ts';
 import { Feed } from './feed.ts';
 import { Freshness } from './freshness.ts';
@@ -53,7 +53,11 @@ export class Engine<T extends KubernetesObject> implements Source<T> {
     this.compareVersions = compareVersions;
     this.collection = collectionOf(settings);
     this.collection.part('');
-    this.watches = this.serve(settings);
+    const { bookmarkMs, maxWatches } = settings;
+    this.watches = new Watches(
+      { collection: this.collection, source: this },
+      { bookmarkMs, maxWatches, clock, pending: this.pending },
+    );
     this.readiness = new Readiness({ now: () => clock.now(), random });
     this.freshness = new Freshness({
       ...settings,
@@ -83,11 +87,6 @@ export class Engine<T extends KubernetesObject> implements Source<T> {
       gaps: this.#feed.gaps,
       waiting: freshness.waiting,
     };
-  }
-
-  serve({ bookmarkMs, maxWatches }: Pick<WatchesOptions, 'bookmarkMs' | 'maxWatches'>): Watches<T> {
-    const { clock } = this.settings;
-    return new Watches({ collection: this.collection, source: this }, { bookmarkMs, maxWatches, clock, pending: this.pending });
   }
 
   /** Resolves when the cache can be read. Waits only while it is becoming ready for the first time. */

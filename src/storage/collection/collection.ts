@@ -228,7 +228,8 @@ export class Collection<T extends KubernetesObject> {
 
   /** Whether the state consists of exactly these objects. */
   isJust(entries: readonly Pick<StateEntry<T>, 'key' | 'object'>[]): boolean {
-    const isHere = ({ key, object }: (typeof entries)[number]): boolean => JSON.stringify(this.get(key)) === JSON.stringify(object);
+    const isHere = ({ key, object }: (typeof entries)[number]): boolean =>
+      JSON.stringify(this.get(key)) === JSON.stringify(object);
     return entries.length === this.size && entries.every(isHere);
   }
 

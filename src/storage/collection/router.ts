@@ -116,6 +116,10 @@ export class Router<T extends KubernetesObject> {
   }
 }
 
-function take<T extends KubernetesObject>(views: ReadonlySet<SharedView<T>> | undefined, change: LogEntry<T>, place: number): void {
+function take<T extends KubernetesObject>(
+  views: ReadonlySet<SharedView<T>> | undefined,
+  change: LogEntry<T>,
+  place: number,
+): void {
   if (views) for (const view of views) view.take(change, place);
 }

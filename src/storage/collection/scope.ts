@@ -6,10 +6,10 @@ import { checkOptions } from '../../watch/options.ts';
 import { isPromise } from '../../watch/promises.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { LIST_NAMES, WATCH_NAMES } from '../option-names.ts';
+import type { Pending } from '../pending.ts';
 import type { StorageEvent, StorageWatchOptions } from '../storage.ts';
 import type { Collection } from './collection.ts';
 import { listOf, type Source } from './lists.ts';
-import type { Pending } from '../pending.ts';
 import { type FieldReader, Selection } from './selection.ts';
 import type { Watches } from './watches.ts';
 
@@ -18,7 +18,6 @@ export interface ScopeParts<T extends KubernetesObject> {
   readonly collection: Collection<T>;
   readonly source: Source<T>;
   readonly watches: Watches<T>;
-  readonly pending: Pending;
   readonly prefix: string;
   readonly reader: FieldReader<T>;
 }
@@ -30,21 +29,25 @@ export class CollectionScope<T extends KubernetesObject> {
     this.parts = parts;
   }
 
+  protected get pending(): Pending {
+    return this.parts.watches.pending;
+  }
+
   async list(options: ListOptions = {}): Promise<List<T>> {
     const { limit = 0, signal } = checkOptions(options, LIST_NAMES);
-    const { pending, source } = this.parts;
-    pending.check(signal);
+    const { source } = this.parts;
+    this.pending.check(signal);
     wholeNumber('limit', limit);
     const selection = this.#select(options);
     const ready = source.ready(signal);
     if (isPromise(ready)) await ready;
     const list = listOf(this.parts, selection, options);
-    return isPromise(list) ? await pending.until(list, signal) : list;
+    return isPromise(list) ? await this.pending.until(list, signal) : list;
   }
 
   async watch(options: StorageWatchOptions<T> = {}): Promise<Watch<StorageEvent<T>>> {
     const { timeoutSeconds = 0, signal } = checkOptions(options, WATCH_NAMES);
-    this.parts.pending.check(signal);
+    this.pending.check(signal);
     wholeNumber('timeoutSeconds', timeoutSeconds);
     const watch = await this.parts.watches.open(this.#select(options), options);
     // Nobody is told of a watch that was given up while it was opened.

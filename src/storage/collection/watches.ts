@@ -1,4 +1,7 @@
-/** The open watches of a collection that belong together, because one caller opens and ends them: their limits, BOOKMARKs and ends. */
+/**
+ * The open watches of a collection that belong together, because they are opened and ended by the same: the storage itself, or a
+ * server before it. Here are their limits, BOOKMARKs and ends.
+ */
 import type { ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/version.ts';
@@ -7,11 +10,11 @@ import type { Clock } from '../../watch/clock.ts';
 import { paceOf } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
 import { Schedule } from '../cacher/schedule.ts';
+import type { Pending } from '../pending.ts';
 import { parseVersion, planWatch } from '../selection.ts';
 import { expired, tooManyRequests } from '../statuses.ts';
 import type { Collection, JoinOptions, Progress } from './collection.ts';
 import type { Source } from './lists.ts';
-import type { Pending } from '../pending.ts';
 import type { Selection } from './selection.ts';
 import type { CollectionWatch, WatchHost } from './watch.ts';
 
@@ -25,6 +28,7 @@ export interface WatchesOptions {
   readonly bookmarkMs: number;
   /** A further one is refused. */
   readonly maxWatches: number;
+  /** What waits: it ends with the watches. */
   readonly pending: Pending;
 }
 
@@ -55,6 +59,15 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
 
   get size(): number {
     return this.#open.size;
+  }
+
+  /** Different selections among them. Looks at every watch. */
+  get views(): number {
+    return new Set(Array.from(this.#open, ({ view }) => view)).size;
+  }
+
+  get pending(): Pending {
+    return this.#options.pending;
   }
 
   get start(): number {
@@ -111,10 +124,7 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
     return watch;
   }
 
-  #opened(
-    watch: CollectionWatch<T>,
-    { signal, timeoutSeconds, sendInitialEvents, allowWatchBookmarks }: ListWatchOptions,
-  ): void {
+  #opened(watch: CollectionWatch<T>, { signal, timeoutSeconds, sendInitialEvents, allowWatchBookmarks }: ListWatchOptions): void {
     const nowMs = this.#options.clock.now();
     this.#open.add(watch);
     if (timeoutSeconds) watch.deadlineMs = Math.ceil(nowMs + timeoutSeconds * 1000);
@@ -156,8 +166,9 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
     for (const watch of this.#open) if (watch.bookmarks && watch.view.selection.prefix.startsWith(prefix)) watch.bookmark(true);
   }
 
-  /** Ends all of them. */
+  /** Ends all of them, and what waits. */
   close(): void {
+    this.#options.pending.close();
     for (const watch of this.#open) watch.stop();
     this.#schedule.clear();
   }

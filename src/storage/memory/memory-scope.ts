@@ -3,10 +3,15 @@ import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.t
 import { checkOptions } from '../../watch/options.ts';
 import { paceOf } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
+import type { CacherStats } from '../cacher/options.ts';
+import type { Collection } from '../collection/collection.ts';
+import type { Source } from '../collection/lists.ts';
+import type { Part } from '../collection/router.ts';
 import { CollectionScope, type ScopeParts } from '../collection/scope.ts';
+import type { Watches } from '../collection/watches.ts';
 import { encodedBytes } from '../encoded.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
-import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, UPDATE_NAMES } from '../option-names.ts';
+import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, SERVED_NAMES, UPDATE_NAMES } from '../option-names.ts';
 import { unmetPrecondition } from '../preconditions.ts';
 import { parseVersion } from '../selection.ts';
 import { alreadyExists, badRequest, notFound } from '../statuses.ts';
@@ -17,30 +22,38 @@ import type {
   GetOptions,
   KeysOptions,
   ScopeOptions,
+  ServedOptions,
   Storage,
   UpdateOptions,
 } from '../storage.ts';
 import { copyOf, Draft, isSameContent, LARGE_BYTES } from './value.ts';
 import type { Writer } from './writer.ts';
 
+/** A part of a `MemoryStorage`. */
+export interface MemoryScopeParts<T extends KubernetesObject> extends Pick<ScopeParts<T>, 'prefix' | 'watches'> {
+  readonly fields: FieldFunctions<T>;
+}
+
 /** The part of a `MemoryStorage` whose keys begin with a prefix. The whole is the part whose prefix is empty. */
 export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends CollectionScope<T> implements Storage<T> {
   /** Objects of every type are in one collection: the code that writes under a prefix determines their type. */
   protected readonly writer: Writer;
 
-  constructor(
-    writer: Writer,
-    { prefix, fields, ...about }: Pick<ScopeParts<T>, 'prefix'> & Partial<ScopeParts<T>> & { readonly fields: FieldFunctions<T> },
-  ) {
-    const { collection, watches, pending } = writer;
-    const shared = { collection, source: writer, watches, pending } as unknown as Omit<ScopeParts<T>, 'prefix' | 'reader'>;
-    super({ ...shared, ...about, prefix, reader: collection.readerOf(fields, prefix) });
+  constructor(writer: Writer, { prefix, fields, watches }: MemoryScopeParts<T>) {
+    const { collection } = writer as unknown as { readonly collection: Collection<T> };
+    super({
+      collection,
+      source: writer as Source<KubernetesObject> as Source<T>,
+      watches,
+      prefix,
+      reader: collection.readerOf(fields, prefix),
+    });
     this.writer = writer;
   }
 
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
     const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
-    this.writer.pending.check(signal);
+    this.pending.check(signal);
     const place = this.parts.prefix + checkKey(key);
     const version = parseVersion(resourceVersion);
     if (version !== undefined) this.writer.reach(version);
@@ -51,7 +64,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
     const { ttlSeconds = 0, signal } = checkOptions(options, CREATE_NAMES);
     wholeNumber('ttlSeconds', ttlSeconds);
     const { writer } = this;
-    writer.pending.check(signal);
+    this.pending.check(signal);
     const place = this.parts.prefix + checkKey(key);
     if (object?.metadata?.resourceVersion) {
       throw badRequest('resourceVersion should not be set on objects to be created');
@@ -60,7 +73,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
     const draft = new Draft(object);
     if (draft.isLarge) {
       await copied(draft, signal);
-      writer.pending.check(signal);
+      this.pending.check(signal);
       if (writer.head(place)) throw await writer.sure(alreadyExists(key));
     }
     const stored = writer.write(place, draft, ttlSeconds) as T;
@@ -75,7 +88,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
     const { writer } = this;
     const place = this.parts.prefix + checkKey(key);
     for (;;) {
-      writer.pending.check(signal);
+      this.pending.check(signal);
       const head = writer.head(place) as T | undefined;
       if (!head && !createIfMissing) throw await writer.sure(notFound(key));
       const unmet = unmetPrecondition(key, head, options);
@@ -86,11 +99,11 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
       const copy = copyOf(head) as T;
       if (isLarge) await paceOf(signal).pause();
       const answer = change(copy);
-      const draft = new Draft(isPromise(answer) ? await writer.pending.until(answer, signal) : answer);
+      const draft = new Draft(isPromise(answer) ? await this.pending.until(answer, signal) : answer);
       if (draft.isLarge) await copied(draft, signal);
       const isSame = head !== undefined && isSameContent(draft.copy, head);
       if (draft.isLarge) await paceOf(signal).pause();
-      writer.pending.check(signal);
+      this.pending.check(signal);
       if (writer.head(place) !== head) continue;
       const stored = isSame ? head : (writer.write(place, draft, ttlSeconds) as T);
       await writer.safe();
@@ -104,14 +117,14 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
     const { writer } = this;
     const place = this.parts.prefix + checkKey(key);
     for (;;) {
-      writer.pending.check(signal);
+      this.pending.check(signal);
       const head = writer.head(place) as T | undefined;
       if (!head) throw await writer.sure(notFound(key));
       const unmet = unmetPrecondition(key, head, options);
       if (unmet) throw await writer.sure(unmet);
       const answer = validate?.(head);
-      if (isPromise(answer)) await writer.pending.until(answer, signal);
-      writer.pending.check(signal);
+      if (isPromise(answer)) await this.pending.until(answer, signal);
+      this.pending.check(signal);
       if (writer.head(place) !== head) continue;
       const last = writer.write(place, undefined) as T;
       await writer.safe();
@@ -120,30 +133,30 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
   }
 
   async currentVersion(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<string> {
-    this.writer.pending.check(checkOptions(options, ['signal']).signal);
+    this.pending.check(checkOptions(options, ['signal']).signal);
     return this.parts.collection.version;
   }
 
   async hasGiven(version: string): Promise<boolean> {
-    this.writer.pending.check(undefined);
+    this.pending.check(undefined);
     const parsed = parseVersion(version);
     return parsed === undefined || this.writer.hasGiven(parsed);
   }
 
   async pastVersion(changes: number): Promise<string> {
-    this.writer.pending.check(undefined);
+    this.pending.check(undefined);
     return this.writer.ago(wholeNumber('changes', changes));
   }
 
   async checkHealth(): Promise<void> {
-    this.writer.pending.check(undefined);
+    this.pending.check(undefined);
     const { failure } = this.writer;
     if (failure) throw new WatchError('CLOSED', 'the journal has failed: open the storage again', { cause: failure.error });
   }
 
   async keys(options: KeysOptions): Promise<readonly string[]> {
     const { from = '', limit, signal } = checkOptions(options, KEYS_NAMES);
-    this.writer.pending.check(signal);
+    this.pending.check(signal);
     const { collection, prefix } = this.parts;
     const keys: string[] = [];
     for (const { key } of collection.entries(prefix, prefix + from)) {
@@ -153,7 +166,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
   }
 
   async requestProgress(): Promise<void> {
-    this.writer.pending.check(undefined);
+    this.pending.check(undefined);
     this.writer.requestProgress(this.parts.prefix);
   }
 
@@ -161,6 +174,37 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
     const parts = this.parts as unknown as ScopeParts<U>;
     const { fields = parts.reader.functions } = checkOptions(options, ['fields']);
     return new MemoryScope<U>(this.writer, { watches: parts.watches, prefix: parts.prefix + checkPrefix(prefix), fields });
+  }
+
+  served(options: ServedOptions = {}): Storage<T> {
+    const { prefix, reader } = this.parts;
+    const watches = this.writer.serve(checkOptions(options, SERVED_NAMES)) as unknown as Watches<T>;
+    return new ServedMemoryScope<T>(this.writer, { watches, prefix, fields: reader.functions });
+  }
+}
+
+/** A part that a server serves: with its own watches, and its own end. */
+class ServedMemoryScope<T extends KubernetesObject> extends MemoryScope<T> {
+  readonly #part: Part<T>;
+
+  constructor(writer: Writer, about: MemoryScopeParts<T>) {
+    super(writer, about);
+    this.#part = this.parts.collection.part(this.parts.prefix);
+  }
+
+  get cacheStats(): CacherStats {
+    const { collection, watches, prefix } = this.parts;
+    const { length, bytes, base } = collection.log;
+    return {
+      ...{ phase: watches.pending.isClosed ? 'stopped' : 'ready', generation: 1, resourceVersion: collection.version },
+      ...{ objects: collection.count(prefix), changes: this.#part.changes },
+      window: { items: length, bytes, since: base },
+      ...{ watches: watches.size, views: watches.views, fellBehind: watches.behind, gaps: 0, waiting: 0 },
+    };
+  }
+
+  override async close(): Promise<void> {
+    this.writer.unserve(this.parts.watches as unknown as Watches<KubernetesObject>);
   }
 }
 

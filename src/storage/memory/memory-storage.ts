@@ -1,4 +1,5 @@
 import type { KubernetesObject } from '../../cache/object.ts';
+import type { Watches } from '../collection/watches.ts';
 import { parseVersion } from '../selection.ts';
 import { MemoryScope } from './memory-scope.ts';
 import { type MemoryStorageOptions, settingsOf } from './options.ts';
@@ -26,7 +27,12 @@ export interface MemoryStorageStats {
 export class MemoryStorage<T extends KubernetesObject = KubernetesObject> extends MemoryScope<T> {
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
   constructor(options: MemoryStorageOptions<T> = {}) {
-    super(new Writer(settingsOf(options)), { prefix: '', fields: options.fields ?? {} });
+    const writer = new Writer(settingsOf(options));
+    super(writer, {
+      prefix: '',
+      fields: options.fields ?? {},
+      watches: writer.watches as Watches<KubernetesObject> as unknown as Watches<T>,
+    });
   }
 
   get stats(): MemoryStorageStats {

@@ -3,8 +3,8 @@ import { type Clock, systemClock } from '../../watch/clock.ts';
 import { requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import { checkOptions } from '../../watch/options.ts';
-import type { StorageJournal } from '../journal/journal.ts';
 import type { LogLimits } from '../collection/change-log.ts';
+import type { StorageJournal } from '../journal/journal.ts';
 import type { FieldFunctions } from '../storage.ts';
 
 /** Options of a `MemoryStorage`. */

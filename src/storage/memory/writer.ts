@@ -24,12 +24,13 @@ import { isWatchError, WatchError } from '../../watch/errors.ts';
 import { Collection } from '../collection/collection.ts';
 import { StateEntry, type Step } from '../collection/entries.ts';
 import type { Source } from '../collection/lists.ts';
-import { Pending } from '../pending.ts';
-import { Watches, type WatchesOptions } from '../collection/watches.ts';
+import { Watches } from '../collection/watches.ts';
 import { encoded, encodedBytes, encodedOnce } from '../encoded.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/journal.ts';
 import { newLife } from '../life.ts';
+import { Pending } from '../pending.ts';
 import { foreign, refused, tooLargeObject, tooManyRequests } from '../statuses.ts';
+import type { ServedOptions } from '../storage.ts';
 import { Expiry } from './expiry.ts';
 import { costOf, type Settings } from './options.ts';
 import { atRevision, type Draft, fromBytes, type Value } from './value.ts';
@@ -42,7 +43,6 @@ interface Unsafe {
 
 export class Writer implements Source<KubernetesObject> {
   readonly collection: Collection<KubernetesObject>;
-  readonly pending: Pending = new Pending();
   readonly settings: Settings;
   /** Those that the storage itself has opened, and those of each server. */
   readonly watches: Watches<KubernetesObject>;
@@ -71,7 +71,7 @@ export class Writer implements Source<KubernetesObject> {
       costOf: ({ key, isDeletion }: Step<KubernetesObject>, before: StateEntry<KubernetesObject> | undefined) =>
         costOf(key, { bytes: sizeOf(before?.object), isDeletion }),
     });
-    this.watches = this.serve({ bookmarkMs: Number.POSITIVE_INFINITY, maxWatches: Number.POSITIVE_INFINITY });
+    this.watches = this.serve({});
     this.#expiry = new Expiry(clock, (keys) => this.#expire(keys));
     const restored = journal?.restore((revision) => this.#snapshot(revision));
     this.#revision = restored?.state.revision ?? startRevision ?? 1;
@@ -86,10 +86,15 @@ export class Writer implements Source<KubernetesObject> {
   }
 
   /** Watches that are opened and ended together. */
-  serve(options: Omit<WatchesOptions, 'clock' | 'pending'>): Watches<KubernetesObject> {
-    const { clock } = this.settings;
-    const watches = new Watches({ collection: this.collection, source: this }, { ...options, clock, pending: this.pending });
-    this.#allWatches.add(watches);
+  serve({
+    bookmarkMs = Number.POSITIVE_INFINITY,
+    maxWatches = Number.POSITIVE_INFINITY,
+    clock = this.settings.clock,
+  }: ServedOptions): Watches<KubernetesObject> {
+    const parts = { collection: this.collection, source: this };
+    const watches = new Watches(parts, { bookmarkMs, maxWatches, clock, pending: new Pending() });
+    if (this.#closed) watches.close();
+    else this.#allWatches.add(watches);
     return watches;
   }
 
@@ -109,9 +114,7 @@ export class Writer implements Source<KubernetesObject> {
     for (const watches of this.#allWatches) watches.requestProgress(prefix);
   }
 
-  ready(signal: AbortSignal | undefined): void {
-    this.pending.check(signal);
-  }
+  ready(): void {}
 
   newest(): string {
     return this.collection.version;
@@ -207,7 +210,7 @@ export class Writer implements Source<KubernetesObject> {
   }
 
   async #close(): Promise<void> {
-    this.pending.close();
+    for (const { pending } of this.#allWatches) pending.close();
     this.#expiry.clear();
     try {
       if (this.settings.journal) await this.settings.journal.close();
