@@ -13,7 +13,7 @@
  */
 import type { List, ListOptions } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import { order } from '../cache/versions.ts';
+import { compareDecimals } from '../cache/versions.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, invalid, isWatchError, type WatchError, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
@@ -24,8 +24,8 @@ import { deleteObject, type Target, updateObject } from './backed-writes.ts';
 import type { Backend, Backing, Entry } from './backend.ts';
 import { continueAfter, encodeContinue } from './continue.ts';
 import { checkKey, checkPrefix } from './keys.ts';
-import { Pending } from './memory/pending.ts';
 import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from './option-names.ts';
+import { Pending } from './pending.ts';
 import { type ListPlan, parseVersion, planList, planWatch, predicateOf } from './selection.ts';
 import { alreadyExists, badRequest, expiredContinue, foreign } from './statuses.ts';
 import type {
@@ -226,7 +226,7 @@ export class BackedStorage<T extends KubernetesObject = KubernetesObject> extend
 
 /** @throws {WatchError} 410 if a state is older than it must be: then the version was not given by this storage. */
 function checkReached(revision: string, atLeast: string | undefined): void {
-  if (atLeast !== undefined && order(revision, atLeast) < 0) throw foreign(atLeast, revision);
+  if (atLeast !== undefined && compareDecimals(revision, atLeast) < 0) throw foreign(atLeast, revision);
 }
 
 const PART_BYTES = 8_388_608;

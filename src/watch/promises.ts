@@ -2,3 +2,6 @@
 export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> & Promise<T> {
   return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
 }
+
+/** Now, or later if it takes long. */
+export type Soon<R> = R | Promise<R>;

@@ -21,7 +21,7 @@ import type {
   TxnResult,
 } from '../backend.ts';
 import { after, behind, toBytes } from '../key-bytes.ts';
-import { Pending } from '../memory/pending.ts';
+import { Pending } from '../pending.ts';
 import { expired, foreign, tooLarge, unavailable } from '../statuses.ts';
 import { EtcdChanges, EtcdEntry } from './etcd-changes.ts';
 import { Leases } from './lease.ts';

@@ -1,43 +1,40 @@
 /**
- * The window of a cacher: its last changes, in the engine's log, with what is needed to find a version in it.
+ * The window of a collection: its last changes, in the broadcaster's log, with what is needed to find a version in it.
  *
  *        dropped      | kept                                  |
  *     . . . . . . . . | c12  c15  c16  c21  c22  c30          |
- *              base 9 ^start                                  ^head: the next change goes here
+ *              base 9 ^start                                  ^end: the next change goes here
  *
  * `base` is the version of the last change that was dropped, or of the list with which all began: every change after it is here,
  * so a watch may begin at it or at any later version. It only grows, whatever the limits are.
  *
- * Changes are dropped when there are too many of them, when they take too many bytes, or when they are too old. The last LEAST
- * changes are never dropped for their age: in a quiet collection they cost little, and save clients that come back late a list.
+ * Changes are dropped when there are too many of them, when they take too many bytes, or when they are too old.
  */
-
 import { EventLog } from '../../broadcast/log/log.ts';
 import { ReplayWindow } from '../../broadcast/log/window.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
-import type { Change } from './change.ts';
-
-/** Upstream: `defaultLowerBoundCapacity`. */
-const LEAST = 100;
+import type { LogEntry } from './entries.ts';
 
 /** How much is kept. */
-export interface HistoryLimits {
-  readonly windowItems: number;
-  readonly windowBytes: number;
-  readonly windowMs: number;
+export interface LogLimits {
+  readonly maxItems: number;
+  readonly maxBytes: number;
+  readonly maxAgeMs: number;
+  /** So many are never dropped for their age: in a quiet collection they cost little, and save clients that come back late a list. */
+  readonly minItems?: number | undefined;
 }
 
-export class History<T extends KubernetesObject> {
+export class ChangeLog<T extends KubernetesObject> {
   /** Every change after this version is here. */
   base: string = '0';
   bytes: number = 0;
-  readonly #log: EventLog<Change<T>> = new EventLog(256);
-  readonly #window: ReplayWindow<Change<T>> = new ReplayWindow(this.#log);
-  readonly #limits: HistoryLimits;
+  readonly #log: EventLog<LogEntry<T>> = new EventLog(256);
+  readonly #window: ReplayWindow<LogEntry<T>> = new ReplayWindow(this.#log);
+  readonly #limits: LogLimits;
   readonly #compare: VersionComparator;
 
-  constructor(limits: HistoryLimits, compare: VersionComparator) {
+  constructor(limits: LogLimits, compare: VersionComparator) {
     this.#limits = limits;
     this.#compare = compare;
   }
@@ -56,11 +53,11 @@ export class History<T extends KubernetesObject> {
     return this.end - this.start;
   }
 
-  at(place: number): Change<T> {
+  at(place: number): LogEntry<T> {
     return this.#log.at(place);
   }
 
-  append(change: Change<T>): void {
+  append(change: LogEntry<T>): void {
     this.#log.append(change);
     this.#log.step();
     this.bytes += change.bytes;
@@ -68,14 +65,21 @@ export class History<T extends KubernetesObject> {
 
   /** Drops what exceeds the limits. */
   trim(nowMs: number): void {
-    const { windowItems, windowBytes, windowMs } = this.#limits;
-    while (this.length > windowItems || this.bytes > windowBytes) this.#drop();
-    while (this.length > LEAST && nowMs - this.at(this.start).atMs > windowMs) this.#drop();
+    const { maxItems, maxBytes, maxAgeMs, minItems = 0 } = this.#limits;
+    while (this.length > maxItems || this.bytes > maxBytes) this.#drop();
+    while (this.length > minItems && nowMs - this.at(this.start).atMs > maxAgeMs) this.#drop();
   }
 
   /** Drops everything: the state has been replaced, and has this version. */
   clear(version: string): void {
     while (this.length > 0) this.#drop();
+    this.base = version;
+  }
+
+  /** Drops the changes up to a version. */
+  compact(version: string): void {
+    if (this.#compare(version, this.base) <= 0) return;
+    while (this.length > 0 && this.#compare(this.at(this.start).version, version) <= 0) this.#drop();
     this.base = version;
   }
 

@@ -1,29 +1,19 @@
-import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
-import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
+import { listAll } from '../../cache/pager.ts';
+import { callable, invalid } from '../../watch/errors.ts';
 import { checkOptions } from '../../watch/options.ts';
 import { isPromise } from '../../watch/promises.ts';
-import type { Watch } from '../../watch/watch.ts';
+import type { ListedState, Source } from '../collection/lists.ts';
+import { CollectionScope } from '../collection/scope.ts';
+import type { FieldReader } from '../collection/selection.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
-import { CREATE_NAMES, DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
+import { CREATE_NAMES, DELETE_NAMES, UPDATE_NAMES } from '../option-names.ts';
 import { parseVersion } from '../selection.ts';
-import type {
-  CreateOptions,
-  DeleteOptions,
-  GetOptions,
-  KeysOptions,
-  ScopeOptions,
-  Storage,
-  StorageEvent,
-  StorageWatchOptions,
-  UpdateOptions,
-} from '../storage.ts';
+import type { CreateOptions, DeleteOptions, GetOptions, KeysOptions, ScopeOptions, Storage, UpdateOptions } from '../storage.ts';
 import type { Engine } from './engine.ts';
-import { listFrom } from './lists.ts';
-import { type FieldReader, Selection } from './selection.ts';
 
 /** A part of a cacher, and where it belongs. */
-export interface ScopeParts<T extends KubernetesObject> {
+export interface CacherScopeParts<T extends KubernetesObject> {
   readonly engine: Engine<T>;
   /** What its keys begin with in the cacher. */
   readonly prefix: string;
@@ -33,43 +23,28 @@ export interface ScopeParts<T extends KubernetesObject> {
 }
 
 /** The part of a `Cacher` whose keys begin with a prefix. The whole is the part whose prefix is empty. */
-export class CacherScope<T extends KubernetesObject = KubernetesObject> implements Storage<T> {
-  readonly #parts: ScopeParts<T>;
+export class CacherScope<T extends KubernetesObject = KubernetesObject> extends CollectionScope<T> implements Storage<T> {
+  protected readonly engine: Engine<T>;
+  readonly #storage: Storage<T>;
 
-  constructor(parts: ScopeParts<T>) {
-    this.#parts = parts;
+  constructor({ engine, prefix, storage, reader }: CacherScopeParts<T>) {
+    const { collection, watches } = engine;
+    super({ collection, source: new ScopeSource(engine, storage), watches, prefix, reader });
+    this.engine = engine;
+    this.#storage = storage;
   }
 
   /** Without a version it reads the storage, which is no slower than asking for its version. */
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
     const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
-    const { engine, prefix, storage } = this.#parts;
+    const { engine } = this;
     engine.pending.check(signal);
     checkKey(key);
     const version = parseVersion(resourceVersion);
-    if (!resourceVersion) return this.#known(key, await engine.pending.until(storage.get(key, { signal }), signal));
+    if (!resourceVersion) return this.#known(key, await engine.pending.until(this.#storage.get(key, { signal }), signal));
     await engine.ready(signal);
     if (version !== undefined) await engine.freshness.reach(version, signal);
-    return engine.core.get(prefix + key);
-  }
-
-  async list(options: ListOptions = {}): Promise<List<T>> {
-    const { limit = 0, signal } = checkOptions(options, LIST_NAMES);
-    const { engine, storage } = this.#parts;
-    const { core, freshness, settings, pending } = engine;
-    pending.check(signal);
-    wholeNumber('limit', limit);
-    const selection = this.#select(options);
-    await engine.ready(signal);
-    return await pending.until(listFrom({ core, freshness, keyOf: settings.keyOf, storage }, selection, options), signal);
-  }
-
-  async watch(options: StorageWatchOptions<T> = {}): Promise<Watch<StorageEvent<T>>> {
-    const { timeoutSeconds = 0, signal } = checkOptions(options, WATCH_NAMES);
-    const { engine, storage } = this.#parts;
-    engine.pending.check(signal);
-    wholeNumber('timeoutSeconds', timeoutSeconds);
-    return await engine.watch(this.#select(options), options, storage);
+    return this.#cached(key);
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
@@ -106,11 +81,10 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
 
   /** What the storage says, if it knows; otherwise, every version up to its newest one may be its own. */
   hasGiven(version: string): Promise<boolean> {
-    const { engine } = this.#parts;
     return this.#write(undefined, async (storage) => {
       if (storage.hasGiven) return storage.hasGiven(version);
       const parsed = parseVersion(version);
-      return parsed === undefined || engine.compareVersions(parsed, await storage.currentVersion()) <= 0;
+      return parsed === undefined || this.engine.compareVersions(parsed, await storage.currentVersion()) <= 0;
     });
   }
 
@@ -121,32 +95,24 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
 
   /** Sends the cache's version to every watch that allows BOOKMARKs, once the cache has reached the storage's current version. */
   async requestProgress(): Promise<void> {
-    const { engine, storage } = this.#parts;
+    const { engine } = this;
     await engine.ready(undefined);
-    await engine.freshness.wait(await engine.pending.until(storage.currentVersion(), undefined));
-    engine.oweAll();
+    await engine.freshness.wait(await engine.pending.until(this.#storage.currentVersion(), undefined));
+    engine.watches.requestProgress(this.parts.prefix);
   }
 
   scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
     const { fields } = checkOptions(options, ['fields']);
-    const parts = this.#parts as unknown as ScopeParts<U>;
-    const { engine } = parts;
-    const whole = parts.prefix + checkPrefix(prefix);
-    const reader = fields ? engine.readerOf(fields, whole) : parts.reader;
-    return new CacherScope<U>({ engine, prefix: whole, storage: parts.storage.scope<U>(prefix, options), reader });
-  }
-
-  async close(): Promise<void> {}
-
-  #select({ labelSelector, fieldSelector }: ListOptions): Selection<T> {
-    const { prefix, reader } = this.#parts;
-    return new Selection(reader, { prefix, labelSelector, fieldSelector });
+    const engine = this.engine as unknown as Engine<U>;
+    const whole = this.parts.prefix + checkPrefix(prefix);
+    const reader = fields ? engine.collection.readerOf(fields, whole) : (this.parts.reader as unknown as FieldReader<U>);
+    return new CacherScope<U>({ engine, prefix: whole, storage: this.#storage.scope<U>(prefix, options), reader });
   }
 
   async #write<R>(signal: AbortSignal | undefined, code: (storage: Storage<T>) => Promise<R>): Promise<R> {
-    const { engine, storage } = this.#parts;
-    engine.pending.check(signal);
-    return await engine.pending.until(code(storage), signal);
+    const { pending } = this.engine;
+    pending.check(signal);
+    return await pending.until(code(this.#storage), signal);
   }
 
   /**
@@ -155,23 +121,59 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
    * @throws {WatchError} INVALID_ARGUMENT if it may not. What `keyOf` throws is passed on.
    */
   #placed(key: string, object: T): T {
-    const { engine, prefix } = this.#parts;
+    const place = this.parts.prefix + key;
     // The storage refuses what is not an object.
-    const found = typeof object === 'object' && object !== null ? engine.settings.keyOf(object) : prefix + key;
-    if (found === prefix + key) return object;
-    throw invalid('keyOf(object)', found, `${JSON.stringify(prefix + key)}, under which the object is to be written`);
+    const found = typeof object === 'object' && object !== null ? this.engine.settings.keyOf(object) : place;
+    if (found === place) return object;
+    throw invalid('keyOf(object)', found, `${JSON.stringify(place)}, under which the object is to be written`);
+  }
+
+  #cached(key: string): T | undefined {
+    return this.parts.collection.get(this.parts.prefix + key);
   }
 
   /** The object that a write may begin with instead of a read. */
   #hint(key: string): T | undefined {
-    const { engine, prefix } = this.#parts;
-    return engine.readiness.phase === 'ready' ? engine.core.get(prefix + key) : undefined;
+    return this.engine.readiness.phase === 'ready' ? this.#cached(key) : undefined;
   }
 
   /** The cache's object, if it is the same state: its bytes may have been made already. */
   #known(key: string, object: T | undefined): T | undefined {
-    const { engine, prefix } = this.#parts;
-    const cached = object && engine.core.get(prefix + key);
+    const cached = object && this.#cached(key);
     return cached && versionOf(cached) === versionOf(object) ? cached : object;
+  }
+}
+
+/** What a scope's reads need of the cacher, and of the scope's part of the storage. */
+class ScopeSource<T extends KubernetesObject> implements Source<T> {
+  readonly #engine: Engine<T>;
+  readonly #storage: Storage<T>;
+
+  constructor(engine: Engine<T>, storage: Storage<T>) {
+    this.#engine = engine;
+    this.#storage = storage;
+  }
+
+  ready(signal: AbortSignal | undefined): void | Promise<void> {
+    return this.#engine.ready(signal);
+  }
+
+  newest(signal: AbortSignal | undefined): Promise<string> {
+    return this.#engine.newest(signal);
+  }
+
+  reach(version: string, signal: AbortSignal | undefined): Promise<void> {
+    return this.#engine.reach(version, signal);
+  }
+
+  /** All objects with the prefix, as the storage has them. It does not know the fields of the cacher, so it cannot select. */
+  async elsewhere(resourceVersion: string | undefined, signal: AbortSignal | undefined): Promise<ListedState<T>> {
+    const { keyOf } = this.#engine.settings;
+    const exact = resourceVersion === undefined ? {} : { resourceVersion, resourceVersionMatch: 'Exact' as const };
+    const list = await listAll(this.#storage, { ...exact, pageSize: 0, signal });
+    return {
+      resourceVersion: list.resourceVersion,
+      entries: list.items.map((object) => ({ key: keyOf(object), object })),
+    };
   }
 }

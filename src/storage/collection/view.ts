@@ -8,7 +8,8 @@
  *                                   ^ a watcher: it has nothing but a place
  *
  * A view begins where the first of its watchers did. If a later watcher begins at an earlier place, the view is rebuilt from
- * there.
+ * there. A function of the application that reads a field may write, compact, or start a watch of the same selection: then a
+ * change comes to a view that has it already, or does not come any more.
  *
  * Invariants
  * - It has an event for every change between `lostBefore` and the end of the log that concerns it, and no other.
@@ -22,11 +23,11 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import type { Status } from '../../watch/event.ts';
 import { isPromise } from '../../watch/promises.ts';
 import type { ChangeEvent } from '../storage.ts';
-import type { Change } from './change.ts';
-import type { History } from './history.ts';
+import type { ChangeLog } from './change-log.ts';
+import type { LogEntry } from './entries.ts';
 import type { Selection } from './selection.ts';
 
-export class View<T extends KubernetesObject> {
+export class SharedView<T extends KubernetesObject> {
   readonly selection: Selection<T>;
   /** Its watchers that are waiting. */
   readonly park: Park;
@@ -37,6 +38,8 @@ export class View<T extends KubernetesObject> {
   lostBefore: number = 0;
   /** Set once it has ended; with a status, its watchers learn that they miss something. */
   end: { readonly status?: Status } | undefined;
+  /** It has been built with the changes before this place. */
+  #builtTo: number = 0;
   /** Made with the first event: of ten thousand views, most may never have one. */
   #log: EventLog<ChangeEvent<T>> | undefined;
   #window: ReplayWindow<ChangeEvent<T>> | undefined;
@@ -56,16 +59,22 @@ export class View<T extends KubernetesObject> {
   }
 
   /** Takes every change that concerns it from the log of all, from a place on. */
-  build(history: History<T>, from: number): void {
+  build(log: ChangeLog<T>, from: number): void {
     this.#log = this.#window = undefined;
     this.lostBefore = from;
-    for (let place = from; place < history.end; place++) this.take(history.at(place), place);
+    this.#builtTo = 0;
+    let place = from;
+    for (; place < log.end; place++) {
+      if (place >= log.start) this.take(log.at(place), place);
+      else this.lostBefore = place + 1;
+    }
+    this.#builtTo = place;
   }
 
   /** Takes a change, if it concerns the selection. */
-  take(change: Change<T>, place: number): void {
+  take(change: LogEntry<T>, place: number): void {
     const event = this.#eventOf(change);
-    if (event === undefined) return;
+    if (event === undefined || place < this.#builtTo) return;
     if (!this.#log) {
       this.#log = new EventLog(16);
       this.#window = new ReplayWindow(this.#log);
@@ -122,8 +131,9 @@ export class View<T extends KubernetesObject> {
       this.#forget(reading);
       return false;
     };
+    const { head } = this;
     const events = make(isWanted);
-    if (!isPromise(events)) return this.#known(events);
+    if (!isPromise(events)) return head === this.head ? this.#known(events) : events;
     reading = events.then((read) => (this.#forget(reading) ? this.#known(read) : read));
     this.#reading = reading;
     return reading;
@@ -142,11 +152,11 @@ export class View<T extends KubernetesObject> {
   }
 
   /** The event that its watchers get for a change: the object may enter the selection, stay in it, or leave it. */
-  #eventOf(change: Change<T>): ChangeEvent<T> | undefined {
-    const { key, before, object, isDeletion } = change;
+  #eventOf(change: LogEntry<T>): ChangeEvent<T> | undefined {
+    const { key, before, after } = change;
     const { selection } = this;
     const wasIn = before !== undefined && selection.matches(key, before.object);
-    if (!isDeletion && selection.matches(key, object)) return wasIn ? change.event : change.entered;
+    if (after && selection.matches(key, after.object)) return wasIn ? change.event : change.entered;
     return wasIn ? change.left : undefined;
   }
 }

@@ -1,5 +1,5 @@
-import { whenAborted } from '../../watch/abort.ts';
-import { WatchError } from '../../watch/errors.ts';
+import { whenAborted } from '../watch/abort.ts';
+import { WatchError } from '../watch/errors.ts';
 
 /** Waits for what may never come: the wait ends with the storage, and by its signal. */
 export class Pending {
@@ -9,6 +9,10 @@ export class Pending {
   /** Number of promises that wait. */
   get size(): number {
     return this.#rejects.size;
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
   }
 
   /** @throws {WatchError} CLOSED after `close`; the signal's reason if it has aborted. */

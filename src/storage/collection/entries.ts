@@ -1,11 +1,10 @@
-/** An entry of a cacher's state, and a change in its log. */
+/** What a collection is made of: the entries of its state, and those of its log. */
 import { withVersionOf } from '../../broadcast/transitions.ts';
-import type { KubernetesObject } from '../../cache/object.ts';
-import { encoded } from '../encoded.ts';
+import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { ChangeEvent } from '../storage.ts';
 
 /** An object in the state. */
-export class Entry<T extends KubernetesObject> {
+export class StateEntry<T extends KubernetesObject> {
   readonly key: string;
   readonly object: T;
   /** The place of the change that brought it; -1 if it came with a list. */
@@ -18,24 +17,31 @@ export class Entry<T extends KubernetesObject> {
     this.place = place;
   }
 
-  /** The event for watches that begin with the state: the same one for all of them. */
+  /** The event of watches to which this object is new, and which have heard of no other under its key. The same one for all of them. */
   get added(): ChangeEvent<T> {
     this.#added ??= { type: 'ADDED', object: this.object };
     return this.#added;
   }
 }
 
+/** What happens to one key, as whoever fills a collection says it. */
+export interface Step<T extends KubernetesObject> {
+  readonly key: string;
+  /** The object after the change, with its version; that of a deletion has its last content, and the version of the deletion. */
+  readonly object: T;
+  readonly isDeletion: boolean;
+}
+
 /**
  * A change in the log, with every event that a watch may get for it. Each event is made once, so all watches share it, and the
  * bytes of its object are made once.
  */
-export class Change<T extends KubernetesObject> {
-  readonly key: string;
-  /** The object after the change; that of a DELETED has its last content, and the version of the deletion. */
+export class LogEntry<T extends KubernetesObject> {
+  /** What was there before, and what is there since: at least one of the two. */
+  readonly before: StateEntry<T> | undefined;
+  readonly after: StateEntry<T> | undefined;
+  /** As in {@link Step}. */
   readonly object: T;
-  readonly before: Entry<T> | undefined;
-  readonly isDeletion: boolean;
-  readonly version: string;
   readonly atMs: number;
   /** The bytes that the log keeps alive because of it. */
   readonly bytes: number;
@@ -43,22 +49,27 @@ export class Change<T extends KubernetesObject> {
   #entered: ChangeEvent<T> | undefined = undefined;
   #left: ChangeEvent<T> | undefined = undefined;
 
-  constructor(change: Pick<Change<T>, 'key' | 'object' | 'before' | 'isDeletion' | 'version' | 'atMs' | 'bytes'>) {
-    this.key = change.key;
-    this.object = change.object;
-    this.before = change.before;
-    this.isDeletion = change.isDeletion;
-    this.version = change.version;
-    this.atMs = change.atMs;
-    this.bytes = change.bytes;
+  constructor({ before, after, object, atMs, bytes }: Pick<LogEntry<T>, 'before' | 'after' | 'object' | 'atMs' | 'bytes'>) {
+    this.before = before;
+    this.after = after;
+    this.object = object;
+    this.atMs = atMs;
+    this.bytes = bytes;
+  }
+
+  get key(): string {
+    return (this.after ?? (this.before as StateEntry<T>)).key;
+  }
+
+  get version(): string {
+    return versionOf(this.object);
   }
 
   /** The event of a watch that selects the object both before and after the change, and of one that selects everything. */
   get event(): ChangeEvent<T> {
-    const { before, object, isDeletion } = this;
-    this.#event ??= before
-      ? { type: isDeletion ? 'DELETED' : 'MODIFIED', object, previous: before.object }
-      : { type: 'ADDED', object };
+    const { before, after, object } = this;
+    if (!before) return (after as StateEntry<T>).added;
+    this.#event ??= { type: after ? 'MODIFIED' : 'DELETED', object, previous: before.object };
     return this.#event;
   }
 
@@ -71,17 +82,9 @@ export class Change<T extends KubernetesObject> {
 
   /** The event of a watch that selects the object only before the change: DELETED, with the old content and this version. */
   get left(): ChangeEvent<T> {
-    if (this.isDeletion || !this.before) return this.event;
+    if (!this.after || !this.before) return this.event;
     const previous = this.before.object;
     this.#left ??= { type: 'DELETED', object: withVersionOf(previous, this.object) as T, previous };
     return this.#left;
   }
-}
-
-/** An object takes about twice the size of its JSON (measured: a Pod of 14.5 KB takes 29 KB), and its bytes are kept beside it. */
-const EXPANSION = 3;
-
-/** About how many bytes of memory an object takes. Makes its JSON if there is none yet. */
-export function sizeOf(object: object): number {
-  return encoded(object).byteLength * EXPANSION;
 }
