@@ -7,32 +7,6 @@ export interface LivePage {
   readonly policy: string;
 }
 
-/** What a page is made of. */
-interface Parts {
-  readonly style: string;
-  readonly script: string;
-}
-
-/**
- * Makes a page of one file that loads nothing, so it works without a network. Data is inserted only as text, never as markup.
- */
-export function inOneFile({ script, style, toHtml }: Parts & { readonly toHtml: (parts: Parts) => string }): LivePage {
-  // The only sequences that an inline script must not contain. The replacements mean the same in JavaScript.
-  const safe = script.replaceAll('</script', '<\\/script').replaceAll('<!--', '\\x3c!--');
-  const policy = [
-    "default-src 'none'",
-    `style-src ${hashOf(style)}`,
-    `script-src ${hashOf(safe)}`,
-    "connect-src 'self'",
-    // Allows the empty icon, which keeps browsers from requesting one.
-    'img-src data:',
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ];
-  return { html: toHtml({ style, script: safe }), policy: policy.join('; ') };
-}
-
 /** Returns a script that was bundled when this package was built. It is next to the built command line. */
 export function builtScript(name: string): string {
   return readFileSync(new URL(name, import.meta.url), 'utf8');
@@ -42,8 +16,6 @@ function hashOf(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
-/** What the pages of the command line have in common, as markup. */
-
 /** The page's icon: one line that becomes many. */
 const ICON = `<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round"><path d="M2 12h6M8 12c5 0 4-7 9-7h5M8 12h14M8 12c5 0 4 7 9 7h5"/></svg>`;
 
@@ -51,10 +23,23 @@ const ICON = `<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true"
 export const chart = (name: string): string =>
   `<svg class="spark" data-chart="${name}" viewBox="0 0 64 20" preserveAspectRatio="none" aria-hidden="true"><path/></svg>`;
 
-const tile = ([name, label, title]: Tile): string => `<div title="${title}"><dt>${label}</dt><dd id="total-${name}">0</dd></div>`;
+/** A number: the end of its id, its label, and what it means. */
+type Tile = readonly [name: string, label: string, title?: string];
 
-/** A number of the overview: the end of its id, its label, and what it means. */
-type Tile = readonly [name: string, label: string, title: string];
+/** Numbers with labels; their ids begin with `of`. */
+export const numbers = (of: string, style: string, tiles: readonly Tile[]): string => {
+  const tile = ([name, label, title]: Tile): string =>
+    `<div${title ? ` title="${title}"` : ''}><dt>${label}</dt><dd id="${of}${name}">0</dd></div>`;
+  return `<dl class="${style}">\n    ${tiles.map(tile).join('\n    ')}\n  </dl>`;
+};
+
+/** A section with a table of figures, whose rows the script adds. */
+export const figures = (id: string, columns: readonly string[]): string => `
+  <h2 id="${id}-title">${toTitle(id)}</h2>
+  <table id="${id}-table" class="figures" aria-labelledby="${id}-title">
+    <thead><tr>${columns.map((name) => `<th scope="col">${name}</th>`).join('')}</tr></thead>
+    <tbody id="${id}"></tbody>
+  </table>`;
 
 /** What the overview of a page shows. */
 interface OverviewWords {
@@ -80,9 +65,7 @@ export function overview({ heading, unit, all, here, tiles }: OverviewWords): st
     </svg>
     <figcaption><span class="key all">${all}</span> <span class="key here">${here}</span> <span class="span">last two minutes, top edge <span id="rate-top">1</span> per second</span></figcaption>
   </figure>
-  <dl class="totals">
-    ${tiles.map(tile).join('\n    ')}
-  </dl>
+  ${numbers('total-', 'totals', tiles)}
 </section>`;
 }
 
@@ -94,21 +77,38 @@ export const HISTORY = `<h3 id="history-title">History</h3>
 
 /** What differs between pages. */
 interface Frame {
-  readonly style: string;
+  readonly style?: string;
   readonly script: string;
-  /** As text. */
-  readonly heading: string;
+  /** As text; default: the name of this program. */
+  readonly heading?: string | undefined;
   /** Where the first link leads: an id, and what is there. */
-  readonly skip: { readonly to: string; readonly name: string };
+  readonly skip: string;
   /** The content of `main`, and the templates after it; as markup. */
   readonly main: string;
   readonly templates: string;
 }
 
-/** A page of one file: head, header with the state of the connection, content, script. */
-export function frame({ style, script, heading, skip, main, templates }: Frame): string {
+/**
+ * Makes a page of one file that loads nothing, so it works without a network: head, header with the state of the connection,
+ * content, script. Data is inserted only as text, never as markup.
+ */
+export function inOneFile({ style = '', script, heading = 'watchmux', skip, main, templates }: Frame): LivePage {
   const title = toMarkup(heading);
-  return `<!doctype html>
+  const styles = STYLE + style;
+  // The only sequences that an inline script must not contain. The replacements mean the same in JavaScript.
+  const safe = script.replaceAll('</script', '<\\/script').replaceAll('<!--', '\\x3c!--');
+  const policy = [
+    "default-src 'none'",
+    `style-src ${hashOf(styles)}`,
+    `script-src ${hashOf(safe)}`,
+    "connect-src 'self'",
+    // Allows the empty icon, which keeps browsers from requesting one.
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ];
+  const html = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -116,10 +116,10 @@ export function frame({ style, script, heading, skip, main, templates }: Frame):
 <meta name="color-scheme" content="light dark">
 <title>${title}</title>
 <link rel="icon" href="data:,">
-<style>${style}</style>
+<style>${styles}</style>
 </head>
 <body>
-<a class="skip" href="#${skip.to}">Skip to the ${skip.name}</a>
+<a class="skip" href="#${skip}">Skip to the ${skip}</a>
 <header>
   <h1>${ICON} <span>${title}</span></h1>
   <p id="state" data-state="connecting">connecting</p>
@@ -131,10 +131,11 @@ export function frame({ style, script, heading, skip, main, templates }: Frame):
 </main>
 <p id="announcer" class="hidden" role="status" aria-live="polite"></p>
 ${templates}
-<script type="module">${script}</script>
+<script type="module">${safe}</script>
 </body>
 </html>
 `;
+  return { html, policy: policy.join('; ') };
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
@@ -308,4 +309,4 @@ const EVENTS = `
 @media (prefers-reduced-motion: reduce) { * { transition: none !important; animation: none !important; scroll-behavior: auto !important; } }`;
 
 /** The style of all pages. */
-export const STYLE: string = [COLOURS, BASICS, LAYOUT, STATE, OVERVIEW, SIDE, EVENTS].join('\n');
+const STYLE: string = [COLOURS, BASICS, LAYOUT, STATE, OVERVIEW, SIDE, EVENTS].join('\n');

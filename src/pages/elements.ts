@@ -111,9 +111,14 @@ export class TabStops {
   }
 }
 
+/** Points of a chart in a row: one minute, at one sample per second. */
+const ROW_POINTS = 60;
+const ROW_BOX = { width: 64, height: 20 };
+
 /** A row of figures, made from a template whose parts have names; some of them are charts. */
 export class FigureRow {
   readonly element: HTMLTableRowElement;
+  private readonly charts: Map<string, Series> = new Map();
 
   constructor(template: string) {
     this.element = clone<HTMLTableRowElement>(template);
@@ -127,9 +132,19 @@ export class FigureRow {
     say(this.part(name), text);
   }
 
-  draw(name: string, path: string): void {
+  /** Adds a value to the chart of this name. `top` makes the value at the upper edge, at least 1, of the largest one. */
+  draw(name: string, value: number, { top = (max) => max, as = area }: ChartLooks = {}): void {
+    const series = this.charts.get(name) ?? new Series(ROW_POINTS);
+    this.charts.set(name, series);
+    series.push(value);
+    const path = as(series, ROW_BOX, Math.max(top(series.max), 1));
     this.element.querySelector(`[data-chart=${name}] path`)?.setAttribute('d', path);
   }
+}
+
+interface ChartLooks {
+  readonly top?: (max: number) => number;
+  readonly as?: typeof area;
 }
 
 /** Makes the rows of a table those of these elements, in this order. Rows that are where they belong are not touched. */
@@ -146,24 +161,20 @@ export function arrange(body: HTMLTableSectionElement, elements: readonly HTMLTa
 /** The most recent values of a number that is sampled repeatedly. */
 export class Series {
   readonly values: number[] = [];
-  private readonly length: number;
+  /** The maximum number of values. */
+  readonly room: number;
 
-  constructor(length: number) {
-    this.length = length;
+  constructor(room: number) {
+    this.room = room;
   }
 
   push(value: number): void {
     this.values.push(value);
-    if (this.values.length > this.length) this.values.shift();
+    if (this.values.length > this.room) this.values.shift();
   }
 
   get max(): number {
-    return this.values.reduce((most, value) => Math.max(most, value), 0);
-  }
-
-  /** The maximum number of values. */
-  get room(): number {
-    return this.length;
+    return Math.max(0, ...this.values);
   }
 }
 
@@ -187,10 +198,8 @@ export function line({ values, room }: Series, { width, height }: Box, top: numb
 /** Draws the line of a series and the area below it. */
 export function area(series: Series, box: Box, top: number): string {
   const path = line(series, box, top);
-  if (path === '') return '';
-  const step = box.width / Math.max(1, series.room - 1);
-  const from = box.width - (series.values.length - 1) * step;
-  return `${path}V${box.height}H${from.toFixed(1)}Z`;
+  // Back along the lower edge, to where the line begins.
+  return path && `${path}V${box.height}H${path.slice(1, path.indexOf(' '))}Z`;
 }
 
 /** Draws one bar per value, for occasional events. */

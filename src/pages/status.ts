@@ -34,14 +34,17 @@ export type HistoryKind = 'good' | 'cut' | 'loss' | 'note';
 /** Entries in the history. */
 const MAX_HISTORY = 30;
 
-/** What has happened to this page's connection, newest first. */
-export class History {
-  private readonly announcer: Announcer;
-  private repeats: { readonly text: string; readonly times: number } = { text: '', times: 0 };
+/** The minimum time between two announcements. */
+const PAUSE_MS = 3_000;
 
-  constructor(announcer: Announcer) {
-    this.announcer = announcer;
-  }
+/**
+ * What has happened to this page's connection, newest first. It is announced to screen readers, too. They read out every change of a
+ * polite live region, so it must change seldom: of several messages during a pause only the last is announced, when the pause is over.
+ */
+export class History {
+  private repeats: { readonly text: string; readonly times: number } = { text: '', times: 0 };
+  private next: string | undefined = undefined;
+  private resting: boolean = false;
 
   add(text: string, kind: HistoryKind): void {
     const list = byId('history');
@@ -54,37 +57,16 @@ export class History {
     entry.append(make('time', { text: timeOf(new Date()) }), ` ${text}${times > 1 ? ` (${times} times)` : ''}`);
     list.prepend(entry);
     while (list.children.length > MAX_HISTORY) list.lastElementChild?.remove();
-    this.announcer.say(text);
-  }
-}
-
-/** The minimum time between two announcements. */
-const PAUSE_MS = 3_000;
-
-/**
- * Announces changes to screen readers. They read out every change of a polite live region, so it must change seldom: of several
- * messages during a pause only the last is announced, when the pause is over.
- */
-export class Announcer {
-  private readonly region: Element;
-  private next: string | undefined = undefined;
-  private resting: boolean = false;
-
-  constructor(region: Element) {
-    this.region = region;
-  }
-
-  say(text: string): void {
     this.next = text;
-    if (!this.resting) this.speak();
+    if (!this.resting) this.announce();
   }
 
-  private speak(): void {
+  private announce(): void {
     this.resting = this.next !== undefined;
     if (this.next === undefined) return;
-    this.region.textContent = this.next;
+    byId('announcer').textContent = this.next;
     this.next = undefined;
-    setTimeout(() => this.speak(), PAUSE_MS);
+    setTimeout(() => this.announce(), PAUSE_MS);
   }
 }
 
@@ -153,4 +135,68 @@ export class Poller<T> {
     const { intervalMs, maxIntervalMs } = this.options;
     return Math.min(maxIntervalMs, intervalMs * 2 ** this.failures);
   }
+}
+
+/** Polls the numbers of a server. Old ones must not look like current ones, so they are marked while there is no answer. */
+export function pollNumbers<T>({
+  ask,
+  onAnswer,
+  onFault,
+}: {
+  readonly ask: (signal: AbortSignal) => Promise<T>;
+  /** `wasAway`: there was no answer before. */
+  readonly onAnswer: (answer: T, wasAway: boolean) => void;
+  readonly onFault?: () => void;
+}): Poller<T> {
+  const { classList } = document.body;
+  return new Poller<T>({
+    ask,
+    onAnswer: (answer) => {
+      const wasAway = classList.contains('stale');
+      classList.remove('stale');
+      onAnswer(answer, wasAway);
+    },
+    onFault: () => {
+      classList.add('stale');
+      onFault?.();
+    },
+    ...{ intervalMs: 1_000, maxIntervalMs: 15_000, timeoutMs: 5_000 },
+  });
+}
+
+/** What a page does when it is left, when it comes back from the back/forward cache, and when it becomes visible. */
+export interface PageLife {
+  readonly leave: () => void;
+  readonly comeBack: () => void;
+  /** Browsers throttle the timers of a hidden page: it catches up at once. */
+  readonly seen: () => void;
+}
+
+export function onPageLife({ leave, comeBack, seen }: PageLife): void {
+  addEventListener('pagehide', leave);
+  addEventListener('pageshow', ({ persisted }) => persisted && comeBack());
+  document.addEventListener('visibilitychange', () => document.hidden || seen());
+}
+
+/** The minimum time between two redraws of a table; a slow one is followed by a longer pause. */
+const DRAW_MS = 120;
+const DRAW_SHARE = 8;
+
+/** Returns a function that draws soon, however often it is called. */
+export function drawingSoon(draw: () => void): () => void {
+  let waiting = false;
+  let lastMs = 0;
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    setTimeout(
+      () => {
+        waiting = false;
+        const begun = performance.now();
+        draw();
+        lastMs = performance.now() - begun;
+      },
+      Math.max(DRAW_MS, lastMs * DRAW_SHARE),
+    );
+  };
 }

@@ -74,10 +74,14 @@ export function visible(text: string): string {
 
 const UNSEEN = /[^\P{Cc}\t\n\r]|[\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]/gu;
 
-/** Returns the start of a text, on one line and without characters that a terminal would act on. */
+/** A text on one line, without characters that a terminal would act on. */
+export function dotted(text: string): string {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.');
+}
+
+/** Returns the start of such a text. */
 export function excerpt(text: string, length: number = 80): string {
-  const shown = text.slice(0, length).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.');
-  return text.length > length ? `${shown}...` : shown;
+  return dotted(text.slice(0, length)) + (text.length > length ? '...' : '');
 }
 
 /** The time of day, in the reader's zone: `14:03:09`. */

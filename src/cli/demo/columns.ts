@@ -120,5 +120,5 @@ export function gauge(queued: number, capacity: number, cells: number): string {
 /** Shortens a text, and replaces what a terminal would act on: names of files may contain anything. */
 function cut(text: string, width: number): string {
   const shown = text.length > width ? `${text.slice(0, width - 1)}…` : text;
-  return shown.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.');
+  return dotted(shown);
 }

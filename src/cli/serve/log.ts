@@ -7,6 +7,7 @@
  * Lines have no line breaks and no control characters, whatever a client has sent. A reader that has stopped costs no memory:
  * lines that do not fit are counted, and the number is logged later. Callers pass no token, and no URL with a password.
  */
+import { dotted } from '../../pages/words.ts';
 import type { Clock } from '../../watch/clock.ts';
 
 export type LogFormat = 'text' | 'json';
@@ -72,18 +73,15 @@ export class Log {
   private line(level: LogLevel, event: string, fields: LogFields): string {
     const { format, now } = this.options;
     const told = Object.entries(fields).filter(([, value]) => value !== undefined);
-    const plain = told.map(([name, value]) => [name, typeof value === 'string' ? cleaned(value) : value] as const);
+    const plain = told.map(
+      ([name, value]) => [name, typeof value === 'string' ? dotted(value.slice(0, MAX_CHARS)) : value] as const,
+    );
     if (format === 'json') {
       return `${JSON.stringify({ time: new Date(now()).toISOString(), level, event, ...Object.fromEntries(plain) })}\n`;
     }
     const words = plain.map(([name, value]) => ` ${name}=${WORD.test(String(value)) ? value : JSON.stringify(value)}`);
     return `watchmux serve: ${event}${words.join('')}\n`;
   }
-}
-
-/** Without characters that a terminal would act on. */
-function cleaned(text: string): string {
-  return text.slice(0, MAX_CHARS).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.');
 }
 
 /** The message of an error. Not its stack, which has many lines. */

@@ -1,5 +1,5 @@
 import type { WireEvent } from '../../bridge/protocol.ts';
-import { clone, jsonBox, make, say, TabStops } from '../elements.ts';
+import { byId, clone, jsonBox, make, say, TabStops } from '../elements.ts';
 import { count, epochOf, jsonOf, placeOf, plural, timeOf, visible } from '../words.ts';
 
 /** An event held by the page. */
@@ -151,17 +151,6 @@ const MAX_ROWS = 200;
 /** Characters of an event in its row. */
 const SHOWN_CHARS = 300;
 
-/** The elements of the table. */
-interface TableParts {
-  readonly body: HTMLTableSectionElement;
-  readonly empty: Element;
-  /** Shows how many of the events held are displayed. */
-  readonly note: Element;
-  readonly pause: HTMLButtonElement;
-  readonly text: HTMLInputElement;
-  readonly type: HTMLSelectElement;
-}
-
 /** Why a table stands still. */
 type Why = 'asked' | 'open' | 'focus';
 
@@ -172,7 +161,10 @@ type Why = 'asked' | 'open' | 'focus';
  * Keyboard: the rows are one tab stop. Arrow keys, Home and End move between them, Enter opens one.
  */
 export class EventTable {
-  private readonly parts: TableParts;
+  private readonly body: HTMLTableSectionElement = byId<HTMLTableSectionElement>('rows');
+  private readonly pause: HTMLElement = byId('pause');
+  private readonly text: HTMLInputElement = byId<HTMLInputElement>('text');
+  private readonly type: HTMLSelectElement = byId<HTMLSelectElement>('type');
   private readonly store: EventStore;
   private readonly stops: TabStops;
   /** Rows with an id up to this one are drawn, or do not match. */
@@ -181,22 +173,22 @@ export class EventTable {
   private paused: Why | undefined = undefined;
   private types: number = 0;
 
-  constructor(parts: TableParts, store: EventStore) {
-    this.parts = parts;
+  constructor(store: EventStore) {
     this.store = store;
-    this.stops = new TabStops(parts.body);
+    const { body, pause, text, type } = this;
+    this.stops = new TabStops(body);
     const redraw = (): void => this.redraw();
-    parts.text.addEventListener('input', redraw);
-    parts.type.addEventListener('change', redraw);
-    parts.pause.addEventListener('click', () => this.hold(this.paused === undefined ? 'asked' : undefined));
-    parts.body.addEventListener('click', (event) => this.onClick(event));
-    parts.body.addEventListener('focusin', ({ target }) => {
+    text.addEventListener('input', redraw);
+    type.addEventListener('change', redraw);
+    pause.addEventListener('click', () => this.hold(this.paused === undefined ? 'asked' : undefined));
+    body.addEventListener('click', (event) => this.onClick(event));
+    body.addEventListener('focusin', ({ target }) => {
       if (this.paused === undefined && (target as Element).matches('button:focus-visible')) this.hold('focus');
     });
-    parts.body.addEventListener('focusout', ({ relatedTarget }) => {
-      if (this.paused !== 'focus' || parts.body.contains(relatedTarget as Element | null)) return;
+    body.addEventListener('focusout', ({ relatedTarget }) => {
+      if (this.paused !== 'focus' || body.contains(relatedTarget as Element | null)) return;
       // If the focus moves to that button, the button keeps what it said.
-      this.hold(relatedTarget === parts.pause ? 'asked' : undefined);
+      this.hold(relatedTarget === pause ? 'asked' : undefined);
     });
   }
 
@@ -209,12 +201,12 @@ export class EventTable {
   }
 
   private get wanted(): Wanted {
-    return { text: this.parts.text.value.trim().toLowerCase(), type: this.parts.type.value };
+    return { text: this.text.value.trim().toLowerCase(), type: this.type.value };
   }
 
   private redraw(): void {
     this.drawn = -1;
-    this.parts.body.replaceChildren();
+    this.body.replaceChildren();
     this.prepend();
     this.sayNote();
     // The row that was open is closed now.
@@ -222,7 +214,7 @@ export class EventTable {
   }
 
   private prepend(): void {
-    const { body } = this.parts;
+    const { body } = this;
     const fresh = document.createDocumentFragment();
     let made = 0;
     for (const row of this.store.newest(this.wanted, this.drawn)) {
@@ -244,7 +236,7 @@ export class EventTable {
 
   private hold(paused: Why | undefined): void {
     this.paused = paused;
-    const { pause } = this.parts;
+    const { pause } = this;
     // Its name says what it does next. Saying also that it is pressed would mean the opposite.
     pause.classList.toggle('on', paused !== undefined);
     if (paused === undefined) say(pause, 'Pause');
@@ -253,21 +245,21 @@ export class EventTable {
 
   private sayPaused(): void {
     const waiting = this.store.head - 1 - this.drawn;
-    say(this.parts.pause, waiting > 0 ? `Continue, ${count(waiting)} new` : 'Continue');
+    say(this.pause, waiting > 0 ? `Continue, ${count(waiting)} new` : 'Continue');
   }
 
   private sayNote(): void {
-    const { body, empty, note } = this.parts;
-    const { wanted, store } = this;
+    const { body, wanted, store } = this;
+    const empty = byId('none');
     const filtered = wanted.text !== '' || wanted.type !== '';
     const kept = `the last ${plural(store.events, 'event')}`;
-    say(note, filtered ? `${count(store.matching(wanted))} of ${kept}` : kept);
+    say(byId('note'), filtered ? `${count(store.matching(wanted))} of ${kept}` : kept);
     empty.toggleAttribute('hidden', body.rows.length > 0);
     say(empty, filtered ? 'Nothing matches.' : 'No events yet. They appear here as they arrive.');
   }
 
   private offerTypes(): void {
-    const { type } = this.parts;
+    const { type } = this;
     const { types } = this.store;
     if (types.size === this.types) return;
     this.types = types.size;
@@ -289,7 +281,7 @@ export class EventTable {
     button?.setAttribute('aria-expanded', String(!open));
     if (open) {
       next?.remove();
-      if (this.paused === 'open' && this.parts.body.querySelector('.detail') === null) this.hold(undefined);
+      if (this.paused === 'open' && this.body.querySelector('.detail') === null) this.hold(undefined);
       return;
     }
     const found = [...this.store.newest({ text: '', type: '' })].find(({ id }) => id === Number(row.dataset.id));

@@ -9,8 +9,8 @@
  * can be shown are counted and skipped.
  */
 import { STATS_PATH } from '../../bridge/protocol.ts';
-import { area, arrange, bars, byId, FigureRow, RateChart, Series, say, sayTotals, words } from '../elements.ts';
-import { Announcer, History, Poller } from '../status.ts';
+import { arrange, bars, byId, FigureRow, RateChart, say, sayTotals, words } from '../elements.ts';
+import { drawingSoon, History, onPageLife, pollNumbers } from '../status.ts';
 import { count, plural, size } from '../words.ts';
 import { Connection, ConnectionPanel } from './connection.ts';
 import { EventStore, EventTable } from './events.ts';
@@ -47,10 +47,6 @@ class Overview {
 
 /** Clients in the table. If there are more, those that lag most are shown. */
 const MAX_CLIENTS = 40;
-/** Points of a chart: one minute, at one sample per second. */
-const POINTS = 60;
-const BOX = { width: 64, height: 20 };
-
 /** The clients: queue, lag and losses of each, now and during the last minute. */
 class ClientTable {
   private readonly body: HTMLTableSectionElement;
@@ -97,15 +93,12 @@ interface Circumstances {
 }
 
 class ClientRow extends FigureRow {
-  private readonly queued: Series = new Series(POINTS);
-  private readonly lag: Series = new Series(POINTS);
-  private readonly lost: Series = new Series(POINTS);
   private dropped: number = 0;
 
   show(client: PipeClient, { capacity, own, returns }: Circumstances): void {
-    this.queued.push(client.queued);
-    this.lag.push(client.lag);
-    this.lost.push(Math.max(0, client.dropped - this.dropped));
+    this.draw('queued', client.queued, { top: () => capacity });
+    this.draw('lag', client.lag, { top: (max) => Math.max(max, capacity) });
+    this.draw('dropped', Math.max(0, client.dropped - this.dropped), { as: bars });
     this.dropped = client.dropped;
     this.say('name', `${client.id}`);
     this.say('how', client.transport);
@@ -123,41 +116,16 @@ class ClientRow extends FigureRow {
     this.element.classList.toggle('misses', client.dropped > 0 && returns);
     this.part('recovered').toggleAttribute('hidden', client.recovered === 0);
     this.say('recovered', `recovered ${count(client.recovered)}`);
-    this.draw('queued', area(this.queued, BOX, Math.max(capacity, 1)));
-    this.draw('lag', area(this.lag, BOX, Math.max(this.lag.max, capacity, 1)));
-    this.draw('dropped', bars(this.lost, BOX, Math.max(this.lost.max, 1)));
   }
 }
 
-/** The minimum time between two redraws of the table. */
-const DRAW_MS = 120;
-
 const store = new EventStore({ maxRows: 2_000, maxChars: 8_000_000 });
-const table = new EventTable(
-  {
-    body: byId<HTMLTableSectionElement>('rows'),
-    empty: byId('none'),
-    note: byId('note'),
-    pause: byId<HTMLButtonElement>('pause'),
-    text: byId<HTMLInputElement>('text'),
-    type: byId<HTMLSelectElement>('type'),
-  },
-  store,
-);
+const table = new EventTable(store);
 const overview = new Overview();
 const clients = new ClientTable(byId<HTMLTableSectionElement>('clients'), byId('more-clients'));
 
-let drawing = false;
-const draw = (): void => {
-  if (drawing) return;
-  drawing = true;
-  setTimeout(() => {
-    drawing = false;
-    table.draw();
-  }, DRAW_MS);
-};
-
-const history = new History(new Announcer(byId('announcer')));
+const draw = drawingSoon(() => table.draw());
+const history = new History();
 const connection = new Connection({
   onEvents: (batch) => {
     store.push(batch);
@@ -168,42 +136,32 @@ const connection = new Connection({
 });
 const panel = new ConnectionPanel(connection, history);
 
-const poller = new Poller<PipeStats>({
+const poller = pollNumbers<PipeStats>({
   ask: async (signal) => {
     const answer = await fetch(STATS_PATH, { signal, cache: 'no-store' });
     if (!answer.ok) throw new Error(answer.statusText);
     return (await answer.json()) as PipeStats;
   },
   onAnswer: (stats) => {
-    document.body.classList.remove('stale');
     overview.show(stats, store.received);
     clients.show(stats, connection.own);
     panel.show(stats);
   },
-  // Old numbers must not look like current ones.
-  onFault: () => {
-    document.body.classList.add('stale');
-    panel.lost();
-  },
-  intervalMs: 1_000,
-  maxIntervalMs: 15_000,
-  timeoutMs: 5_000,
+  onFault: () => panel.lost(),
 });
 
 let left: Promise<string | undefined> | undefined;
-addEventListener('pagehide', () => {
-  poller.stop();
-  left = connection.close();
-});
-// Restored from the back/forward cache: the page continues where it was.
-addEventListener('pageshow', ({ persisted }) => {
-  if (!persisted) return;
-  void left?.then((from) => connection.open(from));
-  poller.start();
-});
-// Browsers throttle the timers of a hidden page. Catch up at once when it becomes visible.
-document.addEventListener('visibilitychange', () => {
-  if (!document.hidden) poller.start();
+onPageLife({
+  leave: () => {
+    poller.stop();
+    left = connection.close();
+  },
+  // The page continues where it was.
+  comeBack: () => {
+    void left?.then((from) => connection.open(from));
+    poller.start();
+  },
+  seen: () => poller.start(),
 });
 
 table.draw();

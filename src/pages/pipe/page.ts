@@ -1,4 +1,4 @@
-import { builtScript, chart, frame, HISTORY, inOneFile, type LivePage, overview, STYLE } from '../document.ts';
+import { builtScript, chart, figures, HISTORY, inOneFile, type LivePage, numbers, overview } from '../document.ts';
 
 const OVERVIEW = overview({
   heading: 'The stream',
@@ -23,13 +23,13 @@ const OWN = `
 <section id="own" aria-labelledby="own-title">
   <h2 id="own-title">This page</h2>
   <div class="meter"><div id="own-bar"></div></div>
-  <dl class="own">
-    <div><dt>queue</dt><dd id="own-queue">0</dd></div>
-    <div><dt>lag</dt><dd id="own-lag">0</dd></div>
-    <div><dt>dropped</dt><dd id="own-dropped">0</dd></div>
-    <div><dt>recovered</dt><dd id="own-recovered">0</dd></div>
-    <div><dt>resumes</dt><dd id="resumes">0</dd></div>
-  </dl>
+  ${numbers('', 'own', [
+    ['own-queue', 'queue'],
+    ['own-lag', 'lag'],
+    ['own-dropped', 'dropped'],
+    ['own-recovered', 'recovered'],
+    ['resumes', 'resumes'],
+  ])}
   <div class="row">
     <button id="slow" type="button" aria-pressed="false" aria-describedby="slow-note">Slow on purpose</button>
     <label class="hidden" for="share">How slow</label>
@@ -40,12 +40,7 @@ const OWN = `
 </section>`;
 
 const CLIENTS = `
-<section aria-labelledby="clients-title">
-  <h2 id="clients-title">Clients</h2>
-  <table id="clients-table" class="figures" aria-labelledby="clients-title">
-    <thead><tr><th scope="col">client</th><th scope="col">queue</th><th scope="col">lag</th><th scope="col">dropped</th></tr></thead>
-    <tbody id="clients"></tbody>
-  </table>
+<section aria-labelledby="clients-title">${figures('clients', ['client', 'queue', 'lag', 'dropped'])}
   <p id="more-clients" class="dim">No client is connected.</p>
 </section>`;
 
@@ -79,25 +74,11 @@ const TEMPLATES = `
 
 /**
  * Creates the page that `watchmux pipe` serves at `/`: incoming events, the other clients, and the state of the page's own
- * connection. Its script is `page/main.ts` with its imports. Its heading is `title`; default: the name of this program.
+ * connection. Its script is `main.ts` with its imports.
  */
-export function livePage(script: string = builtScript('live-page.js'), title?: string): LivePage {
-  return inOneFile({ script, style: STYLE, toHtml: (parts) => pageHtml({ ...parts, title }) });
-}
-
-/** The parts of the page that vary. */
-interface Varying {
-  readonly style: string;
-  readonly script: string;
-  readonly title: string | undefined;
-}
-
-/** Returns the page with its style and its script. */
-function pageHtml({ style, script, title }: Varying): string {
-  return frame({
-    ...{ style, script, templates: TEMPLATES, heading: title ?? 'watchmux', skip: { to: 'events', name: 'events' } },
-    main: `${OVERVIEW}
+export function livePage(script: string = builtScript('live-page.js'), heading?: string): LivePage {
+  const main = `${OVERVIEW}
 <div class="side">${OWN}${CLIENTS}
-</div>${EVENTS}`,
-  });
+</div>${EVENTS}`;
+  return inOneFile({ script, heading, skip: 'events', main, templates: TEMPLATES });
 }

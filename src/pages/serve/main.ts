@@ -11,7 +11,7 @@
  */
 import type { ApiServerStats } from '../../apiserver/stats.ts';
 import { byId, RateChart, say, sayTotals, words } from '../elements.ts';
-import { Announcer, History, Poller, StateLine } from '../status.ts';
+import { drawingSoon, History, onPageLife, pollNumbers, StateLine } from '../status.ts';
 import type { Row } from '../table.ts';
 import { plural, size, visible } from '../words.ts';
 import {
@@ -59,14 +59,11 @@ function sum<T>(values: readonly T[], read: (value: T) => number): number {
   return values.reduce((total, each) => total + read(each), 0);
 }
 
-/** The minimum time between two redraws of the table; a slow one is followed by a longer pause. */
-const DRAW_MS = 120;
-const DRAW_SHARE = 8;
 const AGE_MS = 1_000;
 
 const access = new Access();
 const line = new StateLine();
-const history = new History(new Announcer(byId('announcer')));
+const history = new History();
 const state = new FollowState(line, history);
 const overview = new ServerOverview();
 let resources: readonly PageResource[] = [];
@@ -89,16 +86,7 @@ const follower = new Follower(access, {
     history.add(`More than ${plural(limit, 'object')}: choose a namespace, or a label selector.`, 'loss');
   },
 });
-const table = new ObjectTable(
-  {
-    head: byId<HTMLTableRowElement>('object-head'),
-    body: byId<HTMLTableSectionElement>('object-rows'),
-    empty: byId('none'),
-    note: byId('note'),
-    text: byId<HTMLInputElement>('text'),
-  },
-  { follower, read },
-);
+const table = new ObjectTable({ follower, read });
 const kinds = new ResourceTable(byId<HTMLTableSectionElement>('resources'), (id) => choose(id));
 const filters = new Filters(() => follow());
 const token = new TokenForm((text) => {
@@ -107,25 +95,13 @@ const token = new TokenForm((text) => {
   return true;
 });
 
-let drawing = false;
-let lastDrawMs = 0;
-function draw(): void {
-  if (drawing) return;
-  drawing = true;
-  setTimeout(
-    () => {
-      drawing = false;
-      const begun = performance.now();
-      table.draw();
-      lastDrawMs = performance.now() - begun;
-      const { scope, hasSynced, size: objects, resourceVersion } = follower;
-      if (arrived || !hasSynced || scope === undefined) return;
-      arrived = true;
-      state.arrived({ scope, objects, resourceVersion });
-    },
-    Math.max(DRAW_MS, lastDrawMs * DRAW_SHARE),
-  );
-}
+const draw = drawingSoon(() => {
+  table.draw();
+  const { scope, hasSynced, size: objects, resourceVersion } = follower;
+  if (arrived || !hasSynced || scope === undefined) return;
+  arrived = true;
+  state.arrived({ scope, objects, resourceVersion });
+});
 
 /** Reads an object as it is now. */
 async function read({ metadata: { namespace = '', name = '' } }: Row, signal: AbortSignal): Promise<Content> {
@@ -235,7 +211,7 @@ async function offerNamespaces(): Promise<void> {
   filters.offer(names, names.length + (list.metadata.remainingItemCount ?? 0));
 }
 
-const poller = new Poller<ApiServerStats>({
+const poller = pollNumbers<ApiServerStats>({
   ask: async (signal) => {
     try {
       return JSON.parse(await access.text('/stats', { signal })) as ApiServerStats;
@@ -244,34 +220,27 @@ const poller = new Poller<ApiServerStats>({
       throw error;
     }
   },
-  onAnswer: (answer) => {
+  onAnswer: (answer, wasAway) => {
     stats = answer;
     // A server that was restarted may have other kinds.
-    if (document.body.classList.contains('stale')) void discover().catch(() => {});
-    document.body.classList.remove('stale');
+    if (wasAway) void discover().catch(() => {});
     showStats();
     void offerNamespaces().catch(() => {});
   },
-  // Old numbers must not look like current ones.
-  onFault: () => document.body.classList.add('stale'),
-  intervalMs: 1_000,
-  maxIntervalMs: 15_000,
-  timeoutMs: 5_000,
 });
 
 byId('retry').addEventListener('click', () => void start());
 setInterval(() => table.grow(), AGE_MS);
-addEventListener('pagehide', () => {
-  poller.stop();
-  follower.stop();
-});
-// Restored from the back/forward cache: the page continues with what is there now.
-addEventListener('pageshow', ({ persisted }) => {
-  if (persisted) void start();
-});
-// Browsers throttle the timers of a hidden page. Catch up at once when it becomes visible.
-document.addEventListener('visibilitychange', () => {
-  if (!document.hidden && chosen !== undefined && !token.isShown) poller.start();
+onPageLife({
+  leave: () => {
+    poller.stop();
+    follower.stop();
+  },
+  // The page continues with what is there now.
+  comeBack: () => void start(),
+  seen: () => {
+    if (chosen !== undefined && !token.isShown) poller.start();
+  },
 });
 
 void start();

@@ -1,6 +1,6 @@
 import { keyOf } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { arrange, clone, jsonBox, make, say, showJson, TabStops } from '../elements.ts';
+import { arrange, byId, clone, jsonBox, make, say, showJson, TabStops } from '../elements.ts';
 import { age, type Row } from '../table.ts';
 import { count, parseExactly, plural, timeOf, visible } from '../words.ts';
 import type { Follower } from './follower.ts';
@@ -12,15 +12,6 @@ const MAX_MARKED = 20;
 const MARK_MS = 1_200;
 /** What a server shows as the age of an object: `5m30s`. A column of this name may have another meaning. */
 const DURATION = /^(\d+[smhdy])+$/;
-
-/** The elements of the table. */
-interface ObjectTableParts {
-  readonly head: HTMLTableRowElement;
-  readonly body: HTMLTableSectionElement;
-  readonly empty: Element;
-  readonly note: Element;
-  readonly text: HTMLInputElement;
-}
 
 /** What the table needs. */
 interface ObjectTableMeans {
@@ -44,7 +35,8 @@ interface Shown {
  * Keyboard: the rows are one tab stop. Arrow keys, Home and End move between them, Enter opens one.
  */
 export class ObjectTable {
-  private readonly parts: ObjectTableParts;
+  private readonly body: HTMLTableSectionElement = byId<HTMLTableSectionElement>('object-rows');
+  private readonly text: HTMLInputElement = byId<HTMLInputElement>('text');
   private readonly means: ObjectTableMeans;
   private readonly stops: TabStops;
   private readonly shown: Map<string, Shown> = new Map();
@@ -53,15 +45,15 @@ export class ObjectTable {
   private nameAt: number = 0;
   private open: OpenObject | undefined = undefined;
 
-  constructor(parts: ObjectTableParts, means: ObjectTableMeans) {
-    this.parts = parts;
+  constructor(means: ObjectTableMeans) {
     this.means = means;
-    this.stops = new TabStops(parts.body);
-    parts.text.addEventListener('input', () => {
+    const { body, text } = this;
+    this.stops = new TabStops(body);
+    text.addEventListener('input', () => {
       this.close();
       this.draw();
     });
-    parts.body.addEventListener('click', ({ target }) => {
+    body.addEventListener('click', ({ target }) => {
       const row = (target as Element).closest('tr');
       if (row?.dataset.id !== undefined && String(getSelection()) === '') this.toggle(row.dataset.id);
     });
@@ -71,7 +63,7 @@ export class ObjectTable {
   clear(): void {
     this.close();
     this.shown.clear();
-    this.parts.body.replaceChildren();
+    this.body.replaceChildren();
     this.draw();
   }
 
@@ -80,11 +72,11 @@ export class ObjectTable {
     const { follower } = this.means;
     const changed = follower.takeChanged();
     this.layOut();
-    const text = this.parts.text.value.trim().toLowerCase();
+    const text = this.text.value.trim().toLowerCase();
     const { rows, matching } = chooseRows(follower.rows, { text, max: MAX_ROWS, pinned: this.open?.row });
     this.keepFocus(() => {
       const elements = rows.flatMap((row) => this.elementsOf(row));
-      arrange(this.parts.body, elements);
+      arrange(this.body, elements);
     });
     const keys = new Set(rows.map(keyOf));
     for (const key of this.shown.keys()) if (!keys.has(key)) this.shown.delete(key);
@@ -113,10 +105,10 @@ export class ObjectTable {
       th.scope = 'col';
       return th;
     });
-    this.parts.head.replaceChildren(...heads);
+    byId('object-head').replaceChildren(...heads);
     this.close();
     this.shown.clear();
-    this.parts.body.replaceChildren();
+    this.body.replaceChildren();
   }
 
   private elementsOf(row: Row): readonly HTMLTableRowElement[] {
@@ -161,7 +153,7 @@ export class ObjectTable {
 
   /** The element that had the focus may be gone. It continues at the row that has taken its place. */
   private keepFocus(change: () => void): void {
-    const { body } = this.parts;
+    const { body } = this;
     const row = body.contains(document.activeElement) ? document.activeElement?.closest('tr') : undefined;
     const at = row ? row.sectionRowIndex : -1;
     change();
@@ -201,12 +193,12 @@ export class ObjectTable {
     shown: number;
     searched: boolean;
   }): void {
-    const { empty, note } = this.parts;
+    const empty = byId('none');
     const { hasSynced, scope } = this.means.follower;
     const cut = matching > MAX_ROWS;
     const found = searched ? `${count(matching)} of ${plural(total, 'object')}` : plural(total, 'object');
     say(
-      note,
+      byId('note'),
       !hasSynced
         ? ''
         : cut

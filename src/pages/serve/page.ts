@@ -1,13 +1,4 @@
-import { builtScript, chart, frame, HISTORY, inOneFile, type LivePage, overview, STYLE } from '../document.ts';
-
-/**
- * Creates the page that `watchmux serve` shows to browsers at `/`: the resources, the objects of one of them, and the state of
- * the server. It contains no data of the server: it asks for that, as any client does, with a token if there is one. Its script
- * is `page/main.ts` with its imports.
- */
-export function objectsPage(script: string = builtScript('objects-page.js')): LivePage {
-  return inOneFile({ script, style: STYLE + OBJECTS_STYLE, toHtml: objectsHtml });
-}
+import { builtScript, chart, figures, HISTORY, inOneFile, type LivePage, numbers, overview } from '../document.ts';
 
 const OVERVIEW = overview({
   heading: 'The server',
@@ -41,24 +32,19 @@ const ASK = `
 </form>`;
 
 const RESOURCES = `
-<section id="kinds" aria-labelledby="resources-title">
-  <h2 id="resources-title">Resources</h2>
-  <table id="resources-table" class="figures" aria-labelledby="resources-title">
-    <thead><tr><th scope="col">resource</th><th scope="col">objects</th><th scope="col">watchers</th><th scope="col">lag</th></tr></thead>
-    <tbody id="resources"></tbody>
-  </table>
+<section id="kinds" aria-labelledby="resources-title">${figures('resources', ['resource', 'objects', 'watchers', 'lag'])}
 </section>`;
 
 const CACHE = `
 <section id="cache" aria-labelledby="cache-title">
   <h2 id="cache-title">Cache</h2>
-  <dl class="own">
-    <div title="Watches that are open"><dt>watchers</dt><dd id="cache-watchers">0</dd></div>
-    <div title="Watches whose events are queued because their connections have no room"><dt>behind</dt><dd id="cache-behind">0</dd></div>
-    <div title="The most events that are queued for one watch"><dt>lag</dt><dd id="cache-lag">0</dd></div>
-    <div title="Different selections among the watches: each change is matched once per selection"><dt>views</dt><dd id="cache-views">0</dd></div>
-    <div title="How often all watches were ended with 410 because the storage could not tell what had changed"><dt>gaps</dt><dd id="cache-gaps">0</dd></div>
-  </dl>
+  ${numbers('cache-', 'own', [
+    ['watchers', 'watchers', 'Watches that are open'],
+    ['behind', 'behind', 'Watches whose events are queued because their connections have no room'],
+    ['lag', 'lag', 'The most events that are queued for one watch'],
+    ['views', 'views', 'Different selections among the watches: each change is matched once per selection'],
+    ['gaps', 'gaps', 'How often all watches were ended with 410 because the storage could not tell what had changed'],
+  ])}
   <p id="cache-window" class="dim"></p>
   <p id="cache-note" class="dim"></p>
   ${HISTORY}
@@ -92,14 +78,6 @@ const TEMPLATES = `
   <td><span data-part="watchers">0</span>${chart('watchers')}</td>
   <td><span data-part="lag">0</span>${chart('queued')}</td>
 </tr></template>`;
-
-/** Returns the page with its style and its script. */
-function objectsHtml({ style, script }: { readonly style: string; readonly script: string }): string {
-  return frame({
-    ...{ style, script, templates: TEMPLATES, heading: 'watchmux', skip: { to: 'objects', name: 'objects' } },
-    main: ASK + OVERVIEW + RESOURCES + OBJECTS + CACHE,
-  });
-}
 
 /** What the page of objects has besides the style of all pages. */
 const OBJECTS_STYLE = `
@@ -156,3 +134,13 @@ main { grid-template-rows: auto auto 1fr; }
   #resources-table th:not(:first-child), #resources-table td { padding-left: .15rem; padding-right: .15rem; }
   #resources button { padding-right: .2rem; font-size: .85rem; letter-spacing: -.01em; }
 }`;
+
+/**
+ * Creates the page that `watchmux serve` shows to browsers at `/`: the resources, the objects of one of them, and the state of
+ * the server. It contains no data of the server: it asks for that, as any client does, with a token if there is one. Its script
+ * is `main.ts` with its imports.
+ */
+export function objectsPage(script: string = builtScript('objects-page.js')): LivePage {
+  const main = ASK + OVERVIEW + RESOURCES + OBJECTS + CACHE;
+  return inOneFile({ script, style: OBJECTS_STYLE, skip: 'objects', main, templates: TEMPLATES });
+}

@@ -1,12 +1,8 @@
 import type { ApiServerStats, CacheStats, ResourceStats } from '../../apiserver/stats.ts';
 import { parseLabelSelector } from '../../selectors/label-selector.ts';
-import { area, arrange, byId, FigureRow, make, Series, say, TabStops } from '../elements.ts';
+import { arrange, byId, FigureRow, make, say, TabStops } from '../elements.ts';
 import { count, plural, short, size, visible } from '../words.ts';
 import type { PageResource } from './api.ts';
-
-/** Points of a chart: one minute, at one sample per second. */
-const POINTS = 60;
-const BOX = { width: 64, height: 20 };
 
 /** The resources of the server: objects, watchers and lag of each, now and during the last minute. One is chosen. */
 export class ResourceTable {
@@ -51,9 +47,6 @@ export class ResourceTable {
 class ResourceRow extends FigureRow {
   readonly resource: PageResource;
   readonly button: HTMLButtonElement;
-  private readonly objects: Series = new Series(POINTS);
-  private readonly watchers: Series = new Series(POINTS);
-  private readonly lag: Series = new Series(POINTS);
 
   constructor(resource: PageResource, onChoose: (id: string) => void) {
     super('resource');
@@ -72,16 +65,14 @@ class ResourceRow extends FigureRow {
     const objects = stats?.cache?.objects;
     this.say('objects', objects === undefined ? '\u2013' : short(objects));
     if (stats === undefined) return;
-    this.objects.push(objects ?? 0);
-    this.watchers.push(stats.watchers);
-    this.lag.push(stats.lag);
     this.say('watchers', count(stats.watchers));
     this.say('lag', short(stats.lag));
     this.part('lag').title = `${count(stats.behind)} of them behind`;
     this.element.classList.toggle('full', stats.behind > 0);
-    this.draw('objects', area(this.objects, BOX, Math.max(this.objects.max * 1.1, 1)));
-    this.draw('watchers', area(this.watchers, BOX, Math.max(this.watchers.max * 1.1, 1)));
-    this.draw('queued', area(this.lag, BOX, Math.max(this.lag.max * 1.1, 1)));
+    const looks = { top: (max: number) => max * 1.1 };
+    this.draw('objects', objects ?? 0, looks);
+    this.draw('watchers', stats.watchers, looks);
+    this.draw('queued', stats.lag, looks);
   }
 }
 
