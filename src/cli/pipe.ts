@@ -1,13 +1,11 @@
 import { fstatSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { Hub } from '../bridge/hub/hub.ts';
-import { POLICIES } from '../broadcast/policies/policies.ts';
+import { POLICIES } from '../broadcast/policies.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
-import type { PipeCommand } from './args.ts';
-import { UsageError } from './args.ts';
-import type { Fault, Found } from './lines.ts';
-import { Lines, readLine } from './lines.ts';
+import { type PipeCommand, UsageError } from './args.ts';
+import { type Fault, type Found, Lines, readLine } from './lines.ts';
 import type { Output } from './output.ts';
 import { placeOf } from './page/words.ts';
 import { Reports } from './reports.ts';

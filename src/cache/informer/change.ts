@@ -1,4 +1,4 @@
-import { withVersionOf } from '../../broadcast/transitions.ts';
+import { withVersionOf } from '../../broadcast/filter.ts';
 import type { BookmarkEvent, ChangeType, ErrorEvent, ObjectEvent } from '../../watch/event.ts';
 
 /**

@@ -8,7 +8,7 @@
  * A BOOKMARK is owed, not queued: when one is due, the watch notes that, and delivers the cache's version once it has read
  * everything. So BOOKMARKs are in order with events however fast the consumer reads, and none is lost for lack of room.
  */
-import type { Parked } from '../../broadcast/watchers/park.ts';
+import type { Parked } from '../../broadcast/waiting-readers.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/version.ts';
 import { type BookmarkEvent, type ErrorEvent, type Status, toStatus } from '../../watch/event.ts';

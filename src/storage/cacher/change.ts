@@ -1,5 +1,5 @@
 /** An entry of a cacher's state, and a change in its log. */
-import { withVersionOf } from '../../broadcast/transitions.ts';
+import { withVersionOf } from '../../broadcast/filter.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { encoded } from '../encoded.ts';
 import type { ChangeEvent } from '../storage.ts';

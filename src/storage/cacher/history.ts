@@ -12,8 +12,7 @@
  * changes are never dropped for their age: in a quiet collection they cost little, and save clients that come back late a list.
  */
 
-import { EventLog } from '../../broadcast/log/log.ts';
-import { ReplayWindow } from '../../broadcast/log/window.ts';
+import { EventLog, ReplayWindow } from '../../broadcast/log.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/version.ts';
 import type { Change } from './change.ts';

@@ -8,11 +8,11 @@
  * on a write that is not visible yet, such as a create that finds the key taken, waits for that as well before it answers: nobody
  * ever learns of a write that could still be lost.
  */
-import { Signals } from '../../broadcast/watchers/signals.ts';
-import { soon } from '../../broadcast/watchers/soon.ts';
+import { Signals } from '../../broadcast/signals.ts';
 import type { ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { soon } from '../../watch/turn.ts';
 import { encoded, encodedBytes, encodedOnce } from '../encoded.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/journal.ts';
 import { newLife } from '../life.ts';

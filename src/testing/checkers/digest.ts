@@ -1,5 +1,4 @@
-import { foldKey } from '../../broadcast/policies/fold.ts';
-import { objectKey } from '../../broadcast/policies/key.ts';
+import { foldKey, objectKey } from '../../broadcast/fold.ts';
 import { isErrorEvent, type WatchEvent } from '../../watch/event.ts';
 import { type Accepted, acceptedOf } from './accepted.ts';
 import type { History, Step, WatcherOptions } from './history.ts';
