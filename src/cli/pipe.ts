@@ -1,13 +1,14 @@
 import { fstatSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { Hub } from '../bridge/hub/hub.ts';
-import { POLICIES } from '../broadcast/policies/policies.ts';
+import { POLICIES } from '../broadcast/policies.ts';
 import { placeOf } from '../pages/words.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
 import { type Fault, type Found, Lines, readLine } from './lines.ts';
-import { type Output, onSignals } from './output.ts';
+import type { Output } from './output.ts';
+import { onSignals } from './output.ts';
 import { Recoveries } from './server/recoveries.ts';
 import { close, createPipeServer, isSame, listen } from './server/server.ts';
 import { UsageError } from './usage.ts';

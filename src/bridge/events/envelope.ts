@@ -1,4 +1,4 @@
-import type { ReportsDeletion } from '../../broadcast/policies/fold.ts';
+import type { ReportsDeletion } from '../../broadcast/fold.ts';
 import { isTooDeep, MAX_DEPTH } from '../../decode/codec.ts';
 import { invalid, WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';

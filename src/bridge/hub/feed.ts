@@ -1,7 +1,7 @@
 import { Broadcaster, muxOf, type WatchOptions } from '../../broadcast/broadcaster.ts';
+import { objectKey } from '../../broadcast/fold.ts';
 import type { BroadcastWatch } from '../../broadcast/handle.ts';
 import type { Mux } from '../../broadcast/mux.ts';
-import { objectKey } from '../../broadcast/policies/key.ts';
 import { concerns, EVERY_TOPIC, type Routing } from '../../broadcast/topics.ts';
 import type { View } from '../../broadcast/view.ts';
 import { invalid } from '../../watch/errors.ts';

@@ -1,5 +1,5 @@
 import type { WatchOptions } from '../../broadcast/broadcaster.ts';
-import { POLICIES } from '../../broadcast/policies/policies.ts';
+import { POLICIES } from '../../broadcast/policies.ts';
 import { concerns, toTopics } from '../../broadcast/topics.ts';
 import { sleep } from '../../watch/clock.ts';
 import { emptyWatch } from '../../watch/empty-watch.ts';

@@ -23,8 +23,7 @@
  * - `delivered + dropped + queued` is the number of events accepted for this client since it connected, including missed ones.
  * - After `over`, no promise of the session is pending, its watch has been returned, and the sink is not called any more.
  */
-import { toExpired } from '../../broadcast/cursor/cursor.ts';
-import { isErrorEvent, type WatchEvent } from '../../watch/event.ts';
+import { isErrorEvent, toExpired, type WatchEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { bookmarkOf, Envelope, toResumable } from '../events/envelope.ts';
 import type { Slices } from '../events/forms.ts';

@@ -10,8 +10,7 @@
  *
  * Changes are dropped when there are too many of them, when they take too many bytes, or when they are too old.
  */
-import { EventLog } from '../../broadcast/log/log.ts';
-import { ReplayWindow } from '../../broadcast/log/window.ts';
+import { EventLog, ReplayWindow } from '../../broadcast/log.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
 import type { LogEntry } from './entries.ts';

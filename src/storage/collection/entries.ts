@@ -1,5 +1,5 @@
 /** What a collection is made of: the entries of its state, and those of its log. */
-import { withVersionOf } from '../../broadcast/transitions.ts';
+import { withVersionOf } from '../../broadcast/filter.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { ChangeEvent } from '../storage.ts';
 

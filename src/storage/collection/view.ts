@@ -15,13 +15,12 @@
  * - It has an event for every change between `lostBefore` and the end of the log that concerns it, and no other.
  * - If `end` is set, it has ended: no event follows, and watchers that have read everything get the reason.
  */
-import { EventLog } from '../../broadcast/log/log.ts';
-import { ReplayWindow } from '../../broadcast/log/window.ts';
-import { Park } from '../../broadcast/watchers/park.ts';
-import { soon } from '../../broadcast/watchers/soon.ts';
+import { EventLog, ReplayWindow } from '../../broadcast/log.ts';
+import { Park } from '../../broadcast/waiting-readers.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { Status } from '../../watch/event.ts';
 import { isPromise } from '../../watch/promises.ts';
+import { soon } from '../../watch/turn.ts';
 import type { ChangeEvent } from '../storage.ts';
 import type { ChangeLog } from './change-log.ts';
 import type { LogEntry } from './entries.ts';

@@ -18,9 +18,9 @@
  *   cannot take FILE's place is dropped, and FILE stays in use.
  */
 import { type FileHandle, rm } from 'node:fs/promises';
-import { soon } from '../../broadcast/watchers/soon.ts';
 import { joined } from '../../decode/framing.ts';
 import { WatchError } from '../../watch/errors.ts';
+import { soon } from '../../watch/turn.ts';
 import type { LogLimits } from '../collection/change-log.ts';
 import { create, newName, openOld, realFile, syncDirectory, taken, writeAll } from './files.ts';
 import { HEAD_BYTES, toFrame } from './frames.ts';

@@ -1,5 +1,4 @@
-import { toExpired } from '../../../broadcast/cursor/cursor.ts';
-import type { ErrorEvent } from '../../../watch/event.ts';
+import { type ErrorEvent, toExpired } from '../../../watch/event.ts';
 import { Envelope, type Keeper } from '../../events/envelope.ts';
 import { Semaphore } from '../semaphore.ts';
 import type { SessionWatch } from '../session.ts';

@@ -1,4 +1,4 @@
-import { whenAborted } from '../../watch/abort.ts';
+import { whenAborted } from '../watch/abort.ts';
 
 /** The watchers that one signal stops, in the order in which they joined. */
 class Stops<W extends { stop(): void }> extends Set<W> {

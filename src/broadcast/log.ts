@@ -1,5 +1,4 @@
-import { soon } from '../watchers/soon.ts';
-import { Largest } from './largest.ts';
+import { soon } from '../watch/turn.ts';
 
 /**
  * The event log. It holds one copy of each event, whatever the number of watchers.
@@ -9,7 +8,7 @@ import { Largest } from './largest.ts';
  * to watchers. They differ only while a full `wait` watcher holds the gate; the stretch between them is the broadcaster's
  * incoming queue. **Slow readers.** A watcher's queue is the stretch between its own position and `head`. The watcher *stands* in
  * the chunk that holds its position, and the log keeps every chunk from the first standing watcher on. A watcher that falls a
- * full capacity behind is taken out of its chunk (see watchers/laggards.ts), so no watcher pins more than its capacity.
+ * full capacity behind is taken out of its chunk (see laggards.ts), so no watcher pins more than its capacity.
  *
  *              chunk 7          chunk 8          chunk 9          chunk 10
  *         |a b c d e f g h|i j k l m n o p|q r s t u v w x|y z . . . . . .|
@@ -253,4 +252,70 @@ class Chunk<E> {
   notes: unknown[] | undefined = undefined;
   /** Watchers whose position lies in this chunk. */
   standing: number = 0;
+}
+
+/**
+ * The last events of a log, for watches that begin in the past. There is no second store: the window stands in the log like a
+ * watcher that has not read its last events, so the log keeps them.
+ *
+ *        dropped    | kept for new watches     | accepted, not yet visible
+ *     . . . . . . . |f g h i j k l m n o p q r | s t
+ *                    ^start                     ^head
+ *
+ * A *place* is the number of events that came before, among all: `f` above has place 5. A watch that has read f and g reports
+ * place 7, and a watch that begins after 7 gets h and everything since. A place before `start` is too old: it gets nothing, never
+ * a part.
+ *
+ * The mux limits the window of all events; the views of topics have their own windows, which hold those of the same events that
+ * belong to the view. Invariant: start <= head.
+ */
+export class ReplayWindow<E> {
+  start: number = 0;
+  readonly #log: EventLog<E>;
+
+  constructor(log: EventLog<E>) {
+    this.#log = log;
+    log.stand(0);
+  }
+
+  shift(): void {
+    const log = this.#log;
+    const { start } = this;
+    log.drop(start);
+    log.move(start, ++this.start);
+  }
+
+  /** Returns the position of the first event whose place is not before the given one. */
+  positionOf(place: number): number {
+    let { start } = this;
+    for (let end = this.#log.head; start < end; ) {
+      const middle = Math.floor((start + end) / 2);
+      if (this.#log.placeOf(middle) < place) start = middle + 1;
+      else end = middle;
+    }
+    return start;
+  }
+}
+
+/** The largest of a changing collection of numbers; 0 when empty. Removing the largest scans the distinct numbers. */
+export class Largest {
+  value: number = 0;
+  readonly #counts: Map<number, number> = new Map();
+
+  add(number: number): void {
+    this.#counts.set(number, (this.#counts.get(number) ?? 0) + 1);
+    if (number > this.value) this.value = number;
+  }
+
+  remove(number: number): void {
+    const others = (this.#counts.get(number) ?? 0) - 1;
+    if (others > 0) {
+      this.#counts.set(number, others);
+      return;
+    }
+    this.#counts.delete(number);
+    if (number < this.value) return;
+    this.value = 0;
+    for (const other of this.#counts.keys()) if (other > this.value) this.value = other;
+  }
 }
