@@ -86,7 +86,7 @@ const LISTS: Readonly<Record<string, List>> = {
     folders: ['src'],
     parts: {
       'src/apiserver/discovery/resources.ts': 'what Kubernetes can do with a status',
-      'src/workqueue/leader-options.ts': 'the methods of a store of leases',
+      'src/workqueue/leader-elector.ts': 'the methods of a store of leases',
     },
   },
   commands: { names: COMMANDS, home: ['src/cli/usage.ts'], folders: ['src/cli'] },

@@ -1,5 +1,4 @@
-import { requireMethod } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { requireMethod, checkOptions } from '../watch/errors.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 

@@ -11,19 +11,14 @@
  */
 
 import { channel } from 'node:diagnostics_channel';
-import type { IncomingMessage } from 'node:http';
-import { ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
-import type { Status, WatchEvent } from '../watch/event.ts';
-import { isStatus } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
-import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission/admission.ts';
-import { ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
-import type { ConnectionOptions, Limits } from './hub/admission/limits.ts';
-import { CONNECTION_OPTIONS, toLimits } from './hub/admission/limits.ts';
+import { type IncomingMessage, ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
+import { type Status, type WatchEvent, isStatus } from '../watch/event.ts';
+import { checkOptions } from '../watch/errors.ts';
+import { type AdmissionOptions, type Admitted, type Caller, type Verdict, ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
+import { type ConnectionOptions, type Limits, CONNECTION_OPTIONS, toLimits } from './hub/admission/limits.ts';
 import { noWebSocket, PIPELINED } from './hub/admission/refusals.ts';
 import { publishNotices } from './hub/diagnostics.ts';
-import type { Hub } from './hub/hub.ts';
-import { coreOf } from './hub/hub.ts';
+import { type Hub, coreOf } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM } from './protocol.ts';
@@ -42,16 +37,12 @@ import {
   streamHeaders,
   WEBSOCKET_KEY,
 } from './transport/http-head.ts';
-import type { ByteStream } from './transport/http-sink.ts';
-import { HttpSink, hasClosed } from './transport/http-sink.ts';
-import type { Refusable } from './transport/http2-refusals.ts';
-import { mayRefuse } from './transport/http2-refusals.ts';
+import { type ByteStream, HttpSink, hasClosed } from './transport/http-sink.ts';
+import { type Refusable, mayRefuse } from './transport/http2-refusals.ts';
 import { toCaller } from './transport/node-caller.ts';
 import { isPlain } from './transport/plain-response.ts';
-import type { SharedTimer } from './transport/shared-timer.ts';
-import { toSharedTimer } from './transport/shared-timer.ts';
-import type { Outbound } from './transport/stall.ts';
-import { guardStalls } from './transport/stall.ts';
+import { type SharedTimer, toSharedTimer } from './transport/shared-timer.ts';
+import { type Outbound, guardStalls } from './transport/stall.ts';
 import { dropBody, endUnread } from './transport/unread-body.ts';
 
 export type { Form } from './events/forms.ts';

@@ -4,7 +4,7 @@
  */
 
 import { type Bookmark, INITIAL_EVENTS_END, type WatchEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions } from '../watch/errors.ts';
 
 export { type Bookmark, type BookmarkEvent, INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
 

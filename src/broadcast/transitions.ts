@@ -1,6 +1,5 @@
-import { callable, invalid } from '../watch/errors.ts';
+import { callable, invalid, checkOptions } from '../watch/errors.ts';
 import type { ObjectOf, WatchEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import { filter } from './filter.ts';
 import { objectKey } from './policies/key.ts';

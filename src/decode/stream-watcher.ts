@@ -1,7 +1,6 @@
-import { callable, invalid, isWatchError, whyOf } from '../watch/errors.ts';
+import { callable, invalid, isWatchError, whyOf, checkOptions } from '../watch/errors.ts';
 import { type Status, toStatus } from '../watch/event.ts';
-import { done } from '../watch/iteration.ts';
-import { checkOptions } from '../watch/options.ts';
+import { done } from '../watch/reader.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
 
 /** A source of decoded events. Upstream: `watch.Decoder`. */

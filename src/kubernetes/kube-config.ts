@@ -15,8 +15,8 @@ import {
   readKubeconfig,
   unreadable,
 } from './kubeconfig-file.ts';
-import { type KubeConfigLike, LoadedConfig } from './loaded-config.ts';
-import { createProxyAgent, proxyOf } from './proxy.ts';
+import { type KubeConfigLike, LoadedConfig } from './credentials.ts';
+import { createProxyAgent, proxyOf } from './node-fetch.ts';
 
 export type { KubeConfigLike };
 

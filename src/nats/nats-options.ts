@@ -1,5 +1,4 @@
-import { invalid, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { invalid, wholeNumber, checkOptions } from '../watch/errors.ts';
 import type { NodeConnectionOptions } from '@nats-io/transport-node';
 
 /** Options of a `NatsStream`. */

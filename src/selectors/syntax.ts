@@ -1,5 +1,4 @@
-import { WatchError, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { WatchError, wholeNumber, checkOptions } from '../watch/errors.ts';
 
 /** The longest text that a selector is parsed from, in characters, unless the caller says otherwise. */
 export const MAX_SELECTOR_CHARS = 65_536;

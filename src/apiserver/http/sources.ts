@@ -1,10 +1,9 @@
 /** Responses that are sent bit by bit: the events of a watch, and the pieces of a list. */
-import type { Form } from '../../bridge/events/forms.ts';
-import { toSlice } from '../../bridge/events/forms.ts';
+import { type Form, toSlice } from '../../bridge/events/forms.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { CacheWatch, type Listener } from '../../storage/cacher/cache-watch.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import type { Pace } from '../../watch/pace.ts';
+import type { Pace } from '../../watch/fair-queue.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import { statusOf } from '../api-status.ts';
 import { type EventEncoder, errorEnvelope } from './event-encoder.ts';

@@ -1,7 +1,6 @@
 import { systemClock } from '../../watch/clock.ts';
-import { invalid } from '../../watch/errors.ts';
+import { invalid, checkOptions } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import { toOpener } from './attempt.ts';
 import type { ClientEvent } from './event.ts';
 import { type Backoff, type ConnectOptions, type PerAttempt, TRANSPORTS } from './options.ts';

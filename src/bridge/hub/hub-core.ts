@@ -2,9 +2,8 @@ import type { WatchOptions } from '../../broadcast/broadcaster.ts';
 import { POLICIES } from '../../broadcast/policies/policies.ts';
 import { concerns, toTopics } from '../../broadcast/topics.ts';
 import { sleep } from '../../watch/clock.ts';
-import { emptyWatch } from '../../watch/empty-watch.ts';
-import type { Status, WatchEvent } from '../../watch/event.ts';
-import { isStatus } from '../../watch/event.ts';
+import { emptyWatch } from '../../watch/pull-watch.ts';
+import { type Status, type WatchEvent, isStatus } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { Publisher } from '../events/publisher.ts';
 import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
@@ -24,10 +23,8 @@ import { Snapshots } from './snapshot.ts';
 import type { CatchUp } from './source/past-event.ts';
 import { FIRST_PLACE, SourceFeed } from './source/source-feed.ts';
 import { type CatchUpListener, Sourced } from './source/sourced.ts';
-import type { Start } from './start.ts';
-import { COMPLETE, permitted, verdictOf } from './start.ts';
-import type { Refusal } from './tally.ts';
-import { Tally } from './tally.ts';
+import { type Start, COMPLETE, permitted, verdictOf } from './start.ts';
+import { type Refusal, Tally } from './tally.ts';
 
 /** A client, as its transport describes it. */
 export interface Client extends ClientInfo {

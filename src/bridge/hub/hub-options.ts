@@ -1,12 +1,9 @@
 import { toOverflow } from '../../broadcast/broadcaster.ts';
-import type { Clock } from '../../watch/clock.ts';
-import { systemClock } from '../../watch/clock.ts';
-import { invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { type Clock, systemClock } from '../../watch/clock.ts';
+import { invalid, requireMethod, wholeNumber, checkOptions } from '../../watch/errors.ts';
 import type { MissingAdded, ObjectOf, WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import type { Overflow } from '../../watch/overflow.ts';
-import type { Turn } from '../../watch/turn.ts';
-import { nextTurn } from '../../watch/turn.ts';
+import { type Turn, nextTurn } from '../../watch/turn.ts';
 import { DEFAULTS, newEpoch } from '../protocol.ts';
 import type { ClientStats } from './client-info.ts';
 import { EPOCH } from './query.ts';

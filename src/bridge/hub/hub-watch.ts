@@ -1,9 +1,8 @@
 import { toExpired } from '../../broadcast/cursor/cursor.ts';
 import { concerns, toTopicSet } from '../../broadcast/topics.ts';
 import { whenAborted } from '../../watch/abort.ts';
-import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { callable, invalid, WatchError, wholeNumber, checkOptions } from '../../watch/errors.ts';
 import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import { PullWatch } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { Envelope } from '../events/envelope.ts';

@@ -1,5 +1,4 @@
-import { wholeNumber } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { wholeNumber, checkOptions } from '../../watch/errors.ts';
 import type { DeletedFinalStateUnknown, RealDelta } from './delta.ts';
 import { DeltaQueue, type DeltaQueueOptions, type ProcessDeltas, QUEUE_OPTIONS, Deque } from './delta-queue.ts';
 

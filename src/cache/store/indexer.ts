@@ -1,5 +1,4 @@
-import { callable, invalid, requireMethod } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { callable, invalid, requireMethod, checkOptions } from '../../watch/errors.ts';
 import { namespaceOf, checkText } from '../object.ts';
 import { Store, type StoreOptions, type StoreListOptions } from './store.ts';
 

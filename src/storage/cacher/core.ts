@@ -13,8 +13,8 @@
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END, type Status } from '../../watch/event.ts';
-import { type Pace, paceOf, through } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { type Pace, paceOf, through } from '../../watch/fair-queue.ts';
+import { isPromise } from '../../watch/abort.ts';
 import type { ChangeEvent } from '../storage.ts';
 import { CacheWatch, type CacheWatchHost, type WatchStart } from './cache-watch.ts';
 import { Change, Entry, sizeOf } from './change.ts';

@@ -3,10 +3,9 @@
 import type { ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
-import { whenAborted } from '../../watch/abort.ts';
+import { whenAborted, isPromise } from '../../watch/abort.ts';
 import type { BookmarkEvent } from '../../watch/event.ts';
-import { paceOf } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { paceOf } from '../../watch/fair-queue.ts';
 import { Pending } from '../memory/pending.ts';
 import { parseVersion, planWatch } from '../selection.ts';
 import { expired, tooManyRequests } from '../statuses.ts';

@@ -20,7 +20,7 @@ import { Park } from '../../broadcast/watchers/park.ts';
 import { soon } from '../../broadcast/watchers/soon.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { Status } from '../../watch/event.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { isPromise } from '../../watch/abort.ts';
 import type { ChangeEvent } from '../storage.ts';
 import type { Change } from './change.ts';
 import type { History } from './history.ts';

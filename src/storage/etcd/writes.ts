@@ -11,7 +11,7 @@
 
 import type { KubernetesObject } from '../../cache/object.ts';
 import { Backoff } from '../../watch/backoff.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { copyOf, isSameContent } from '../memory/value.ts';
 import { unmetPrecondition } from '../preconditions.ts';
 import { notFound } from '../statuses.ts';

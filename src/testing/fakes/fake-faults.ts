@@ -5,7 +5,7 @@ import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, sleep } from '../../watch/clock.ts';
 import { invalid, WatchError, wholeNumber, isWatchError } from '../../watch/errors.ts';
 import { type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
-import { done } from '../../watch/iteration.ts';
+import { done } from '../../watch/reader.ts';
 import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 

@@ -1,9 +1,8 @@
 import { type Broadcaster, type BroadcasterOptions, type KeepingWatchOptions, type PlainWatchOptions, type WatchOptions, BROADCASTER_OPTIONS } from '../../broadcast/broadcaster.ts';
 import { concerns } from '../../broadcast/topics.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { isWatchError, checkOptions } from '../../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../../watch/event.ts';
-import { Batches, Iteration } from '../../watch/iteration.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { Batches, Iteration } from '../../watch/reader.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import type { History, Step, WatcherOptions, ReadCall } from '../checkers/history.ts';
 import { ListenerCount } from '../fakes/fake-clock.ts';

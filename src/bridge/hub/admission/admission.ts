@@ -1,14 +1,11 @@
 import { toOverflow } from '../../../broadcast/broadcaster.ts';
 import { toTopicSet } from '../../../broadcast/topics.ts';
-import { invalid, wholeNumber } from '../../../watch/errors.ts';
-import type { Status, WatchEvent } from '../../../watch/event.ts';
-import { isStatus } from '../../../watch/event.ts';
-import { checkOptions } from '../../../watch/options.ts';
-import { isPromise } from '../../../watch/promises.ts';
+import { invalid, wholeNumber, checkOptions } from '../../../watch/errors.ts';
+import { type Status, type WatchEvent, isStatus } from '../../../watch/event.ts';
+import { isPromise } from '../../../watch/abort.ts';
 import type { HubCore } from '../hub-core.ts';
 import type { ClientOptions } from '../hub-options.ts';
-import type { ParsedQuery } from '../query.ts';
-import { readQuery } from '../query.ts';
+import { type ParsedQuery, readQuery } from '../query.ts';
 import type { CatchUp } from '../source/past-event.ts';
 import type { Reservation } from './connection-slots.ts';
 import { checkExpiry, expiryOf } from './expiry.ts';

@@ -1,7 +1,6 @@
 import { toTopics } from '../../../broadcast/topics.ts';
-import { invalid, WatchError } from '../../../watch/errors.ts';
+import { invalid, WatchError, checkOptions } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
-import { checkOptions } from '../../../watch/options.ts';
 import { toText } from '../../events/envelope.ts';
 import { newEpoch } from '../../protocol.ts';
 import type { HubSettings, PublishOptions } from '../hub-options.ts';
