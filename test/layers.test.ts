@@ -56,7 +56,15 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'kubernetes/exec-plugin.ts': ['node:child_process'],
   'kubernetes/kube-config.ts': ['node:fs/promises', 'node:net', 'node:os', 'node:path'],
   'kubernetes/kubeconfig-file.ts': ['node:fs/promises', 'node:path', 'yaml'],
-  'kubernetes/node-fetch.ts': ['https-proxy-agent', 'node:http', 'node:https', 'node:net', 'node:stream', 'node:zlib', 'socks-proxy-agent'],
+  'kubernetes/node-fetch.ts': [
+    'https-proxy-agent',
+    'node:http',
+    'node:https',
+    'node:net',
+    'node:stream',
+    'node:zlib',
+    'socks-proxy-agent',
+  ],
   'nats/connection.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-options.ts': ['@nats-io/transport-node'], // its types

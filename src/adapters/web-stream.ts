@@ -1,4 +1,4 @@
-import { requireMethod, checkOptions } from '../watch/errors.ts';
+import { checkOptions, requireMethod } from '../watch/errors.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 

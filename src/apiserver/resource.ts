@@ -13,7 +13,7 @@
  */
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
-import { invalid, oneOf, wholeNumber, checkOptions } from '../watch/errors.ts';
+import { checkOptions, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { statusOf, toError } from './api-status.ts';

@@ -20,7 +20,7 @@ import { internalError } from '../storage/statuses.ts';
 import type { Storage } from '../storage/storage.ts';
 import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
-import { WatchError, wholeNumber, checkOptions } from '../watch/errors.ts';
+import { checkOptions, WatchError, wholeNumber } from '../watch/errors.ts';
 import { LEAVING, toError } from './api-status.ts';
 import { type Health, HealthChecks, healthText } from './health.ts';
 import { Api } from './http/api.ts';

@@ -6,17 +6,25 @@
  *     Deno.serve(watch);                                        // Bun.serve({ fetch: watch })
  *     app.get('/watch', (c) => watch(c.req.raw, c.env));        // Hono
  */
-import { type Status, type WatchEvent, isStatus } from '../watch/event.ts';
+
 import { checkOptions } from '../watch/errors.ts';
-import { type AdmissionOptions, type Admitted, type Caller, type Verdict, ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
-import { type ConnectionOptions, type Limits, CONNECTION_OPTIONS, toLimits } from './hub/admission/limits.ts';
+import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
+import {
+  ADMISSION_OPTIONS,
+  Admission,
+  type AdmissionOptions,
+  type Admitted,
+  type Caller,
+  type Verdict,
+} from './hub/admission/admission.ts';
+import { CONNECTION_OPTIONS, type ConnectionOptions, type Limits, toLimits } from './hub/admission/limits.ts';
 import { noWebSocket, PIPELINED } from './hub/admission/refusals.ts';
 import { channelOfHost, publishNotices } from './hub/diagnostics.ts';
-import { type Hub, coreOf } from './hub/hub.ts';
+import { coreOf, type Hub } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
-import { type WholeAnswer, guardAnswer } from './transport/answers.ts';
+import { guardAnswer, type WholeAnswer } from './transport/answers.ts';
 import { type Claimable, claimConnection, isPipelined } from './transport/claimed-connection.ts';
 import { FetchSink } from './transport/fetch-sink.ts';
 import {
@@ -31,10 +39,10 @@ import {
   streamHeaders,
   WEBSOCKET_KEY,
 } from './transport/http-head.ts';
-import { type Refusable, mayRefuse } from './transport/http2-refusals.ts';
+import { mayRefuse, type Refusable } from './transport/http2-refusals.ts';
 import { type SharedTimer, toSharedTimer } from './transport/shared-timer.ts';
 import { guardStalls } from './transport/stall.ts';
-import { type WithBody, dropBody } from './transport/unread-body.ts';
+import { dropBody, type WithBody } from './transport/unread-body.ts';
 
 export type { Form } from './events/forms.ts';
 export { LINE, RECORD } from './events/forms.ts';

@@ -12,13 +12,20 @@
 
 import { channel } from 'node:diagnostics_channel';
 import { type IncomingMessage, ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
-import { type Status, type WatchEvent, isStatus } from '../watch/event.ts';
 import { checkOptions } from '../watch/errors.ts';
-import { type AdmissionOptions, type Admitted, type Caller, type Verdict, ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
-import { type ConnectionOptions, type Limits, CONNECTION_OPTIONS, toLimits } from './hub/admission/limits.ts';
+import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
+import {
+  ADMISSION_OPTIONS,
+  Admission,
+  type AdmissionOptions,
+  type Admitted,
+  type Caller,
+  type Verdict,
+} from './hub/admission/admission.ts';
+import { CONNECTION_OPTIONS, type ConnectionOptions, type Limits, toLimits } from './hub/admission/limits.ts';
 import { noWebSocket, PIPELINED } from './hub/admission/refusals.ts';
 import { publishNotices } from './hub/diagnostics.ts';
-import { type Hub, coreOf } from './hub/hub.ts';
+import { coreOf, type Hub } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM } from './protocol.ts';
@@ -38,11 +45,11 @@ import {
   WEBSOCKET_KEY,
 } from './transport/http-head.ts';
 import { type ByteStream, HttpSink, hasClosed } from './transport/http-sink.ts';
-import { type Refusable, mayRefuse } from './transport/http2-refusals.ts';
+import { mayRefuse, type Refusable } from './transport/http2-refusals.ts';
 import { toCaller } from './transport/node-caller.ts';
 import { isPlain } from './transport/plain-response.ts';
 import { type SharedTimer, toSharedTimer } from './transport/shared-timer.ts';
-import { type Outbound, guardStalls } from './transport/stall.ts';
+import { guardStalls, type Outbound } from './transport/stall.ts';
 import { dropBody, endUnread } from './transport/unread-body.ts';
 
 export type { Form } from './events/forms.ts';

@@ -1,6 +1,6 @@
 import { whenAborted } from '../watch/abort.ts';
 import { systemClock } from '../watch/clock.ts';
-import { callable, invalid, oneOf, requireMethod, WatchError, wholeNumber, checkOptions } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../watch/event.ts';
 import { Failures } from '../watch/failures.ts';
 import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';

@@ -1,4 +1,4 @@
-import { callable, invalid, checkOptions } from '../watch/errors.ts';
+import { callable, checkOptions, invalid } from '../watch/errors.ts';
 import type { ObjectOf, WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { filter } from './filter.ts';

@@ -1,11 +1,11 @@
 import { filter } from '../broadcast/filter.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, invalid, requireMethod, WatchError, wholeNumber, checkOptions } from '../watch/errors.ts';
-import { type ObjectEvent, type WatchEvent, type BookmarkEvent, isInitialEventsEnd } from '../watch/event.ts';
+import { callable, checkOptions, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { type BookmarkEvent, isInitialEventsEnd, type ObjectEvent, type WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
-import type { InformerOptions, InformerStore } from './informer/informer-options.ts';
 import { Informer } from './informer/informer.ts';
+import type { InformerOptions, InformerStore } from './informer/informer-options.ts';
 import type { ListWatcher } from './list-watcher.ts';
 import { RetryWatcher, type RetryWatcherOptions } from './reflector/retry-watcher.ts';
 

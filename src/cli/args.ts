@@ -4,7 +4,7 @@ import { TRANSPORTS } from '../bridge/client/options.ts';
 import type { ClientTransport } from '../bridge/client.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
 import { distance } from '../watch/errors.ts';
-import { type Overflow, OVERFLOWS } from '../watch/overflow.ts';
+import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import { type CheckCommand, toCheck } from './check.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
 import { SERVE_OPTIONS, type ServeCommand, toServe } from './serve/serve-args.ts';

@@ -1,4 +1,4 @@
-import { WatchError, checkOptions } from '../watch/errors.ts';
+import { checkOptions, WatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 
 /** Converts between the bytes of a frame and an event. Implement it for formats other than JSON. */

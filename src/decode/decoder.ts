@@ -1,4 +1,4 @@
-import { callable, invalid, oneOf, checkOptions } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, oneOf } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import { type Codec, jsonCodec } from './codec.ts';
 import { type Framer, type FramerOptions, LengthPrefixedFramer, NewlineFramer } from './framing.ts';

@@ -1,9 +1,9 @@
 import type { RequestOptions } from 'node:https';
-import { createListWatcher } from '../cache/http/http-list-watcher.ts';
 import { type ListWatcherOptions, toHttpSettings } from '../cache/http/exchange.ts';
+import { createListWatcher } from '../cache/http/http-list-watcher.ts';
 import type { ListWatcher } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import { callable, invalid, requireMethod, wholeNumber, checkOptions } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { Credentials, type KubeConfigLike } from './credentials.ts';
 import { findResource } from './discovery.ts';
 import { type KubeConfigOptions, loadKubeConfig } from './kube-config.ts';

@@ -1,14 +1,15 @@
 // A configuration, as what each request needs: headers, and whom to trust. Ours is one context of a kubeconfig.
+
+import { readFile } from 'node:fs/promises';
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent, type RequestOptions } from 'node:https';
+import { checkServerIdentity } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../watch/clock.ts';
 import { invalid } from '../watch/errors.ts';
 import { ExecPlugin, type PluginAnswer } from './exec-plugin.ts';
 import type { Chosen, ClusterEntry, ProviderEntry, UserEntry } from './kubeconfig-file.ts';
-import { proxyOf, createProxyAgent } from './node-fetch.ts';
-import { readFile } from 'node:fs/promises';
-import { Agent as HttpAgent } from 'node:http';
-import { type RequestOptions, Agent as HttpsAgent } from 'node:https';
-import { checkServerIdentity } from 'node:tls';
-import { isDeepStrictEqual } from 'node:util';
+import { createProxyAgent, proxyOf } from './node-fetch.ts';
 
 /**
  * What a {@link Cluster} needs to know of a configuration. `loadCluster` has its own; the `KubeConfig` of
@@ -158,7 +159,7 @@ function idTokenOf({ name, config = {} }: ProviderEntry): string {
 
 function expiryMs(token: string): number {
   try {
-    const { exp } = JSON.parse(Buffer.from(token.split('./')[1] ?? '', 'base64url').toString());
+    const { exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
     return typeof exp === 'number' ? exp * 1_000 : Infinity;
   } catch {
     return Infinity; // the server knows

@@ -11,12 +11,13 @@
  * - A server may close an idle connection just when a request is sent on it. A GET is then sent once more, on a new connection.
  * - Redirects are not followed.
  */
-import { invalid, WatchError } from '../watch/errors.ts';
-import { type ClientRequest, type IncomingMessage, request as overHttp, type Agent } from 'node:http';
-import { type RequestOptions, request as overHttps } from 'node:https';
+
+import { type Agent, type ClientRequest, type IncomingMessage, request as overHttp } from 'node:http';
+import { request as overHttps, type RequestOptions } from 'node:https';
 import { BlockList, isIP } from 'node:net';
-import { type Readable, pipeline } from 'node:stream';
+import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
+import { invalid, WatchError } from '../watch/errors.ts';
 
 /** What a request consists of, in addition to its URL. */
 export interface NodeRequest {
@@ -170,10 +171,10 @@ function matches(entry: string, host: string, port: string): boolean {
   if (entry === '' || entry === '*') return entry === '*';
   if (entry.includes('/')) return isInside(host, entry);
   const [, bracketed, plain = '', wanted] = /^(?:\[(.*)\]|([^:]*))(?::(\d*))?$/.exec(entry) ?? [undefined, undefined, entry];
-  const name = (bracketed ?? plain).replace(/^\*\./, './');
+  const name = (bracketed ?? plain).replace(/^\*\./, '.');
   if (name === '' || (wanted && wanted !== port)) return false;
   if (isIP(name)) return isIP(host) !== 0 && isInside(host, `${name}/${isIP(name) === 4 ? 32 : 128}`);
-  return name.startsWith('./') ? host.endsWith(name) : host === name || host.endsWith(`.${name}`);
+  return name.startsWith('.') ? host.endsWith(name) : host === name || host.endsWith(`.${name}`);
 }
 
 /** Whether an address is in a network, such as `10.0.0.0/8`. */

@@ -7,11 +7,11 @@
  *
  * Nothing is retried here, and nothing is kept: results are what the server sent.
  */
-import type { RequestSpec, HttpSettings } from '../cache/http/exchange.ts';
+import type { HttpSettings, RequestSpec } from '../cache/http/exchange.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
 import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';
-import { invalid, WatchError, checkOptions } from '../watch/errors.ts';
+import { checkOptions, invalid, WatchError } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { ask } from './ask.ts';

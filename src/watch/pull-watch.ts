@@ -1,5 +1,5 @@
-import { requireMethod, checkOptions } from './errors.ts';
-import { NONE, Reader, done } from './reader.ts';
+import { checkOptions, requireMethod } from './errors.ts';
+import { done, NONE, Reader } from './reader.ts';
 import type { Watch } from './watch.ts';
 
 /** The source of a {@link PullWatch}. It is asked for one event at a time, and only when a consumer wants one. */

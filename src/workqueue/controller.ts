@@ -1,9 +1,19 @@
 import { versionOf } from '../cache/object.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { listed, systemClock, upkeepClock } from '../watch/clock.ts';
-import { callable, invalid, requireMethod, WatchError, wholeNumber, checkOptions } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Failures, oneLine } from '../watch/failures.ts';
-import type { ControllerFailure, ControllerInformer, ControllerOptions, ControllerRunOptions, ControllerSource, Reconcile, ReconcileContext, ReconcileResult, ControllerHandler } from './controller-options.ts';
+import type {
+  ControllerFailure,
+  ControllerHandler,
+  ControllerInformer,
+  ControllerOptions,
+  ControllerRunOptions,
+  ControllerSource,
+  Reconcile,
+  ReconcileContext,
+  ReconcileResult,
+} from './controller-options.ts';
 import { WorkQueue } from './queue.ts';
 import type { WorkContext } from './run.ts';
 

@@ -19,7 +19,7 @@
  *
  * Upstream: `tryAcquireOrRenew` of client-go, which counts both spans from after the answer.
  */
-import { splitKey, versionOf, type KubernetesObject, keyOf } from '../cache/object.ts';
+import { type KubernetesObject, keyOf, splitKey, versionOf } from '../cache/object.ts';
 import { requireMethod } from '../watch/errors.ts';
 
 /** The settings of an election. */

@@ -1,8 +1,8 @@
 import { untilAborted, whenAborted } from '../watch/abort.ts';
-import { type Clock, systemClock, gaveUp, sleep } from '../watch/clock.ts';
-import { callable, invalid, requireMethod, wholeNumber, checkOptions, isWatchError, WatchError } from '../watch/errors.ts';
+import { type Clock, gaveUp, sleep, systemClock } from '../watch/clock.ts';
+import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Failures } from '../watch/failures.ts';
-import { JITTER, type LeaseResource, type Answer, Election, type Step, type Lease } from './election.ts';
+import { type Answer, Election, JITTER, type Lease, type LeaseResource, type Step } from './election.ts';
 
 /** What the leader's work gets. */
 export interface LeadContext {

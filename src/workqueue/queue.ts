@@ -1,9 +1,9 @@
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, invalid, requireMethod, wholeNumber, checkOptions } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { Meter } from './meter.ts';
 import { defaultRateLimiter, type RateLimiter } from './rate-limiters.ts';
-import { type AddOptions, type RunOptions, type WorkQueueOptions, runWorkers, type Work } from './run.ts';
+import { type AddOptions, type RunOptions, runWorkers, type Work, type WorkQueueOptions } from './run.ts';
 import { QueueState } from './state.ts';
 
 /** A pending `get`. A patient one, made by `run`, stays pending during a drain: a key in work may have to run once more. */

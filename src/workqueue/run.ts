@@ -1,6 +1,6 @@
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, listed, systemClock } from '../watch/clock.ts';
-import { callable, invalid, type WatchError, wholeNumber, checkOptions } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, type WatchError, wholeNumber } from '../watch/errors.ts';
 import { Failures, oneLine } from '../watch/failures.ts';
 import type { WorkQueueMetric } from './meter.ts';
 import type { RateLimiter } from './rate-limiters.ts';

@@ -6,8 +6,8 @@
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';
-import { invalid } from '../../watch/errors.ts';
 import { isPromise } from '../../watch/abort.ts';
+import { invalid } from '../../watch/errors.ts';
 import { badRequest, conflict, invalidObject, MODIFIED } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { isRecord, type Json } from '../request/json.ts';

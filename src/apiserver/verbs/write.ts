@@ -4,8 +4,8 @@
  */
 
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
-import { requestPace } from '../../watch/fair-queue.ts';
 import { isPromise } from '../../watch/abort.ts';
+import { requestPace } from '../../watch/fair-queue.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
 import { withMeta } from './metadata.ts';
 import { decodeCreate, prepareCreate, prepareUpdate } from './prepare.ts';

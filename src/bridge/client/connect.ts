@@ -1,5 +1,5 @@
 import { systemClock } from '../../watch/clock.ts';
-import { invalid, checkOptions } from '../../watch/errors.ts';
+import { checkOptions, invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { toOpener } from './attempt.ts';
 import type { ClientEvent } from './event.ts';

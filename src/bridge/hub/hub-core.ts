@@ -2,8 +2,8 @@ import type { WatchOptions } from '../../broadcast/broadcaster.ts';
 import { POLICIES } from '../../broadcast/policies/policies.ts';
 import { concerns, toTopics } from '../../broadcast/topics.ts';
 import { sleep } from '../../watch/clock.ts';
+import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
 import { emptyWatch } from '../../watch/pull-watch.ts';
-import { type Status, type WatchEvent, isStatus } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { Publisher } from '../events/publisher.ts';
 import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
@@ -23,7 +23,7 @@ import { Snapshots } from './snapshot.ts';
 import type { CatchUp } from './source/past-event.ts';
 import { FIRST_PLACE, SourceFeed } from './source/source-feed.ts';
 import { type CatchUpListener, Sourced } from './source/sourced.ts';
-import { type Start, COMPLETE, permitted, verdictOf } from './start.ts';
+import { COMPLETE, permitted, type Start, verdictOf } from './start.ts';
 import { type Refusal, Tally } from './tally.ts';
 
 /** A client, as its transport describes it. */

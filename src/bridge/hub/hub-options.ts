@@ -1,9 +1,9 @@
 import { toOverflow } from '../../broadcast/broadcaster.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { invalid, requireMethod, wholeNumber, checkOptions } from '../../watch/errors.ts';
+import { checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import type { MissingAdded, ObjectOf, WatchEvent } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
-import { type Turn, nextTurn } from '../../watch/turn.ts';
+import { nextTurn, type Turn } from '../../watch/turn.ts';
 import { DEFAULTS, newEpoch } from '../protocol.ts';
 import type { ClientStats } from './client-info.ts';
 import { EPOCH } from './query.ts';

@@ -1,7 +1,7 @@
 import { toExpired } from '../../broadcast/cursor/cursor.ts';
 import { concerns, toTopicSet } from '../../broadcast/topics.ts';
 import { whenAborted } from '../../watch/abort.ts';
-import { callable, invalid, WatchError, wholeNumber, checkOptions } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
 import { PullWatch } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';

@@ -1,12 +1,12 @@
 import { whenAborted } from '../../watch/abort.ts';
-import { invalid, requireMethod, WatchError, checkOptions } from '../../watch/errors.ts';
-import { type WatchEvent, toStatus } from '../../watch/event.ts';
+import { checkOptions, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
+import { toStatus, type WatchEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ClientStats } from './client-info.ts';
 import { HubCore } from './hub-core.ts';
 import { type HubOptions, type HubStats, type PublishOptions, type ShutdownOptions, toSettings } from './hub-options.ts';
 import { type HubEvent, type HubWatchOptions, watchHub } from './hub-watch.ts';
-import { type MetricsOptions, hubMetrics, toText } from './metrics.ts';
+import { hubMetrics, type MetricsOptions, toText } from './metrics.ts';
 import { Outbox } from './source/outbox.ts';
 import type { Observer } from './tally.ts';
 

@@ -1,9 +1,9 @@
-import { invalid, checkOptions } from '../../watch/errors.ts';
-import { type Status, type WatchEvent, isStatus } from '../../watch/event.ts';
-import { type AdmissionOptions, type Admitted, type Caller, ADMISSION_OPTIONS, Admission } from '../hub/admission/admission.ts';
-import { type ConnectionOptions, CONNECTION_OPTIONS, toLimits } from '../hub/admission/limits.ts';
+import { checkOptions, invalid } from '../../watch/errors.ts';
+import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
+import { ADMISSION_OPTIONS, Admission, type AdmissionOptions, type Admitted, type Caller } from '../hub/admission/admission.ts';
+import { CONNECTION_OPTIONS, type ConnectionOptions, toLimits } from '../hub/admission/limits.ts';
 import { channelOfHost, publishNotices } from '../hub/diagnostics.ts';
-import { type Hub, coreOf } from '../hub/hub.ts';
+import { coreOf, type Hub } from '../hub/hub.ts';
 import type { HubCore } from '../hub/hub-core.ts';
 import type { Sink } from '../hub/sink.ts';
 import { type SharedTimer, toSharedTimer } from './shared-timer.ts';

@@ -3,14 +3,23 @@ import type { Codec } from '../../decode/codec.ts';
 import { decoderOf } from '../../decode/decoder.ts';
 import { NewlineFramer } from '../../decode/framing.ts';
 import { StreamWatcher } from '../../decode/stream-watcher.ts';
-import { invalid, callable, oneOf, wholeNumber, checkOptions } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, oneOf, wholeNumber } from '../../watch/errors.ts';
 import { isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../list-watcher.ts';
-import { type KubernetesObject, checkText } from '../object.ts';
+import { checkText, type KubernetesObject } from '../object.ts';
 import { type Prepare, takesPrepare } from '../pager.ts';
 import { eventCodec, ListParts } from './answer.ts';
-import { Exchange, named, accepted, type HttpSettings, type ListWatcherOptions, partsOf, toHttpSettings, tooLong } from './exchange.ts';
+import {
+  accepted,
+  Exchange,
+  type HttpSettings,
+  type ListWatcherOptions,
+  named,
+  partsOf,
+  toHttpSettings,
+  tooLong,
+} from './exchange.ts';
 
 export type { ListWatcherOptions } from './exchange.ts';
 

@@ -1,5 +1,5 @@
 import { whenAborted } from '../../watch/abort.ts';
-import { callable, invalid, WatchError, checkOptions } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, WatchError } from '../../watch/errors.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { Informer } from './informer.ts';

@@ -1,18 +1,30 @@
 import { filter } from '../../broadcast/filter.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, listed, systemClock, within } from '../../watch/clock.ts';
-import { callable, invalid, oneOf, requireMethod, WatchError, wholeNumber, checkOptions } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
-import { type ReflectorFailure, REFLECTOR_NAMES, RETRY_NAMES } from '../reflector/reflector-options.ts';
 import { Reflector, SourceReports } from '../reflector/reflector.ts';
+import { REFLECTOR_NAMES, RETRY_NAMES, type ReflectorFailure } from '../reflector/reflector-options.ts';
 import { labelFilter } from '../store/store.ts';
-import { compareVersions, type AtLeastOptions, Versions } from '../versions.ts';
-import { toObjectEvent, LiveStore } from './live-store.ts';
-import type { Handler, HandlerOptions, HandlerOverflow, HandlerRegistration, HandlerFailure, InformerOptions, InformerState, InformerStore, InformerWatchOptions, ObjectFailure, StopOptions } from './informer-options.ts';
+import { type AtLeastOptions, compareVersions, Versions } from '../versions.ts';
+import type {
+  Handler,
+  HandlerFailure,
+  HandlerOptions,
+  HandlerOverflow,
+  HandlerRegistration,
+  InformerOptions,
+  InformerState,
+  InformerStore,
+  InformerWatchOptions,
+  ObjectFailure,
+  StopOptions,
+} from './informer-options.ts';
+import { LiveStore, toObjectEvent } from './live-store.ts';
 import { Latch, Registration, ResyncTimes } from './registration.ts';
 
 const HANDLER = ['onAdd', 'onUpdate', 'onDelete'] as const;

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, invalid, wholeNumber, checkOptions } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
 import { checkText, type KubernetesObject, keyOf } from '../object.ts';
 import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 

@@ -1,6 +1,6 @@
-import { callable, invalid, requireMethod, checkOptions } from '../../watch/errors.ts';
-import { namespaceOf, checkText } from '../object.ts';
-import { Store, type StoreOptions, type StoreListOptions } from './store.ts';
+import { callable, checkOptions, invalid, requireMethod } from '../../watch/errors.ts';
+import { checkText, namespaceOf } from '../object.ts';
+import { Store, type StoreListOptions, type StoreOptions } from './store.ts';
 
 /** Index functions by name. Upstream: `cache.Indexers`. */
 export type Indexers<T, Name extends string = string> = Readonly<Record<Name, IndexFunction<T>>>;

@@ -11,10 +11,10 @@
  * - Undoing the changes of the log, last first, gives the state at any version from `base` on.
  */
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END, type Status } from '../../watch/event.ts';
 import { type Pace, paceOf, through } from '../../watch/fair-queue.ts';
-import { isPromise } from '../../watch/abort.ts';
 import type { ChangeEvent } from '../storage.ts';
 import { CacheWatch, type CacheWatchHost, type WatchStart } from './cache-watch.ts';
 import { Change, Entry, sizeOf } from './change.ts';

@@ -3,7 +3,7 @@
 import type { ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
-import { whenAborted, isPromise } from '../../watch/abort.ts';
+import { isPromise, whenAborted } from '../../watch/abort.ts';
 import type { BookmarkEvent } from '../../watch/event.ts';
 import { paceOf } from '../../watch/fair-queue.ts';
 import { Pending } from '../memory/pending.ts';

@@ -14,9 +14,9 @@
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { listAll } from '../../cache/pager.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { paceOf, through } from '../../watch/fair-queue.ts';
-import { isPromise } from '../../watch/abort.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
 import { type ListPlan, planList } from '../selection.ts';
 import { expiredContinue } from '../statuses.ts';

@@ -1,7 +1,7 @@
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
-import { callable, invalid, wholeNumber, checkOptions } from '../../watch/errors.ts';
 import { isPromise } from '../../watch/abort.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';

@@ -1,7 +1,7 @@
 import type { List, ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { whenAborted } from '../../watch/abort.ts';
-import { callable, invalid, wholeNumber, checkOptions } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';

@@ -1,7 +1,7 @@
 import type { SecureClientSessionOptions } from 'node:http2';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, invalid, requireMethod, wholeNumber, checkOptions } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import { checkPrefix } from '../keys.ts';
 import type { FieldFunctions } from '../storage.ts';

@@ -10,8 +10,8 @@
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';
-import { Backoff } from '../../watch/backoff.ts';
 import { isPromise } from '../../watch/abort.ts';
+import { Backoff } from '../../watch/backoff.ts';
 import { copyOf, isSameContent } from '../memory/value.ts';
 import { unmetPrecondition } from '../preconditions.ts';
 import { notFound } from '../statuses.ts';

@@ -1,9 +1,9 @@
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { SelectionPredicate } from '../../selectors/index.ts';
-import { callable, invalid, WatchError, wholeNumber, checkOptions } from '../../watch/errors.ts';
-import { type Pace, paceOf, through } from '../../watch/fair-queue.ts';
 import { isPromise } from '../../watch/abort.ts';
+import { callable, checkOptions, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { type Pace, paceOf, through } from '../../watch/fair-queue.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
 import { encodedBytes } from '../encoded.ts';

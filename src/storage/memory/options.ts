@@ -1,6 +1,6 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { requireMethod, wholeNumber, checkOptions } from '../../watch/errors.ts';
+import { checkOptions, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import type { StorageJournal } from '../journal/journal.ts';
 import type { FieldFunctions } from '../storage.ts';

@@ -6,11 +6,11 @@ import { compareVersions } from '../../cache/versions.ts';
 import type { SelectionPredicate } from '../../selectors/index.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { requireMethod, wholeNumber, WatchError, checkOptions } from '../../watch/errors.ts';
+import { checkOptions, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { INITIAL_EVENTS_END, type ObjectEvent, type Status, toStatus } from '../../watch/event.ts';
 import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
-import { expired, FakeFaults, checkMatch, predicateOf, refusal } from './fake-faults.ts';
+import { checkMatch, expired, FakeFaults, predicateOf, refusal } from './fake-faults.ts';
 
 /** Options of a {@link FakeListWatcher}. */
 export interface FakeListWatcherOptions<T> {

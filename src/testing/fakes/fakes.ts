@@ -1,4 +1,4 @@
-import { WatchError, wholeNumber, checkOptions } from '../../watch/errors.ts';
+import { checkOptions, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { Batches, Iteration, NONE, Reader } from '../../watch/reader.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';

@@ -1,10 +1,17 @@
-import { type Broadcaster, type BroadcasterOptions, type KeepingWatchOptions, type PlainWatchOptions, type WatchOptions, BROADCASTER_OPTIONS } from '../../broadcast/broadcaster.ts';
+import {
+  BROADCASTER_OPTIONS,
+  type Broadcaster,
+  type BroadcasterOptions,
+  type KeepingWatchOptions,
+  type PlainWatchOptions,
+  type WatchOptions,
+} from '../../broadcast/broadcaster.ts';
 import { concerns } from '../../broadcast/topics.ts';
-import { isWatchError, checkOptions } from '../../watch/errors.ts';
+import { checkOptions, isWatchError } from '../../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../../watch/event.ts';
 import { Batches, Iteration } from '../../watch/reader.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
-import type { History, Step, WatcherOptions, ReadCall } from '../checkers/history.ts';
+import type { History, ReadCall, Step, WatcherOptions } from '../checkers/history.ts';
 import { ListenerCount } from '../fakes/fake-clock.ts';
 
 /** Options of a {@link HistoryRecorder}. Pass the broadcaster's own options again, because a broadcaster does not expose them. */

@@ -1,8 +1,8 @@
 import { toOverflow } from '../../../broadcast/broadcaster.ts';
 import { toTopicSet } from '../../../broadcast/topics.ts';
-import { invalid, wholeNumber, checkOptions } from '../../../watch/errors.ts';
-import { type Status, type WatchEvent, isStatus } from '../../../watch/event.ts';
 import { isPromise } from '../../../watch/abort.ts';
+import { checkOptions, invalid, wholeNumber } from '../../../watch/errors.ts';
+import { isStatus, type Status, type WatchEvent } from '../../../watch/event.ts';
 import type { HubCore } from '../hub-core.ts';
 import type { ClientOptions } from '../hub-options.ts';
 import { type ParsedQuery, readQuery } from '../query.ts';

@@ -1,5 +1,5 @@
 import { toTopics } from '../../../broadcast/topics.ts';
-import { invalid, WatchError, checkOptions } from '../../../watch/errors.ts';
+import { checkOptions, invalid, WatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
 import { toText } from '../../events/envelope.ts';
 import { newEpoch } from '../../protocol.ts';
