@@ -1,7 +1,15 @@
+import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream';
+import {
+  connect,
+  createInbox,
+  type Msg,
+  type NatsConnection,
+  type NodeConnectionOptions,
+  nanos,
+  type Subscription,
+} from '@nats-io/transport-node';
 import { sleep } from '../watch/clock.ts';
 import { WatchError } from '../watch/errors.ts';
-import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream';
-import { type NatsConnection, type NodeConnectionOptions, connect, type Msg, type Subscription, createInbox, nanos } from '@nats-io/transport-node';
 
 /** A connection, and what JetStream does over it. */
 interface Connected {

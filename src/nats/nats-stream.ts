@@ -1,12 +1,30 @@
-import type { Following, HubSource, LastEvents, ReadFrom, ReadLimits, SourceEvent, SourceMessage, SourcePosition } from '../bridge/hub/source/source.ts';
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DeliverPolicy,
+  DiscardPolicy,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+  type StreamInfo,
+} from '@nats-io/jetstream';
+import { type Msg, nanos } from '@nats-io/transport-node';
+import type {
+  Following,
+  HubSource,
+  LastEvents,
+  ReadFrom,
+  ReadLimits,
+  SourceEvent,
+  SourceMessage,
+  SourcePosition,
+} from '../bridge/hub/source/source.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
 import { toStatus } from '../watch/event.ts';
-import { ANSWER_MS, NatsLink, type Handle, type Portion, Pull } from './connection.ts';
+import { ANSWER_MS, type Handle, NatsLink, type Portion, Pull } from './connection.ts';
 import { type NatsSettings, type NatsStreamOptions, toNatsSettings, toSubject, toTopics } from './nats-options.ts';
-import { type ConsumerConfig, type StreamInfo, AckPolicy, DeliverPolicy, type StreamConfig, DiscardPolicy, RetentionPolicy, StorageType } from '@nats-io/jetstream';
-import { nanos, type Msg } from '@nats-io/transport-node';
 
 /** Where a stream begins and ends. */
 interface Extent {

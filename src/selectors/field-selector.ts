@@ -1,5 +1,5 @@
 import { invalid } from '../watch/errors.ts';
-import { labelOf, byCodeUnit, checkText, type ParseOptions, selectorError } from './syntax.ts';
+import { byCodeUnit, checkText, labelOf, type ParseOptions, selectorError } from './syntax.ts';
 
 /** The selectable fields of an object: `{ 'metadata.name': 'a' }`. Only own properties count. */
 export type Fields = Readonly<Record<string, string>>;

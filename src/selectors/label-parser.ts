@@ -1,4 +1,14 @@
-import { Condition, faultOfInteger, type LabelOperator, faultOfKey, faultOfValue, checkText, type Fault, type ParseOptions, selectorError } from './syntax.ts';
+import {
+  Condition,
+  checkText,
+  type Fault,
+  faultOfInteger,
+  faultOfKey,
+  faultOfValue,
+  type LabelOperator,
+  type ParseOptions,
+  selectorError,
+} from './syntax.ts';
 
 /**
  * Reads the conditions of a label selector, in the order of the text. By recursive descent, one function per rule:

@@ -1,6 +1,20 @@
 import { WatchError } from '../watch/errors.ts';
 import { readConditions } from './label-parser.ts';
-import { type LabelOperator, type Labels, byCodeUnit, type ParseOptions, Condition, faultOfInteger, faultOfKey, faultOfValue, type Fault, labelOf, toInt64, checkText, selectorError } from './syntax.ts';
+import {
+  byCodeUnit,
+  Condition,
+  checkText,
+  type Fault,
+  faultOfInteger,
+  faultOfKey,
+  faultOfValue,
+  type LabelOperator,
+  type Labels,
+  labelOf,
+  type ParseOptions,
+  selectorError,
+  toInt64,
+} from './syntax.ts';
 
 /** A label selector as objects write it, in `spec.selector` of a Deployment for example. All its conditions must hold. */
 export interface LabelSelectorObject {

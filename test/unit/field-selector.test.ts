@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { labelOf } from '../../src/selectors/syntax.ts';
-import { escapeFieldValue, unescapeFieldValue, FieldSelector, parseFieldSelector } from '../../src/selectors/field-selector.ts';
-import { LabelSelector, parseLabelSelector, conflicts, mergeLabels, parseLabels, printLabels } from '../../src/selectors/label-selector.ts';
+import { escapeFieldValue, FieldSelector, parseFieldSelector, unescapeFieldValue } from '../../src/selectors/field-selector.ts';
+import {
+  conflicts,
+  LabelSelector,
+  mergeLabels,
+  parseLabelSelector,
+  parseLabels,
+  printLabels,
+} from '../../src/selectors/label-selector.ts';
 import { attributesOfMeta, SelectionPredicate } from '../../src/selectors/predicate.ts';
+import { labelOf } from '../../src/selectors/syntax.ts';
 import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
 import { thrown } from './support.ts';
 

@@ -1,6 +1,14 @@
 // What a failure is, and what an event is, to a reader who trusts nothing that comes from a wire.
 import { describe, expect, test } from 'vitest';
-import { isOlder, shapeOf, toBroken, versionBeside, versionIn, fromErrorEvent, toFailure } from '../../src/cache/reflector/events.ts';
+import {
+  fromErrorEvent,
+  isOlder,
+  shapeOf,
+  toBroken,
+  toFailure,
+  versionBeside,
+  versionIn,
+} from '../../src/cache/reflector/events.ts';
 import { InitialState } from '../../src/cache/reflector/requests.ts';
 import { WatchError } from '../../src/watch/errors.ts';
 import { toStatus } from '../../src/watch/event.ts';

@@ -1,6 +1,6 @@
 // The table of the reflector's machine: every input in every state.
 import { describe, expect, test } from 'vitest';
-import type { MachineSettings, Input, State } from '../../src/cache/reflector/decisions.ts';
+import type { Input, MachineSettings, State } from '../../src/cache/reflector/decisions.ts';
 import { ReflectorMachine } from '../../src/cache/reflector/machine.ts';
 import type { ReflectorFailureKind } from '../../src/cache/reflector/reflector-options.ts';
 

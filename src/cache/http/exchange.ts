@@ -9,7 +9,7 @@ import type { FetchLike } from '../../bridge/client/stream.ts';
 import { messageOf } from '../../bridge/client/transport.ts';
 import { untilAborted, whenAborted } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { isWatchError, WatchError, callable, wholeNumber } from '../../watch/errors.ts';
+import { callable, isWatchError, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 import { checkType, shownUrl, toRefused } from './answer.ts';
 

@@ -18,7 +18,7 @@ import type { BroadcastWatch } from '../../broadcast/handle.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { isInitialEventsEnd, type Status } from '../../watch/event.ts';
 import type { Handler, HandlerOptions, HandlerRegistration } from './informer-options.ts';
-import { type Change, isChange, type LogEvent, transitionOf, type LiveStore } from './live-store.ts';
+import { type Change, isChange, type LiveStore, type LogEvent, transitionOf } from './live-store.ts';
 
 /** What a handler needs from its informer. */
 interface RegistrationHost<T> {

@@ -9,7 +9,7 @@
  */
 import { Backoff } from '../../watch/backoff.ts';
 import { WatchError } from '../../watch/errors.ts';
-import { isOlder, type Failure } from './events.ts';
+import { type Failure, isOlder } from './events.ts';
 import type { MachineSettings } from './reflector-options.ts';
 
 /** What the next request is after a delay. */

@@ -1,5 +1,5 @@
-import { WatchError, isWatchError } from '../../watch/errors.ts';
-import { CHANGES, isInitialEventsEnd, type ObjectEvent, isStatus, type Status } from '../../watch/event.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { CHANGES, isInitialEventsEnd, isStatus, type ObjectEvent, type Status } from '../../watch/event.ts';
 import { metadataOf, versionOf } from '../object.ts';
 import { compareVersions } from '../versions.ts';
 import type { ReflectorFailureKind } from './reflector-options.ts';

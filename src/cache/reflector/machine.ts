@@ -21,7 +21,7 @@
  * - `stopped` is final.
  */
 import * as decide from './decisions.ts';
-import { type Memory, newMemory, type Input, type State, type Step } from './decisions.ts';
+import { type Input, type Memory, newMemory, type State, type Step } from './decisions.ts';
 import { isOlder } from './events.ts';
 import type { MachineSettings, ReflectorPhase } from './reflector-options.ts';
 

@@ -22,7 +22,13 @@ import type { Attempt } from './attempt.ts';
 import type { Action, Input } from './decisions.ts';
 import { toBroken, versionBeside, versionIn } from './events.ts';
 import { ReflectorMachine } from './machine.ts';
-import { type ReflectorFailure, type ReflectorOptions, type ReflectorState, type ReflectorSettings, toSettings } from './reflector-options.ts';
+import {
+  type ReflectorFailure,
+  type ReflectorOptions,
+  type ReflectorSettings,
+  type ReflectorState,
+  toSettings,
+} from './reflector-options.ts';
 import { Requests } from './requests.ts';
 
 /** The inputs that mean that the source answered a request as asked. */

@@ -8,12 +8,12 @@
  * transport's business.
  */
 import { WatchError } from '../../watch/errors.ts';
-import type { ObjectEvent, BookmarkEvent, ErrorEvent } from '../../watch/event.ts';
+import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.ts';
 import type { ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
 import { readAll } from '../pager.ts';
 import { Attempt, type Outcome } from './attempt.ts';
 import type { Input } from './decisions.ts';
-import { isOlder, shapeOf, versionIn, type Failure, fromErrorEvent, toFailure } from './events.ts';
+import { type Failure, fromErrorEvent, isOlder, shapeOf, toFailure, versionIn } from './events.ts';
 import type { ReflectorSettings } from './reflector-options.ts';
 
 /** The whole state of a collection. */

@@ -1,7 +1,7 @@
 import type { FetchLike } from '../../bridge/client.ts';
 import { filter } from '../../broadcast/filter.ts';
 import { toObject } from '../../cache/http/answer.ts';
-import { Exchange, named, accepted, toHttpSettings, wholeText } from '../../cache/http/exchange.ts';
+import { accepted, Exchange, named, toHttpSettings, wholeText } from '../../cache/http/exchange.ts';
 import { createListWatcher, toListUrl } from '../../cache/http/http-list-watcher.ts';
 import type { ListOptions, ListWatcher, ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';

@@ -1,6 +1,6 @@
 import type { WatchEvent } from '../../watch/event.ts';
-import { digest, type Given, lostOf, type Owed, type Run, takenAt, readOut } from './digest.ts';
-import { type Violation, violation, type History, RULES } from './history.ts';
+import { digest, type Given, lostOf, type Owed, type Run, readOut, takenAt } from './digest.ts';
+import { type History, RULES, type Violation, violation } from './history.ts';
 
 /**
  * **Exact**: with any policy, a watcher gets precisely what its own bounded array, filled at each event, would have given it.
@@ -183,7 +183,8 @@ function neverTold<E>(story: Story<E>): Violation | undefined {
   for (const key of byKey.keys()) {
     const changes = untold(story, key);
     const sure = changes.findLastIndex(({ doubtful, to }) => !doubtful && to <= run.stopped) + 1;
-    if (!mayBeNothing(changes, sure)) return foldFault(story, changes[0]?.event, `the net change of ${typesOf(changes)}`, 'nothing');
+    if (!mayBeNothing(changes, sure))
+      return foldFault(story, changes[0]?.event, `the net change of ${typesOf(changes)}`, 'nothing');
   }
   return undefined;
 }

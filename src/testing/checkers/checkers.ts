@@ -1,7 +1,7 @@
 import type { WatchEvent } from '../../watch/event.ts';
 import { checkExact } from './check-exact.ts';
-import { digest, lostOf, type Run, takenAt, type Digest, type Owed } from './digest.ts';
-import { type CacheGuaranteeName, type GuaranteeName, type Violation, type History, show, violation, RULES } from './history.ts';
+import { type Digest, digest, lostOf, type Owed, type Run, takenAt } from './digest.ts';
+import { type CacheGuaranteeName, type GuaranteeName, type History, RULES, show, type Violation, violation } from './history.ts';
 
 /** Returns how a history violates a guarantee, or undefined if it does not. */
 export type Checker = <E>(history: History<E>) => Violation | undefined;

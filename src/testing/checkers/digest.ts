@@ -2,7 +2,7 @@ import { foldKey } from '../../broadcast/policies/fold.ts';
 import { objectKey } from '../../broadcast/policies/key.ts';
 import { invalid } from '../../watch/errors.ts';
 import { isErrorEvent, type WatchEvent } from '../../watch/event.ts';
-import { type History, type Step, type WatcherOptions, RULES, show } from './history.ts';
+import { type History, RULES, type Step, show, type WatcherOptions } from './history.ts';
 
 /** An event that a watcher should receive. Times are indices of steps. */
 export interface Owed<E> {

@@ -215,16 +215,7 @@ const disposes: ContractCase = {
 };
 
 /** What every watch must do when either side ends it. */
-const ENDING: readonly ContractCase[] = [
-  pendingReturn,
-  pendingStop,
-  idempotent,
-  keeps,
-  promised,
-  discards,
-  leaves,
-  disposes,
-];
+const ENDING: readonly ContractCase[] = [pendingReturn, pendingStop, idempotent, keeps, promised, discards, leaves, disposes];
 
 const order: ContractCase = {
   name: 'delivers what its source yields, in order, then is done for ever',

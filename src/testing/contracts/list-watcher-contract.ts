@@ -1,10 +1,21 @@
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { sleep } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { type ObjectEvent, isErrorEvent, isInitialEventsEnd } from '../../watch/event.ts';
+import { isErrorEvent, isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { ListenerCount } from '../fakes/fake-clock.ts';
-import { expectThat, type ListWatcherCase, read, shown, type Change, change, fold, type ListWatcherSubject, stateOf, STREAMS } from './list-watcher-streams.ts';
+import {
+  type Change,
+  change,
+  expectThat,
+  fold,
+  type ListWatcherCase,
+  type ListWatcherSubject,
+  read,
+  STREAMS,
+  shown,
+  stateOf,
+} from './list-watcher-streams.ts';
 
 type AnyWatch = Watch<ObjectEvent<KubernetesObject>>;
 

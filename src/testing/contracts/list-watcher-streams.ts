@@ -1,7 +1,7 @@
 import type { List, ListWatcher } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, keyOf, versionOf } from '../../cache/object.ts';
-import { type VersionComparator, compareVersions } from '../../cache/versions.ts';
-import { type ObjectEvent, isInitialEventsEnd } from '../../watch/event.ts';
+import { compareVersions, type VersionComparator } from '../../cache/versions.ts';
+import { isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { show } from '../checkers/history.ts';
 

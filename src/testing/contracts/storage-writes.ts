@@ -1,5 +1,17 @@
 /** The cases of the storage contract for create, get and delete. Upstream: `storage/testing/store_tests.go`. */
-import { contentOf, expectEvents, expectRefused, expectSame, expectThat, fill, type StorageCase, set, thing, versionOf, type StoredThing } from './storage-case.ts';
+import {
+  contentOf,
+  expectEvents,
+  expectRefused,
+  expectSame,
+  expectThat,
+  fill,
+  type StorageCase,
+  type StoredThing,
+  set,
+  thing,
+  versionOf,
+} from './storage-case.ts';
 
 const create: StorageCase = {
   name: 'RunTestCreate: what is created is there, with a version; what was put in stays as it was',

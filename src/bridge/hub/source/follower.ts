@@ -6,7 +6,15 @@ import { invalid, isWatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
 import type { Publisher } from '../../events/publisher.ts';
 import type { Tally } from '../tally.ts';
-import { type Following, type HubSource, type SourceEvent, type SourcePosition, type SourceStats, toPosition, toSourceVersion } from './source.ts';
+import {
+  type Following,
+  type HubSource,
+  type SourceEvent,
+  type SourcePosition,
+  type SourceStats,
+  toPosition,
+  toSourceVersion,
+} from './source.ts';
 import type { SourceFeed } from './source-feed.ts';
 
 /** Options of a {@link Follower}. */

@@ -1,4 +1,4 @@
-import { type CacheGuaranteeName, type Violation, show } from '../history.ts';
+import { type CacheGuaranteeName, show, type Violation } from '../history.ts';
 import { type CacheHistory, type CacheState, type CacheStep, difference, judged, type SourceLog } from './cache-history.ts';
 import { checkFolded } from './check-folded.ts';
 import { checkTold } from './check-told.ts';

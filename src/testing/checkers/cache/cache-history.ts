@@ -1,5 +1,5 @@
 import type { ResourceVersionMatch } from '../../../cache/list-watcher.ts';
-import { type VersionComparator, compareVersions } from '../../../cache/versions.ts';
+import { compareVersions, type VersionComparator } from '../../../cache/versions.ts';
 import type { ChangeType } from '../../../watch/event.ts';
 import { show, type Violation, violation } from '../history.ts';
 

@@ -1,5 +1,13 @@
 import { show, type Violation } from '../history.ts';
-import { type CacheHistory, type CacheState, type CacheStep, type HandlerCall, difference, judged, type SourceLog } from './cache-history.ts';
+import {
+  type CacheHistory,
+  type CacheState,
+  type CacheStep,
+  difference,
+  type HandlerCall,
+  judged,
+  type SourceLog,
+} from './cache-history.ts';
 
 type Wrong = Omit<Violation, 'guarantee' | 'message'>;
 type StepOf<S extends CacheStep['step']> = Extract<CacheStep, { step: S }>;
