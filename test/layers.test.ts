@@ -52,13 +52,19 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'apiserver/server.ts': ['node:events', 'node:http', 'node:stream'],
   'apiserver/terminating.ts': ['node:events'],
   'kubernetes/cluster.ts': ['node:https'], // its types
-  'kubernetes/credentials.ts': ['node:http', 'node:https', 'node:tls', 'node:util'],
+  'kubernetes/credentials.ts': ['node:fs/promises', 'node:http', 'node:https', 'node:tls', 'node:util'],
   'kubernetes/exec-plugin.ts': ['node:child_process'],
   'kubernetes/kube-config.ts': ['node:fs/promises', 'node:net', 'node:os', 'node:path'],
   'kubernetes/kubeconfig-file.ts': ['node:fs/promises', 'node:path', 'yaml'],
-  'kubernetes/loaded-config.ts': ['node:fs/promises', 'node:https'],
-  'kubernetes/node-fetch.ts': ['node:http', 'node:https', 'node:stream', 'node:zlib'],
-  'kubernetes/proxy.ts': ['https-proxy-agent', 'node:http', 'node:net', 'socks-proxy-agent'],
+  'kubernetes/node-fetch.ts': [
+    'https-proxy-agent',
+    'node:http',
+    'node:https',
+    'node:net',
+    'node:stream',
+    'node:zlib',
+    'socks-proxy-agent',
+  ],
   'nats/connection.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-options.ts': ['@nats-io/transport-node'], // its types

@@ -6,8 +6,8 @@
  *     Deno.serve(watch);                                        // Bun.serve({ fetch: watch })
  *     app.get('/watch', (c) => watch(c.req.raw, c.env));        // Hono
  */
+import { checkOptions } from '../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 import {
   ADMISSION_OPTIONS,
   Admission,
@@ -48,6 +48,7 @@ import {
   streamHeaders,
   WEBSOCKET_KEY,
 } from './transport/http-head.ts';
+
 import { type SharedTimer, toSharedTimer } from './transport/shared-timer.ts';
 import { guardStalls } from './transport/stall.ts';
 import { dropBody, type WithBody } from './transport/unread-body.ts';

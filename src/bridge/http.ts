@@ -12,8 +12,8 @@
 
 import { channel } from 'node:diagnostics_channel';
 import { type IncomingMessage, ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
+import { checkOptions } from '../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 import {
   ADMISSION_OPTIONS,
   Admission,

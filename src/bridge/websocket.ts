@@ -9,9 +9,8 @@ import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, Server } from 'node:http';
 import type { WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../watch/clock.ts';
-import { invalid, wholeNumber } from '../watch/errors.ts';
+import { checkOptions, invalid, wholeNumber } from '../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 import { LINE, MESSAGE } from './events/forms.ts';
 import {
   ADMISSION_OPTIONS,

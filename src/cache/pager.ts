@@ -1,5 +1,4 @@
-import { isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { List, ListOptions, ListWatcher } from './list-watcher.ts';
 
 /** Options of {@link listAll}: those of a list, of which a pager sets two itself. */

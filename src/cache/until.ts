@@ -1,9 +1,8 @@
 import { filter } from '../broadcast/filter.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { type BookmarkEvent, isInitialEventsEnd, type ObjectEvent, type WatchEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import { Informer } from './informer/informer.ts';
 import type { InformerOptions, InformerStore } from './informer/informer-options.ts';

@@ -1,7 +1,6 @@
 import { whenAborted } from '../watch/abort.ts';
 import type { Clock } from '../watch/clock.ts';
-import { invalid, WatchError, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions, invalid, WatchError, wholeNumber } from '../watch/errors.ts';
 
 /** The largest version: 2^128 - 1. */
 const LARGEST = '340282366920938463463374607431768211455';

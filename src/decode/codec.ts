@@ -1,6 +1,5 @@
-import { WatchError } from '../watch/errors.ts';
+import { checkOptions, WatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 
 /** Converts between the bytes of a frame and an event. Implement it for formats other than JSON. */
 export interface Codec<E> {

@@ -26,8 +26,7 @@
  * Kubernetes writes one per line.
  */
 
-import { oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 
 /** A push parser from bytes to frames. */
 export interface Framer {

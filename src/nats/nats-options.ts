@@ -1,6 +1,5 @@
 import type { NodeConnectionOptions } from '@nats-io/transport-node';
-import { invalid, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions, invalid, wholeNumber } from '../watch/errors.ts';
 
 /** Options of a `NatsStream`. */
 export interface NatsStreamOptions {
@@ -110,7 +109,7 @@ const ESCAPED = /[.!~*'()]/g;
  * cannot represent.
  */
 export function toSubject(root: string, topics: readonly string[]): string {
-  const subject = [root, ...topics.map(toToken)].join('./');
+  const subject = [root, ...topics.map(toToken)].join('.');
   if (subject.length > MAX_SUBJECT_CHARS) {
     throw invalid('topics', topics.join(), `topics whose subject has at most ${MAX_SUBJECT_CHARS} characters`);
   }
@@ -126,7 +125,7 @@ export function toTopics(root: string, subject: string): readonly string[] | und
   return subject.startsWith(`${root}.`)
     ? subject
         .slice(root.length + 1)
-        .split('./')
+        .split('.')
         .map(fromToken)
     : undefined;
 }

@@ -319,7 +319,7 @@ function toEvent(message: Msg, root: string): SourceEvent {
  * account before the stream, and one more token at the end.
  */
 function readMessageInfo({ reply = '' }: Msg): MessageInfo {
-  const tokens = reply.split('./');
+  const tokens = reply.split('.');
   const at = tokens.length > 9 ? 7 : 5;
   const [sequence = '', , time = ''] = tokens.slice(at);
   if (!reply.startsWith('$JS.ACK.') || !/^\d+$/.test(sequence) || !/^\d{7,}$/.test(time)) {

@@ -1,5 +1,4 @@
-import { callable, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { FieldSelector, type Fields } from './field-selector.ts';
 import { LabelSelector } from './label-selector.ts';
 import type { Labels } from './syntax.ts';

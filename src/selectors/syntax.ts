@@ -1,5 +1,4 @@
-import { WatchError, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions, WatchError, wholeNumber } from '../watch/errors.ts';
 
 /** The longest text that a selector is parsed from, in characters, unless the caller says otherwise. */
 export const MAX_SELECTOR_CHARS = 65_536;
@@ -188,7 +187,7 @@ function faultOfPrefix(prefix: string): Fault | undefined {
     return { at: MAX_PREFIX_CHARS, expected: `a prefix of at most ${MAX_PREFIX_CHARS} characters` };
   }
   let at = 0;
-  for (const label of prefix.split('./')) {
+  for (const label of prefix.split('.')) {
     const end = at + label.length;
     const expected = 'a lower-case letter or digit';
     if (!LOWER_ALPHANUMERIC.test(label.charAt(0))) return { at, expected };

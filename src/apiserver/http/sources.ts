@@ -1,10 +1,10 @@
 /** Responses that are sent bit by bit: the events of a watch, and the pieces of a list. */
-import type { Form } from '../../bridge/events/forms.ts';
-import { toSlice } from '../../bridge/events/forms.ts';
+import { type Form, toSlice } from '../../bridge/events/forms.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import type { Pace } from '../../watch/pace.ts';
-import { isListening, type Listener, type ListeningWatch, type Watch, type WatchBatches } from '../../watch/watch.ts';
+import type { Pace } from '../../watch/fair-queue.ts';
+import type { Watch, WatchBatches } from '../../watch/watch.ts';
+import { isListening, type Listener, type ListeningWatch } from '../../watch/watch.ts';
 import { statusOf } from '../api-status.ts';
 import { type EventEncoder, errorEnvelope } from './event-encoder.ts';
 

@@ -2,8 +2,8 @@ import type { WatchOptions } from '../../broadcast/broadcaster.ts';
 import { POLICIES } from '../../broadcast/policies.ts';
 import { concerns, toTopics } from '../../broadcast/topics.ts';
 import { sleep } from '../../watch/clock.ts';
-import { emptyWatch } from '../../watch/empty-watch.ts';
 import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
+import { emptyWatch } from '../../watch/pull-watch.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { Publisher } from '../events/publisher.ts';
 import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
@@ -22,6 +22,7 @@ import { Snapshots } from './snapshot.ts';
 import type { CatchUp } from './source/source.ts';
 import { FIRST_PLACE, SourceFeed } from './source/source-feed.ts';
 import { type CatchUpListener, Sourced } from './source/sourced.ts';
+
 import { type Refusal, Tally } from './tally.ts';
 
 /** A client, as its transport describes it. */

@@ -1,8 +1,7 @@
 import { toOverflow } from '../../broadcast/broadcaster.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import type { MissingAdded, ObjectOf, WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import { nextTurn, type Turn } from '../../watch/turn.ts';
 import { DEFAULTS, newEpoch } from '../protocol.ts';

@@ -1,6 +1,5 @@
-import { invalid } from '../../watch/errors.ts';
+import { checkOptions, invalid } from '../../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import {
   ADMISSION_OPTIONS,
   Admission,

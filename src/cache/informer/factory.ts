@@ -1,7 +1,6 @@
 import { whenAborted } from '../../watch/abort.ts';
-import { callable, invalid, WatchError } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, WatchError } from '../../watch/errors.ts';
 import { Failures } from '../../watch/failures.ts';
-import { checkOptions } from '../../watch/options.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { Informer } from './informer.ts';
 import type { InformerOptions, StopOptions } from './informer-options.ts';

@@ -1,4 +1,4 @@
-import { checkOptions } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/errors.ts';
 import type { DeletedFinalStateUnknown, Delta } from './delta.ts';
 import { DeltaQueue, type DeltaQueueOptions, Deque, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 

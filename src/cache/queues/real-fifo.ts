@@ -1,5 +1,4 @@
-import { wholeNumber } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { checkOptions, wholeNumber } from '../../watch/errors.ts';
 import type { DeletedFinalStateUnknown, RealDelta } from './delta.ts';
 import { DeltaQueue, type DeltaQueueOptions, Deque, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 

@@ -1,6 +1,5 @@
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
 import { checkText, type KubernetesObject, keyOf } from '../object.ts';
 import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 

@@ -1,5 +1,4 @@
-import { callable, invalid, requireMethod } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { callable, checkOptions, invalid, requireMethod } from '../../watch/errors.ts';
 import { checkText, namespaceOf } from '../object.ts';
 import { Store, type StoreListOptions, type StoreOptions } from './store.ts';
 

@@ -1,3 +1,5 @@
+import { dotted } from '../../pages/words.ts';
+
 /** The part of standard output that {@link Columns} needs. */
 export interface ColumnsOutput {
   write(text: string): unknown;

@@ -1,8 +1,7 @@
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { listAll } from '../../cache/pager.ts';
-import { callable, invalid } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { callable, checkOptions, invalid } from '../../watch/errors.ts';
 import type { ListedState, Source } from '../collection/lists.ts';
 import { CollectionScope } from '../collection/scope.ts';
 import type { FieldReader } from '../collection/selection.ts';

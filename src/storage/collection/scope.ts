@@ -1,9 +1,8 @@
 /** The part of a collection whose keys begin with a prefix: what every storage that has one answers from it. */
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
-import { wholeNumber } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { checkOptions, wholeNumber } from '../../watch/errors.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { LIST_NAMES, WATCH_NAMES } from '../option-names.ts';
 import type { Pending } from '../pending.ts';

@@ -18,8 +18,8 @@
 import { EventLog, ReplayWindow } from '../../broadcast/log.ts';
 import { Park } from '../../broadcast/waiting-readers.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import { isPromise } from '../../watch/abort.ts';
 import type { Status } from '../../watch/event.ts';
-import { isPromise } from '../../watch/promises.ts';
 import { soon } from '../../watch/turn.ts';
 import type { ChangeEvent } from '../storage.ts';
 import type { ChangeLog } from './change-log.ts';

@@ -5,10 +5,9 @@
 import type { ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
-import { whenAborted } from '../../watch/abort.ts';
+import { isPromise, whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { paceOf } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { paceOf } from '../../watch/fair-queue.ts';
 import { Schedule } from '../cacher/schedule.ts';
 import type { Pending } from '../pending.ts';
 import { parseVersion, planWatch } from '../selection.ts';

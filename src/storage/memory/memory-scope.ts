@@ -1,8 +1,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
-import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
-import { paceOf } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { callable, checkOptions, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { paceOf } from '../../watch/fair-queue.ts';
 import type { CacherStats } from '../cacher/options.ts';
 import type { Collection } from '../collection/collection.ts';
 import type { Source } from '../collection/lists.ts';

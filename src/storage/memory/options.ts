@@ -1,8 +1,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
-import { checkOptions } from '../../watch/options.ts';
 import type { LogLimits } from '../collection/change-log.ts';
 import type { StorageJournal } from '../journal/journal.ts';
 import type { FieldFunctions } from '../storage.ts';

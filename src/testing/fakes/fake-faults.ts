@@ -11,8 +11,8 @@ import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, sleep } from '../../watch/clock.ts';
 import { invalid, isWatchError, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
-import { done } from '../../watch/iteration.ts';
 import { fromAsyncIterable } from '../../watch/pull-watch.ts';
+import { done } from '../../watch/reader.ts';
 import type { Watch } from '../../watch/watch.ts';
 
 /** A request that a {@link FakeListWatcher} got. */
@@ -250,7 +250,7 @@ export function predicateOf<T>({ labelSelector = '', fieldSelector = '' }: ListO
 
 function textAt(object: unknown, path: string): string {
   let value = object;
-  for (const name of path.split('./')) {
+  for (const name of path.split('.')) {
     if (value === null || typeof value !== 'object' || !Object.hasOwn(value, name)) return '';
     value = (value as Record<string, unknown>)[name];
   }

@@ -7,10 +7,9 @@ import {
   type WatchOptions,
 } from '../../broadcast/broadcaster.ts';
 import { concerns } from '../../broadcast/topics.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { checkOptions, isWatchError } from '../../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../../watch/event.ts';
-import { Batches, Iteration } from '../../watch/iteration.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { Batches, Iteration } from '../../watch/reader.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import type { History, ReadCall, Step, WatcherOptions } from '../checkers/history.ts';
 import { ListenerCount } from '../fakes/fake-clock.ts';

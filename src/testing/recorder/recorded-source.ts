@@ -3,7 +3,7 @@ import { versionOf } from '../../cache/object.ts';
 import { type Prepare, preparedList, prepareItems, takesPrepare } from '../../cache/pager.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { isErrorEvent, isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
-import { Batches, Iteration } from '../../watch/iteration.ts';
+import { Batches, Iteration } from '../../watch/reader.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import type { CacheState, CacheStep } from '../checkers/cache/cache-history.ts';
 

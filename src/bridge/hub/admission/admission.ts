@@ -1,10 +1,9 @@
 import { toOverflow } from '../../../broadcast/broadcaster.ts';
 import { toTopicSet } from '../../../broadcast/topics.ts';
+import { isPromise } from '../../../watch/abort.ts';
 import { type Clock, systemClock } from '../../../watch/clock.ts';
-import { invalid, wholeNumber } from '../../../watch/errors.ts';
+import { checkOptions, invalid, wholeNumber } from '../../../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../../../watch/event.ts';
-import { checkOptions } from '../../../watch/options.ts';
-import { isPromise } from '../../../watch/promises.ts';
 import { DEFAULTS } from '../../protocol.ts';
 import type { HubCore } from '../hub-core.ts';
 import type { ClientOptions } from '../hub-options.ts';

@@ -1,8 +1,7 @@
 import type { WatchOptions } from '../../../broadcast/broadcaster.ts';
 import { concerns, toTopics } from '../../../broadcast/topics.ts';
-import { invalid, WatchError } from '../../../watch/errors.ts';
+import { checkOptions, invalid, WatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
-import { checkOptions } from '../../../watch/options.ts';
 import { type Envelope, toText } from '../../events/envelope.ts';
 import type { Publisher } from '../../events/publisher.ts';
 import { newEpoch } from '../../protocol.ts';
