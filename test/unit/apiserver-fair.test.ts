@@ -2,11 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/index.ts';
 import { MAX_KEYS, MAX_PARTS } from '../../src/apiserver/request/json.ts';
+import { MAX_MATCHED_CHARS } from '../../src/apiserver/validation/patterns.ts';
 import { compileSchema } from '../../src/apiserver/validation/schema.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { FairQueue } from '../../src/watch/fair-queue.ts';
-import { requestPace } from '../../src/watch/pace.ts';
+import { atOnce, requestPace } from '../../src/watch/pace.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const record = (count: number, value: unknown = ''): Record<string, unknown> =>
@@ -87,7 +88,7 @@ describe('metadata', () => {
 describe('a schema', () => {
   const checks = async (spec: object, value: unknown): Promise<string | undefined> => {
     const validate = await compileSchema({ type: 'object', properties: { spec } } as never);
-    return validate({ metadata: { name: 'a' }, spec: value } as KubernetesObject)[0]?.message;
+    return atOnce(validate({ metadata: { name: 'a' }, spec: value } as KubernetesObject))[0]?.message;
   };
 
   test('has patterns that take linear time', async () => {
@@ -99,6 +100,16 @@ describe('a schema', () => {
       await checks({ patternProperties: { [pattern]: { type: 'string' } } }, { [`${'a'.repeat(10_000)}!`]: 1, b: 'x' }),
     ).toBeUndefined();
     expect(await checks({ patternProperties: { [pattern]: { type: 'string' } } }, { b: 1 })).toMatch(/must be of type string/);
+  });
+
+  test('has patterns for texts of so many characters, and no more', async () => {
+    const spec = { type: 'string', pattern: '^a*$' };
+    expect(await checks(spec, 'a'.repeat(MAX_MATCHED_CHARS))).toBeUndefined();
+    const refused = checks(spec, 'a'.repeat(MAX_MATCHED_CHARS + 1));
+    await expect(refused).rejects.toMatchObject({
+      code: 'REFUSED',
+      status: { code: 422, message: /^Too long: a text of 262145 / },
+    });
   });
 
   test('tells patterns apart, and takes those of JavaScript that RE2 has', async () => {

@@ -81,6 +81,7 @@ export class Place implements Slot, Pace, OnBehalf {
   }
 
   heavy(signal: AbortSignal): Promise<void> | undefined {
+    if (this.isHeavy) return undefined;
     const begun = (): void => {
       this.isHeavy = true;
       // The request may have ended in the same turn.

@@ -3,11 +3,10 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import type { SelectionPredicate } from '../../selectors/index.ts';
 import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { checkOptions } from '../../watch/options.ts';
-import { type Pace, paceOf, through } from '../../watch/pace.ts';
+import { inPieces, type Pace, paceOf, type Soon, through } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
-import { encodedBytes } from '../encoded.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
 import { unmetPrecondition } from '../preconditions.ts';
@@ -29,13 +28,10 @@ import type { Change } from './change.ts';
 import type { Core } from './core.ts';
 import type { Range } from './history.ts';
 import type { HistoryWatch } from './history-watch.ts';
-import { copyOf, Draft, isSameContent, LARGE_BYTES } from './value.ts';
+import { comparingContent, copying, type Draft, drafting, isLarge } from './value.ts';
 
 /** For what must be done in this turn of the event loop. */
 const AT_A_STRETCH: Pace = { turn: () => undefined, pause: () => undefined };
-
-/** Now, or later if it takes long. */
-type Soon<R> = R | Promise<R>;
 
 /** What a list reads, and how. `left`: how many objects there are, if that is known. */
 interface Page {
@@ -115,9 +111,9 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       throw badRequest('resourceVersion should not be set on objects to be created');
     }
     if (this.#core.history.head(place)) throw await this.#core.sure(alreadyExists(key));
-    const draft = new Draft(object);
-    if (draft.isLarge) {
-      await this.#copied(draft, signal);
+    let draft = inPieces(drafting(object), { pace: paceOf(signal), signal });
+    if (isPromise(draft)) {
+      draft = await draft;
       this.#core.pending.check(signal);
       if (this.#core.history.head(place)) throw await this.#core.sure(alreadyExists(key));
     }
@@ -131,6 +127,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     wholeNumber('ttlSeconds', ttlSeconds);
     if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
     const place = this.#prefix + checkKey(key);
+    const terms = { pace: paceOf(signal), signal };
     for (;;) {
       this.#core.pending.check(signal);
       const head = this.#head(place);
@@ -139,17 +136,17 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       if (unmet) throw await this.#core.sure(unmet);
       // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. A large
       // object is an exception: a copy, a change and a write of it would block everybody together.
-      const isLarge = ((head && encodedBytes(head.object as object)) ?? 0) > LARGE_BYTES;
-      const copy = copyOf(head?.object) as T;
-      if (isLarge) await paceOf(signal).pause();
-      const answer = change(copy);
-      const draft = new Draft(isPromise(answer) ? await this.#core.pending.until(answer, signal) : answer);
-      if (draft.isLarge) await this.#copied(draft, signal);
-      const isSame = head !== undefined && isSameContent(draft.copy, head.object as T);
-      if (draft.isLarge) await paceOf(signal).pause();
+      if (head && isLarge(head.object as T)) await terms.pace.heavy?.(signal as AbortSignal);
+      const copy = head && inPieces(copying(head.object as T), terms);
+      const answer = change((isPromise(copy) ? await copy : copy) as T);
+      const changed = isPromise(answer) ? await this.#core.pending.until(answer, signal) : answer;
+      const drafted = inPieces(drafting(changed), terms);
+      const draft = isPromise(drafted) ? await drafted : drafted;
+      const compared = head !== undefined && inPieces(comparingContent(draft.copy, head.object as T), terms);
+      const isSame = isPromise(compared) ? await compared : compared;
       this.#core.pending.check(signal);
       if (this.#head(place) !== head) continue;
-      const stored = isSame ? (head.object as T) : this.#write(place, draft, ttlSeconds);
+      const stored = isSame ? (head?.object as T) : this.#write(place, draft, ttlSeconds);
       await this.#core.safe();
       return stored;
     }
@@ -225,14 +222,6 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   #write(place: string, draft: Draft<T>, ttlSeconds: number): T {
     const value = this.#core.valueOf(draft as Draft<KubernetesObject>);
     return this.#core.write(place, value, ttlSeconds).object as T;
-  }
-
-  /** Copies a large object, between other things that take long. */
-  async #copied(draft: Draft<T>, signal: AbortSignal | undefined): Promise<void> {
-    const pace = paceOf(signal);
-    await pace.pause();
-    void draft.copy;
-    await pace.pause();
   }
 
   /** The first selected objects of a range; undefined if the history has dropped its state while it was read in pieces. */
