@@ -34,7 +34,7 @@ import { metadataOf, versionOf } from '../object.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
 import { isOlder } from '../reflector/events.ts';
 import { Indexer, type IndexerOptions } from '../store/indexer.ts';
-import { Prepared } from '../store/prepared.ts';
+import { Prepared, takesPrepared } from '../store/prepared.ts';
 import { checkIterable, type FailedChange, type StoreChange } from '../store/store.ts';
 import { type Change, type LogEvent, takesRoom } from './change.ts';
 
@@ -86,6 +86,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
   constructor(options: IndexerOptions<T, Name>, host: LiveStoreHost<T>) {
     super(options);
     this.#isPlain = options.transform === undefined && options.keyOf === undefined;
+    takesPrepared(LiveStore.prototype.replace);
     this.#host = host;
     this.#log = new Mux({
       capacity: UNLIMITED,

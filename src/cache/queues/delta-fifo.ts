@@ -1,4 +1,5 @@
 import { checkOptions } from '../../watch/options.ts';
+import { takesPrepared } from '../store/prepared.ts';
 import type { DeletedFinalStateUnknown, Delta } from './delta.ts';
 import { DeltaQueue, type DeltaQueueOptions, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 import { Deque } from './deque.ts';
@@ -35,6 +36,7 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
   constructor(options: DeltaFifoOptions<T> = {}) {
     super(checkOptions(options, [...QUEUE_OPTIONS, 'emitReplaced']));
     this.#emitReplaced = options.emitReplaced === true;
+    takesPrepared(DeltaFifo.prototype.replace);
   }
 
   /** Number of keys that have something queued. */

@@ -1,5 +1,6 @@
 import { wholeNumber } from '../../watch/errors.ts';
 import { checkOptions } from '../../watch/options.ts';
+import { takesPrepared } from '../store/prepared.ts';
 import type { DeletedFinalStateUnknown, RealDelta } from './delta.ts';
 import { DeltaQueue, type DeltaQueueOptions, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 import { Deque } from './deque.ts';
@@ -39,6 +40,7 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
   constructor(options: RealFifoOptions<T> = {}) {
     super(checkOptions(options, [...QUEUE_OPTIONS, 'batchSize']));
     this.#batchSize = wholeNumber('batchSize', options.batchSize ?? DEFAULT_BATCH_SIZE, 1);
+    takesPrepared(RealFifo.prototype.replace);
   }
 
   /** Number of queued deltas. */

@@ -24,3 +24,18 @@ export class Prepared<T> {
     return [this.key as string, this.object];
   }
 }
+
+const REPLACES: WeakSet<object> = new WeakSet<object>();
+
+/**
+ * Marks the `replace` of a class: it knows what to do with what was prepared. One that overrides it gets objects. Called by the
+ * constructor: in a static block, it would keep classes in bundles that do not use them.
+ */
+export function takesPrepared(replace: object): void {
+  REPLACES.add(replace);
+}
+
+/** Whether the `replace` of a store is marked. */
+export function isPreparing({ replace }: { readonly replace: object }): boolean {
+  return REPLACES.has(replace);
+}

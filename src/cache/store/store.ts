@@ -17,7 +17,7 @@ import { checkOptions } from '../../watch/options.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { checkText, type KubernetesObject, keyOf, metadataOf, namespaceOf, versionOf } from '../object.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
-import { Prepared } from './prepared.ts';
+import { isPreparing, Prepared, takesPrepared } from './prepared.ts';
 
 /** Throws INVALID_ARGUMENT for a list that cannot be iterated. */
 export function checkIterable(list: Iterable<unknown>): void {
@@ -68,8 +68,6 @@ export interface FailedChange {
 export class Store<T> implements ReflectorStore<T> {
   /** The key of an object, whether it is in the store or not. */
   readonly keyOf: (object: T) => string;
-  /** Transforms an object of a list as soon as it has come; only `replace` understands the result. See `ReflectorStore`. */
-  readonly prepare: ((object: T) => T) | undefined;
   readonly #transform: ((object: T) => T) | undefined;
   #objects: Map<string, T> = new Map();
   #version: string = '';
@@ -80,7 +78,16 @@ export class Store<T> implements ReflectorStore<T> {
     const { keyOf: own, transform } = checkOptions(options, ['keyOf', 'transform']);
     this.keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
     this.#transform = callable('transform', transform);
-    this.prepare = transform && ((object) => this.write(() => this.toPrepared(object)) as unknown as T);
+    takesPrepared(Store.prototype.replace);
+  }
+
+  /**
+   * Transforms an object of a list as soon as it has come; only `replace` understands the result, so there is none in a class that
+   * overrides it. See `ReflectorStore`.
+   */
+  get prepare(): ((object: T) => T) | undefined {
+    if (!this.#transform || !isPreparing(this)) return undefined;
+    return (object) => this.write(() => this.toPrepared(object)) as unknown as T;
   }
 
   /** Number of objects. */
