@@ -175,7 +175,7 @@ describe('compileSchema', () => {
       properties: { spec: { type: 'array', items: [{ type: 'integer' }], minItems: 1, additionalItems: true } },
     });
     expect(named({ spec: [1] } as KubernetesObject)).toEqual([]);
-    const only = await compileSchema({ properties: { spec: { enum: [{ 'x-a': 1 }], default: { 'x-a': 1 } } } });
+    const only = await compiled({ properties: { spec: { enum: [{ 'x-a': 1 }], default: { 'x-a': 1 } } } });
     expect(only({ spec: { 'x-a': 1 } } as KubernetesObject)).toEqual([]);
     expect(only({ spec: {} } as KubernetesObject)).toHaveLength(1);
   });

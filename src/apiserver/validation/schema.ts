@@ -221,7 +221,9 @@ function toCause({ instancePath, keyword, params, message = 'does not fit' }: Aj
     .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
   const at = (more: readonly string[] = []): string => fieldOf([...tokens, ...more], object);
   const value = valueAt(tokens, object);
-  const shown = String(JSON.stringify(typeof value === 'string' ? value.slice(0, 200) : value)).slice(0, 200);
+  // Of a long list, as much as is shown.
+  const begin = typeof value === 'string' || Array.isArray(value) ? value.slice(0, 200) : value;
+  const shown = String(JSON.stringify(begin)).slice(0, 200);
   switch (keyword) {
     case 'required':
       return { field: at([String(params.missingProperty)]), message: 'Required value', reason: 'FieldValueRequired' };
