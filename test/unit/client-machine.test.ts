@@ -115,7 +115,7 @@ test.each([
   [
     'once its attempts are spent, a regular end is reported',
     2,
-    { error: toFailure(LOST, 'the stream ended, after maxAttempts (2) without an event'), notice: true },
+    { error: toFailure(LOST, 'ended after maxAttempts'), notice: true },
   ],
   ['without any attempt, a regular end is the end', 0, { error: undefined, notice: false }],
 ])('%s', (_, maxAttempts, last) => {

@@ -134,8 +134,7 @@ export class ClientMachine {
     const spent = planned !== 'client' && this.#backoff.failures >= maxAttempts;
     const enough = !reconnectOnEnd || maxAttempts === 0 || (unversioned && !restart && !this.#partial);
     if (code === COMPLETE || (code === ENDED && enough)) return this.close();
-    if (spent && code === ENDED)
-      return this.close(toFailure(LOST, `the stream ended, after maxAttempts (${maxAttempts}) without an event`));
+    if (spent && code === ENDED) return this.close(toFailure(LOST, 'ended after maxAttempts'));
     if (spent || (code > COMPLETE && code < 500 && ![408, 410, 429].includes(code))) return this.close(error);
     const notice = unversioned || code === 410;
     const reported = unversioned ? toFailure(410, `${error.message}; no version`) : error;
