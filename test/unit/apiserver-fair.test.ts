@@ -1,13 +1,18 @@
 // What clients send and ask for is bounded, and whose turn it is goes by tenant and address.
 import { describe, expect, test } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/index.ts';
-import { MAX_KEYS, MAX_PARTS } from '../../src/apiserver/request/json.ts';
+import { toPatch } from '../../src/apiserver/patch/patch.ts';
+import { duplicateFields } from '../../src/apiserver/request/duplicates.ts';
+import { MAX_KEYS, MAX_PARTS, parsingBody } from '../../src/apiserver/request/json.ts';
+import { toKnownFields, unknownFields } from '../../src/apiserver/validation/known-fields.ts';
 import { MAX_MATCHED_CHARS } from '../../src/apiserver/validation/patterns.ts';
 import { compileSchema } from '../../src/apiserver/validation/schema.ts';
+import { metadataCauses } from '../../src/apiserver/verbs/metadata-causes.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
+import { drafting } from '../../src/storage/memory/value.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { FairQueue } from '../../src/watch/fair-queue.ts';
-import { atOnce, requestPace } from '../../src/watch/pace.ts';
+import { atOnce, requestPace, type Work } from '../../src/watch/pace.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const record = (count: number, value: unknown = ''): Record<string, unknown> =>
@@ -141,6 +146,40 @@ describe('a schema', () => {
     ).toMatch(/must NOT have duplicate items$/);
     expect(await checks({ type: 'array', uniqueItems: false }, [1, 1])).toBeUndefined();
     expect(await checks(unique, [...list(50_000, (at) => ({ at })), { at: 7 }])).toMatch(/duplicate items$/);
+  });
+});
+
+describe('work on what is large may be interrupted', () => {
+  const wide = record(60_000, '1');
+  const bytes = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
+  const patched = (patch: unknown, type: 'merge' | 'json' | 'strategic'): Work<unknown> =>
+    (function* () {
+      const apply = yield* toPatch(patch, { type, kind: { group: '', version: 'v1', kind: 'ConfigMap' } });
+      return yield* apply({ data: wide });
+    })();
+  const schema = { properties: { list: { items: { properties: { a: {} } } } } };
+  test.each<[name: string, work: () => Work<unknown>, pauses: number]>([
+    ['a body', () => parsingBody(bytes({ wide, same: list(40_000, () => ({})) }), () => {}), 60],
+    ['a search for what comes twice', () => duplicateFields(JSON.stringify(wide)), 10],
+    ['a merge patch', () => patched({ data: wide }, 'merge'), 600],
+    ['a strategic merge patch', () => patched({ data: { ...wide, $retainKeys: Object.keys(wide) } }, 'strategic'), 1_000],
+    [
+      'a JSON patch',
+      () =>
+        patched(
+          list(10_000, () => ({ op: 'test', path: '/data/k1', value: '1' })),
+          'json',
+        ),
+      70,
+    ],
+    ['a copy of much', () => patched([{ op: 'copy', from: '/data', path: '/more' }], 'json'), 200],
+    ['metadata', () => metadataCauses({ finalizers: list(50_000, (at) => `a/${at}`), labels: record(4_096) } as never), 100],
+    ['fields', () => unknownFields(toKnownFields(schema), { list: list(50_000, () => ({ b: 1 })) }), 150],
+    ['a draft', () => drafting({ metadata: { name: 'a' }, spec: wide } as KubernetesObject), 30],
+  ])('%s', (_, work, pauses) => {
+    let seen = 0;
+    for (const running = work(); !running.next().done; ) seen++;
+    expect(seen).toBeGreaterThanOrEqual(pauses);
   });
 });
 
