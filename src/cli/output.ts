@@ -88,3 +88,19 @@ export function onSignals(end: (signal: NodeJS.Signals) => void, signals: readon
     for (const signal of signals) process.off(signal, listener);
   };
 }
+
+/** Resolves when a signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** The first line of a server: where it listens. Without a reader of that it is of no use; one that has read it and ended is no failure. */
+export function announce(output: Output, lines: readonly string[], stop: AbortController): void {
+  output.onGone = () => {
+    if (output.failure !== undefined) stop.abort('output');
+  };
+  void output.write(`${lines.join('\n')}\n`);
+}

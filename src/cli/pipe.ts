@@ -7,10 +7,9 @@ import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
 import { type Fault, type Found, Lines, readLine } from './lines.ts';
-import { type Output, onSignals } from './output.ts';
+import { aborted, announce, type Output, onSignals } from './output.ts';
 import { Recoveries } from './server/recoveries.ts';
 import { close, createPipeServer, isSame, listen } from './server/server.ts';
-import { UsageError } from './usage.ts';
 
 /** `watchmux pipe`: serves lines from stdin to clients. Returns the exit code. */
 export async function pipe(command: PipeCommand, output: Output): Promise<number> {
@@ -30,18 +29,12 @@ export async function pipe(command: PipeCommand, output: Output): Promise<number
   const recoveries = observeRecoveries(hub, command);
   const server = createPipeServer(hub, { ...command, skipped: () => reports.skipped, recoveries });
   await attach(server, hub, { host: command.host, reports });
-  const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(explain(error, command), 'pipe');
-  });
+  const url = await listen(server, command);
   // For example too many open files. That costs one connection, but is not a reason to drop the others.
   server.on('error', (error) => reports.say(error.message));
   const stop = new AbortController();
   const release = onSignals(() => stop.abort());
-  // A server is of no use if nobody can read its address. A reader that has read the address and ended is not a failure.
-  output.onGone = () => {
-    if (output.failure !== undefined) stop.abort();
-  };
-  void output.write(`listening on ${url}\n`);
+  announce(output, [`listening on ${url}`], stop);
   if (process.stdin.isTTY) reports.say('reading from the terminal: one event per line, Ctrl-D at the end');
   const fed = await feed(hub, command, { reports, stop: stop.signal });
   if (command.keepOpen && !stop.signal.aborted) {
@@ -187,23 +180,8 @@ function summarize(hub: Hub, { reports, cut, recovered }: { reports: Reports; cu
   );
 }
 
-function explain(error: NodeJS.ErrnoException, { host, port }: PipeCommand): string {
-  if (error.code === 'EADDRINUSE') return `port ${port} is in use; choose another with --port, or any free one with --port 0`;
-  if (error.code === 'EACCES') return `no permission to listen on port ${port}; choose 1024 or higher`;
-  if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL')
-    return `cannot listen on ${host}: it is not an address of this machine`;
-  return `cannot listen on ${host}, port ${port}: ${error.message}`;
-}
-
 function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }
 
 /** Bytes of reports that may wait for the reader of stderr. */

@@ -1,5 +1,7 @@
+import { dotted } from '../../pages/words.ts';
+
 /** The part of standard output that {@link Columns} needs. */
-export interface ColumnsOutput {
+interface ColumnsOutput {
   write(text: string): unknown;
   readonly isTTY: boolean;
   /** Width in characters. */

@@ -15,6 +15,7 @@ import { CLIENT_HEADER, type PipeStats, SLOW } from '../../pages/pipe/stats.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { type Status, toStatus } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
+import { type CommandName, UsageError } from '../usage.ts';
 import { Pipelining } from './connections.ts';
 import type { Recoveries } from './recoveries.ts';
 import { LINE_BYTES, MAX_BYTES_PER_SECOND, narrow } from './slow-line.ts';
@@ -255,14 +256,16 @@ const connections: WeakMap<Server, Set<Socket>> = new WeakMap();
 export const MAX_CONNECTIONS_PER_ADDRESS = 4_000;
 
 /** Where to listen. */
-export interface ListenAddress {
+interface ListenAddress {
   readonly host: string;
   readonly port: number;
+  /** Which command listens. */
+  readonly command?: CommandName;
   /** Default {@link MAX_CONNECTIONS_PER_ADDRESS}. Further ones are closed, and the server emits `drop`, as Node does for its limit. */
   readonly maxConnectionsPerAddress?: number | undefined;
 }
 
-/** Starts listening. Resolves with the URL; rejects with the system's error. */
+/** Starts listening. Resolves with the URL; rejects with a {@link UsageError}. */
 export function listen(server: Server, address: ListenAddress, scheme: string = 'http'): Promise<string> {
   const { maxConnectionsPerAddress: most = MAX_CONNECTIONS_PER_ADDRESS } = address;
   const slots = new ConnectionSlots({ maxClients: Number.POSITIVE_INFINITY, maxClientsPerAddress: most });
@@ -282,13 +285,23 @@ export function listen(server: Server, address: ListenAddress, scheme: string = 
     });
   });
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    const failed = (error: NodeJS.ErrnoException): void => reject(new UsageError(explain(error, address), address.command));
+    server.once('error', failed);
     server.listen(address.port, address.host, () => {
-      server.off('error', reject);
+      server.off('error', failed);
       const { port } = server.address() as AddressInfo;
       resolve(`${scheme}://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`);
     });
   });
+}
+
+function explain(error: NodeJS.ErrnoException, { host, port }: ListenAddress): string {
+  if (error.code === 'EADDRINUSE') return `port ${port} is in use; choose another with --port, or any free one with --port 0`;
+  if (error.code === 'EACCES') return `no permission to listen on port ${port}; choose 1024 or higher`;
+  if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL') {
+    return `cannot listen on ${host}: it is not an address of this machine`;
+  }
+  return `cannot listen on ${host}, port ${port}: ${error.message}`;
 }
 
 /** Stops listening and closes all connections. `closeAllConnections` would leave out upgraded ones. */
