@@ -33,7 +33,7 @@ export async function get(command: GetCommand, output: Output): Promise<number> 
       columns: () => table?.columns,
     });
     const source = table ?? objectSource(target, command.responseTimeoutMs);
-    const work = { command, source, printer, output, signal: stop.signal, note };
+    const work = { command, source, printer, output, signal: stop.signal };
     if (command.watch) return await follow(work);
     return await (isNamed(command, target) ? one(work) : list(work));
   } catch (error) {
@@ -142,8 +142,6 @@ interface Work {
   readonly output: Output;
   /** Aborts when nobody reads the output any more. */
   readonly signal: AbortSignal;
-  /** Says something outside the output. */
-  readonly note: (text: string) => void;
 }
 
 /**
@@ -153,7 +151,7 @@ interface Work {
  *
  * Rejects with the first failure if nothing could be read at all: that is more likely a mistake than a temporary problem.
  */
-async function follow({ command, source, printer, output, signal, note }: Work): Promise<number> {
+async function follow({ command, source, printer, output, signal }: Work): Promise<number> {
   const { labelSelector, fieldSelector } = command;
   let failed: { readonly error: unknown } | undefined;
   const onError = (error: unknown, failure: InformerFailure<KubernetesObject>): void => {

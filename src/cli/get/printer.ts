@@ -95,31 +95,24 @@ class JsonList extends JsonObjects {
 /** Room for each type of event. */
 const WIDEST = 'MODIFIED'.length;
 
-class TableLines implements Printer {
+class TableLines extends Names {
   readonly #options: PrinterOptions;
   readonly #aligned: AlignedColumns = new AlignedColumns();
   #head: boolean = true;
 
   constructor(options: PrinterOptions) {
+    super();
     this.#options = options;
   }
 
-  begin(): string {
-    return '';
-  }
-
-  objects(some: readonly KubernetesObject[]): string {
+  override objects(some: readonly KubernetesObject[]): string {
     return this.#lines(
       some.map((object) => this.#row(object)),
       [],
     );
   }
 
-  end(): string {
-    return '';
-  }
-
-  events(some: readonly Change[]): string {
+  override events(some: readonly Change[]): string {
     const rows = some.map(({ type, object }) => [type, ...this.#row(object)]);
     return this.#lines(rows, ['EVENT'.padEnd(WIDEST)]);
   }
