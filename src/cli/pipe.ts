@@ -6,7 +6,7 @@ import { placeOf } from '../pages/words.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
-import { type Fault, type Found, Lines, readLine } from './lines.ts';
+import { InputLines, type LineEvent, type LineFault, readLine } from './lines.ts';
 import { aborted, announce, type Output, onSignals } from './output.ts';
 import { Recoveries } from './server/recoveries.ts';
 import { close, createPipeServer, isSame, listen } from './server/server.ts';
@@ -98,7 +98,7 @@ async function feed(
   command: PipeCommand,
   { reports, stop }: { reports: Reports; stop: AbortSignal },
 ): Promise<boolean> {
-  const lines = new Lines(command);
+  const lines = new InputLines(command);
   let events = 0;
   let failed = false;
   const feedAll = async (): Promise<void> => {
@@ -130,7 +130,7 @@ async function feed(
 }
 
 /** Publishes the event of a line. Resolves to a fault if clients would not take it: with escapes, text can become six times as long. */
-async function published(hub: Hub, found: Found, command: PipeCommand): Promise<Fault | undefined> {
+async function published(hub: Hub, found: LineEvent, command: PipeCommand): Promise<LineFault | undefined> {
   try {
     await hub.publish(needed(found, command), found.json);
     return undefined;
@@ -144,7 +144,7 @@ async function published(hub: Hub, found: Found, command: PipeCommand): Promise<
  * Returns what the hub needs from an event whose text it has. A value in memory is often many times as large as its text, and
  * only a policy that folds looks at it, for the key.
  */
-function needed({ event }: Found, { overflow }: PipeCommand): WatchEvent {
+function needed({ event }: LineEvent, { overflow }: PipeCommand): WatchEvent {
   return POLICIES[overflow].folds ? event : { type: event.type, object: undefined };
 }
 
@@ -200,7 +200,7 @@ interface ReportOutput {
  * reports that do not fit are only counted.
  */
 export class Reports {
-  /** Lines that were skipped. */
+  /** InputLines that were skipped. */
   skipped: number = 0;
   private untold: number = 0;
   /** A hint about the kind of input was given. */
@@ -217,7 +217,7 @@ export class Reports {
   }
 
   /** Reports a line that is skipped. `events` is the number of events before it. */
-  skip({ number, fault, opens = false }: { number: number } & Fault, events: number): void {
+  skip({ number, fault, opens = false }: { number: number } & LineFault, events: number): void {
     this.skipped++;
     if (this.output.writableLength >= MAX_WAITING_BYTES) this.untold++;
     else this.say(`line ${number} skipped: ${fault}`);

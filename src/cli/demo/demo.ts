@@ -13,7 +13,7 @@ import type { DemoCommand } from '../args.ts';
 import { type Output, onSignals } from '../output.ts';
 import { close, listen } from '../server/server.ts';
 import { UsageError } from '../usage.ts';
-import { Columns, gauge, type Style } from './columns.ts';
+import { DemoColumns, gauge, type Style } from './columns.ts';
 import { DirectoryWatch, type FileEvent } from './directory.ts';
 
 /** The slow reader's queue: short, so that losses are visible. */
@@ -26,7 +26,7 @@ const TITLE = 'watchmux demo: file changes, one fast reader, one slow';
 const REFRESH_MS = 100;
 
 /** How many events were accepted, and how many each reader got. */
-interface Tally {
+interface DemoTally {
   accepted: number;
   fast: number;
   slow: number;
@@ -43,7 +43,7 @@ export async function demo({ directory, durationMs }: DemoCommand, output: Outpu
   const path = directory ?? (await mkdtemp(join(tmpdir(), 'watchmux-demo-')));
   const worker = new DemoWorker(path);
   try {
-    return await play({ path, durationMs, worker, end, columns: new Columns(output) });
+    return await play({ path, durationMs, worker, end, columns: new DemoColumns(output) });
   } finally {
     await worker.tidy();
     if (directory === undefined) await rm(path, { recursive: true, force: true }).catch(() => {});
@@ -56,12 +56,12 @@ interface Scene {
   readonly durationMs: number;
   readonly worker: DemoWorker;
   readonly end: AbortController;
-  readonly columns: Columns;
+  readonly columns: DemoColumns;
 }
 
 async function play({ path, durationMs, worker, end, columns }: Scene): Promise<number> {
   const pauseMs = Math.round(Math.min(700, durationMs / 12));
-  const tally: Tally = { accepted: 0, fast: 0, slow: 0 };
+  const tally: DemoTally = { accepted: 0, fast: 0, slow: 0 };
   const files = new Broadcaster<FileEvent>();
   const directory = new DirectoryWatch(path, async (event) => {
     await files.publish(event);
@@ -107,7 +107,7 @@ async function play({ path, durationMs, worker, end, columns }: Scene): Promise<
   return sum(tally, slow, columns);
 }
 
-async function keepFresh(columns: Columns, signal: AbortSignal): Promise<void> {
+async function keepFresh(columns: DemoColumns, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     columns.refresh();
     await sleep(REFRESH_MS, { signal }).catch(() => {});
@@ -141,12 +141,12 @@ async function openBridge(watch: Watch<FileEvent>): Promise<Bridge> {
   };
 }
 
-interface Reading {
-  readonly columns: Columns;
-  readonly tally: Tally;
+interface DemoReading {
+  readonly columns: DemoColumns;
+  readonly tally: DemoTally;
 }
 
-async function readFast({ events, queued }: Bridge, { columns, tally }: Reading): Promise<void> {
+async function readFast({ events, queued }: Bridge, { columns, tally }: DemoReading): Promise<void> {
   for await (const event of events) {
     tally.fast++;
     const [text, style] = describe(event);
@@ -155,7 +155,7 @@ async function readFast({ events, queued }: Bridge, { columns, tally }: Reading)
 }
 
 /** Takes one event at a time and pauses after it. Leaves its queue as it is at the end, because the final sum counts it. */
-async function readSlow(slow: Watch<FileEvent>, reading: Reading & { pauseMs: number; end: AbortSignal }): Promise<void> {
+async function readSlow(slow: Watch<FileEvent>, reading: DemoReading & { pauseMs: number; end: AbortSignal }): Promise<void> {
   const { columns, tally, pauseMs, end } = reading;
   while (!end.aborted) {
     const { done, value } = await slow.next();
@@ -169,7 +169,7 @@ async function readSlow(slow: Watch<FileEvent>, reading: Reading & { pauseMs: nu
 }
 
 /** Both queues, each below the head of its column. */
-function queues(columns: Columns, { queued }: Bridge, slow: Watch<FileEvent>): string {
+function queues(columns: DemoColumns, { queued }: Bridge, slow: Watch<FileEvent>): string {
   const lossy = `${queueOf(slow.queued, SLOW_CAPACITY)}, lost ${slow.dropped}`;
   return columns.pair(queueOf(queued(), FAST_CAPACITY), lossy);
 }
@@ -178,7 +178,7 @@ function queueOf(queued: number, capacity: number): string {
   return `queue ${gauge(queued, capacity, 8)} ${queued} of ${capacity}`;
 }
 
-function sum({ accepted, fast, slow }: Tally, lossy: Watch<FileEvent>, columns: Columns): number {
+function sum({ accepted, fast, slow }: DemoTally, lossy: Watch<FileEvent>, columns: DemoColumns): number {
   const { dropped, queued } = lossy;
   const adds = fast === accepted && slow + dropped + queued === accepted;
   const row = (name: string, numbers: readonly number[]): void =>

@@ -85,7 +85,7 @@ export class Log {
 }
 
 /** The message of an error. Not its stack, which has many lines. */
-export function messageOf(error: unknown): string {
+export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
@@ -94,7 +94,7 @@ const EVERY_MS = 1_000;
 /** How many different keys a line may have. */
 const MAX_KEYS = 20;
 
-/** Options of a {@link Digest}. */
+/** Options of a {@link LogDigest}. */
 interface DigestOptions {
   /** The field that stands for single events: how many of each key, such as `429:17,401:2`. */
   readonly keys: string;
@@ -107,7 +107,7 @@ interface DigestOptions {
  * Logs something that may happen any number of times, in one line per second at most. The first is logged at once; those that
  * follow are counted, and logged with the last of them.
  */
-export class Digest {
+export class LogDigest {
   private readonly options: DigestOptions;
   private readonly counts: Map<string, number> = new Map();
   private last: LogFields = {};

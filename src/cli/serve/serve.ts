@@ -52,7 +52,7 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
   return code;
 }
 
-interface Means {
+interface ServeMeans {
   readonly command: ServeCommand;
   readonly output: Output;
   readonly tls: FromFiles<Pair> | undefined;
@@ -60,7 +60,7 @@ interface Means {
   readonly log: Log;
 }
 
-async function serveFrom(storage: Storage, means: Means): Promise<number> {
+async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
   const { command, tls, tokens, log } = means;
   const events = new ServeEvents(log, systemClock);
   const api = new ApiServer<string>({
@@ -77,7 +77,7 @@ async function serveFrom(storage: Storage, means: Means): Promise<number> {
       if (lost.size > 0) api.disconnect(({ identity }) => lost.has(identity));
     };
   }
-  const state: State = { isLeaving: false };
+  const state: Departure = { isLeaving: false };
   const server = createHttpServer(api, { command, tls, events, state });
   const { metrics } = command;
   const scraped = metrics && createMetricsServer(api, { ...command, host: metrics.host });
@@ -114,7 +114,7 @@ function connectionsOf({ clientHeader, limits }: ServeCommand): number {
 }
 
 /** Prints the addresses, and resolves when the server should end. */
-async function untilEnd({ command, output, tls, tokens, log }: Means, lines: readonly string[]): Promise<void> {
+async function untilEnd({ command, output, tls, tokens, log }: ServeMeans, lines: readonly string[]): Promise<void> {
   const stop = new AbortController();
   // From then on a signal exits at once: the listener stays until the process ends.
   onSignals((signal) => stop.abort(signal), ['SIGINT', 'SIGTERM']);
@@ -146,7 +146,7 @@ async function drain(
 }
 
 /** Who may ask, and from where. */
-function hooksOf({ command, tokens }: Means): Pick<ApiServerOptions<string>, 'authenticate' | 'clientAddress'> {
+function hooksOf({ command, tokens }: ServeMeans): Pick<ApiServerOptions<string>, 'authenticate' | 'clientAddress'> {
   const { clientHeader } = command;
   return {
     ...(tokens && { authenticate: (request) => tokens.value.nameOf((request as IncomingMessage).headers.authorization) }),
@@ -161,13 +161,18 @@ function addressOf({ headers, socket }: IncomingMessage, header: string): string
 }
 
 /** Whether the server goes away: its clients should come back on other connections, which lead elsewhere. */
-interface State {
+interface Departure {
   isLeaving: boolean;
 }
 
 function createHttpServer(
   api: ApiServer<string>,
-  { command: { host, keepAliveMs }, tls, events, state }: Pick<Means, 'command' | 'tls'> & { events: ServeEvents; state: State },
+  {
+    command: { host, keepAliveMs },
+    tls,
+    events,
+    state,
+  }: Pick<ServeMeans, 'command' | 'tls'> & { events: ServeEvents; state: Departure },
 ): Server {
   const page = objectsPage();
   const pipelining = new Pipelining();

@@ -32,7 +32,7 @@ const SHARE = 1 / 20;
  * between get the same bytes. So no number of requests costs more than a small part of the processor, and while there are few
  * clients the numbers are current.
  */
-export class Answer {
+export class SharedAnswer {
   private readonly make: () => string;
   private readonly now: () => number;
   private made: { readonly body: Uint8Array; readonly untilMs: number } | undefined = undefined;
@@ -118,13 +118,13 @@ function toRoutes(hub: Hub, options: PipeServerOptions): Routes {
   const { capacity, overflow, title, skipped = () => 0, recoveries } = options;
   const page = livePage(undefined, title);
   const recovered = (): number => recoveries?.total ?? 0;
-  const stats = new Answer(() => {
+  const stats = new SharedAnswer(() => {
     const { clients, ...rest } = hub.stats();
     const all = clients.map((client) => ({ ...client, recovered: recoveries?.of(client.id) ?? 0 }));
     const own: Omit<PipeStats, keyof HubStats> = { recovered: recovered(), capacity, overflow };
     return `${JSON.stringify({ ...rest, clients: all, ...own })}\n`;
   });
-  const metrics = new Answer(
+  const metrics = new SharedAnswer(
     () =>
       toText([
         ...hubMetrics(hub.stats()),
@@ -166,7 +166,7 @@ export const WRONG_NAME = 'the header Host does not name this server';
 export const MISDIRECTED: Status = toStatus({ code: 421, reason: 'Misdirected', message: WRONG_NAME });
 
 /** A server, and the host that it was told to listen on. */
-interface Listener {
+interface NamedServer {
   readonly server: Server;
   readonly host: string;
 }
@@ -175,7 +175,7 @@ interface Listener {
  * Whether a request addresses this server by one of its own names. A foreign page can map its own host name to our loopback
  * address and would then have our origin (DNS rebinding), but it cannot hide that name.
  */
-export function isMeant(request: IncomingMessage, { server, host }: Listener): boolean {
+export function isMeant(request: IncomingMessage, { server, host }: NamedServer): boolean {
   const { host: asked } = request.headers;
   // No browser leaves it out.
   return asked === undefined || isOwn(asked, host) || !isLocal(server);
@@ -196,7 +196,7 @@ function isLocal(server: Server): boolean {
 }
 
 /** Whether an origin is this server's own. */
-export function isSame(origin: string, request: IncomingMessage, listener: Listener): boolean {
+export function isSame(origin: string, request: IncomingMessage, listener: NamedServer): boolean {
   const same = URL.canParse(origin) && new URL(origin).host === request.headers.host;
   return same && isMeant(request, listener);
 }

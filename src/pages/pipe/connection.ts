@@ -3,12 +3,12 @@ import type { ClientStats } from '../../bridge/hub/client-info.ts';
 import { WATCH_PATH, type WireEvent } from '../../bridge/protocol.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import { byId, say } from '../elements.ts';
-import { type History, type HistoryKind, StateLine } from '../status.ts';
+import { type HistoryKind, type PageHistory, StateLine } from '../status.ts';
 import { count, parseExactly, placeOf, plural, size } from '../words.ts';
 import { CLIENT_HEADER, type PipeClient, type PipeStats, SLOW } from './stats.ts';
 
-/** The callbacks of a {@link Connection}. */
-interface ConnectionEvents {
+/** The callbacks of a {@link PageConnection}. */
+interface PageConnectionEvents {
   readonly onEvents: (batch: readonly WireEvent[]) => void;
   /** Reports something that a reader may want to look up later. */
   readonly onHistory: (text: string, kind: HistoryKind) => void;
@@ -19,17 +19,17 @@ interface ConnectionEvents {
  * This page's own watch: the client of `watchmux/client`, with its states put into words. `reopen` ends the watch and starts
  * another one that continues where the first was.
  */
-export class Connection {
+export class PageConnection {
   /** Which of the server's clients this page is; undefined until it is known. */
   own: number | undefined = undefined;
   /** Bytes per second that the page asks for; 0 means no limit. */
   slow: number = 0;
   resumes: number = 0;
-  private readonly events: ConnectionEvents;
+  private readonly events: PageConnectionEvents;
   private watch: ClientWatch<WireEvent> | undefined = undefined;
   private reading: Promise<void> = Promise.resolve();
 
-  constructor(events: ConnectionEvents) {
+  constructor(events: PageConnectionEvents) {
     this.events = events;
   }
 
@@ -137,8 +137,8 @@ const POLICIES: Readonly<Record<Overflow, string>> = {
 
 /** The state of this page's connection in words, and the button that slows it down. */
 export class ConnectionPanel {
-  private readonly connection: Connection;
-  private readonly history: History;
+  private readonly connection: PageConnection;
+  private readonly history: PageHistory;
   private readonly line: StateLine = new StateLine();
   private bytesPerSecond: number = 0;
   private last: { readonly id: number; readonly sentBytes: number; readonly atMs: number } | undefined = undefined;
@@ -147,7 +147,7 @@ export class ConnectionPanel {
   /** Since when the server does not answer. */
   private lostMs: number | undefined = undefined;
 
-  constructor(connection: Connection, history: History) {
+  constructor(connection: PageConnection, history: PageHistory) {
     this.connection = connection;
     this.history = history;
     byId('slow').addEventListener('click', () => void this.setSlow(connection.slow === 0));

@@ -1,7 +1,7 @@
 /**
  * The script of the live page. Its parts, in the order in which data flows:
  *
- *     /watch --> Connection --> EventStore --> EventTable
+ *     /watch --> PageConnection --> EventStore --> EventTable
  *                     '--> ConnectionPanel
  *     /stats --> Poller --> Overview, ClientTable, ConnectionPanel
  *
@@ -10,9 +10,9 @@
  */
 import { STATS_PATH } from '../../bridge/protocol.ts';
 import { arrange, bars, byId, FigureRow, RateChart, say, sayTotals, words } from '../elements.ts';
-import { drawingSoon, History, onPageLife, pollNumbers } from '../status.ts';
+import { drawingSoon, onPageLife, PageHistory, pollNumbers } from '../status.ts';
 import { count, plural, size } from '../words.ts';
-import { Connection, ConnectionPanel } from './connection.ts';
+import { ConnectionPanel, PageConnection } from './connection.ts';
 import { EventStore, EventTable } from './events.ts';
 import type { PipeClient, PipeStats } from './stats.ts';
 
@@ -125,8 +125,8 @@ const overview = new Overview();
 const clients = new ClientTable(byId<HTMLTableSectionElement>('clients'), byId('more-clients'));
 
 const draw = drawingSoon(() => table.draw());
-const history = new History();
-const connection = new Connection({
+const history = new PageHistory();
+const connection = new PageConnection({
   onEvents: (batch) => {
     store.push(batch);
     draw();

@@ -2,7 +2,7 @@
  * The script of the page of `watchmux serve`. Its parts, in the order in which data flows:
  *
  *     /api, /apis --> catalog --> ResourceTable: which collection
- *     watch of it --> Follower (an informer of rows) --> ObjectTable --> OpenObject: reads one object
+ *     watch of it --> RowFollower (an informer of rows) --> ObjectTable --> OpenObject: reads one object
  *                         '--> FollowState: header, history
  *     /stats -------> Poller --> ServerOverview, ResourceTable, cache panel
  *
@@ -11,21 +11,21 @@
  */
 import type { ApiServerStats } from '../../apiserver/stats.ts';
 import { byId, RateChart, say, sayTotals, words } from '../elements.ts';
-import { drawingSoon, History, onPageLife, pollNumbers, StateLine } from '../status.ts';
-import type { Row } from '../table.ts';
+import { drawingSoon, onPageLife, PageHistory, pollNumbers, StateLine } from '../status.ts';
+import type { TableRow } from '../table.ts';
 import { plural, size, visible } from '../words.ts';
 import {
   Access,
   AGGREGATED,
   collectionPath,
-  Denied,
   DISCOVERY_PATHS,
   type PageResource,
   Refused,
   TokenForm,
+  TokenRefused,
   toResources,
 } from './api.ts';
-import { Follower, FollowState } from './follower.ts';
+import { FollowState, RowFollower } from './follower.ts';
 import { type Content, ObjectTable } from './objects.ts';
 import { Filters, MAX_NAMESPACES, ResourceTable, showCache } from './resources.ts';
 
@@ -63,7 +63,7 @@ const AGE_MS = 1_000;
 
 const access = new Access();
 const line = new StateLine();
-const history = new History();
+const history = new PageHistory();
 const state = new FollowState(line, history);
 const overview = new ServerOverview();
 let resources: readonly PageResource[] = [];
@@ -73,7 +73,7 @@ let namespaces: number | undefined;
 /** Whether the collection's state has been reported. */
 let arrived = false;
 
-const follower = new Follower(access, {
+const follower = new RowFollower(access, {
   onChange: () => draw(),
   onState: (now) => {
     state.show(now);
@@ -104,7 +104,7 @@ const draw = drawingSoon(() => {
 });
 
 /** Reads an object as it is now. */
-async function read({ metadata: { namespace = '', name = '' } }: Row, signal: AbortSignal): Promise<Content> {
+async function read({ metadata: { namespace = '', name = '' } }: TableRow, signal: AbortSignal): Promise<Content> {
   if (chosen === undefined) return { is: 'gone' };
   try {
     const path = `${collectionPath(chosen, namespace)}/${encodeURIComponent(name)}`;
@@ -121,7 +121,7 @@ async function start(): Promise<void> {
   try {
     await discover();
   } catch (error) {
-    if (error instanceof Denied) lock();
+    if (error instanceof TokenRefused) lock();
     else {
       line.show('off', 'not connected', { retry: true });
       history.add(`Connection lost: ${(error as Error).message}.`, 'note');
@@ -216,7 +216,7 @@ const poller = pollNumbers<ApiServerStats>({
     try {
       return JSON.parse(await access.text('/stats', { signal })) as ApiServerStats;
     } catch (error) {
-      if (error instanceof Denied) lock();
+      if (error instanceof TokenRefused) lock();
       throw error;
     }
   },
