@@ -1,3 +1,4 @@
+// What both pages are made of, in Node: one document that loads nothing, with its style, and the policy that allows nothing else.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 

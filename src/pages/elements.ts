@@ -1,3 +1,4 @@
+// What both pages are made of, in the browser: elements, JSON, rows of figures, charts.
 import { jsonOf, plural, rate, short, size, visible } from './words.ts';
 
 /** Returns the element with this id. Throws if there is none: page and script belong together, so that is a bug. */

@@ -1,3 +1,4 @@
+// How both pages live, in the browser: the state of their connection, what has happened to it, and the numbers they poll.
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { byId, make, say } from './elements.ts';
 import { plural, timeOf } from './words.ts';

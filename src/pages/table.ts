@@ -1,3 +1,7 @@
+/**
+ * Objects as rows. A Kubernetes server makes tables itself, with columns that fit the kind, if it is asked for one; other servers
+ * ignore the request, and send objects. From these, rows with the name and the age are made here.
+ */
 import type { FetchLike } from '../bridge/client.ts';
 import { filter } from '../broadcast/filter.ts';
 import { toList, toObject } from '../cache/http/answer.ts';
@@ -92,11 +96,6 @@ function urlOf({ url }: CollectionTarget, name: string): URL {
   one.pathname = `${url.pathname.replace(/\/$/, '')}/${segment('name', name)}`;
   return one;
 }
-
-/**
- * Objects as rows. A Kubernetes server makes tables itself, with columns that fit the kind, if it is asked for one; other servers
- * ignore the request, and send objects. From these, rows with the name and the age are made here.
- */
 
 /** Asks for a table, or else for JSON. */
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';

@@ -1,3 +1,5 @@
+// What the page asks its server: with a token, if it wants one, and for what it has, as its discovery says. That comes over the wire:
+// anything unexpected is left out.
 import type { FetchLike } from '../../bridge/client.ts';
 import { byId, say } from '../elements.ts';
 
@@ -103,8 +105,6 @@ export class TokenForm {
     this.field.setAttribute('aria-invalid', String(text !== ''));
   }
 }
-
-/** What a server has, as its discovery says. It comes over the wire: anything unexpected is left out. */
 
 /** A kind of objects. */
 export interface PageResource {

@@ -3,7 +3,7 @@
  *
  *     /api, /apis --> catalog --> ResourceTable: which collection
  *     watch of it --> RowFollower (an informer of rows) --> ObjectTable --> OpenObject: reads one object
- *                         '--> FollowState: header, history
+ *                          '--> FollowState: header, history
  *     /stats -------> Poller --> ServerOverview, ResourceTable, cache panel
  *
  * Everything is bounded: objects held, rows shown, points of a chart, entries of the history. One watch is open at a time, because
