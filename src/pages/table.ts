@@ -2,6 +2,7 @@
  * Objects as rows. A Kubernetes server makes tables itself, with columns that fit the kind, if it is asked for one; other servers
  * ignore the request, and send objects. From these, rows with the name and the age are made here.
  */
+import { humanDuration } from '../apiserver/representation/duration.ts';
 import type { FetchLike } from '../bridge/client.ts';
 import { filter } from '../broadcast/filter.ts';
 import { toList, toObject } from '../cache/http/answer.ts';
@@ -190,34 +191,8 @@ export function clean(cell: unknown): string {
   return excerpt(typeof cell === 'object' ? JSON.stringify(cell) : String(cell), 200);
 }
 
-const [S, M, H, D, Y] = [1, 60, 3_600, 86_400, 365 * 86_400];
-/** Up to a limit, in seconds: a large unit, and a small one next to it. */
-const UNITS: readonly (readonly [limit: number, large: number, small?: number])[] = [
-  [2 * M, S],
-  [10 * M, M, S],
-  [3 * H, M],
-  [8 * H, H, M],
-  [2 * D, H],
-  [8 * D, D, H],
-  [2 * Y, D],
-  [8 * Y, Y, D],
-  [Infinity, Y],
-];
-const LETTERS: ReadonlyMap<number, string> = new Map([
-  [S, 's'],
-  [M, 'm'],
-  [H, 'h'],
-  [D, 'd'],
-  [Y, 'y'],
-]);
-
-/** How long ago a time was, such as `5m30s`. Upstream: `duration.HumanDuration`. */
+/** How long ago a time was, such as `5m30s`. */
 export function age(time: string | Date | undefined, nowMs: number): string {
-  const seconds = Math.floor((nowMs - Date.parse(String(time))) / 1_000);
-  if (Number.isNaN(seconds)) return '<unknown>';
-  const passed = Math.max(0, seconds);
-  const [, large, small] = UNITS.find(([limit]) => passed < limit) ?? [0, Y];
-  const rest = small === undefined ? 0 : Math.floor((passed % large) / small);
-  const part = (count: number, unit: number): string => `${count}${LETTERS.get(unit)}`;
-  return part(Math.floor(passed / large), large) + (rest > 0 ? part(rest, small as number) : '');
+  const spanMs = nowMs - Date.parse(String(time));
+  return Number.isNaN(spanMs) ? '<unknown>' : humanDuration(Math.max(0, spanMs));
 }
