@@ -3,15 +3,13 @@ import type { ClientStats } from '../../bridge/hub/client-info.ts';
 import { WATCH_PATH, type WireEvent } from '../../bridge/protocol.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import { byId, say } from '../elements.ts';
-import { type HistoryKind, type PageHistory, StateLine } from '../status.ts';
+import { type PageHistory, StateLine } from '../status.ts';
 import { count, parseExactly, placeOf, plural, size } from '../words.ts';
 import { CLIENT_HEADER, type PipeClient, type PipeStats, SLOW } from './stats.ts';
 
 /** The callbacks of a {@link PageConnection}. */
 interface PageConnectionEvents {
   readonly onEvents: (batch: readonly WireEvent[]) => void;
-  /** Reports something that a reader may want to look up later. */
-  readonly onHistory: (text: string, kind: HistoryKind) => void;
   readonly onState: (state: ClientState, delayMs: number | undefined) => void;
 }
 
@@ -25,11 +23,13 @@ export class PageConnection {
   /** Bytes per second that the page asks for; 0 means no limit. */
   slow: number = 0;
   resumes: number = 0;
+  private readonly history: PageHistory;
   private readonly events: PageConnectionEvents;
   private watch: ClientWatch<WireEvent> | undefined = undefined;
   private reading: Promise<void> = Promise.resolve();
 
-  constructor(events: PageConnectionEvents) {
+  constructor(history: PageHistory, events: PageConnectionEvents) {
+    this.history = history;
     this.events = events;
   }
 
@@ -84,13 +84,13 @@ export class PageConnection {
   }
 
   private tell(state: ClientState, { error }: StateDetail, asked: string | undefined): void {
-    const { onHistory } = this.events;
+    const { history } = this;
     if (state === 'open') {
       const place = placeOf(asked);
-      if (place === undefined) onHistory('Connected: new events arrive from now on.', 'good');
+      if (place === undefined) history.add('Connected: new events arrive from now on.', 'good');
       else {
         this.resumes++;
-        onHistory(`Connected, and resumed after event ${count(place)}: nothing is missing, and nothing is repeated.`, 'good');
+        history.add(`Connected, and resumed after event ${count(place)}: nothing is missing, and nothing is repeated.`, 'good');
       }
       return;
     }
@@ -99,17 +99,17 @@ export class PageConnection {
     const missed = error.details?.missed;
     if (error.code === 410 && missed !== undefined) {
       const lost = `${plural(missed, 'event')} did not fit in its queue`;
-      onHistory(`Cut by the server (410): this page was too slow, and ${lost}. It reconnects and asks for them.`, 'cut');
+      history.add(`Cut by the server (410): this page was too slow, and ${lost}. It reconnects and asks for them.`, 'cut');
     } else if (error.code === 410 && asked !== undefined) {
       const place = count(placeOf(asked) ?? 0);
       const why = 'that was too long ago, or the server has been restarted';
-      onHistory(`Expired (410): the server cannot resume after event ${place}; ${why}. Starting from now.`, 'loss');
+      history.add(`Expired (410): the server cannot resume after event ${place}; ${why}. Starting from now.`, 'loss');
     } else if (error.code === 410) {
-      onHistory('The connection broke before there was an event to resume after. Starting from now.', 'loss');
+      history.add('The connection broke before there was an event to resume after. Starting from now.', 'loss');
     } else if (error.message === ENDED) {
-      onHistory('The stream has ended. If it goes on, this page resumes.', 'note');
+      history.add('The stream has ended. If it goes on, this page resumes.', 'note');
     } else {
-      onHistory(state === 'closed' ? `Ended: ${error.message}` : `Connection lost: ${error.message}`, 'note');
+      history.add(state === 'closed' ? `Ended: ${error.message}` : `Connection lost: ${error.message}`, 'note');
     }
   }
 }

@@ -126,12 +126,11 @@ const clients = new ClientTable(byId<HTMLTableSectionElement>('clients'), byId('
 
 const draw = drawingSoon(() => table.draw());
 const history = new PageHistory();
-const connection = new PageConnection({
+const connection = new PageConnection(history, {
   onEvents: (batch) => {
     store.push(batch);
     draw();
   },
-  onHistory: (text, kind) => history.add(text, kind),
   onState: (state, delayMs) => panel.onState(state, delayMs),
 });
 const panel = new ConnectionPanel(connection, history);

@@ -22,7 +22,6 @@ import {
   type PageResource,
   Refused,
   TokenForm,
-  TokenRefused,
   toResources,
 } from './api.ts';
 import { FollowState, RowFollower } from './follower.ts';
@@ -110,10 +109,12 @@ async function read({ metadata: { namespace = '', name = '' } }: TableRow, signa
     const path = `${collectionPath(chosen, namespace)}/${encodeURIComponent(name)}`;
     return { is: 'object', text: await access.text(path, { signal }) };
   } catch (error) {
-    if (error instanceof Refused && error.code === 404) return { is: 'gone' };
+    if (isRefused(error, 404)) return { is: 'gone' };
     throw error;
   }
 }
+
+const isRefused = (error: unknown, code: number): boolean => error instanceof Refused && error.code === code;
 
 /** Finds out what resources there are, and follows one. Without a token, if the server wants one, asks for it. */
 async function start(): Promise<void> {
@@ -121,7 +122,7 @@ async function start(): Promise<void> {
   try {
     await discover();
   } catch (error) {
-    if (error instanceof TokenRefused) lock();
+    if (isRefused(error, 401)) lock();
     else {
       line.show('off', 'not connected', { retry: true });
       history.add(`Connection lost: ${(error as Error).message}.`, 'note');
@@ -216,7 +217,7 @@ const poller = pollNumbers<ApiServerStats>({
     try {
       return JSON.parse(await access.text('/stats', { signal })) as ApiServerStats;
     } catch (error) {
-      if (error instanceof TokenRefused) lock();
+      if (isRefused(error, 401)) lock();
       throw error;
     }
   },

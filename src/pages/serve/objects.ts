@@ -259,33 +259,28 @@ interface ChosenRows {
  * sorting all of them for each change would take too long.
  */
 export function chooseRows(all: Iterable<TableRow>, { text, max, pinned }: Choice): ChosenRows {
-  const first: { readonly key: string; readonly row: TableRow }[] = [];
+  let first: Map<string, TableRow> = new Map();
+  let last: string | undefined;
   let matching = 0;
-  const enter = (key: string, row: TableRow): void => {
-    first.splice(placeOf(first, key), 0, { key, row });
+  const sort = (): void => {
+    const sorted = [...first].sort(([one], [other]) => (one < other ? -1 : 1));
+    first = new Map(sorted.slice(0, max));
+    last = sorted[max - 1]?.[0];
   };
   for (const row of all) {
     const key = keyOf(row);
     if (text !== '' && !key.toLowerCase().includes(text)) continue;
     matching++;
-    const last = first.at(-1);
-    if (first.length === max && last !== undefined && key > last.key) continue;
-    enter(key, row);
-    if (first.length > max) first.pop();
+    if (last === undefined || key <= last) first.set(key, row);
+    if (first.size >= 2 * max) sort();
   }
-  if (pinned !== undefined && !first.some(({ key }) => key === keyOf(pinned))) enter(keyOf(pinned), pinned);
-  return { rows: first.map(({ row }) => row), matching };
-}
-
-/** Where a key belongs among keys that are in order. */
-function placeOf(sorted: readonly { readonly key: string }[], key: string): number {
-  let [from, to] = [0, sorted.length];
-  while (from < to) {
-    const middle = (from + to) >>> 1;
-    if ((sorted[middle] as { readonly key: string }).key < key) from = middle + 1;
-    else to = middle;
+  sort();
+  if (pinned !== undefined && !first.has(keyOf(pinned))) {
+    first.set(keyOf(pinned), pinned);
+    max++;
+    sort();
   }
-  return from;
+  return { rows: [...first.values()], matching };
 }
 
 /** What an open object needs. */
