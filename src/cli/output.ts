@@ -9,6 +9,15 @@ interface StandardStream {
   readonly columns?: number;
 }
 
+/** The part of standard error that is needed by those who do not wait for its reader. */
+export interface UnwaitedStream {
+  write(text: string): unknown;
+  readonly writableLength: number;
+}
+
+/** At most this waits for a reader: further lines are only counted. */
+export const MAX_WAITING_BYTES = 65_536;
+
 /**
  * Standard output, or standard error. Waits for its reader, and notices when nothing more can be written.
  *

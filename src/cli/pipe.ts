@@ -7,7 +7,7 @@ import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
 import { InputLines, type LineEvent, type LineFault, readLine } from './lines.ts';
-import { aborted, announce, type Output, onSignals } from './output.ts';
+import { aborted, announce, MAX_WAITING_BYTES, type Output, onSignals, type UnwaitedStream } from './output.ts';
 import { Recoveries } from './server/recoveries.ts';
 import { close, createPipeServer, isSame, listen } from './server/server.ts';
 
@@ -184,16 +184,8 @@ function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** Bytes of reports that may wait for the reader of stderr. */
-const MAX_WAITING_BYTES = 65_536;
 /** If as many lines are skipped before there is an event, they are likely to be text. */
 const TEXT_LINES = 10;
-
-/** The part of stderr that {@link Reports} needs. */
-interface ReportOutput {
-  write(text: string): unknown;
-  readonly writableLength: number;
-}
 
 /**
  * What `watchmux pipe` says on stderr. The program that reads it may have stopped, and input may consist of nothing but bad lines:
@@ -205,9 +197,9 @@ export class Reports {
   private untold: number = 0;
   /** A hint about the kind of input was given. */
   private hinted: boolean = false;
-  private readonly output: ReportOutput;
+  private readonly output: UnwaitedStream;
 
-  constructor(output: ReportOutput) {
+  constructor(output: UnwaitedStream) {
     this.output = output;
   }
 

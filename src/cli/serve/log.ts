@@ -9,6 +9,7 @@
  */
 import { dotted } from '../../pages/words.ts';
 import type { Clock } from '../../watch/clock.ts';
+import { MAX_WAITING_BYTES, type UnwaitedStream } from '../output.ts';
 
 export type LogFormat = 'text' | 'json';
 
@@ -17,22 +18,14 @@ type LogLevel = 'info' | 'warn' | 'error';
 /** What is said besides the name of the event. Undefined members are left out. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** The part of a standard stream that is used. */
-interface LogOutput {
-  write(text: string): unknown;
-  readonly writableLength: number;
-}
-
 /** Options of a {@link Log}. */
 interface LogOptions {
   readonly format: LogFormat;
-  readonly output: LogOutput;
+  readonly output: UnwaitedStream;
   /** The time of day in ms. */
   readonly now: () => number;
 }
 
-/** At most this waits for a reader. */
-const MAX_WAITING_BYTES = 65_536;
 /** The longest value. */
 const MAX_CHARS = 1_000;
 /** A value that needs no quotes. */

@@ -4,16 +4,16 @@
  *     /api, /apis --> catalog --> ResourceTable: which collection
  *     watch of it --> RowFollower (an informer of rows) --> ObjectTable --> OpenObject: reads one object
  *                          '--> FollowState: header, history
- *     /stats -------> Poller --> ServerOverview, ResourceTable, cache panel
+ *     /stats -------> Poller --> Overview, ResourceTable, cache panel
  *
  * Everything is bounded: objects held, rows shown, points of a chart, entries of the history. One watch is open at a time, because
  * browsers open six connections to a server, for all of its pages.
  */
 import type { ApiServerStats } from '../../apiserver/stats.ts';
-import { byId, RateChart, say, sayTotals, words } from '../elements.ts';
+import { byId, Overview, say } from '../elements.ts';
 import { drawingSoon, onPageLife, PageHistory, pollNumbers, StateLine } from '../status.ts';
 import type { TableRow } from '../table.ts';
-import { plural, size, visible } from '../words.ts';
+import { plural, visible } from '../words.ts';
 import {
   Access,
   AGGREGATED,
@@ -29,29 +29,22 @@ import { type Content, ObjectTable } from './objects.ts';
 import { Filters, MAX_NAMESPACES, ResourceTable, showCache } from './resources.ts';
 
 /** The server as a whole: changes per second, as taken by its caches and as received by this page, and the totals. */
-class ServerOverview {
-  private readonly chart: RateChart = new RateChart('Changes');
-
-  /** `received` is the number of changes this page has received. */
-  show(stats: ApiServerStats, received: number): void {
-    const { requests, resources, watchers, watchersStalled, events, sentBytes } = stats;
-    const changes = sum(resources, ({ cache }) => cache?.changes ?? 0);
-    const refusals = Object.fromEntries(Object.entries(requests).filter(([code]) => Number(code) >= 400));
-    sayTotals({
-      objects: sum(resources, ({ cache }) => cache?.objects ?? 0),
-      changes,
-      watchers,
-      behind: sum(resources, ({ behind }) => behind),
-      cut: watchersStalled,
-      delivered: events,
-      requests: sum(Object.values(requests), (each) => each),
-      refused: sum(Object.values(refusals), (each) => each),
-      expired: sum(resources, ({ cache }) => cache?.fellBehind ?? 0),
-    });
-    say(byId('total-sent'), size(sentBytes));
-    byId('total-refused').title = words(refusals);
-    this.chart.show({ all: changes, here: received, sentBytes });
-  }
+function showOverview(stats: ApiServerStats, received: number): void {
+  const { requests, resources, watchers, watchersStalled, events, sentBytes } = stats;
+  const changes = sum(resources, ({ cache }) => cache?.changes ?? 0);
+  const refusals = Object.fromEntries(Object.entries(requests).filter(([code]) => Number(code) >= 400));
+  const totals = {
+    objects: sum(resources, ({ cache }) => cache?.objects ?? 0),
+    changes,
+    watchers,
+    behind: sum(resources, ({ behind }) => behind),
+    cut: watchersStalled,
+    delivered: events,
+    requests: sum(Object.values(requests), (each) => each),
+    refused: sum(Object.values(refusals), (each) => each),
+    expired: sum(resources, ({ cache }) => cache?.fellBehind ?? 0),
+  };
+  overview.show({ all: changes, here: received, sentBytes }, totals, { refused: refusals });
 }
 
 function sum<T>(values: readonly T[], read: (value: T) => number): number {
@@ -64,7 +57,7 @@ const access = new Access();
 const line = new StateLine();
 const history = new PageHistory();
 const state = new FollowState(line, history);
-const overview = new ServerOverview();
+const overview = new Overview('Changes');
 let resources: readonly PageResource[] = [];
 let chosen: PageResource | undefined;
 let stats: ApiServerStats | undefined;
@@ -189,7 +182,7 @@ function lock(): void {
 
 function showStats(): void {
   if (stats === undefined) return;
-  overview.show(stats, follower.received);
+  showOverview(stats, follower.received);
   kinds.show(stats);
   if (chosen === undefined) return;
   const { name } = chosen;
