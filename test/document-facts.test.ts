@@ -10,7 +10,7 @@ import { parseCommand } from '../src/cli/args.ts';
 import { helpText } from '../src/cli/help.ts';
 import type { CommandName } from '../src/cli/usage.ts';
 import { MemoryStorage } from '../src/storage/index.ts';
-import { GUARANTEES } from '../src/testing/checkers/guarantees.ts';
+import { GUARANTEES } from '../src/testing/checkers/history.ts';
 import { OVERFLOWS } from '../src/watch/overflow.ts';
 import { anchorOf } from './markdown.ts';
 import { DOCUMENTS, readText as read, ROOT as root } from './tracked.ts';

@@ -13,9 +13,8 @@
  */
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
-import { invalid, oneOf, wholeNumber } from '../watch/errors.ts';
+import { checkOptions, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import { statusOf, toError } from './api-status.ts';
 import type { PatchType } from './patch/patch.ts';

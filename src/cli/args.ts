@@ -1,10 +1,9 @@
 import { parseArgs } from 'node:util';
-import { TRANSPORTS } from '../bridge/client/options.ts';
+import { TRANSPORTS } from '../bridge/client/client-options.ts';
 import type { ClientTransport } from '../bridge/client.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
-import { distance } from '../watch/options.ts';
-import type { Overflow } from '../watch/overflow.ts';
-import { OVERFLOWS } from '../watch/overflow.ts';
+import { distance } from '../watch/errors.ts';
+import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import { type CheckCommand, toCheck } from './check.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
 import { SERVE_OPTIONS, type ServeCommand, toServe } from './serve/serve-args.ts';

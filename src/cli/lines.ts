@@ -1,4 +1,4 @@
-import { isTooDeep, MAX_DEPTH } from '../decode/depth.ts';
+import { isTooDeep, MAX_DEPTH } from '../decode/codec.ts';
 import { NewlineFramer } from '../decode/framing.ts';
 import { excerpt } from '../pages/words.ts';
 import { isWatchError } from '../watch/errors.ts';

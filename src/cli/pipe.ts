@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { Hub } from '../bridge/hub/hub.ts';
-import { POLICIES } from '../broadcast/policies/policies.ts';
+import { POLICIES } from '../broadcast/policies.ts';
 import { placeOf } from '../pages/words.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';

@@ -6,7 +6,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { PipeStats } from '../../src/pages/pipe/stats.ts';
 import { inBrowsers } from './browsers.ts';
-import { type Pipe, killAll, pipe, run, until, webSocket } from './cli.ts';
+import { killAll, type Pipe, pipe, run, until, webSocket } from './cli.ts';
 
 interface Visit {
   readonly page: Page;

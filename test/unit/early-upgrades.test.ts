@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
-import { guardEnded, type WholeAnswer } from '../../src/bridge/transport/answers.ts';
+import { guardEnded, type WholeAnswer } from '../../src/bridge/transport/http-connection.ts';
 import { SharedTimer } from '../../src/bridge/transport/shared-timer.ts';
 import { afterAnswers } from '../../src/bridge/transport/upgrades.ts';
 import { attachWebSocket, attachWebSocketServer } from '../../src/bridge/websocket.ts';

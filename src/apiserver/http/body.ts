@@ -1,6 +1,6 @@
 /** Bodies: their types and their contents. */
 import { refused } from '../../storage/statuses.ts';
-import { paceOf } from '../../watch/pace.ts';
+import { paceOf } from '../../watch/fair-queue.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { type PatchedKind, type PatchType, toPatchType } from '../patch/patch.ts';

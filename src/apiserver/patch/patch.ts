@@ -10,7 +10,7 @@
  * for too many operations, 415 for an unknown format.
  */
 import { badRequest, refused } from '../../storage/statuses.ts';
-import type { Pace } from '../../watch/pace.ts';
+import type { Pace } from '../../watch/fair-queue.ts';
 import { checkDepth, isObject, type JsonObject } from './json.ts';
 import { type Operation, PatchFailure, patching, toOperations } from './json-patch.ts';
 import { mergePatch } from './merge-patch.ts';

@@ -1,6 +1,6 @@
 import type { KubernetesObject } from '../../cache/object.ts';
-import { paceOf } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { paceOf } from '../../watch/fair-queue.ts';
 import { type PatchType, toPatch } from '../patch/patch.ts';
 import { checkParts } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';

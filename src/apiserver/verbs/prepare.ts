@@ -6,8 +6,8 @@
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { invalid } from '../../watch/errors.ts';
-import { isPromise } from '../../watch/promises.ts';
 import { badRequest, conflict, invalidObject, MODIFIED } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { isRecord, type Json } from '../request/json.ts';
@@ -16,8 +16,7 @@ import { sameJson } from './equal.ts';
 import { isNullish, type Mutable, normalized, withMeta } from './metadata.ts';
 import { metadataCauses, nameCauses, updateCauses } from './metadata-causes.ts';
 import { generateName, shown } from './names.ts';
-import type { NamespacedName, ResourceContext } from './resource-context.ts';
-import { timestamp } from './resource-context.ts';
+import { type NamespacedName, type ResourceContext, timestamp } from './resource-context.ts';
 
 /** The namespace that an object gets: that of the request, or none. Throws 400 if the object names another one. */
 function inNamespace(object: Mutable, namespace: string | undefined): Mutable {

@@ -3,16 +3,14 @@
  * was faster, it is repeated with what is there then.
  */
 
-import type { KubernetesObject } from '../../cache/object.ts';
-import { versionOf } from '../../cache/object.ts';
-import { requestPace } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { type KubernetesObject, versionOf } from '../../cache/object.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { requestPace } from '../../watch/fair-queue.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
 import { withMeta } from './metadata.ts';
 import { decodeCreate, prepareCreate, prepareUpdate } from './prepare.ts';
 import { deleteObject } from './remove.ts';
-import type { NamespacedName, ResourceContext } from './resource-context.ts';
-import { storageKey } from './resource-context.ts';
+import { type NamespacedName, type ResourceContext, storageKey } from './resource-context.ts';
 
 /** Options of writes. */
 export interface WriteTerms {

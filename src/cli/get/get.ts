@@ -1,7 +1,7 @@
 import { messageOf } from '../../bridge/client/transport.ts';
 import type { FetchLike } from '../../bridge/client.ts';
 import { Informer } from '../../cache/informer/informer.ts';
-import type { InformerFailure } from '../../cache/informer/options.ts';
+import type { InformerFailure } from '../../cache/informer/informer-options.ts';
 import type { List, ListOptions, ListWatcher } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { loadCluster } from '../../kubernetes/cluster.ts';

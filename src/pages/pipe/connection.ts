@@ -1,5 +1,6 @@
-import { type ClientState, type ClientWatch, connect, type StateDetail } from '../../bridge/client.ts';
-import type { ClientStats } from '../../bridge/hub/client-info.ts';
+import type { ClientState } from '../../bridge/client.ts';
+import { type ClientWatch, connect, type StateDetail } from '../../bridge/client.ts';
+import type { ClientStats } from '../../bridge/hub/connection.ts';
 import { WATCH_PATH, type WireEvent } from '../../bridge/protocol.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import { byId, say } from '../elements.ts';

@@ -1,4 +1,4 @@
-import type { ClientStats } from '../../bridge/hub/client-info.ts';
+import type { ClientStats } from '../../bridge/hub/connection.ts';
 import type { HubTotals } from '../../bridge/hub/tally.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 

@@ -1,6 +1,6 @@
 import { messageOf } from '../../bridge/client/transport.ts';
 import { Informer } from '../../cache/informer/informer.ts';
-import type { InformerFailure, InformerState } from '../../cache/informer/options.ts';
+import type { InformerFailure, InformerState } from '../../cache/informer/informer-options.ts';
 import { keyOf } from '../../cache/object.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
