@@ -6,7 +6,7 @@ import type { Storage } from '../../storage/storage.ts';
 import { systemClock, within } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { quote, UsageError } from '../usage.ts';
-import { type Log, messageOf } from './log.ts';
+import { errorText, type Log } from './log.ts';
 import type { EtcdUser, FromFiles } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 
@@ -39,7 +39,7 @@ export async function openStorage({ dataFile, etcd, prefix }: ServeCommand, mean
       onError: (error) =>
         log.error('storage-failed', {
           file: dataFile,
-          error: messageOf(error),
+          error: errorText(error),
           message: 'nothing is written any more: restart the server when the disk is well',
         }),
     });
@@ -76,7 +76,7 @@ export async function closeStorage(storage: Pick<Storage, 'checkHealth' | 'close
   try {
     await storage.close();
   } catch (error) {
-    log.error('storage-failed', { error: messageOf(error) });
+    log.error('storage-failed', { error: errorText(error) });
     failure = error;
   }
   return failure === undefined ? 0 : 1;
