@@ -24,12 +24,12 @@ import type {
 import { after, behind, toBytes } from '../key-bytes.ts';
 import { Pending } from '../memory/pending.ts';
 import { expired, foreign, tooLarge, unavailable } from '../statuses.ts';
-import { EtcdChanges, EtcdEntry, RecentObjects } from './etcd-changes.ts';
+import { type CallContext, type EtcdCalls, EtcdChanges, EtcdEntry, RecentObjects } from './etcd-changes.ts';
 import type { Settings } from './options.ts';
 import { Channel, LEASE_GRANT, RANGE, STATUS, TXN } from './wire/channel.ts';
 import {
+  type RangeRequest as EtcdRange,
   type Header,
-  type KeyRange,
   type RangeResponse,
   readFaults,
   readLease,
@@ -45,13 +45,7 @@ import { type Failure, isCompacted, isFuture, toError } from './wire/outcome.ts'
 /** The largest revision: etcd counts in signed 64-bit numbers. A larger one would be another revision there, or invalid. */
 const MAX_REVISION = 2n ** 63n - 1n;
 
-/** How a call is made, and what it is called in errors. */
-export interface CallContext {
-  readonly what: string;
-  readonly signal?: AbortSignal | undefined;
-}
-
-export class EtcdBackend implements Backend {
+export class EtcdBackend implements Backend, EtcdCalls {
   readonly settings: Settings;
   readonly channel: Channel;
   /** For changes: empty while nobody follows them. */
@@ -150,10 +144,7 @@ export class EtcdBackend implements Backend {
   }
 
   /** Reads keys, or returns a failure that the caller may be able to handle. */
-  async tryRange(
-    request: KeyRange & Parameters<typeof writeRange>[0],
-    { what, signal }: CallContext,
-  ): Promise<RangeResponse | Failure> {
+  async tryRange(request: EtcdRange, { what, signal }: CallContext): Promise<RangeResponse | Failure> {
     this.check(signal);
     const outcome = await this.channel.ask(RANGE, writeRange(request), { signal });
     if ('answer' in outcome) return this.read(outcome.answer, readRange, what);
@@ -170,17 +161,14 @@ export class EtcdBackend implements Backend {
     }
   }
 
-  async #range(request: Parameters<typeof writeRange>[0], context: CallContext): Promise<RangeResponse> {
+  async #range(request: EtcdRange, context: CallContext): Promise<RangeResponse> {
     const range = await this.tryRange(request, context);
     if ('kvs' in range) return range;
     throw toError(range, context);
   }
 
   /** Reads as many of these keys as fit into an answer. */
-  async #part(
-    request: Parameters<typeof writeRange>[0] & { readonly limit: number },
-    context: CallContext,
-  ): Promise<RangeResponse> {
+  async #part(request: EtcdRange & { readonly limit: number }, context: CallContext): Promise<RangeResponse> {
     const { limit, revision } = request;
     const range = await this.tryRange(request, context);
     if ('kvs' in range) return range;

@@ -11,19 +11,21 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { Backoff } from '../../watch/backoff.ts';
+import type { Clock } from '../../watch/clock.ts';
 import type { WatchError } from '../../watch/errors.ts';
 import type { Change, ChangeBatch, Changes, ChangesOptions, Entry } from '../backend.ts';
 import { encoded, encodedBytes } from '../encoded.ts';
 import { behind, toBytes, toText } from '../key-bytes.ts';
 import { expired, foreign, unavailable } from '../statuses.ts';
 import { spliceOf, toObject } from '../stored.ts';
-import type { CallContext, EtcdBackend } from './etcd-backend.ts';
 import type { CallStream, Read } from './wire/call-stream.ts';
-import { WATCH } from './wire/channel.ts';
+import { type Channel, WATCH } from './wire/channel.ts';
 import {
   type Header,
   type KeyEvent,
   type KeyValue,
+  type RangeRequest,
+  type RangeResponse,
   readWatch,
   type WatchResponse,
   writeWatchCreate,
@@ -35,8 +37,26 @@ import { CODE, type Failure, isCompacted, isFuture, isPassing, isStaleToken, toE
 const PROGRESS_MS = 200;
 const MAX_PROGRESS_MS = 10_000;
 
+/** How a call is made, and what it is called in errors. */
+export interface CallContext {
+  readonly what: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What changes use of their backend: its calls. */
+export interface EtcdCalls {
+  readonly settings: { readonly clock: Clock };
+  readonly channel: Channel;
+  readonly recent: RecentObjects;
+  head(context: CallContext): Promise<Header>;
+  tryRange(request: RangeRequest, context: CallContext): Promise<RangeResponse | Failure>;
+  read<R>(answer: Uint8Array, reading: (bytes: Uint8Array) => R, what: string): R;
+  check(signal: AbortSignal | undefined): void;
+  left(changes: object): void;
+}
+
 export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
-  readonly #backend: EtcdBackend;
+  readonly #backend: EtcdCalls;
   readonly #abort: AbortController = new AbortController();
   readonly #context: CallContext & { readonly signal: AbortSignal };
   readonly #options: ChangesOptions;
@@ -53,7 +73,7 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
   #stopClock: (() => void) | undefined;
 
   /** Everything up to `after` is known. */
-  constructor(backend: EtcdBackend, after: string, options: ChangesOptions) {
+  constructor(backend: EtcdCalls, after: string, options: ChangesOptions) {
     this.#backend = backend;
     this.#options = options;
     this.#head = options.life as Header | undefined;
