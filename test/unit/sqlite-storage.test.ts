@@ -250,7 +250,7 @@ it.skipIf(missing)('two API servers on one file: what one is asked to write, a w
 it.skipIf(missing)('a cacher in front of it follows what another one writes', async () => {
   const { file, storage } = open();
   const { storage: other } = open({ file });
-  const cacher = new Cacher<Thing>(storage.scope('things/'), { keyOf: ({ metadata }) => metadata?.name ?? '' } as never);
+  const cacher = new Cacher<Thing>(storage.scope('things/'), { keyOf: ({ metadata }: Thing) => metadata.name ?? '' } as never);
   onTestFinished(() => cacher.close());
   const { metadata } = await other.scope<Thing>('things/').create('t1', thing(1));
   const { items } = await cacher.list({ resourceVersion: metadata.resourceVersion });
