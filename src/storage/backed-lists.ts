@@ -12,7 +12,7 @@ import type { Clock } from '../watch/clock.ts';
 import { isWatchError, type WatchError } from '../watch/errors.ts';
 import type { Backend, Entry } from './backend.ts';
 import { continueAfter, encodeContinue } from './continue.ts';
-import type { Pending } from './memory/pending.ts';
+import type { Pending } from './pending.ts';
 import type { ListPlan } from './selection.ts';
 import { expiredContinue, foreign } from './statuses.ts';
 

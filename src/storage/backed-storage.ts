@@ -17,8 +17,8 @@ import { openWatch } from './backed-watch.ts';
 import { deleteObject, type Target, updateObject } from './backed-writes.ts';
 import type { Backend, Backing } from './backend.ts';
 import { checkKey, checkPrefix } from './keys.ts';
-import { Pending } from './memory/pending.ts';
 import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from './option-names.ts';
+import { Pending } from './pending.ts';
 import { parseVersion, planList, planWatch, predicateOf } from './selection.ts';
 import { alreadyExists, badRequest } from './statuses.ts';
 import type {

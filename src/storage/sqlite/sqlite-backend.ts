@@ -32,7 +32,7 @@ import type {
   TxnResult,
 } from '../backend.ts';
 import { after, behind, toBytes, toText } from '../key-bytes.ts';
-import { Pending } from '../memory/pending.ts';
+import { Pending } from '../pending.ts';
 import { expired, foreign, tooLargeObject, tooManyRequests } from '../statuses.ts';
 import { toObject } from '../stored.ts';
 import { type Database, isBusy, openDatabase, type Row, type Statement, toError, type Value } from './sqlite-file.ts';
