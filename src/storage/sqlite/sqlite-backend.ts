@@ -15,7 +15,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { type Clock, sleep, upkeepClock } from '../../watch/clock.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type {
   Backend,
   Change,
@@ -35,7 +35,16 @@ import { after, behind, toBytes, toText } from '../key-bytes.ts';
 import { Pending } from '../pending.ts';
 import { expired, foreign, tooLargeObject, tooManyRequests } from '../statuses.ts';
 import { toObject } from '../stored.ts';
-import { type Database, isBusy, openDatabase, type Row, type Statement, toError, type Value } from './sqlite-file.ts';
+import {
+  type Database,
+  isBusy,
+  isDiskError,
+  openDatabase,
+  type Row,
+  type Statement,
+  toError,
+  type Value,
+} from './sqlite-file.ts';
 
 /** The options of a `SqliteStorage` with their defaults. */
 export interface SqliteSettings {
@@ -50,8 +59,11 @@ export interface SqliteSettings {
   readonly random: () => number;
 }
 
-/** The most writes of one transaction, and the most that is read at once. */
+/** The most writes of one transaction, and the size from which it is long enough; and of all that wait. */
 const MAX_WRITES = 500;
+const ENOUGH_WRITE_BYTES = 8_388_608;
+const MAX_QUEUED_BYTES = 67_108_864;
+/** The most that is read at once. */
 const MAX_ROWS = 500;
 const MAX_READ_BYTES = 8_388_608;
 /** What a change costs beside its value. */
@@ -81,6 +93,7 @@ interface State {
 
 interface Queued {
   readonly write: Txn<KubernetesObject>;
+  readonly bytes: number;
   readonly resolve: (result: TxnResult<KubernetesObject>) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -92,6 +105,7 @@ export class SqliteBackend implements Backend {
   readonly #statements: Map<string, Statement> = new Map();
   #database: Database | undefined;
   #queue: Queued[] = [];
+  #queuedBytes: number = 0;
   #isFlushing: boolean = false;
   /** Why the last write has failed. */
   #failure: unknown;
@@ -112,7 +126,8 @@ export class SqliteBackend implements Backend {
     const first = request.after ? after(toBytes(request.after.key)) : startOf(from);
     return this.snapshot({ what, signal }, (state) => {
       const at = request.revision === undefined ? state.revision : this.checked(request.revision, state);
-      const [states, values] = at === state.revision ? [NOW, []] : [PAST, [at]];
+      const [all, values] = at === state.revision ? [NOW, []] : [PAST, [at]];
+      const states = keysOnly ? `SELECT key, zeroblob(0) AS value, revision FROM (${all})` : all;
       const wanted = Math.min(limit, Number.MAX_SAFE_INTEGER);
       const entries: Entry<T>[] = [];
       let [last, bytes] = [first, 0];
@@ -120,7 +135,7 @@ export class SqliteBackend implements Backend {
         const { key, value } = row as { key: Uint8Array; value: Uint8Array };
         entries.push(new SqliteEntry<T>(row));
         last = key;
-        bytes += keysOnly ? 0 : value.byteLength;
+        bytes += value.byteLength;
         if (bytes >= MAX_READ_BYTES) break;
       }
       const isAll = entries.length < limit && bytes < MAX_READ_BYTES;
@@ -134,9 +149,13 @@ export class SqliteBackend implements Backend {
     const bytes = write.put?.value.byteLength ?? 0;
     const { maxObjectBytes } = this.settings;
     if (bytes > maxObjectBytes) return Promise.reject(tooLargeObject(bytes, maxObjectBytes));
+    if (this.#queuedBytes + bytes > MAX_QUEUED_BYTES) {
+      return Promise.reject(tooManyRequests(`more than ${MAX_QUEUED_BYTES} bytes wait to be written`, 1));
+    }
     const done = new Promise<TxnResult<KubernetesObject>>((resolve, reject) => {
       this.pending.check(write.signal);
-      this.#queue.push({ write: write as Txn<KubernetesObject>, resolve, reject });
+      this.#queuedBytes += bytes;
+      this.#queue.push({ write: write as Txn<KubernetesObject>, bytes, resolve, reject });
       if (!this.#isFlushing) void this.#flush();
     });
     return this.pending.until(done, write.signal) as Promise<TxnResult<T>>;
@@ -263,7 +282,7 @@ export class SqliteBackend implements Backend {
     database.exec('BEGIN IMMEDIATE');
     try {
       const result = work();
-      database.exec('COMMIT');
+      commit(database);
       return result;
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK');
@@ -280,7 +299,7 @@ export class SqliteBackend implements Backend {
       let batch: Queued[] = [];
       try {
         const results = await this.#run({ what: 'write' }, () => {
-          batch = [...batch, ...this.#queue.splice(0, MAX_WRITES - batch.length)].filter(({ write }) => !write.signal?.aborted);
+          batch = this.#batch(batch);
           return this.#transaction(() => new Transaction(this).write(batch.map(({ write }) => write)));
         });
         this.#failure = undefined;
@@ -294,6 +313,21 @@ export class SqliteBackend implements Backend {
     } while (this.#queue.length > 0);
     this.#isFlushing = false;
     if (this.#database) this.#schedule();
+  }
+
+  /** What the next transaction writes: this, unless nobody wants it any more, and what has come since. */
+  #batch(before: readonly Queued[]): Queued[] {
+    const batch = before.filter(({ write }) => !write.signal?.aborted);
+    let size = batch.reduce((sum, { bytes }) => sum + bytes, 0);
+    while (batch.length < MAX_WRITES && size < ENOUGH_WRITE_BYTES) {
+      const next = this.#queue.shift();
+      if (!next) break;
+      this.#queuedBytes -= next.bytes;
+      if (next.write.signal?.aborted) continue;
+      size += next.bytes;
+      batch.push(next);
+    }
+    return batch;
   }
 
   #resultOf({ put }: Txn<KubernetesObject>, { revision, current }: Written): TxnResult<KubernetesObject> {
@@ -559,6 +593,16 @@ class SqliteChange<T extends KubernetesObject> implements Change<T> {
   get previous(): T | undefined {
     const { previous, previous_revision: revision } = this.#row;
     return previous === null ? undefined : toObject<T>(previous as Uint8Array, { key: this.key, revision: `${revision}` });
+  }
+}
+
+/** A disk that fails at that moment may have it, or not. */
+function commit(database: Database): void {
+  try {
+    database.exec('COMMIT');
+  } catch (cause) {
+    if (!isDiskError(cause)) throw cause;
+    throw new WatchError('TIMEOUT', `write: ${(cause as Error).message}; it may have happened anyway`, { cause });
   }
 }
 
