@@ -1,12 +1,29 @@
 /**
  * The entry point `watchmux/storage`: objects with versions, kept in memory, and a cache that serves many watchers.
  *
- *     MemoryStorage, EtcdStorage ---> Cacher ---> ApiServer, or callers in the process
+ *     MemoryStorage, EtcdStorage, SqliteStorage ---> Cacher ---> ApiServer, or callers in the process
  */
 
 export { FieldSelector, type Fields, type FieldTerm, parseFieldSelector } from '../selectors/field-selector.ts';
 export { LabelSelector, parseLabelSelector } from '../selectors/label-selector.ts';
 export { type Attributes, SelectionPredicate, type SelectionPredicateOptions } from '../selectors/predicate.ts';
+export { BackedStorage, type BackedStorageOptions } from './backed-storage.ts';
+export type {
+  Backend,
+  Backing,
+  Change,
+  ChangeBatch,
+  Changes,
+  ChangesOptions,
+  Entry,
+  GetResult,
+  RangeRequest,
+  RangeResult,
+  ReadOptions,
+  RequestOptions,
+  Txn,
+  TxnResult,
+} from './backend.ts';
 export { Cacher } from './cacher/cacher.ts';
 export type { CacherOptions, CacherStats } from './cacher/options.ts';
 export type { JournalRecord, JournalSnapshot, StorageJournal } from './journal/journal.ts';
@@ -28,3 +45,4 @@ export type {
   StorageWatchOptions,
   UpdateOptions,
 } from './storage.ts';
+export { Draft, toObject } from './stored.ts';

@@ -22,6 +22,8 @@ export interface ServeCommand {
   readonly etcdPasswordFile: string | undefined;
   /** The file that keeps memory across restarts. */
   readonly dataFile: string | undefined;
+  /** The file of SQLite that keeps the objects, perhaps for other processes, too. */
+  readonly sqliteFile: string | undefined;
   /** The file of tokens and the tenants that have them. */
   readonly tokenFile: string | undefined;
   /** Where numbers and health are served without a token. */
@@ -60,7 +62,7 @@ export type ServeLimits = Readonly<Record<(typeof LIMITS)[keyof typeof LIMITS], 
 
 /** Options that are texts which may not be empty. */
 const TEXTS = [
-  ...(['data', 'prefix', 'tls-cert', 'tls-key', 'token-file'] as const),
+  ...(['data', 'sqlite', 'prefix', 'tls-cert', 'tls-key', 'token-file'] as const),
   ...(['etcd-ca', 'etcd-cert', 'etcd-key', 'etcd-user', 'etcd-password-file'] as const),
 ] as const;
 
@@ -97,6 +99,7 @@ export function toServe(given: Given): ServeCommand {
     ...etcd,
     prefix: text('prefix') ?? DEFAULT_PREFIX,
     dataFile: text('data'),
+    sqliteFile: text('sqlite'),
     tokenFile: text('token-file'),
     metrics: toMetrics(given),
     log: toLogFormat(given),
@@ -145,7 +148,8 @@ function checkPair(given: Given, of: 'tls' | 'etcd'): void {
 /** What goes with `--etcd` and nothing else. */
 function toEtcd(given: Given): Pick<ServeCommand, 'etcd' | 'etcdTls' | 'etcdUser' | 'etcdPasswordFile'> {
   const etcd = given.list('etcd').map((url) => toEtcdUrl(given, url));
-  if (etcd.length > 0 && given.has('data')) throw given.error('--data and --etcd cannot be combined');
+  const places = [given.has('data') && '--data', given.has('sqlite') && '--sqlite', etcd.length > 0 && '--etcd'].filter(Boolean);
+  if (places.length > 1) throw given.error(`${places.slice(0, 2).join(' and ')} cannot be combined`);
   const stray = OF_ETCD.find((option) => given.has(option));
   if (etcd.length === 0 && stray !== undefined) throw given.error(`--${stray} goes with --etcd`);
   checkPair(given, 'etcd');
