@@ -200,9 +200,12 @@ export class CollectionWatch<T extends KubernetesObject>
       if (!opening.mark) this.opening = undefined;
       return passed === 0 ? initial : initial.slice(passed);
     }
-    if (opening || this.until !== undefined || this.dueBookmarks || this.isLost) return super.takeBatch(limit);
+    if (opening || this.stopped || this.dueBookmarks || this.isLost) return super.takeBatch(limit);
     const position = view.positionOf(this.place);
-    if (position >= view.head) return super.takeBatch(limit);
+    if (position >= view.head) {
+      this.place = this.host.place;
+      return NONE;
+    }
     const events = view.from(position);
     const last = view.head - 1;
     this.place = view.placeAt(last) + 1;

@@ -25,7 +25,7 @@ import { Collection } from '../collection/collection.ts';
 import { StateEntry, type Step } from '../collection/entries.ts';
 import type { Source } from '../collection/lists.ts';
 import { Watches } from '../collection/watches.ts';
-import { encoded, encodedBytes, encodedOnce } from '../encoded.ts';
+import { dropEncoded, encoded, encodedBytes, encodedOnce } from '../encoded.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/journal.ts';
 import { newLife } from '../life.ts';
 import { Pending } from '../pending.ts';
@@ -34,6 +34,12 @@ import type { ServedOptions } from '../storage.ts';
 import { Expiry } from './expiry.ts';
 import { costOf, type Settings } from './options.ts';
 import { atRevision, type Draft, fromBytes, type Value } from './value.ts';
+
+/**
+ * The JSON of the last writes is kept, for the journal and for watches that are up to date. Later it is made again if it is asked
+ * for, and kept from then on: most objects are written more often than they are listed, and in memory JSON takes as much as the object.
+ */
+const MAX_RECENT_BYTES = 4 * 2 ** 20;
 
 /** A write that is not safe yet. Without an object: another life begins. */
 interface Unsafe {
@@ -57,6 +63,10 @@ export class Writer implements Source<KubernetesObject> {
   readonly #gaps: { readonly before: number; readonly after: number }[] = [];
   /** The bytes of all objects, as of the newest write. */
   #bytes: number = 0;
+  /** The last objects that were written, from `#recentFrom` on, and the bytes of their JSON. */
+  #recent: (KubernetesObject | undefined)[] = [];
+  #recentFrom: number = 0;
+  #recentBytes: number = 0;
   /** The group of the newest write, and when it is visible. */
   #group: Promise<number> | undefined;
   #safe: Promise<void> | undefined;
@@ -168,7 +178,25 @@ export class Writer implements Source<KubernetesObject> {
     const step = { key, object, isDeletion: !value };
     if (this.settings.journal) this.#record({ revision, step }, ttlMs);
     else this.collection.apply(step);
+    if (value) this.#remember(value);
     return object;
+  }
+
+  /** Lets the JSON go of what was written before the last few megabytes, or is not in the history any more. */
+  #remember({ object, bytes }: Value<KubernetesObject>): void {
+    const recent = this.#recent;
+    recent.push(object);
+    this.#recentBytes += bytes;
+    const most = this.collection.log.length + this.#unsafe.length;
+    while (this.#recentBytes > MAX_RECENT_BYTES || recent.length - this.#recentFrom > most) {
+      const oldest = recent[this.#recentFrom] as KubernetesObject;
+      recent[this.#recentFrom++] = undefined;
+      this.#recentBytes -= sizeOf(oldest);
+      dropEncoded(oldest);
+    }
+    if (this.#recentFrom < 1_000 || this.#recentFrom * 2 < recent.length) return;
+    this.#recent = recent.slice(this.#recentFrom);
+    this.#recentFrom = 0;
   }
 
   /** An object as it will be kept at a revision. */
