@@ -33,6 +33,7 @@ import type { KubernetesObject } from '../cache/object.ts';
 import type { Clock } from '../watch/clock.ts';
 import type { BookmarkEvent, ChangeType, ErrorEvent, WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
+import type { Backing } from './backend.ts';
 import type { CacherStats } from './cacher/options.ts';
 
 /** A change in a storage, with the object before the change, if there was one. */
@@ -137,6 +138,8 @@ export interface ServedOptions {
  * `STORAGE_CONTRACT` in `watchmux/testing` checks what an implementation must do.
  */
 export interface Storage<T extends KubernetesObject = KubernetesObject> extends ListWatcher<T> {
+  /** What is under this storage, if it is a backend: a cacher follows that instead, whose changes carry their keys. */
+  readonly backing?: Backing | undefined;
   /** Resolves with the object under a key, or with undefined if there is none. */
   get(key: string, options?: GetOptions): Promise<T | undefined>;
   list(options?: ListOptions): Promise<List<T>>;

@@ -32,6 +32,12 @@ export {
 export { CHECKERS, type Checker, checkHistory } from './checkers/checkers.ts';
 export { type CacheGuaranteeName, GUARANTEES, type GuaranteeName, type Violation } from './checkers/guarantees.ts';
 export type { History, Step, WatcherOptions } from './checkers/history.ts';
+export {
+  BACKEND_CONTRACT,
+  type BackendCase,
+  type BackendSubject,
+  type BackendTrait,
+} from './contracts/backend-contract.ts';
 export { WATCH_CONTRACT } from './contracts/contract.ts';
 export type { ContractCase, ContractTrait, WatchSubject } from './contracts/contract-case.ts';
 export type { ListWatcherCase, ListWatcherSubject, ListWatcherTrait } from './contracts/list-watcher-case.ts';

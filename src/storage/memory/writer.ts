@@ -19,7 +19,7 @@
  * - Where revisions were left out is never forgotten: whoever reads this storage may keep older states than it does.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { compareDecimals } from '../../cache/version.ts';
+import { order } from '../../cache/version.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import { Collection } from '../collection/collection.ts';
 import { StateEntry, type Step } from '../collection/entries.ts';
@@ -77,7 +77,7 @@ export class Writer implements Source<KubernetesObject> {
     const { journal, startRevision, clock, history, onError } = settings;
     this.settings = settings;
     this.collection = new Collection({
-      ...{ limits: history, compareVersions: compareDecimals, clock, onFieldError: onError },
+      ...{ limits: history, compareVersions: order, clock, onFieldError: onError },
       costOf: ({ key, isDeletion }: Step<KubernetesObject>, before: StateEntry<KubernetesObject> | undefined) =>
         costOf(key, { bytes: sizeOf(before?.object), isDeletion }),
     });

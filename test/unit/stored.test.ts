@@ -1,14 +1,12 @@
-// Values under the keys of a storage on etcd: what we write, what others may write, and what is none.
+// Values under the keys of a backend: what we write, what others may write, and what is none.
 import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { encoded } from '../../src/storage/encoded.ts';
-import { toBytes } from '../../src/storage/etcd/key-bytes.ts';
-import { atRevision, atVersion, objectOf, toDraft, toObject, toStored } from '../../src/storage/etcd/objects.ts';
-import type { KeyValue } from '../../src/storage/etcd/wire/messages.ts';
+import { atVersion, Draft, toObject } from '../../src/storage/stored.ts';
 
-const kv = (value: string | Uint8Array, revision = 7n): KeyValue => {
+const read = (value: string | Uint8Array): KubernetesObject => {
   const bytes = typeof value === 'string' ? Buffer.from(value) : value;
-  return { key: toBytes('/a/ä'), value: bytes, createRevision: 1n, modRevision: revision, lease: 0n };
+  return toObject(bytes, { key: '/a/ä', revision: '7' });
 };
 const sent = (object: object): string => new TextDecoder().decode(encoded(object));
 
@@ -18,18 +16,18 @@ describe('what is stored', () => {
     [{ spec: 1 }, '{"metadata":{},"spec":1}'],
     [{ toJSON: () => ({ metadata: { name: 'b', resourceVersion: '5' } }) }, '{"metadata":{"name":"b"}}'],
   ])('%j begins with its metadata, without a version', (object, expected) => {
-    const { value, text } = toStored(object as KubernetesObject);
+    const { value, text } = new Draft(object as KubernetesObject);
     expect([Buffer.from(value).toString(), text]).toEqual([expected, expected]);
   });
 
   it.each([[null], [undefined], [7], ['x'], [[]], [{ toJSON: () => 7 }]])('%j is no object', (object) => {
-    expect(() => toStored(object as never)).toThrow(
+    expect(() => new Draft(object as never)).toThrow(
       expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(/^object: expected an object/) }),
     );
   });
 
   it.each([[null], [7], [[]], ['x']])('metadata of %j are none', (metadata) => {
-    expect(() => toStored({ metadata } as never)).toThrow(/^object\.metadata: expected an object/);
+    expect(() => new Draft({ metadata } as never)).toThrow(/^object\.metadata: expected an object/);
   });
 
   it('gets the version of its write, and the bytes that are sent of it', () => {
@@ -37,11 +35,15 @@ describe('what is stored', () => {
       [{ metadata: { name: 'a' }, spec: 1 }, '{"metadata":{"resourceVersion":"7","name":"a"},"spec":1}'],
       [{ metadata: {}, spec: 1 }, '{"metadata":{"resourceVersion":"7"},"spec":1}'],
     ] as const) {
-      const stored = toStored(object as object as KubernetesObject);
-      const made = toObject<KubernetesObject>(toBytes('a'), { ...stored, revision: 7n });
+      const made = toObject<KubernetesObject>(new Draft(object as object).value, { key: 'a', revision: '7' });
       expect([made, sent(made)]).toEqual([JSON.parse(expected), expected]);
-      const drafted = atRevision(toDraft<KubernetesObject>(toBytes('a'), stored), 7n);
-      expect([drafted, sent(drafted)]).toEqual([JSON.parse(expected), expected]);
+      const written = new Draft(object as object).at('7');
+      expect([written, sent(written)]).toEqual([JSON.parse(expected), expected]);
+      const draft = new Draft(object as object as KubernetesObject);
+      expect(draft.object.metadata?.resourceVersion).toBe('');
+      const decided = draft.at('7');
+      expect([decided, sent(decided)]).toEqual([JSON.parse(expected), expected]);
+      expect(decided).toBe(draft.object);
     }
   });
 });
@@ -55,7 +57,7 @@ describe('what is read', () => {
     ['{"metadata":{"name":"a"},"metadata":{"name":"b"}}', { metadata: { name: 'b', resourceVersion: '7' } }],
     ['{"metadata":{},"x":1}', { metadata: { resourceVersion: '7' }, x: 1 }],
   ])('%s is an object at its revision', (value, expected) => {
-    const object = objectOf(kv(value));
+    const object = read(value);
     expect(object).toEqual(expected);
     expect(JSON.parse(sent(object))).toEqual(expected);
   });
@@ -75,15 +77,13 @@ describe('what is read', () => {
     ['{"metadata":{"name":"a"},"metadata":null}', 'has metadata that is not an object'],
   ])('%j is none: 500, with its key', (value, why) => {
     const status = { code: 500, reason: 'StorageReadError', message: expect.stringContaining(`the value under "/a/ä" ${why}`) };
-    expect(() => objectOf(kv(value))).toThrow(
-      expect.objectContaining({ code: 'REFUSED', status: expect.objectContaining(status) }),
-    );
+    expect(() => read(value)).toThrow(expect.objectContaining({ code: 'REFUSED', status: expect.objectContaining(status) }));
   });
 
   it('the same at another version is another object', () => {
-    const object = objectOf<KubernetesObject>(kv('{"metadata":{"name":"a"},"x":1}'));
-    expect(atVersion(object, 9n)).toEqual({ metadata: { name: 'a', resourceVersion: '9' }, x: 1 });
+    const object = read('{"metadata":{"name":"a"},"x":1}');
+    expect(atVersion(object, '9')).toEqual({ metadata: { name: 'a', resourceVersion: '9' }, x: 1 });
     expect(object.metadata?.resourceVersion).toBe('7');
-    expect(atVersion({} as KubernetesObject, 9n)).toEqual({ metadata: { resourceVersion: '9' } });
+    expect(atVersion({} as KubernetesObject, '9')).toEqual({ metadata: { resourceVersion: '9' } });
   });
 });

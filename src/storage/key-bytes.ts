@@ -1,14 +1,17 @@
 /**
- * Keys as etcd has them: bytes, with the prefix of the storage and then that of the scope before the key.
+ * Keys as backends have them: bytes, with the prefix of the storage and then that of the scope before the key.
  *
  *     /watchmux/ orders.example.com/orders/ default/a
  *     storage    scope                      key
  *
- * etcd orders keys by their bytes, and a storage lists in the order of UTF-16 code units. The two orders agree if each code unit
+ * Backends order keys by their bytes, and a storage lists in the order of UTF-16 code units. The two orders agree if each code unit
  * is encoded by itself, which is called CESU-8. Except for emoji and rare scripts, that is UTF-8.
  */
 const utf8 = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const SURROGATE = /[\uD800-\uDFFF]/;
+/** What is decoded from anything but the common case: invalid UTF-8 becomes U+FFFD. */
+const UNUSUAL = /[\uD800-\uDFFF\uFFFD]/;
 
 /** A text as bytes whose order is that of its code units. */
 export function toBytes(text: string): Uint8Array {
@@ -25,7 +28,9 @@ export function toBytes(text: string): Uint8Array {
 
 /** The text of bytes that {@link toBytes} made; of other bytes, a text that resembles them. */
 export function toText(bytes: Uint8Array): string {
-  let text = '';
+  let text = decoder.decode(bytes);
+  if (!UNUSUAL.test(text)) return text;
+  text = '';
   for (let at = 0; at < bytes.length; ) {
     const [first = 0, second = 0, third = 0] = bytes.subarray(at, at + 3);
     const length = first < 0x80 ? 1 : first < 0xe0 ? 2 : 3;
