@@ -24,8 +24,8 @@ import { deleteObject, type Target, updateObject } from './backed-writes.ts';
 import type { Backend, Backing, Entry } from './backend.ts';
 import { continueAfter, encodeContinue } from './continue.ts';
 import { checkKey, checkPrefix } from './keys.ts';
-import { Pending } from './pending.ts';
 import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from './option-names.ts';
+import { Pending } from './pending.ts';
 import { type ListPlan, parseVersion, planList, planWatch, predicateOf } from './selection.ts';
 import { alreadyExists, badRequest, expiredContinue, foreign } from './statuses.ts';
 import type {

@@ -11,9 +11,9 @@ import type { ReadinessPhase } from './readiness.ts';
 /** Options of a {@link Cacher}. */
 export interface CacherOptions<T extends KubernetesObject = KubernetesObject> {
   /**
-   * The key of an object in the storage, which must be the one under which it was created: a `create` or `update` under another
-   * key is refused with INVALID_ARGUMENT, and nothing is written. Default: `<namespace>/<name>`, or the name for an object without
-   * a namespace.
+   * Only for a storage of your own that has no `backing`, and so does not tell keys: the key of an object, which must be the one under
+   * which it was created. A `create` or `update` under another one is refused with INVALID_ARGUMENT, and nothing is written. Default:
+   * `<namespace>/<name>`, or the name for an object without a namespace.
    */
   readonly keyOf?: ((object: T) => string) | undefined;
   /** Fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Each is an index. */

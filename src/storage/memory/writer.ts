@@ -24,14 +24,13 @@ import { isWatchError, WatchError } from '../../watch/errors.ts';
 import { Collection } from '../collection/collection.ts';
 import { StateEntry, type Step } from '../collection/entries.ts';
 import type { Source } from '../collection/lists.ts';
-import { Watches } from '../collection/watches.ts';
+import { type Watches, WatchGroups } from '../collection/watches.ts';
 import { dropEncoded, encoded, encodedBytes, encodedOnce } from '../encoded.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/journal.ts';
 import { newLife } from '../life.ts';
-import { Pending } from '../pending.ts';
 import { foreign, refused, tooLargeObject, tooManyRequests } from '../statuses.ts';
-import type { ServedOptions } from '../storage.ts';
 import { Expiry } from './expiry.ts';
+import { MemoryBackend } from './memory-backend.ts';
 import { costOf, type Settings } from './options.ts';
 import { atRevision, type Draft, fromBytes, type Value } from './value.ts';
 
@@ -50,9 +49,10 @@ interface Unsafe {
 export class Writer implements Source<KubernetesObject> {
   readonly collection: Collection<KubernetesObject>;
   readonly settings: Settings;
-  /** Those that the storage itself has opened, and those of each server. */
+  readonly backend: MemoryBackend = new MemoryBackend(this);
+  readonly watchGroups: WatchGroups<KubernetesObject>;
+  /** Those that were opened through the storage itself. */
   readonly watches: Watches<KubernetesObject>;
-  readonly #allWatches: Set<Watches<KubernetesObject>> = new Set();
   readonly #expiry: Expiry;
   /** The revision of the newest write. */
   #revision: number;
@@ -81,7 +81,8 @@ export class Writer implements Source<KubernetesObject> {
       costOf: ({ key, isDeletion }: Step<KubernetesObject>, before: StateEntry<KubernetesObject> | undefined) =>
         costOf(key, { bytes: sizeOf(before?.object), isDeletion }),
     });
-    this.watches = this.serve({});
+    this.watchGroups = new WatchGroups({ collection: this.collection, source: this }, clock);
+    this.watches = this.watchGroups.add({});
     this.#expiry = new Expiry(clock, (keys) => this.#expire(keys));
     const restored = journal?.restore((revision) => this.#snapshot(revision));
     this.#revision = restored?.state.revision ?? startRevision ?? 1;
@@ -93,35 +94,6 @@ export class Writer implements Source<KubernetesObject> {
 
   get bytes(): number {
     return this.#bytes;
-  }
-
-  /** Watches that are opened and ended together. */
-  serve({
-    bookmarkMs = Number.POSITIVE_INFINITY,
-    maxWatches = Number.POSITIVE_INFINITY,
-    clock = this.settings.clock,
-  }: ServedOptions): Watches<KubernetesObject> {
-    const parts = { collection: this.collection, source: this };
-    const watches = new Watches(parts, { bookmarkMs, maxWatches, clock, pending: new Pending() });
-    if (this.#closed) watches.close();
-    else this.#allWatches.add(watches);
-    return watches;
-  }
-
-  /** Ends the watches of a server. */
-  unserve(watches: Watches<KubernetesObject>): void {
-    this.#allWatches.delete(watches);
-    watches.close();
-  }
-
-  get openWatches(): number {
-    let open = 0;
-    for (const { size } of this.#allWatches) open += size;
-    return open;
-  }
-
-  requestProgress(prefix: string): void {
-    for (const watches of this.#allWatches) watches.requestProgress(prefix);
   }
 
   ready(): void {}
@@ -238,12 +210,12 @@ export class Writer implements Source<KubernetesObject> {
   }
 
   async #close(): Promise<void> {
-    for (const { pending } of this.#allWatches) pending.close();
+    this.watchGroups.refuse();
     this.#expiry.clear();
     try {
       if (this.settings.journal) await this.settings.journal.close();
     } finally {
-      for (const watches of this.#allWatches) watches.close();
+      this.watchGroups.close();
     }
   }
 
