@@ -11,7 +11,16 @@ import { partStats, type Watches } from '../collection/watches.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, SERVED_NAMES, UPDATE_NAMES } from '../option-names.ts';
 import { parseVersion } from '../selection.ts';
-import type { CreateOptions, DeleteOptions, GetOptions, KeysOptions, ScopeOptions, Storage, UpdateOptions } from '../storage.ts';
+import type {
+  CreateOptions,
+  DeleteOptions,
+  GetOptions,
+  KeysOptions,
+  ScopeOptions,
+  ServedOptions,
+  Storage,
+  UpdateOptions,
+} from '../storage.ts';
 import type { Engine } from './engine.ts';
 import type { CacherStats } from './options.ts';
 import { upstreamOf } from './upstream.ts';
