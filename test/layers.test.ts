@@ -71,6 +71,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'storage/journal/load.ts': ['node:fs', 'node:fs/promises'],
   'storage/journal/lock.ts': ['node:crypto', 'node:fs/promises', 'node:net', 'node:path'],
   'storage/journal/next-file.ts': ['node:fs/promises'],
+  'storage/sqlite/sqlite-file.ts': ['node:fs'],
   'storage/etcd/options.ts': ['node:http2'],
   'storage/etcd/wire/call-stream.ts': ['node:http2'],
   'storage/etcd/wire/connection.ts': ['node:http2'],

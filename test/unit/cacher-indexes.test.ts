@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { collectionOf } from '../../src/storage/cacher/engine.ts';
 import { toSettings } from '../../src/storage/cacher/options.ts';
-import { type Due, Schedule } from '../../src/storage/cacher/schedule.ts';
+import { type Due, Schedule } from '../../src/storage/collection/schedule.ts';
 import { StateEntry } from '../../src/storage/collection/entries.ts';
 import { Indexes } from '../../src/storage/collection/indexes.ts';
 import type { Field } from '../../src/storage/collection/selection.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { CONFIG_MAPS, LEASES, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { openApiV2 } from '../../src/apiserver/openapi/openapi-v2.ts';
-import { ProtoReader } from '../../src/storage/etcd/wire/protobuf.ts';
+import { ProtoReader } from '../../src/storage/etcd/wire/messages.ts';
 
 /** The fields of a message, all of which are bytes here. */
 class Fields {

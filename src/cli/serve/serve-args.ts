@@ -35,6 +35,8 @@ export interface ServeCommand {
   readonly etcdPasswordFile: string | undefined;
   /** The file that keeps memory across restarts. */
   readonly dataFile: string | undefined;
+  /** The file of SQLite that keeps the objects, perhaps for other processes, too. */
+  readonly sqliteFile: string | undefined;
   /** The file of tokens and the tenants that have them. */
   readonly tokenFile: string | undefined;
   /** Where numbers and health are served without a token. */
@@ -84,6 +86,7 @@ export const SERVE_OPTIONS: Options = {
   'etcd-user': { type: 'string' },
   'etcd-password-file': { type: 'string' },
   data: { type: 'string' },
+  sqlite: { type: 'string' },
   'token-file': { type: 'string' },
   metrics: { type: 'string' },
   log: { type: 'string', default: 'text' },
@@ -104,7 +107,7 @@ const OF_TENANTS = ['max-watchers-per-tenant', 'max-requests-per-tenant', 'max-w
 
 /** Options that are texts which may not be empty. */
 const TEXTS = [
-  ...(['data', 'prefix', 'tls-cert', 'tls-key', 'token-file'] as const),
+  ...(['data', 'sqlite', 'prefix', 'tls-cert', 'tls-key', 'token-file'] as const),
   ...(['etcd-ca', 'etcd-cert', 'etcd-key', 'etcd-user', 'etcd-password-file'] as const),
 ] as const;
 
@@ -135,6 +138,7 @@ export function toServe({ values, positionals }: Parsed): ServeCommand {
     ...etcd,
     prefix: text('prefix') ?? DEFAULT_PREFIX,
     dataFile: text('data'),
+    sqliteFile: text('sqlite'),
     tokenFile: text('token-file'),
     metrics: toMetrics(text('metrics')),
     log: toLogFormat(values.log as string),
@@ -191,7 +195,8 @@ function toEtcd(
   etcd: readonly URL[],
   text: (option: string) => string | undefined,
 ): Pick<ServeCommand, 'etcd' | 'etcdTls' | 'etcdUser' | 'etcdPasswordFile'> {
-  if (etcd.length > 0 && text('data') !== undefined) throw new UsageError('--data and --etcd cannot be combined', 'serve');
+  const places = [text('data') && '--data', text('sqlite') && '--sqlite', etcd.length > 0 && '--etcd'].filter(Boolean);
+  if (places.length > 1) throw new UsageError(`${places.slice(0, 2).join(' and ')} cannot be combined`, 'serve');
   const stray = OF_ETCD.find((option) => text(option) !== undefined);
   if (etcd.length === 0 && stray !== undefined) throw new UsageError(`--${stray} goes with --etcd`, 'serve');
   const [caFile, certFile, keyFile] = OF_ETCD_TLS.map(text);

@@ -40,14 +40,14 @@ export class ServeEvents {
   }
 
   /** The server has begun. Logs its options without secrets: only the address of a URL. */
-  started({ etcd, prefix, dataFile, resources, token, tokenFile, tls }: ServeCommand): void {
+  started({ etcd, prefix, dataFile, sqliteFile, resources, token, tokenFile, tls }: ServeCommand): void {
     this.log.info('start', {
       version,
       pid: process.pid,
-      storage: etcd.length > 0 ? 'etcd' : dataFile === undefined ? 'memory' : 'file',
+      storage: etcd.length > 0 ? 'etcd' : sqliteFile !== undefined ? 'sqlite' : dataFile === undefined ? 'memory' : 'file',
       etcd: etcd.length > 0 ? etcd.map(({ origin }) => origin).join(',') : undefined,
       prefix: etcd.length > 0 ? prefix : undefined,
-      file: dataFile,
+      file: sqliteFile ?? dataFile,
       resources: resources.length + 2,
       tokens: token !== undefined || tokenFile !== undefined,
       tls: tls !== undefined,

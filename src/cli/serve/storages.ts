@@ -21,9 +21,10 @@ export interface StorageMeans {
   readonly etcdUser: EtcdUser | undefined;
 }
 
-/** Opens what a command names: memory, memory with a file, or etcd. */
-export async function openStorage({ dataFile, etcd, prefix }: ServeCommand, means: StorageMeans): Promise<Storage> {
+/** Opens what a command names: memory, memory with a file, SQLite, or etcd. */
+export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeCommand, means: StorageMeans): Promise<Storage> {
   if (etcd.length > 0) return openEtcd({ etcd, prefix }, means);
+  if (sqliteFile !== undefined) return openSqlite(sqliteFile);
   const { log } = means;
   // Above all versions of a server that ran before: its clients get a 410 instead of waiting for versions that mean something
   // else.
@@ -83,7 +84,18 @@ export async function closeStorage(storage: Pick<Storage, 'checkHealth' | 'close
   return failure === undefined ? 0 : 1;
 }
 
-/** It is loaded late: most servers do without. */
+/** It is loaded late, as etcd is: most servers do without. */
+async function openSqlite(file: string): Promise<Storage> {
+  const { SqliteStorage } = await import('../../storage/sqlite/sqlite-storage.ts');
+  try {
+    const storage = new SqliteStorage({ file });
+    await storage.currentVersion();
+    return storage;
+  } catch (error) {
+    throw new UsageError(`--sqlite ${quote(file)}: ${(error as Error).message}`, 'serve');
+  }
+}
+
 async function openEtcd(
   { etcd: urls, prefix }: Pick<ServeCommand, 'etcd' | 'prefix'>,
   { log, etcdTls: tls, etcdUser }: StorageMeans,

@@ -12,6 +12,7 @@ import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, SERVED_NAMES, UPDATE_NAMES } from '../option-names.ts';
 import { parseVersion } from '../selection.ts';
 import type {
+  CacherStats,
   CreateOptions,
   DeleteOptions,
   GetOptions,
@@ -22,7 +23,6 @@ import type {
   UpdateOptions,
 } from '../storage.ts';
 import type { Engine } from './engine.ts';
-import type { CacherStats } from './options.ts';
 import { upstreamOf } from './upstream.ts';
 
 /** A part of a cacher, and where it belongs. */

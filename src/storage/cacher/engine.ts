@@ -7,10 +7,10 @@ import type { Source } from '../collection/lists.ts';
 import { type Watches, WatchGroups } from '../collection/watches.ts';
 import { encoded } from '../encoded.ts';
 import type { Pending } from '../pending.ts';
-import type { Storage } from '../storage.ts';
+import type { CacherStats, Storage } from '../storage.ts';
 import { Feed } from './feed.ts';
 import { Freshness } from './freshness.ts';
-import type { CacherSettings, CacherStats } from './options.ts';
+import type { CacherSettings } from './options.ts';
 import { Readiness } from './readiness.ts';
 import { type Upstream, upstreamOf } from './upstream.ts';
 

@@ -19,9 +19,9 @@ import type { VersionComparator } from '../../cache/version.ts';
 import { type BookmarkEvent, type ErrorEvent, type Status, toStatus } from '../../watch/event.ts';
 import { NONE, Reader } from '../../watch/reader.ts';
 import type { Listener, ListeningWatch } from '../../watch/watch.ts';
-import type { Due } from '../cacher/schedule.ts';
 import type { ChangeEvent, StorageEvent } from '../storage.ts';
 import type { Progress } from './collection.ts';
+import type { Due } from './schedule.ts';
 import type { SharedView } from './view.ts';
 
 /** What a watch needs from those who serve it. */

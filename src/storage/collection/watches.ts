@@ -9,15 +9,14 @@ import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { paceOf } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
-import type { CacherStats } from '../cacher/options.ts';
-import { Schedule } from '../cacher/schedule.ts';
 import { Pending } from '../pending.ts';
 import { parseVersion, planWatch } from '../selection.ts';
 import { expired, tooManyRequests } from '../statuses.ts';
-import type { ServedOptions } from '../storage.ts';
+import type { CacherStats, ServedOptions } from '../storage.ts';
 import type { Collection, JoinOptions, Progress } from './collection.ts';
 import type { Source } from './lists.ts';
 import type { Part } from './router.ts';
+import { Schedule } from './schedule.ts';
 import type { Selection } from './selection.ts';
 import type { CollectionWatch, WatchHost } from './watch.ts';
 

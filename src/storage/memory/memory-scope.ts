@@ -4,7 +4,6 @@ import { checkOptions } from '../../watch/options.ts';
 import { paceOf } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
 import type { Backing } from '../backend.ts';
-import type { CacherStats } from '../cacher/options.ts';
 import type { Collection } from '../collection/collection.ts';
 import type { Source } from '../collection/lists.ts';
 import type { Part } from '../collection/router.ts';
@@ -17,6 +16,7 @@ import { unmetPrecondition } from '../preconditions.ts';
 import { parseVersion } from '../selection.ts';
 import { alreadyExists, badRequest, notFound } from '../statuses.ts';
 import type {
+  CacherStats,
   CreateOptions,
   DeleteOptions,
   FieldFunctions,

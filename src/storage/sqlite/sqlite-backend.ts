@@ -413,12 +413,13 @@ class Transaction {
     const backend = this.#backend;
     const { maxItems, maxBytes, maxAgeMs } = backend.settings.history;
     const last = backend.sql('SELECT max(seq) AS n FROM log').get()?.n as number;
-    const isOld = ({ seq, total_bytes: total, at_ms: atMs }: Row): boolean =>
+    const isOld = ({ seq, start_bytes: startBytes, at_ms: atMs }: Row): boolean =>
       (seq as number) <= last - maxItems ||
-      (total as number) <= this.#totalBytes - maxBytes ||
+      (startBytes as number) < this.#totalBytes - maxBytes ||
       (atMs as number) < this.#nowMs - maxAgeMs;
     let dropped: Row | undefined;
-    const rows = backend.sql('SELECT seq, revision, total_bytes, at_ms FROM log ORDER BY seq LIMIT ?');
+    const start = `total_bytes - ${ROW_BYTES} - length(key) - coalesce(length(previous), 0) AS start_bytes`;
+    const rows = backend.sql(`SELECT seq, revision, at_ms, ${start} FROM log ORDER BY seq LIMIT ?`);
     for (const row of rows.iterate(2 * (this.#revision - this.#first) + 10)) {
       if (!isOld(row)) break;
       dropped = row;
