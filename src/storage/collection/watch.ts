@@ -20,9 +20,14 @@ import { type BookmarkEvent, type ErrorEvent, type Status, toStatus } from '../.
 import { NONE, Reader } from '../../watch/reader.ts';
 import type { Listener, ListeningWatch } from '../../watch/watch.ts';
 import type { ChangeEvent, StorageEvent } from '../storage.ts';
-import type { Progress } from './collection.ts';
 import type { Due } from './schedule.ts';
 import type { SharedView } from './view.ts';
+
+/** A version that watches are to be told, and where they are in the log when they have everything up to it. */
+export interface Progress {
+  readonly place: number;
+  readonly event: BookmarkEvent;
+}
 
 /** What a watch needs from those who serve it. */
 export interface WatchHost<T extends KubernetesObject> {

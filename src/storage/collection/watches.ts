@@ -13,12 +13,12 @@ import { Pending } from '../pending.ts';
 import { parseVersion, planWatch } from '../selection.ts';
 import { expired, tooManyRequests } from '../statuses.ts';
 import type { CacherStats, ServedOptions } from '../storage.ts';
-import type { Collection, JoinOptions, Progress } from './collection.ts';
+import type { Collection, JoinOptions } from './collection.ts';
 import type { Source } from './lists.ts';
 import type { Part } from './router.ts';
 import { Schedule } from './schedule.ts';
 import type { Selection } from './selection.ts';
-import type { CollectionWatch, WatchHost } from './watch.ts';
+import type { CollectionWatch, Progress, WatchHost } from './watch.ts';
 
 /** The last BOOKMARK comes this long before a watch ends. */
 const BEFORE_END_MS = 2_000;

@@ -27,6 +27,7 @@ import type {
   Storage,
   UpdateOptions,
 } from '../storage.ts';
+import { MemoryBackend } from './memory-backend.ts';
 import { copyOf, Draft, isSameContent, LARGE_BYTES } from './value.ts';
 import type { Writer } from './writer.ts';
 
@@ -53,7 +54,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
   }
 
   get backing(): Backing {
-    return { backend: this.writer.backend, prefix: this.parts.prefix };
+    return { backend: new MemoryBackend(this.writer), prefix: this.parts.prefix };
   }
 
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {

@@ -30,7 +30,6 @@ import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/
 import { newLife } from '../life.ts';
 import { foreign, refused, tooLargeObject, tooManyRequests } from '../statuses.ts';
 import { Expiry } from './expiry.ts';
-import { MemoryBackend } from './memory-backend.ts';
 import { costOf, type Settings } from './options.ts';
 import { atRevision, type Draft, fromBytes, type Value } from './value.ts';
 
@@ -49,7 +48,6 @@ interface Unsafe {
 export class Writer implements Source<KubernetesObject> {
   readonly collection: Collection<KubernetesObject>;
   readonly settings: Settings;
-  readonly backend: MemoryBackend = new MemoryBackend(this);
   readonly watchGroups: WatchGroups<KubernetesObject>;
   /** Those that were opened through the storage itself. */
   readonly watches: Watches<KubernetesObject>;
