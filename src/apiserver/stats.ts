@@ -1,7 +1,7 @@
 /** A server's statistics, as JSON at `/stats` and as text for Prometheus at `/metrics`. */
 import { messageOf } from '../bridge/client/transport.ts';
 import { counter, gauge, type Histogram, type Metric, toText } from '../bridge/hub/metrics.ts';
-import type { CacherStats } from '../storage/cacher/options.ts';
+import type { CacherStats } from '../storage/storage.ts';
 import type { KnownHealth } from './health.ts';
 
 /** The statistics of a server at one moment. */

@@ -25,13 +25,14 @@ export type {
   TxnResult,
 } from './backend.ts';
 export { Cacher } from './cacher/cacher.ts';
-export type { CacherOptions, CacherStats } from './cacher/options.ts';
+export type { CacherOptions } from './cacher/options.ts';
 export type { JournalRecord, JournalSnapshot, StorageJournal } from './journal/journal.ts';
 export type { LoadProgress, TornTail } from './journal/load.ts';
 export { type OpenMemoryStorageOptions, openMemoryStorage } from './journal/open.ts';
 export { MemoryStorage, type MemoryStorageStats } from './memory/memory-storage.ts';
 export type { MemoryStorageOptions } from './memory/options.ts';
 export type {
+  CacherStats,
   ChangeEvent,
   CreateOptions,
   DeleteOptions,
@@ -40,6 +41,7 @@ export type {
   KeysOptions,
   Preconditions,
   ScopeOptions,
+  ServedOptions,
   Storage,
   StorageEvent,
   StorageWatchOptions,

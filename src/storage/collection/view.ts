@@ -96,9 +96,13 @@ export class SharedView<T extends KubernetesObject> {
     }
   }
 
-  /** The position of the first event whose place is not before the given one. */
+  /** The position of the first event whose place is not before the given one. Most watches have read all events, or all but the last. */
   positionOf(place: number): number {
-    return this.#window?.positionOf(place) ?? 0;
+    const { head } = this;
+    const window = this.#window;
+    if (!window || window.start === head || this.placeAt(head - 1) < place) return head;
+    if (window.start === head - 1 || this.placeAt(head - 2) < place) return head - 1;
+    return window.positionOf(place);
   }
 
   at(position: number): ChangeEvent<T> {

@@ -19,10 +19,15 @@ import type { VersionComparator } from '../../cache/versions.ts';
 import { type BookmarkEvent, type ErrorEvent, type Status, toStatus } from '../../watch/event.ts';
 import { NONE, Reader } from '../../watch/reader.ts';
 import type { Listener, ListeningWatch } from '../../watch/watch.ts';
-import type { Due } from '../cacher/schedule.ts';
 import type { ChangeEvent, StorageEvent } from '../storage.ts';
-import type { Progress } from './collection.ts';
+import type { Due } from './schedule.ts';
 import type { SharedView } from './view.ts';
+
+/** A version that watches are to be told, and where they are in the log when they have everything up to it. */
+export interface Progress {
+  readonly place: number;
+  readonly event: BookmarkEvent;
+}
 
 /** What a watch needs from those who serve it. */
 export interface WatchHost<T extends KubernetesObject> {
@@ -200,9 +205,12 @@ export class CollectionWatch<T extends KubernetesObject>
       if (!opening.mark) this.opening = undefined;
       return passed === 0 ? initial : initial.slice(passed);
     }
-    if (opening || this.until !== undefined || this.dueBookmarks || this.isLost) return super.takeBatch(limit);
+    if (opening || this.stopped || this.dueBookmarks || this.isLost) return super.takeBatch(limit);
     const position = view.positionOf(this.place);
-    if (position >= view.head) return super.takeBatch(limit);
+    if (position >= view.head) {
+      this.place = this.host.place;
+      return NONE;
+    }
     const events = view.from(position);
     const last = view.head - 1;
     this.place = view.placeAt(last) + 1;
