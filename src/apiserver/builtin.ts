@@ -4,7 +4,7 @@
 import type { KubernetesObject } from '../cache/object.ts';
 import { comparing } from '../storage/json.ts';
 import { badRequest } from '../storage/statuses.ts';
-import { inPieces, paceOf, STRIDE, type Work } from '../watch/pace.ts';
+import { inPieces, paceOf, STRIDE, type Work } from '../watch/fair-queue.ts';
 import type { FieldCause, PrinterColumn, ResourceDefinition } from './definition.ts';
 import { faultOfLabel, utf8Bytes } from './verbs/names.ts';
 

@@ -13,10 +13,10 @@
  */
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
-import { invalid, oneOf, wholeNumber } from '../watch/errors.ts';
+import { checkOptions, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
-import { atOnce } from '../watch/pace.ts';
+
+import { atOnce } from '../watch/fair-queue.ts';
 import type { Watch } from '../watch/watch.ts';
 import { statusOf, toError } from './api-status.ts';
 import type { PatchType } from './patch/patch.ts';

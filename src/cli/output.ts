@@ -1,13 +1,22 @@
 import { setImmediate } from 'node:timers';
 
 /** The part of a standard stream that {@link Output} needs. */
-export interface StandardStream {
+interface StandardStream {
   write(text: string, written?: (error?: Error | null) => void): boolean;
   on(event: 'drain', listener: () => void): unknown;
   on(event: 'error', listener: (error: NodeJS.ErrnoException) => void): unknown;
   readonly isTTY?: boolean;
   readonly columns?: number;
 }
+
+/** The part of standard error that is needed by those who do not wait for its reader. */
+export interface UnwaitedStream {
+  write(text: string): unknown;
+  readonly writableLength: number;
+}
+
+/** At most this waits for a reader: further lines are only counted. */
+export const MAX_WAITING_BYTES = 65_536;
 
 /**
  * Standard output, or standard error. Waits for its reader, and notices when nothing more can be written.
@@ -62,4 +71,45 @@ export class Output {
       else this.stream.write('', () => setImmediate(resolve));
     });
   }
+}
+
+/** By signal, the exit code of a process that has ended at once. SIGHUP: its terminal was closed. */
+const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
+
+type EndSignal = keyof typeof EXIT_CODES;
+const SIGNALS = Object.keys(EXIT_CODES) as readonly EndSignal[];
+
+/**
+ * Calls `end` on the first of these signals, by default all three; a second one exits at once. Returns a function that restores the
+ * previous behaviour.
+ *
+ * `nohup` makes no difference: it tells the kernel to ignore SIGHUP, and Node undoes that when it starts, without a trace.
+ */
+export function onSignals(end: (signal: NodeJS.Signals) => void, signals: readonly EndSignal[] = SIGNALS): () => void {
+  let asked = false;
+  const listener = (signal: NodeJS.Signals): void => {
+    if (asked) process.exit(EXIT_CODES[signal as EndSignal]);
+    asked = true;
+    end(signal);
+  };
+  for (const signal of signals) process.on(signal, listener);
+  return () => {
+    for (const signal of signals) process.off(signal, listener);
+  };
+}
+
+/** Resolves when a signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** The first line of a server: where it listens. Without a reader of that it is of no use; one that has read it and ended is no failure. */
+export function announce(output: Output, lines: readonly string[], stop: AbortController): void {
+  output.onGone = () => {
+    if (output.failure !== undefined) stop.abort('output');
+  };
+  void output.write(`${lines.join('\n')}\n`);
 }

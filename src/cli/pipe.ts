@@ -1,19 +1,15 @@
 import { fstatSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { Hub } from '../bridge/hub/hub.ts';
-import { POLICIES } from '../broadcast/policies/policies.ts';
+import { POLICIES } from '../broadcast/policies.ts';
+import { placeOf } from '../pages/words.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
-import { UsageError } from './args.ts';
-import type { Fault, Found } from './lines.ts';
-import { Lines, readLine } from './lines.ts';
-import type { Output } from './output.ts';
-import { placeOf } from './page/words.ts';
-import { Reports } from './reports.ts';
+import { InputLines, type LineEvent, type LineFault, readLine } from './lines.ts';
+import { aborted, announce, MAX_WAITING_BYTES, type Output, onSignals, type UnwaitedStream } from './output.ts';
 import { Recoveries } from './server/recoveries.ts';
 import { close, createPipeServer, isSame, listen } from './server/server.ts';
-import { onSignals } from './signals.ts';
 
 /** `watchmux pipe`: serves lines from stdin to clients. Returns the exit code. */
 export async function pipe(command: PipeCommand, output: Output): Promise<number> {
@@ -33,18 +29,12 @@ export async function pipe(command: PipeCommand, output: Output): Promise<number
   const recoveries = observeRecoveries(hub, command);
   const server = createPipeServer(hub, { ...command, skipped: () => reports.skipped, recoveries });
   await attach(server, hub, { host: command.host, reports });
-  const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(explain(error, command), 'pipe');
-  });
+  const url = await listen(server, command);
   // For example too many open files. That costs one connection, but is not a reason to drop the others.
   server.on('error', (error) => reports.say(error.message));
   const stop = new AbortController();
   const release = onSignals(() => stop.abort());
-  // A server is of no use if nobody can read its address. A reader that has read the address and ended is not a failure.
-  output.onGone = () => {
-    if (output.failure !== undefined) stop.abort();
-  };
-  void output.write(`listening on ${url}\n`);
+  announce(output, [`listening on ${url}`], stop);
   if (process.stdin.isTTY) reports.say('reading from the terminal: one event per line, Ctrl-D at the end');
   const fed = await feed(hub, command, { reports, stop: stop.signal });
   if (command.keepOpen && !stop.signal.aborted) {
@@ -108,7 +98,7 @@ async function feed(
   command: PipeCommand,
   { reports, stop }: { reports: Reports; stop: AbortSignal },
 ): Promise<boolean> {
-  const lines = new Lines(command);
+  const lines = new InputLines(command);
   let events = 0;
   let failed = false;
   const feedAll = async (): Promise<void> => {
@@ -140,7 +130,7 @@ async function feed(
 }
 
 /** Publishes the event of a line. Resolves to a fault if clients would not take it: with escapes, text can become six times as long. */
-async function published(hub: Hub, found: Found, command: PipeCommand): Promise<Fault | undefined> {
+async function published(hub: Hub, found: LineEvent, command: PipeCommand): Promise<LineFault | undefined> {
   try {
     await hub.publish(needed(found, command), found.json);
     return undefined;
@@ -154,7 +144,7 @@ async function published(hub: Hub, found: Found, command: PipeCommand): Promise<
  * Returns what the hub needs from an event whose text it has. A value in memory is often many times as large as its text, and
  * only a policy that folds looks at it, for the key.
  */
-function needed({ event }: Found, { overflow }: PipeCommand): WatchEvent {
+function needed({ event }: LineEvent, { overflow }: PipeCommand): WatchEvent {
   return POLICIES[overflow].folds ? event : { type: event.type, object: undefined };
 }
 
@@ -190,21 +180,49 @@ function summarize(hub: Hub, { reports, cut, recovered }: { reports: Reports; cu
   );
 }
 
-function explain(error: NodeJS.ErrnoException, { host, port }: PipeCommand): string {
-  if (error.code === 'EADDRINUSE') return `port ${port} is in use; choose another with --port, or any free one with --port 0`;
-  if (error.code === 'EACCES') return `no permission to listen on port ${port}; choose 1024 or higher`;
-  if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL')
-    return `cannot listen on ${host}: it is not an address of this machine`;
-  return `cannot listen on ${host}, port ${port}: ${error.message}`;
-}
-
 function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+/** If as many lines are skipped before there is an event, they are likely to be text. */
+const TEXT_LINES = 10;
+
+/**
+ * What `watchmux pipe` says on stderr. The program that reads it may have stopped, and input may consist of nothing but bad lines:
+ * reports that do not fit are only counted.
+ */
+export class Reports {
+  /** InputLines that were skipped. */
+  skipped: number = 0;
+  private untold: number = 0;
+  /** A hint about the kind of input was given. */
+  private hinted: boolean = false;
+  private readonly output: UnwaitedStream;
+
+  constructor(output: UnwaitedStream) {
+    this.output = output;
+  }
+
+  say(text: string): void {
+    this.tellUntold();
+    this.output.write(`watchmux pipe: ${text}\n`);
+  }
+
+  /** Reports a line that is skipped. `events` is the number of events before it. */
+  skip({ number, fault, opens = false }: { number: number } & LineFault, events: number): void {
+    this.skipped++;
+    if (this.output.writableLength >= MAX_WAITING_BYTES) this.untold++;
+    else this.say(`line ${number} skipped: ${fault}`);
+    if (this.hinted) return;
+    const isText = this.skipped >= TEXT_LINES && events === 0;
+    this.hinted = opens || isText;
+    if (opens) this.say(`line ${number} begins a value of several lines; for one line per value, use jq -c`);
+    else if (isText) this.say('no line is an event so far; to serve lines of text, use --raw');
+  }
+
+  private tellUntold(): void {
+    const { untold } = this;
+    this.untold = 0;
+    if (untold > 0) this.say(`${untold} more skipped: nobody has read these reports`);
+  }
 }

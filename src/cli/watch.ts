@@ -1,17 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import type { ClientState, FetchLike, StateDetail, WebSocketConstructor } from '../bridge/client.ts';
-import { connect } from '../bridge/client.ts';
+import { type ClientState, connect, type FetchLike, type StateDetail, type WebSocketConstructor } from '../bridge/client.ts';
 import { WATCH_PATH } from '../bridge/protocol.ts';
-import type { Codec } from '../decode/codec.ts';
-import { jsonCodec } from '../decode/codec.ts';
-import type { Status, WatchEvent } from '../watch/event.ts';
-import { isErrorEvent } from '../watch/event.ts';
-import { withoutSecret } from './address.ts';
+import { type Codec, jsonCodec } from '../decode/codec.ts';
+import { createNodeFetch, type NodeFetch } from '../kubernetes/node-fetch.ts';
+import { excerpt } from '../pages/words.ts';
+import { isErrorEvent, type Status, type WatchEvent } from '../watch/event.ts';
 import type { WatchCommand } from './args.ts';
-import { UsageError } from './args.ts';
-import { excerpt, harmless, MAX_LINE_BYTES } from './lines.ts';
+import { harmless, MAX_LINE_BYTES, withoutSecret } from './lines.ts';
 import type { Output } from './output.ts';
-import { request } from './request.ts';
+import { UsageError } from './usage.ts';
 
 /**
  * An event and the line it came in. The line is printed as it was sent, without leading white space, and with escapes in place of
@@ -26,7 +23,7 @@ export async function watch(command: WatchCommand, output: Output): Promise<numb
   const { url, transport, resume, reconnect } = command;
   const target = new URL(url.pathname === '/' ? WATCH_PATH : url.pathname, url);
   target.search = url.search;
-  const story = new Story(target);
+  const story = new ConnectionStory(target);
   const events = connect<Printed>(target, {
     transport,
     WebSocket: transport === 'websocket' ? story.listenTo(await loadWebSocket()) : undefined,
@@ -59,21 +56,24 @@ export async function watch(command: WatchCommand, output: Output): Promise<numb
   return 1;
 }
 
+/** A replacement for fetch, which ends a stream that is silent for five minutes. Does not follow redirects. */
+const request: NodeFetch = createNodeFetch();
+
 const json = jsonCodec<Printed>();
 const text = new TextDecoder();
 
 /** What a server has answered, on either kind of transport. */
-interface Answer {
+interface ServerAnswer {
   readonly status: number;
   readonly type: string | undefined;
   readonly location: string | undefined;
 }
 
 /** The history of the connection, for the one line that says why the output ends. */
-class Story implements Codec<Printed> {
+class ConnectionStory implements Codec<Printed> {
   private opened: boolean = false;
   private failure: Status | undefined = undefined;
-  private answer: Answer | undefined = undefined;
+  private answer: ServerAnswer | undefined = undefined;
   /** The line that is not an event. If the client has not reported it, it is the last one. */
   private unread: string | undefined = undefined;
   private readonly target: URL;

@@ -7,7 +7,7 @@
  *
  * Bytes are forgotten with their object. Objects must not be changed after their first use; a change would not be seen.
  */
-import type { Work } from '../watch/pace.ts';
+import type { Work } from '../watch/fair-queue.ts';
 import { stringifying } from './json.ts';
 
 const encoder = new TextEncoder();

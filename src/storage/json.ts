@@ -9,7 +9,7 @@
  * - The names of an object are listed at a stretch, as no engine does it otherwise: with 65,536 names that takes a dozen milliseconds.
  * - A cut text is not more lenient: brackets are matched by the scan, and all that is between them is parsed, or has to be blank.
  */
-import { STRIDE, type Work } from '../watch/pace.ts';
+import { STRIDE, type Work } from '../watch/fair-queue.ts';
 
 /** What is shorter is not cut, in characters of JSON. */
 const LARGE_CHARS = 262_144;

@@ -3,7 +3,7 @@
 import { connect } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
 import { duplicateFields } from '../../src/apiserver/request/duplicates.ts';
-import { atOnce } from '../../src/watch/pace.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 import { httpStream, killAll, pipe, until } from '../e2e/cli.ts';
 import { ORDERS_PATH, rig } from '../unit/apiserver-rig.ts';
 

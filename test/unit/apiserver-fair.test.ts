@@ -11,8 +11,7 @@ import { metadataCauses } from '../../src/apiserver/verbs/metadata-causes.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { drafting } from '../../src/storage/memory/value.ts';
 import { FakeClock } from '../../src/testing/index.ts';
-import { FairQueue } from '../../src/watch/fair-queue.ts';
-import { atOnce, requestPace, type Work } from '../../src/watch/pace.ts';
+import { atOnce, FairQueue, requestPace, type Work } from '../../src/watch/fair-queue.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const record = (count: number, value: unknown = ''): Record<string, unknown> =>

@@ -3,7 +3,7 @@ import type { JsonSchema } from '../../src/apiserver/definition.ts';
 import { schemaOf } from '../../src/apiserver/openapi/schemas.ts';
 import { toKnownFields, unknownFields } from '../../src/apiserver/validation/known-fields.ts';
 import { toPattern, withPatterns } from '../../src/apiserver/validation/patterns.ts';
-import { atOnce } from '../../src/watch/pace.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 
 const text = { type: 'string' };
 const a = { properties: { a: text } };

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/index.ts';
 import { comparing } from '../../src/storage/json.ts';
-import { atOnce } from '../../src/watch/pace.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 import { type Answered, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 /** A server over memory, all of whose objects have one uid. */

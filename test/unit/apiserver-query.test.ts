@@ -15,7 +15,7 @@ import {
   readListQuery,
 } from '../../src/apiserver/request/query.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
-import { atOnce } from '../../src/watch/pace.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 
 const codeOf = (act: () => unknown): unknown => {
   try {

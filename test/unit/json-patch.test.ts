@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { jsonPatch, PatchFailure, toOperations } from '../../src/apiserver/patch/json-patch.ts';
-import { atOnce } from '../../src/watch/pace.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 
 interface Case {
   readonly comment?: string;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { applyPatch, type PatchType, toPatch, toPatchType } from '../../src/apiserver/patch/patch.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
-import { atOnce } from '../../src/watch/pace.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 
 const [MERGE, JSON_PATCH, STRATEGIC] = ['merge', 'json', 'strategic'] as const;
 const kind = { group: '', version: 'v1', kind: 'ConfigMap' };

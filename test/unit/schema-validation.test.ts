@@ -6,7 +6,7 @@ import { Schemas } from '../../src/apiserver/validation/schemas.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
-import { atOnce } from '../../src/watch/pace.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 
 const schema = {
   type: 'object',

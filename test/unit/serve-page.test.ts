@@ -2,14 +2,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Discovery } from '../../src/apiserver/discovery/discovery.ts';
-import type { Row } from '../../src/cli/get/table.ts';
-import { noteWords, windowWords } from '../../src/cli/serve/page/cache-panel.ts';
-import { AGGREGATED, collectionPath, DISCOVERY_PATHS, type PageResource, toResources } from '../../src/cli/serve/page/catalog.ts';
-import { faultOf } from '../../src/cli/serve/page/filters.ts';
-import { arrivalWords, failureWords } from '../../src/cli/serve/page/follow-state.ts';
-import { type Content, ObjectReader } from '../../src/cli/serve/page/object-reader.ts';
-import { chooseRows } from '../../src/cli/serve/page/object-rows.ts';
-import { objectsPage, wantsPage } from '../../src/cli/serve/page.ts';
+import { wantsPage } from '../../src/cli/serve/serve.ts';
+import { AGGREGATED, collectionPath, DISCOVERY_PATHS, type PageResource, toResources } from '../../src/pages/serve/api.ts';
+import { arrivalWords, failureWords } from '../../src/pages/serve/follower.ts';
+import { type Content, chooseRows, ObjectReader } from '../../src/pages/serve/objects.ts';
+import { objectsPage } from '../../src/pages/serve/page.ts';
+import { faultOf, noteWords, windowWords } from '../../src/pages/serve/resources.ts';
+import type { TableRow } from '../../src/pages/table.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { WatchError } from '../../src/watch/errors.ts';
 import { toStatus } from '../../src/watch/event.ts';
@@ -18,7 +17,7 @@ const ORDERS: PageResource = {
   ...{ id: 'orders.example.com/v1', name: 'orders.example.com', group: 'example.com', version: 'v1', plural: 'orders' },
   ...{ kind: 'Order', namespaced: true },
 };
-const row = (name: string, namespace: string = 'default'): Row => ({ metadata: { name, namespace } });
+const row = (name: string, namespace: string = 'default'): TableRow => ({ metadata: { name, namespace } });
 
 describe('the page of serve', () => {
   test('loads nothing from elsewhere, and its policy allows only its own content', () => {
@@ -98,7 +97,7 @@ describe('the rows that are shown', () => {
 
   test('the one that is read stays, in its place, even if it is gone, or beyond the limit', () => {
     const rows = ['a', 'c', 'd', 'e'].map((name) => row(name));
-    const names = (pinned: Row): unknown =>
+    const names = (pinned: TableRow): unknown =>
       chooseRows(rows, { text: '', max: 2, pinned }).rows.map(({ metadata }) => metadata.name);
     expect(names(row('b'))).toEqual(['a', 'b', 'c']);
     expect(names(row('e'))).toEqual(['a', 'c', 'e']);

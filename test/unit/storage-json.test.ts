@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { comparing, parsing, stringifying, walking } from '../../src/storage/json.ts';
-import { atOnce, type Work } from '../../src/watch/pace.ts';
+import { atOnce, type Work } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
 
 const filler = 'x'.repeat(70_000);

@@ -1,6 +1,7 @@
 /** Bodies: their types and their contents. */
 import { refused } from '../../storage/statuses.ts';
-import { inPieces, paceOf, type Soon } from '../../watch/pace.ts';
+import type { Soon } from '../../watch/fair-queue.ts';
+import { inPieces, paceOf } from '../../watch/fair-queue.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { type PatchedKind, type PatchType, toPatchType } from '../patch/patch.ts';

@@ -3,9 +3,9 @@
 import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { encoding } from '../../storage/encoded.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { inPieces, type Pace, paceOf, type Soon, type Work } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { inPieces, type Pace, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
 import { hasCode, methodNotAllowed, noSuchPath } from '../api-status.ts';
 import type { ResourcePath, Verb } from '../request/path.ts';
 import { type ListParameters, readListQuery } from '../request/query.ts';

@@ -11,7 +11,7 @@
  * - What `copy` adds is a deep copy, counted in characters of JSON before it is added: no value is shared between two places.
  */
 import { comparing, parsing, put, stringifying } from '../../storage/json.ts';
-import { STRIDE, type Work } from '../../watch/pace.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { checkingDepth, copyingMembers, isObject, type JsonObject, ownValue } from './json.ts';
 
 /** An operation that cannot be applied. */

@@ -1,7 +1,7 @@
 /** JSON values as patches handle them: copied and measured, in pieces. */
 import { put, walking } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
-import { STRIDE, type Work } from '../../watch/pace.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 
 /** An object of JSON. */
 export type JsonObject = Record<string, unknown>;

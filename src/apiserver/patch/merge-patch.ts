@@ -1,6 +1,6 @@
 /** RFC 7386: a patch that looks like the object. null removes; objects are merged; everything else replaces. */
 import { put } from '../../storage/json.ts';
-import { STRIDE, type Work } from '../../watch/pace.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { copyingMembers, isObject, type JsonObject, ownValue } from './json.ts';
 
 /** Returns the result of applying the patch to a value. Neither is changed, but the result may share parts with both. */

@@ -10,7 +10,7 @@
  * for too many operations, 415 for an unknown format.
  */
 import { badRequest, refused } from '../../storage/statuses.ts';
-import { atOnce, type Work } from '../../watch/pace.ts';
+import { atOnce, type Work } from '../../watch/fair-queue.ts';
 import { checkingDepth, isObject, type JsonObject } from './json.ts';
 import { jsonPatch, type Operation, PatchFailure, toOperations } from './json-patch.ts';
 import { mergePatch } from './merge-patch.ts';

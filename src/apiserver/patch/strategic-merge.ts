@@ -11,7 +11,7 @@
  */
 import { put } from '../../storage/json.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
-import { STRIDE, type Work } from '../../watch/pace.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { copyingMembers, isObject, type JsonObject, ownValue } from './json.ts';
 
 /** How a list is merged: as a set of plain values, or as objects with one member as their key. Other lists are replaced. */

@@ -7,7 +7,7 @@
  *     value --> members -'    otherwise: the search, once through the text
  */
 import { walking } from '../../storage/json.ts';
-import type { Work } from '../../watch/pace.ts';
+import type { Work } from '../../watch/fair-queue.ts';
 import { FieldPaths, type Step } from './field-paths.ts';
 
 /** How many members a value has, at any depth. */

@@ -8,7 +8,7 @@
 
 import { parsing, walking } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
-import { atOnce, STRIDE, type Work } from '../../watch/pace.ts';
+import { atOnce, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import { duplicateFields, membersIn } from './duplicates.ts';
 import type { FieldPaths } from './field-paths.ts';

@@ -6,7 +6,7 @@
  *                             +--> Strict: 400, or 422 for a patch's result    Warn: reported, and stored
  *     object --> unknown -----'
  */
-import type { Work } from '../../watch/pace.ts';
+import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
 import { schemaOf } from '../openapi/schemas.ts';
 import type { FieldPaths } from '../request/field-paths.ts';

@@ -10,7 +10,7 @@
  * within the schema is not followed: any member may be there.
  */
 
-import { STRIDE, type Work } from '../../watch/pace.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { OBJECT_META, OPEN, SHARED } from '../openapi/schemas.ts';
 import { FieldPaths, type Step } from '../request/field-paths.ts';

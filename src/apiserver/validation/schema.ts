@@ -11,7 +11,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { put, stringifying } from '../../storage/json.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
-import { STRIDE, type Work } from '../../watch/pace.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 

@@ -1,5 +1,5 @@
 /** The schemas of a server's resources, each compiled once. */
-import { inPieces, paceOf } from '../../watch/pace.ts';
+import { inPieces, paceOf } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import { compileSchema, type SchemaCheck } from './schema.ts';

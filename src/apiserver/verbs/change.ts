@@ -1,5 +1,5 @@
 import type { KubernetesObject } from '../../cache/object.ts';
-import type { Work } from '../../watch/pace.ts';
+import type { Work } from '../../watch/fair-queue.ts';
 import { type PatchType, toPatch } from '../patch/patch.ts';
 import { checkingParts } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';

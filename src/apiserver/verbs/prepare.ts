@@ -7,9 +7,9 @@
 
 import type { KubernetesObject } from '../../cache/object.ts';
 import { comparing } from '../../storage/json.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { invalid } from '../../watch/errors.ts';
-import { inPieces, paceOf, type Work } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
 import { badRequest, conflict, invalidObject, MODIFIED } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { isRecord, type Json } from '../request/json.ts';
@@ -17,8 +17,7 @@ import type { ResourceInfo } from '../resource-info.ts';
 import { isNullish, type Mutable, normalized, withMeta } from './metadata.ts';
 import { metadataCauses, nameCauses, updateCauses } from './metadata-causes.ts';
 import { generateName, shown } from './names.ts';
-import type { NamespacedName, ResourceContext } from './resource-context.ts';
-import { timestamp } from './resource-context.ts';
+import { type NamespacedName, type ResourceContext, timestamp } from './resource-context.ts';
 
 /** The namespace that an object gets: that of the request, or none. Throws 400 if the object names another one. */
 function inNamespace(object: Mutable, namespace: string | undefined): Mutable {

@@ -5,14 +5,13 @@
 
 import type { KubernetesObject } from '../../cache/object.ts';
 import { versionOf } from '../../cache/object.ts';
-import { inPieces, paceOf, requestPace, type Soon, type Work } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { inPieces, paceOf, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
 import { withMeta } from './metadata.ts';
 import { decodeCreate, prepareCreate, prepareUpdate } from './prepare.ts';
 import { deleteObject } from './remove.ts';
-import type { NamespacedName, ResourceContext } from './resource-context.ts';
-import { storageKey } from './resource-context.ts';
+import { type NamespacedName, type ResourceContext, storageKey } from './resource-context.ts';
 
 /** Options of writes. */
 export interface WriteTerms {

@@ -1,6 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
-import { createServer, get } from 'node:http';
+import { appendFile, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { createServer, get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHttpHandler } from '../../bridge/http.ts';
@@ -11,15 +10,11 @@ import { StreamWatcher } from '../../decode/stream-watcher.ts';
 import { sleep } from '../../watch/clock.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { DemoCommand } from '../args.ts';
-import { UsageError } from '../args.ts';
-import type { Style } from '../columns.ts';
-import { Columns, gauge } from '../columns.ts';
-import type { Output } from '../output.ts';
+import { type Output, onSignals } from '../output.ts';
 import { close, listen } from '../server/server.ts';
-import { onSignals } from '../signals.ts';
-import { DemoWorker } from './demo-worker.ts';
-import type { FileEvent } from './directory.ts';
-import { DirectoryWatch } from './directory.ts';
+import { UsageError } from '../usage.ts';
+import { DemoColumns, gauge, type Style } from './columns.ts';
+import { DirectoryWatch, type FileEvent } from './directory.ts';
 
 /** The slow reader's queue: short, so that losses are visible. */
 const SLOW_CAPACITY = 4;
@@ -29,13 +24,6 @@ const FAST_CAPACITY = 100;
 const TITLE = 'watchmux demo: file changes, one fast reader, one slow';
 /** The time between two updates of what is in view all the time. */
 const REFRESH_MS = 100;
-
-/** How many events were accepted, and how many each reader got. */
-interface Tally {
-  accepted: number;
-  fast: number;
-  slow: number;
-}
 
 /**
  * `watchmux demo`: changing files -> Broadcaster -> filter -> two readers, one over HTTP, one deliberately slow. Returns the exit
@@ -48,7 +36,7 @@ export async function demo({ directory, durationMs }: DemoCommand, output: Outpu
   const path = directory ?? (await mkdtemp(join(tmpdir(), 'watchmux-demo-')));
   const worker = new DemoWorker(path);
   try {
-    return await play({ path, durationMs, worker, end, columns: new Columns(output) });
+    return await new Demo(new DemoColumns(output), end).play(worker, { path, durationMs });
   } finally {
     await worker.tidy();
     if (directory === undefined) await rm(path, { recursive: true, force: true }).catch(() => {});
@@ -56,66 +44,105 @@ export async function demo({ directory, durationMs }: DemoCommand, output: Outpu
   }
 }
 
-interface Scene {
-  readonly path: string;
-  readonly durationMs: number;
-  readonly worker: DemoWorker;
-  readonly end: AbortController;
-  readonly columns: Columns;
-}
+/** Two readers of one stream of changes, and how many events were accepted, and how many each reader got. */
+class Demo {
+  private accepted: number = 0;
+  private fast: number = 0;
+  private slow: number = 0;
+  private readonly columns: DemoColumns;
+  private readonly end: AbortController;
 
-async function play({ path, durationMs, worker, end, columns }: Scene): Promise<number> {
-  const pauseMs = Math.round(Math.min(700, durationMs / 12));
-  const tally: Tally = { accepted: 0, fast: 0, slow: 0 };
-  const files = new Broadcaster<FileEvent>();
-  const directory = new DirectoryWatch(path, async (event) => {
-    await files.publish(event);
-    if (isText(event)) tally.accepted++;
-  });
-  await directory.open().catch((error: Error) => {
-    throw new UsageError(`cannot watch ${path}: ${error.message}`, 'demo');
-  });
-  columns.line(TITLE);
-  columns.line(`the *.txt files in ${path}, for ${durationMs / 1_000} s; Ctrl-C ends it`);
-  columns.line();
+  constructor(columns: DemoColumns, end: AbortController) {
+    this.columns = columns;
+    this.end = end;
+  }
 
-  const bridge = await openBridge(files.watch({ filter: isText }));
-  const slow = files.watch({
-    filter: isText,
-    capacity: SLOW_CAPACITY,
-    overflow: 'drop-oldest',
-    onGap: (missed) => columns.right(`! lost ${count(missed)} here`, 'lost'),
-  });
-  const heads = ['fast: over HTTP, at full speed', `slow: one per ${pauseMs} ms, drop-oldest`] as const;
-  columns.head([heads[0]], [heads[1]]);
-  columns.keep(() => [
-    '',
-    `${TITLE}   ${columns.seconds.toFixed(1)} of ${durationMs / 1_000} s`,
-    columns.pair(...heads),
-    queues(columns, bridge, slow),
-  ]);
-  const fastDone = readFast(bridge, { columns, tally });
-  const slowDone = readSlow(slow, { columns, tally, pauseMs, end: end.signal });
-  const workDone = worker.work({ pauseMs: Math.min(110, durationMs / 60), signal: end.signal });
+  async play(worker: DemoWorker, { path, durationMs }: { readonly path: string; readonly durationMs: number }): Promise<number> {
+    const { columns, end } = this;
+    const { signal } = end;
+    const pauseMs = Math.round(Math.min(700, durationMs / 12));
+    const files = new Broadcaster<FileEvent>();
+    const directory = new DirectoryWatch(path, async (event) => {
+      await files.publish(event);
+      if (isText(event)) this.accepted++;
+    });
+    await directory.open().catch((error: Error) => {
+      throw new UsageError(`cannot watch ${path}: ${error.message}`, 'demo');
+    });
+    columns.line(TITLE);
+    columns.line(`the *.txt files in ${path}, for ${durationMs / 1_000} s; Ctrl-C ends it`);
+    columns.line();
 
-  const refreshing = keepFresh(columns, end.signal);
-  await sleep(durationMs, { signal: end.signal }).catch(() => {});
-  end.abort();
-  await refreshing;
-  await workDone;
-  await directory.close();
-  await files.shutdown();
-  await bridge.close();
-  await fastDone;
-  await slowDone;
-  columns.keep(() => []);
-  return sum(tally, slow, columns);
-}
+    const bridge = await openBridge(files.watch({ filter: isText }));
+    const slow = files.watch({
+      filter: isText,
+      capacity: SLOW_CAPACITY,
+      overflow: 'drop-oldest',
+      onGap: (missed) => columns.right(`! lost ${missed} event${missed === 1 ? '' : 's'} here`, 'lost'),
+    });
+    const heads = ['fast: over HTTP, at full speed', `slow: one per ${pauseMs} ms, drop-oldest`] as const;
+    columns.head([heads[0]], [heads[1]]);
+    const queue = (queued: number, of: number): string => `queue ${gauge(queued, of, 8)} ${queued} of ${of}`;
+    columns.keep(() => [
+      '',
+      `${TITLE}   ${columns.seconds.toFixed(1)} of ${durationMs / 1_000} s`,
+      columns.pair(...heads),
+      columns.pair(queue(bridge.queued(), FAST_CAPACITY), `${queue(slow.queued, SLOW_CAPACITY)}, lost ${slow.dropped}`),
+    ]);
+    const reading = [this.readFast(bridge), this.readSlow(slow, pauseMs)];
+    const working = [worker.work({ pauseMs: Math.min(110, durationMs / 60), signal }), this.keepFresh()];
+    await sleep(durationMs, { signal }).catch(() => {});
+    end.abort();
+    await Promise.all(working);
+    await directory.close();
+    await files.shutdown();
+    await bridge.close();
+    await Promise.all(reading);
+    columns.keep(() => []);
+    return this.sum(slow);
+  }
 
-async function keepFresh(columns: Columns, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    columns.refresh();
-    await sleep(REFRESH_MS, { signal }).catch(() => {});
+  private async keepFresh(): Promise<void> {
+    const { signal } = this.end;
+    while (!signal.aborted) {
+      this.columns.refresh();
+      await sleep(REFRESH_MS, { signal }).catch(() => {});
+    }
+  }
+
+  private async readFast({ events, queued }: Bridge): Promise<void> {
+    for await (const event of events) {
+      this.fast++;
+      const [text, style] = describe(event);
+      this.columns.left(this.columns.apart(text, gauge(queued(), FAST_CAPACITY, SLOW_CAPACITY)), style);
+    }
+  }
+
+  /** Takes one event at a time and pauses after it. Leaves its queue as it is at the end, because the final sum counts it. */
+  private async readSlow(slow: Watch<FileEvent>, pauseMs: number): Promise<void> {
+    const { signal } = this.end;
+    while (!signal.aborted) {
+      const { done, value } = await slow.next();
+      if (done) return;
+      this.slow++;
+      const [text, style] = describe(value);
+      // One cell per event.
+      this.columns.right(this.columns.apart(text, gauge(slow.queued, SLOW_CAPACITY, SLOW_CAPACITY)), style);
+      await sleep(pauseMs, { signal }).catch(() => {});
+    }
+  }
+
+  private sum({ dropped, queued }: Watch<FileEvent>): number {
+    const { accepted, fast, slow, columns } = this;
+    const adds = fast === accepted && slow + dropped + queued === accepted;
+    const row = (name: string, numbers: readonly number[]): void =>
+      columns.line(`${name.padEnd(10)}${numbers.map((number) => String(number).padStart(11)).join('')}`);
+    columns.line(`\n${'          '}  delivered    dropped     queued   accepted`);
+    row('fast', [fast, 0, 0, accepted]);
+    row('slow', [slow, dropped, queued, accepted]);
+    const told = 'Delivered, dropped and queued add up to what was accepted, for both.';
+    columns.line(adds ? `\n${told}` : '\nThe numbers do not add up: please report this.');
+    return adds ? 0 : 1;
   }
 }
 
@@ -146,59 +173,6 @@ async function openBridge(watch: Watch<FileEvent>): Promise<Bridge> {
   };
 }
 
-interface Reading {
-  readonly columns: Columns;
-  readonly tally: Tally;
-}
-
-async function readFast({ events, queued }: Bridge, { columns, tally }: Reading): Promise<void> {
-  for await (const event of events) {
-    tally.fast++;
-    const [text, style] = describe(event);
-    columns.left(columns.apart(text, gauge(queued(), FAST_CAPACITY, SLOW_CAPACITY)), style);
-  }
-}
-
-/** Takes one event at a time and pauses after it. Leaves its queue as it is at the end, because the final sum counts it. */
-async function readSlow(slow: Watch<FileEvent>, reading: Reading & { pauseMs: number; end: AbortSignal }): Promise<void> {
-  const { columns, tally, pauseMs, end } = reading;
-  while (!end.aborted) {
-    const { done, value } = await slow.next();
-    if (done) return;
-    tally.slow++;
-    const [text, style] = describe(value);
-    // One cell per event.
-    columns.right(columns.apart(text, gauge(slow.queued, SLOW_CAPACITY, SLOW_CAPACITY)), style);
-    await sleep(pauseMs, { signal: end }).catch(() => {});
-  }
-}
-
-/** Both queues, each below the head of its column. */
-function queues(columns: Columns, { queued }: Bridge, slow: Watch<FileEvent>): string {
-  const lossy = `${queueOf(slow.queued, SLOW_CAPACITY)}, lost ${slow.dropped}`;
-  return columns.pair(queueOf(queued(), FAST_CAPACITY), lossy);
-}
-
-function queueOf(queued: number, capacity: number): string {
-  return `queue ${gauge(queued, capacity, 8)} ${queued} of ${capacity}`;
-}
-
-function sum({ accepted, fast, slow }: Tally, lossy: Watch<FileEvent>, columns: Columns): number {
-  const { dropped, queued } = lossy;
-  const adds = fast === accepted && slow + dropped + queued === accepted;
-  const row = (name: string, numbers: readonly number[]): void =>
-    columns.line(`${name.padEnd(10)}${numbers.map((number) => String(number).padStart(11)).join('')}`);
-  columns.line(`\n${'          '}  delivered    dropped     queued   accepted`);
-  row('fast', [fast, 0, 0, accepted]);
-  row('slow', [slow, dropped, queued, accepted]);
-  columns.line(
-    adds
-      ? '\nDelivered, dropped and queued add up to what was accepted, for both.'
-      : '\nThe numbers do not add up: please report this.',
-  );
-  return adds ? 0 : 1;
-}
-
 function describe({ type, object }: FileEvent): [text: string, style: Style] {
   if (!('name' in object)) return ['message' in object ? object.message : type, 'lost'];
   const { name, bytes } = object;
@@ -211,6 +185,69 @@ function isText({ object }: FileEvent): boolean {
   return 'name' in object && object.name.endsWith('.txt');
 }
 
-function count(events: number): string {
-  return `${events} event${events === 1 ? '' : 's'}`;
+const FRUITS = ['apple', 'pear', 'plum', 'fig', 'quince', 'cherry', 'lemon', 'grape'];
+
+/** Simulates a user who adds, changes, renames and removes files, some of them irrelevant. */
+class DemoWorker {
+  private readonly directory: string;
+  /** The files this worker created. It touches no others. */
+  private readonly mine: Set<string> = new Set();
+  private turn: number = 0;
+
+  constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  /** Performs one step every `pauseMs` until the signal aborts. Ignores files that others have removed or created. */
+  async work({ pauseMs, signal }: { pauseMs: number; signal: AbortSignal }): Promise<void> {
+    while (!signal.aborted) {
+      await this.step(this.turn++).catch(() => {});
+      await sleep(pauseMs, { signal }).catch(() => {});
+    }
+  }
+
+  /** Removes its remaining files. */
+  async tidy(): Promise<void> {
+    for (const name of this.mine) await rm(join(this.directory, name), { force: true }).catch(() => {});
+    this.mine.clear();
+  }
+
+  /**
+   * Each fruit takes five turns: its file is added and changed, a .log file is added, the file is renamed or changed again (by
+   * turns), and both are removed.
+   */
+  private async step(turn: number): Promise<void> {
+    const fruit = FRUITS[Math.floor(turn / 5) % FRUITS.length] as string;
+    const name = `demo-${fruit}.txt`;
+    const other = `demo-${fruit}-2.txt`;
+    const done: readonly (() => Promise<void>)[] = [
+      () => this.add(name, `one ${fruit}\n`),
+      () => this.append(name, `and another ${fruit}\n`),
+      () => this.add(`demo-${fruit}.log`, 'nobody asked for this one\n'),
+      () => (turn % 2 === 0 ? this.move(name, other) : this.append(name, `${fruit}, and that is enough\n`)),
+      () => this.remove(this.mine.has(other) ? other : name),
+    ];
+    await done[turn % done.length]?.();
+    if (turn % 5 === 4) await this.remove(`demo-${fruit}.log`);
+  }
+
+  private async add(name: string, text: string): Promise<void> {
+    // wx: do not overwrite an existing file of this name, which is not ours.
+    await writeFile(join(this.directory, name), text, { flag: 'wx' });
+    this.mine.add(name);
+  }
+
+  private async append(name: string, text: string): Promise<void> {
+    if (this.mine.has(name)) await appendFile(join(this.directory, name), text, { flag: 'a' });
+  }
+
+  private async move(from: string, to: string): Promise<void> {
+    if (!this.mine.delete(from)) return;
+    await rename(join(this.directory, from), join(this.directory, to));
+    this.mine.add(to);
+  }
+
+  private async remove(name: string): Promise<void> {
+    if (this.mine.delete(name)) await rm(join(this.directory, name));
+  }
 }

@@ -1,38 +1,36 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { CONFIG_MAPS, NAMESPACES } from '../../apiserver/builtin.ts';
 import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts';
+import { processMetrics } from '../../apiserver/process-metrics.ts';
+import { readAccept } from '../../apiserver/request/accept.ts';
 import { ApiServer } from '../../apiserver/server.ts';
-import { refuseUpgrade } from '../../bridge/transport/upgrades.ts';
+import { METRICS_TYPE } from '../../bridge/hub/metrics.ts';
+import { BAD_QUERY_TEXT } from '../../bridge/hub/query.ts';
+import { pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
+import type { LivePage } from '../../pages/document.ts';
+import { objectsPage } from '../../pages/serve/page.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { systemClock } from '../../watch/clock.ts';
-import type { Output } from '../output.ts';
-import { refuseBadRequests } from '../server/bad-requests.ts';
-import { Pipelining } from '../server/pipelining.ts';
+import { aborted, announce, type Output, onSignals } from '../output.ts';
+import { Pipelining, refuseBadRequests } from '../server/connections.ts';
 import {
   close,
   isMeant,
-  type ListenAddress,
   listen,
   MAX_CONNECTIONS_PER_ADDRESS,
   METRICS_PATH,
   MISDIRECTED,
   PATIENCE,
+  queryOf,
   sendWhole,
   WRONG_NAME,
 } from '../server/server.ts';
-import { onSignals } from '../signals.ts';
-import { UsageError } from '../usage.ts';
-import { type Pair, toEtcdTls, toEtcdUser, toServerTls } from './certificates.ts';
-import { HealthMonitor } from './health-monitor.ts';
 import { Log } from './log.ts';
-import { createMetricsServer } from './metrics-server.ts';
-import { objectsPage, sendPage, wantsPage } from './page.ts';
-import { type FromFiles, Reloads } from './reload.ts';
+import { type FromFiles, type Pair, Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
-import { ServeEvents } from './serve-events.ts';
+import { HealthMonitor, ServeEvents } from './serve-events.ts';
 import { closeStorage, openStorage } from './storages.ts';
-import { type Tokens, toTokens } from './tokens.ts';
 
 /** `watchmux serve`: an API server. Returns the exit code. */
 export async function serve(command: ServeCommand, output: Output): Promise<number> {
@@ -54,7 +52,7 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
   return code;
 }
 
-interface Means {
+interface ServeMeans {
   readonly command: ServeCommand;
   readonly output: Output;
   readonly tls: FromFiles<Pair> | undefined;
@@ -62,7 +60,7 @@ interface Means {
   readonly log: Log;
 }
 
-async function serveFrom(storage: Storage, means: Means): Promise<number> {
+async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
   const { command, tls, tokens, log } = means;
   const events = new ServeEvents(log, systemClock);
   const api = new ApiServer<string>({
@@ -79,15 +77,16 @@ async function serveFrom(storage: Storage, means: Means): Promise<number> {
       if (lost.size > 0) api.disconnect(({ identity }) => lost.has(identity));
     };
   }
-  const state: State = { isLeaving: false };
+  const state: Departure = { isLeaving: false };
   const server = createHttpServer(api, { command, tls, events, state });
-  const scraped = command.metrics && createMetricsServer(api, { ...command, host: command.metrics.host });
+  const { metrics } = command;
+  const scraped = metrics && createMetricsServer(api, { ...command, host: metrics.host });
   let monitor: HealthMonitor | undefined;
   try {
-    const metricsUrl = scraped && `${await listening(scraped, command.metrics as ListenAddress)}${METRICS_PATH}`;
+    const metricsUrl = scraped && metrics && `${await listen(scraped, { ...metrics, command: 'serve' })}${METRICS_PATH}`;
     await api.ready;
     const own = { ...command, maxConnectionsPerAddress: connectionsOf(command) };
-    const url = await listening(server, own, tls === undefined ? 'http' : 'https');
+    const url = await listen(server, own, tls === undefined ? 'http' : 'https');
     for (const each of [server, scraped]) each?.on('error', (error) => log.error('error', { error: error.message }));
     events.started(command);
     log.info('listening', { url, metrics: metricsUrl });
@@ -114,32 +113,19 @@ function connectionsOf({ clientHeader, limits }: ServeCommand): number {
   return clientHeader === undefined ? Math.max(MAX_CONNECTIONS_PER_ADDRESS, needed) : Number.POSITIVE_INFINITY;
 }
 
-function listening(server: Server, address: ListenAddress, scheme: string = 'http'): Promise<string> {
-  return listen(server, address, scheme).catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(explain(error, address), 'serve');
-  });
-}
-
 /** Prints the addresses, and resolves when the server should end. */
-async function untilEnd({ command, output, tls, tokens, log }: Means, lines: readonly string[]): Promise<void> {
+async function untilEnd({ command, output, tls, tokens, log }: ServeMeans, lines: readonly string[]): Promise<void> {
   const stop = new AbortController();
   // From then on a signal exits at once: the listener stays until the process ends.
   onSignals((signal) => stop.abort(signal), ['SIGINT', 'SIGTERM']);
-  // A server is of no use if nobody can read its address. A reader that has read the address and ended is not a failure.
-  output.onGone = () => {
-    if (output.failure !== undefined) stop.abort('output');
-  };
-  void output.write(`${lines.join('\n')}\n`);
+  announce(output, lines, stop);
   if (tokens !== undefined && tls === undefined) {
     log.warn('token-unencrypted', {
       message:
         'the token is sent without encryption, and kubectl does not send it at all, because it does so only over HTTPS; see --tls-cert',
     });
   }
-  await new Promise<void>((resolve) => {
-    if (stop.signal.aborted) resolve();
-    else stop.signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+  await aborted(stop.signal);
   log.info('shutdown', { reason: String(stop.signal.reason), drainMs: command.drainMs });
 }
 
@@ -160,7 +146,7 @@ async function drain(
 }
 
 /** Who may ask, and from where. */
-function hooksOf({ command, tokens }: Means): Pick<ApiServerOptions<string>, 'authenticate' | 'clientAddress'> {
+function hooksOf({ command, tokens }: ServeMeans): Pick<ApiServerOptions<string>, 'authenticate' | 'clientAddress'> {
   const { clientHeader } = command;
   return {
     ...(tokens && { authenticate: (request) => tokens.value.nameOf((request as IncomingMessage).headers.authorization) }),
@@ -175,13 +161,18 @@ function addressOf({ headers, socket }: IncomingMessage, header: string): string
 }
 
 /** Whether the server goes away: its clients should come back on other connections, which lead elsewhere. */
-interface State {
+interface Departure {
   isLeaving: boolean;
 }
 
 function createHttpServer(
   api: ApiServer<string>,
-  { command: { host, keepAliveMs }, tls, events, state }: Pick<Means, 'command' | 'tls'> & { events: ServeEvents; state: State },
+  {
+    command: { host, keepAliveMs },
+    tls,
+    events,
+    state,
+  }: Pick<ServeMeans, 'command' | 'tls'> & { events: ServeEvents; state: Departure },
 ): Server {
   const page = objectsPage();
   const pipelining = new Pipelining();
@@ -227,11 +218,78 @@ function securely(tls: FromFiles<Pair>, create: (pair: Pair) => ReturnType<typeo
   return server;
 }
 
-function explain(error: NodeJS.ErrnoException, { host, port }: ListenAddress): string {
-  if (error.code === 'EADDRINUSE') return `port ${port} is in use; choose another with --port, or any free one with --port 0`;
-  if (error.code === 'EACCES') return `no permission to listen on port ${port}; choose 1024 or higher`;
-  if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL') {
-    return `cannot listen on ${host}: it is not an address of this machine`;
-  }
-  return `cannot listen on ${host}, port ${port}: ${error.message}`;
+/**
+ * Whether a request is for the page, and not for the API: at `/`, by a client that prefers HTML to JSON, as browsers do. Clients
+ * of the API, and curl, which takes anything, do not.
+ */
+export function wantsPage({ method, url, headers }: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): boolean {
+  if (pathOf(url) !== '/' || (method !== 'GET' && method !== 'HEAD')) return false;
+  // The API refuses it.
+  if (queryOf({ url }) === undefined) return false;
+  const first = readAccept(headers.accept).find(({ type }) => type === HTML || /^application\/(json|\*)$/.test(type));
+  return first?.type === HTML;
 }
+
+const HTML = 'text/html';
+
+/** Answers a request for which {@link wantsPage} is true. */
+function sendPage({ html, policy }: LivePage, request: IncomingMessage, response: ServerResponse): void {
+  sendWhole(request, response, {
+    code: 200,
+    body: Buffer.from(html),
+    headers: {
+      'content-type': `${HTML}; charset=utf-8`,
+      vary: 'Accept',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy': policy,
+    },
+  });
+}
+
+const HEALTH: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
+
+/** Options of {@link createMetricsServer}. */
+interface MetricsServerOptions {
+  readonly host: string;
+  readonly keepAliveMs: number;
+}
+
+/**
+ * The server of `--metrics`: numbers and health, but no objects, so it asks for no token. It keeps running while the other one
+ * drains.
+ */
+export function createMetricsServer(
+  api: Pick<ApiServer, 'handler' | 'metrics'>,
+  { host, keepAliveMs }: MetricsServerOptions,
+): Server {
+  const pipelining = new Pipelining();
+  const listener: RequestListener = (request, response) => {
+    if (!pipelining.takes(response)) return;
+    const path = pathOf(request.url);
+    const meant = isMeant(request, { server, host });
+    if (meant && HEALTH.has(path)) {
+      api.handler(request, response);
+      return;
+    }
+    const readable = request.method === 'GET' || request.method === 'HEAD';
+    const asked = path !== METRICS_PATH ? 404 : queryOf(request) === undefined ? 400 : readable ? 200 : 405;
+    const code = meant ? asked : 421;
+    sendWhole(request, response, {
+      code,
+      body: Buffer.from(code === 200 ? api.metrics + processMetrics() : `${WRONG[code]}\n`),
+      headers: {
+        'content-type': code === 200 ? METRICS_TYPE : 'text/plain; charset=utf-8',
+        ...(code === 405 && { allow: 'GET, HEAD' }),
+      },
+    });
+  };
+  const server = createServer({ ...PATIENCE, keepAliveTimeout: keepAliveMs }, listener);
+  return server;
+}
+
+const WRONG: Readonly<Record<number, string>> = {
+  400: BAD_QUERY_TEXT,
+  404: 'not found: there are only /metrics, /healthz, /livez and /readyz',
+  405: 'only GET and HEAD',
+  421: WRONG_NAME,
+};

@@ -6,9 +6,8 @@ import type { Storage } from '../../storage/storage.ts';
 import { systemClock, within } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { quote, UsageError } from '../usage.ts';
-import type { EtcdUser } from './certificates.ts';
-import { type Log, messageOf } from './log.ts';
-import type { FromFiles } from './reload.ts';
+import { errorText, type Log } from './log.ts';
+import type { EtcdUser, FromFiles } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 
 /** After this time, the user who starts a server is told what it waits for. */
@@ -40,7 +39,7 @@ export async function openStorage({ dataFile, etcd, prefix }: ServeCommand, mean
       onError: (error) =>
         log.error('storage-failed', {
           file: dataFile,
-          error: messageOf(error),
+          error: errorText(error),
           message: 'nothing is written any more: restart the server when the disk is well',
         }),
     });
@@ -77,7 +76,7 @@ export async function closeStorage(storage: Pick<Storage, 'checkHealth' | 'close
   try {
     await storage.close();
   } catch (error) {
-    log.error('storage-failed', { error: messageOf(error) });
+    log.error('storage-failed', { error: errorText(error) });
     failure = error;
   }
   return failure === undefined ? 0 : 1;

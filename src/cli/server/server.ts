@@ -1,7 +1,5 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { createServer } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { isIP } from 'node:net';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, isIP, type Socket } from 'node:net';
 import { processMetrics } from '../../apiserver/process-metrics.ts';
 import { splitTarget } from '../../apiserver/request/path.ts';
 import { createHttpHandler } from '../../bridge/http.ts';
@@ -12,16 +10,48 @@ import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { STATS_PATH, WATCH_PATH } from '../../bridge/protocol.ts';
 import { endUnread } from '../../bridge/transport/unread-body.ts';
 import { attachHandler, pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
+import { livePage } from '../../pages/pipe/page.ts';
+import { CLIENT_HEADER, type PipeStats, SLOW } from '../../pages/pipe/stats.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { type Status, toStatus } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
-import type { PipeStats } from '../page/stats.ts';
-import { CLIENT_HEADER, SLOW } from '../page/stats.ts';
-import { livePage } from '../page.ts';
-import { Answer } from './answer.ts';
-import { Pipelining } from './pipelining.ts';
+import { type CommandName, UsageError } from '../usage.ts';
+import { Pipelining } from './connections.ts';
 import type { Recoveries } from './recoveries.ts';
 import { LINE_BYTES, MAX_BYTES_PER_SECOND, narrow } from './slow-line.ts';
+
+/** An answer is served again for at least this time. */
+export const MIN_AGE_MS = 10;
+/** An answer is never older than this. */
+export const MAX_AGE_MS = 250;
+/** Making an answer takes at most this part of the time. */
+const SHARE = 1 / 20;
+
+/**
+ * The body of an answer that takes time in proportion to the number of clients. It is made once per interval, and requests in
+ * between get the same bytes. So no number of requests costs more than a small part of the processor, and while there are few
+ * clients the numbers are current.
+ */
+export class SharedAnswer {
+  private readonly make: () => string;
+  private readonly now: () => number;
+  private made: { readonly body: Uint8Array; readonly untilMs: number } | undefined = undefined;
+
+  constructor(make: () => string, now: () => number = () => performance.now()) {
+    this.make = make;
+    this.now = now;
+  }
+
+  get body(): Uint8Array {
+    const startMs = this.now();
+    if (this.made !== undefined && startMs < this.made.untilMs) return this.made.body;
+    const body = Buffer.from(this.make());
+    const endMs = this.now();
+    const ageMs = Math.min(MAX_AGE_MS, Math.max(MIN_AGE_MS, (endMs - startMs) / SHARE));
+    this.made = { body, untilMs: endMs + ageMs };
+    return body;
+  }
+}
 
 /**
  * How long a connection may take for its request, and how large that may be. A connection on which there has never been a request is
@@ -37,7 +67,7 @@ export const PATIENCE = {
 } as const;
 
 /** Options of {@link createPipeServer}. */
-export interface PipeServerOptions {
+interface PipeServerOptions {
   /** The host it listens on. */
   readonly host: string;
   /** How long a connection is kept that waits for its next request. */
@@ -88,13 +118,13 @@ function toRoutes(hub: Hub, options: PipeServerOptions): Routes {
   const { capacity, overflow, title, skipped = () => 0, recoveries } = options;
   const page = livePage(undefined, title);
   const recovered = (): number => recoveries?.total ?? 0;
-  const stats = new Answer(() => {
+  const stats = new SharedAnswer(() => {
     const { clients, ...rest } = hub.stats();
     const all = clients.map((client) => ({ ...client, recovered: recoveries?.of(client.id) ?? 0 }));
     const own: Omit<PipeStats, keyof HubStats> = { recovered: recovered(), capacity, overflow };
     return `${JSON.stringify({ ...rest, clients: all, ...own })}\n`;
   });
-  const metrics = new Answer(
+  const metrics = new SharedAnswer(
     () =>
       toText([
         ...hubMetrics(hub.stats()),
@@ -136,7 +166,7 @@ export const WRONG_NAME = 'the header Host does not name this server';
 export const MISDIRECTED: Status = toStatus({ code: 421, reason: 'Misdirected', message: WRONG_NAME });
 
 /** A server, and the host that it was told to listen on. */
-export interface Listener {
+interface NamedServer {
   readonly server: Server;
   readonly host: string;
 }
@@ -145,7 +175,7 @@ export interface Listener {
  * Whether a request addresses this server by one of its own names. A foreign page can map its own host name to our loopback
  * address and would then have our origin (DNS rebinding), but it cannot hide that name.
  */
-export function isMeant(request: IncomingMessage, { server, host }: Listener): boolean {
+export function isMeant(request: IncomingMessage, { server, host }: NamedServer): boolean {
   const { host: asked } = request.headers;
   // No browser leaves it out.
   return asked === undefined || isOwn(asked, host) || !isLocal(server);
@@ -166,7 +196,7 @@ function isLocal(server: Server): boolean {
 }
 
 /** Whether an origin is this server's own. */
-export function isSame(origin: string, request: IncomingMessage, listener: Listener): boolean {
+export function isSame(origin: string, request: IncomingMessage, listener: NamedServer): boolean {
   const same = URL.canParse(origin) && new URL(origin).host === request.headers.host;
   return same && isMeant(request, listener);
 }
@@ -199,7 +229,7 @@ function answer(request: IncomingMessage, response: ServerResponse, { code = 200
 }
 
 /** An answer that is complete. */
-export interface Whole {
+interface Whole {
   readonly code: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
@@ -226,14 +256,16 @@ const connections: WeakMap<Server, Set<Socket>> = new WeakMap();
 export const MAX_CONNECTIONS_PER_ADDRESS = 4_000;
 
 /** Where to listen. */
-export interface ListenAddress {
+interface ListenAddress {
   readonly host: string;
   readonly port: number;
+  /** Which command listens. */
+  readonly command?: CommandName;
   /** Default {@link MAX_CONNECTIONS_PER_ADDRESS}. Further ones are closed, and the server emits `drop`, as Node does for its limit. */
   readonly maxConnectionsPerAddress?: number | undefined;
 }
 
-/** Starts listening. Resolves with the URL; rejects with the system's error. */
+/** Starts listening. Resolves with the URL; rejects with a {@link UsageError}. */
 export function listen(server: Server, address: ListenAddress, scheme: string = 'http'): Promise<string> {
   const { maxConnectionsPerAddress: most = MAX_CONNECTIONS_PER_ADDRESS } = address;
   const slots = new ConnectionSlots({ maxClients: Number.POSITIVE_INFINITY, maxClientsPerAddress: most });
@@ -253,13 +285,23 @@ export function listen(server: Server, address: ListenAddress, scheme: string = 
     });
   });
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    const failed = (error: NodeJS.ErrnoException): void => reject(new UsageError(explain(error, address), address.command));
+    server.once('error', failed);
     server.listen(address.port, address.host, () => {
-      server.off('error', reject);
+      server.off('error', failed);
       const { port } = server.address() as AddressInfo;
       resolve(`${scheme}://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`);
     });
   });
+}
+
+function explain(error: NodeJS.ErrnoException, { host, port }: ListenAddress): string {
+  if (error.code === 'EADDRINUSE') return `port ${port} is in use; choose another with --port, or any free one with --port 0`;
+  if (error.code === 'EACCES') return `no permission to listen on port ${port}; choose 1024 or higher`;
+  if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL') {
+    return `cannot listen on ${host}: it is not an address of this machine`;
+  }
+  return `cannot listen on ${host}, port ${port}: ${error.message}`;
 }
 
 /** Stops listening and closes all connections. `closeAllConnections` would leave out upgraded ones. */
