@@ -7,6 +7,7 @@ import { type Form, SLICE_BYTES, type Slice, toSlice } from '../../bridge/events
 import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
+import { PIECE_MS } from '../../watch/fair-queue.ts';
 import type { ListMeta } from './metadata.ts';
 import { toPartial, toPartialList } from './metadata.ts';
 import { type Columns, type IncludeObject, toBookmarkTable, toRow, toTable } from './table.ts';
@@ -89,8 +90,9 @@ export class ProjectedEvents {
   slice(batch: readonly Event[], from: number, form: Form): Slice {
     const envelopes: Envelope[] = [];
     let bytes = 0;
-    // No more than a slice takes: a batch may be a whole collection.
-    for (let at = from; at < batch.length && bytes <= SLICE_BYTES; at++) {
+    const untilMs = performance.now() + PIECE_MS;
+    // No more than a slice takes: a batch may be a whole collection, and to look at one of its objects takes long if it is large.
+    for (let at = from; at < batch.length && bytes <= SLICE_BYTES && (at === from || performance.now() < untilMs); at++) {
       const envelope = this.#envelope(batch[at] as Event);
       envelopes.push(envelope);
       bytes += envelope.bytes.length;
