@@ -15,11 +15,9 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { type Clock, sleep, upkeepClock } from '../../watch/clock.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type {
   Backend,
-  Change,
-  ChangeBatch,
   Changes,
   ChangesOptions,
   Entry,
@@ -31,11 +29,20 @@ import type {
   Txn,
   TxnResult,
 } from '../backend.ts';
-import { after, behind, toBytes, toText } from '../key-bytes.ts';
+import { after, toBytes } from '../key-bytes.ts';
 import { Pending } from '../pending.ts';
 import { expired, foreign, tooLargeObject, tooManyRequests } from '../statuses.ts';
-import { toObject } from '../stored.ts';
-import { type Database, isBusy, openDatabase, type Row, type Statement, toError, type Value } from './sqlite-file.ts';
+import { endOf, MAX_READ_BYTES, SqliteChanges, SqliteEntry, type SqliteReads, type State, startOf } from './sqlite-changes.ts';
+import {
+  type Database,
+  isBusy,
+  isDiskError,
+  openDatabase,
+  type Row,
+  type Statement,
+  toError,
+  type Value,
+} from './sqlite-file.ts';
 
 /** The options of a `SqliteStorage` with their defaults. */
 export interface SqliteSettings {
@@ -50,10 +57,10 @@ export interface SqliteSettings {
   readonly random: () => number;
 }
 
-/** The most writes of one transaction, and the most that is read at once. */
+/** The most writes of one transaction, and the size from which it is long enough; and of all that wait. */
 const MAX_WRITES = 500;
-const MAX_ROWS = 500;
-const MAX_READ_BYTES = 8_388_608;
+const ENOUGH_WRITE_BYTES = 8_388_608;
+const MAX_QUEUED_BYTES = 67_108_864;
 /** What a change costs beside its value. */
 const ROW_BYTES = 100;
 /** How often it looks for what has expired in the hands of a process that has died. */
@@ -67,31 +74,21 @@ const PAST = `
   SELECT key, previous, previous_revision FROM log AS change
   WHERE key >= ?1 AND key < ?2 AND revision > ?3 AND previous IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM log WHERE key = change.key AND revision > ?3 AND revision < change.revision)`;
-const CHANGES = `
-  SELECT change.revision, change.key, deleted, previous_revision, iif(?4, previous, NULL) AS previous,
-    coalesce(objects.value, (SELECT previous FROM log WHERE key = change.key AND revision > change.revision ORDER BY revision LIMIT 1))
-      AS value
-  FROM log AS change LEFT JOIN objects ON objects.key = change.key AND objects.revision = change.revision
-  WHERE change.revision > ?1 AND change.key >= ?2 AND change.key < ?3 ORDER BY change.revision LIMIT ${MAX_ROWS}`;
-
-interface State {
-  readonly revision: number;
-  readonly compacted: number;
-}
-
 interface Queued {
   readonly write: Txn<KubernetesObject>;
+  readonly bytes: number;
   readonly resolve: (result: TxnResult<KubernetesObject>) => void;
   readonly reject: (error: unknown) => void;
 }
 
-export class SqliteBackend implements Backend {
+export class SqliteBackend implements Backend, SqliteReads {
   readonly settings: SqliteSettings;
   readonly pending: Pending = new Pending();
   readonly #followers: Set<SqliteChanges<never>> = new Set();
   readonly #statements: Map<string, Statement> = new Map();
   #database: Database | undefined;
   #queue: Queued[] = [];
+  #queuedBytes: number = 0;
   #isFlushing: boolean = false;
   /** Why the last write has failed. */
   #failure: unknown;
@@ -112,7 +109,8 @@ export class SqliteBackend implements Backend {
     const first = request.after ? after(toBytes(request.after.key)) : startOf(from);
     return this.snapshot({ what, signal }, (state) => {
       const at = request.revision === undefined ? state.revision : this.checked(request.revision, state);
-      const [states, values] = at === state.revision ? [NOW, []] : [PAST, [at]];
+      const [all, values] = at === state.revision ? [NOW, []] : [PAST, [at]];
+      const states = keysOnly ? `SELECT key, zeroblob(0) AS value, revision FROM (${all})` : all;
       const wanted = Math.min(limit, Number.MAX_SAFE_INTEGER);
       const entries: Entry<T>[] = [];
       let [last, bytes] = [first, 0];
@@ -120,7 +118,7 @@ export class SqliteBackend implements Backend {
         const { key, value } = row as { key: Uint8Array; value: Uint8Array };
         entries.push(new SqliteEntry<T>(row));
         last = key;
-        bytes += keysOnly ? 0 : value.byteLength;
+        bytes += value.byteLength;
         if (bytes >= MAX_READ_BYTES) break;
       }
       const isAll = entries.length < limit && bytes < MAX_READ_BYTES;
@@ -134,9 +132,13 @@ export class SqliteBackend implements Backend {
     const bytes = write.put?.value.byteLength ?? 0;
     const { maxObjectBytes } = this.settings;
     if (bytes > maxObjectBytes) return Promise.reject(tooLargeObject(bytes, maxObjectBytes));
+    if (this.#queuedBytes + bytes > MAX_QUEUED_BYTES) {
+      return Promise.reject(tooManyRequests(`more than ${MAX_QUEUED_BYTES} bytes wait to be written`, 1));
+    }
     const done = new Promise<TxnResult<KubernetesObject>>((resolve, reject) => {
       this.pending.check(write.signal);
-      this.#queue.push({ write: write as Txn<KubernetesObject>, resolve, reject });
+      this.#queuedBytes += bytes;
+      this.#queue.push({ write: write as Txn<KubernetesObject>, bytes, resolve, reject });
       if (!this.#isFlushing) void this.#flush();
     });
     return this.pending.until(done, write.signal) as Promise<TxnResult<T>>;
@@ -263,7 +265,7 @@ export class SqliteBackend implements Backend {
     database.exec('BEGIN IMMEDIATE');
     try {
       const result = work();
-      database.exec('COMMIT');
+      commit(database);
       return result;
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK');
@@ -280,7 +282,7 @@ export class SqliteBackend implements Backend {
       let batch: Queued[] = [];
       try {
         const results = await this.#run({ what: 'write' }, () => {
-          batch = [...batch, ...this.#queue.splice(0, MAX_WRITES - batch.length)].filter(({ write }) => !write.signal?.aborted);
+          batch = this.#batch(batch);
           return this.#transaction(() => new Transaction(this).write(batch.map(({ write }) => write)));
         });
         this.#failure = undefined;
@@ -294,6 +296,21 @@ export class SqliteBackend implements Backend {
     } while (this.#queue.length > 0);
     this.#isFlushing = false;
     if (this.#database) this.#schedule();
+  }
+
+  /** What the next transaction writes: this, unless nobody wants it any more, and what has come since. */
+  #batch(before: readonly Queued[]): Queued[] {
+    const batch = before.filter(({ write }) => !write.signal?.aborted);
+    let size = batch.reduce((sum, { bytes }) => sum + bytes, 0);
+    while (batch.length < MAX_WRITES && size < ENOUGH_WRITE_BYTES) {
+      const next = this.#queue.shift();
+      if (!next) break;
+      this.#queuedBytes -= next.bytes;
+      if (next.write.signal?.aborted) continue;
+      size += next.bytes;
+      batch.push(next);
+    }
+    return batch;
   }
 
   #resultOf({ put }: Txn<KubernetesObject>, { revision, current }: Written): TxnResult<KubernetesObject> {
@@ -430,148 +447,12 @@ class Transaction {
   }
 }
 
-/** The changes of a file, from a cursor on. */
-class SqliteChanges<T extends KubernetesObject> implements Changes<T> {
-  readonly #backend: SqliteBackend;
-  readonly #options: ChangesOptions;
-  #at: string;
-  #isOver: boolean = false;
-  #owesProgress: boolean = false;
-  #isStale: boolean = true;
-  #wake: (() => void) | undefined;
-
-  constructor(backend: SqliteBackend, after: string, options: ChangesOptions) {
-    this.#backend = backend;
-    this.#at = after;
-    this.#options = options;
-  }
-
-  async open(): Promise<void> {
-    await this.#backend.snapshot({ what: this.#what }, (state) => this.#backend.checked(this.#at, state));
-  }
-
-  async next(): Promise<ChangeBatch<T> | undefined> {
-    while (!this.#isOver) {
-      if (this.#isStale || this.#owesProgress) {
-        const batch = await this.#read();
-        if (this.#isOver) break;
-        if (batch) return batch;
-      } else {
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
-        this.#wake = undefined;
-      }
-    }
-    return undefined;
-  }
-
-  /** Nothing comes by itself: `next` reads it. */
-  poll(): undefined {}
-
-  /** There may be something new. */
-  wake(): void {
-    this.#isStale = true;
-    this.#wake?.();
-  }
-
-  requestProgress(): void {
-    this.#owesProgress = true;
-    this.#wake?.();
-  }
-
-  close(): void {
-    this.#isOver = true;
-    this.#wake?.();
-    this.#backend.left(this);
-  }
-
-  get #what(): string {
-    return `watch ${this.#options.prefix}`;
-  }
-
-  async #read(): Promise<ChangeBatch<T> | undefined> {
-    const { prefix, previous } = this.#options;
-    this.#isStale = false;
-    const isAsked = this.#owesProgress;
-    const values = [startOf(prefix), endOf(prefix), previous ? 1 : 0];
-    const { changes, isAll, revision } = await this.#backend.snapshot({ what: this.#what }, (state) => {
-      const found: SqliteChange<T>[] = [];
-      let bytes = 0;
-      for (const row of this.#backend.sql(CHANGES).iterate(this.#backend.checked(this.#at, state), ...values)) {
-        found.push(new SqliteChange<T>(row));
-        for (const value of [row.value, row.previous]) bytes += (value as Uint8Array | null)?.byteLength ?? 0;
-        if (bytes >= MAX_READ_BYTES) break;
-      }
-      const whole = found.length < MAX_ROWS && bytes < MAX_READ_BYTES;
-      return { changes: found, isAll: whole, revision: `${state.revision}` };
-    });
-    this.#at = isAll ? revision : (changes.at(-1)?.revision ?? revision);
-    if (!isAll) this.#isStale = true;
-    if (!isAll || !isAsked) return changes.length > 0 ? { changes } : undefined;
-    this.#owesProgress = false;
-    return { changes, progress: revision };
+/** A disk that fails at that moment may have it, or not. */
+function commit(database: Database): void {
+  try {
+    database.exec('COMMIT');
+  } catch (cause) {
+    if (!isDiskError(cause)) throw cause;
+    throw new WatchError('TIMEOUT', `write: ${(cause as Error).message}; it may have happened anyway`, { cause });
   }
 }
-
-/** A row of the state, decoded when it is needed. */
-class SqliteEntry<T extends KubernetesObject> implements Entry<T> {
-  readonly #row: Row;
-
-  constructor(row: Row) {
-    this.#row = row;
-  }
-
-  get key(): string {
-    return toText(this.#row.key as Uint8Array);
-  }
-
-  get object(): T {
-    const { value, revision } = this.#row;
-    return toObject<T>(value as Uint8Array, { key: this.key, revision: `${revision}` });
-  }
-}
-
-/** A row of the log, decoded when it is needed. */
-class SqliteChange<T extends KubernetesObject> implements Change<T> {
-  readonly #row: Row;
-
-  constructor(row: Row) {
-    this.#row = row;
-  }
-
-  get type(): Change<T>['type'] {
-    return this.#row.deleted === 1 ? 'DELETED' : this.#row.previous_revision === null ? 'ADDED' : 'MODIFIED';
-  }
-
-  get key(): string {
-    return toText(this.#row.key as Uint8Array);
-  }
-
-  get revision(): string {
-    return `${this.#row.revision}`;
-  }
-
-  get object(): T | undefined {
-    return this.type === 'DELETED' ? undefined : toObject<T>(this.#row.value as Uint8Array, this);
-  }
-
-  get previous(): T | undefined {
-    const { previous, previous_revision: revision } = this.#row;
-    return previous === null ? undefined : toObject<T>(previous as Uint8Array, { key: this.key, revision: `${revision}` });
-  }
-}
-
-/** The first key that begins with a prefix. No bytes would be NULL. */
-function startOf(prefix: string): Uint8Array {
-  return prefix === '' ? FIRST : toBytes(prefix);
-}
-
-/** The first key after all that begin with a prefix. */
-function endOf(prefix: string): Uint8Array {
-  return prefix === '' ? LAST : behind(toBytes(prefix));
-}
-
-const FIRST = Uint8Array.of(0);
-/** No key begins with this byte. */
-const LAST = Uint8Array.of(0xff);

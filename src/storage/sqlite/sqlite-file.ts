@@ -122,6 +122,11 @@ export function isBusy(error: unknown): boolean {
   return code === 5 || code === 6;
 }
 
+/** SQLITE_IOERR. */
+export function isDiskError(error: unknown): boolean {
+  return codeOf(error) === 10;
+}
+
 /** The error of a request. What SQLite says of its file is for its owner. */
 export function toError(what: string, error: unknown): unknown {
   const code = codeOf(error);
