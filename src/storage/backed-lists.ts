@@ -139,13 +139,14 @@ async function readPage<T extends KubernetesObject>(backend: Backend, options: P
   for (;;) {
     const wanted = limit === 0 ? Number.POSITIVE_INFINITY : limit - items.length;
     const { entries, revision, left } = await parts.next(selects ? MAX_PART : wanted);
-    for (const [at, { key, object }] of entries.entries()) {
+    for (const [at, entry] of entries.entries()) {
+      const { object } = entry;
       if (selects && !selects(object)) continue;
       items.push(object);
       if (items.length !== limit) continue;
       const rest = left + entries.length - at - 1;
       if (rest === 0) break;
-      const next = continueAfter(key.slice(prefix.length), { revision });
+      const next = continueAfter(entry.key.slice(prefix.length), { revision });
       return { items, resourceVersion: revision, continue: next, ...(!selects && { remainingItemCount: rest }) };
     }
     if (left === 0) return { items, resourceVersion: revision };

@@ -24,8 +24,7 @@ export const ORDERS: ResourceDefinition<Order> = {
 export const ORDERS_PATH = '/apis/example.com/v1/namespaces/default/orders';
 
 /** The same storage as one that is not in memory: a server puts a cache before it. */
-export const remote = (storage: MemoryStorage): Storage =>
-  without(storage as unknown as MemoryStorage<never>, 'served') as unknown as Storage;
+export const remote = (storage: MemoryStorage): Storage => without(storage, 'served');
 
 /** A server over memory. `call` makes a request without a socket. */
 export function rig(options: Partial<ApiServerOptions> = {}): {

@@ -14,7 +14,7 @@ afterEach(async () => {
 });
 
 function cached(options?: { keyOf: (object: KubernetesObject) => string }): Cacher {
-  const storage = without(new MemoryStorage<never>(), 'backing') as unknown as MemoryStorage;
+  const storage = without(new MemoryStorage(), 'backing');
   const cacher = new Cacher(storage, options);
   open.push(cacher, storage);
   return cacher;
@@ -40,7 +40,7 @@ describe('a cacher whose keyOf tells another key', () => {
   });
 
   it.each(['create', 'update'] as const)('%s writes nothing', async (verb) => {
-    const storage = without(new MemoryStorage<never>(), 'backing') as unknown as MemoryStorage;
+    const storage = without(new MemoryStorage(), 'backing');
     const cacher = new Cacher(storage);
     open.push(cacher, storage);
     await expect(write[verb](cacher)).rejects.toEqual(mistaken('1', 'lisbon/1'));
@@ -50,7 +50,7 @@ describe('a cacher whose keyOf tells another key', () => {
   it.each([(name: string) => ({ metadata: { name } }), async (name: string) => ({ metadata: { name } })])(
     'an update that renames the object writes nothing, be it late or not',
     async (named) => {
-      const storage = without(new MemoryStorage<never>(), 'backing') as unknown as MemoryStorage;
+      const storage = without(new MemoryStorage(), 'backing');
       const cacher = new Cacher(storage);
       open.push(cacher, storage);
       const stored = await cacher.create('a', { metadata: { name: 'a' } });
@@ -61,7 +61,7 @@ describe('a cacher whose keyOf tells another key', () => {
   );
 
   it('an object that was renamed behind its back is under its new key alone, and its watches are told 410', async () => {
-    const storage = without(new MemoryStorage<never>(), 'backing') as unknown as MemoryStorage;
+    const storage = without(new MemoryStorage(), 'backing');
     const cacher = new Cacher(storage, { onError: () => {} });
     open.push(cacher, storage);
     await storage.create('a', { metadata: { name: 'a' } });
