@@ -7,7 +7,7 @@
  */
 import type { List } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import { order } from '../cache/version.ts';
+import { compareDecimals } from '../cache/versions.ts';
 import type { Clock } from '../watch/clock.ts';
 import { isWatchError, type WatchError } from '../watch/errors.ts';
 import type { Backend, Entry } from './backend.ts';
@@ -36,7 +36,7 @@ export interface OpenWatch {
 
 /** @throws {WatchError} 410 if a state is older than it must be: then the version was not given by this storage. */
 export function checkReached(revision: string, atLeast: string | undefined): void {
-  if (atLeast !== undefined && order(revision, atLeast) < 0) throw foreign(atLeast, revision);
+  if (atLeast !== undefined && compareDecimals(revision, atLeast) < 0) throw foreign(atLeast, revision);
 }
 
 const PART_BYTES = 8_388_608;

@@ -8,9 +8,8 @@
 import type { List, ListOptions } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, invalid, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
-import { checkOptions } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import { checkReached, readList, type Shared } from './backed-lists.ts';
 import { openWatch } from './backed-watch.ts';

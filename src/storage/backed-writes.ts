@@ -9,9 +9,9 @@
  * Upstream: `GuaranteedUpdate` and `conditionalDelete` of storage/etcd3, which do not wait between conflicts.
  */
 import type { KubernetesObject } from '../cache/object.ts';
+import { isPromise } from '../watch/abort.ts';
 import { Backoff } from '../watch/backoff.ts';
 import { sleep } from '../watch/clock.ts';
-import { isPromise } from '../watch/promises.ts';
 import type { Shared } from './backed-lists.ts';
 import type { Entry } from './backend.ts';
 import { copyOf, isSameContent } from './memory/value.ts';

@@ -11,10 +11,10 @@ import { LEASE_GRANT, RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/chan
 import { Connection } from '../../src/storage/etcd/wire/connection.ts';
 import { ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import type { StorageEvent } from '../../src/storage/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually, until } from '../eventually.ts';
-import { startTcpProxy } from '../peers/tcp-proxy.ts';
+import { startTcpProxy } from '../tcp-proxy.ts';
 import {
   type Answers,
   type FakeCall,

@@ -1,7 +1,6 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { BackedStorage } from '../backed-storage.ts';
 import type { FieldFunctions } from '../storage.ts';
 import { SqliteBackend, type SqliteSettings } from './sqlite-backend.ts';

@@ -3,7 +3,7 @@
  * message whose length exceeds the limit, and many small chunks are joined into few.
  */
 import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
-import { hold, joined } from '../../../decode/parts.ts';
+import { hold, joined } from '../../../decode/framing.ts';
 import { isWatchError, WatchError } from '../../../watch/errors.ts';
 import { CODE, type Failure, type Outcome } from './outcome.ts';
 
