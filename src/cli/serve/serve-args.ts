@@ -148,7 +148,7 @@ function checkPair(given: Given, of: 'tls' | 'etcd'): void {
 /** What goes with `--etcd` and nothing else. */
 function toEtcd(given: Given): Pick<ServeCommand, 'etcd' | 'etcdTls' | 'etcdUser' | 'etcdPasswordFile'> {
   const etcd = given.list('etcd').map((url) => toEtcdUrl(given, url));
-  const places = [given.has('data') && '--data', given.has('sqlite') && '--sqlite', etcd.length > 0 && '--etcd'].filter(Boolean);
+  const places = ['data', 'sqlite', 'etcd'].filter((option) => given.has(option)).map((option) => `--${option}`);
   if (places.length > 1) throw given.error(`${places.slice(0, 2).join(' and ')} cannot be combined`);
   const stray = OF_ETCD.find((option) => given.has(option));
   if (etcd.length === 0 && stray !== undefined) throw given.error(`--${stray} goes with --etcd`);
