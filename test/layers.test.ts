@@ -142,7 +142,7 @@ describe('layers', () => {
     expect(files.length).toBeGreaterThan(40);
     expect(inside.length).toBeGreaterThan(100);
     expect(inside).toContainEqual({ from: 'cli/pipe.ts', to: 'bridge/websocket.ts' }); // an import() counts
-    expect(inside).toContainEqual({ from: 'broadcast/handle.ts', to: 'broadcast/cursor.ts' }); // and so does one of types
+    expect(inside).toContainEqual({ from: 'broadcast/broadcast-watch.ts', to: 'broadcast/cursor.ts' }); // and so does one of types
   });
 
   test('every folder has a rank; beside them there is only index.ts', () => {

@@ -22,9 +22,9 @@ import {
 } from './hub/admission/admission.ts';
 import { noWebSocket, PIPELINED } from './hub/admission/refusals.ts';
 import { channelOfHost, publishNotices } from './hub/diagnostics.ts';
-import type { Start } from './hub/feed.ts';
 import { coreOf, type Hub } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
+import type { Start } from './hub/hub-log.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
 import { FetchSink } from './transport/fetch-sink.ts';
 import {

@@ -28,9 +28,9 @@ import {
 } from './hub/admission/admission.ts';
 import { noWebSocket, PIPELINED } from './hub/admission/refusals.ts';
 import { publishNotices } from './hub/diagnostics.ts';
-import type { Start } from './hub/feed.ts';
 import { coreOf, type Hub } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
+import type { Start } from './hub/hub-log.ts';
 import { EVENT_STREAM } from './protocol.ts';
 import {
   claimConnection,

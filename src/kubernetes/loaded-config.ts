@@ -7,8 +7,8 @@ import type { Chosen, ClusterEntry, ProviderEntry, UserEntry } from './kubeconfi
 import { proxyOf } from './proxy.ts';
 
 /**
- * What a {@link Cluster} needs to know of a configuration. `loadCluster` has its own; the `KubeConfig` of
- * `@kubernetes/client-node` fits, and so does your own implementation.
+ * What a {@link Cluster} needs to know of a configuration. `loadCluster` has its ownState; the `KubeConfig` of
+ * `@kubernetes/client-node` fits, and so does your ownState implementation.
  */
 export interface KubeConfigLike {
   getCurrentContext(): string;

@@ -6,7 +6,7 @@ import { type Connection, messageOf, type Receiver, type WebSocketConstructor } 
 import { checkWebSocket, openWebSocket } from './websocket.ts';
 
 /** What is needed to open connections. */
-export interface Means extends Pick<ConnectOptions<never>, 'transport' | 'headers'> {
+export interface AttemptSettings extends Pick<ConnectOptions<never>, 'transport' | 'headers'> {
   readonly maxFrameChars: number;
   readonly fetch: FetchLike;
   readonly WebSocket: WebSocketConstructor | undefined;
@@ -18,7 +18,7 @@ type Headed = Readonly<Record<string, string>> | undefined;
  * Returns a function that opens one connection. Fixed values are checked now. What functions return is checked at each attempt,
  * and an invalid result is final: the function would return the same the next time.
  */
-export function toOpener(url: PerAttempt<string | URL>, means: Means): Open {
+export function toOpener(url: PerAttempt<string | URL>, means: AttemptSettings): Open {
   const { headers } = means;
   const target = typeof url === 'function' ? undefined : toUrl(url);
   check(target, headers, means);
@@ -83,7 +83,7 @@ function openLater(prepare: (attempt: Attempt) => Promise<() => Connection>, rec
 }
 
 /** Throws if no connection can be made to this URL with these headers. Without a URL, its scheme is not known yet. */
-function check(url: URL | undefined, headers: Means['headers'], means: Means): void {
+function check(url: URL | undefined, headers: AttemptSettings['headers'], means: AttemptSettings): void {
   const [header] = typeof headers === 'function' ? [headers] : new Headers(headers).keys();
   const transport = transportOf(url, means);
   const socket = transport === 'websocket';
@@ -93,7 +93,7 @@ function check(url: URL | undefined, headers: Means['headers'], means: Means): v
   if (transport && !means[needed]) throw invalid(needed, means[needed], 'a function');
 }
 
-function transportOf(url: URL | undefined, { transport }: Means): Means['transport'] {
+function transportOf(url: URL | undefined, { transport }: AttemptSettings): AttemptSettings['transport'] {
   return transport ?? (url && (url.protocol[0] === 'w' ? 'websocket' : 'http'));
 }
 

@@ -4,8 +4,8 @@ import type { Turn } from '../../watch/turn.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { Slices } from '../events/forms.ts';
-import type { Feed } from './feed.ts';
-import type { Session } from './session.ts';
+import type { HubLog } from './hub-log.ts';
+import type { HubSession } from './hub-session.ts';
 
 const NOBODY: ReadonlySet<never> = new Set();
 
@@ -24,16 +24,16 @@ const NOBODY: ReadonlySet<never> = new Set();
  * session's own flush is pending.
  */
 export class Flusher {
-  readonly sessions: Set<Session> = new Set();
+  readonly sessions: Set<HubSession> = new Set();
   readonly slices: Slices = new Slices();
   /** The sessions of each view, and how many new events each view has; see broadcast/view.ts. */
-  private readonly byView: Map<object, Set<Session>> = new Map();
+  private readonly byView: Map<object, Set<HubSession>> = new Map();
   /** Clients may be limited to topics. Otherwise there is one view, and all sessions are its sessions. */
   private readonly hasTopics: boolean;
   private readonly changed: Map<View<Envelope>, number> = new Map();
   /** The most events that have come for one client since the last flush. */
   most: number = 0;
-  private readonly waiting: Set<Session> = new Set();
+  private readonly waiting: Set<HubSession> = new Set();
   private flushing: boolean = false;
   /** Ends the current pause early. */
   private endPause: (() => void) | undefined = undefined;
@@ -46,7 +46,7 @@ export class Flusher {
 
   constructor(options: {
     flushSignal: Watch<unknown>;
-    feed: Feed;
+    feed: HubLog;
     before: () => void;
     after: () => void;
     flushIntervalMs: number;
@@ -68,7 +68,7 @@ export class Flusher {
     void this.run(options.flushSignal);
   }
 
-  add(session: Session): void {
+  add(session: HubSession): void {
     const { view } = session;
     this.sessions.add(session);
     if (!view || !this.hasTopics) return;
@@ -77,7 +77,7 @@ export class Flusher {
     else this.byView.set(view, new Set([session]));
   }
 
-  remove(session: Session): void {
+  remove(session: HubSession): void {
     this.sessions.delete(session);
     this.waiting.delete(session);
     const { view } = session;
@@ -85,7 +85,7 @@ export class Flusher {
     if (view && others?.delete(session) && others.size === 0) this.byView.delete(view);
   }
 
-  private sessionsOf(view: object): ReadonlySet<Session> {
+  private sessionsOf(view: object): ReadonlySet<HubSession> {
     return this.hasTopics ? (this.byView.get(view) ?? NOBODY) : this.sessions;
   }
 
@@ -121,7 +121,7 @@ export class Flusher {
   }
 
   /** A session has room again. It is flushed in the next turn, together with others that have. */
-  ready(session: Session): void {
+  ready(session: HubSession): void {
     this.waiting.add(session);
     if (this.waiting.size === 1) this.nextTurn(() => this.flushWaiting());
   }
@@ -138,7 +138,7 @@ export class Flusher {
     this.slices.clear();
   }
 
-  private flushAll(sessions: Iterable<Session>): void {
+  private flushAll(sessions: Iterable<HubSession>): void {
     this.flushing = true;
     for (const session of sessions) session.flush();
     this.flushing = false;

@@ -10,17 +10,17 @@ import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
 import { LEAVING, NOT_READY, unavailable } from './admission/refusals.ts';
 import { Backlog } from './backlog.ts';
 import type { ClientInfo, Sink } from './connection.ts';
-import { COMPLETE, Feed, permitted, type Start, verdictOf } from './feed.ts';
 import { Flusher } from './flusher.ts';
+import { COMPLETE, HubLog, permitted, type Start, verdictOf } from './hub-log.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
+import { HubSession, type ReadableWatch, type SessionHost } from './hub-session.ts';
 import { Lifetime } from './lifetime.ts';
 import type { ParsedQuery } from './query.ts';
-import { type ReadableWatch, Session, type SessionHost } from './session.ts';
 import { endAt, limitAge, startTimers } from './session-timers.ts';
 import { Snapshots } from './snapshot.ts';
-import type { CatchUp } from './source/source.ts';
-import { FIRST_PLACE, SourceFeed } from './source/source-feed.ts';
-import { type CatchUpListener, Sourced } from './source/sourced.ts';
+import type { CatchUpStart } from './source/source.ts';
+import { type CatchUpListener, SourceAccess } from './source/source-access.ts';
+import { FIRST_PLACE, SourceLog } from './source/source-log.ts';
 import { type Refusal, Tally } from './tally.ts';
 
 /** A client, as its transport describes it. */
@@ -39,7 +39,7 @@ export interface Client extends ClientInfo {
 /**
  * A hub as its transports see it: admits clients, decides where each one starts, and opens its session.
  *
- *     reserve --> (who is it? what may it see?) --> start --> open --> Session
+ *     reserve --> (who is it? what may it see?) --> start --> open --> HubSession
  *        '-- no slot, or closing: 503                 '-- 400, 410; once the stream has ended, 204
  *
  * Call `start` and `open` in one synchronous step, so that missed and live events meet without a gap.
@@ -49,14 +49,14 @@ export class HubCore {
   readonly tally: Tally;
   readonly lifetime: Lifetime;
   private readonly settings: HubSettings<WatchEvent>;
-  private readonly feed: Feed;
+  private readonly feed: HubLog;
   private readonly flusher: Flusher;
-  private readonly backlog: Backlog<Session> = new Backlog();
+  private readonly backlog: Backlog<HubSession> = new Backlog();
   private readonly slots: ConnectionSlots;
   private readonly snapshots: Snapshots;
-  private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
+  private readonly host: SessionHost<HubSession> & { seen: number; closing: boolean };
   /** The additional parts of a hub with a source. */
-  readonly sourced: Sourced | undefined = undefined;
+  readonly sourced: SourceAccess | undefined = undefined;
   /** Readers in this process, which are notified when the source cannot be continued. */
   readonly readers: Set<{ lose(why: string): void }> = new Set();
   private readonly listener: CatchUpListener = {
@@ -74,8 +74,8 @@ export class HubCore {
     this.lifetime = new Lifetime(settings.random);
     const { source } = settings;
     const isForAll = (envelope: Envelope): boolean => this.isOwnFailure(envelope);
-    const sourceFeed = source && new SourceFeed(settings, isForAll);
-    this.feed = sourceFeed ?? new Feed(settings, isForAll);
+    const sourceFeed = source && new SourceLog(settings, isForAll);
+    this.feed = sourceFeed ?? new HubLog(settings, isForAll);
     this.slots = new ConnectionSlots(settings);
     this.flusher = new Flusher({
       flushSignal: this.feed.watch({ capacity: 1, overflow: 'drop-newest' }),
@@ -112,7 +112,7 @@ export class HubCore {
     this.host = this.toHost();
     if (source !== undefined && sourceFeed !== undefined) {
       const { publisher, tally } = this;
-      this.sourced = new Sourced({ source, feed: sourceFeed, publisher, settings, tally, onReset: () => this.reset() });
+      this.sourced = new SourceAccess({ source, feed: sourceFeed, publisher, settings, tally, onReset: () => this.reset() });
     }
   }
 
@@ -132,7 +132,7 @@ export class HubCore {
   }
 
   /** The sessions of all connected clients. */
-  get sessions(): ReadonlySet<Session> {
+  get sessions(): ReadonlySet<HubSession> {
     return this.flusher.sessions;
   }
 
@@ -159,7 +159,7 @@ export class HubCore {
   }
 
   /** Asks the source. Resolves to undefined when this hub can answer the request by itself, be it with 410. */
-  locate(asked: ParsedQuery, gone: AbortSignal): Promise<CatchUp | undefined> {
+  locate(asked: ParsedQuery, gone: AbortSignal): Promise<CatchUpStart | undefined> {
     return this.sourced?.locator.locate(asked, gone) ?? Promise.resolve(undefined);
   }
 
@@ -219,7 +219,7 @@ export class HubCore {
   }
 
   /** Starts a session. */
-  open(sink: Sink, client: Client): Session {
+  open(sink: Sink, client: Client): HubSession {
     const { version } = this;
     // A request without parameters is never refused.
     const { options = {}, reservation } = client;
@@ -236,7 +236,7 @@ export class HubCore {
     const first = start.missed[0]?.sequence;
     const after = (catchUp && this.sourced?.feed.placeBefore(catchUp.position.sequence)) ?? (first || this.feed.head + 1) - 1;
     const told = client.transport === 'sse' && !start.snapshot && first !== 0;
-    const session: Session = new Session({
+    const session: HubSession = new HubSession({
       id: ++this.tally.clients,
       identity: client.identity,
       transport: client.transport,
@@ -280,7 +280,7 @@ export class HubCore {
     return seen.missed.length === 0 && seen.thrown === undefined;
   }
 
-  private begin(session: Session, sink: Sink, client: Client & Beginning): void {
+  private begin(session: HubSession, sink: Sink, client: Client & Beginning): void {
     const { snapshot: source, bookmarkIntervalMs: intervalMs, clock, now } = this.settings;
     const { start, version, asked = {}, identity, filter, expiresAtMs = Number.POSITIVE_INFINITY } = client;
     endAt(session, { expiresAtMs, now, clock });
@@ -361,7 +361,7 @@ const RETRY_AFTER_MS = 1_000;
 export interface StartContext {
   readonly address?: string;
   readonly options?: ClientOptions;
-  readonly catchUp?: CatchUp | undefined;
+  readonly catchUp?: CatchUpStart | undefined;
 }
 
 /** What is decided before a session begins. */
@@ -372,7 +372,7 @@ interface Beginning {
   readonly filter: ClientOptions['filter'];
 }
 
-/** Runs code of a connection. What it throws affects only its own client. */
+/** Runs code of a connection. What it throws affects only its ownState client. */
 function attempt(code: () => void): { readonly error: unknown } | undefined {
   try {
     code();

@@ -8,7 +8,7 @@ import { HubCore } from './hub-core.ts';
 import { type HubOptions, type HubStats, type PublishOptions, type ShutdownOptions, toSettings } from './hub-options.ts';
 import { type HubEvent, type HubWatchOptions, watchHub } from './hub-watch.ts';
 import { hubMetrics, type MetricsOptions, toText } from './metrics.ts';
-import { Outbox } from './source/sourced.ts';
+import { SourcePublisher } from './source/source-access.ts';
 import type { Observer } from './tally.ts';
 
 export type { ClientOptions, HubOptions, HubStats, PublishOptions, ShutdownOptions } from './hub-options.ts';
@@ -31,7 +31,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   /** The side that transports use; see {@link coreOf}. */
   private readonly core: HubCore;
   /** Where events go, if they come back from a source. */
-  private readonly outbox: Outbox | undefined;
+  private readonly outbox: SourcePublisher | undefined;
   /** The watches that `follow` is publishing from. */
   private readonly followed: Set<Watch<E>> = new Set();
 
@@ -41,7 +41,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     const settings = toSettings(options as unknown as HubOptions);
     this.core = new HubCore(settings);
     const { source } = settings;
-    this.outbox = source && new Outbox({ ...settings, source, publisher: this.core.publisher, lifetime: this.core.lifetime });
+    this.outbox =
+      source && new SourcePublisher({ ...settings, source, publisher: this.core.publisher, lifetime: this.core.lifetime });
     const { onNotice } = options;
     if (onNotice !== undefined) this.core.tally.observe({ tell: onNotice });
   }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../watch/clock.ts';
 import type { Sink } from './connection.ts';
+import type { HubSession } from './hub-session.ts';
 import type { ParsedQuery } from './query.ts';
-import type { Session } from './session.ts';
 
 /** Settings of a session's timers. */
 export interface Timing extends Interval {
@@ -16,7 +16,7 @@ interface Interval {
 }
 
 /** Starts the timers of a session: the end that its client asked for, and regular reports of its position. */
-export function startTimers(session: Session, sink: Sink, { asked, version, intervalMs, clock }: Timing): void {
+export function startTimers(session: HubSession, sink: Sink, { asked, version, intervalMs, clock }: Timing): void {
   if (asked.timeoutSeconds !== undefined) endAfter(session, asked.timeoutSeconds * 1_000, clock);
   if (asked.allowWatchBookmarks === true) bookmarkEvery(session, { intervalMs, clock });
   else markEvery(session, sink, { intervalMs, clock, version });
@@ -30,7 +30,7 @@ export interface AgeLimit {
 }
 
 /** Ends a session so that its client reconnects. The time is random: clients that came together must not all return together. */
-export function limitAge(session: Session, { maxConnectionAgeMs, random, clock }: AgeLimit): void {
+export function limitAge(session: HubSession, { maxConnectionAgeMs, random, clock }: AgeLimit): void {
   if (maxConnectionAgeMs === 0) return;
   const delayMs = Math.ceil((maxConnectionAgeMs * (1 + random())) / 2);
   session.whenOver(clock.schedule(delayMs, () => session.stop('goingAway')));
@@ -44,7 +44,7 @@ export interface Expiry {
 }
 
 /** Ends a session at that time, so that its client comes again and is admitted anew. */
-export function endAt(session: Session, { expiresAtMs, now, clock }: Expiry): void {
+export function endAt(session: HubSession, { expiresAtMs, now, clock }: Expiry): void {
   if (expiresAtMs === Number.POSITIVE_INFINITY) return;
   const plan = (): (() => void) => clock.schedule(expiresAtMs - now(), end);
   const end = (): void => {
@@ -57,18 +57,18 @@ export function endAt(session: Session, { expiresAtMs, now, clock }: Expiry): vo
 }
 
 /** Ends a session regularly after a delay. */
-function endAfter(session: Session, delayMs: number, clock: Clock): void {
+function endAfter(session: HubSession, delayMs: number, clock: Clock): void {
   session.whenOver(clock.schedule(delayMs, () => session.stop('timeout')));
 }
 
 /** Sends a BOOKMARK at each interval, and one before an end by timeout or age. */
-function bookmarkEvery(session: Session, interval: Interval): void {
+function bookmarkEvery(session: HubSession, interval: Interval): void {
   session.bookmarks = true;
   every(session, interval, () => session.bookmark());
 }
 
 /** Does the same without an event, if the wire format can express it. */
-function markEvery(session: Session, sink: Sink, { version, ...interval }: Interval & { version: () => string }): void {
+function markEvery(session: HubSession, sink: Sink, { version, ...interval }: Interval & { version: () => string }): void {
   if (sink.mark === undefined) return;
   every(session, interval, () => {
     if (!session.upToDate) return;
@@ -80,7 +80,7 @@ function markEvery(session: Session, sink: Sink, { version, ...interval }: Inter
   });
 }
 
-function every(session: Session, { intervalMs, clock }: Interval, act: () => void): void {
+function every(session: HubSession, { intervalMs, clock }: Interval, act: () => void): void {
   const tick = (): void => {
     session.flush();
     act();

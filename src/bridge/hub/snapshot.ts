@@ -1,10 +1,9 @@
 import type { Clock } from '../../watch/clock.ts';
-import type { WatchEvent } from '../../watch/event.ts';
-import { toStatus } from '../../watch/event.ts';
+import { toStatus, type WatchEvent } from '../../watch/event.ts';
 import { checkSize, Envelope } from '../events/envelope.ts';
 import { SLICE_BYTES } from '../events/forms.ts';
+import type { HubSession } from './hub-session.ts';
 import { Semaphore } from './semaphore.ts';
-import type { Session } from './session.ts';
 
 /** What a snapshot function is told about its client. */
 export interface SnapshotContext {
@@ -67,7 +66,7 @@ export class Snapshots {
   }
 
   /** Sends a snapshot to a client and then releases its live events. Cleans up when the client leaves. */
-  async run(session: Session, request: SnapshotRequest): Promise<void> {
+  async run(session: HubSession, request: SnapshotRequest): Promise<void> {
     const gone = new AbortController();
     session.whenOver(() => gone.abort());
     const copy: Copy = { ...request, session, gone: gone.signal, hasSlot: await this.slots.enter(gone.signal) };
@@ -174,7 +173,7 @@ export class Snapshots {
 
 /** A snapshot in progress. */
 interface Copy extends SnapshotRequest {
-  readonly session: Session;
+  readonly session: HubSession;
   /** Aborts when the client goes. */
   readonly gone: AbortSignal;
   /** Whether it holds one of the slots. */

@@ -1,8 +1,8 @@
 import { type Status, toStatus } from '../../watch/event.ts';
 import { Envelope } from '../events/envelope.ts';
 import type { Admitted } from '../hub/admission/admission.ts';
-import { FROM_NOW, type Start } from '../hub/feed.ts';
 import type { HubCore } from '../hub/hub-core.ts';
+import { FROM_NOW, type Start } from '../hub/hub-log.ts';
 import { DEFAULTS, EVENT_STREAM, JSON_LINES } from '../protocol.ts';
 
 /** The header that admits pages of another origin. An application that sets it has decided on the origin itself. */

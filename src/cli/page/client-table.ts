@@ -21,7 +21,7 @@ export class ClientTable {
     this.rest = rest;
   }
 
-  /** `own` is the id of the client that this page is. */
+  /** `ownState` is the id of the client that this page is. */
   show({ clients, capacity, overflow }: PipeStats, own: number | undefined): void {
     const shown = choose(clients, own);
     const present = new Set(shown.map(({ id }) => id));

@@ -15,7 +15,7 @@ export interface ConnectionEvents {
 }
 
 /**
- * This page's own watch: the client of `watchmux/client`, with its states put into words. `reopen` ends the watch and starts
+ * This page's ownState watch: the client of `watchmux/client`, with its states put into words. `reopen` ends the watch and starts
  * another one that continues where the first was.
  */
 export class Connection {

@@ -8,7 +8,7 @@
  * A BOOKMARK is owed, not queued: when one is due, the watch notes that, and delivers the cache's version once it has read
  * everything. So BOOKMARKs are in order with events however fast the consumer reads, and none is lost for lack of room.
  */
-import type { Parked } from '../../broadcast/waiting-readers.ts';
+import type { WaitingReader } from '../../broadcast/waiting-readers.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/version.ts';
 import { type BookmarkEvent, type ErrorEvent, type Status, toStatus } from '../../watch/event.ts';
@@ -55,9 +55,9 @@ interface Opening<T extends KubernetesObject> {
   readonly mark: BookmarkEvent | undefined;
 }
 
-export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<T>> implements Parked, Due {
+export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<T>> implements WaitingReader, Due {
   readonly view: View<T>;
-  inPark: boolean = false;
+  isWaiting: boolean = false;
   dueMs: number = 0;
   /** When it ends, by the cacher's clock; 0: never. In whole milliseconds, which take no extra memory. */
   deadlineMs: number = 0;
@@ -145,7 +145,7 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
     return this.until === undefined ? this.view.head : this.view.positionOf(this.until);
   }
 
-  protected override parked(): void {
+  protected override readWaits(): void {
     this.view.park.add(this);
   }
 
@@ -245,7 +245,7 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
   }
 
   private leave(): void {
-    if (this.inPark) this.view.park.leave();
+    if (this.isWaiting) this.view.park.leave();
     this.onLeave?.();
     this.onLeave = undefined;
     this.view.watchers--;

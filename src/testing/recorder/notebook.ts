@@ -16,7 +16,7 @@ export class Notebook<E> {
     this.steps.push(step);
   }
 
-  /** Records a call of `stop` or `return`, perhaps from inside the watch's own filter. */
+  /** Records a call of `stop` or `return`, perhaps from inside the watch's ownState filter. */
   ends(step: 'stop' | 'return'): void {
     const inFilter = this.filtering > 0;
     this.write({ step, watcher: this.watcher, ...(inFilter && { inFilter }) });

@@ -1,26 +1,26 @@
 import { type ErrorEvent, toExpired } from '../../../watch/event.ts';
 import { Envelope, type Keeper } from '../../events/envelope.ts';
+import type { SessionWatch } from '../hub-session.ts';
 import { Semaphore } from '../semaphore.ts';
-import type { SessionWatch } from '../session.ts';
-import { parse } from './follower.ts';
 import {
-  type CatchUp,
+  type CatchUpStart,
   type HubSource,
-  type PastEvent,
+  type SourceEntry,
   type SourceEvent,
   type SourcePosition,
   toSourceVersion,
 } from './source.ts';
-import type { SourceFeed } from './source-feed.ts';
+import { parse } from './source-follower.ts';
+import type { SourceLog } from './source-log.ts';
 
 /** Options of a {@link CatchUpWatch}. */
 interface CatchUpOptions {
-  readonly start: CatchUp;
-  readonly feed: SourceFeed;
+  readonly start: CatchUpStart;
+  readonly feed: SourceLog;
   /** How many bytes may be read for this client. */
   readonly maxBytes: number;
   /** Reads on. Resolves to undefined if the stream does not continue there any more. */
-  readonly read: (after: SourcePosition) => Promise<readonly PastEvent[] | undefined>;
+  readonly read: (after: SourcePosition) => Promise<readonly SourceEntry[] | undefined>;
   /** What the client may see. */
   readonly accepts: (envelope: Envelope, topics: readonly string[]) => boolean;
   /** Opens the watch that continues after a place. */
@@ -48,7 +48,7 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
   private readonly options: CatchUpOptions;
   /** The last event that was looked at. */
   private at: SourcePosition;
-  private page: readonly PastEvent[] | undefined;
+  private page: readonly SourceEntry[] | undefined;
   private inner: SessionWatch<Envelope> | undefined = undefined;
   /** The ERROR that ends it, once everything before has been read. */
   private notice: ErrorEvent | undefined = undefined;
@@ -130,7 +130,7 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
   }
 
   /** Returns what the client may see of a page, as far as this hub has come itself. */
-  private turnPage(page: readonly PastEvent[]): readonly Envelope[] {
+  private turnPage(page: readonly SourceEntry[]): readonly Envelope[] {
     const { feed, accepts, maxBytes } = this.options;
     const batch: Envelope[] = [];
     this.page = undefined;
@@ -154,7 +154,7 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
     );
   }
 
-  private got(page: readonly PastEvent[] | undefined): void {
+  private got(page: readonly SourceEntry[] | undefined): void {
     this.reading = false;
     if (this.over) return;
     // Nothing, although the hub has more: what it keeps and what the stream holds do not meet.
@@ -175,12 +175,12 @@ const PAGE_BYTES = 1_048_576;
 const KEPT_BYTES = 16_777_216;
 
 interface Page {
-  readonly entries: readonly PastEvent[];
+  readonly entries: readonly SourceEntry[];
   bytes: number;
 }
 
-/** Limits of {@link Past}. */
-interface PastLimits {
+/** Limits of {@link SourcePages}. */
+interface SourcePagesLimits {
   readonly maxReads: number;
   /** A longer event is skipped. */
   readonly maxEventBytes: number;
@@ -197,9 +197,9 @@ interface PastLimits {
  * What is kept is valid for as long as the hub can continue in the stream. Once it has begun again elsewhere, all of it is
  * forgotten; not before, because until then it is not known how much of the stream is lost.
  */
-export class Past {
+export class SourcePages {
   private readonly source: HubSource;
-  private readonly feed: Pick<SourceFeed, 'epoch' | 'sequence' | 'restarts' | 'placeBefore'>;
+  private readonly feed: Pick<SourceLog, 'epoch' | 'sequence' | 'restarts' | 'placeBefore'>;
   private readonly slots: Semaphore;
   private readonly maxEventBytes: number;
   private readonly pages: Map<number, Page> = new Map();
@@ -209,7 +209,7 @@ export class Past {
   /** The start of the feed to which the pages belong. */
   private restarts: number = 0;
 
-  constructor(source: HubSource, feed: Past['feed'], { maxReads, maxEventBytes }: PastLimits) {
+  constructor(source: HubSource, feed: SourcePages['feed'], { maxReads, maxEventBytes }: SourcePagesLimits) {
     this.source = source;
     this.feed = feed;
     this.slots = new Semaphore(maxReads);
@@ -226,8 +226,8 @@ export class Past {
    * Returns entries right after a position: at least one, or none if there is none yet. Resolves to undefined if the stream does not hold the
    * entry of that position, or another one in its place, or not the next one.
    */
-  async after({ epoch, sequence, mark }: SourcePosition): Promise<readonly PastEvent[] | undefined> {
-    const isLater = ({ position }: PastEvent): boolean => position.sequence > sequence;
+  async after({ epoch, sequence, mark }: SourcePosition): Promise<readonly SourceEntry[] | undefined> {
+    const isLater = ({ position }: SourceEntry): boolean => position.sequence > sequence;
     const page = sequence === 0 ? EMPTY : await this.pageWith(epoch, sequence);
     const own = page?.entries.find(({ position }) => position.sequence === sequence)?.position.mark;
     if (mark !== (sequence === 0 ? '0' : own)) return undefined;
@@ -260,7 +260,7 @@ export class Past {
     const running = this.reading.get(number);
     if (running !== undefined) return running;
     const reading = this.read(epoch, firstOf(number)).then((page) => {
-      // What comes after the hub's own position may still grow, or be lost without the hub's notice.
+      // What comes after the hub's ownState position may still grow, or be lost without the hub's notice.
       const isWhole = page !== undefined && (number + 1) * PAGE_ITEMS <= this.feed.sequence;
       if (isWhole && restarts === this.feed.restarts) this.keep(number, page);
       return page;
@@ -317,7 +317,7 @@ export class Past {
   }
 
   private toPage(events: readonly SourceEvent[], epoch: string): Page {
-    const entries: PastEvent[] = [];
+    const entries: SourceEntry[] = [];
     const page: Page = { entries, bytes: 0 };
     const keeper: Keeper = { grew: (_, bytes) => this.grew(page, bytes) };
     for (const { sequence, mark, json, topics } of events) {
@@ -341,7 +341,7 @@ function firstOf(number: number): number {
 }
 
 /** Returns the entries up to a gap. */
-function consecutive(entries: readonly PastEvent[], after: number): readonly PastEvent[] {
+function consecutive(entries: readonly SourceEntry[], after: number): readonly SourceEntry[] {
   const gap = entries.findIndex((entry, i) => entry.position.sequence !== after + 1 + i);
   return gap < 0 ? entries : entries.slice(0, gap);
 }

@@ -1,9 +1,8 @@
 import type { WatchEvent } from '../../../watch/event.ts';
 import type { Envelope } from '../../events/envelope.ts';
-import { Feed } from '../feed.ts';
+import { HubLog } from '../hub-log.ts';
 import type { HubSettings } from '../hub-options.ts';
-import type { SourcePosition } from './source.ts';
-import { toPosition, toSourceVersion } from './source.ts';
+import { type SourcePosition, toPosition, toSourceVersion } from './source.ts';
 
 /**
  * The place of the first event that a hub with a source distributes. Earlier events also have places when a client is brought up
@@ -19,7 +18,7 @@ export const FIRST_PLACE: number = 2 ** 28;
  *     stream     41  42  43  44  45          43 is not an event
  *     place       6   7       8   9          after version 43: not found here, so the source is asked
  */
-export class SourceFeed extends Feed {
+export class SourceLog extends HubLog {
   /** The topics of the event that is being published. They come from the stream. */
   topics: readonly string[] = [];
   /** How often it has begun at a position that does not continue what was before. */

@@ -33,7 +33,7 @@ import type { Cleanup, ClientInfo, ClientStats, CutReason, Served, Sink } from '
 const NOTHING: readonly WatchEvent[] = [];
 
 /** One client of a hub. Created by the hub. */
-export class Session implements Served {
+export class HubSession implements Served {
   // The fields that every flush reads are adjacent: with hundreds of clients, loading them takes most of the time.
   private flushing: boolean = false;
   over: boolean = false;
@@ -53,7 +53,7 @@ export class Session implements Served {
   private ending: Ending | undefined = undefined;
   private readonly watch: SessionWatch;
   private readonly sink: Sink;
-  private readonly host: SessionHost<Session>;
+  private readonly host: SessionHost<HubSession>;
   private readonly folds: boolean;
   readonly maxQueuedBytes: number;
   /** Something was read from the watch, so what waits in `batch` was queued for this client. */
@@ -76,10 +76,10 @@ export class Session implements Served {
   /** The version of the head when the session was stopped. Later events are not for this client. */
   private lastVersion: string = '';
   /** How the hub has said to end. The last BOOKMARK and the transport report the same delay. */
-  private hubEnd: ReturnType<SessionHost<Session>['endOfStream']> | undefined = undefined;
+  private hubEnd: ReturnType<SessionHost<HubSession>['endOfStream']> | undefined = undefined;
   private cleanups: Cleanup[] | undefined = undefined;
 
-  constructor(options: SessionOptions<Session>) {
+  constructor(options: SessionOptions<HubSession>) {
     this.id = options.id;
     this.identity = options.identity;
     this.transport = options.transport;

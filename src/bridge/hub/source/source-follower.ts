@@ -6,14 +6,21 @@ import { invalid, isWatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
 import type { Publisher } from '../../events/publisher.ts';
 import type { Tally } from '../tally.ts';
-import type { Following, HubSource, SourceEvent, SourcePosition, SourceStats } from './source.ts';
-import { toPosition, toSourceVersion } from './source.ts';
-import type { SourceFeed } from './source-feed.ts';
+import {
+  type Following,
+  type HubSource,
+  type SourceEvent,
+  type SourcePosition,
+  type SourceStats,
+  toPosition,
+  toSourceVersion,
+} from './source.ts';
+import type { SourceLog } from './source-log.ts';
 
-/** Options of a {@link Follower}. */
-export interface FollowerOptions {
+/** Options of a {@link SourceFollower}. */
+export interface SourceFollowerOptions {
   readonly source: HubSource;
-  readonly feed: SourceFeed;
+  readonly feed: SourceLog;
   readonly publisher: Publisher;
   /** How many of the last events to begin with. */
   readonly last: number;
@@ -41,7 +48,7 @@ const MAX_QUIET_MS = 80_000;
  * Invariant: `position` is the last event that was distributed, or undefined before the first and after a reset. So each event comes
  * right after the one before it, or after a reset.
  */
-export class Follower {
+export class SourceFollower {
   /** Where this hub is in the stream. */
   position: SourcePosition | undefined = undefined;
   /** The end of the stream was reached since the last reset, so clients can begin. */
@@ -56,9 +63,9 @@ export class Follower {
   private quietMs: number = QUIET_MS;
   private readonly backoff: Backoff;
   private readonly checks: Set<() => void> = new Set();
-  private readonly options: FollowerOptions;
+  private readonly options: SourceFollowerOptions;
 
-  constructor(options: FollowerOptions) {
+  constructor(options: SourceFollowerOptions) {
     this.options = options;
     this.backoff = new Backoff({ ...BACKOFF, random: options.random });
     void this.run();

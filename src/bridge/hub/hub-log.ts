@@ -1,6 +1,6 @@
+import type { BroadcastWatch } from '../../broadcast/broadcast-watch.ts';
 import { Broadcaster, muxOf, type WatchOptions } from '../../broadcast/broadcaster.ts';
 import { objectKey } from '../../broadcast/fold.ts';
-import type { BroadcastWatch } from '../../broadcast/handle.ts';
 import type { Mux } from '../../broadcast/mux.ts';
 import { concerns, EVERY_TOPIC, type Routing } from '../../broadcast/topics.ts';
 import type { View } from '../../broadcast/view.ts';
@@ -10,7 +10,7 @@ import type { Envelope } from '../events/envelope.ts';
 import { toVersion } from '../protocol.ts';
 import type { ClientOptions, HubSettings } from './hub-options.ts';
 import { invalidQuery, type ParsedQuery, readVersion } from './query.ts';
-import type { CatchUp } from './source/source.ts';
+import type { CatchUpStart } from './source/source.ts';
 
 /**
  * The events of a hub: a broadcaster that keeps its last ones.
@@ -22,7 +22,7 @@ import type { CatchUp } from './source/source.ts';
  * continues after place n. A caller that runs `start` and `watch` in one synchronous step gets missed and live events without a gap
  * or a repetition.
  */
-export class Feed {
+export class HubLog {
   readonly broadcaster: Broadcaster<Envelope, ErrorEvent>;
   protected readonly settings: HubSettings<WatchEvent>;
   protected readonly mux: Mux<Envelope>;
@@ -136,7 +136,7 @@ export interface Start {
   readonly resumed: boolean;
   readonly snapshot: boolean;
   /** It resumes before what the hub keeps, and is brought up from the hub's source first. */
-  readonly catchUp?: CatchUp | undefined;
+  readonly catchUp?: CatchUpStart | undefined;
 }
 
 /** What a hub can start a client with. */

@@ -7,18 +7,18 @@ import { type Envelope, toText } from '../../events/envelope.ts';
 import type { Publisher } from '../../events/publisher.ts';
 import { newEpoch } from '../../protocol.ts';
 import type { HubSettings, PublishOptions } from '../hub-options.ts';
+import type { HubSession } from '../hub-session.ts';
 import type { ParsedQuery } from '../query.ts';
-import type { Session } from '../session.ts';
 import type { Tally } from '../tally.ts';
-import { CatchUpWatch, Past } from './catch-up.ts';
-import { Follower } from './follower.ts';
-import { type CatchUp, type HubSource, type SourcePosition, toPosition } from './source.ts';
-import type { SourceFeed } from './source-feed.ts';
+import { CatchUpWatch, SourcePages } from './catch-up.ts';
+import { type CatchUpStart, type HubSource, type SourcePosition, toPosition } from './source.ts';
+import { SourceFollower } from './source-follower.ts';
+import type { SourceLog } from './source-log.ts';
 
-/** Options of {@link Sourced}. */
-interface SourcedOptions {
+/** Options of {@link SourceAccess}. */
+interface SourceAccessOptions {
   readonly source: HubSource;
-  readonly feed: SourceFeed;
+  readonly feed: SourceLog;
   readonly publisher: Publisher;
   readonly settings: HubSettings<WatchEvent>;
   readonly tally: Pick<Tally, 'failed' | 'sourceWorks'>;
@@ -28,24 +28,24 @@ interface SourcedOptions {
 
 /** What is notified when a client has come to the live events, or cannot. */
 export interface CatchUpListener {
-  readonly ready: (session: Session) => void;
-  readonly joined: (session: Session) => void;
+  readonly ready: (session: HubSession) => void;
+  readonly joined: (session: HubSession) => void;
 }
 
 /** The parts that only a hub with a source has: one follows it, one reads its past, and one finds a client's place in it. */
-export class Sourced {
-  readonly feed: SourceFeed;
-  readonly follower: Follower;
-  readonly locator: Locator;
-  private readonly past: Past;
+export class SourceAccess {
+  readonly feed: SourceLog;
+  readonly follower: SourceFollower;
+  readonly locator: SourceLocator;
+  private readonly past: SourcePages;
   private readonly maxBytes: number;
 
-  constructor({ source, feed, publisher, settings, tally, onReset }: SourcedOptions) {
+  constructor({ source, feed, publisher, settings, tally, onReset }: SourceAccessOptions) {
     this.feed = feed;
     this.maxBytes = settings.maxCatchUpBytes;
-    this.past = new Past(source, feed, settings);
-    this.follower = new Follower({ ...settings, source, feed, publisher, tally, last: settings.replayItems, onReset });
-    this.locator = new Locator(this.past, { feed, follower: this.follower, limits: settings });
+    this.past = new SourcePages(source, feed, settings);
+    this.follower = new SourceFollower({ ...settings, source, feed, publisher, tally, last: settings.replayItems, onReset });
+    this.locator = new SourceLocator(this.past, { feed, follower: this.follower, limits: settings });
   }
 
   /** An event was distributed. */
@@ -56,9 +56,9 @@ export class Sourced {
 
   /** The watch of a client that is brought up from the source. */
   watch(
-    start: CatchUp,
+    start: CatchUpStart,
     own: WatchOptions<Envelope>,
-    { session, ...listener }: CatchUpListener & { session: () => Session },
+    { session, ...listener }: CatchUpListener & { session: () => HubSession },
   ): CatchUpWatch {
     return new CatchUpWatch({
       start,
@@ -95,17 +95,17 @@ interface CatchUpLimits {
  *        |          '-- ask the stream --> unknown -------> 410
  *        |                '-- known, too far behind ------> 410
  *        |                '-- known, this hub is behind --> wait for this hub, again
- *        |                '-- known ----------------------> CatchUp
+ *        |                '-- known ----------------------> CatchUpStart
  *
  * A client that comes from another replica may be ahead of this one, so a version from the future is not an error here.
  */
-class Locator {
-  private readonly past: Past;
-  private readonly feed: SourceFeed;
-  private readonly follower: Follower;
+class SourceLocator {
+  private readonly past: SourcePages;
+  private readonly feed: SourceLog;
+  private readonly follower: SourceFollower;
   private readonly limits: CatchUpLimits;
 
-  constructor(past: Past, parts: { feed: SourceFeed; follower: Follower; limits: CatchUpLimits }) {
+  constructor(past: SourcePages, parts: { feed: SourceLog; follower: SourceFollower; limits: CatchUpLimits }) {
     this.past = past;
     this.feed = parts.feed;
     this.follower = parts.follower;
@@ -123,7 +123,7 @@ class Locator {
    * Resolves to where a client is in the stream, or to undefined when this hub can answer by itself, be it with 410. Waits until
    * this hub is ready. Rejects if the source cannot be reached.
    */
-  async locate(asked: ParsedQuery, gone: AbortSignal): Promise<CatchUp | undefined> {
+  async locate(asked: ParsedQuery, gone: AbortSignal): Promise<CatchUpStart | undefined> {
     for (;;) {
       if (!(await this.follower.until(() => this.follower.ready, gone)) || this.knows(asked)) return undefined;
       const version = asked.resourceVersion as string;
@@ -150,8 +150,8 @@ class Locator {
   }
 }
 
-/** Options of an {@link Outbox}. */
-interface OutboxOptions extends Pick<HubSettings<WatchEvent>, 'topicsOf' | 'maxPending'> {
+/** Options of an {@link SourcePublisher}. */
+interface SourcePublisherOptions extends Pick<HubSettings<WatchEvent>, 'topicsOf' | 'maxPending'> {
   readonly source: HubSource;
   /** Refuses a text that is too long for clients. */
   readonly publisher: { checkSize(bytes: number): void };
@@ -166,11 +166,11 @@ const VERSION_BYTES = 128;
 const utf8 = new TextEncoder();
 
 /** What a hub with a source publishes: events go to the stream, and come back from there like those of any other hub. */
-export class Outbox {
-  private readonly options: OutboxOptions;
+export class SourcePublisher {
+  private readonly options: SourcePublisherOptions;
   private pending: number = 0;
 
-  constructor(options: OutboxOptions) {
+  constructor(options: SourcePublisherOptions) {
     this.options = options;
   }
 
