@@ -64,7 +64,7 @@ export type { AdmissionOptions, ConnectionOptions, Identified } from './hub/admi
 export type { Cleanup, ClientInfo, ClientStats, CutReason, Served, Sink, TransportName } from './hub/connection.ts';
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub/hub.ts';
 export { Hub } from './hub/hub.ts';
-export type { Snapshot, SnapshotContext } from './hub/snapshot.ts';
+export type { Snapshot, SnapshotContext } from './hub/hub-options.ts';
 export type { HubFailure, HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './hub/tally.ts';
 export * from './protocol.ts';
 export type { ConnectionHandler, ConnectionHandlerOptions, ConnectionRequest } from './transport/connection-handler.ts';

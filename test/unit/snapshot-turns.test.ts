@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
 import { coreOf } from '../../src/bridge/hub/hub.ts';
 import type { Start } from '../../src/bridge/hub/hub-log.ts';
-import type { Snapshot } from '../../src/bridge/hub/snapshot.ts';
+import type { Snapshot } from '../../src/bridge/hub/hub-options.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';

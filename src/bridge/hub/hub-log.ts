@@ -9,6 +9,7 @@ import { type ErrorEvent, type Status, toStatus, type WatchEvent } from '../../w
 import type { Envelope } from '../events/envelope.ts';
 import { toVersion } from '../protocol.ts';
 import type { ClientOptions, HubSettings } from './hub-options.ts';
+import type { Lifetime } from './lifetime.ts';
 import { invalidQuery, type ParsedQuery, readVersion } from './query.ts';
 import type { CatchUpStart } from './source/source.ts';
 
@@ -24,12 +25,15 @@ import type { CatchUpStart } from './source/source.ts';
  */
 export class HubLog {
   readonly broadcaster: Broadcaster<Envelope, ErrorEvent>;
+  /** Whether clients may be limited to topics. */
+  readonly hasTopics: boolean;
   protected readonly settings: HubSettings<WatchEvent>;
   protected readonly mux: Mux<Envelope>;
 
-  constructor(settings: HubSettings<WatchEvent>, isForAll: (envelope: Envelope) => boolean) {
+  constructor(settings: HubSettings<WatchEvent>, lifetime: Lifetime) {
     const { capacity, overflow, keyOf, topicsOf, maxPending, replayItems, replayBytes } = settings;
     this.settings = settings;
+    this.hasTopics = topicsOf !== undefined;
     // With an incoming queue, an event could be accepted but not distributed. A new client would not see it.
     this.broadcaster = new Broadcaster<Envelope>({
       capacity,
@@ -38,7 +42,7 @@ export class HubLog {
       incoming: 0,
       stalledMs: 0, // a client that takes nothing is cut
       keyOf: (event) => eventKey(event, keyOf),
-      topicsOf: topicsOf && ((event) => (isForAll(event) ? EVERY_TOPIC : this.topicsOf(event))),
+      topicsOf: topicsOf && ((event) => (lifetime.isFailure(event) ? EVERY_TOPIC : this.topicsOf(event))),
       replay: replayItems,
       replayBytes,
       sizeOf: (event) => event.heldBytes,
@@ -46,15 +50,18 @@ export class HubLog {
     this.mux = muxOf(this.broadcaster);
   }
 
-  /** Whether clients may be limited to topics. */
-  get hasTopics(): boolean {
-    return this.settings.topicsOf !== undefined;
-  }
-
   /** Sequence of the last distributed event. */
   get head(): number {
     return this.mux.log.head;
   }
+
+  /** How many events have been distributed. */
+  get accepted(): number {
+    return this.head;
+  }
+
+  /** Called with each event that has been distributed, before clients are written to. */
+  distributed(): void {}
 
   /** Watches all events from now on. */
   watch(options: WatchOptions<Envelope>): BroadcastWatch<Envelope> {

@@ -8,7 +8,6 @@ import { nextTurn, type Turn } from '../../watch/turn.ts';
 import { DEFAULTS, newEpoch } from '../protocol.ts';
 import type { ClientStats } from './connection.ts';
 import { EPOCH } from './query.ts';
-import type { Snapshot } from './snapshot.ts';
 import type { HubSource, SourceStats } from './source/source.ts';
 import type { HubFailure, HubNotice, HubTotals } from './tally.ts';
 
@@ -141,6 +140,22 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   /** Calls back in the next turn of the event loop; replace it in tests. */
   nextTurn?: Turn | undefined;
 }
+
+/** What a snapshot function is told about its client. */
+export interface SnapshotContext {
+  /** What `authenticate` returned for the client; undefined without `authenticate`. */
+  readonly identity: unknown;
+  /** The position taken before the snapshot. Events after it follow the snapshot automatically. */
+  readonly resourceVersion: string;
+  /** Aborts when the client is gone, or has waited too long, and the rest is not needed. */
+  readonly signal: AbortSignal;
+}
+
+/** Returns the current state: the objects that a client gets as ADDED events before live events. */
+export type Snapshot<T = unknown> = (context: SnapshotContext) => Objects<T> | Promise<Objects<T>>;
+
+/** The objects of a snapshot, available now or produced over time. */
+export type Objects<T = unknown> = Iterable<T> | AsyncIterable<T>;
 
 /** Options of one client's watch. */
 export interface ClientOptions<E extends WatchEvent = WatchEvent> {

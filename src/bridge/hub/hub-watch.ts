@@ -139,7 +139,7 @@ class HubReader {
   /** Stands among the live events, if all that follow are kept here. */
   private find(): boolean {
     const { core } = this;
-    if (this.lost !== undefined || core.lifetime.closing || core.sourced?.follower.ready === false) return false;
+    if (this.lost !== undefined || core.lifetime.closing || core.source?.follower.ready === false) return false;
     this.version ??= core.version;
     const { topics, capacity } = this.options;
     this.live = core.watchAfter(this.version, { topics, capacity, overflow: 'disconnect' });

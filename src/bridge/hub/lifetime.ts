@@ -1,5 +1,5 @@
 import { wholeNumber } from '../../watch/errors.ts';
-import type { Status } from '../../watch/event.ts';
+import type { Status, WatchEvent } from '../../watch/event.ts';
 import type { Ending } from '../protocol.ts';
 
 /**
@@ -33,6 +33,11 @@ export class Lifetime {
   /** No new client can be served: the last events are not distributed yet, or the server goes away. */
   get leaving(): boolean {
     return this.closing && (!this.ended || this.retryAfterMs !== undefined);
+  }
+
+  /** Whether this is the ERROR that tells every client about a failed source. */
+  isFailure(event: WatchEvent): boolean {
+    return this.failure !== undefined && event.object === this.failure;
   }
 
   /** Starts the end, once; the first call decides its kind. Resolves when `drain` has finished. */

@@ -1,161 +1,33 @@
 import type { WatchOptions } from '../../../broadcast/broadcaster.ts';
-import { concerns, toTopics } from '../../../broadcast/topics.ts';
+import { toTopics } from '../../../broadcast/topics.ts';
 import { invalid, WatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
 import { checkOptions } from '../../../watch/options.ts';
 import { type Envelope, toText } from '../../events/envelope.ts';
-import type { Publisher } from '../../events/publisher.ts';
 import { newEpoch } from '../../protocol.ts';
 import type { HubSettings, PublishOptions } from '../hub-options.ts';
 import type { HubSession } from '../hub-session.ts';
+import type { Lifetime } from '../lifetime.ts';
+import type { Publisher } from '../publisher.ts';
 import type { ParsedQuery } from '../query.ts';
+import type { Sessions } from '../sessions.ts';
 import type { Tally } from '../tally.ts';
 import { CatchUpWatch, SourcePages } from './catch-up.ts';
 import { type CatchUpStart, type HubSource, type SourcePosition, toPosition } from './source.ts';
 import { SourceFollower } from './source-follower.ts';
 import type { SourceLog } from './source-log.ts';
 
-/** Options of {@link SourceAccess}. */
+/** What a {@link SourceAccess} needs from its hub. */
 interface SourceAccessOptions {
   readonly source: HubSource;
-  readonly feed: SourceLog;
-  readonly publisher: Publisher;
   readonly settings: HubSettings<WatchEvent>;
-  readonly tally: Pick<Tally, 'failed' | 'sourceWorks'>;
+  readonly log: SourceLog;
+  readonly publisher: Publisher;
+  readonly sessions: Sessions;
+  readonly lifetime: Lifetime;
+  readonly tally: Tally;
   /** The source cannot be continued. Everybody must be notified, in this synchronous step. */
   readonly onReset: () => void;
-}
-
-/** What is notified when a client has come to the live events, or cannot. */
-export interface CatchUpListener {
-  readonly ready: (session: HubSession) => void;
-  readonly joined: (session: HubSession) => void;
-}
-
-/** The parts that only a hub with a source has: one follows it, one reads its past, and one finds a client's place in it. */
-export class SourceAccess {
-  readonly feed: SourceLog;
-  readonly follower: SourceFollower;
-  readonly locator: SourceLocator;
-  private readonly past: SourcePages;
-  private readonly maxBytes: number;
-
-  constructor({ source, feed, publisher, settings, tally, onReset }: SourceAccessOptions) {
-    this.feed = feed;
-    this.maxBytes = settings.maxCatchUpBytes;
-    this.past = new SourcePages(source, feed, settings);
-    this.follower = new SourceFollower({ ...settings, source, feed, publisher, tally, last: settings.replayItems, onReset });
-    this.locator = new SourceLocator(this.past, { feed, follower: this.follower, limits: settings });
-  }
-
-  /** An event was distributed. */
-  reached(): void {
-    const { position } = this.follower;
-    if (position !== undefined) this.feed.reach(position);
-  }
-
-  /** The watch of a client that is brought up from the source. */
-  watch(
-    start: CatchUpStart,
-    own: WatchOptions<Envelope>,
-    { session, ...listener }: CatchUpListener & { session: () => HubSession },
-  ): CatchUpWatch {
-    return new CatchUpWatch({
-      start,
-      feed: this.feed,
-      maxBytes: this.maxBytes,
-      read: (after) => this.past.after(after),
-      accepts: (envelope, topics) => (!own.topics || concerns(topics, own.topics)) && (own.filter?.(envelope) ?? true),
-      live: (place) => this.feed.watchAfter(place, own),
-      ready: () => listener.ready(session()),
-      joined: () => listener.joined(session()),
-      failed: () => session().stop('goingAway'),
-    });
-  }
-
-  stop(): void {
-    this.follower.stop();
-    this.past.stop();
-  }
-}
-
-/** Limits of what is read for clients. */
-interface CatchUpLimits {
-  /** How many events, and bytes, one client may be behind. */
-  readonly maxCatchUpItems: number;
-  readonly maxCatchUpBytes: number;
-  /** How many reads there may be at a time. */
-  readonly maxReads: number;
-}
-
-/**
- * Finds where in the stream a client continues if this hub does not keep its version.
- *
- *     version --> kept here? -----------------------------> continue here
- *        |          '-- ask the stream --> unknown -------> 410
- *        |                '-- known, too far behind ------> 410
- *        |                '-- known, this hub is behind --> wait for this hub, again
- *        |                '-- known ----------------------> CatchUpStart
- *
- * A client that comes from another replica may be ahead of this one, so a version from the future is not an error here.
- */
-class SourceLocator {
-  private readonly past: SourcePages;
-  private readonly feed: SourceLog;
-  private readonly follower: SourceFollower;
-  private readonly limits: CatchUpLimits;
-
-  constructor(past: SourcePages, parts: { feed: SourceLog; follower: SourceFollower; limits: CatchUpLimits }) {
-    this.past = past;
-    this.feed = parts.feed;
-    this.follower = parts.follower;
-    this.limits = parts.limits;
-  }
-
-  /** Whether this hub can answer a request by itself, now. */
-  knows({ resourceVersion, sendInitialEvents, isBack = false }: ParsedQuery): boolean {
-    if (!this.follower.ready) return false;
-    if (resourceVersion === undefined || (sendInitialEvents === true && !isBack)) return true;
-    return this.feed.placeOf(resourceVersion) !== undefined || toPosition(resourceVersion) === undefined;
-  }
-
-  /**
-   * Resolves to where a client is in the stream, or to undefined when this hub can answer by itself, be it with 410. Waits until
-   * this hub is ready. Rejects if the source cannot be reached.
-   */
-  async locate(asked: ParsedQuery, gone: AbortSignal): Promise<CatchUpStart | undefined> {
-    for (;;) {
-      if (!(await this.follower.until(() => this.follower.ready, gone)) || this.knows(asked)) return undefined;
-      const version = asked.resourceVersion as string;
-      const position = toPosition(version) as SourcePosition;
-      const page = await this.past.after(position);
-      if (page === undefined || gone.aborted) return undefined;
-      const own = this.follower.position;
-      if (this.knows(asked)) return undefined;
-      if (own?.epoch !== position.epoch || own.sequence === position.sequence) {
-        // The stream knows what this hub does not: it has been replaced, or has lost events, and the hub has not noticed.
-        if (own !== undefined) await this.renewed(own, gone);
-      } else if (own.sequence < position.sequence) {
-        const passed = (): boolean => (this.follower.position?.sequence ?? Infinity) >= position.sequence;
-        await this.follower.until(passed, gone);
-      } else if (page.length === 0 || own.sequence - position.sequence > this.limits.maxCatchUpItems) return undefined;
-      else return { version, position, page };
-    }
-  }
-
-  /** Asks the follower to look at the stream again, and waits for the outcome. */
-  private async renewed(own: SourcePosition, gone: AbortSignal): Promise<void> {
-    this.follower.renew();
-    await this.follower.until(() => this.follower.position !== own && this.follower.ready, gone);
-  }
-}
-
-/** Options of an {@link SourcePublisher}. */
-interface SourcePublisherOptions extends Pick<HubSettings<WatchEvent>, 'topicsOf' | 'maxPending'> {
-  readonly source: HubSource;
-  /** Refuses a text that is too long for clients. */
-  readonly publisher: { checkSize(bytes: number): void };
-  readonly lifetime: { readonly closing: boolean };
 }
 
 /** Characters of an id: those of a header's value, without spaces. */
@@ -165,17 +37,30 @@ const VERSION_BYTES = 128;
 
 const utf8 = new TextEncoder();
 
-/** What a hub with a source publishes: events go to the stream, and come back from there like those of any other hub. */
-export class SourcePublisher {
-  private readonly options: SourcePublisherOptions;
+/**
+ * What a hub does with its source. What is published goes to the stream, and comes back from there like the events of any other hub.
+ *
+ *     publish --> stream --+--> follower --> the hub's log
+ *                          '--> pages -----> clients that are further behind than the log
+ */
+export class SourceAccess {
+  readonly follower: SourceFollower;
+  private readonly pages: SourcePages;
+  private readonly options: SourceAccessOptions;
+  /** Number of publishes that are not stored yet. */
   private pending: number = 0;
 
-  constructor(options: SourcePublisherOptions) {
+  constructor(options: SourceAccessOptions) {
+    const { source, log, settings } = options;
     this.options = options;
+    this.pages = new SourcePages(source, log, settings);
+    this.follower = new SourceFollower(options);
   }
 
+  /** Appends an event to the stream. */
   async publish(event: WatchEvent, options: string | PublishOptions = {}): Promise<void> {
-    const { source, publisher, lifetime, topicsOf, maxPending: limit } = this.options;
+    const { source, publisher, lifetime, settings } = this.options;
+    const { topicsOf, maxPending: limit } = settings;
     const { json, id = newEpoch() + newEpoch() } =
       typeof options === 'string' ? { json: options } : checkOptions(options, ['json', 'id']);
     if (lifetime.closing) throw new WatchError('CLOSED', 'publish: the hub is shut down');
@@ -191,5 +76,61 @@ export class SourcePublisher {
     } finally {
       this.pending--;
     }
+  }
+
+  /** The watch of a client that is brought up from the source. */
+  watch(start: CatchUpStart, own: WatchOptions<Envelope>, session: () => HubSession): CatchUpWatch {
+    const { log, sessions, settings } = this.options;
+    return new CatchUpWatch({ start, own, session, log, sessions, pages: this.pages, maxBytes: settings.maxCatchUpBytes });
+  }
+
+  /** Whether this hub can answer a request by itself, now. */
+  knows({ resourceVersion, sendInitialEvents, isBack = false }: ParsedQuery): boolean {
+    if (!this.follower.ready) return false;
+    if (resourceVersion === undefined || (sendInitialEvents === true && !isBack)) return true;
+    return this.options.log.placeOf(resourceVersion) !== undefined || toPosition(resourceVersion) === undefined;
+  }
+
+  /**
+   * Resolves to where in the stream a client continues if this hub does not keep its version, or to undefined when this hub can
+   * answer by itself. Waits until this hub is ready. Rejects if the source cannot be reached.
+   *
+   *     version --> kept here? -----------------------------> continue here
+   *        |          '-- ask the stream --> unknown -------> 410
+   *        |                '-- known, too far behind ------> 410
+   *        |                '-- known, this hub is behind --> wait for this hub, again
+   *        |                '-- known ----------------------> CatchUpStart
+   *
+   * A client that comes from another replica may be ahead of this one, so a version from the future is not an error here.
+   */
+  async locate(asked: ParsedQuery, gone: AbortSignal): Promise<CatchUpStart | undefined> {
+    const { follower } = this;
+    for (;;) {
+      if (!(await follower.until(() => follower.ready, gone)) || this.knows(asked)) return undefined;
+      const version = asked.resourceVersion as string;
+      const position = toPosition(version) as SourcePosition;
+      const page = await this.pages.after(position);
+      if (page === undefined || gone.aborted) return undefined;
+      const own = follower.position;
+      if (this.knows(asked)) return undefined;
+      if (own?.epoch !== position.epoch || own.sequence === position.sequence) {
+        // The stream knows what this hub does not: it has been replaced, or has lost events, and the hub has not noticed.
+        if (own !== undefined) await this.renewed(own, gone);
+      } else if (own.sequence < position.sequence) {
+        await follower.until(() => (follower.position?.sequence ?? Infinity) >= position.sequence, gone);
+      } else if (page.length === 0 || own.sequence - position.sequence > this.options.settings.maxCatchUpItems) return undefined;
+      else return { version, position, page };
+    }
+  }
+
+  stop(): void {
+    this.follower.stop();
+    this.pages.stop();
+  }
+
+  /** Asks the follower to look at the stream again, and waits for the outcome. */
+  private async renewed(own: SourcePosition, gone: AbortSignal): Promise<void> {
+    this.follower.renew();
+    await this.follower.until(() => this.follower.position !== own && this.follower.ready, gone);
   }
 }
