@@ -39,7 +39,6 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'apiserver/validation/schema.ts': ['ajv'], // loaded late
   'bridge/transport/handshakes.ts': ['node:http', 'node:stream', 'node:zlib', 'ws'],
   'bridge/http.ts': ['node:diagnostics_channel', 'node:http'],
-  'bridge/transport/node-caller.ts': ['node:http'],
   'bridge/transport/http-sink.ts': ['node:http'],
   'bridge/transport/upgrades.ts': ['node:http', 'node:stream'],
   'bridge/websocket.ts': ['node:diagnostics_channel', 'node:http', 'ws'],

@@ -9,8 +9,8 @@ import {
   type Refusable,
   whenClaimEnds,
 } from '../../bridge/transport/http-connection.ts';
+import { toCaller } from '../../bridge/transport/http-head.ts';
 import { type ByteStream, HttpSink, hasClosed, isPlain } from '../../bridge/transport/http-sink.ts';
-import { toCaller } from '../../bridge/transport/node-caller.ts';
 import { IN_BUN, type Outbound } from '../../bridge/transport/stall.ts';
 import { dropBody, endUnread } from '../../bridge/transport/unread-body.ts';
 import { hold, joined } from '../../decode/parts.ts';

@@ -6,7 +6,7 @@ import { type Connection, messageOf, type Receiver, type WebSocketConstructor } 
 import { checkWebSocket, openWebSocket } from './websocket.ts';
 
 /** What is needed to open connections. */
-export interface AttemptSettings extends Pick<ConnectOptions<never>, 'transport' | 'headers'> {
+interface AttemptSettings extends Pick<ConnectOptions<never>, 'transport' | 'headers'> {
   readonly maxFrameChars: number;
   readonly fetch: FetchLike;
   readonly WebSocket: WebSocketConstructor | undefined;

@@ -275,7 +275,7 @@ export class HubCore {
 const RETRY_AFTER_MS = 1_000;
 
 /** What is known about a client that asks where it starts. */
-export interface StartContext {
+interface StartContext {
   readonly address?: string;
   readonly options?: ClientOptions;
   readonly catchUp?: CatchUpStart | undefined;

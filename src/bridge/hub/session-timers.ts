@@ -4,7 +4,7 @@ import type { HubSession } from './hub-session.ts';
 import type { ParsedQuery } from './query.ts';
 
 /** Settings of a session's timers. */
-export interface Timing extends Interval {
+interface Timing extends Interval {
   readonly asked: ParsedQuery;
   /** Returns the version of the head. */
   readonly version: () => string;
@@ -23,7 +23,7 @@ export function startTimers(session: HubSession, sink: Sink, { asked, version, i
 }
 
 /** Settings of a session's age limit; 0: none. */
-export interface AgeLimit {
+interface AgeLimit {
   readonly maxConnectionAgeMs: number;
   readonly random: () => number;
   readonly clock: Clock;
@@ -37,7 +37,7 @@ export function limitAge(session: HubSession, { maxConnectionAgeMs, random, cloc
 }
 
 /** When a session's right to its stream ends, in ms since 1970. */
-export interface Expiry {
+interface Expiry {
   readonly expiresAtMs: number;
   readonly now: () => number;
   readonly clock: Clock;

@@ -6,7 +6,7 @@ import type { HubSession } from './hub-session.ts';
 import { Semaphore } from './semaphore.ts';
 
 /** One snapshot for one client. */
-export interface SnapshotRequest {
+interface SnapshotRequest {
   readonly source: Snapshot;
   readonly identity: unknown;
   readonly version: string;
