@@ -7,8 +7,9 @@
  *     app.get('/watch', (c) => watch(c.req.raw, c.env));        // Hono
  */
 import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
-import type { AdmissionOptions, Admitted, Caller, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
+import type { AdmissionOptions, Caller, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
 import type { Hub } from './hub/hub.ts';
+import type { Admitted } from './hub/hub-core.ts';
 import type { Start } from './hub/hub-log.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
 import { FetchSink } from './transport/fetch-sink.ts';

@@ -13,8 +13,9 @@
 import { channel } from 'node:diagnostics_channel';
 import { type IncomingMessage, ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
 import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
-import type { AdmissionOptions, Admitted, Caller, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
+import type { AdmissionOptions, Caller, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
 import type { Hub } from './hub/hub.ts';
+import type { Admitted } from './hub/hub-core.ts';
 import type { Start } from './hub/hub-log.ts';
 import { EVENT_STREAM } from './protocol.ts';
 import {

@@ -12,16 +12,16 @@ import type { Clock } from '../watch/clock.ts';
 import { invalid, wholeNumber } from '../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
 import { LINE, MESSAGE } from './events/forms.ts';
-import type { AdmissionOptions, Admitted, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
+import type { AdmissionOptions, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
 import type { Reservation } from './hub/admission/connection-slots.ts';
 import type { Hub } from './hub/hub.ts';
+import type { Admitted } from './hub/hub-core.ts';
 import { COMPLETE, type Start } from './hub/hub-log.ts';
 import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, WATCH_PATH } from './protocol.ts';
 import { Handshakes } from './transport/handshakes.ts';
 import { toCaller } from './transport/http-head.ts';
 import { COMMON_OPTIONS, Serving } from './transport/serving.ts';
-import { type SharedTimer, toSharedTimer } from './transport/shared-timer.ts';
-import { guardStalls, IN_BUN } from './transport/stall.ts';
+import { guardStalls, IN_BUN, type SharedTimer, toSharedTimer } from './transport/stall.ts';
 import { afterAnswers, attachHandler, pathOf, refuseUpgrade, type UpgradeHandler, WaitingUpgrade } from './transport/upgrades.ts';
 import {
   guardInbound,

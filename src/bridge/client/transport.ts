@@ -1,4 +1,4 @@
-import { whyOf } from '../../watch/errors.ts';
+import { invalid, whyOf } from '../../watch/errors.ts';
 import { isStatus, type Status } from '../../watch/event.ts';
 import { fromRetryReason } from '../protocol.ts';
 import { COMPLETE, ENDED, LOST, type Loss, toFailure, UNREADABLE } from './machine.ts';
@@ -151,4 +151,23 @@ export function listen(socket: WebSocketLike, receiver: Receiver): Connection {
       socket.close();
     },
   };
+}
+
+/** The used part of a page's global object. Its base may differ from its location. */
+interface Page {
+  readonly document: { readonly baseURI: string };
+  readonly location: { readonly href: string };
+}
+
+/** Resolves a URL, a relative one against the page. Throws INVALID_ARGUMENT for schemes other than those of the web. */
+export function toUrl(url: string | URL): URL {
+  // A worker has no document.
+  const { document, location } = globalThis as Partial<Page>;
+  try {
+    const target = new URL(url, document?.baseURI ?? location?.href);
+    if (/^(ws|http)s?:$/.test(target.protocol)) return target;
+  } catch {
+    // Not a URL.
+  }
+  throw invalid('url', url, 'an http(s) or ws(s) URL');
 }

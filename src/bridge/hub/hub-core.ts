@@ -8,10 +8,9 @@ import type { Envelope } from '../events/envelope.ts';
 import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
 import { LEAVING, NOT_READY, unavailable } from './admission/refusals.ts';
 import type { ClientInfo, Sink } from './connection.ts';
-import { COMPLETE, HubLog, permitted, type Start, verdictOf } from './hub-log.ts';
+import { COMPLETE, HubLog, Lifetime, permitted, type Start, verdictOf } from './hub-log.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
 import { HubSession, type ReadableWatch, type SessionWatch } from './hub-session.ts';
-import { Lifetime } from './lifetime.ts';
 import { Publisher } from './publisher.ts';
 import type { ParsedQuery } from './query.ts';
 import { endAt, limitAge, startTimers } from './session-timers.ts';
@@ -22,17 +21,23 @@ import { SourceAccess } from './source/source-access.ts';
 import { SourceLog } from './source/source-log.ts';
 import { type Refusal, Tally } from './tally.ts';
 
-/** A client, as its transport describes it. */
-export interface Client extends ClientInfo {
+/** A client that may connect. */
+export interface Admitted {
+  readonly reservation: Reservation;
+  readonly address: string;
+  readonly asked: ParsedQuery;
+  readonly identity: unknown;
+  readonly options: ClientOptions;
+  /** When its stream has to end, in ms since 1970; Infinity: never. */
+  readonly expiresAtMs: number;
+  /** Where the client is in the hub's source, if the hub does not keep what it has missed. */
+  readonly catchUp?: CatchUpStart | undefined;
+}
+
+/** A client, as its transport describes it. Default: it has no rights of its own, and gets a new slot. */
+export interface Client extends ClientInfo, Partial<Omit<Admitted, 'address' | 'catchUp'>> {
   /** Where it starts, from {@link HubCore.start} in the same synchronous step; default: as for a request without parameters. */
   readonly start?: Start | undefined;
-  readonly asked?: ParsedQuery | undefined;
-  readonly options?: ClientOptions | undefined;
-  readonly identity?: unknown;
-  /** When its stream has to end, in ms since 1970; default: never. */
-  readonly expiresAtMs?: number | undefined;
-  /** Its slot; default: a new one. */
-  readonly reservation?: Reservation | undefined;
 }
 
 /**
@@ -163,7 +168,7 @@ export class HubCore {
    * Returns where a client with this request starts, or a Status of code 410, 400 or 503. That counts as a refusal, as does
    * {@link COMPLETE}: the stream has ended, and this client has received all that its filter lets through.
    */
-  start(asked: ParsedQuery, { address = '', options = {}, catchUp }: StartContext = {}): Start | Status {
+  start(asked: ParsedQuery, { address = '', options = {}, catchUp }: Partial<Admitted> = {}): Start | Status {
     if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
     if (this.source?.follower.ready === false) return this.refuse({ reason: 'failed', status: NOT_READY, address });
     if (catchUp !== undefined) return { missed: [], resumed: true, snapshot: false, catchUp };
@@ -273,13 +278,6 @@ export class HubCore {
 
 /** How long clients have to spread out when a hub with a source goes away, by default. */
 const RETRY_AFTER_MS = 1_000;
-
-/** What is known about a client that asks where it starts. */
-interface StartContext {
-  readonly address?: string;
-  readonly options?: ClientOptions;
-  readonly catchUp?: CatchUpStart | undefined;
-}
 
 /** What is decided before a session begins. */
 interface Beginning {

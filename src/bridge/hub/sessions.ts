@@ -3,10 +3,9 @@ import type { WatchEvent } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { Slices } from '../events/forms.ts';
 import type { ConnectionSlots } from './admission/connection-slots.ts';
-import type { HubLog } from './hub-log.ts';
+import type { HubLog, Lifetime } from './hub-log.ts';
 import type { ClientOptions, HubSettings } from './hub-options.ts';
 import type { HubSession, SessionHost } from './hub-session.ts';
-import type { Lifetime } from './lifetime.ts';
 import type { Tally } from './tally.ts';
 
 const NOBODY: ReadonlySet<never> = new Set();

@@ -1,8 +1,9 @@
 import { invalid } from '../../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
-import type { AdmissionOptions, Admitted, Caller, ConnectionOptions } from '../hub/admission/admission.ts';
+import type { AdmissionOptions, Caller, ConnectionOptions } from '../hub/admission/admission.ts';
 import type { Sink } from '../hub/connection.ts';
 import type { Hub } from '../hub/hub.ts';
+import type { Admitted } from '../hub/hub-core.ts';
 import { COMMON_OPTIONS, channelOfHost, Serving } from './serving.ts';
 import { guardStalls } from './stall.ts';
 

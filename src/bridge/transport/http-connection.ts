@@ -1,7 +1,6 @@
 /** Answers of node:http that have been given, and whether their clients take them. */
 import { nextTurn } from '../../watch/turn.ts';
-import type { SharedTimer, TimerMember } from './shared-timer.ts';
-import { IN_BUN, type Outbound, StallGuard } from './stall.ts';
+import { IN_BUN, type Outbound, type SharedTimer, StallGuard, type TimerMember } from './stall.ts';
 
 /** The used part of a response. */
 export interface Answer {

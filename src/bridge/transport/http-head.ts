@@ -1,7 +1,7 @@
 import type { Status } from '../../watch/event.ts';
 import { Envelope } from '../events/envelope.ts';
-import type { Admitted, Caller } from '../hub/admission/admission.ts';
-import type { HubCore } from '../hub/hub-core.ts';
+import type { Caller } from '../hub/admission/admission.ts';
+import type { Admitted, HubCore } from '../hub/hub-core.ts';
 import { FROM_NOW, type Start } from '../hub/hub-log.ts';
 import { DEFAULTS, EVENT_STREAM, JSON_LINES, LAST_EVENT_ID } from '../protocol.ts';
 

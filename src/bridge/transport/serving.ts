@@ -4,7 +4,6 @@ import {
   ADMISSION_OPTIONS,
   Admission,
   type AdmissionOptions,
-  type Admitted,
   type Caller,
   CONNECTION_OPTIONS,
   type ConnectionOptions,
@@ -13,11 +12,11 @@ import {
 } from '../hub/admission/admission.ts';
 import { noWebSocket, PIPELINED } from '../hub/admission/refusals.ts';
 import { coreOf, type Hub } from '../hub/hub.ts';
-import type { HubCore } from '../hub/hub-core.ts';
+import type { Admitted, HubCore } from '../hub/hub-core.ts';
 import type { Start } from '../hub/hub-log.ts';
 import type { HubNotice } from '../hub/tally.ts';
 import { ALLOW_ORIGIN, ownHeaders, preflightHeaders, refusalHeaders, startOf, streamHeaders } from './http-head.ts';
-import { type SharedTimer, toSharedTimer } from './shared-timer.ts';
+import { type SharedTimer, toSharedTimer } from './stall.ts';
 
 type Options<R, I> = ConnectionOptions & AdmissionOptions<R, I>;
 

@@ -4,8 +4,7 @@ import type { Form } from '../events/forms.ts';
 import type { Served, Sink } from '../hub/connection.ts';
 import { CLOSE_CODES, CLOSE_REASONS, type Ending, toRetryReason } from '../protocol.ts';
 import type { ByteStream } from './http-sink.ts';
-import { type SharedTimer, TICKS, type TimerMember } from './shared-timer.ts';
-import { IN_BUN, type Outbound, progressOf } from './stall.ts';
+import { IN_BUN, type Outbound, progressOf, type SharedTimer, TICKS, type TimerMember } from './stall.ts';
 
 /** What a sink writes to. */
 export interface WebSocketConnection {

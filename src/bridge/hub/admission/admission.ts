@@ -6,11 +6,9 @@ import { isStatus, type Status, type WatchEvent } from '../../../watch/event.ts'
 import { checkOptions } from '../../../watch/options.ts';
 import { isPromise } from '../../../watch/promises.ts';
 import { DEFAULTS } from '../../protocol.ts';
-import type { HubCore } from '../hub-core.ts';
+import type { Admitted, HubCore } from '../hub-core.ts';
 import type { ClientOptions } from '../hub-options.ts';
-import { type ParsedQuery, readQuery } from '../query.ts';
-import type { CatchUpStart } from '../source/source.ts';
-import type { Reservation } from './connection-slots.ts';
+import { readQuery } from '../query.ts';
 import {
   type AllowedOrigins,
   checkExpiry,
@@ -68,19 +66,6 @@ export interface Caller<R> extends FromWhere<R> {
   readonly lastEventId: string | undefined;
   /** Calls back if the client leaves before it is answered. Returns a function that cancels this. */
   onGone(callback: () => void): () => void;
-}
-
-/** A client that may connect. */
-export interface Admitted {
-  readonly reservation: Reservation;
-  readonly address: string;
-  readonly asked: ParsedQuery;
-  readonly identity: unknown;
-  readonly options: ClientOptions;
-  /** When its stream has to end, in ms since 1970; Infinity: never. */
-  readonly expiresAtMs: number;
-  /** Where the client is in the hub's source, if the hub does not keep what it has missed. */
-  readonly catchUp?: CatchUpStart | undefined;
 }
 
 /** Admitted, or the Status of the refusal. */

@@ -1,7 +1,6 @@
 import type { WatchEvent } from '../../../watch/event.ts';
-import { HubLog } from '../hub-log.ts';
+import { HubLog, type Lifetime } from '../hub-log.ts';
 import type { HubSettings } from '../hub-options.ts';
-import type { Lifetime } from '../lifetime.ts';
 import { type SourcePosition, toPosition, toSourceVersion } from './source.ts';
 
 /**
