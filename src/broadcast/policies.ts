@@ -93,9 +93,6 @@ class Wait extends Policy {
   override readonly holdsPublisher: boolean = true;
 }
 
-/** `drop-newest`: a full queue keeps what it has; what does not fit is lost, and counted. That is what every {@link Policy} does. */
-class DropNewest extends Policy {}
-
 /**
  * `drop-oldest`: an event that does not fit takes the place of the oldest one in the queue.
  *
@@ -263,7 +260,7 @@ function cut<E>(queue: PolicyQueue<E>): void {
 /** The policy of each name. */
 export const POLICIES: Readonly<Record<Overflow, Policy>> = {
   wait: new Wait(),
-  'drop-newest': new DropNewest(),
+  'drop-newest': new Policy(), // a full queue keeps what it has; what does not fit is lost, and counted
   'drop-oldest': new DropOldest(),
   disconnect: new Disconnect(),
   coalesce: new Coalesce(),
