@@ -1,4 +1,4 @@
-import { Batches, Iteration } from '../watch/iteration.ts';
+import { Batches, Iteration } from '../watch/reader.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
 import type { Cursor } from './cursor.ts';
 import type { View } from './view.ts';

@@ -1,9 +1,9 @@
 import { whenAborted } from '../watch/abort.ts';
 import { systemClock } from '../watch/clock.ts';
-import { callable, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
-import { type ErrorEvent, type MissingError, toExpired, type WatchEvent } from '../watch/event.ts';
+import { callable, checkOptions, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import type { ErrorEvent, MissingError, WatchEvent } from '../watch/event.ts';
+import { toExpired } from '../watch/event.ts';
 import { Failures } from '../watch/failures.ts';
-import { checkOptions } from '../watch/options.ts';
 import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import type { Watch } from '../watch/watch.ts';
 import type {

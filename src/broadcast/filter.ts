@@ -1,6 +1,5 @@
-import { callable, invalid, requireMethod } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, requireMethod } from '../watch/errors.ts';
 import type { ObjectOf, WatchEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 import { objectKey } from './fold.ts';

@@ -9,7 +9,7 @@ import { guardEnded, type WholeAnswer } from '../../src/bridge/transport/http-co
 import { SharedTimer } from '../../src/bridge/transport/stall.ts';
 import { afterAnswers } from '../../src/bridge/transport/upgrades.ts';
 import { attachWebSocket, attachWebSocketServer } from '../../src/bridge/websocket.ts';
-import { Pipelining } from '../../src/cli/server/pipelining.ts';
+import { Pipelining } from '../../src/cli/server/connections.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { ORDERS_PATH } from './apiserver-rig.ts';
 import { client, open } from './apiserver-sockets.ts';

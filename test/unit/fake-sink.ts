@@ -95,9 +95,4 @@ export function join(hub: Hub, asked: ParsedQuery = {}, more: Parameters<typeof 
   return connect(hub, new FakeSink(), { start: coreOf(hub).start(asked) as Start, asked, ...more });
 }
 
-export async function until(condition: () => boolean): Promise<void> {
-  for (let turns = 0; !condition(); turns++) {
-    if (turns > 10_000) throw new Error('the condition never came true');
-    await turn();
-  }
-}
+export { until } from '../eventually.ts';

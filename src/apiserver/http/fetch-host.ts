@@ -8,7 +8,7 @@ import {
   isPipelined,
   type WholeAnswer,
 } from '../../bridge/transport/http-connection.ts';
-import { hold, joined } from '../../decode/parts.ts';
+import { hold, joined } from '../../decode/framing.ts';
 import { badRequest } from '../api-status.ts';
 import { abandon, type HostDeps, tooLarge } from './host.ts';
 import { mayWatch } from './node-host.ts';

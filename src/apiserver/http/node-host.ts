@@ -13,7 +13,7 @@ import { toCaller } from '../../bridge/transport/http-head.ts';
 import { type ByteStream, HttpSink, hasClosed, isPlain } from '../../bridge/transport/http-sink.ts';
 import { IN_BUN, type Outbound } from '../../bridge/transport/stall.ts';
 import { dropBody, endUnread } from '../../bridge/transport/unread-body.ts';
-import { hold, joined } from '../../decode/parts.ts';
+import { hold, joined } from '../../decode/framing.ts';
 import { refused } from '../../storage/statuses.ts';
 import { abandon, type HostDeps, tooLarge } from './host.ts';
 import { MAX_PIPELINED } from './limits.ts';

@@ -1,8 +1,8 @@
 import type { Sink } from '../../bridge/hub/connection.ts';
 import { type Outbound, type SharedTimer, StallGuard, type TimerMember, toSharedTimer } from '../../bridge/transport/stall.ts';
+import { Timetable } from '../../watch/timetable.ts';
 import type { Settings } from '../options.ts';
 import type { ApiCounts } from './counts.ts';
-import { Ends } from './ends.ts';
 import { Session, type SessionHost } from './session.ts';
 import { WatchSource } from './sources.ts';
 import { Turns } from './turns.ts';
@@ -25,7 +25,7 @@ export const NO_WATCHES: OpenWatches = { watchers: 0, behind: 0, lag: 0 };
  */
 export class Sessions implements SessionHost, TimerMember {
   readonly turns: Turns = new Turns();
-  readonly ends: Ends;
+  readonly ends: Timetable<Session>;
   readonly onError: (error: unknown) => void;
   private readonly counts: ApiCounts;
   private readonly random: () => number;
@@ -42,7 +42,7 @@ export class Sessions implements SessionHost, TimerMember {
     this.random = random;
     this.counts = counts;
     this.onError = onError;
-    this.ends = new Ends(clock);
+    this.ends = new Timetable(clock, (session) => session.stop());
     this.stalls = toSharedTimer(stallTimeoutMs, clock);
   }
 

@@ -1,7 +1,6 @@
 import { systemClock } from '../../watch/clock.ts';
-import { invalid } from '../../watch/errors.ts';
+import { checkOptions, invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import {
   type Attempt,
   type Backoff,

@@ -1,5 +1,5 @@
 import type { WatchEvent } from '../../watch/event.ts';
-import { Batches, Iteration } from '../../watch/iteration.ts';
+import { Batches, Iteration } from '../../watch/reader.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 
 /** An error, and how many events were lost before it. */

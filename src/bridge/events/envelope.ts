@@ -1,5 +1,5 @@
 import type { ReportsDeletion } from '../../broadcast/fold.ts';
-import { isTooDeep, MAX_DEPTH } from '../../decode/depth.ts';
+import { isTooDeep, MAX_DEPTH } from '../../decode/codec.ts';
 import { invalid, WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { type BookmarkOptions, toBookmark } from '../protocol.ts';

@@ -2,8 +2,8 @@ import type { WatchOptions } from '../../broadcast/broadcaster.ts';
 import { POLICIES } from '../../broadcast/policies.ts';
 import { concerns, toTopics } from '../../broadcast/topics.ts';
 import { sleep } from '../../watch/clock.ts';
-import { emptyWatch } from '../../watch/empty-watch.ts';
 import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
+import { emptyWatch } from '../../watch/pull-watch.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
 import { LEAVING, NOT_READY, unavailable } from './admission/refusals.ts';
@@ -13,7 +13,7 @@ import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
 import { HubSession, type ReadableWatch, type SessionWatch } from './hub-session.ts';
 import { Publisher } from './publisher.ts';
 import type { ParsedQuery } from './query.ts';
-import { endAt, limitAge, startTimers } from './session-timers.ts';
+import { SessionTimers } from './session-timers.ts';
 import { Sessions } from './sessions.ts';
 import { Snapshots } from './snapshot.ts';
 import type { CatchUpStart } from './source/source.ts';
@@ -63,6 +63,7 @@ export class HubCore {
   private readonly log: HubLog;
   private readonly slots: ConnectionSlots;
   private readonly snapshots: Snapshots;
+  private readonly timers: SessionTimers;
 
   constructor(settings: HubSettings<WatchEvent>) {
     const { source } = settings;
@@ -71,6 +72,7 @@ export class HubCore {
     this.lifetime = new Lifetime(settings.random);
     this.slots = new ConnectionSlots(settings);
     this.snapshots = new Snapshots(settings);
+    this.timers = new SessionTimers({ ...settings, version: () => this.version });
     const { tally, lifetime, slots } = this;
     const sourceLog = source && new SourceLog(settings, lifetime);
     const log = sourceLog ?? new HubLog(settings, lifetime);
@@ -237,11 +239,11 @@ export class HubCore {
   }
 
   private begin(session: HubSession, sink: Sink, client: Client & Beginning): void {
-    const { snapshot: source, bookmarkIntervalMs: intervalMs, clock, now } = this.settings;
+    const { snapshot: source } = this.settings;
     const { start, version, asked = {}, identity, filter, expiresAtMs = Number.POSITIVE_INFINITY } = client;
-    endAt(session, { expiresAtMs, now, clock });
-    startTimers(session, sink, { asked, intervalMs, clock, version: () => this.version });
-    const age = (): void => limitAge(session, this.settings);
+    this.timers.endAt(session, expiresAtMs);
+    this.timers.start(session, sink, asked);
+    const age = (): void => this.timers.limitAge(session);
     // An age counted from before the snapshot could end each attempt at a long one.
     if (start.snapshot && source !== undefined) {
       this.sessions.behind(session);

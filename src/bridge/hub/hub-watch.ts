@@ -1,8 +1,8 @@
 import { concerns, toTopicSet } from '../../broadcast/topics.ts';
 import { whenAborted } from '../../watch/abort.ts';
-import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
-import { type ErrorEvent, toExpired, type WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { callable, checkOptions, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
+import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
+import { toExpired } from '../../watch/event.ts';
 import { PullWatch } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { Envelope } from '../events/envelope.ts';

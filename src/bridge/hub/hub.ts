@@ -1,7 +1,6 @@
 import { whenAborted } from '../../watch/abort.ts';
-import { invalid, requireMethod, WatchError } from '../../watch/errors.ts';
+import { checkOptions, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import { toStatus, type WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ClientStats } from './connection.ts';
 import { HubCore } from './hub-core.ts';

@@ -1,5 +1,5 @@
+import { checkOptions } from '../../watch/errors.ts';
 import { type Status, toStatus } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import {
   ADMISSION_OPTIONS,
   Admission,

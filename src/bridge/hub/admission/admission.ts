@@ -1,10 +1,9 @@
 import { toOverflow } from '../../../broadcast/broadcaster.ts';
 import { toTopicSet } from '../../../broadcast/topics.ts';
+import { isPromise } from '../../../watch/abort.ts';
 import { type Clock, systemClock } from '../../../watch/clock.ts';
-import { invalid, wholeNumber } from '../../../watch/errors.ts';
+import { checkOptions, invalid, wholeNumber } from '../../../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../../../watch/event.ts';
-import { checkOptions } from '../../../watch/options.ts';
-import { isPromise } from '../../../watch/promises.ts';
 import { DEFAULTS } from '../../protocol.ts';
 import type { Admitted, HubCore } from '../hub-core.ts';
 import type { ClientOptions } from '../hub-options.ts';
@@ -49,7 +48,8 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
    */
   watchOptions?: ((request: R, identity: I) => ClientOptions<E> | PromiseLike<ClientOptions<E>>) | undefined;
   /**
-   * The client's address, for `maxClientsPerAddress` and statistics. Default: the remote address. Empty: unknown, not counted.
+   * The client's address, for `maxClientsPerAddress` and statistics. Default: the remote address. Empty: unknown, not counted. What is
+   * no address counts as it is: in brackets, each one of IPv6 counts by itself.
    */
   clientAddress?: ((request: R) => string) | undefined;
 }

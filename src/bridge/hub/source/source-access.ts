@@ -1,8 +1,7 @@
 import type { WatchOptions } from '../../../broadcast/broadcaster.ts';
 import { toTopics } from '../../../broadcast/topics.ts';
-import { invalid, WatchError } from '../../../watch/errors.ts';
+import { checkOptions, invalid, WatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
-import { checkOptions } from '../../../watch/options.ts';
 import { type Envelope, toText } from '../../events/envelope.ts';
 import { newEpoch } from '../../protocol.ts';
 import type { Lifetime } from '../hub-log.ts';

@@ -1,4 +1,4 @@
-import { isTooDeep } from '../../../decode/depth.ts';
+import { isTooDeep } from '../../../decode/codec.ts';
 import { whenAborted } from '../../../watch/abort.ts';
 import { Backoff } from '../../../watch/backoff.ts';
 import { invalid, isWatchError } from '../../../watch/errors.ts';
