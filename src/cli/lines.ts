@@ -135,7 +135,7 @@ export function readLine(line: InputLine, options: LineOptions): ReadLine {
   try {
     value = JSON.parse(text);
   } catch {
-    // Programs for people print an opening bracket on a line of its own.
+    // Programs for people print an opening bracket on a line of its ownState.
     return { fault: `not JSON: ${excerpt(text)}`, ...(/^(\[|\{|\[\{)$/.test(text) && { opens: true }) };
   }
   // In JSON a CR can only be white space, but SSE takes it for a line end. A space is equivalent.

@@ -1,6 +1,5 @@
 import type { Sink } from '../../bridge/hub/connection.ts';
-import { type SharedTimer, type TimerMember, toSharedTimer } from '../../bridge/transport/shared-timer.ts';
-import { type Outbound, StallGuard } from '../../bridge/transport/stall.ts';
+import { type Outbound, type SharedTimer, StallGuard, type TimerMember, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { Timetable } from '../../watch/timetable.ts';
 import type { Settings } from '../options.ts';
 import type { ApiCounts } from './counts.ts';

@@ -7,7 +7,7 @@
  */
 import { expiryOf } from '../../bridge/hub/admission/refusals.ts';
 import type { CutReason } from '../../bridge/hub/connection.ts';
-import { type SharedTimer, TICKS, type TimerMember, toSharedTimer } from '../../bridge/transport/shared-timer.ts';
+import { type SharedTimer, TICKS, type TimerMember, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { hasCode, REVOKED, toError } from '../api-status.ts';
 import type { Settings } from '../options.ts';
 import { Deadline } from './deadline.ts';

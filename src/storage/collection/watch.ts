@@ -13,7 +13,7 @@
  * - Every change before `place` was delivered, or is not selected.
  * - A BOOKMARK of a version is delivered after all events up to it, and before all later ones.
  */
-import type { Parked } from '../../broadcast/waiting-readers.ts';
+import type { WaitingReader } from '../../broadcast/waiting-readers.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
 import { type BookmarkEvent, type ErrorEvent, type Status, toStatus } from '../../watch/event.ts';
@@ -73,10 +73,10 @@ interface DueBookmarks {
 
 export class CollectionWatch<T extends KubernetesObject>
   extends Reader<StorageEvent<T>>
-  implements ListeningWatch<StorageEvent<T>>, Parked, Due
+  implements ListeningWatch<StorageEvent<T>>, WaitingReader, Due
 {
   readonly view: SharedView<T>;
-  inPark: boolean = false;
+  isWaiting: boolean = false;
   dueMs: number = 0;
   /** When it ends, by the clock; 0: never. In whole milliseconds, which take no extra memory. */
   deadlineMs: number = 0;
@@ -180,7 +180,7 @@ export class CollectionWatch<T extends KubernetesObject>
     if (this.until !== undefined && this.view.positionOf(place) >= this.reach) this.place = this.until;
   }
 
-  protected override parked(): void {
+  protected override readWaits(): void {
     this.view.park.add(this);
   }
 
@@ -291,7 +291,7 @@ export class CollectionWatch<T extends KubernetesObject>
   }
 
   private leave(): void {
-    if (this.inPark) this.view.park.leave();
+    if (this.isWaiting) this.view.park.leave();
     this.onLeave?.();
     this.onLeave = undefined;
     this.view.watchers--;
