@@ -131,7 +131,7 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
 /**
  * Serves the hub to all clients of an existing `ws` server. That server does the handshake, so a client is refused with an ERROR
  * event and the close code 4000 + HTTP status. The limits for what clients send are those of the server. Events are not
- * compressed, even if the server compresses its ownState messages. Returns a function that detaches the hub; connected clients stay.
+ * compressed, even if the server compresses its own messages. Returns a function that detaches the hub; connected clients stay.
  *
  * @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option.
  */

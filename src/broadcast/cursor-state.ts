@@ -15,7 +15,7 @@ class KeptEvent<E> {
 }
 
 /**
- * A watcher's ownState short queue, for events that the log no longer keeps for it.
+ * A watcher's own short queue, for events that the log no longer keeps for it.
  *
  *              start
  *                v
@@ -141,7 +141,7 @@ export class CursorState<E> {
 const NOTHING: CursorState<never> = Object.freeze(new CursorState<never>());
 
 /**
- * The instance shared by all watchers with nothing set aside. It is frozen: a write that should have gone to a watcher's ownState
+ * The instance shared by all watchers with nothing set aside. It is frozen: a write that should have gone to a watcher's own
  * instance throws.
  */
 export function noState<E>(): CursorState<E> {

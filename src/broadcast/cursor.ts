@@ -116,7 +116,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     return !this.first && !this.state.judging && !this.options.filter;
   }
 
-  /** Returns this watcher's ownState `CursorState`, for modification. */
+  /** Returns this watcher's own `CursorState`, for modification. */
   get ownState(): CursorState<E> {
     if (this.state === noState()) this.state = new CursorState();
     return this.state;
@@ -228,7 +228,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     return this.position + this.room;
   }
 
-  /** Whether every event must be examined on its ownState before it counts as queued. */
+  /** Whether every event must be examined on its own before it counts as queued. */
   get oneByOne(): boolean {
     return this.options.filter !== undefined || this.options.policy.folds;
   }
@@ -338,7 +338,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     return ownState.verdict === true;
   }
 
-  /** Decides on one event, exactly as an array of its ownState would. */
+  /** Decides on one event, exactly as an array of its own would. */
   protected offer(event: E): void {
     this.options.policy.offer(this, event);
   }

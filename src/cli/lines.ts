@@ -15,7 +15,7 @@ export interface InputLine {
 
 /** Options of {@link InputLines} and {@link readLine}. */
 export interface LineOptions {
-  /** InputLines are text rather than JSON, and blank lines count. */
+  /** Lines are text rather than JSON, and blank lines count. */
   readonly raw: boolean;
   /** For tests; default 16 MiB. */
   readonly maxLineBytes?: number;
@@ -135,7 +135,7 @@ export function readLine(line: InputLine, options: LineOptions): ReadLine {
   try {
     value = JSON.parse(text);
   } catch {
-    // Programs for people print an opening bracket on a line of its ownState.
+    // Programs for people print an opening bracket on a line of its own.
     return { fault: `not JSON: ${excerpt(text)}`, ...(/^(\[|\{|\[\{)$/.test(text) && { opens: true }) };
   }
   // In JSON a CR can only be white space, but SSE takes it for a line end. A space is equivalent.

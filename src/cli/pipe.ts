@@ -192,7 +192,7 @@ const TEXT_LINES = 10;
  * reports that do not fit are only counted.
  */
 export class Reports {
-  /** InputLines that were skipped. */
+  /** Lines that were skipped. */
   skipped: number = 0;
   private untold: number = 0;
   /** A hint about the kind of input was given. */

@@ -13,7 +13,7 @@ import { certify } from './certificates.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'watchmux-reload-'));
 let count = 0;
-/** A folder of its ownState. */
+/** A folder of its own. */
 function place(): string {
   const own = join(folder, `${++count}`);
   mkdirSync(own);

@@ -2,7 +2,7 @@
  * Prepares an object for the storage. Pure functions: they take what was sent and what is there, and return what is written, or
  * throw the client's error. Upstream: `rest.BeforeCreate` and `rest.BeforeUpdate`.
  *
- *     sent ---> shape (400) ---> the server's ownState fields ---> metadata (422) ---> schema, validate (422) ---> stored
+ *     sent ---> shape (400) ---> the server's own fields ---> metadata (422) ---> schema, validate (422) ---> stored
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -131,7 +131,7 @@ export function* prepareUpdate(
 }
 
 /**
- * An object's ownState name and versions must match the stored ones: otherwise a client would update something other than what it has
+ * An object's own name and versions must match the stored ones: otherwise a client would update something other than what it has
  * read.
  */
 function checkIdentity(

@@ -289,7 +289,7 @@ interface Beginning {
   readonly filter: ClientOptions['filter'];
 }
 
-/** Runs code of a connection. What it throws affects only its ownState client. */
+/** Runs code of a connection. What it throws affects only its own client. */
 function attempt(code: () => void): { readonly error: unknown } | undefined {
   try {
     code();

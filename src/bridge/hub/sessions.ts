@@ -333,18 +333,18 @@ class Pace {
   /** Events, or bytes. */
   value: number;
   private readonly most: number;
-  /** The paces of clients with a limit of their ownState, and the number of clients with each. */
+  /** The paces of clients with a limit of their own, and the number of clients with each. */
   private readonly own: Map<number, number> = new Map();
   private readonly common: number;
 
-  /** `limit` is what the queue of a client without a limit of its ownState holds. */
+  /** `limit` is what the queue of a client without a limit of its own holds. */
   constructor(limit: number, most: number) {
     this.most = most;
     this.common = this.half(limit);
     this.value = this.common;
   }
 
-  /** Takes a client's ownState limit into account. Returns a function to call when the client is gone. */
+  /** Takes a client's own limit into account. Returns a function to call when the client is gone. */
   include(limit: number): () => void {
     const pace = this.half(limit);
     this.count(pace, 1);

@@ -178,9 +178,9 @@ function createHttpServer(
   const pipelining = new Pipelining();
   const listener: RequestListener = (request, response) => {
     if (state.isLeaving) response.setHeader('connection', 'close');
-    // Any host name may resolve to this machine; a page from that host would be mistaken for one of this server's ownState.
+    // Any host name may resolve to this machine; a page from that host would be mistaken for one of this server's own.
     const meant = isMeant(request, { server, host });
-    // The API has limits of its ownState.
+    // The API has limits of its own.
     if (meant && !wantsPage(request)) api.handler(request, response);
     else if (!pipelining.takes(response)) return;
     else if (!meant) {

@@ -142,7 +142,7 @@ function toRoutes(hub: Hub, options: PipeServerOptions): Routes {
   return Object.assign(Object.create(null) as Routes, routes);
 }
 
-/** Serves the watch. The live page adds `?slow=<bytes per second>` to limit its ownState rate; 0 means no limit. */
+/** Serves the watch. The live page adds `?slow=<bytes per second>` to limit its own rate; 0 means no limit. */
 function createWatch(
   hub: Hub,
   allowedOrigins: (origin: string, request: IncomingMessage) => boolean,
@@ -172,7 +172,7 @@ interface NamedServer {
 }
 
 /**
- * Whether a request addresses this server by one of its ownState names. A foreign page can map its ownState host name to our loopback
+ * Whether a request addresses this server by one of its own names. A foreign page can map its own host name to our loopback
  * address and would then have our origin (DNS rebinding), but it cannot hide that name.
  */
 export function isMeant(request: IncomingMessage, { server, host }: NamedServer): boolean {

@@ -1,7 +1,7 @@
 /**
  * The script of the live page. Its parts, in the order in which data flows:
  *
- *     /watch --> PageConnection --> EventStore --> EventTable
+ *     /watch --> Connection --> EventStore --> EventTable
  *                     '--> ConnectionPanel
  *     /stats --> Poller --> Overview, ClientTable, ConnectionPanel
  *

@@ -2,7 +2,7 @@
  * The script of the page of `watchmux serve`. Its parts, in the order in which data flows:
  *
  *     /api, /apis --> catalog --> ResourceTable: which collection
- *     watch of it --> RowFollower (an informer of rows) --> ObjectTable --> OpenObject: reads one object
+ *     watch of it --> Follower (an informer of rows) --> ObjectTable --> OpenObject: reads one object
  *                          '--> FollowState: header, history
  *     /stats -------> Poller --> Overview, ResourceTable, cache panel
  *

@@ -27,7 +27,7 @@ export type { Identified } from './refusals.ts';
 /** Who may connect, and what they may see. `R` is the host's request, `I` the application's identity of a client. */
 export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEvent> {
   /**
-   * Origins whose web pages may connect. Default: this host's ownState, according to the header `Host`, which a proxy must pass on. A
+   * Origins whose web pages may connect. Default: this host's own, according to the header `Host`, which a proxy must pass on. A
    * list replaces the default, so it must include this host. A function decides per request. `'*'` admits all. Clients other than
    * browsers send no origin and are admitted. Browsers send none either for a `<script>`, a frame, a link or `fetch` with
    * `no-cors`: unless `'*'` is set, such requests are refused if the header `Sec-Fetch-Site` says that they come from another

@@ -270,7 +270,7 @@ export class SourcePages {
     const running = this.reading.get(number);
     if (running !== undefined) return running;
     const reading = this.read(epoch, firstOf(number)).then((page) => {
-      // What comes after the hub's ownState position may still grow, or be lost without the hub's notice.
+      // What comes after the hub's own position may still grow, or be lost without the hub's notice.
       const isWhole = page !== undefined && (number + 1) * PAGE_ITEMS <= this.log.sequence;
       if (isWhole && restarts === this.log.restarts) this.keep(number, page);
       return page;
