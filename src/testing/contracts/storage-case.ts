@@ -3,6 +3,7 @@ import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { show } from '../checkers/history.ts';
+import { casesOf, type Runs } from './contract.ts';
 
 /** The objects that the contract's cases store. */
 export interface StoredThing extends KubernetesObject {
@@ -33,6 +34,11 @@ export interface StorageCase {
   readonly needs?: StorageTrait;
   /** Opens storages and tests them. Rejects with an error that says what was expected. */
   run(open: () => StorageSubject | Promise<StorageSubject>): Promise<void>;
+}
+
+/** Cases by name, each of which gets a storage of its own. */
+export function storageCases(runs: Runs<StorageTrait, (subject: StorageSubject) => Promise<void>>): readonly StorageCase[] {
+  return casesOf(runs).map((one) => ({ ...one, run: async (open) => one.run(await open()) }));
 }
 
 export function expectThat(truth: boolean, expected: string, seen: unknown): void {
