@@ -9,7 +9,7 @@
  */
 import { Backoff } from '../../watch/backoff.ts';
 import { WatchError } from '../../watch/errors.ts';
-import { type Failure, isOlder } from './events.ts';
+import { isOlder, type SourceFailure } from './events.ts';
 import type { MachineSettings } from './reflector-options.ts';
 
 /** What the next request is after a delay. */
@@ -37,7 +37,7 @@ export interface Memory {
   internal: { readonly sinceMs: number; readonly lastMs: number } | undefined;
 }
 
-type Failed = Failure & { readonly ranMs: number };
+type Failed = SourceFailure & { readonly ranMs: number };
 
 /** Upstream's threshold. A watch that ends before that, and has brought nothing, does not work. */
 const SHORT_MS = 1_000;
@@ -61,7 +61,7 @@ export function newMemory(settings: MachineSettings): Memory {
 }
 
 /** Learns the state of the collection. */
-export function begin(memory: Memory): Step {
+export function begin(memory: Memory): MachineStep {
   if (!memory.streams) return list(memory);
   const resourceVersion = memory.unavailable ? '' : memory.version;
   return { state: 'streaming', action: { do: 'stream', resourceVersion } };
@@ -71,7 +71,7 @@ export function begin(memory: Memory): Step {
  * Lists the collection: at first any state that the source has at hand, then one not older than the last, and the newest if that
  * cannot be had. A list in pages may cost the source a read of its database, so it is avoided where a cache can answer.
  */
-export function list(memory: Memory): Step {
+export function list(memory: Memory): MachineStep {
   const { version, unavailable, paged, settings } = memory;
   const resourceVersion = unavailable ? '' : version || '0';
   const cached = !paged && resourceVersion !== '' && resourceVersion !== '0';
@@ -81,7 +81,7 @@ export function list(memory: Memory): Step {
   };
 }
 
-export function listed(memory: Memory, { paged }: Extract<Input, { type: 'listed' }>, nowMs: number): Step {
+export function listed(memory: Memory, { paged }: Extract<MachineInput, { type: 'listed' }>, nowMs: number): MachineStep {
   well(memory, nowMs);
   if (paged && !memory.unavailable && memory.version === '') memory.paged = true;
   return { state: 'listing', action: { do: 'replace' } };
@@ -94,11 +94,11 @@ export function replaced(memory: Memory, resourceVersion: string): void {
   memory.broken = 0;
 }
 
-export function watch({ version }: Memory): Step {
+export function watch({ version }: Memory): MachineStep {
   return { state: 'watching', action: { do: 'watch', resourceVersion: version } };
 }
 
-export function read(state: State): Step {
+export function read(state: MachineState): MachineStep {
   return { state, action: { do: 'read' } };
 }
 
@@ -109,7 +109,7 @@ export function well(memory: Memory, nowMs: number): void {
 }
 
 /** Counts a failure, and waits after it; or goes on at once, if there is nothing to wait for. */
-function wait(memory: Memory, failed: Failed & { readonly next: Next; readonly nowMs: number }): Step {
+function wait(memory: Memory, failed: Failed & { readonly next: Next; readonly nowMs: number }): MachineStep {
   const { kind, hintMs, next, nowMs } = failed;
   if (memory.healthySinceMs !== undefined) well(memory, nowMs);
   memory.healthySinceMs = undefined;
@@ -118,40 +118,40 @@ function wait(memory: Memory, failed: Failed & { readonly next: Next; readonly n
   return pause(memory, next, delayMs);
 }
 
-function pause(memory: Memory, next: Next, delayMs: number): Step {
+function pause(memory: Memory, next: Next, delayMs: number): MachineStep {
   memory.next = next;
   return delayMs > 0 ? { state: 'waiting', action: { do: 'wait', delayMs } } : due(memory);
 }
 
 /** The delay has passed. */
-export function due(memory: Memory): Step {
+export function due(memory: Memory): MachineStep {
   return memory.next === 'watch' ? watch(memory) : begin(memory);
 }
 
-export function relist(memory: Memory, failed: Failed, nowMs: number): Step {
+export function relist(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   return wait(memory, { ...failed, next: 'begin', nowMs });
 }
 
 /** The version is of no use. The first time, a state not older than it is enough; the second time, only the newest one is. */
-function restart(memory: Memory, failed: Failed, nowMs: number): Step {
+function restart(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   if (memory.backoff.expired) memory.unavailable = true;
   return relist(memory, failed, nowMs);
 }
 
 /** A watch is over, and its version is still good. */
-function renew(memory: Memory, ranMs: number): Step {
+function renew(memory: Memory, ranMs: number): MachineStep {
   return pause(memory, 'watch', memory.backoff.renewed(ranMs));
 }
 
 /** A list has failed. */
-export function listFailed(memory: Memory, failed: Failed, nowMs: number): Step {
+export function listFailed(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   if (failed.kind !== 'expired' || memory.unavailable) return relist(memory, failed, nowMs);
   memory.unavailable = true;
   return list(memory);
 }
 
 /** A stream has failed before its initial state was complete. A source that cannot stream may be able to list. */
-export function streamFailed(memory: Memory, failed: Failed, nowMs: number): Step {
+export function streamFailed(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   if (failed.kind === 'throttled') return relist(memory, failed, nowMs);
   if (failed.kind === 'expired') {
     if (memory.unavailable) return relist(memory, failed, nowMs);
@@ -164,21 +164,21 @@ export function streamFailed(memory: Memory, failed: Failed, nowMs: number): Ste
 }
 
 /** The same for one that was refused: the list shows whether the source only does not stream, or more is wrong. */
-export function streamRefused(memory: Memory, failed: Failed, nowMs: number): Step {
+export function streamRefused(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   const step = streamFailed(memory, failed, nowMs);
   return step.action.do === 'list' ? { ...step, quiet: true } : step;
 }
 
 /** A stream has ended before its initial state was complete. The store has seen nothing of it. */
-export function streamEnded(memory: Memory, ended: Extract<Input, { type: 'ended' }>, nowMs: number): Step {
+export function streamEnded(memory: Memory, ended: Extract<MachineInput, { type: 'ended' }>, nowMs: number): MachineStep {
   const { ranMs, empty } = ended;
   if (++memory.broken > 1 || (empty && ranMs < SHORT_MS)) return list(memory);
-  const failure: Failure = { kind: 'other', error: new WatchError('CLOSED', 'the watch ended within its initial state') };
+  const failure: SourceFailure = { kind: 'other', error: new WatchError('CLOSED', 'the watch ended within its initial state') };
   return { ...relist(memory, { ...failure, ranMs }, nowMs), failure };
 }
 
 /** A source that accepts streams and does not end their initial state does not know them. It never will. */
-export function streamSilent(memory: Memory): Step {
+export function streamSilent(memory: Memory): MachineStep {
   memory.streams = false;
   return list(memory);
 }
@@ -187,24 +187,24 @@ export function streamSilent(memory: Memory): Step {
  * A watch has delivered something. Versions never go back while a source lives: one that is older than what the store has comes from
  * another life of it, such as before it was restored from a copy. Then nothing can be gone on with, and only the newest state will do.
  */
-export function delivered(memory: Memory, { resourceVersion }: { readonly resourceVersion: string }, nowMs: number): Step {
+export function delivered(memory: Memory, { resourceVersion }: { readonly resourceVersion: string }, nowMs: number): MachineStep {
   const { version } = memory;
   if (!isOlder(resourceVersion, version)) return { state: 'watching', action: { do: 'apply' } };
   const text = `the watch went back to version ${resourceVersion} after ${version}: the source may have been restored from a copy`;
-  const failure: Failure = { kind: 'expired', error: new WatchError('INVALID_FRAME', text) };
+  const failure: SourceFailure = { kind: 'expired', error: new WatchError('INVALID_FRAME', text) };
   memory.unavailable = true;
   return { ...relist(memory, { ...failure, ranMs: 0 }, nowMs), failure };
 }
 
 /** A watch was refused. */
-export function watchRefused(memory: Memory, failed: Failed, nowMs: number): Step {
+export function watchRefused(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   if (failed.kind === 'expired') return restart(memory, failed, nowMs);
   const reached = failed.kind !== 'throttled' && failed.kind !== 'unreachable';
   return wait(memory, { ...failed, next: reached ? 'begin' : 'watch', nowMs });
 }
 
 /** A watch has delivered an ERROR. */
-export function watchFailed(memory: Memory, failed: Failed, nowMs: number): Step {
+export function watchFailed(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   if (failed.kind !== 'internal') return watchRefused(memory, failed, nowMs);
   const { internal, settings } = memory;
   const sinceMs = internal && nowMs - internal.lastMs < INTERNAL_PAUSE_MS ? internal.sinceMs : nowMs;
@@ -214,10 +214,10 @@ export function watchFailed(memory: Memory, failed: Failed, nowMs: number): Step
 }
 
 /** A watch has ended. */
-export function watchEnded(memory: Memory, ended: Extract<Input, { type: 'ended' }>, nowMs: number): Step {
+export function watchEnded(memory: Memory, ended: Extract<MachineInput, { type: 'ended' }>, nowMs: number): MachineStep {
   const { ranMs, empty } = ended;
   if (!empty || ranMs >= SHORT_MS) return renew(memory, ranMs);
-  const failure: Failure = {
+  const failure: SourceFailure = {
     kind: 'short',
     error: new WatchError('CLOSED', `the watch ended within ${SHORT_MS} ms without an event`),
   };
@@ -225,7 +225,7 @@ export function watchEnded(memory: Memory, ended: Extract<Input, { type: 'ended'
 }
 
 /** Nothing has come for too long. */
-export function watchSilent(memory: Memory, { ranMs }: Failed): Step {
+export function watchSilent(memory: Memory, { ranMs }: Failed): MachineStep {
   return renew(memory, ranMs);
 }
 
@@ -233,7 +233,7 @@ export function watchSilent(memory: Memory, { ranMs }: Failed): Step {
  * The states of a reflector. `streaming` is a watch that begins with the state of the collection, up to where that ends; `watching`
  * is a watch from there, or one that is about to be opened; `waiting` is between two requests.
  */
-export type State = 'idle' | 'streaming' | 'listing' | 'watching' | 'waiting' | 'stopped';
+export type MachineState = 'idle' | 'streaming' | 'listing' | 'watching' | 'waiting' | 'stopped';
 
 /** How long a watch took, from the request on. */
 interface Ran {
@@ -241,7 +241,7 @@ interface Ran {
 }
 
 /** What has happened. Each is the outcome of the action before it, except `stop`, which may come at any time. */
-export type Input =
+export type MachineInput =
   | { readonly type: 'start' }
   /** The source has accepted a watch. */
   | { readonly type: 'opened' }
@@ -255,13 +255,13 @@ export type Input =
   /** The store has got a whole list. */
   | { readonly type: 'replaced'; readonly resourceVersion: string }
   /** The store has thrown, or `shouldResync` has. */
-  | ({ readonly type: 'storeFailed' } & Failure & Ran)
+  | ({ readonly type: 'storeFailed' } & SourceFailure & Ran)
   /** A list or a watch was refused. */
-  | ({ readonly type: 'refused' } & Failure & Ran)
+  | ({ readonly type: 'refused' } & SourceFailure & Ran)
   /** The watch has delivered an ERROR, or reading it has failed. */
-  | ({ readonly type: 'error' } & Failure & Ran)
+  | ({ readonly type: 'error' } & SourceFailure & Ran)
   /** Nothing has come for too long. */
-  | ({ readonly type: 'silent' } & Failure & Ran)
+  | ({ readonly type: 'silent' } & SourceFailure & Ran)
   /** The watch has ended. `empty`: it had brought nothing. */
   | ({ readonly type: 'ended'; readonly empty: boolean } & Ran)
   /** The delay has passed. */
@@ -269,7 +269,7 @@ export type Input =
   | { readonly type: 'stop' };
 
 /** What the shell does next. Its outcome is the next input. */
-export type Action =
+export type MachineAction =
   /** List the collection. */
   | { readonly do: 'list'; readonly resourceVersion: string; readonly pageSize: number }
   /** Open a watch that begins with the state. */
@@ -290,11 +290,11 @@ export type Action =
   | { readonly do: 'end' };
 
 /** What an input leads to. */
-export interface Step {
-  readonly state: State;
-  readonly action: Action;
+export interface MachineStep {
+  readonly state: MachineState;
+  readonly action: MachineAction;
   /** A failure that is not reported: the next request will show whether it matters. */
   readonly quiet?: boolean | undefined;
   /** A failure that is not the input's. */
-  readonly failure?: Failure | undefined;
+  readonly failure?: SourceFailure | undefined;
 }

@@ -21,16 +21,16 @@
  * - `stopped` is final.
  */
 import * as decide from './decisions.ts';
-import { type Input, type Memory, newMemory, type State, type Step } from './decisions.ts';
+import { type MachineInput, type MachineState, type MachineStep, type Memory, newMemory } from './decisions.ts';
 import { isOlder } from './events.ts';
 import type { MachineSettings, ReflectorPhase } from './reflector-options.ts';
 
-type InputOf<Type extends Input['type']> = Extract<Input, { readonly type: Type }>;
-type Cell<Type extends Input['type']> = (memory: Memory, input: InputOf<Type>, nowMs: number) => Step;
-type Table = { readonly [In in Exclude<State, 'stopped'>]: { readonly [Type in Input['type']]?: Cell<Type> } };
+type InputOf<Type extends MachineInput['type']> = Extract<MachineInput, { readonly type: Type }>;
+type Cell<Type extends MachineInput['type']> = (memory: Memory, input: InputOf<Type>, nowMs: number) => MachineStep;
+type Table = { readonly [In in Exclude<MachineState, 'stopped'>]: { readonly [Type in MachineInput['type']]?: Cell<Type> } };
 
 /** What callers of the machine see of its states. */
-const PHASES: Readonly<Record<State, ReflectorPhase>> = {
+const PHASES: Readonly<Record<MachineState, ReflectorPhase>> = {
   idle: 'waiting',
   streaming: 'listing',
   listing: 'listing',
@@ -39,7 +39,7 @@ const PHASES: Readonly<Record<State, ReflectorPhase>> = {
   stopped: 'stopped',
 };
 
-const STOP: Step = { state: 'stopped', action: { do: 'end' } };
+const STOP: MachineStep = { state: 'stopped', action: { do: 'end' } };
 
 /** The inputs of each state, except `stop`. It gets no others, because its actions have no other outcomes. */
 const TABLE: Table = {
@@ -96,14 +96,14 @@ const TABLE: Table = {
 };
 
 export class ReflectorMachine {
-  #state: State = 'idle';
+  #state: MachineState = 'idle';
   readonly #memory: Memory;
 
   constructor(settings: MachineSettings) {
     this.#memory = newMemory(settings);
   }
 
-  get state(): State {
+  get state(): MachineState {
     return this.#state;
   }
 
@@ -121,13 +121,13 @@ export class ReflectorMachine {
   }
 
   /** Something has happened, at this time. Returns what to do. */
-  take<Type extends Input['type']>(input: InputOf<Type>, nowMs: number): Omit<Step, 'state'> {
+  take<Type extends MachineInput['type']>(input: InputOf<Type>, nowMs: number): Omit<MachineStep, 'state'> {
     const { state, ...rest } = this.#step(input, nowMs);
     this.#state = state;
     return rest;
   }
 
-  #step<Type extends Input['type']>(input: InputOf<Type>, nowMs: number): Step {
+  #step<Type extends MachineInput['type']>(input: InputOf<Type>, nowMs: number): MachineStep {
     if (this.#state === 'stopped' || input.type === 'stop') return STOP;
     const cell: Cell<Type> | undefined = TABLE[this.#state][input.type as Type];
     if (!cell) throw new Error('an input that its state cannot have');

@@ -6,12 +6,12 @@ import type { Watch } from '../../watch/watch.ts';
 import { ListenerCount } from '../fakes/fake-clock.ts';
 import { needs } from './contract.ts';
 import {
-  type Change,
   change,
   expectThat,
   fold,
   type ListWatcherCase,
   listWatcherCases,
+  type ObjectChange,
   read,
   STREAMS,
   shown,
@@ -298,7 +298,7 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
         await put('c');
         const [after] = await read(watch, 1);
         await watch.return();
-        expectThat(shown([after as Change]) === 'ADDED c', 'ADDED c', after);
+        expectThat(shown([after as ObjectChange]) === 'ADDED c', 'ADDED c', after);
       },
     ),
 

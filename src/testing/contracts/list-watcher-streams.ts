@@ -71,11 +71,11 @@ export function fold(list: List<KubernetesObject>, events: readonly ObjectEvent<
   return stateOf(state.values());
 }
 
-export type Change = Exclude<ObjectEvent<KubernetesObject>, { readonly type: 'BOOKMARK' | 'ERROR' }>;
+export type ObjectChange = Exclude<ObjectEvent<KubernetesObject>, { readonly type: 'BOOKMARK' | 'ERROR' }>;
 
 /** Reads the next changes. */
-export async function read<T extends KubernetesObject>(watch: Watch<ObjectEvent<T>>, count: number): Promise<Change[]> {
-  const changes: Change[] = [];
+export async function read<T extends KubernetesObject>(watch: Watch<ObjectEvent<T>>, count: number): Promise<ObjectChange[]> {
+  const changes: ObjectChange[] = [];
   while (changes.length < count) {
     const { done, value } = await watch.next();
     expectThat(done !== true, `${count} changes`, changes.length);
@@ -86,7 +86,7 @@ export async function read<T extends KubernetesObject>(watch: Watch<ObjectEvent<
   return changes;
 }
 
-export const shown: (changes: readonly Change[]) => string = (changes) =>
+export const shown: (changes: readonly ObjectChange[]) => string = (changes) =>
   changes.map(({ type, object }) => `${type} ${object.metadata?.name}`).join(', ');
 
 /** Some changes of each kind, to the objects a, b and c. */
@@ -131,7 +131,7 @@ async function readUntil<T extends KubernetesObject>(
   }
 }
 
-const isChange = (event: Event): event is Change => event.type !== 'BOOKMARK' && event.type !== 'ERROR';
+const isChange = (event: Event): event is ObjectChange => event.type !== 'BOOKMARK' && event.type !== 'ERROR';
 
 /** What a `ListWatcher` owes the readers of its watches: S1 to S3, S5 and S6 of the specification. */
 export const STREAMS: readonly ListWatcherCase[] = listWatcherCases({
