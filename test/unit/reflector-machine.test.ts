@@ -1,7 +1,6 @@
 // The table of the reflector's machine: every input in every state.
 import { describe, expect, test } from 'vitest';
-import type { MachineInput, MachineState } from '../../src/cache/reflector/decisions.ts';
-import { ReflectorMachine } from '../../src/cache/reflector/machine.ts';
+import { type MachineInput, type MachineState, ReflectorMachine } from '../../src/cache/reflector/machine.ts';
 import type { MachineSettings, ReflectorFailureKind } from '../../src/cache/reflector/reflector-options.ts';
 
 const settings: MachineSettings = {

@@ -32,10 +32,16 @@ import { WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, type ChangeType, type ErrorEvent, INITIAL_EVENTS_END, type ObjectEvent } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import { metadataOf, versionOf } from '../object.ts';
-import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
 import { isOlder } from '../reflector/events.ts';
 import { Indexer, type IndexerOptions } from '../store/indexer.ts';
-import { checkIterable, type FailedChange, Prepared, type StoreChange } from '../store/store.ts';
+import {
+  checkIterable,
+  type DeletedFinalStateUnknown,
+  type FailedChange,
+  isDeletedFinalStateUnknown,
+  Prepared,
+  type StoreChange,
+} from '../store/store.ts';
 
 /** Is notified of what a {@link LiveStore} does. */
 interface LiveStoreHost<T> {

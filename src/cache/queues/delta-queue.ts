@@ -19,8 +19,14 @@ import { whenAborted } from '../../watch/abort.ts';
 import { callable, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { checkText, type KubernetesObject, keyOf } from '../object.ts';
-import { checkIterable, Prepared } from '../store/store.ts';
-import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown, type KnownObjects, type StateDelta } from './delta.ts';
+import {
+  checkIterable,
+  type DeletedFinalStateUnknown,
+  isDeletedFinalStateUnknown,
+  type KnownObjects,
+  Prepared,
+  type StateDelta,
+} from '../store/store.ts';
 
 /**
  * Handles deltas. `initial`: the queue had not synced when they were taken, so they may belong to the first list. If it returns a

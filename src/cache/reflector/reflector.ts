@@ -19,9 +19,8 @@ import type { ObjectEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { ListWatcher, ReflectorStore } from '../list-watcher.ts';
 import type { Attempt } from './attempt.ts';
-import type { MachineAction, MachineInput } from './decisions.ts';
 import { toBroken, versionBeside, versionIn } from './events.ts';
-import { ReflectorMachine } from './machine.ts';
+import { type MachineAction, type MachineInput, ReflectorMachine } from './machine.ts';
 import {
   type ReflectorFailure,
   type ReflectorOptions,

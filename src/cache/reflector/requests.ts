@@ -12,8 +12,8 @@ import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.t
 import type { ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
 import { readAll } from '../pager.ts';
 import { Attempt, type Outcome } from './attempt.ts';
-import type { MachineInput } from './decisions.ts';
 import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toFailure, versionIn } from './events.ts';
+import type { MachineInput } from './machine.ts';
 import type { ReflectorSettings } from './reflector-options.ts';
 
 /** The whole state of a collection. */
