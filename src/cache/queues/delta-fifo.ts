@@ -72,16 +72,6 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
     this.wake();
   }
 
-  /**
-   * Waits until something is queued, takes the oldest key with all its deltas, and passes them to `process`. Resolves with them
-   * when that is done, or rejects with its error; in both cases, the deltas are removed. Several pops are served in order.
-   *
-   * @throws {WatchError} CLOSED (as a rejection) when the queue is closed and empty.
-   */
-  pop(process: ProcessDeltas<Delta<T>>): Promise<readonly Delta<T>[]> {
-    return this.run(1, process);
-  }
-
   protected override take(): readonly Delta<T>[] {
     const key = this.#keys.shift() as string;
     const deltas = this.#items.get(key) as Delta<T>[];
@@ -168,10 +158,6 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
     return this.#deltas.size;
   }
 
-  protected override get pending(): number {
-    return this.#deltas.size;
-  }
-
   /** Always queues `Deleted`. Also accepts inferred deletions. */
   delete(target: T | DeletedFinalStateUnknown<T>): void {
     const [key, object, finalStateUnknown] = this.toDeletedEntry(target);
@@ -210,16 +196,6 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
   }
 
   /**
-   * Waits until something is queued, takes the oldest delta, and passes it to `process`, alone in an array. Resolves when that is
-   * done, or rejects with its error; in both cases, the delta is removed. Several pops are served in order.
-   *
-   * @throws {WatchError} CLOSED (as a rejection) when the queue is closed and empty.
-   */
-  pop(process: ProcessDeltas<RealDelta<T>>): Promise<readonly RealDelta<T>[]> {
-    return this.run(1, process);
-  }
-
-  /**
    * Like `pop`, for several deltas at once: as many as are queued, up to `batchSize`, all with different keys, and either all or
    * none from the first list. `ReplacedAll`, `SyncAll` and `Bookmark` come alone.
    */
@@ -240,10 +216,6 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
       keys.add(next.key);
     }
     return batch;
-  }
-
-  protected override progressOf(deltas: readonly RealDelta<T>[]): number {
-    return deltas.length;
   }
 
   /** What is queued and not deleted, or known, and not in a list. */
