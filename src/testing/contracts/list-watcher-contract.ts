@@ -13,6 +13,7 @@ import {
   listWatcherCases,
   type ObjectChange,
   read,
+  readLast,
   STREAMS,
   shown,
   stateOf,
@@ -129,8 +130,7 @@ const ENDINGS: readonly ListWatcherCase[] = listWatcherCases({
       await put('c', db);
       await remove('c');
       await remove('b');
-      const seen = await read(watch, 6);
-      await watch.return();
+      const seen = await readLast(watch, 6);
       const expected = 'ADDED b, MODIFIED b, DELETED b, ADDED b, DELETED a, DELETED b';
       expectThat(shown(seen) === expected, expected, shown(seen));
       for (const { type, object } of seen) {
@@ -139,8 +139,7 @@ const ENDINGS: readonly ListWatcherCase[] = listWatcherCases({
       // A change that takes an object out has its own version, at which a watch can resume.
       for (const [at, event] of seen.entries()) {
         const rest = await source.watch({ resourceVersion: versionOf(event.object), labelSelector });
-        const next = await read(rest, seen.length - at - 1);
-        await rest.return();
+        const next = await readLast(rest, seen.length - at - 1);
         expectThat(
           shown(next) === shown(seen.slice(at + 1)),
           `${shown(seen.slice(at + 1)) || 'nothing'} after ${at}`,
@@ -176,8 +175,7 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
       const list = await source.list();
       const watch = await source.watch({ resourceVersion: list.resourceVersion });
       const expected = await change(subject);
-      const seen = await read(watch, 5);
-      await watch.return();
+      const seen = await readLast(watch, 5);
       expectThat(shown(seen) === expected, expected, shown(seen));
       const later = stateOf((await source.list()).items);
       expectThat(fold(list, seen) === later, `the next list, ${later}`, fold(list, seen));
@@ -191,8 +189,7 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
       const watch = await source.watch({ resourceVersion: list.resourceVersion, stored: (name) => known.get(name) });
       await put('a');
       await put('c');
-      const seen = await read(watch, 2);
-      await watch.return();
+      const seen = await readLast(watch, 2);
       expectThat(shown(seen) === 'MODIFIED a, ADDED c', 'MODIFIED a, ADDED c', shown(seen));
       const later = stateOf((await source.list()).items);
       expectThat(fold(list, seen) === later, `the next list, ${later}`, fold(list, seen));
@@ -203,15 +200,13 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
       const { items, resourceVersion } = await source.list();
       const watch = await source.watch({ resourceVersion });
       await remove('a');
-      const [event] = await read(watch, 1);
-      await watch.return();
+      const [event] = await readLast(watch, 1);
       expectThat(event?.type === 'DELETED', 'DELETED', event);
       expectThat(versionOf(event?.object) !== versionOf(items[0]), 'a new version', event?.object);
       // A watch that resumes there does not get it again.
       const next = await source.watch({ resourceVersion: versionOf(event?.object) });
       await put('b');
-      const [after] = await read(next, 1);
-      await next.return();
+      const [after] = await readLast(next, 1);
       expectThat(after?.type === 'ADDED' && after.object.metadata?.name === 'b', 'ADDED b after it', after);
     },
 
@@ -221,12 +216,10 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
       const { resourceVersion } = await source.list();
       await change(subject);
       const whole = await source.watch({ resourceVersion });
-      const all = await read(whole, 5);
-      await whole.return();
+      const all = await readLast(whole, 5);
       for (const [at, event] of all.entries()) {
         const watch = await source.watch({ resourceVersion: versionOf(event.object) });
-        const rest = await read(watch, 4 - at);
-        await watch.return();
+        const rest = await readLast(watch, 4 - at);
         const expected = shown(all.slice(at + 1));
         expectThat(shown(rest) === expected, `${expected || 'nothing'} after event ${at}`, shown(rest));
       }
@@ -236,11 +229,9 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
       const { resourceVersion } = await source.list();
       const [first, second] = [await source.watch({ resourceVersion }), await source.watch({ resourceVersion })];
       await put('a');
-      await read(first, 1);
-      await first.return();
+      await readLast(first, 1);
       await put('b');
-      const seen = await read(second, 2);
-      await second.return();
+      const seen = await readLast(second, 2);
       expectThat(shown(seen) === 'ADDED a, ADDED b', 'ADDED a, ADDED b', shown(seen));
     },
 
@@ -296,8 +287,7 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
         const isQuiet = (await source.list()).resourceVersion === resourceVersion;
         expectThat(!isQuiet || versionOf(next.value?.object) === resourceVersion, `its version ${resourceVersion}`, next.value);
         await put('c');
-        const [after] = await read(watch, 1);
-        await watch.return();
+        const [after] = await readLast(watch, 1);
         expectThat(shown([after as ObjectChange]) === 'ADDED c', 'ADDED c', after);
       },
     ),

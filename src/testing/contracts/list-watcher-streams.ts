@@ -86,6 +86,13 @@ export async function read<T extends KubernetesObject>(watch: Watch<ObjectEvent<
   return changes;
 }
 
+/** Reads the next changes, and ends the watch. */
+export async function readLast<T extends KubernetesObject>(watch: Watch<ObjectEvent<T>>, count: number): Promise<ObjectChange[]> {
+  const changes = await read(watch, count);
+  await watch.return();
+  return changes;
+}
+
 export const shown: (changes: readonly ObjectChange[]) => string = (changes) =>
   changes.map(({ type, object }) => `${type} ${object.metadata?.name}`).join(', ');
 
@@ -153,15 +160,13 @@ export const STREAMS: readonly ListWatcherCase[] = listWatcherCases({
       for (const [at, event] of all.entries()) {
         const rest = all.slice(at + 1).filter(isChange);
         const watch = await source.watch({ resourceVersion: versionOf(event.object) });
-        const seen = await read(watch, rest.length);
-        await watch.return();
+        const seen = await readLast(watch, rest.length);
         expectThat(shown(seen) === shown(rest), `${shown(rest) || 'nothing'} after ${event.type} ${at}`, shown(seen));
       }
       // A watch that resumes at the last BOOKMARK gets only what is new.
       const watch = await source.watch({ resourceVersion: versionOf(all.at(-1)?.object) });
       await put('d');
-      const next = await read(watch, 1);
-      await watch.return();
+      const next = await readLast(watch, 1);
       expectThat(shown(next) === 'ADDED d', 'ADDED d', shown(next));
     },
   ),
@@ -172,8 +177,7 @@ export const STREAMS: readonly ListWatcherCase[] = listWatcherCases({
     const { source, compare = compareVersions } = subject;
     const { resourceVersion } = await source.list();
     const watch = await source.watch({ resourceVersion, allowWatchBookmarks: true });
-    const seen = await read(watch, await changes(subject));
-    await watch.return();
+    const seen = await readLast(watch, await changes(subject));
     let last = resourceVersion;
     const keys = new Map<string, string>();
     for (const { type, object } of seen) {
@@ -193,8 +197,7 @@ export const STREAMS: readonly ListWatcherCase[] = listWatcherCases({
     await put('a');
     const list = await source.list();
     const watch = await source.watch({ resourceVersion: list.resourceVersion });
-    const seen = await read(watch, await changes(subject));
-    await watch.return();
+    const seen = await readLast(watch, await changes(subject));
     const there = new Set(list.items.map((item) => keyOf(item)));
     for (const event of seen) {
       const { type, object } = event;
@@ -210,8 +213,7 @@ export const STREAMS: readonly ListWatcherCase[] = listWatcherCases({
     const { items, resourceVersion } = await source.list();
     const watch = await source.watch({ resourceVersion });
     await remove('a');
-    const [event] = await read(watch, 1);
-    await watch.return();
+    const [event] = await readLast(watch, 1);
     // A client may add the kind to the items of a list. It is in every event of a real server.
     const content = (object: KubernetesObject | undefined): string => {
       const { kind: _, apiVersion: _version, metadata, ...rest } = object ?? {};
@@ -235,8 +237,7 @@ export const STREAMS: readonly ListWatcherCase[] = listWatcherCases({
         items.push(...page.items);
       }
       const watch = await source.watch({ resourceVersion });
-      const seen = await read(watch, count);
-      await watch.return();
+      const seen = await readLast(watch, count);
       const later = stateOf((await source.list()).items);
       expectThat(
         fold({ items, resourceVersion }, seen) === later,

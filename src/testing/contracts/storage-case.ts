@@ -123,3 +123,9 @@ export async function expectEvents(
   expectSame(shown(seen), expected, 'the events');
   return seen;
 }
+
+/** The same, and ends the watch. */
+export async function expectLastEvents(watch: Watch<StorageEvent<StoredThing>>, expected: string): Promise<void> {
+  await expectEvents(watch, expected);
+  await watch.return();
+}

@@ -2,7 +2,7 @@
 import { needs } from './contract.ts';
 import {
   contentOf,
-  expectEvents,
+  expectLastEvents,
   expectRefused,
   expectSame,
   expectThat,
@@ -60,8 +60,7 @@ export const WRITES: readonly StorageCase[] = storageCases({
       const watch = await storage.watch({ resourceVersion: await storage.currentVersion() });
       expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there before');
       await pass?.(4_000);
-      await expectEvents(watch, 'DELETED a=1');
-      await watch.return();
+      await expectLastEvents(watch, 'DELETED a=1');
       expectSame(await storage.get('a'), undefined, 'what is there after');
       expectSame(contentOf(await storage.get('b')), 'b=1', 'what has no time to live');
     },
@@ -222,8 +221,7 @@ export const UPDATES: readonly StorageCase[] = storageCases({
     }
     expectSame(await storage.currentVersion(), versionOf(stored), 'the version of the storage');
     await set(storage, 'a', 2);
-    await expectEvents(watch, 'MODIFIED a=2');
-    await watch.return();
+    await expectLastEvents(watch, 'MODIFIED a=2');
   },
 
   'RunTestGuaranteedUpdate: what change throws rejects, and nothing is written': async ({ storage }) => {
@@ -334,8 +332,7 @@ export const UPDATES: readonly StorageCase[] = storageCases({
       await storage.update('b', plusOne);
       const watch = await storage.watch({ resourceVersion: await storage.currentVersion() });
       await pass?.(4_000);
-      await expectEvents(watch, 'DELETED a=1');
-      await watch.return();
+      await expectLastEvents(watch, 'DELETED a=1');
       expectSame(contentOf(await storage.get('b')), 'b=2', 'what was updated without');
     },
   ),
