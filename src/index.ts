@@ -45,8 +45,7 @@ export {
   type WatcherStats,
   type WatchOptions,
 } from './broadcast/broadcaster.ts';
-export { filter, Recorder } from './broadcast/filter.ts';
-export { filterTransitions, type TransitionOptions } from './broadcast/transitions.ts';
+export { filter, filterTransitions, Recorder, type TransitionOptions } from './broadcast/filter.ts';
 
 // A watch in the host's own idiom.
 

@@ -7,9 +7,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { PatchType as Served } from '../src/apiserver/index.ts';
 import { VERBS } from '../src/apiserver/request/path.ts';
+import { TRANSPORTS } from '../src/bridge/client/client-options.ts';
 import { CLIENT_POLICIES } from '../src/bridge/client/connect.ts';
-import { TRANSPORTS } from '../src/bridge/client/options.ts';
-import { POLICIES } from '../src/broadcast/policies/policies.ts';
+
+import { POLICIES } from '../src/broadcast/policies.ts';
 import { HANDLER_OVERFLOWS } from '../src/cache/informer/informer.ts';
 import type { HandlerOverflow } from '../src/cache/informer/informer-options.ts';
 import type { ListOptions } from '../src/cache/list-watcher.ts';
@@ -71,7 +72,7 @@ const LISTS: Readonly<Record<string, List>> = {
   },
   transports: {
     names: TRANSPORTS,
-    home: ['src/bridge/client/options.ts'],
+    home: ['src/bridge/client/client-options.ts'],
     // These run as users do, with nothing but the built package.
     whole: /^test\/e2e\//,
   },

@@ -6,7 +6,7 @@ import {
   type PlainWatchOptions,
   type WatchOptions,
 } from '../broadcast/broadcaster.ts';
-import { POLICIES } from '../broadcast/policies/policies.ts';
+import { POLICIES } from '../broadcast/policies.ts';
 import { checkOptions, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { MissingError, WatchEvent } from '../watch/event.ts';
 import type { KeepingOverflow } from '../watch/overflow.ts';

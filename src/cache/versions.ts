@@ -20,16 +20,17 @@ export type VersionComparator = (a: string, b: string) => number;
 export function compareVersions(a: string, b: string): -1 | 0 | 1 {
   check(a);
   check(b);
-  return order(a, b);
+  return compareDecimals(a, b);
 }
 
-function order(a: string, b: string): -1 | 0 | 1 {
+/** The same for what is known to be a version. */
+export function compareDecimals(a: string, b: string): -1 | 0 | 1 {
   if (a.length !== b.length) return a.length < b.length ? -1 : 1;
   return a === b ? 0 : a < b ? -1 : 1;
 }
 
 function check(version: string): void {
-  if (typeof version !== 'string' || !/^(0|[1-9]\d{0,38})$/.test(version) || order(version, LARGEST) > 0) {
+  if (typeof version !== 'string' || !/^(0|[1-9]\d{0,38})$/.test(version) || compareDecimals(version, LARGEST) > 0) {
     throw invalid('resourceVersion', version, 'a version of Kubernetes, a decimal number below 2^128');
   }
 }

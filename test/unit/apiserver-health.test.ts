@@ -85,8 +85,8 @@ describe('health', () => {
     const clock = new FakeClock();
     const [one, other] = [{ phase: 'ready' }, { phase: 'ready' }];
     const caches = (): unknown => [
-      ['a', { stats: one }],
-      ['b', { stats: other }],
+      ['a', one],
+      ['b', other],
     ];
     const storage = new MemoryStorage();
     const checks = new HealthChecks({ storage, clock, caches, closing: new AbortController().signal } as never);

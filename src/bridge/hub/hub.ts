@@ -2,12 +2,12 @@ import { whenAborted } from '../../watch/abort.ts';
 import { checkOptions, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import { toStatus, type WatchEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
-import type { ClientStats } from './client-info.ts';
+import type { ClientStats } from './connection.ts';
 import { HubCore } from './hub-core.ts';
 import { type HubOptions, type HubStats, type PublishOptions, type ShutdownOptions, toSettings } from './hub-options.ts';
 import { type HubEvent, type HubWatchOptions, watchHub } from './hub-watch.ts';
 import { hubMetrics, type MetricsOptions, toText } from './metrics.ts';
-import { Outbox } from './source/outbox.ts';
+import { Outbox } from './source/sourced.ts';
 import type { Observer } from './tally.ts';
 
 export type { ClientOptions, HubOptions, HubStats, PublishOptions, ShutdownOptions } from './hub-options.ts';

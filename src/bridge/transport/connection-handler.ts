@@ -1,11 +1,19 @@
 import { checkOptions, invalid } from '../../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
-import { ADMISSION_OPTIONS, Admission, type AdmissionOptions, type Admitted, type Caller } from '../hub/admission/admission.ts';
-import { CONNECTION_OPTIONS, type ConnectionOptions, toLimits } from '../hub/admission/limits.ts';
+import {
+  ADMISSION_OPTIONS,
+  Admission,
+  type AdmissionOptions,
+  type Admitted,
+  type Caller,
+  CONNECTION_OPTIONS,
+  type ConnectionOptions,
+  toLimits,
+} from '../hub/admission/admission.ts';
+import type { Sink } from '../hub/connection.ts';
 import { channelOfHost, publishNotices } from '../hub/diagnostics.ts';
 import { coreOf, type Hub } from '../hub/hub.ts';
 import type { HubCore } from '../hub/hub-core.ts';
-import type { Sink } from '../hub/sink.ts';
 import { type SharedTimer, toSharedTimer } from './shared-timer.ts';
 import { guardStalls } from './stall.ts';
 

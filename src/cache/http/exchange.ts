@@ -4,7 +4,7 @@
  * timer runs, no listener is left, and the connection is released, even if a custom `fetch` ignores its signal.
  */
 
-import type { PerAttempt } from '../../bridge/client/options.ts';
+import type { PerAttempt } from '../../bridge/client/client-options.ts';
 import type { FetchLike } from '../../bridge/client/stream.ts';
 import { messageOf } from '../../bridge/client/transport.ts';
 import { untilAborted, whenAborted } from '../../watch/abort.ts';

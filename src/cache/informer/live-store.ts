@@ -23,11 +23,11 @@
  * - An object of the same uid and version as the stored one is not a change. The stored one stays, so a list without changes
  *   calls no handler, and keeps every reference.
  */
-import { Cursor } from '../../broadcast/cursor/cursor.ts';
+import { Cursor } from '../../broadcast/cursor.ts';
+import { withVersionOf } from '../../broadcast/filter.ts';
 import type { BroadcastWatch } from '../../broadcast/handle.ts';
 import { Mux } from '../../broadcast/mux.ts';
-import { POLICIES } from '../../broadcast/policies/policies.ts';
-import { withVersionOf } from '../../broadcast/transitions.ts';
+import { POLICIES } from '../../broadcast/policies.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, type ChangeType, type ErrorEvent, INITIAL_EVENTS_END, type ObjectEvent } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
@@ -41,6 +41,7 @@ import {
   isDeletedFinalStateUnknown,
   Prepared,
   type StoreChange,
+  takesPrepared,
 } from '../store/store.ts';
 
 /** Is notified of what a {@link LiveStore} does. */
@@ -91,6 +92,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
   constructor(options: IndexerOptions<T, Name>, host: LiveStoreHost<T>) {
     super(options);
     this.#isPlain = options.transform === undefined && options.keyOf === undefined;
+    takesPrepared(LiveStore.prototype.replace);
     this.#host = host;
     this.#log = new Mux({
       capacity: UNLIMITED,

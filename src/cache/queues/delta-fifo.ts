@@ -1,5 +1,5 @@
 import { checkOptions, wholeNumber } from '../../watch/errors.ts';
-import type { DeletedFinalStateUnknown, Delta, RealDelta } from '../store/store.ts';
+import { type DeletedFinalStateUnknown, type Delta, type RealDelta, takesPrepared } from '../store/store.ts';
 import { DeltaQueue, type DeltaQueueOptions, Deque, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 
 /** Options of a {@link DeltaFifo}. */
@@ -34,6 +34,7 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
   constructor(options: DeltaFifoOptions<T> = {}) {
     super(checkOptions(options, [...QUEUE_OPTIONS, 'emitReplaced']));
     this.#emitReplaced = options.emitReplaced === true;
+    takesPrepared(DeltaFifo.prototype.replace);
   }
 
   /** Number of keys that have something queued. */
@@ -151,6 +152,7 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
   constructor(options: RealFifoOptions<T> = {}) {
     super(checkOptions(options, [...QUEUE_OPTIONS, 'batchSize']));
     this.#batchSize = wholeNumber('batchSize', options.batchSize ?? DEFAULT_BATCH_SIZE, 1);
+    takesPrepared(RealFifo.prototype.replace);
   }
 
   /** Number of queued deltas. */

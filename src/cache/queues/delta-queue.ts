@@ -23,6 +23,7 @@ import {
   checkIterable,
   type DeletedFinalStateUnknown,
   isDeletedFinalStateUnknown,
+  isPreparing,
   type KnownObjects,
   Prepared,
   type StateDelta,
@@ -68,8 +69,6 @@ const DEFAULT_CAPACITY = 2_000;
 
 /** What both queues of deltas share. See the top of this file. */
 export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
-  /** Transforms an object of a list as soon as it has come; only `replace` understands the result. See `ReflectorStore`. */
-  readonly prepare: ((object: T) => T) | undefined;
   protected readonly known: KnownObjects<T> | undefined;
   readonly #keyOf: (object: T) => string;
   readonly #transform: ((object: T) => T) | undefined;
@@ -86,13 +85,21 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
     const { keyOf: own, knownObjects, transform, capacity = DEFAULT_CAPACITY } = options;
     this.#keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
     this.#transform = callable('transform', transform);
-    this.prepare = transform && ((object) => this.#prepared(object) as unknown as T);
     this.#capacity = wholeNumber('capacity', capacity, 1);
     if (knownObjects !== undefined) {
       callable('knownObjects.keys', knownObjects?.keys ?? null);
       callable('knownObjects.get', knownObjects.get ?? null);
     }
     this.known = knownObjects;
+  }
+
+  /**
+   * Transforms an object of a list as soon as it has come; only `replace` understands the result, so there is none in a class that
+   * overrides it. See `ReflectorStore`.
+   */
+  get prepare(): ((object: T) => T) | undefined {
+    if (!this.#transform || !isPreparing(this)) return undefined;
+    return (object) => this.#prepared(object) as unknown as T;
   }
 
   abstract readonly size: number;

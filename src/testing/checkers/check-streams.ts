@@ -1,4 +1,4 @@
-import { objectKey } from '../../broadcast/policies/key.ts';
+import { objectKey } from '../../broadcast/fold.ts';
 import type { ObjectOf, WatchEvent } from '../../watch/event.ts';
 import { type Finding, show, type Violation, violation } from './history.ts';
 

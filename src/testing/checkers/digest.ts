@@ -1,5 +1,4 @@
-import { foldKey } from '../../broadcast/policies/fold.ts';
-import { objectKey } from '../../broadcast/policies/key.ts';
+import { foldKey, objectKey } from '../../broadcast/fold.ts';
 import { invalid } from '../../watch/errors.ts';
 import { isErrorEvent, type WatchEvent } from '../../watch/event.ts';
 import { type History, RULES, type Step, show, type WatcherOptions } from './history.ts';

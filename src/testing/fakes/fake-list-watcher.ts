@@ -1,5 +1,5 @@
 import { Broadcaster } from '../../broadcast/broadcaster.ts';
-import { filterTransitions } from '../../broadcast/transitions.ts';
+import { filterTransitions } from '../../broadcast/filter.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, keyOf } from '../../cache/object.ts';
 import { compareVersions } from '../../cache/versions.ts';
