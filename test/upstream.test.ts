@@ -111,9 +111,9 @@ describe("upstream's tests", () => {
   it.each(rows)('$upstream has its counterpart in $file', ({ upstream, file, title }) => {
     expect(title.split(/\W+/)).toContain(upstream);
     const source = readFileSync(new URL(file, here), 'utf8');
-    const titles = [...source.matchAll(/(?:\b(?:it|test|describe)\(|\bname:|\]\)\()\s*(['"`])(.*?)\1,/g)].map(
-      (match) => match[2],
-    );
+    const titles = [
+      ...source.matchAll(/(?:\b(?:it|test|describe)\(|\bname:|\]\)\(|^)\s*(['"`])(.*?)\1(?:,|:\s+(?:async|needs)\b)/gm),
+    ].map((match) => match[2]);
     expect(titles).toContain(title);
   });
 });

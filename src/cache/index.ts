@@ -39,21 +39,8 @@ export type {
 } from './list-watcher.ts';
 export { type KubernetesObject, keyOf, type ObjectMeta, splitKey } from './object.ts';
 export { type ListAllOptions, listAll, type WholeList } from './pager.ts';
-export type {
-  BookmarkDelta,
-  DeletedDelta,
-  DeletedFinalStateUnknown,
-  Delta,
-  KnownObjects,
-  RealDelta,
-  ReplacedAllDelta,
-  StateDelta,
-  SyncAllDelta,
-} from './queues/delta.ts';
-export { isDeletedFinalStateUnknown } from './queues/delta.ts';
-export { DeltaFifo, type DeltaFifoOptions } from './queues/delta-fifo.ts';
+export { DeltaFifo, type DeltaFifoOptions, RealFifo, type RealFifoOptions } from './queues/delta-fifo.ts';
 export type { DeltaQueueOptions, ProcessDeltas } from './queues/delta-queue.ts';
-export { RealFifo, type RealFifoOptions } from './queues/real-fifo.ts';
 export { Reflector } from './reflector/reflector.ts';
 export type {
   ReflectorFailure,
@@ -74,7 +61,25 @@ export {
   type ListerOptions,
   type NamespaceLister,
 } from './store/indexer.ts';
-export { type FailedChange, Store, type StoreChange, type StoreListOptions, type StoreOptions } from './store/store.ts';
+export type {
+  BookmarkDelta,
+  DeletedDelta,
+  DeletedFinalStateUnknown,
+  Delta,
+  KnownObjects,
+  RealDelta,
+  ReplacedAllDelta,
+  StateDelta,
+  SyncAllDelta,
+} from './store/store.ts';
+export {
+  type FailedChange,
+  isDeletedFinalStateUnknown,
+  Store,
+  type StoreChange,
+  type StoreListOptions,
+  type StoreOptions,
+} from './store/store.ts';
 export {
   type ChangeEvent,
   type UntilCondition,

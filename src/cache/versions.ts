@@ -44,7 +44,7 @@ export interface AtLeastOptions {
 }
 
 /** A call that waits for a version. */
-interface Waiter {
+interface VersionWaiter {
   readonly version: string;
   settle(failure?: { readonly error: unknown }): void;
 }
@@ -55,7 +55,7 @@ interface Waiter {
 export class Versions {
   readonly #clock: Clock;
   readonly #compare: VersionComparator;
-  readonly #waiting: Set<Waiter> = new Set();
+  readonly #waiting: Set<VersionWaiter> = new Set();
   #current: string = '';
   #ended: { readonly error: unknown } | undefined;
 
@@ -74,7 +74,7 @@ export class Versions {
       signal?.throwIfAborted();
       let cancel: (() => void) | undefined;
       let leave = (): void => {};
-      const settle: Waiter['settle'] = (failure) => {
+      const settle: VersionWaiter['settle'] = (failure) => {
         this.#waiting.delete(waiter);
         leave();
         cancel?.();
@@ -107,7 +107,7 @@ export class Versions {
   }
 
   /** Settles a waiter whose version has been reached, or cannot be compared. The other waiters, and the cache, go on. */
-  #look({ version, settle }: Waiter): boolean {
+  #look({ version, settle }: VersionWaiter): boolean {
     try {
       if (this.#current === '' || this.#compare(this.#current, version) < 0) return false;
       settle();

@@ -14,7 +14,7 @@ export {
 } from './cluster.ts';
 export type { KubeConfigLike } from './credentials.ts';
 export type { KubeConfigOptions } from './kube-config.ts';
-export { createNodeFetch, type NodeFetch, type NodeRequest, type Prepare } from './node-fetch.ts';
+export { createNodeFetch, type NodeFetch, type NodeRequest, type PrepareRequest } from './node-fetch.ts';
 export type { AsJson, Resource } from './resource.ts';
 export type { ResourceType } from './resource-type.ts';
 export type {

@@ -31,7 +31,7 @@ export interface NodeRequest {
 export type NodeFetch = (url: URL, init?: NodeRequest) => Promise<Response>;
 
 /** Adds what a request needs: its agent, TLS options, and headers. */
-export type Prepare = (url: URL) => RequestOptions | Promise<RequestOptions>;
+export type PrepareRequest = (url: URL) => RequestOptions | Promise<RequestOptions>;
 
 /** A connection that is silent for this long is probed, and counts as dead about ten seconds later. */
 const PROBE_AFTER_MS = 30_000;
@@ -40,7 +40,7 @@ const PROBE_AFTER_MS = 30_000;
  * Creates a `fetch` for Node programs that list and watch a lot, or need a CA or a client certificate: `createListWatcher(url, {
  * fetch: createNodeFetch() })`. Without `prepare`, each request has its own connection.
  */
-export function createNodeFetch(prepare: Prepare = () => ({ agent: false })): NodeFetch {
+export function createNodeFetch(prepare: PrepareRequest = () => ({ agent: false })): NodeFetch {
   return async (url, init = {}) => send(url, init, await prepare(url));
 }
 

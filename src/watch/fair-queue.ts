@@ -199,7 +199,8 @@ export interface Pace {
 }
 
 const paces: WeakMap<AbortSignal, Pace> = new WeakMap();
-const queue: FairQueue = new FairQueue();
+/** Marked, so that bundles without requests do not have it. */
+const queue: FairQueue = /* @__PURE__ */ new FairQueue();
 const NOBODY = { tenant: '', address: '' };
 const OWN: Pace = { turn: () => queue.turn(NOBODY), pause: () => queue.pause(NOBODY) };
 

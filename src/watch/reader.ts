@@ -46,14 +46,14 @@ export const NONE: unique symbol = Symbol('none');
  * A pending read. A class, because a program with many idle watches has many of them: V8 would learn from that to allocate object
  * literals of this place in the old space, where each one keeps alive what its short-lived successors have read.
  */
-class Read<T> {
+class PendingRead<T> {
   readonly settle: (result: IteratorResult<T, undefined> | Promise<never>) => void;
   readonly batch: boolean;
-  next: Read<T> | undefined;
+  next: PendingRead<T> | undefined;
   /** The object the consumer reads through. The consumer may hold only the promise, so the read keeps this object alive. */
   holder: object | undefined = undefined;
 
-  constructor(settle: Read<T>['settle'], batch: boolean, next: Read<T> | undefined) {
+  constructor(settle: PendingRead<T>['settle'], batch: boolean, next: PendingRead<T> | undefined) {
     this.settle = settle;
     this.batch = batch;
     this.next = next;
@@ -68,7 +68,7 @@ class Read<T> {
  *     next() --------> take() has one? ----> settled at once
  *                          | no
  *                          v
- *     first -> Read -> Read -> last          served in this order by serve(), when the source has more or ends
+ *     first -> PendingRead -> PendingRead -> last          served in this order by serve(), when the source has more or ends
  *
  * Invariants
  * - While a read is pending, no event is readable. Code that makes an event readable calls `serve`, now or later in the same
@@ -84,10 +84,10 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
   abstract readonly queued: number;
   abstract readonly dropped: number;
 
-  protected first: Read<E | readonly E[]> | undefined;
+  protected first: PendingRead<E | readonly E[]> | undefined;
   /** Number of pending reads. */
   protected waiting: number = 0;
-  private last: Read<E | readonly E[]> | undefined;
+  private last: PendingRead<E | readonly E[]> | undefined;
   protected taking: boolean = false;
   /** Why the watch failed. Cleared when a read has reported it: the first read that finds no more events. */
   protected abstract failure: { readonly error: unknown } | undefined;
@@ -208,7 +208,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
   /** Adds a read to the queue, at the end or (`ahead`) at the front. */
   protected wait(batch: boolean, ahead: boolean = false): Promise<IteratorResult<E | readonly E[], undefined>> {
     return new Promise((settle) => {
-      const read = new Read<E | readonly E[]>(settle, batch, ahead ? this.first : undefined);
+      const read = new PendingRead<E | readonly E[]>(settle, batch, ahead ? this.first : undefined);
       if (ahead || !this.last) this.first = read;
       else this.last.next = read;
       if (!read.next) this.last = read;
@@ -243,8 +243,8 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
     while (this.first) this.shift().settle(done());
   }
 
-  protected shift(): Read<E | readonly E[]> {
-    const read = this.first as Read<E | readonly E[]>;
+  protected shift(): PendingRead<E | readonly E[]> {
+    const read = this.first as PendingRead<E | readonly E[]>;
     this.first = read.next;
     this.waiting--;
     if (!this.first) this.last = undefined;

@@ -36,13 +36,13 @@ export interface ElectionSettings {
 }
 
 /** What to do next. `takes`: the write begins a leadership, rather than prolonging one. */
-export type Step =
+export type ElectionStep =
   | { readonly do: 'get' }
   | { readonly do: 'create' | 'update'; readonly lease: Lease; readonly takes: boolean }
   | { readonly do: 'wait'; readonly untilMs: number };
 
 /** The outcome of a step: a lease, or none; 409; or unknown. */
-export type Answer = { readonly lease: Lease | undefined } | 'conflict' | 'failed';
+export type LeaseAnswer = { readonly lease: Lease | undefined } | 'conflict' | 'failed';
 
 /** When a step was begun, and when it was answered. */
 interface StepTimes {
@@ -95,7 +95,7 @@ export class Election {
     this.#leadsUntilMs = -Infinity;
   }
 
-  next(nowMs: number): Step {
+  next(nowMs: number): ElectionStep {
     const untilMs = Math.min(this.#nextMs, this.#isStale ? Infinity : this.#expiryMs());
     if (nowMs < untilMs) return { do: 'wait', untilMs };
     if (this.#isStale || !this.#isFree(nowMs)) return { do: 'get' };
@@ -105,7 +105,7 @@ export class Election {
   }
 
   /** Returns the step that gives the lease back; undefined if it is not ours. Call it again after each answer. */
-  resign(): Exclude<Step, { readonly do: 'wait' }> | undefined {
+  resign(): Exclude<ElectionStep, { readonly do: 'wait' }> | undefined {
     this.lose();
     if (!this.#mayHold && this.holder !== this.#settings.identity) return undefined;
     const lease = this.#seen?.lease;
@@ -116,7 +116,7 @@ export class Election {
   }
 
   /** Takes the answer to a step. */
-  answered(step: Step, answer: Answer, times: StepTimes): void {
+  answered(step: ElectionStep, answer: LeaseAnswer, times: StepTimes): void {
     const isWrite = step.do === 'create' || step.do === 'update';
     if (answer === 'failed' && isWrite) this.#mayHold = true;
     if (typeof answer === 'string') this.#failed(answer, times.nowMs);
@@ -145,7 +145,11 @@ export class Election {
     this.#nextMs = this.#isFree(nowMs) ? nowMs : nowMs + this.#pause(1, JITTER);
   }
 
-  #written(step: Step & { readonly lease: Lease; readonly takes: boolean }, lease: Lease | undefined, times: StepTimes): void {
+  #written(
+    step: ElectionStep & { readonly lease: Lease; readonly takes: boolean },
+    lease: Lease | undefined,
+    times: StepTimes,
+  ): void {
     const { sentMs, nowMs } = times;
     // Nobody sees a write that changes nothing.
     if (!lease || isSame(lease, step.lease)) {

@@ -2,7 +2,7 @@ import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, sleep, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Failures } from '../watch/failures.ts';
-import { type Answer, Election, JITTER, type Lease, type LeaseResource, type Step } from './election.ts';
+import { Election, type ElectionStep, JITTER, type Lease, type LeaseAnswer, type LeaseResource } from './election.ts';
 
 /** What the leader's work gets. */
 export interface LeadContext {
@@ -146,7 +146,7 @@ function text(name: string, value: string): string {
 /** The work of a leader. Resolves when it has ended; if it ends on its own, the lease is released. */
 export type Lead = (context: LeadContext) => Promise<unknown>;
 
-type Request = Exclude<Step, { readonly do: 'wait' }>;
+type Request = Exclude<ElectionStep, { readonly do: 'wait' }>;
 
 /** How a leadership has ended. */
 interface End {
@@ -335,7 +335,7 @@ export class LeaderElector {
     else await sleep(step.untilMs - nowMs, { clock, signal: end }).catch(() => {});
   }
 
-  async #ask(request: Request, end?: AbortSignal): Promise<Answer> {
+  async #ask(request: Request, end?: AbortSignal): Promise<LeaseAnswer> {
     const { clock, requestTimeoutMs } = this.#settings;
     const cut = new AbortController();
     const leave = whenAborted(end, (reason) => cut.abort(reason));
@@ -344,7 +344,7 @@ export class LeaderElector {
     const cancel = clock.schedule(requestTimeoutMs, () => {
       cut.abort(new WatchError('TIMEOUT', late, { limit: requestTimeoutMs }));
     });
-    let answer: Answer = 'failed';
+    let answer: LeaseAnswer = 'failed';
     try {
       answer = { lease: await untilAborted(this.#send(request, cut.signal), cut.signal) };
     } catch (error) {
@@ -389,7 +389,7 @@ export class LeaderElector {
 const MAX_RESIGN_REQUESTS = 4;
 
 /** What an error says about the lease. If something is missing for a new one, such as its namespace, that is a failure. */
-function answerOf(error: unknown, { do: what }: Request): Answer {
+function answerOf(error: unknown, { do: what }: Request): LeaseAnswer {
   const code = isWatchError(error, 'REFUSED') ? error.status?.code : undefined;
   if (code === 404 && what === 'get') return { lease: undefined };
   if (code === 404 && what === 'update') return 'conflict';

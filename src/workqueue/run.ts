@@ -136,21 +136,21 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
   if (wholeNumber('concurrency', job.concurrency, 1) > MAX_CONCURRENCY) {
     throw invalid('concurrency', job.concurrency, `a whole number <= ${MAX_CONCURRENCY}`);
   }
-  const turns: Turns = new Map();
+  const running: RunningWork = new Map();
   const inWork = new Set<K>();
   let broken: { readonly error: unknown } | undefined;
   let giveUp: (error: WatchError) => void = () => {};
   let cancel: (() => void) | undefined;
   const late = (): void => giveUp(gaveUp(timeoutMs, `the work on ${listed(Array.from(inWork, oneLine))}`, broken?.error));
   const stop = (reason: unknown): void => {
-    for (const turn of turns.keys()) turn.abort(reason);
+    for (const controller of running.keys()) controller.abort(reason);
     if (timeoutMs > 0) cancel ??= job.clock.schedule(timeoutMs, late);
   };
   const leave = whenAborted(signal, stop);
   const isOver = (): unknown => broken || signal?.aborted;
   const loop = async (): Promise<void> => {
     try {
-      await workOff(queue, { ...job, onError, turns, inWork, isOver });
+      await workOff(queue, { ...job, onError, running, inWork, isOver });
     } catch (error) {
       broken ??= { error };
       stop(broken.error);
@@ -159,7 +159,7 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
   const all = async (): Promise<void> => {
     do {
       await Promise.all(Array.from({ length: job.concurrency }, loop));
-      await Promise.all(turns.values());
+      await Promise.all(running.values());
       // A key that was held, and added meanwhile, is owed a run, even if all other workers have ended because of the shutdown.
     } while (!isOver() && queue.size > 0);
   };
@@ -179,11 +179,11 @@ const MAX_CONCURRENCY = 10_000;
  * One controller per worker, and one per key that is in work without a worker, with the promise of its end. They abort together.
  * One signal for all would make Node warn at the 11th listener.
  */
-type Turns = Map<AbortController, Promise<unknown> | undefined>;
+type RunningWork = Map<AbortController, Promise<unknown> | undefined>;
 
 interface Task<K> extends Job<K> {
   readonly onError: (error: unknown, failure: WorkFailure<K>) => void;
-  readonly turns: Turns;
+  readonly running: RunningWork;
   /** The keys whose work has not ended. */
   readonly inWork: Set<K>;
   isOver(): unknown;
@@ -201,13 +201,13 @@ const STRETCH_MS = 20;
  * decides when things happen.
  */
 async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
-  const { clock, turns } = task;
+  const { clock, running } = task;
   let sinceMs = clock.now();
   let turn: AbortController | undefined;
   while (!task.isOver()) {
     // Another one after a key that is still held: that key keeps its controller.
-    if (!turn || turns.get(turn)) turn = new AbortController();
-    turns.set(turn, undefined);
+    if (!turn || running.get(turn)) turn = new AbortController();
+    running.set(turn, undefined);
     const key = await task.next(turn.signal).catch(() => undefined); // it was aborted
     if (key === undefined) return;
     if (task.isOver()) task.putBack(key);
@@ -220,7 +220,7 @@ async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
 }
 
 async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortController): Promise<void> {
-  const { work, onError, turns, inWork } = task;
+  const { work, onError, running, inWork } = task;
   const { signal } = turn;
   const number = task.attemptOf(key);
   const holds: Promise<unknown>[] = [];
@@ -249,10 +249,10 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortCon
     if (holds.length === 0) done();
     else {
       const end = (): void => {
-        turns.delete(turn);
+        running.delete(turn);
         done();
       };
-      turns.set(turn, Promise.allSettled(holds).then(end));
+      running.set(turn, Promise.allSettled(holds).then(end));
     }
   }
 }

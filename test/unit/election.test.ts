@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Answer, Election, type ElectionSettings, type Step } from '../../src/workqueue/election.ts';
+import { Election, type ElectionSettings, type ElectionStep, type LeaseAnswer } from '../../src/workqueue/election.ts';
 import type { Lease } from '../../src/workqueue/index.ts';
 
 const TERMS: ElectionSettings = {
@@ -23,12 +23,12 @@ class Rig {
   version: number = 10;
   readonly election: Election = new Election(TERMS);
 
-  next(): Step {
+  next(): ElectionStep {
     return this.election.next(this.nowMs);
   }
 
   /** Answers the next step after some time. Returns the step. */
-  answer(answer: Answer | 'written', tookMs: number = 0): Step {
+  answer(answer: LeaseAnswer | 'written', tookMs: number = 0): ElectionStep {
     const step = this.next();
     const sentMs = this.nowMs;
     this.nowMs += tookMs;
@@ -37,7 +37,7 @@ class Rig {
     return step;
   }
 
-  written(step: Step): Lease {
+  written(step: ElectionStep): Lease {
     if (step.do !== 'update' && step.do !== 'create') throw new Error(`a write was expected, not ${step.do}`);
     return { ...step.lease, metadata: { ...step.lease.metadata, resourceVersion: String(++this.version) } };
   }
@@ -236,7 +236,7 @@ describe('a leader', () => {
 describe('giving back', () => {
   test('a lease that is held: others need not wait', () => {
     const rig = new Rig().lead();
-    const step = rig.election.resign() as Step & { lease: Lease };
+    const step = rig.election.resign() as ElectionStep & { lease: Lease };
     expect(step).toMatchObject({
       do: 'update',
       lease: { spec: { holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 0 } },

@@ -1,7 +1,6 @@
 // The table of the reflector's machine: every input in every state.
 import { describe, expect, test } from 'vitest';
-import type { Input, State } from '../../src/cache/reflector/decisions.ts';
-import { ReflectorMachine } from '../../src/cache/reflector/machine.ts';
+import { type MachineInput, type MachineState, ReflectorMachine } from '../../src/cache/reflector/machine.ts';
 import type { MachineSettings, ReflectorFailureKind } from '../../src/cache/reflector/reflector-options.ts';
 
 const settings: MachineSettings = {
@@ -11,7 +10,7 @@ const settings: MachineSettings = {
 const failed = (kind: ReflectorFailureKind, ranMs: number = 0) => ({ kind, error: new Error(kind), ranMs });
 
 /** One input of each type. */
-const INPUTS: { readonly [Type in Input['type']]: Extract<Input, { type: Type }> } = {
+const INPUTS: { readonly [Type in MachineInput['type']]: Extract<MachineInput, { type: Type }> } = {
   start: { type: 'start' },
   opened: { type: 'opened' },
   listed: { type: 'listed', paged: false },
@@ -30,7 +29,7 @@ const INPUTS: { readonly [Type in Input['type']]: Extract<Input, { type: Type }>
 };
 
 /** How to get into each state. */
-const PATHS: { readonly [In in State]: readonly Input[] } = {
+const PATHS: { readonly [In in MachineState]: readonly MachineInput[] } = {
   idle: [],
   streaming: [INPUTS.start],
   listing: [INPUTS.start, INPUTS.refused],
@@ -40,7 +39,7 @@ const PATHS: { readonly [In in State]: readonly Input[] } = {
 };
 
 /** What each cell leads to: the next state, and the action. No cell: an input that the state cannot have. */
-const CELLS: { readonly [In in State]: Partial<Record<Input['type'], string>> } = {
+const CELLS: { readonly [In in MachineState]: Partial<Record<MachineInput['type'], string>> } = {
   idle: { start: 'streaming stream', stop: 'stopped end' },
   streaming: {
     opened: 'streaming read',
@@ -80,15 +79,15 @@ const CELLS: { readonly [In in State]: Partial<Record<Input['type'], string>> } 
   stopped: Object.fromEntries(Object.keys(INPUTS).map((type) => [type, 'stopped end'])),
 };
 
-function machineIn(state: State, given: Partial<MachineSettings> = {}): ReflectorMachine {
+function machineIn(state: MachineState, given: Partial<MachineSettings> = {}): ReflectorMachine {
   const machine = new ReflectorMachine({ ...settings, ...given });
   for (const input of PATHS[state]) machine.take(input, 0);
   expect(machine.state).toBe(state);
   return machine;
 }
 
-describe.each(Object.keys(PATHS) as State[])('in state %s', (state) => {
-  test.each(Object.keys(INPUTS) as Input['type'][])('%s', (type) => {
+describe.each(Object.keys(PATHS) as MachineState[])('in state %s', (state) => {
+  test.each(Object.keys(INPUTS) as MachineInput['type'][])('%s', (type) => {
     const machine = machineIn(state);
     const take = (): string => {
       const { action } = machine.take(INPUTS[type], 0);
@@ -122,7 +121,7 @@ test.each(['event', 'bookmark', 'initialEnd'] as const)(
       { ...INPUTS.initialEnd, resourceVersion: '5' },
       { ...INPUTS.replaced, resourceVersion: '5' },
     ]) {
-      machine.take(input as Input, 0);
+      machine.take(input as MachineInput, 0);
     }
     expect([machine.state, machine.resourceVersion]).toEqual(['watching', '5']);
   },
@@ -148,7 +147,7 @@ describe('a watch that was refused, or has delivered an ERROR', () => {
   test.each(cases)('%s as %s: %j', (kind, type, expected) => {
     const machine = machineIn('watching');
     const did: string[] = [];
-    let input: Input = { type, ...failed(kind) };
+    let input: MachineInput = { type, ...failed(kind) };
     for (const _ of expected) {
       const { action } = machine.take(input, 0);
       did.push('resourceVersion' in action ? `${action.do} ${action.resourceVersion}` : action.do);

@@ -30,13 +30,13 @@ const REASONS: Readonly<Record<number, string>> = {
 };
 
 /** The head of a response. Only that of a `fetch` has a type. */
-type Head = Pick<Response, 'status' | 'headers'> & { readonly type?: Response['type'] };
+type ResponseHead = Pick<Response, 'status' | 'headers'> & { readonly type?: Response['type'] };
 
 /**
  * The error of a refusal: the Status in its body or, if it has none, one that is made from the response's code. Then the text of
  * the body, which may be the page of a proxy, is the `cause` of the error, and its beginning among the causes in the Status.
  */
-export function toRefused(response: Head, body: string, url?: URL): WatchError {
+export function toRefused(response: ResponseHead, body: string, url?: URL): WatchError {
   const { status, headers } = response;
   const hintMs = toHintMs(headers.get('retry-after') ?? '', headers.get('date')) || 0;
   const given = toStatusIn(body);
@@ -54,7 +54,7 @@ export function toRefused(response: Head, body: string, url?: URL): WatchError {
 }
 
 /** Where a redirect that was not followed leads. Browsers do not say. */
-function redirectOf({ status, headers, type }: Head, url?: URL): string | undefined {
+function redirectOf({ status, headers, type }: ResponseHead, url?: URL): string | undefined {
   const location = headers.get('location');
   const to = status < 400 && location && URL.canParse(location, url) && ` to ${shownUrl(new URL(location, url))}`;
   return to || type === 'opaqueredirect' ? `the server redirects${to || ''}, which is not followed` : undefined;
@@ -101,10 +101,10 @@ function unreadable(what: string, cause?: unknown): WatchError {
   return new WatchError('INVALID_FRAME', what, { cause });
 }
 
-type Known = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Whether a value is an object, and not an array. */
-function isRecord(value: unknown): value is Known {
+function isRecord(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
@@ -114,13 +114,13 @@ interface ItemType {
   readonly apiVersion: unknown;
 }
 
-function itemTypeOf({ kind, apiVersion }: Known): ItemType | undefined {
+function itemTypeOf({ kind, apiVersion }: JsonObject): ItemType | undefined {
   const isTyped = typeof kind === 'string' && kind.endsWith('List') && kind !== 'List';
   return isTyped ? { kind: kind.slice(0, -'List'.length), apiVersion } : undefined;
 }
 
 /** An item of a list, with what the list says for all of them. */
-function toItem(item: unknown, type: ItemType | undefined): Known {
+function toItem(item: unknown, type: ItemType | undefined): JsonObject {
   if (!isRecord(item)) throw unreadable('the list has an item that is not an object');
   if (type && item.kind === undefined && item.apiVersion === undefined) Object.assign(item, type);
   return item;
@@ -134,7 +134,7 @@ export class ListParts<T> {
   readonly #reader: ListReader;
   readonly #prepare: Prepare<T> | undefined;
   /** What comes before the items. */
-  #head: Known | undefined;
+  #head: JsonObject | undefined;
   #type: ItemType | undefined;
 
   constructor(prepare?: Prepare<T>) {
@@ -157,7 +157,7 @@ export class ListParts<T> {
 
   #isTyped(head: () => object): boolean {
     if (this.#head === undefined) {
-      this.#head = head() as Known;
+      this.#head = head() as JsonObject;
       this.#type = itemTypeOf(this.#head);
     }
     return this.#head.kind !== undefined;
@@ -174,7 +174,7 @@ function checkedList<T>(value: unknown, isPrepared: boolean = false): List<T> {
   if (isStatus(value) && (value as { status?: unknown }).status !== 'Success') throw refused(checked(value, 500, 0));
   if (!isRecord(value) || !isRecord(value.metadata)) throw unreadable('not a list: it has no metadata');
   const { kind, metadata } = value;
-  const { resourceVersion, continue: next, remainingItemCount } = metadata as Known;
+  const { resourceVersion, continue: next, remainingItemCount } = metadata as JsonObject;
   const items = value.items === null ? [] : value.items;
   if (!Array.isArray(items)) throw unreadable(`not a list: expected items, got kind ${String(kind).slice(0, 80)}`);
   if (typeof resourceVersion !== 'string' || !resourceVersion) throw unreadable('the list has no resourceVersion');

@@ -20,7 +20,7 @@ export interface InformerFactoryOptions<T>
 
 const OPTIONS = ['resyncMs', 'transform', 'onError', 'clock', 'random', 'namespace'] as const;
 
-interface Entry<Resource> {
+interface FactoryEntry<Resource> {
   readonly resource: Resource;
   readonly informer: Informer<unknown>;
   started: boolean;
@@ -40,7 +40,7 @@ export class InformerFactory<Resource = string, T = unknown> {
   readonly #source: InformerSource<Resource, T>;
   readonly #namespace: string | undefined;
   readonly #options: InformerOptions<unknown>;
-  readonly #entries: Map<string, Entry<Resource>> = new Map();
+  readonly #entries: Map<string, FactoryEntry<Resource>> = new Map();
   #shutdown: Promise<void> | undefined;
   /** One per `start`. */
   readonly #ends: Promise<void>[] = [];
@@ -82,7 +82,7 @@ export class InformerFactory<Resource = string, T = unknown> {
    */
   start(signal?: AbortSignal): void {
     if (this.#shutdown) return;
-    const fresh: Entry<Resource>[] = [];
+    const fresh: FactoryEntry<Resource>[] = [];
     for (const entry of this.#entries.values()) {
       if (entry.started) continue;
       entry.started = true;

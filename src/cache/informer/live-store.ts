@@ -33,10 +33,17 @@ import { WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, type ChangeType, type ErrorEvent, INITIAL_EVENTS_END, type ObjectEvent } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import { metadataOf, versionOf } from '../object.ts';
-import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
 import { isOlder } from '../reflector/events.ts';
 import { Indexer, type IndexerOptions } from '../store/indexer.ts';
-import { checkIterable, type FailedChange, Prepared, type StoreChange, takesPrepared } from '../store/store.ts';
+import {
+  checkIterable,
+  type DeletedFinalStateUnknown,
+  type FailedChange,
+  isDeletedFinalStateUnknown,
+  Prepared,
+  type StoreChange,
+  takesPrepared,
+} from '../store/store.ts';
 
 /** Is notified of what a {@link LiveStore} does. */
 interface LiveStoreHost<T> {
@@ -91,7 +98,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     this.#log = new Mux({
       capacity: UNLIMITED,
       incoming: 0, // no policy of an informer's readers holds it back
-      keyOf: (event) => (event as Change<T>).key, // asked only about changes
+      keyOf: (event) => (event as StateChange<T>).key, // asked only about changes
       forgets: true,
     });
   }
@@ -289,7 +296,7 @@ function isSame(one: unknown, other: unknown): boolean {
  * the object, and `previous` is the object before. A fold of several changes has the `previous` of the first, which is the object
  * that the reader knows.
  */
-export interface Change<T> {
+export interface StateChange<T> {
   readonly type: ChangeType;
   readonly object: T;
   readonly key: string;
@@ -304,10 +311,10 @@ interface Wake extends BookmarkEvent {
 }
 
 /** What is in the log. The BOOKMARK with the annotation ends the initial state. An ERROR tells a reader that it was cut. */
-export type LogEvent<T> = Change<T> | BookmarkEvent | Wake | ErrorEvent;
+export type LogEvent<T> = StateChange<T> | BookmarkEvent | Wake | ErrorEvent;
 
 /** Whether an event of the log is a change. */
-export function isChange<T>(event: LogEvent<T>): event is Change<T> {
+export function isChange<T>(event: LogEvent<T>): event is StateChange<T> {
   return 'key' in event;
 }
 
@@ -316,9 +323,9 @@ export function isChange<T>(event: LogEvent<T>): event is Change<T> {
  * stops is DELETED. Undefined: nothing. Only the two objects count, so this also holds for folded changes.
  */
 export function transitionOf<T>(
-  { type, object, previous }: Change<T>,
+  { type, object, previous }: StateChange<T>,
   matches: ((object: T) => boolean) | undefined,
-): Change<T>['type'] | undefined {
+): StateChange<T>['type'] | undefined {
   if (!matches) return type;
   const before = previous !== undefined && matches(previous);
   const now = type !== 'DELETED' && matches(object);

@@ -18,7 +18,7 @@ import type { BroadcastWatch } from '../../broadcast/broadcast-watch.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { isInitialEventsEnd, type Status } from '../../watch/event.ts';
 import type { Handler, HandlerOptions, HandlerRegistration } from './informer-options.ts';
-import { type Change, isChange, type LiveStore, type LogEvent, transitionOf } from './live-store.ts';
+import { isChange, type LiveStore, type LogEvent, type StateChange, transitionOf } from './live-store.ts';
 
 /** What a handler needs from its informer. */
 interface RegistrationHost<T> {
@@ -46,7 +46,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
   #removed: boolean = false;
   /** The function that was called last, and the change that it has not finished, if it takes its time. */
   #called: string = '';
-  #pending: Change<T> | undefined;
+  #pending: StateChange<T> | undefined;
 
   constructor(handler: Handler<T>, options: HandlerOptions<T> & { periodMs: number }, host: RegistrationHost<T>) {
     const { periodMs, filter: matches, overflow, capacity, onGap } = options;
@@ -139,7 +139,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
   }
 
   /** Calls the handler, if the change concerns it. Returns a promise if the handler returned one. */
-  #tell(change: Change<T>): Promise<void> | undefined {
+  #tell(change: StateChange<T>): Promise<void> | undefined {
     try {
       const result = this.#call(change) as PromiseLike<unknown> | null | undefined;
       if (typeof result?.then !== 'function') return undefined;
@@ -161,7 +161,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
     this.#pending = undefined;
   }
 
-  #call(change: Change<T>): unknown {
+  #call(change: StateChange<T>): unknown {
     const { object, previous, finalStateUnknown } = change;
     switch (this.#transitionOf(change)) {
       case 'ADDED':
@@ -181,7 +181,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
   /**
    * An object for which the filter throws does not match: neither as the current one, which is reported, nor as the previous one.
    */
-  #transitionOf(change: Change<T>): Change<T>['type'] | undefined {
+  #transitionOf(change: StateChange<T>): StateChange<T>['type'] | undefined {
     const guarded = (object: T): boolean => {
       try {
         return this.#matches?.(object) ?? false;

@@ -19,8 +19,15 @@ import { whenAborted } from '../../watch/abort.ts';
 import { callable, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { checkText, type KubernetesObject, keyOf } from '../object.ts';
-import { checkIterable, isPreparing, Prepared } from '../store/store.ts';
-import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown, type KnownObjects, type StateDelta } from './delta.ts';
+import {
+  checkIterable,
+  type DeletedFinalStateUnknown,
+  isDeletedFinalStateUnknown,
+  isPreparing,
+  type KnownObjects,
+  Prepared,
+  type StateDelta,
+} from '../store/store.ts';
 
 /**
  * Handles deltas. `initial`: the queue had not synced when they were taken, so they may belong to the first list. If it returns a
@@ -97,7 +104,9 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
 
   abstract readonly size: number;
   /** Number of deltas that are queued. */
-  protected abstract readonly pending: number;
+  protected get pending(): number {
+    return this.size;
+  }
 
   abstract delete(object: T | DeletedFinalStateUnknown<T>): void;
   abstract replace(list: Iterable<T>, resourceVersion: string): void;
@@ -107,7 +116,9 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   /** Removes what one pop gets, at most `limit` deltas. */
   protected abstract take(limit: number): readonly D[];
   /** How many deltas of the first list these count as, once they are processed. */
-  protected abstract progressOf(deltas: readonly D[]): number;
+  protected progressOf(deltas: readonly D[]): number {
+    return deltas.length;
+  }
 
   /** Whether the first list was processed, or a change was queued before any list. Never turns false again. */
   get hasSynced(): boolean {
@@ -200,6 +211,17 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   protected queued(initial: number = 0): void {
     this.#initial ??= initial;
     this.wake();
+  }
+
+  /**
+   * Waits until something is queued, takes what is next (all deltas of the oldest key, or the oldest delta), and passes it to
+   * `process`. Resolves with it when that is done, or rejects with its error; in both cases, the deltas are removed. Several pops
+   * are served in order.
+   *
+   * @throws {WatchError} CLOSED (as a rejection) when the queue is closed and empty.
+   */
+  pop(process: ProcessDeltas<D>): Promise<readonly D[]> {
+    return this.run(1, process);
   }
 
   /** Takes up to `limit` deltas as soon as there are some, and processes them. */

@@ -57,7 +57,7 @@ export function isOlder(a: string, b: string): boolean {
 }
 
 /** A failure of a request, or the ERROR that has ended a watch. */
-export interface Failure {
+export interface SourceFailure {
   readonly kind: ReflectorFailureKind;
   readonly error: unknown;
   /** The delay that the source asked for. */
@@ -65,7 +65,7 @@ export interface Failure {
 }
 
 /** Classifies the error with which a list or a watch, or reading a watch, has rejected. */
-export function toFailure(error: unknown): Failure {
+export function toFailure(error: unknown): SourceFailure {
   if (isWatchError(error, 'REFUSED') && isStatus(error.status)) {
     return { kind: kindOf(error.status), error, hintMs: hintOf(error.status) };
   }
@@ -74,7 +74,7 @@ export function toFailure(error: unknown): Failure {
 }
 
 /** The same for the object of an ERROR. */
-export function fromErrorEvent(object: unknown): Failure {
+export function fromErrorEvent(object: unknown): SourceFailure {
   if (!isStatus(object)) return { kind: 'other', error: new WatchError('INVALID_FRAME', 'an ERROR without a Status') };
   const { code, message } = object;
   return toFailure(new WatchError('REFUSED', `${code}: ${String(message).slice(0, 1_000)}`, { status: object }));

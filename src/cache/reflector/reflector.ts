@@ -19,9 +19,8 @@ import type { ObjectEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { ListWatcher, ReflectorStore } from '../list-watcher.ts';
 import type { Attempt } from './attempt.ts';
-import type { Action, Input } from './decisions.ts';
 import { toBroken, versionBeside, versionIn } from './events.ts';
-import { ReflectorMachine } from './machine.ts';
+import { type MachineAction, type MachineInput, ReflectorMachine } from './machine.ts';
 import {
   type ReflectorFailure,
   type ReflectorOptions,
@@ -32,7 +31,7 @@ import {
 import { Requests } from './requests.ts';
 
 /** The inputs that mean that the source answered a request as asked. */
-const ANSWERS: readonly Input['type'][] = ['opened', 'listed'];
+const ANSWERS: readonly MachineInput['type'][] = ['opened', 'listed'];
 
 /**
  * Keeps a store equal to a collection: it lists, then watches, and starts over when it has to, until it is stopped. Upstream:
@@ -114,7 +113,7 @@ export class Reflector<T> {
   }
 
   async #loop(): Promise<void> {
-    let input: Input = { type: 'start' };
+    let input: MachineInput = { type: 'start' };
     for (;;) {
       const action = this.#take(this.#stopping ? { type: 'stop' } : input);
       if (action.do === 'end') return;
@@ -125,7 +124,7 @@ export class Reflector<T> {
   }
 
   /** Asks the machine what to do, and reports what has changed. */
-  #take(input: Input): Action {
+  #take(input: MachineInput): MachineAction {
     const nowMs = this.#settings.clock.now();
     const { phase } = this.#machine;
     const { action, quiet, failure = 'error' in input ? input : undefined } = this.#machine.take(input, nowMs);
@@ -151,7 +150,7 @@ export class Reflector<T> {
     return `${this.#machine.phase} ${this.#connected} ${this.#machine.failures}`;
   }
 
-  #perform(action: Exclude<Action, { readonly do: 'end' }>): Input | Promise<Input> {
+  #perform(action: Exclude<MachineAction, { readonly do: 'end' }>): MachineInput | Promise<MachineInput> {
     const requests = this.#requests;
     switch (action.do) {
       case 'list':
@@ -186,9 +185,9 @@ export class Reflector<T> {
   }
 
   /** Makes a call of the store as soon as there is room. */
-  #withRoom(code: () => Input): Input | Promise<Input> {
+  #withRoom(code: () => MachineInput): MachineInput | Promise<MachineInput> {
     const { attempt } = this.#requests;
-    const guarded = (): Input => {
+    const guarded = (): MachineInput => {
       try {
         return code();
       } catch (error) {
@@ -209,13 +208,13 @@ export class Reflector<T> {
     });
   }
 
-  #replace(): Input {
+  #replace(): MachineInput {
     const { items, resourceVersion } = this.#requests.takeWhole();
     this.#store.replace(items, resourceVersion);
     return { type: 'replaced', resourceVersion };
   }
 
-  #apply(): Input {
+  #apply(): MachineInput {
     const event = this.#requests.takeEvent();
     const resourceVersion = versionIn(event);
     const beside = versionBeside(event);
@@ -227,7 +226,7 @@ export class Reflector<T> {
   }
 
   /** Has the store resync while a watch is open. A period continues in the next watch, unless it has ended between the two. */
-  #resyncIfDue(attempt: Attempt<T, Input>): void {
+  #resyncIfDue(attempt: Attempt<T, MachineInput>): void {
     const { resyncMs, shouldResync, clock } = this.#settings;
     if (resyncMs === 0 || this.#resyncing === attempt || this.#machine.state !== 'watching') return;
     this.#resyncing = attempt;
@@ -245,7 +244,7 @@ export class Reflector<T> {
     wait();
   }
 
-  #storeFailed(error: unknown): Input {
+  #storeFailed(error: unknown): MachineInput {
     return { type: 'storeFailed', kind: 'store', error, ranMs: this.#requests.attempt.ranMs };
   }
 }

@@ -12,8 +12,8 @@ import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.t
 import type { ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
 import { readAll } from '../pager.ts';
 import { Attempt, type Outcome } from './attempt.ts';
-import type { Input } from './decisions.ts';
-import { type Failure, fromErrorEvent, isOlder, shapeOf, toFailure, versionIn } from './events.ts';
+import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toFailure, versionIn } from './events.ts';
+import type { MachineInput } from './machine.ts';
 import type { ReflectorSettings } from './reflector-options.ts';
 
 /** The whole state of a collection. */
@@ -23,7 +23,7 @@ interface WholeState<T> {
 }
 
 /** An event that the machine has decided to collect. */
-type Change<T> = Parameters<InitialState<T>['take']>[0];
+type WatchedChange<T> = Parameters<InitialState<T>['take']>[0];
 
 /** What a reflector adds to its settings. */
 interface RequestsHost<T> {
@@ -42,7 +42,7 @@ const SILENT_STREAM_MS = 30_000;
 
 export class Requests<T> {
   /** The current request. */
-  attempt: Attempt<T, Input>;
+  attempt: Attempt<T, MachineInput>;
   /** When the source has last answered or sent something. */
   contactMs: number | undefined;
   readonly #source: ListWatcher<T>;
@@ -67,13 +67,13 @@ export class Requests<T> {
   }
 
   /** Ends the current request, and waits. */
-  async wait(delayMs: number): Promise<Input> {
+  async wait(delayMs: number): Promise<MachineInput> {
     const attempt = this.#begin();
     attempt.after(delayMs, () => attempt.interrupt({ type: 'due' }));
     return await attempt.rest();
   }
 
-  async list(resourceVersion: string, pageSize: number): Promise<Input> {
+  async list(resourceVersion: string, pageSize: number): Promise<MachineInput> {
     const attempt = this.#begin();
     const { labelSelector, fieldSelector, maxObjects, maxTotalListBytes } = this.#settings;
     const { signal } = attempt;
@@ -92,7 +92,7 @@ export class Requests<T> {
   }
 
   /** Opens a watch; `initial`: one that begins with the state. */
-  async watch(resourceVersion: string, initial: boolean): Promise<Input> {
+  async watch(resourceVersion: string, initial: boolean): Promise<MachineInput> {
     const attempt = this.#begin();
     const { labelSelector, fieldSelector, minWatchTimeoutMs, idleTimeoutMs, random } = this.#settings;
     const timeoutSeconds = Math.floor((minWatchTimeoutMs + random() * minWatchTimeoutMs) / 1_000);
@@ -126,7 +126,7 @@ export class Requests<T> {
   }
 
   /** Gets the next event, at once if there is one. */
-  read(): Input | Promise<Input> {
+  read(): MachineInput | Promise<MachineInput> {
     const { attempt } = this;
     let event: ObjectEvent<T> | undefined;
     try {
@@ -138,13 +138,13 @@ export class Requests<T> {
     return event === undefined ? attempt.next().then((outcome) => this.#gotLater(outcome)) : this.#got(event);
   }
 
-  #gotLater(outcome: Outcome<ObjectEvent<T> | undefined, Input>): Input {
+  #gotLater(outcome: Outcome<ObjectEvent<T> | undefined, MachineInput>): MachineInput {
     if (outcome.is === 'interrupted') return outcome.reason;
     if (outcome.is === 'error') return this.#failed('error', toFailure(outcome.error));
     return outcome.value === undefined ? this.#ended() : this.#got(outcome.value);
   }
 
-  #got(event: ObjectEvent<T>): Input {
+  #got(event: ObjectEvent<T>): MachineInput {
     this.#contact();
     const shape = shapeOf(event);
     if (shape === 'error') return this.#failed('error', fromErrorEvent(event.object));
@@ -165,9 +165,9 @@ export class Requests<T> {
   }
 
   /** The event belongs to the state that is being streamed. */
-  collect(): Input {
+  collect(): MachineInput {
     const streamed = this.#streamed as InitialState<T>;
-    streamed.take(this.takeEvent() as Change<T>);
+    streamed.take(this.takeEvent() as WatchedChange<T>);
     const { maxObjects, maxTotalListBytes } = this.#settings;
     const failure =
       checkSize('maxObjects', streamed.size, maxObjects) ??
@@ -198,7 +198,7 @@ export class Requests<T> {
   }
 
   /** Begins a request: the previous one ends. */
-  #begin(): Attempt<T, Input> {
+  #begin(): Attempt<T, MachineInput> {
     this.close();
     this.attempt = new Attempt(this.#settings.clock);
     return this.attempt;
@@ -208,22 +208,22 @@ export class Requests<T> {
     this.contactMs = this.#settings.clock.now();
   }
 
-  #failed(type: 'refused' | 'error' | 'silent', failure: Failure): Input {
+  #failed(type: 'refused' | 'error' | 'silent', failure: SourceFailure): MachineInput {
     return { type, ...failure, ranMs: this.attempt.ranMs };
   }
 
-  #ended(): Input {
+  #ended(): MachineInput {
     return { type: 'ended', ranMs: this.attempt.ranMs, empty: this.#empty };
   }
 
-  #silent(limit: number): Input {
+  #silent(limit: number): MachineInput {
     const error = new WatchError('TIMEOUT', `the watch was silent for ${limit} ms`, { limit });
     return this.#failed('silent', { kind: 'silent', error });
   }
 }
 
 /** Refuses a list that has no version, or one that is older than what was asked for: the store would go back in time. */
-function checkList({ resourceVersion }: { readonly resourceVersion: string }, asked: string): Failure | undefined {
+function checkList({ resourceVersion }: { readonly resourceVersion: string }, asked: string): SourceFailure | undefined {
   if (typeof resourceVersion !== 'string' || resourceVersion === '') {
     return { kind: 'other', error: new WatchError('INVALID_FRAME', 'a list without a version') };
   }
@@ -233,7 +233,7 @@ function checkList({ resourceVersion }: { readonly resourceVersion: string }, as
 }
 
 /** Refuses an initial state that is too large, as a list is refused. */
-function checkSize(option: string, size: number, limit: number): Failure | undefined {
+function checkSize(option: string, size: number, limit: number): SourceFailure | undefined {
   if (size <= limit) return undefined;
   return { kind: 'other', error: new WatchError('OVERLOADED', `the list has more than ${option} (${limit})`, { limit }) };
 }

@@ -22,7 +22,7 @@ import { done, NONE } from '../../watch/reader.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { checkText } from '../object.ts';
 import { Attempt } from './attempt.ts';
-import { type Failure, fromErrorEvent, isOlder, shapeOf, toBroken, toFailure, versionIn } from './events.ts';
+import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toBroken, toFailure, versionIn } from './events.ts';
 import { type CheckedRetry, checkRetry, RETRY_NAMES, type RetryOptions } from './reflector-options.ts';
 
 /** Options of a {@link RetryWatcher}. */
@@ -83,14 +83,14 @@ export class RetryWatcher<T> extends PullWatch<ObjectEvent<T>> {
   }
 }
 
-type Settings = CheckedRetry &
+type RetrySettings = CheckedRetry &
   Pick<RetryWatcherOptions, 'labelSelector' | 'fieldSelector' | 'signal'> & {
     readonly resourceVersion: string;
     readonly idleTimeoutMs: number;
     readonly failures: Failures;
   };
 
-function toSettings(options: RetryWatcherOptions): Settings {
+function toSettings(options: RetryWatcherOptions): RetrySettings {
   checkOptions(options, [
     ...RETRY_NAMES,
     'resourceVersion',
@@ -121,16 +121,16 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
   /** Up to here, everything has been read. */
   read: string;
   readonly #source: ListWatcher<T>;
-  readonly #settings: Settings;
+  readonly #settings: RetrySettings;
   readonly #machine: ClientMachine;
-  #attempt: Attempt<T, Failure | undefined>;
+  #attempt: Attempt<T, SourceFailure | undefined>;
   #delayMs: number = 0;
   /** The ERROR that is the last event. */
   #last: Status | undefined;
   /** Stops listening to the signal. */
   #leave: () => void = () => {};
 
-  constructor(source: ListWatcher<T>, settings: Settings) {
+  constructor(source: ListWatcher<T>, settings: RetrySettings) {
     const { resourceVersion, clock } = settings;
     this.read = resourceVersion;
     this.#source = source;
@@ -227,7 +227,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
   }
 
   /** The connection is over: without a failure if it has ended. */
-  #lose(failure: Failure | undefined): undefined {
+  #lose(failure: SourceFailure | undefined): undefined {
     const status = isWatchError(failure?.error) ? failure.error.status : undefined;
     const final = failure?.kind === 'denied' || status?.code === 410;
     const error = status ?? toLost(LOST, failure?.error instanceof Error ? failure.error.message : 'no answer');
@@ -248,6 +248,6 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
   }
 }
 
-function silent(limit: number): Failure {
+function silent(limit: number): SourceFailure {
   return { kind: 'silent', error: new WatchError('TIMEOUT', `the watch was silent for ${limit} ms`, { limit }) };
 }

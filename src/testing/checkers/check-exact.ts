@@ -1,5 +1,5 @@
 import type { WatchEvent } from '../../watch/event.ts';
-import { digest, type Given, lostOf, type Owed, type Run, readOut, takenAt } from './digest.ts';
+import { type Due, digest, type Given, lostOf, type Run, readOut, takenAt } from './digest.ts';
 import { type History, RULES, type Violation, violation } from './history.ts';
 
 /**
@@ -33,13 +33,13 @@ function wrongLoss<E>(run: Run<E>, gaveUp: number): Violation | undefined {
   const lost = lostOf(run);
   // After its first loss `disconnect` accepts nothing. That loss may have been a doubtful event, published as the watch began.
   for (const place of cutsAtLoss ? lost.slice(0, 1).filter((first) => !mayBeCut(run, first)) : lost) {
-    const { event, from, to } = run.owed[place] as Owed<E>;
+    const { event, from, to } = run.due[place] as Due<E>;
     const next = kept.find((given) => given.place > place);
     if (next?.first && next.waits < from) return fault(run, event, 'it given to the read that waited', 'it lost');
     if (waits && to < gaveUp) return fault(run, event, 'it kept, by wait', 'it lost');
     if (dropsOldest) {
       const until = next?.gone ?? Number.POSITIVE_INFINITY;
-      const newer = run.owed.filter((other, index) => index > place && other.from < until).length;
+      const newer = run.due.filter((other, index) => index > place && other.from < until).length;
       if (newer < capacity) return fault(run, event, `it lost only to ${capacity} newer ones`, `${newer} newer`);
       continue;
     }
@@ -52,7 +52,7 @@ function wrongLoss<E>(run: Run<E>, gaveUp: number): Violation | undefined {
 /** Whether an earlier doubtful event was not delivered, and so may have been the loss. */
 function mayBeCut<E>(run: Run<E>, before: number): boolean {
   const got = new Set(run.given.map(({ place }) => place));
-  return run.owed.some(({ doubtful }, place) => doubtful && place < before && !got.has(place));
+  return run.due.some(({ doubtful }, place) => doubtful && place < before && !got.has(place));
 }
 
 /** Finds an event that was kept although its array was full or, with drop-oldest, had been overwritten since. */
@@ -60,14 +60,14 @@ function wrongKeep<E>(run: Run<E>): Violation | undefined {
   const { capacity } = run.options;
   const { dropsOldest } = RULES[run.options.overflow];
   for (const given of run.given) {
-    const owed = run.owed[given.place];
-    if (owed === undefined) continue;
+    const due = run.due[given.place];
+    if (due === undefined) continue;
     const taken = takenAt(run, given).from;
-    if (taken <= owed.to) continue;
-    const later = dropsOldest ? run.owed.slice(given.place + 1) : [];
+    if (taken <= due.to) continue;
+    const later = dropsOldest ? run.due.slice(given.place + 1) : [];
     const newer = later.filter(({ doubtful, to }) => !doubtful && to < taken).length;
     if (newer >= Math.max(1, capacity)) return fault(run, given.event, 'it pushed out', `it kept before ${newer} newer ones`);
-    const before = run.given.filter((other) => other.place <= given.place && isHeld(run, other, owed)).length;
+    const before = run.given.filter((other) => other.place <= given.place && isHeld(run, other, due)).length;
     if (before > capacity)
       return fault(run, given.event, 'it lost, as there was no room', `it kept as number ${before} of ${capacity}`);
   }
@@ -75,8 +75,8 @@ function wrongKeep<E>(run: Run<E>): Violation | undefined {
 }
 
 /** Whether an event was certainly in the queue when another one was distributed. */
-function isHeld<E>(run: Run<E>, other: Given<E>, owed: Owed<E>): boolean {
-  return other.place >= 0 && takenAt(run, other).from > owed.to;
+function isHeld<E>(run: Run<E>, other: Given<E>, due: Due<E>): boolean {
+  return other.place >= 0 && takenAt(run, other).from > due.to;
 }
 
 function wrongAfterCut<E>(run: Run<E>): Violation | undefined {
@@ -85,7 +85,7 @@ function wrongAfterCut<E>(run: Run<E>): Violation | undefined {
   const late = given.find(({ place, asked }) => place > (lost ?? Number.POSITIVE_INFINITY) || (cut && asked > cut.seen));
   if (late !== undefined) return fault(run, late.event, 'nothing after a loss but one ERROR event', 'this event');
   if (lost === undefined || cut !== undefined || run.ends.some(({ failed }) => failed)) return undefined;
-  return fault(run, (run.owed[lost] as Owed<E>).event, 'an ERROR event (410) at its loss', 'the end without one');
+  return fault(run, (run.due[lost] as Due<E>).event, 'an ERROR event (410) at its loss', 'the end without one');
 }
 
 /**
@@ -104,15 +104,15 @@ function wrongFold<E>(run: Run<E>): Violation | undefined {
   return run.cut === undefined ? neverTold(story) : tooFewKeys(story, run.cut);
 }
 
-interface Change<E> extends Owed<E> {
+interface KeyedChange<E> extends Due<E> {
   readonly place: number;
   readonly key: unknown;
 }
 
 interface Story<E> {
   readonly run: Run<E>;
-  readonly changes: readonly Change<E>[];
-  readonly byKey: ReadonlyMap<unknown, readonly Change<E>[]>;
+  readonly changes: readonly KeyedChange<E>[];
+  readonly byKey: ReadonlyMap<unknown, readonly KeyedChange<E>[]>;
   /** By key, the place of its last event that was delivered. */
   readonly told: Map<unknown, number>;
   /** The places of ERRORs. */
@@ -120,8 +120,8 @@ interface Story<E> {
 }
 
 function storyOf<E>(run: Run<E>): Story<E> {
-  const changes = run.owed.map((owed, place) => ({ ...owed, place, key: run.options.keyOf(owed.event) }));
-  const byKey = new Map<unknown, Change<E>[]>();
+  const changes = run.due.map((due, place) => ({ ...due, place, key: run.options.keyOf(due.event) }));
+  const byKey = new Map<unknown, KeyedChange<E>[]>();
   for (const change of changes) {
     const others = byKey.get(change.key) ?? [];
     byKey.set(change.key, others);
@@ -132,13 +132,9 @@ function storyOf<E>(run: Run<E>): Story<E> {
 }
 
 /** Returns the changes of a key since its last event. */
-function untold<E>({ byKey, told }: Story<E>, key: unknown): readonly Change<E>[] {
+function untold<E>({ byKey, told }: Story<E>, key: unknown): readonly KeyedChange<E>[] {
   const last = told.get(key) ?? -1;
-  return (byKey.get(key) as readonly Change<E>[]).filter(({ place }) => place > last);
-}
-
-function foldFault<E>({ run }: Story<E>, event: unknown, expected: string, seen: string): Violation {
-  return violation('Exact', { watcher: run.name, event, expected, seen });
+  return (byKey.get(key) as readonly KeyedChange<E>[]).filter(({ place }) => place > last);
 }
 
 function wrongChange<E>(story: Story<E>, given: Given<E>, key: unknown): Violation | undefined {
@@ -146,11 +142,11 @@ function wrongChange<E>(story: Story<E>, given: Given<E>, key: unknown): Violati
   const { from } = takenAt(story.run, given);
   const changes = untold(story, key);
   const told = changes.filter(({ place }) => place <= given.place);
-  if (!netTypes(told).has(type)) return foldFault(story, given.event, `the net change of ${typesOf(told)}`, type);
+  if (!netTypes(told).has(type)) return fault(story.run, given.event, `the net change of ${typesOf(told)}`, type);
   const next = story.errors.find((place) => place > given.place) ?? Infinity;
   const isLater = (place: number): boolean => place > given.place && place < next;
   if (!changes.some(({ place, doubtful, to }) => isLater(place) && !doubtful && to < from)) return undefined;
-  return foldFault(story, given.event, 'the latest state of its key', 'one from before it');
+  return fault(story.run, given.event, 'the latest state of its key', 'one from before it');
 }
 
 /** Finds a BOOKMARK that was delivered before an event that it covers, or an ERROR before one that came before it. */
@@ -163,7 +159,7 @@ function overtakes<E>(story: Story<E>, given: Given<E>): Violation | undefined {
     // A BOOKMARK that replaces another one comes last, so this one is not behind it.
     if (last === undefined || (last.place >= given.place && isBookmark(last.event))) continue;
     const sure = changes.findLastIndex(({ place, doubtful }) => place < given.place && !doubtful) + 1;
-    if (!mayBeNothing(changes, sure)) return foldFault(story, given.event, `it after ${typesOf(changes)}`, 'it before');
+    if (!mayBeNothing(changes, sure)) return fault(story.run, given.event, `it after ${typesOf(changes)}`, 'it before');
   }
   return undefined;
 }
@@ -184,7 +180,7 @@ function neverTold<E>(story: Story<E>): Violation | undefined {
     const changes = untold(story, key);
     const sure = changes.findLastIndex(({ doubtful, to }) => !doubtful && to <= run.stopped) + 1;
     if (!mayBeNothing(changes, sure))
-      return foldFault(story, changes[0]?.event, `the net change of ${typesOf(changes)}`, 'nothing');
+      return fault(story.run, changes[0]?.event, `the net change of ${typesOf(changes)}`, 'nothing');
   }
   return undefined;
 }
@@ -198,15 +194,15 @@ function tooFewKeys<E>(story: Story<E>, cut: Given<E>): Violation | undefined {
     keys += new Set(changes.map(({ place }) => errorsBefore(place))).size;
   }
   if (keys > capacity) return undefined;
-  return foldFault(story, cut.event, `it cut only by more than ${capacity} keys`, `${keys} keys`);
+  return fault(story.run, cut.event, `it cut only by more than ${capacity} keys`, `${keys} keys`);
 }
 
-function typesOf<E>(changes: readonly Owed<E>[]): string {
+function typesOf<E>(changes: readonly Due<E>[]): string {
   return changes.map(({ event }) => (event as WatchEvent).type).join(', ') || 'nothing';
 }
 
 /** Whether these changes may need no event. The first `sure` of which have certainly happened. */
-function mayBeNothing<E>(changes: readonly Owed<E>[], sure: number): boolean {
+function mayBeNothing<E>(changes: readonly Due<E>[], sure: number): boolean {
   return sure === 0 || changes.some((_, index) => index + 1 >= sure && netTypes(changes.slice(0, index + 1)).has(''));
 }
 
@@ -214,7 +210,7 @@ function mayBeNothing<E>(changes: readonly Owed<E>[], sure: number): boolean {
  * Returns the possible net types of a sequence of changes; '' is none. There may be several: a queue that was read in between has
  * forgotten changes that cancelled out, or may not have seen a doubtful first one.
  */
-function netTypes<E>(changes: readonly Owed<E>[]): Set<string> {
+function netTypes<E>(changes: readonly Due<E>[]): Set<string> {
   const types = new Set<string>();
   const last = (changes.at(-1)?.event as WatchEvent | undefined)?.type ?? '';
   let existed: boolean | undefined;

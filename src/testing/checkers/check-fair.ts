@@ -1,4 +1,4 @@
-import { type Violation, violation } from './history.ts';
+import { type Finding, type Violation, violation } from './history.ts';
 
 /** One thing that happened to the work that clients ask for, in the order in which it was seen. */
 export type WorkStep =
@@ -17,7 +17,7 @@ export interface WorkHistory {
 }
 
 /** What is known of a client. */
-interface Known {
+interface ClientRecord {
   waiting: number;
   working: boolean;
   longestMs: number;
@@ -35,7 +35,7 @@ const TOLERANCE_MS = 1;
  * pieces at once, a piece that nobody asked for, and work that is left when the history says `idle` are also violations.
  */
 export function checkFair({ steps }: WorkHistory): Violation | undefined {
-  const clients = new Map<string, Known>();
+  const clients = new Map<string, ClientRecord>();
   let working: string | undefined;
   for (const [at, each] of steps.entries()) {
     if (each.step === 'idle') {
@@ -64,7 +64,7 @@ export function checkFair({ steps }: WorkHistory): Violation | undefined {
   return undefined;
 }
 
-function ask(known: Known, at: number): void {
+function ask(known: ClientRecord, at: number): void {
   if (known.waiting === 0 && !known.working) {
     known.since = at;
     known.ownMs = 0;
@@ -73,7 +73,7 @@ function ask(known: Known, at: number): void {
   known.waiting++;
 }
 
-function begin(known: Known, working: string | undefined): { readonly expected: string; readonly seen: string } | undefined {
+function begin(known: ClientRecord, working: string | undefined): Finding | undefined {
   if (working !== undefined) return { expected: 'one piece at a time', seen: `it begun during one of ${working}` };
   if (known.waiting === 0) return { expected: 'a piece that was asked for', seen: 'one more' };
   known.waiting--;
@@ -81,15 +81,15 @@ function begin(known: Known, working: string | undefined): { readonly expected: 
   return undefined;
 }
 
-function end(known: Known, ms: number): void {
+function end(known: ClientRecord, ms: number): void {
   known.working = false;
   known.ownMs += ms;
   known.longestMs = Math.max(known.longestMs, ms);
 }
 
 /** A client's piece has ended: whoever waits must not have had less, by more than a piece of each. */
-function passedOver(clients: ReadonlyMap<string, Known>, by: string, ms: number): Violation | undefined {
-  const longestMs = (clients.get(by) as Known).longestMs;
+function passedOver(clients: ReadonlyMap<string, ClientRecord>, by: string, ms: number): Violation | undefined {
+  const longestMs = (clients.get(by) as ClientRecord).longestMs;
   for (const [client, known] of clients) {
     if (client === by || known.waiting === 0) continue;
     const othersMs = (known.othersMs.get(by) ?? 0) + ms;

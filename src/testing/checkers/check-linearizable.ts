@@ -73,7 +73,7 @@ interface DeadEnd {
 }
 
 /** A request, ready to be searched. */
-interface Step {
+interface SearchStep {
   readonly request: StorageRequest;
   readonly from: number;
   /** Infinite if it need not have happened. */
@@ -87,7 +87,7 @@ interface Placed {
 }
 
 class Search {
-  readonly #steps: readonly Step[];
+  readonly #steps: readonly SearchStep[];
   readonly #placed: boolean[];
   readonly #seen: Set<string> = new Set();
   readonly #order: Placed[] = [];
@@ -131,7 +131,7 @@ class Search {
     // A request that was answered comes before those that began after its answer.
     const limit = Math.min(...this.#steps.map(({ to }, at) => (this.#placed[at] ? Infinity : to)));
     for (let at = next; at < this.#steps.length; at++) {
-      const step = this.#steps[at] as Step;
+      const step = this.#steps[at] as SearchStep;
       if (this.#placed[at]) continue;
       if (step.from > limit) break;
       const state = effect(step.request, this.#state);

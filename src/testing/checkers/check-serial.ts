@@ -1,4 +1,4 @@
-import { show, type Violation, violation } from './history.ts';
+import { type Finding, show, type Violation, violation } from './history.ts';
 
 /** One thing that happened to a work queue, in the order in which it was seen. */
 export type QueueStep<K = unknown> =
@@ -22,11 +22,11 @@ export interface QueueHistory<K = unknown> {
 }
 
 /** What is known about a key. */
-interface Known {
+interface KeyRecord {
   worker: string | undefined;
   inHand: boolean;
   /** The place of the first add that no run has followed. */
-  owedSince: number | undefined;
+  dueSince: number | undefined;
   /** Adds and delays minus runs: each run needs one of its own. */
   asked: number;
 }
@@ -37,7 +37,7 @@ interface Known {
  * before that, the key may still be queued.
  */
 export function checkSerial<K>({ steps, keyOf = (key) => key }: QueueHistory<K>): Violation | undefined {
-  const keys = new Map<unknown, Known>();
+  const keys = new Map<unknown, KeyRecord>();
   let over = false;
   for (const [at, each] of steps.entries()) {
     if (each.step === 'shutdown') over = true;
@@ -46,7 +46,7 @@ export function checkSerial<K>({ steps, keyOf = (key) => key }: QueueHistory<K>)
       if (left) return left;
     } else {
       const id = keyOf(each.key);
-      const known = keys.get(id) ?? { worker: undefined, inHand: false, owedSince: undefined, asked: 0 };
+      const known = keys.get(id) ?? { worker: undefined, inHand: false, dueSince: undefined, asked: 0 };
       keys.set(id, known);
       const wrong = apply(known, each, { at, over });
       if (wrong) return violation('Serial', { event: id, ...wrong });
@@ -55,23 +55,17 @@ export function checkSerial<K>({ steps, keyOf = (key) => key }: QueueHistory<K>)
   return undefined;
 }
 
-interface Wrong {
-  readonly watcher?: string;
-  readonly expected: string;
-  readonly seen: string;
-}
-
 function apply<K>(
-  known: Known,
+  known: KeyRecord,
   each: Exclude<QueueStep<K>, { step: 'shutdown' | 'drained' }>,
   { at, over }: { at: number; over: boolean },
-): Wrong | undefined {
+): Finding | undefined {
   switch (each.step) {
     case 'add':
     case 'delay':
       if (over) return undefined;
       known.asked++;
-      if (each.step === 'add') known.owedSince ??= at;
+      if (each.step === 'add') known.dueSince ??= at;
       return undefined;
     case 'get': {
       const { worker } = each;
@@ -82,7 +76,7 @@ function apply<K>(
       known.asked--;
       known.inHand = true;
       known.worker = worker;
-      known.owedSince = undefined;
+      known.dueSince = undefined;
       return undefined;
     }
     case 'done':
@@ -91,14 +85,14 @@ function apply<K>(
   }
 }
 
-function leftOver(keys: ReadonlyMap<unknown, Known>, over: boolean): Violation | undefined {
+function leftOver(keys: ReadonlyMap<unknown, KeyRecord>, over: boolean): Violation | undefined {
   if (!over) return violation('Serial', { expected: 'a shutdown before the end', seen: 'none' });
-  for (const [event, { owedSince, inHand }] of keys) {
+  for (const [event, { dueSince, inHand }] of keys) {
     if (inHand) return violation('Serial', { event, expected: 'it done when the queue is drained', seen: 'it in work' });
-    if (owedSince === undefined) continue;
+    if (dueSince === undefined) continue;
     return violation('Serial', {
       event,
-      expected: `a run after step ${owedSince}`,
+      expected: `a run after step ${dueSince}`,
       seen: `none, and ${show(event)} was added there`,
     });
   }

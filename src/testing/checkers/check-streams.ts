@@ -1,6 +1,6 @@
 import { objectKey } from '../../broadcast/fold.ts';
 import type { ObjectOf, WatchEvent } from '../../watch/event.ts';
-import { show, type Violation, violation } from './history.ts';
+import { type Finding, show, type Violation, violation } from './history.ts';
 
 /** The input and output of a selector. */
 export interface TransitionHistory<E extends WatchEvent> {
@@ -93,7 +93,7 @@ function brokenRow(
   versions: readonly string[],
   order: ReadonlyMap<string | undefined, number>,
   start: number | undefined,
-): { event: string; expected: string; seen: string } | undefined {
+): Finding | undefined {
   let last = start;
   for (const event of versions) {
     const place = order.get(event);

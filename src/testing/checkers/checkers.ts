@@ -1,6 +1,6 @@
 import type { WatchEvent } from '../../watch/event.ts';
 import { checkExact } from './check-exact.ts';
-import { type Digest, digest, lostOf, type Owed, type Run, takenAt } from './digest.ts';
+import { type Digest, type Due, digest, lostOf, type Run, takenAt } from './digest.ts';
 import { type CacheGuaranteeName, type GuaranteeName, type History, RULES, show, type Violation, violation } from './history.ts';
 
 /** Returns how a history violates a guarantee, or undefined if it does not. */
@@ -36,7 +36,7 @@ export function checkHistory<E>(history: History<E>): Violation[] {
  * overtakes an ERROR.
  */
 export function checkOrdered<E>(history: History<E>): Violation | undefined {
-  for (const { name: watcher, options, given, owed } of digest(history).runs) {
+  for (const { name: watcher, options, given, due } of digest(history).runs) {
     const last = new Map<unknown, number>();
     let latest = -1;
     let error = -1;
@@ -44,7 +44,7 @@ export function checkOrdered<E>(history: History<E>): Violation | undefined {
       if (reason.includes('never accepted')) {
         return violation('Ordered', { watcher, event, expected: 'an event that was published', seen: reason });
       }
-      const published = owed[place];
+      const published = due[place];
       if (published === undefined) continue;
       const key = RULES[options.overflow].folds ? options.keyOf(published.event) : undefined;
       const isError = (event as WatchEvent).type === 'ERROR';
@@ -81,13 +81,13 @@ export function checkUnique<E>(history: History<E>): Violation | undefined {
 export function checkComplete<E>(history: History<E>): Violation | undefined {
   const { runs, gaveUp } = digest(history);
   for (const run of runs) {
-    const { name: watcher, owed, options } = run;
+    const { name: watcher, due, options } = run;
     if (!RULES[options.overflow].waits) continue;
     const last = Math.max(-1, ...run.given.map(({ place }) => place));
     // Giving up on a shutdown accepts the loss of the last events.
     const [lost] = lostOf(run).filter((place) => place < last || gaveUp === Number.POSITIVE_INFINITY);
     if (lost !== undefined) {
-      const { event } = owed[lost] as { event: E };
+      const { event } = due[lost] as { event: E };
       return violation('Complete', { watcher, event, expected: 'it to be delivered', seen: 'it missing' });
     }
     const counted = run.counts.find(({ dropped, at }) => dropped > 0 && at < Math.min(run.stopped, gaveUp));
@@ -114,16 +114,16 @@ export function checkEager<E>(history: History<E>): Violation | undefined {
 
 /** The first event must be the oldest that a queue, filled since `watch()`, would hold. */
 function missingAtFirst<E>(run: Run<E>): Violation | undefined {
-  const { name: watcher, options, owed, given } = run;
+  const { name: watcher, options, due, given } = run;
   if (RULES[options.overflow].folds) return undefined;
   const first = given.find(({ place }) => place >= 0);
   const lost = lostOf(run).filter((place) => first === undefined || place < first.place);
   const place = lost[0];
   if (place === undefined) return undefined;
-  const { event } = owed[place] as { event: E };
+  const { event } = due[place] as { event: E };
   // With drop-oldest it may have been pushed out, if later events filled the queue before the first read.
   const until = first === undefined ? Number.POSITIVE_INFINITY : takenAt(run, first).to;
-  const newer = owed.filter(({ from }, index) => index > (lost.at(-1) as number) && from < until).length;
+  const newer = due.filter(({ from }, index) => index > (lost.at(-1) as number) && from < until).length;
   if (RULES[options.overflow].dropsOldest && newer >= options.capacity) return undefined;
   return violation('Eager', { watcher, event, expected: 'it first', seen: first ? `${show(first.event)} first` : 'nothing' });
 }
@@ -143,8 +143,8 @@ export function checkCounted<E>(history: History<E>): Violation | undefined {
 /** Returns the least and the largest number of events that may have been distributed to the watcher. */
 function distributed<E>(run: Run<E>, stretch: { from: number; to: number }): { least: number; most: number } {
   const until = Math.min(stretch.from, run.stopped, run.cut?.asked ?? Number.POSITIVE_INFINITY);
-  const least = run.owed.filter(({ doubtful, to }) => !doubtful && to < until).length;
-  return { least: run.broken ? 0 : least, most: run.owed.filter(({ from }) => from < stretch.to).length };
+  const least = run.due.filter(({ doubtful, to }) => !doubtful && to < until).length;
+  return { least: run.broken ? 0 : least, most: run.due.filter(({ from }) => from < stretch.to).length };
 }
 
 function wrongSum<E>(run: Run<E>): Violation | undefined {
@@ -168,12 +168,12 @@ function wrongSum<E>(run: Run<E>): Violation | undefined {
  * Each gap must be reported once, with its size, between the call of the read that gets the first event behind it and that event.
  */
 function wrongGap<E>(run: Run<E>): Violation | undefined {
-  const { name: watcher, options, given, owed } = run;
+  const { name: watcher, options, given, due } = run;
   if (RULES[options.overflow].folds) return undefined;
   const gaps = [...run.gaps];
   let next = 0;
   for (const { event, place, asked, seen } of given) {
-    const skipped = owed.slice(next, Math.max(next, place));
+    const skipped = due.slice(next, Math.max(next, place));
     next = Math.max(next, place + 1);
     const most = skipped.length;
     const least = skipped.filter(({ doubtful }) => !doubtful).length;
@@ -195,11 +195,11 @@ function wrongGap<E>(run: Run<E>): Violation | undefined {
 }
 
 function wrongCut<E>(run: Run<E>): Violation | undefined {
-  const { cut, name: watcher, options, owed } = run;
+  const { cut, name: watcher, options, due } = run;
   if (cut === undefined) return undefined;
   const next = Math.max(-1, ...run.given.map(({ place }) => place)) + 1;
   const { missed } = (cut.event as { object: { details: { missed: number } } }).object.details;
-  const rest = owed.slice(next);
+  const rest = due.slice(next);
   const most = rest.filter(({ from }) => from < cut.seen).length;
   const sure = rest.filter(({ doubtful, to }) => !doubtful && to < Math.min(cut.asked, run.stopped)).length;
   // Keys that fold were delivered in any order, and changes that cancelled out are not a loss.
@@ -231,14 +231,14 @@ function heldTooMuch<E>(run: Run<E>, { behind }: Digest<E>): Violation | undefin
   const { capacity } = run.options;
   const kept = run.given.filter(({ place }) => place >= 0).map((given) => ({ given, taken: takenAt(run, given).from }));
   for (const { given } of kept) {
-    const owed = run.owed[given.place] as Owed<E>;
+    const due = run.due[given.place] as Due<E>;
     const heldAt = (moment: number): number =>
       kept.filter((other) => other.given.place <= given.place && other.taken > moment).length;
     const fault = (expected: string, seen: number): Violation =>
       violation('Bounded', { watcher: run.name, event: given.event, expected, seen: `${seen}` });
-    const queued = heldAt(owed.to);
+    const queued = heldAt(due.to);
     if (queued > capacity) return fault(`at most ${capacity} in the queue`, queued);
-    const held = heldAt(owed.at);
+    const held = heldAt(due.at);
     if (held > capacity + behind) return fault(`at most ${capacity + behind} unread`, held);
   }
   return undefined;
@@ -294,7 +294,7 @@ export function checkDrained<E>(history: History<E>): Violation | undefined {
     return violation('Drained', { event: late.event, expected: 'it refused after shutdown', seen: 'it accepted' });
   }
   for (const run of runs) {
-    const { name: watcher, ends, given, owed } = run;
+    const { name: watcher, ends, given, due } = run;
     const after = given.find(({ asked }) => asked > (ends.find(({ failed }) => !failed)?.at ?? NEVER));
     if (after !== undefined) {
       return violation('Drained', { watcher, event: after.event, expected: 'nothing after the end', seen: 'this event' });
@@ -303,7 +303,7 @@ export function checkDrained<E>(history: History<E>): Violation | undefined {
       continue;
     const counts = run.counts.findLast(({ at }) => at > closed);
     const here = given.length + (ends.length > 0 ? 0 : (counts?.queued ?? NEVER));
-    const all = owed.filter(({ doubtful }) => !doubtful).length;
+    const all = due.filter(({ doubtful }) => !doubtful).length;
     if (here < all) {
       const seen = `${given.length} delivered, ${counts?.queued ?? 0} queued`;
       return violation('Drained', { watcher, expected: `all ${all} accepted events`, seen });

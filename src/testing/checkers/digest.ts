@@ -4,7 +4,7 @@ import { isErrorEvent, type WatchEvent } from '../../watch/event.ts';
 import { type History, RULES, type Step, show, type WatcherOptions } from './history.ts';
 
 /** An event that a watcher should receive. Times are indices of steps. */
-export interface Owed<E> {
+export interface Due<E> {
   readonly event: E;
   /** The event was not distributed before this step. */
   readonly from: number;
@@ -19,7 +19,7 @@ export interface Owed<E> {
 /** An event that a watcher received. */
 export interface Given<E> {
   readonly event: E;
-  /** Its index among the owed events; -1 if it is not one of them, and `reason` says why. */
+  /** Its index among the due events; -1 if it is not one of them, and `reason` says why. */
   readonly place: number;
   readonly reason: string;
   /** When the read was called, and when its result was seen. */
@@ -38,7 +38,7 @@ export interface Run<E> {
   /** `keyOf` returns the key under which `coalesce` folds the event: a BOOKMARK or an ERROR does not change an object. */
   readonly options: WatcherOptions<E> & { readonly keyOf: (event: E) => unknown };
   readonly joined: number;
-  readonly owed: readonly Owed<E>[];
+  readonly due: readonly Due<E>[];
   readonly given: readonly Given<E>[];
   readonly gaps: readonly { readonly missed: number; readonly at: number }[];
   readonly counts: readonly { readonly queued: number; readonly dropped: number; readonly at: number }[];
@@ -84,7 +84,7 @@ export function digest<E>(history: History<E>): Digest<E> {
   return { ...known, runs };
 }
 
-interface Known<E> extends Omit<Digest<E>, 'runs'> {
+interface RunContext<E> extends Omit<Digest<E>, 'runs'> {
   readonly at: number;
   readonly idOf: (event: E) => unknown;
 }
@@ -97,24 +97,24 @@ function indexOf<T>(all: readonly T[], matches: (one: T) => boolean): number {
 
 type StepOf<E, Kind> = Extract<Step<E>, { step: Kind }>;
 
-function runOf<E>({ steps }: History<E>, { watcher, options: own }: StepOf<E, 'watch'>, known: Known<E>): Run<E> {
+function runOf<E>({ steps }: History<E>, { watcher, options: own }: StepOf<E, 'watch'>, known: RunContext<E>): Run<E> {
   const keyOf = (event: E): unknown => foldKey(event, own.keyOf ?? ((one) => objectKey(one as WatchEvent)));
   const options = { ...own, keyOf };
   const mine = steps.map((step) => ('watcher' in step && step.watcher === watcher ? step : undefined));
   const stopped = indexOf(mine, (step) => step?.step === 'stop' || step?.step === 'return');
   const over = indexOf(mine, (step) => step?.step === 'stopped');
   const stop = { asked: stopped, over: over === Number.POSITIVE_INFINITY ? stopped : over };
-  const { owed: all, broken } = owedTo(options, known, stop);
+  const { due: all, broken } = dueTo(options, known, stop);
   const { given, waiting } = givenTo(mine, all, known);
   const last = Math.max(-1, ...given.map(({ place }) => place));
   const inFilter = mine.some((step) => (step?.step === 'stop' || step?.step === 'return') && step.inFilter);
-  const owed = inFilter ? all.map((one, place) => (place > last ? { ...one, doubtful: true } : one)) : all;
+  const due = inFilter ? all.map((one, place) => (place > last ? { ...one, doubtful: true } : one)) : all;
   const cutAt = given.findIndex((one) => one.place < 0 && isCut(one.event, options));
   return {
     name: watcher,
     options,
     joined: known.at,
-    owed,
+    due,
     given: given.filter((_, index) => index !== cutAt),
     gaps: mine.flatMap((step, at) => (step?.step === 'gap' ? [{ missed: step.missed, at }] : [])),
     counts: mine.flatMap((step, at) => (step?.step === 'counts' ? [{ queued: step.queued, dropped: step.dropped, at }] : [])),
@@ -128,22 +128,22 @@ function runOf<E>({ steps }: History<E>, { watcher, options: own }: StepOf<E, 'w
   };
 }
 
-function owedTo<E>(
+function dueTo<E>(
   options: Run<E>['options'],
-  known: Known<E>,
+  known: RunContext<E>,
   stop: { asked: number; over: number },
-): { owed: Owed<E>[]; broken: boolean } {
+): { due: Due<E>[]; broken: boolean } {
   const { accepted, at: joined, behind, closed, gaveUp } = known;
   const { filter, prefix = [], overflow, keyOf } = options;
-  const owed: Owed<E>[] = prefix.map((event) => ({ event, from: joined, at: joined, to: joined, doubtful: false }));
+  const due: Due<E>[] = prefix.map((event) => ({ event, from: joined, at: joined, to: joined, doubtful: false }));
   accepted.forEach(({ event, called, at }, index) => {
     if (at < joined || called > stop.over) return;
     const by = Math.max(at, Math.min(accepted[index + behind]?.at ?? Number.POSITIVE_INFINITY, closed, gaveUp));
     // An event that was on its way when the watch stopped may have arrived before, or never.
     const to = by > stop.asked ? Number.POSITIVE_INFINITY : by;
-    owed.push({ event, from: called, at, to, doubtful: called < joined || at > stop.asked });
+    due.push({ event, from: called, at, to, doubtful: called < joined || at > stop.asked });
   });
-  return passed(owed, (event) => {
+  return passed(due, (event) => {
     if (filter && !filter(event)) return false;
     if (RULES[overflow].folds) keyOf(event);
     return true;
@@ -151,29 +151,29 @@ function owedTo<E>(
 }
 
 /**
- * Filters the events that are owed. A filter or a `keyOf` that throws ends the watch. At an event that may not belong to the
+ * Filters the events that are due. A filter or a `keyOf` that throws ends the watch. At an event that may not belong to the
  * watch, it may or may not have thrown, so all later events are equally doubtful.
  */
-function passed<E>(owed: readonly Owed<E>[], passes: (event: E) => boolean): { owed: Owed<E>[]; broken: boolean } {
-  const rest: Owed<E>[] = [];
+function passed<E>(due: readonly Due<E>[], passes: (event: E) => boolean): { due: Due<E>[]; broken: boolean } {
+  const rest: Due<E>[] = [];
   let broken = false;
-  for (const one of owed) {
+  for (const one of due) {
     try {
       if (passes(one.event)) rest.push({ ...one, doubtful: one.doubtful || broken });
     } catch {
-      if (!one.doubtful) return { owed: rest, broken: true };
+      if (!one.doubtful) return { due: rest, broken: true };
       broken = true;
     }
   }
-  return { owed: rest, broken };
+  return { due: rest, broken };
 }
 
 function givenTo<E>(
   mine: readonly (Step<E> | undefined)[],
-  owed: readonly Owed<E>[],
-  known: Known<E>,
+  due: readonly Due<E>[],
+  known: RunContext<E>,
 ): { given: Given<E>[]; waiting: number } {
-  const places = new Map(owed.map(({ event }, place) => [known.idOf(event), place]));
+  const places = new Map(due.map(({ event }, place) => [known.idOf(event), place]));
   const asked = new Map<number, { at: number; waits: number; batch: boolean }>();
   const got: { read: number; seen: number; events: readonly E[] }[] = [];
   const settled = new Set<number>();
@@ -199,7 +199,7 @@ function givenTo<E>(
   return { given, waiting: [...asked.keys()].filter((read) => !settled.has(read)).length };
 }
 
-function reasonOf<E>(event: E, { accepted, at, idOf }: Known<E>): string {
+function reasonOf<E>(event: E, { accepted, at, idOf }: RunContext<E>): string {
   const found = accepted.find(({ id }) => id === idOf(event));
   if (found === undefined) return 'an event that was never accepted';
   return found.at < at ? 'an event from before watch()' : 'an event from after stop, or that the filter rejects';
@@ -211,7 +211,7 @@ function isCut<E>(event: E, { overflow }: WatcherOptions<E>): boolean {
 
 /** Returns the range of steps in which an event left the queue: at once for a pending read, otherwise when the read came. */
 export function takenAt<E>(run: Run<E>, { place, asked, seen, batch, waits }: Given<E>): { from: number; to: number } {
-  const { from = 0, to = seen } = run.owed[place] ?? {};
+  const { from = 0, to = seen } = run.due[place] ?? {};
   // A pending batch also takes events that come after its first one, somewhat later. User code inside a read may publish.
   const late = batch && to > asked;
   return { from: Math.max(asked, from), to: late ? seen : Math.min(seen, Math.max(waits, to)) };
@@ -227,9 +227,9 @@ export function lostOf<E>(run: Run<E>): number[] {
   const got = new Set(run.given.map(({ place }) => place));
   const last = Math.max(-1, ...got);
   const until = Math.min(run.stopped, run.cut?.asked ?? Number.POSITIVE_INFINITY);
-  const isLost = ({ doubtful, to }: Owed<E>, place: number): boolean =>
+  const isLost = ({ doubtful, to }: Due<E>, place: number): boolean =>
     !doubtful && !got.has(place) && (place < last || (readOut(run) && to <= until));
-  return run.owed.flatMap((owed, place) => (isLost(owed, place) ? [place] : []));
+  return run.due.flatMap((due, place) => (isLost(due, place) ? [place] : []));
 }
 
 /** An accepted event. `called` is the step of the call of `publish`, `at` the step of its answer. */

@@ -140,11 +140,11 @@ export interface Violation {
   readonly message: string;
 }
 
+/** What a checker has found, not yet said to whom it matters. */
+export type Finding = Omit<Violation, 'guarantee' | 'message'>;
+
 /** Creates a {@link Violation} with its message. */
-export function violation(
-  guarantee: GuaranteeName,
-  what: { watcher?: string; event?: unknown; expected: string; seen: string },
-): Violation {
+export function violation(guarantee: GuaranteeName, what: Finding): Violation {
   const { watcher, event, expected, seen } = what;
   const where = [watcher === undefined ? '' : ` for ${watcher}`, event === undefined ? '' : ` at ${show(event)}`].join('');
   return { guarantee, ...what, message: `${guarantee}${where}: expected ${expected}, seen ${seen}` };

@@ -34,6 +34,30 @@ export interface ContractCase {
   run<E>(open: () => WatchSubject<E>): Promise<void>;
 }
 
+/** The cases of a contract by name: what each does, and the trait that it needs, if it does. */
+export type Runs<Trait, Run> = Readonly<Record<string, Run | Needing<Trait, Run>>>;
+
+interface Needing<Trait, Run> {
+  readonly needs: Trait;
+  readonly run: Run;
+}
+
+/** A case that needs a trait. */
+export function needs<Trait extends string, Run>(trait: Trait, run: Run): Needing<Trait, Run> {
+  return { needs: trait, run };
+}
+
+/** The cases in the order in which they are written. */
+export function casesOf<Trait, Run extends (subject: never) => Promise<void>>(
+  runs: Runs<Trait, Run>,
+): { readonly name: string; readonly needs?: Trait; readonly run: Run }[] {
+  return Object.entries(runs).map(([name, each]) => (typeof each === 'function' ? { name, run: each } : { name, ...each }));
+}
+
+function watchCases(runs: Runs<ContractTrait, (open: () => WatchSubject) => Promise<void>>): readonly ContractCase[] {
+  return casesOf(runs);
+}
+
 /** Throws an error that says what was expected, unless `truth` holds. */
 function expectThat(truth: boolean, expected: string, seen?: unknown): void {
   if (!truth) throw new Error(`watch contract: expected ${expected}${seen === undefined ? '' : `, got ${show(seen)}`}`);
@@ -100,9 +124,9 @@ async function expectAllDone(reads: readonly Promise<IteratorResult<unknown, und
   }
 }
 
-const pendingReturn: ContractCase = {
-  name: 'return settles itself and every read that waits, at once, and ends the watch',
-  async run(open) {
+/** What every watch must do when either side ends it. */
+const ENDING: readonly ContractCase[] = watchCases({
+  'return settles itself and every read that waits, at once, and ends the watch': async (open) => {
     const { watch } = open();
     const reads = [watch.next(), watch.batches().next(), watch.next()] as const;
     const returned = watch.return();
@@ -110,22 +134,16 @@ const pendingReturn: ContractCase = {
     expectThat(watch.stopped, 'stopped to be true after return()');
     await expectDone(watch);
   },
-};
 
-const pendingStop: ContractCase = {
-  name: 'stop settles every read that waits, at once',
-  async run(open) {
+  'stop settles every read that waits, at once': async (open) => {
     const { watch } = open();
     const reads = [watch.next(), watch.batches().next(), watch.next()] as const;
     watch.stop();
     await expectAllDone([...reads], 'stop()');
     await expectDone(watch);
   },
-};
 
-const idempotent: ContractCase = {
-  name: 'stop and return may be called again and in any order',
-  async run(open) {
+  'stop and return may be called again and in any order': async (open) => {
     const { watch } = open();
     for (let i = 0; i < 3; i++) {
       watch.stop();
@@ -135,24 +153,16 @@ const idempotent: ContractCase = {
     watch.stop();
     await expectDone(watch);
   },
-};
 
-const keeps: ContractCase = {
-  name: 'stop leaves all that is queued readable, then is done; what comes later is not queued',
-  needs: 'queue',
-  async run(open) {
+  'stop leaves all that is queued readable, then is done; what comes later is not queued': needs('queue', async (open) => {
     const subject = open();
     const sent = sendSome(subject, 3);
     subject.watch.stop();
     expectSame(await readAll(subject.watch), sent, 'what was queued at stop()');
     await expectDone(subject.watch);
-  },
-};
+  }),
 
-const promised: ContractCase = {
-  name: 'queued promises no more than can be read without waiting, even after stop, and no less',
-  needs: 'counts',
-  async run(open) {
+  'queued promises no more than can be read without waiting, even after stop, and no less': needs('counts', async (open) => {
     const subject = open();
     sendSome(subject, 3);
     await subject.watch.next(); // starts the source of a watch that reads only on demand
@@ -165,13 +175,9 @@ const promised: ContractCase = {
       expectThat(subject.watch.queued === 0, 'nothing queued after that', subject.watch.queued);
     }
     await expectDone(subject.watch);
-  },
-};
+  }),
 
-const discards: ContractCase = {
-  name: 'return discards what is queued, and counts it as dropped',
-  needs: 'accepts',
-  async run(open) {
+  'return discards what is queued, and counts it as dropped': needs('accepts', async (open) => {
     const subject = open();
     sendSome(subject, 3);
     const { queued, dropped } = subject.watch;
@@ -180,13 +186,9 @@ const discards: ContractCase = {
     expectThat(now.queued === 0, 'nothing queued after return()', now.queued);
     expectThat(now.dropped === dropped + queued, `dropped to be ${dropped + queued}`, now.dropped);
     await expectDone(subject.watch);
-  },
-};
+  }),
 
-const leaves: ContractCase = {
-  name: 'break out of for await, over events and over batches, ends the watch',
-  needs: 'events',
-  async run(open) {
+  'break out of for await, over events and over batches, ends the watch': needs('events', async (open) => {
     for (const pick of [<E>(watch: Watch<E>) => watch, <E>(watch: Watch<E>) => watch.batches()]) {
       const subject = open();
       sendSome(subject, 3);
@@ -198,12 +200,9 @@ const leaves: ContractCase = {
       expectThat(turns === 1, 'an event to break at');
       await expectDone(subject.watch);
     }
-  },
-};
+  }),
 
-const disposes: ContractCase = {
-  name: 'using and await using end the watch, and so do those of its batches',
-  async run(open) {
+  'using and await using end the watch, and so do those of its batches': async (open) => {
     for (const pick of [<E>(watch: Watch<E>) => watch, <E>(watch: Watch<E>) => watch.batches()]) {
       const [first, second] = [open().watch, open().watch];
       pick(first)[Symbol.dispose]();
@@ -212,113 +211,89 @@ const disposes: ContractCase = {
       await expectDone(second);
     }
   },
-};
-
-/** What every watch must do when either side ends it. */
-const ENDING: readonly ContractCase[] = [pendingReturn, pendingStop, idempotent, keeps, promised, discards, leaves, disposes];
-
-const order: ContractCase = {
-  name: 'delivers what its source yields, in order, then is done for ever',
-  needs: 'events',
-  async run(open) {
-    const subject = open();
-    const sent = sendSome(subject, 5);
-    subject.end();
-    expectSame(await readAll(subject.watch), sent, 'all events in order');
-    await expectDone(subject.watch);
-  },
-};
-
-const ended: ContractCase = {
-  name: 'is stopped once its source has ended and all was read',
-  needs: 'end',
-  async run(open) {
-    const { watch, end } = open();
-    end();
-    expectThat((await watch.next()).done === true, 'the end');
-    expectThat(watch.stopped, 'stopped to be true at the end');
-  },
-};
-
-const fifo: ContractCase = {
-  name: 'serves waiting reads in the order of their calls, including batches',
-  needs: 'events',
-  async run(open) {
-    const subject = open();
-    const { watch } = subject;
-    const batches = watch.batches();
-    const reads = [watch.next(), batches.next(), watch.next()];
-    const settled: number[] = [];
-    for (const [index, read] of reads.entries()) read.then(() => settled.push(index));
-    const sent: unknown[] = [];
-    for (const [index, read] of reads.entries()) {
-      sent.push(subject.send(index));
-      await read;
-    }
-    const got = (await Promise.all(reads)).flatMap(({ value }) => value as unknown);
-    expectSame(got, sent, 'each read its own event');
-    expectSame(settled, [0, 1, 2], 'reads settled in order');
-    subject.end();
-  },
-};
-
-const mixed: ContractCase = {
-  name: 'keeps the order over next, tryNext and batches, and its batches are not empty',
-  needs: 'events',
-  async run(open) {
-    const subject = open();
-    const sent = sendSome(subject, 7);
-    subject.end();
-    const got: unknown[] = [];
-    const batches = subject.watch.batches();
-    for (let turn = 0; turn < 50; turn++) {
-      const event = subject.watch.tryNext();
-      if (event !== undefined) got.push(event);
-      const one = await subject.watch.next();
-      if (one.done === true) break;
-      got.push(one.value);
-      const batch = await batches.next();
-      if (batch.done === true) break;
-      expectThat(batch.value.length > 0, 'a batch that is not empty');
-      got.push(...batch.value);
-    }
-    expectSame(got, sent, 'all events in order');
-  },
-};
-
-const polls: ContractCase = {
-  name: 'tryNext never waits, and a reader that only polls gets everything',
-  needs: 'events',
-  async run(open) {
-    const subject = open();
-    const sent = sendSome(subject, 3);
-    const got: unknown[] = [];
-    for (let turn = 0; turn < 100 && got.length < sent.length; turn++) {
-      const event = subject.watch.tryNext();
-      if (event === undefined) await sleep(0);
-      else got.push(event);
-    }
-    expectSame(got, sent, 'all events by polling');
-    expectThat(subject.watch.tryNext() === undefined, 'tryNext() to find nothing more');
-    await subject.watch.return();
-  },
-};
-
-const begins: ContractCase = {
-  name: 'begins open, is its own iterator, and its numbers are sane',
-  needs: 'events',
-  async run(open) {
-    const { watch } = open();
-    expectThat(!watch.stopped, 'a watch that is not stopped yet');
-    expectThat(watch[Symbol.asyncIterator]() === watch, 'a watch that is its own iterator');
-    expectThat(watch.queued === 0 && watch.dropped === 0, 'nothing queued and nothing dropped', [watch.queued, watch.dropped]);
-    await watch.return();
-  },
-};
+});
 
 /**
  * What every implementer of {@link Watch} must do. Works with any test runner:
  *
  *     for (const { name, run } of WATCH_CONTRACT) test(name, () => run(() => ({ watch, send, end })));
  */
-export const WATCH_CONTRACT: readonly ContractCase[] = [begins, order, ended, fifo, mixed, polls, ...ENDING];
+export const WATCH_CONTRACT: readonly ContractCase[] = [
+  ...watchCases({
+    'begins open, is its own iterator, and its numbers are sane': needs('events', async (open) => {
+      const { watch } = open();
+      expectThat(!watch.stopped, 'a watch that is not stopped yet');
+      expectThat(watch[Symbol.asyncIterator]() === watch, 'a watch that is its own iterator');
+      expectThat(watch.queued === 0 && watch.dropped === 0, 'nothing queued and nothing dropped', [watch.queued, watch.dropped]);
+      await watch.return();
+    }),
+
+    'delivers what its source yields, in order, then is done for ever': needs('events', async (open) => {
+      const subject = open();
+      const sent = sendSome(subject, 5);
+      subject.end();
+      expectSame(await readAll(subject.watch), sent, 'all events in order');
+      await expectDone(subject.watch);
+    }),
+
+    'is stopped once its source has ended and all was read': needs('end', async (open) => {
+      const { watch, end } = open();
+      end();
+      expectThat((await watch.next()).done === true, 'the end');
+      expectThat(watch.stopped, 'stopped to be true at the end');
+    }),
+
+    'serves waiting reads in the order of their calls, including batches': needs('events', async (open) => {
+      const subject = open();
+      const { watch } = subject;
+      const batches = watch.batches();
+      const reads = [watch.next(), batches.next(), watch.next()];
+      const settled: number[] = [];
+      for (const [index, read] of reads.entries()) read.then(() => settled.push(index));
+      const sent: unknown[] = [];
+      for (const [index, read] of reads.entries()) {
+        sent.push(subject.send(index));
+        await read;
+      }
+      const got = (await Promise.all(reads)).flatMap(({ value }) => value as unknown);
+      expectSame(got, sent, 'each read its own event');
+      expectSame(settled, [0, 1, 2], 'reads settled in order');
+      subject.end();
+    }),
+
+    'keeps the order over next, tryNext and batches, and its batches are not empty': needs('events', async (open) => {
+      const subject = open();
+      const sent = sendSome(subject, 7);
+      subject.end();
+      const got: unknown[] = [];
+      const batches = subject.watch.batches();
+      for (let turn = 0; turn < 50; turn++) {
+        const event = subject.watch.tryNext();
+        if (event !== undefined) got.push(event);
+        const one = await subject.watch.next();
+        if (one.done === true) break;
+        got.push(one.value);
+        const batch = await batches.next();
+        if (batch.done === true) break;
+        expectThat(batch.value.length > 0, 'a batch that is not empty');
+        got.push(...batch.value);
+      }
+      expectSame(got, sent, 'all events in order');
+    }),
+
+    'tryNext never waits, and a reader that only polls gets everything': needs('events', async (open) => {
+      const subject = open();
+      const sent = sendSome(subject, 3);
+      const got: unknown[] = [];
+      for (let turn = 0; turn < 100 && got.length < sent.length; turn++) {
+        const event = subject.watch.tryNext();
+        if (event === undefined) await sleep(0);
+        else got.push(event);
+      }
+      expectSame(got, sent, 'all events by polling');
+      expectThat(subject.watch.tryNext() === undefined, 'tryNext() to find nothing more');
+      await subject.watch.return();
+    }),
+  }),
+  ...ENDING,
+];

@@ -4,6 +4,7 @@ import { compareVersions, type VersionComparator } from '../../cache/versions.ts
 import { isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { show } from '../checkers/history.ts';
+import { casesOf, needs, type Runs } from './contract.ts';
 
 /** A new, empty source under test, and control over its objects. */
 export interface ListWatcherSubject<T extends KubernetesObject = KubernetesObject> {
@@ -42,6 +43,13 @@ export interface ListWatcherCase {
   run<T extends KubernetesObject>(open: () => ListWatcherSubject<T> | Promise<ListWatcherSubject<T>>): Promise<void>;
 }
 
+/** Cases by name, each of which gets a source of its own. */
+export function listWatcherCases(
+  runs: Runs<ListWatcherTrait, (subject: ListWatcherSubject) => Promise<void>>,
+): readonly ListWatcherCase[] {
+  return casesOf(runs).map((one) => ({ ...one, run: async (open) => one.run((await open()) as unknown as ListWatcherSubject) }));
+}
+
 export function expectThat(truth: boolean, expected: string, seen: unknown): void {
   if (!truth) throw new Error(`list watcher contract: expected ${expected}, got ${show(seen)}`);
 }
@@ -63,11 +71,11 @@ export function fold(list: List<KubernetesObject>, events: readonly ObjectEvent<
   return stateOf(state.values());
 }
 
-export type Change = Exclude<ObjectEvent<KubernetesObject>, { readonly type: 'BOOKMARK' | 'ERROR' }>;
+export type ObjectChange = Exclude<ObjectEvent<KubernetesObject>, { readonly type: 'BOOKMARK' | 'ERROR' }>;
 
 /** Reads the next changes. */
-export async function read<T extends KubernetesObject>(watch: Watch<ObjectEvent<T>>, count: number): Promise<Change[]> {
-  const changes: Change[] = [];
+export async function read<T extends KubernetesObject>(watch: Watch<ObjectEvent<T>>, count: number): Promise<ObjectChange[]> {
+  const changes: ObjectChange[] = [];
   while (changes.length < count) {
     const { done, value } = await watch.next();
     expectThat(done !== true, `${count} changes`, changes.length);
@@ -78,11 +86,18 @@ export async function read<T extends KubernetesObject>(watch: Watch<ObjectEvent<
   return changes;
 }
 
-export const shown: (changes: readonly Change[]) => string = (changes) =>
+/** Reads the next changes, and ends the watch. */
+export async function readLast<T extends KubernetesObject>(watch: Watch<ObjectEvent<T>>, count: number): Promise<ObjectChange[]> {
+  const changes = await read(watch, count);
+  await watch.return();
+  return changes;
+}
+
+export const shown: (changes: readonly ObjectChange[]) => string = (changes) =>
   changes.map(({ type, object }) => `${type} ${object.metadata?.name}`).join(', ');
 
 /** Some changes of each kind, to the objects a, b and c. */
-export async function change({ put, remove }: ListWatcherSubject<never>): Promise<string> {
+export async function change({ put, remove }: ListWatcherSubject): Promise<string> {
   await put('b');
   await put('a');
   await remove('a');
@@ -92,10 +107,9 @@ export async function change({ put, remove }: ListWatcherSubject<never>): Promis
 }
 
 type Event = ObjectEvent<KubernetesObject>;
-type Subject = ListWatcherSubject<never>;
 
 /** Changes of every kind to several objects, one of which is deleted and created again. Returns their number. */
-async function changes({ put, remove }: Subject): Promise<number> {
+async function changes({ put, remove }: ListWatcherSubject): Promise<number> {
   await put('b');
   await put('a');
   await put('b');
@@ -124,50 +138,46 @@ async function readUntil<T extends KubernetesObject>(
   }
 }
 
-const isChange = (event: Event): event is Change => event.type !== 'BOOKMARK' && event.type !== 'ERROR';
+const isChange = (event: Event): event is ObjectChange => event.type !== 'BOOKMARK' && event.type !== 'ERROR';
 
-const anywhere: ListWatcherCase = {
-  name: 'a watch that is cut at any event or BOOKMARK and resumed there gets what an uncut one gets',
-  needs: 'bookmarks',
-  async run(open) {
-    const subject = await open();
-    const { source, put, bookmark } = subject;
-    await put('a');
-    const { resourceVersion } = await source.list();
-    const whole = await source.watch({ resourceVersion, allowWatchBookmarks: true });
-    const all: Event[] = [];
-    for (const name of ['b', 'a', 'c']) {
-      await put(name);
-      all.push(...(await readUntil(whole, isChange)));
-      await bookmark?.();
-      all.push(...(await readUntil(whole, ({ type }) => type === 'BOOKMARK')));
-    }
-    await whole.return();
-    for (const [at, event] of all.entries()) {
-      const rest = all.slice(at + 1).filter(isChange);
-      const watch = await source.watch({ resourceVersion: versionOf(event.object) });
-      const seen = await read(watch, rest.length);
-      await watch.return();
-      expectThat(shown(seen) === shown(rest), `${shown(rest) || 'nothing'} after ${event.type} ${at}`, shown(seen));
-    }
-    // A watch that resumes at the last BOOKMARK gets only what is new.
-    const watch = await source.watch({ resourceVersion: versionOf(all.at(-1)?.object) });
-    await put('d');
-    const next = await read(watch, 1);
-    await watch.return();
-    expectThat(shown(next) === 'ADDED d', 'ADDED d', shown(next));
-  },
-};
+/** What a `ListWatcher` owes the readers of its watches: S1 to S3, S5 and S6 of the specification. */
+export const STREAMS: readonly ListWatcherCase[] = listWatcherCases({
+  'a watch that is cut at any event or BOOKMARK and resumed there gets what an uncut one gets': needs(
+    'bookmarks',
+    async (subject) => {
+      const { source, put, bookmark } = subject;
+      await put('a');
+      const { resourceVersion } = await source.list();
+      const whole = await source.watch({ resourceVersion, allowWatchBookmarks: true });
+      const all: Event[] = [];
+      for (const name of ['b', 'a', 'c']) {
+        await put(name);
+        all.push(...(await readUntil(whole, isChange)));
+        await bookmark?.();
+        all.push(...(await readUntil(whole, ({ type }) => type === 'BOOKMARK')));
+      }
+      await whole.return();
+      for (const [at, event] of all.entries()) {
+        const rest = all.slice(at + 1).filter(isChange);
+        const watch = await source.watch({ resourceVersion: versionOf(event.object) });
+        const seen = await readLast(watch, rest.length);
+        expectThat(shown(seen) === shown(rest), `${shown(rest) || 'nothing'} after ${event.type} ${at}`, shown(seen));
+      }
+      // A watch that resumes at the last BOOKMARK gets only what is new.
+      const watch = await source.watch({ resourceVersion: versionOf(all.at(-1)?.object) });
+      await put('d');
+      const next = await readLast(watch, 1);
+      expectThat(shown(next) === 'ADDED d', 'ADDED d', shown(next));
+    },
+  ),
 
-const monotone: ListWatcherCase = {
-  name: 'the versions of a watch never go back, each change of an object has a later one, and the next list is not older',
-  async run(open) {
-    const subject = await open();
+  'the versions of a watch never go back, each change of an object has a later one, and the next list is not older': async (
+    subject,
+  ) => {
     const { source, compare = compareVersions } = subject;
     const { resourceVersion } = await source.list();
     const watch = await source.watch({ resourceVersion, allowWatchBookmarks: true });
-    const seen = await read(watch, await changes(subject as Subject));
-    await watch.return();
+    const seen = await readLast(watch, await changes(subject));
     let last = resourceVersion;
     const keys = new Map<string, string>();
     for (const { type, object } of seen) {
@@ -181,18 +191,13 @@ const monotone: ListWatcherCase = {
     const later = (await source.list()).resourceVersion;
     expectThat(compare(later, last) >= 0, `a list at version ${last} or later`, later);
   },
-};
 
-const typed: ListWatcherCase = {
-  name: 'an object is ADDED where there is none, and MODIFIED or DELETED where there is one',
-  async run(open) {
-    const subject = await open();
+  'an object is ADDED where there is none, and MODIFIED or DELETED where there is one': async (subject) => {
     const { source, put } = subject;
     await put('a');
     const list = await source.list();
     const watch = await source.watch({ resourceVersion: list.resourceVersion });
-    const seen = await read(watch, await changes(subject as Subject));
-    await watch.return();
+    const seen = await readLast(watch, await changes(subject));
     const there = new Set(list.items.map((item) => keyOf(item)));
     for (const event of seen) {
       const { type, object } = event;
@@ -202,18 +207,13 @@ const typed: ListWatcherCase = {
       else there.add(key);
     }
   },
-};
 
-const contents: ListWatcherCase = {
-  name: 'a DELETED has the last content of the object',
-  async run(open) {
-    const { source, put, remove } = await open();
+  'a DELETED has the last content of the object': async ({ source, put, remove }) => {
     for (let i = 0; i < 2; i++) await put('a', { turn: `${i}` });
     const { items, resourceVersion } = await source.list();
     const watch = await source.watch({ resourceVersion });
     await remove('a');
-    const [event] = await read(watch, 1);
-    await watch.return();
+    const [event] = await readLast(watch, 1);
     // A client may add the kind to the items of a list. It is in every event of a real server.
     const content = (object: KubernetesObject | undefined): string => {
       const { kind: _, apiVersion: _version, metadata, ...rest } = object ?? {};
@@ -222,44 +222,36 @@ const contents: ListWatcherCase = {
     };
     expectThat(content(event?.object) === content(items[0]), content(items[0]), content(event?.object));
   },
-};
 
-const pagesThenWatch: ListWatcherCase = {
-  name: 'a watch from the version of a list with pages leads from them to the next list, whatever changes meanwhile',
-  needs: 'pages',
-  async run(open) {
-    const subject = await open();
-    const { source, put } = subject;
-    for (const name of ['a', 'b', 'c', 'x']) await put(name);
-    let page = await source.list({ limit: 1 });
-    const { resourceVersion } = page;
-    const items = [...page.items];
-    const count = await changes(subject as Subject);
-    for (let turn = 0; page.continue && turn < 10; turn++) {
-      page = await source.list({ limit: 1, continue: page.continue });
-      items.push(...page.items);
-    }
-    const watch = await source.watch({ resourceVersion });
-    const seen = await read(watch, count);
-    await watch.return();
-    const later = stateOf((await source.list()).items);
-    expectThat(
-      fold({ items, resourceVersion }, seen) === later,
-      `the next list, ${later}`,
-      fold({ items, resourceVersion }, seen),
-    );
-  },
-};
+  'a watch from the version of a list with pages leads from them to the next list, whatever changes meanwhile': needs(
+    'pages',
+    async (subject) => {
+      const { source, put } = subject;
+      for (const name of ['a', 'b', 'c', 'x']) await put(name);
+      let page = await source.list({ limit: 1 });
+      const { resourceVersion } = page;
+      const items = [...page.items];
+      const count = await changes(subject);
+      for (let turn = 0; page.continue && turn < 10; turn++) {
+        page = await source.list({ limit: 1, continue: page.continue });
+        items.push(...page.items);
+      }
+      const watch = await source.watch({ resourceVersion });
+      const seen = await readLast(watch, count);
+      const later = stateOf((await source.list()).items);
+      expectThat(
+        fold({ items, resourceVersion }, seen) === later,
+        `the next list, ${later}`,
+        fold({ items, resourceVersion }, seen),
+      );
+    },
+  ),
 
-const initialThenWatch: ListWatcherCase = {
-  name: 'initial events and what follows lead from nothing to the next list',
-  needs: 'initial',
-  async run(open) {
-    const subject = await open();
+  'initial events and what follows lead from nothing to the next list': needs('initial', async (subject) => {
     const { source, put } = subject;
     await put('a');
     const watch = await source.watch({ sendInitialEvents: true });
-    const count = await changes(subject as Subject);
+    const count = await changes(subject);
     const initial = (await readUntil(watch, isInitialEventsEnd)).filter(isChange);
     const { resourceVersion } = (await source.list()) as { resourceVersion: string };
     // What happened before the BOOKMARK may be among the initial events, so the number of the others is not known.
@@ -271,8 +263,5 @@ const initialThenWatch: ListWatcherCase = {
     await watch.return();
     const state = fold({ items: [], resourceVersion }, seen);
     expectThat(state === stateOf(list.items), stateOf(list.items), state);
-  },
-};
-
-/** What a `ListWatcher` owes the readers of its watches: S1 to S3, S5 and S6 of the specification. */
-export const STREAMS: readonly ListWatcherCase[] = [anywhere, monotone, typed, contents, pagesThenWatch, initialThenWatch];
+  }),
+});

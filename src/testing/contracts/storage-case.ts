@@ -3,6 +3,7 @@ import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { show } from '../checkers/history.ts';
+import { casesOf, type Runs } from './contract.ts';
 
 /** The objects that the contract's cases store. */
 export interface StoredThing extends KubernetesObject {
@@ -33,6 +34,11 @@ export interface StorageCase {
   readonly needs?: StorageTrait;
   /** Opens storages and tests them. Rejects with an error that says what was expected. */
   run(open: () => StorageSubject | Promise<StorageSubject>): Promise<void>;
+}
+
+/** Cases by name, each of which gets a storage of its own. */
+export function storageCases(runs: Runs<StorageTrait, (subject: StorageSubject) => Promise<void>>): readonly StorageCase[] {
+  return casesOf(runs).map((one) => ({ ...one, run: async (open) => one.run(await open()) }));
 }
 
 export function expectThat(truth: boolean, expected: string, seen: unknown): void {
@@ -71,13 +77,13 @@ export function set(storage: Storage<StoredThing>, key: string, n: number): Prom
 }
 
 export const versionOf = (object: KubernetesObject | undefined): string => object?.metadata?.resourceVersion ?? '';
-export const nameOf = (object: KubernetesObject | undefined): string => object?.metadata?.name ?? '';
+const nameOf = (object: KubernetesObject | undefined): string => object?.metadata?.name ?? '';
 export const namesOf = (objects: readonly KubernetesObject[]): string => objects.map(nameOf).join(' ');
 export const contentOf = (object: StoredThing | undefined): string => `${nameOf(object)}=${object?.spec?.n}`;
 export const contentsOf = (objects: readonly StoredThing[]): string => objects.map(contentOf).join(' ');
 
 /** The code and reason of a refusal; anything else as it is. */
-export async function refusalOf(request: Promise<unknown>): Promise<unknown> {
+async function refusalOf(request: Promise<unknown>): Promise<unknown> {
   try {
     return { resolved: await request };
   } catch (error) {
@@ -116,4 +122,10 @@ export async function expectEvents(
   const seen = await read(watch, expected.split(', ').length);
   expectSame(shown(seen), expected, 'the events');
   return seen;
+}
+
+/** The same, and ends the watch. */
+export async function expectLastEvents(watch: Watch<StorageEvent<StoredThing>>, expected: string): Promise<void> {
+  await expectEvents(watch, expected);
+  await watch.return();
 }

@@ -1,7 +1,16 @@
-/** The cases of the storage contract for watches whose reader keeps the state, and passes on what is in it. */
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import type { Watch } from '../../watch/watch.ts';
-import { contentOf, expectSame, expectThat, type StorageCase, type StoredThing, set, thing, versionOf } from './storage-case.ts';
+import {
+  contentOf,
+  expectSame,
+  expectThat,
+  type StorageCase,
+  type StoredThing,
+  set,
+  storageCases,
+  thing,
+  versionOf,
+} from './storage-case.ts';
 import { LISTS } from './storage-lists.ts';
 import { WATCHES } from './storage-watches.ts';
 import { UPDATES, WRITES } from './storage-writes.ts';
@@ -30,10 +39,9 @@ async function follow(watch: Watch<Seen>, state: Map<string, StoredThing>, count
   return seen;
 }
 
-const known: StorageCase = {
-  name: 'previousOf: a watch whose reader knows the state delivers the same as one whose reader does not',
-  async run(open) {
-    const { storage } = await open();
+/** Watches whose reader keeps the state, and passes on what is in it. */
+const HINTS: readonly StorageCase[] = storageCases({
+  'previousOf: a watch whose reader knows the state delivers the same as one whose reader does not': async ({ storage }) => {
     const scope = storage.scope<StoredThing>('x/') as Storage<StoredThing>;
     const names = ['a', 'ü', '\u{1F600}'];
     const start = new Map<string, StoredThing>();
@@ -50,9 +58,7 @@ const known: StorageCase = {
     expectSame(seen, expected, 'the events');
     expectThat(seen.length === 18 && state.size === 0, '18 events, and nothing left', state);
   },
-};
-
-const HINTS: readonly StorageCase[] = [known];
+});
 
 /**
  * What every `Storage` must do, as cases that any test runner can run, in addition to those of `LIST_WATCHER_CONTRACT`:
@@ -63,8 +69,6 @@ const HINTS: readonly StorageCase[] = [known];
  *     }
  *
  * Each case opens what it needs, and closes nothing: the caller does. Upstream: `storage/testing` of k8s.io/apiserver, after
- * which the cases are named.
+ * which the cases are named. docs/storage.md has an example.
  */
-
-/** What every `Storage` must do, as test cases for any test runner. docs/storage.md has an example. */
 export const STORAGE_CONTRACT: readonly StorageCase[] = [...WRITES, ...UPDATES, ...LISTS, ...WATCHES, ...HINTS];

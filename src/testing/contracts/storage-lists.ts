@@ -2,6 +2,7 @@
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
+import { needs } from './contract.ts';
 import {
   contentsOf,
   expectRefused,
@@ -12,16 +13,32 @@ import {
   type StorageCase,
   type StoredThing,
   set,
+  storageCases,
   thing,
   versionOf,
 } from './storage-case.ts';
 
 const newer = (version: string): string => `${BigInt(version) + 1_000_000n}`;
 
-const lists: StorageCase = {
-  name: 'RunTestList: everything in the order of the keys, with versions, at the version of the storage',
-  async run(open) {
-    const { storage } = await open();
+async function allPages(
+  storage: Storage<StoredThing>,
+  options: ListOptions,
+  between?: () => Promise<unknown>,
+): Promise<List<StoredThing>[]> {
+  const pages = [await storage.list(options)];
+  for (let token = pages[0]?.continue; token; token = pages.at(-1)?.continue) {
+    expectThat(pages.length < 30, 'an end of the pages', pages.length);
+    await between?.();
+    const { resourceVersion: _, resourceVersionMatch: _match, ...rest } = options;
+    pages.push(await storage.list({ ...rest, continue: token }));
+  }
+  return pages;
+}
+
+const NAMES = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+
+export const LISTS: readonly StorageCase[] = storageCases({
+  'RunTestList: everything in the order of the keys, with versions, at the version of the storage': async ({ storage }) => {
     const empty = await storage.list();
     expectSame(empty.items, [], 'the items of an empty storage');
     expectThat(/^[1-9]\d*$/.test(empty.resourceVersion), 'a version above 0', empty.resourceVersion);
@@ -31,12 +48,10 @@ const lists: StorageCase = {
     expectSame(new Set(items.map(versionOf)), new Set(stored.map(versionOf)), 'the versions');
     expectSame(resourceVersion, await storage.currentVersion(), 'the version');
   },
-};
 
-const namespaces: StorageCase = {
-  name: 'RunTestListWithoutPaging, RunTestGetListRecursivePrefix: a scope has what is under its prefix, and nothing else',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestListWithoutPaging, RunTestGetListRecursivePrefix: a scope has what is under its prefix, and nothing else': async ({
+    storage,
+  }) => {
     await fill(storage, ['ns/a', 'ns/b', 'ns-2/a', 'ns', 'n/a', 'ns0']);
     const scope = storage.scope<StoredThing>('ns/');
     expectSame(namesOf((await scope.list()).items), 'a b', 'the names');
@@ -57,12 +72,8 @@ const namespaces: StorageCase = {
     await scope.close();
     expectSame(namesOf((await scope.list()).items), 'a b', 'the names after close, which a scope does not obey');
   },
-};
 
-const consistent: StorageCase = {
-  name: 'RunTestConsistentList: a list without a version has every write that was answered before',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestConsistentList: a list without a version has every write that was answered before': async ({ storage }) => {
     for (let n = 1; n <= 10; n++) {
       const stored = await set(storage, 'a', n);
       const [{ items, resourceVersion }, found] = await Promise.all([storage.list(), storage.get('a')]);
@@ -72,43 +83,35 @@ const consistent: StorageCase = {
     await storage.delete('a');
     expectSame((await storage.list()).items, [], 'what is there after the deletion');
   },
-};
 
-const versions: StorageCase = {
-  name: 'RunTestListResourceVersionMatch: NotOlderThan and no match are lower bounds; 410 for a version that it cannot have given',
-  async run(open) {
-    const { storage } = await open();
-    const [a] = await fill(storage, ['a', 'b']);
-    const { resourceVersion: now } = await storage.list();
-    for (const resourceVersionMatch of [undefined, 'NotOlderThan'] as const) {
-      for (const resourceVersion of ['0', versionOf(a), now]) {
-        const { items } = await storage.list({ resourceVersion, resourceVersionMatch });
-        expectSame(namesOf(items), 'a b', `the names not before ${resourceVersion}`);
+  'RunTestListResourceVersionMatch: NotOlderThan and no match are lower bounds; 410 for a version that it cannot have given':
+    async ({ storage }) => {
+      const [a] = await fill(storage, ['a', 'b']);
+      const { resourceVersion: now } = await storage.list();
+      for (const resourceVersionMatch of [undefined, 'NotOlderThan'] as const) {
+        for (const resourceVersion of ['0', versionOf(a), now]) {
+          const { items } = await storage.list({ resourceVersion, resourceVersionMatch });
+          expectSame(namesOf(items), 'a b', `the names not before ${resourceVersion}`);
+        }
+        const future = storage.list({ resourceVersion: newer(now), resourceVersionMatch });
+        await expectRefused(future, '410 Expired', 'a version that it cannot have given');
       }
-      const future = storage.list({ resourceVersion: newer(now), resourceVersionMatch });
-      await expectRefused(future, '410 Expired', 'a version that it cannot have given');
-    }
-    const wrong: readonly ListOptions[] = [
-      { resourceVersion: 'x' },
-      { resourceVersion: '-1' },
-      { resourceVersion: '1e3' },
-      { resourceVersionMatch: 'Exact' },
-      { resourceVersionMatch: 'Exact', resourceVersion: '0' },
-      { resourceVersionMatch: 'Other' as 'Exact', resourceVersion: now },
-      { labelSelector: 'a in b' },
-      { fieldSelector: 'a' },
-      { fieldSelector: 'spec.unknown=1' },
-      { continue: 'x' },
-    ];
-    for (const options of wrong) await expectRefused(storage.list(options), '400 BadRequest', JSON.stringify(options));
-  },
-};
+      const wrong: readonly ListOptions[] = [
+        { resourceVersion: 'x' },
+        { resourceVersion: '-1' },
+        { resourceVersion: '1e3' },
+        { resourceVersionMatch: 'Exact' },
+        { resourceVersionMatch: 'Exact', resourceVersion: '0' },
+        { resourceVersionMatch: 'Other' as 'Exact', resourceVersion: now },
+        { labelSelector: 'a in b' },
+        { fieldSelector: 'a' },
+        { fieldSelector: 'spec.unknown=1' },
+        { continue: 'x' },
+      ];
+      for (const options of wrong) await expectRefused(storage.list(options), '400 BadRequest', JSON.stringify(options));
+    },
 
-const exact: StorageCase = {
-  name: 'RunTestListResourceVersionMatch: Exact has the state at just that version',
-  needs: 'exact',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestListResourceVersionMatch: Exact has the state at just that version': needs('exact', async ({ storage }) => {
     const states: List<StoredThing>[] = [await storage.list()];
     const writes = [
       () => storage.create('a', thing('a', 1)),
@@ -132,30 +135,11 @@ const exact: StorageCase = {
     }
     const future = storage.list({ resourceVersion: newer(await storage.currentVersion()), resourceVersionMatch: 'Exact' });
     await expectRefused(future, '410 Expired', 'a version that it cannot have given');
-  },
-};
+  }),
 
-async function allPages(
-  storage: Storage<StoredThing>,
-  options: ListOptions,
-  between?: () => Promise<unknown>,
-): Promise<List<StoredThing>[]> {
-  const pages = [await storage.list(options)];
-  for (let token = pages[0]?.continue; token; token = pages.at(-1)?.continue) {
-    expectThat(pages.length < 30, 'an end of the pages', pages.length);
-    await between?.();
-    const { resourceVersion: _, resourceVersionMatch: _match, ...rest } = options;
-    pages.push(await storage.list({ ...rest, continue: token }));
-  }
-  return pages;
-}
-
-const NAMES = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
-
-const paging: StorageCase = {
-  name: 'RunTestListPaging: pages are as long as asked, all at the version of the first, whatever changes meanwhile',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestListPaging: pages are as long as asked, all at the version of the first, whatever changes meanwhile': async ({
+    storage,
+  }) => {
     await fill(storage, NAMES);
     const whole = await storage.list();
     let turn = 0;
@@ -180,12 +164,8 @@ const paging: StorageCase = {
     expectThat(pages.at(-1)?.continue === undefined, 'no continue at the end', pages.at(-1));
     expectSame((await storage.list({ limit: 100 })).continue, undefined, 'the continue of a page that has all');
   },
-};
 
-const remaining: StorageCase = {
-  name: 'RunTestListPaging: remainingItemCount, if given, is what is left; with a selector it is not given',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestListPaging: remainingItemCount, if given, is what is left; with a selector it is not given': async ({ storage }) => {
     await fill(storage, NAMES);
     let left = NAMES.length;
     for (const { items, remainingItemCount } of await allPages(storage, { limit: 3 })) {
@@ -195,28 +175,21 @@ const remaining: StorageCase = {
     const selected = await storage.list({ limit: 2, fieldSelector: 'metadata.name!=a' });
     expectSame(selected.remainingItemCount, undefined, 'the count with a selector');
   },
-};
 
-const filtered: StorageCase = {
-  name: 'RunTestListContinuationWithFilter, RunTestListPaginationRareObject: pages of a selection are as long as asked while there is enough of it',
-  async run(open) {
-    const { storage } = await open();
-    for (let n = 0; n < 30; n++) {
-      const name = `k${`${n}`.padStart(2, '0')}`;
-      await storage.create(name, thing(name, n, n % 7 === 3 ? { color: 'red' } : { color: 'blue' }));
-    }
-    const pages = await allPages(storage, { limit: 2, labelSelector: 'color=red' });
-    expectSame(namesOf(pages.flatMap(({ items }) => items)), 'k03 k10 k17 k24', 'the names');
-    expectSame(pages[0]?.items.length, 2, 'the number of items of the first page');
-    const rare = await storage.list({ limit: 1, fieldSelector: 'metadata.name=k29' });
-    expectSame(namesOf(rare.items), 'k29', 'RunTestListPaginationRareObject: the one that is selected');
-  },
-};
+  'RunTestListContinuationWithFilter, RunTestListPaginationRareObject: pages of a selection are as long as asked while there is enough of it':
+    async ({ storage }) => {
+      for (let n = 0; n < 30; n++) {
+        const name = `k${`${n}`.padStart(2, '0')}`;
+        await storage.create(name, thing(name, n, n % 7 === 3 ? { color: 'red' } : { color: 'blue' }));
+      }
+      const pages = await allPages(storage, { limit: 2, labelSelector: 'color=red' });
+      expectSame(namesOf(pages.flatMap(({ items }) => items)), 'k03 k10 k17 k24', 'the names');
+      expectSame(pages[0]?.items.length, 2, 'the number of items of the first page');
+      const rare = await storage.list({ limit: 1, fieldSelector: 'metadata.name=k29' });
+      expectSame(namesOf(rare.items), 'k29', 'RunTestListPaginationRareObject: the one that is selected');
+    },
 
-const selectors: StorageCase = {
-  name: 'RunTestList: label and field selectors select',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestList: label and field selectors select': async ({ storage }) => {
     await storage.create('x/a', thing('x/a', 1, { app: 'web', tier: 'front' }));
     await storage.create('x/b', thing('x/b', 1, { app: 'web' }));
     await storage.create('y/a', thing('y/a', 1));
@@ -233,12 +206,10 @@ const selectors: StorageCase = {
       expectSame(namesOf((await storage.list(options)).items), names, JSON.stringify(options));
     }
   },
-};
 
-const combined: StorageCase = {
-  name: 'RunTestListContinuation: continue with a version, or with a match, is refused with 400, and so is an invalid one',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestListContinuation: continue with a version, or with a match, is refused with 400, and so is an invalid one': async ({
+    storage,
+  }) => {
     await fill(storage, NAMES);
     const { continue: token, resourceVersion } = await storage.list({ limit: 2 });
     const wrong: readonly ListOptions[] = [
@@ -252,58 +223,43 @@ const combined: StorageCase = {
     const rest = await storage.list({ continue: token, resourceVersion: '0' });
     expectSame(namesOf(rest.items), 'c d e f g', 'the rest');
   },
-};
 
-const inconsistent: StorageCase = {
-  name: 'RunTestListInconsistentContinuation: a forgotten version is 410, with a continue that goes on at the newest',
-  needs: 'compacts',
-  async run(open) {
-    const { storage, compact } = await open();
-    await fill(storage, NAMES);
-    const first = await storage.list({ limit: 2 });
-    await storage.delete('d');
-    await storage.create('bb', thing('bb'));
-    await storage.create('cc', thing('cc'));
-    await compact?.();
-    const refused = await storage.list({ limit: 2, continue: first.continue }).catch((error: unknown) => error);
-    expectThat(isWatchError(refused, 'REFUSED') && refused.status?.code === 410, '410', refused);
-    const token = isWatchError(refused) ? refused.status?.metadata.continue : undefined;
-    expectThat(typeof token === 'string', 'a continue in the status', refused);
-    const page = await storage.list({ limit: 2, continue: token });
-    expectSame(namesOf(page.items), 'bb c', 'the names of the page that goes on');
-    await storage.delete('e');
-    const rest = await storage.list({ limit: 9, continue: page.continue });
-    expectSame(namesOf(rest.items), 'cc e f g', 'the names of the rest, which is consistent with it');
-    expectSame(rest.resourceVersion, page.resourceVersion, 'the version of the rest');
-  },
-};
+  'RunTestListInconsistentContinuation: a forgotten version is 410, with a continue that goes on at the newest': needs(
+    'compacts',
+    async ({ storage, compact }) => {
+      await fill(storage, NAMES);
+      const first = await storage.list({ limit: 2 });
+      await storage.delete('d');
+      await storage.create('bb', thing('bb'));
+      await storage.create('cc', thing('cc'));
+      await compact?.();
+      const refused = await storage.list({ limit: 2, continue: first.continue }).catch((error: unknown) => error);
+      expectThat(isWatchError(refused, 'REFUSED') && refused.status?.code === 410, '410', refused);
+      const token = isWatchError(refused) ? refused.status?.metadata.continue : undefined;
+      expectThat(typeof token === 'string', 'a continue in the status', refused);
+      const page = await storage.list({ limit: 2, continue: token });
+      expectSame(namesOf(page.items), 'bb c', 'the names of the page that goes on');
+      await storage.delete('e');
+      const rest = await storage.list({ limit: 9, continue: page.continue });
+      expectSame(namesOf(rest.items), 'cc e f g', 'the names of the rest, which is consistent with it');
+      expectSame(rest.resourceVersion, page.resourceVersion, 'the version of the rest');
+    },
+  ),
 
-const compacted: StorageCase = {
-  name: 'TestCompact: a list at a forgotten version is refused with 410; the newest state is there',
-  needs: 'compacts',
-  async run(open) {
-    const { storage, compact } = await open();
-    await set(storage, 'a', 1);
-    const { resourceVersion: old } = await storage.list();
-    await set(storage, 'a', 2);
-    await compact?.();
-    await expectRefused(storage.list({ resourceVersion: old, resourceVersionMatch: 'Exact' }), '410 Expired', 'the old version');
-    expectSame(contentsOf((await storage.list({ resourceVersion: old })).items), 'a=2', 'the newest');
-    expectSame(contentsOf((await storage.list()).items), 'a=2', 'the newest');
-  },
-};
-
-export const LISTS: readonly StorageCase[] = [
-  lists,
-  namespaces,
-  consistent,
-  versions,
-  exact,
-  paging,
-  remaining,
-  filtered,
-  selectors,
-  combined,
-  inconsistent,
-  compacted,
-];
+  'TestCompact: a list at a forgotten version is refused with 410; the newest state is there': needs(
+    'compacts',
+    async ({ storage, compact }) => {
+      await set(storage, 'a', 1);
+      const { resourceVersion: old } = await storage.list();
+      await set(storage, 'a', 2);
+      await compact?.();
+      await expectRefused(
+        storage.list({ resourceVersion: old, resourceVersionMatch: 'Exact' }),
+        '410 Expired',
+        'the old version',
+      );
+      expectSame(contentsOf((await storage.list({ resourceVersion: old })).items), 'a=2', 'the newest');
+      expectSame(contentsOf((await storage.list()).items), 'a=2', 'the newest');
+    },
+  ),
+});

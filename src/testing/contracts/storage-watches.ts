@@ -3,9 +3,11 @@ import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { isInitialEventsEnd } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
+import { needs } from './contract.ts';
 import {
   contentOf,
   expectEvents,
+  expectLastEvents,
   expectRefused,
   expectSame,
   expectThat,
@@ -15,6 +17,7 @@ import {
   type StoredThing,
   set,
   shown,
+  storageCases,
   thing,
   versionOf,
 } from './storage-case.ts';
@@ -26,10 +29,28 @@ const previousOf = (event: Seen): string => ('previous' in event && event.previo
 const from = (storage: Storage<StoredThing>, resourceVersion: string, more: object = {}): Promise<Watch<Seen>> =>
   storage.watch({ resourceVersion, ...more });
 
-const watches: StorageCase = {
-  name: 'RunTestWatch: creations, changes and deletions, in order, each with its version and what was there before',
-  async run(open) {
-    const { storage } = await open();
+/** The ADDED events of the objects that this case creates at its end, up to a turn. */
+async function ends(storage: Storage<StoredThing>, turn: number): Promise<Seen[]> {
+  const found = await Promise.all(Array.from({ length: turn + 1 }, (_, at) => storage.get(`end${at}`)));
+  return found.map((object) => ({ type: 'ADDED', object: object as StoredThing }));
+}
+
+/** The code with which a watch is refused, or that of the ERROR which is all that it delivers. */
+async function codeOf(opening: Promise<Watch<Seen>>): Promise<unknown> {
+  try {
+    const watch = await opening;
+    const { value } = await watch.next();
+    expectThat((await watch.next()).done === true, 'the end behind the ERROR', 'more');
+    return value?.type === 'ERROR' ? value.object.code : value;
+  } catch (error) {
+    return isWatchError(error, 'REFUSED') ? error.status?.code : error;
+  }
+}
+
+export const WATCHES: readonly StorageCase[] = storageCases({
+  'RunTestWatch: creations, changes and deletions, in order, each with its version and what was there before': async ({
+    storage,
+  }) => {
     const watch = await from(storage, await storage.currentVersion());
     const stored = [
       await storage.create('a', thing('a', 1)),
@@ -43,41 +64,34 @@ const watches: StorageCase = {
     expectSame(seen.map(previousOf), ['-', 'a=1', '-', 'a=2', '-'], 'what was there before');
     await watch.return();
   },
-};
 
-const retype: StorageCase = {
-  name: 'RunTestWatch: what enters a selector is ADDED; what leaves is DELETED, with its last content at the version of the change',
-  async run(open) {
-    const { storage } = await open();
-    const watch = await from(storage, await storage.currentVersion(), { labelSelector: 'on' });
-    const put = (n: number, on: boolean): Promise<StoredThing> =>
-      storage.update('a', () => thing('a', n, on ? { on: 'x' } : {}), { createIfMissing: true });
-    const stored: StoredThing[] = [];
-    for (const [n, on] of [
-      [1, false],
-      [2, true],
-      [3, true],
-      [4, false],
-      [5, false],
-      [6, true],
-    ] as const) {
-      stored.push(await put(n, on));
-    }
-    stored.push(await storage.delete('a'));
-    const seen = await expectEvents(watch, 'ADDED a=2, MODIFIED a=3, DELETED a=3, ADDED a=6, DELETED a=6');
-    expectSame(
-      seen.map(versionOfEvent),
-      [1, 2, 3, 5, 6].map((at) => versionOf(stored[at])),
-      'the versions',
-    );
-    await watch.return();
-  },
-};
+  'RunTestWatch: what enters a selector is ADDED; what leaves is DELETED, with its last content at the version of the change':
+    async ({ storage }) => {
+      const watch = await from(storage, await storage.currentVersion(), { labelSelector: 'on' });
+      const put = (n: number, on: boolean): Promise<StoredThing> =>
+        storage.update('a', () => thing('a', n, on ? { on: 'x' } : {}), { createIfMissing: true });
+      const stored: StoredThing[] = [];
+      for (const [n, on] of [
+        [1, false],
+        [2, true],
+        [3, true],
+        [4, false],
+        [5, false],
+        [6, true],
+      ] as const) {
+        stored.push(await put(n, on));
+      }
+      stored.push(await storage.delete('a'));
+      const seen = await expectEvents(watch, 'ADDED a=2, MODIFIED a=3, DELETED a=3, ADDED a=6, DELETED a=6');
+      expectSame(
+        seen.map(versionOfEvent),
+        [1, 2, 3, 5, 6].map((at) => versionOf(stored[at])),
+        'the versions',
+      );
+      await watch.return();
+    },
 
-const scoped: StorageCase = {
-  name: 'RunTestNamespaceScopedWatch: a watch of a scope, or of fields, has what is in it, in order',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestNamespaceScopedWatch: a watch of a scope, or of fields, has what is in it, in order': async ({ storage }) => {
     const start = await storage.currentVersion();
     const scope = storage.scope<StoredThing>('x/');
     const rows: readonly (readonly [Promise<Watch<Seen>>, string])[] = [
@@ -100,16 +114,13 @@ const scoped: StorageCase = {
     await storage.create('xx/end', thing('xx/end', 9));
     for (const [at, [, expected]] of rows.entries()) {
       const watch = opened[at] as Watch<Seen>;
-      await expectEvents(watch, expected || 'ADDED end=9');
-      await watch.return();
+      await expectLastEvents(watch, expected || 'ADDED end=9');
     }
   },
-};
 
-const zero: StorageCase = {
-  name: 'RunTestWatchFromZero: without a version, or from 0, the state as ADDED in the order of keys, then changes',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestWatchFromZero: without a version, or from 0, the state as ADDED in the order of keys, then changes': async ({
+    storage,
+  }) => {
     await fill(storage, ['b', 'a', 'c']);
     await storage.delete('c');
     for (const resourceVersion of [undefined, '', '0']) {
@@ -122,26 +133,19 @@ const zero: StorageCase = {
       await watch.return();
     }
   },
-};
 
-const nonZero: StorageCase = {
-  name: 'RunTestWatchFromNonZero: what follows a version, even if it is read late (RunTestDelayedWatchDelivery)',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestWatchFromNonZero: what follows a version, even if it is read late (RunTestDelayedWatchDelivery)': async ({
+    storage,
+  }) => {
     const first = await storage.create('a', thing('a', 1));
     for (let n = 2; n <= 40; n++) await set(storage, 'a', n);
     const watch = await from(storage, versionOf(first));
     for (let n = 41; n <= 80; n++) await set(storage, 'a', n);
     const expected = Array.from({ length: 79 }, (_, at) => `MODIFIED a=${at + 2}`).join(', ');
-    await expectEvents(watch, expected);
-    await watch.return();
+    await expectLastEvents(watch, expected);
   },
-};
 
-const resumes: StorageCase = {
-  name: 'S1: a watch from the version of any event goes on after it',
-  async run(open) {
-    const { storage } = await open();
+  'S1: a watch from the version of any event goes on after it': async ({ storage }) => {
     const start = await storage.currentVersion();
     await fill(storage, ['a', 'b']);
     await set(storage, 'a', 1);
@@ -154,79 +158,56 @@ const resumes: StorageCase = {
       const watch = await from(storage, versionOfEvent(event));
       await storage.create(`end${at}`, thing('end', at));
       const rest = [...all.slice(at + 1), ...(await ends(storage, at))];
-      await expectEvents(watch, shown(rest));
-      await watch.return();
+      await expectLastEvents(watch, shown(rest));
     }
   },
-};
 
-/** The ADDED events of the objects that this case creates at its end, up to a turn. */
-async function ends(storage: Storage<StoredThing>, turn: number): Promise<Seen[]> {
-  const found = await Promise.all(Array.from({ length: turn + 1 }, (_, at) => storage.get(`end${at}`)));
-  return found.map((object) => ({ type: 'ADDED', object: object as StoredThing }));
-}
+  'RunTestWatchInitializationSignal: sendInitialEvents is the state, then a marked BOOKMARK of its version, then changes':
+    async ({ storage }) => {
+      const empty = await storage.watch({ sendInitialEvents: true });
+      const end = await empty.next();
+      expectThat(end.value !== undefined && isInitialEventsEnd(end.value), 'the BOOKMARK of an empty state', end);
+      await empty.return();
+      await fill(storage, ['a', 'b', 'c']);
+      for (const resourceVersion of [undefined, '0', await storage.currentVersion()]) {
+        const watch = await storage.watch({ sendInitialEvents: true, resourceVersion, labelSelector: '!no' });
+        await expectEvents(watch, 'ADDED a=0, ADDED b=0, ADDED c=0');
+        const { value } = await watch.next();
+        expectThat(value !== undefined && isInitialEventsEnd(value), 'the BOOKMARK that ends the state', value);
+        expectSame(versionOf(value?.object as StoredThing), await storage.currentVersion(), 'its version');
+        await set(storage, 'a', 1);
+        await set(storage, 'a', 0);
+        await expectLastEvents(watch, 'MODIFIED a=1, MODIFIED a=0');
+      }
+      const future = `${BigInt(await storage.currentVersion()) + 1_000_000n}`;
+      const foreign = storage.watch({ sendInitialEvents: true, resourceVersion: future });
+      await expectRefused(
+        foreign,
+        '410 Expired',
+        'TestTooLargeResourceVersionErrorForWatchList: a version that it cannot have given',
+      );
+    },
 
-const initial: StorageCase = {
-  name: 'RunTestWatchInitializationSignal: sendInitialEvents is the state, then a marked BOOKMARK of its version, then changes',
-  async run(open) {
-    const { storage } = await open();
-    const empty = await storage.watch({ sendInitialEvents: true });
-    const end = await empty.next();
-    expectThat(end.value !== undefined && isInitialEventsEnd(end.value), 'the BOOKMARK of an empty state', end);
-    await empty.return();
-    await fill(storage, ['a', 'b', 'c']);
-    for (const resourceVersion of [undefined, '0', await storage.currentVersion()]) {
-      const watch = await storage.watch({ sendInitialEvents: true, resourceVersion, labelSelector: '!no' });
-      await expectEvents(watch, 'ADDED a=0, ADDED b=0, ADDED c=0');
-      const { value } = await watch.next();
-      expectThat(value !== undefined && isInitialEventsEnd(value), 'the BOOKMARK that ends the state', value);
-      expectSame(versionOf(value?.object as StoredThing), await storage.currentVersion(), 'its version');
-      await set(storage, 'a', 1);
-      await set(storage, 'a', 0);
-      await expectEvents(watch, 'MODIFIED a=1, MODIFIED a=0');
-      await watch.return();
-    }
-    const future = `${BigInt(await storage.currentVersion()) + 1_000_000n}`;
-    const foreign = storage.watch({ sendInitialEvents: true, resourceVersion: future });
-    await expectRefused(
-      foreign,
-      '410 Expired',
-      'TestTooLargeResourceVersionErrorForWatchList: a version that it cannot have given',
-    );
-  },
-};
-
-const wrong: StorageCase = {
-  name: 'TestWatchErrorIncorrectConfiguration: an invalid version or selector is refused with 400',
-  async run(open) {
-    const { storage } = await open();
+  'TestWatchErrorIncorrectConfiguration: an invalid version or selector is refused with 400': async ({ storage }) => {
     const options = [{ resourceVersion: 'x' }, { labelSelector: 'a in' }, { fieldSelector: 'x' }, { fieldSelector: 'spec.x=1' }];
     for (const each of options) await expectRefused(storage.watch(each), '400 BadRequest', JSON.stringify(each));
   },
-};
 
-const deletion: StorageCase = {
-  name: 'RunTestWatchDeleteEventObjectHaveLatestRV: a DELETED has the version that delete answered; a watch from there goes on',
-  async run(open) {
-    const { storage } = await open();
-    const [stored] = await fill(storage, ['a']);
-    const watch = await from(storage, versionOf(stored));
-    const deleted = await storage.delete('a');
-    const [event] = await expectEvents(watch, 'DELETED a=0');
-    expectSame(event?.object, deleted, 'the object of the DELETED');
-    expectThat(BigInt(versionOf(deleted)) > BigInt(versionOf(stored)), 'a later version', deleted);
-    await watch.return();
-    const next = await from(storage, versionOf(deleted));
-    await storage.create('b', thing('b', 1));
-    await expectEvents(next, 'ADDED b=1');
-    await next.return();
-  },
-};
+  'RunTestWatchDeleteEventObjectHaveLatestRV: a DELETED has the version that delete answered; a watch from there goes on':
+    async ({ storage }) => {
+      const [stored] = await fill(storage, ['a']);
+      const watch = await from(storage, versionOf(stored));
+      const deleted = await storage.delete('a');
+      const [event] = await expectEvents(watch, 'DELETED a=0');
+      expectSame(event?.object, deleted, 'the object of the DELETED');
+      expectThat(BigInt(versionOf(deleted)) > BigInt(versionOf(stored)), 'a later version', deleted);
+      await watch.return();
+      const next = await from(storage, versionOf(deleted));
+      await storage.create('b', thing('b', 1));
+      await expectLastEvents(next, 'ADDED b=1');
+    },
 
-const deleteTrigger: StorageCase = {
-  name: 'RunTestDeleteTriggerWatch: a read that waits gets a deletion',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestDeleteTriggerWatch: a read that waits gets a deletion': async ({ storage }) => {
     const [stored] = await fill(storage, ['a']);
     const watch = await from(storage, versionOf(stored));
     const pending = watch.next();
@@ -234,12 +215,8 @@ const deleteTrigger: StorageCase = {
     expectSame((await pending).value?.type, 'DELETED', 'the event');
     await watch.return();
   },
-};
 
-const cancelled: StorageCase = {
-  name: 'RunTestWatchContextCancel: an aborted signal refuses a watch with its reason, and ends an open one',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestWatchContextCancel: an aborted signal refuses a watch with its reason, and ends an open one': async ({ storage }) => {
     const reason = new Error('enough');
     const seen = await storage.watch({ signal: AbortSignal.abort(reason) }).catch((error: unknown) => error);
     expectThat(seen === reason, 'the reason of the signal', seen);
@@ -251,12 +228,10 @@ const cancelled: StorageCase = {
     await set(storage, 'a', 1);
     expectThat((await watch.next()).done === true && watch.stopped, 'the end for ever', watch.stopped);
   },
-};
 
-const progress: StorageCase = {
-  name: 'RunOptionalTestProgressNotify: requestProgress sends a BOOKMARK of the current version after the events up to it',
-  async run(open) {
-    const { storage } = await open();
+  'RunOptionalTestProgressNotify: requestProgress sends a BOOKMARK of the current version after the events up to it': async ({
+    storage,
+  }) => {
     const start = await storage.currentVersion();
     const scope = storage.scope<StoredThing>('x/');
     const [watch, other] = [
@@ -279,24 +254,10 @@ const progress: StorageCase = {
     expectSame([(await other.next()).value?.type, (await other.next()).value?.type], ['ADDED', 'ADDED'], 'who allows none');
     await Promise.all([watch.return(), other.return()]);
   },
-};
 
-/** The code with which a watch is refused, or that of the ERROR which is all that it delivers. */
-async function codeOf(opening: Promise<Watch<Seen>>): Promise<unknown> {
-  try {
-    const watch = await opening;
-    const { value } = await watch.next();
-    expectThat((await watch.next()).done === true, 'the end behind the ERROR', 'more');
-    return value?.type === 'ERROR' ? value.object.code : value;
-  } catch (error) {
-    return isWatchError(error, 'REFUSED') ? error.status?.code : error;
-  }
-}
-
-const foreign: StorageCase = {
-  name: 'Told: a watch from a version that it cannot have given, of another life of its data, gets a 410 at once',
-  async run(open) {
-    const { storage } = await open();
+  'Told: a watch from a version that it cannot have given, of another life of its data, gets a 410 at once': async ({
+    storage,
+  }) => {
     await set(storage, 'a', 1);
     const own = await storage.currentVersion();
     const other = `${BigInt(own) + 1_000_000n}`;
@@ -305,33 +266,26 @@ const foreign: StorageCase = {
     if (storage.hasGiven) expectSame([await storage.hasGiven(own), await storage.hasGiven(other)], [true, false], 'hasGiven');
     const watch = await from(storage, own);
     await set(storage, 'a', 2);
-    await expectEvents(watch, 'MODIFIED a=2');
-    await watch.return();
+    await expectLastEvents(watch, 'MODIFIED a=2');
   },
-};
 
-const expired: StorageCase = {
-  name: 'RunTestWatchFromZero: after a compaction a watch from an old version gets a 410 first, and the state is still there',
-  needs: 'compacts',
-  async run(open) {
-    const { storage, compact } = await open();
-    const old = await set(storage, 'a', 1);
-    await set(storage, 'a', 2);
-    const last = await set(storage, 'a', 3);
-    await compact?.();
-    expectSame(await codeOf(from(storage, versionOf(old))), 410, 'the code');
-    const [whole, newest] = [await storage.watch(), await from(storage, versionOf(last))];
-    await set(storage, 'a', 4);
-    await expectEvents(whole, 'ADDED a=3, MODIFIED a=4');
-    await expectEvents(newest, 'MODIFIED a=4');
-    await Promise.all([whole.return(), newest.return()]);
-  },
-};
+  'RunTestWatchFromZero: after a compaction a watch from an old version gets a 410 first, and the state is still there': needs(
+    'compacts',
+    async ({ storage, compact }) => {
+      const old = await set(storage, 'a', 1);
+      await set(storage, 'a', 2);
+      const last = await set(storage, 'a', 3);
+      await compact?.();
+      expectSame(await codeOf(from(storage, versionOf(old))), 410, 'the code');
+      const [whole, newest] = [await storage.watch(), await from(storage, versionOf(last))];
+      await set(storage, 'a', 4);
+      await expectEvents(whole, 'ADDED a=3, MODIFIED a=4');
+      await expectEvents(newest, 'MODIFIED a=4');
+      await Promise.all([whole.return(), newest.return()]);
+    },
+  ),
 
-const ordered: StorageCase = {
-  name: 'S3: concurrent writes have separate versions; every watch gets them in that order',
-  async run(open) {
-    const { storage } = await open();
+  'S3: concurrent writes have separate versions; every watch gets them in that order': async ({ storage }) => {
     const start = await storage.currentVersion();
     const opened = await Promise.all([from(storage, start), from(storage.scope<StoredThing>('k/'), start)]);
     const stored = await Promise.all(Array.from({ length: 20 }, (_, n) => storage.create(`k/${n}`, thing(`k/${n}`, n))));
@@ -343,12 +297,8 @@ const ordered: StorageCase = {
       await watch.return();
     }
   },
-};
 
-const closes: StorageCase = {
-  name: 'close ends watches, rejects pending and later requests, and may be called again',
-  async run(open) {
-    const { storage } = await open();
+  'close ends watches, rejects pending and later requests, and may be called again': async ({ storage }) => {
     await storage.create('a', thing('a', 1));
     const watch = await from(storage, await storage.currentVersion());
     const read = watch.next();
@@ -371,23 +321,4 @@ const closes: StorageCase = {
     }
     await storage.close();
   },
-};
-
-export const WATCHES: readonly StorageCase[] = [
-  watches,
-  retype,
-  scoped,
-  zero,
-  nonZero,
-  resumes,
-  initial,
-  wrong,
-  deletion,
-  deleteTrigger,
-  cancelled,
-  progress,
-  foreign,
-  expired,
-  ordered,
-  closes,
-];
+});

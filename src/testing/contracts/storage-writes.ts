@@ -1,7 +1,8 @@
-/** The cases of the storage contract for create, get and delete. Upstream: `storage/testing/store_tests.go`. */
+/** The cases of the storage contract for create, get and delete, and for update. Upstream: `storage/testing/store_tests.go`. */
+import { needs } from './contract.ts';
 import {
   contentOf,
-  expectEvents,
+  expectLastEvents,
   expectRefused,
   expectSame,
   expectThat,
@@ -9,14 +10,15 @@ import {
   type StorageCase,
   type StoredThing,
   set,
+  storageCases,
   thing,
   versionOf,
 } from './storage-case.ts';
 
-const create: StorageCase = {
-  name: 'RunTestCreate: what is created is there, with a version; what was put in stays as it was',
-  async run(open) {
-    const { storage } = await open();
+const KEYS = ['', '/', 'a/', '/a', 'a//b', '.', '..', '../a', 'a/..', 'a/../b', 'a/.', './a', 'x'.repeat(1_025)];
+
+export const WRITES: readonly StorageCase[] = storageCases({
+  'RunTestCreate: what is created is there, with a version; what was put in stays as it was': async ({ storage }) => {
     const input = thing('a', 1);
     const stored = await storage.create('a', input);
     expectSame(contentOf(stored), 'a=1', 'the answer');
@@ -28,60 +30,45 @@ const create: StorageCase = {
     (input as { spec: object }).spec = { n: 2 };
     expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there after the caller changed its object');
   },
-};
 
-const createTaken: StorageCase = {
-  name: 'RunTestCreateWithKeyExist: a key that is taken is refused with 409 AlreadyExists, and stays as it was',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestCreateWithKeyExist: a key that is taken is refused with 409 AlreadyExists, and stays as it was': async ({
+    storage,
+  }) => {
     await storage.create('a', thing('a', 1));
     await expectRefused(storage.create('a', thing('a', 2)), '409 AlreadyExists', 'a second create');
     expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there');
   },
-};
 
-const createVersioned: StorageCase = {
-  name: 'RunTestCreate: an object that has a version already is refused with 400',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestCreate: an object that has a version already is refused with 400': async ({ storage }) => {
     const object = { ...thing('a'), metadata: { name: 'a', resourceVersion: '1' } };
     await expectRefused(storage.create('a', object), '400 BadRequest', 'a create with a version');
     expectSame(await storage.get('a'), undefined, 'what is there');
   },
-};
 
-const race: StorageCase = {
-  name: 'of several concurrent creates of one key, one succeeds',
-  async run(open) {
-    const { storage } = await open();
+  'of several concurrent creates of one key, one succeeds': async ({ storage }) => {
     const outcomes = await Promise.allSettled([1, 2, 3, 4, 5].map((n) => storage.create('a', thing('a', n))));
     const stored = outcomes.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
     expectSame(stored.length, 1, 'the number of successes');
     expectSame(await storage.get('a'), stored[0], 'what is there');
   },
-};
 
-const ttl: StorageCase = {
-  name: 'RunTestCreateWithTTL: what is created with a time to live is deleted when that is over, and a watch reports it',
-  needs: 'ttl',
-  async run(open) {
-    const { storage, pass } = await open();
-    await storage.create('a', thing('a', 1), { ttlSeconds: 2 });
-    await storage.create('b', thing('b', 1));
-    const watch = await storage.watch({ resourceVersion: await storage.currentVersion() });
-    expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there before');
-    await pass?.(4_000);
-    await expectEvents(watch, 'DELETED a=1');
-    await watch.return();
-    expectSame(await storage.get('a'), undefined, 'what is there after');
-    expectSame(contentOf(await storage.get('b')), 'b=1', 'what has no time to live');
-  },
-};
+  'RunTestCreateWithTTL: what is created with a time to live is deleted when that is over, and a watch reports it': needs(
+    'ttl',
+    async ({ storage, pass }) => {
+      await storage.create('a', thing('a', 1), { ttlSeconds: 2 });
+      await storage.create('b', thing('b', 1));
+      const watch = await storage.watch({ resourceVersion: await storage.currentVersion() });
+      expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there before');
+      await pass?.(4_000);
+      await expectLastEvents(watch, 'DELETED a=1');
+      expectSame(await storage.get('a'), undefined, 'what is there after');
+      expectSame(contentOf(await storage.get('b')), 'b=1', 'what has no time to live');
+    },
+  ),
 
-const get: StorageCase = {
-  name: 'RunTestGet: an existing version is a lower bound; a later one is refused with 410; a missing key is undefined',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestGet: an existing version is a lower bound; a later one is refused with 410; a missing key is undefined': async ({
+    storage,
+  }) => {
     const first = await storage.create('a', thing('a', 1));
     const second = await set(storage, 'a', 2);
     for (const resourceVersion of [undefined, '', '0', versionOf(first), versionOf(second)]) {
@@ -93,14 +80,8 @@ const get: StorageCase = {
     await expectRefused(storage.get('a', { resourceVersion: 'x' }), '400 BadRequest', 'a version that is none');
     expectSame(await storage.get('none'), undefined, 'what is not there');
   },
-};
 
-const KEYS = ['', '/', 'a/', '/a', 'a//b', '.', '..', '../a', 'a/..', 'a/../b', 'a/.', './a', 'x'.repeat(1_025)];
-
-const keys: StorageCase = {
-  name: 'TestInvalidKeys: an invalid key is refused with 400, by every method, and nothing is written',
-  async run(open) {
-    const { storage } = await open();
+  'TestInvalidKeys: an invalid key is refused with 400, by every method, and nothing is written': async ({ storage }) => {
     const before = await storage.currentVersion();
     for (const key of KEYS) {
       const requests = {
@@ -117,27 +98,20 @@ const keys: StorageCase = {
     }
     expectThat((await storage.list()).items.length === 7 && before !== '', '7 objects', (await storage.list()).items.length);
   },
-};
 
-const deletes: StorageCase = {
-  name: 'RunTestUnconditionalDelete: the answer is the last content, at the version of the deletion; a missing key is refused with 404',
-  async run(open) {
-    const { storage } = await open();
-    const [stored] = await fill(storage, ['a', 'b']);
-    const deleted = await storage.delete('a');
-    expectSame(contentOf(deleted), 'a=0', 'the last content');
-    expectThat(versionOf(deleted) !== versionOf(stored), 'a later version', deleted);
-    expectSame(await storage.currentVersion(), versionOf(deleted), 'the version of the storage');
-    expectSame(await storage.get('a'), undefined, 'what is there');
-    await expectRefused(storage.delete('a'), '404 NotFound', 'a second delete');
-    expectSame(contentOf(await storage.get('b')), 'b=0', 'another key');
-  },
-};
+  'RunTestUnconditionalDelete: the answer is the last content, at the version of the deletion; a missing key is refused with 404':
+    async ({ storage }) => {
+      const [stored] = await fill(storage, ['a', 'b']);
+      const deleted = await storage.delete('a');
+      expectSame(contentOf(deleted), 'a=0', 'the last content');
+      expectThat(versionOf(deleted) !== versionOf(stored), 'a later version', deleted);
+      expectSame(await storage.currentVersion(), versionOf(deleted), 'the version of the storage');
+      expectSame(await storage.get('a'), undefined, 'what is there');
+      await expectRefused(storage.delete('a'), '404 NotFound', 'a second delete');
+      expectSame(contentOf(await storage.get('b')), 'b=0', 'another key');
+    },
 
-const conditional: StorageCase = {
-  name: 'RunTestConditionalDelete: a uid or version of another object is refused with 409 Conflict',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestConditionalDelete: a uid or version of another object is refused with 409 Conflict': async ({ storage }) => {
     const stored = await storage.create('a', { ...thing('a'), metadata: { name: 'a', uid: 'A' } });
     for (const preconditions of [{ uid: 'B' }, { resourceVersion: '1' }, { uid: 'A', resourceVersion: '1' }]) {
       await expectRefused(storage.delete('a', preconditions), '409 Conflict', `delete ${JSON.stringify(preconditions)}`);
@@ -145,12 +119,8 @@ const conditional: StorageCase = {
     await storage.delete('a', { uid: 'A', resourceVersion: versionOf(stored) });
     expectSame(await storage.get('a'), undefined, 'what is there');
   },
-};
 
-const hinted: StorageCase = {
-  name: 'RunTestDeleteWithSuggestion: a hint does not matter, whether it is right, old or gone',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestDeleteWithSuggestion: a hint does not matter, whether it is right, old or gone': async ({ storage }) => {
     const [a, b, c] = await fill(storage, ['a', 'b', 'c']);
     await storage.delete('a', { cached: a });
     const newer = await set(storage, 'b', 5);
@@ -160,44 +130,36 @@ const hinted: StorageCase = {
     await expectRefused(storage.delete('c', { cached: c }), '404 NotFound', 'a delete of what is gone');
     expectSame((await storage.list()).items, [], 'what is there');
   },
-};
 
-const validated: StorageCase = {
-  name: 'RunTestValidateDeletionWithSuggestion: what validate throws refuses the deletion, and it is called with what is really there',
-  async run(open) {
-    const { storage } = await open();
-    const stored = await storage.create('a', thing('a', 1));
-    const refusal = new Error('not yet');
-    const notYet = (current: { spec?: { n: number } | undefined }): void => {
-      if (current.spec?.n !== 2) throw refusal;
-    };
-    const seen = await storage.delete('a', { validate: notYet, cached: stored }).catch((error: unknown) => error);
-    expectThat(seen === refusal, 'what validate has thrown', seen);
-    expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there');
-    await set(storage, 'a', 2);
-    // `validate` refuses the hint, but not what is there.
-    await storage.delete('a', { validate: notYet, cached: stored });
-    expectSame(await storage.get('a'), undefined, 'what is there');
-  },
-};
+  'RunTestValidateDeletionWithSuggestion: what validate throws refuses the deletion, and it is called with what is really there':
+    async ({ storage }) => {
+      const stored = await storage.create('a', thing('a', 1));
+      const refusal = new Error('not yet');
+      const notYet = (current: { spec?: { n: number } | undefined }): void => {
+        if (current.spec?.n !== 2) throw refusal;
+      };
+      const seen = await storage.delete('a', { validate: notYet, cached: stored }).catch((error: unknown) => error);
+      expectThat(seen === refusal, 'what validate has thrown', seen);
+      expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there');
+      await set(storage, 'a', 2);
+      // `validate` refuses the hint, but not what is there.
+      await storage.delete('a', { validate: notYet, cached: stored });
+      expectSame(await storage.get('a'), undefined, 'what is there');
+    },
 
-const onlyHint: StorageCase = {
-  name: 'RunTestPreconditionalDeleteWithOnlySuggestionPass: a hint that meets the precondition does not help an object that does not',
-  async run(open) {
-    const { storage } = await open();
-    const old = await storage.create('a', { ...thing('a'), metadata: { name: 'a', uid: 'A' } });
-    await storage.update('a', (current) => ({ ...current, metadata: { ...current.metadata, uid: 'B' } }));
-    await expectRefused(storage.delete('a', { uid: 'A', cached: old }), '409 Conflict', 'the delete');
-    await storage.delete('a', { uid: 'B', cached: old });
-    const validated = storage.delete('a', { validate: () => {}, cached: old });
-    await expectRefused(validated, '404 NotFound', 'a delete of what is gone');
-  },
-};
+  'RunTestPreconditionalDeleteWithOnlySuggestionPass: a hint that meets the precondition does not help an object that does not':
+    async ({ storage }) => {
+      const old = await storage.create('a', { ...thing('a'), metadata: { name: 'a', uid: 'A' } });
+      await storage.update('a', (current) => ({ ...current, metadata: { ...current.metadata, uid: 'B' } }));
+      await expectRefused(storage.delete('a', { uid: 'A', cached: old }), '409 Conflict', 'the delete');
+      await storage.delete('a', { uid: 'B', cached: old });
+      const validated = storage.delete('a', { validate: () => {}, cached: old });
+      await expectRefused(validated, '404 NotFound', 'a delete of what is gone');
+    },
 
-const deleteRace: StorageCase = {
-  name: 'RunTestDeleteWithConflict: after a change while validate runs, it is called again, with the new state',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestDeleteWithConflict: after a change while validate runs, it is called again, with the new state': async ({
+    storage,
+  }) => {
     await storage.create('a', thing('a', 1));
     const asked: unknown[] = [];
     const deleted = await storage.delete('a', {
@@ -209,32 +171,15 @@ const deleteRace: StorageCase = {
     expectSame(asked, [1, 2], 'what validate was asked of');
     expectSame(contentOf(deleted), 'a=2', 'the last content');
   },
-};
-
-export const WRITES: readonly StorageCase[] = [
-  create,
-  createTaken,
-  createVersioned,
-  race,
-  ttl,
-  get,
-  keys,
-  deletes,
-  conditional,
-  hinted,
-  validated,
-  onlyHint,
-  deleteRace,
-];
-
-/** The cases of the storage contract for update. Upstream: `RunTestGuaranteedUpdate...` of `storage/testing/store_tests.go`. */
+});
 
 const plusOne = (current: StoredThing): StoredThing => ({ ...current, spec: { n: (current.spec?.n ?? 0) + 1 } });
 
-const updates: StorageCase = {
-  name: 'RunTestGuaranteedUpdate: change gets what is there; its result is there afterwards, at a later version',
-  async run(open) {
-    const { storage } = await open();
+/** Upstream: `RunTestGuaranteedUpdate...`. */
+export const UPDATES: readonly StorageCase[] = storageCases({
+  'RunTestGuaranteedUpdate: change gets what is there; its result is there afterwards, at a later version': async ({
+    storage,
+  }) => {
     const first = await storage.create('a', thing('a', 1));
     const second = await storage.update('a', plusOne);
     expectSame(contentOf(second), 'a=2', 'the answer');
@@ -242,12 +187,8 @@ const updates: StorageCase = {
     expectSame(await storage.get('a'), second, 'what is there');
     await expectRefused(storage.update('b', plusOne), '404 NotFound', 'an update of what is not there');
   },
-};
 
-const creates: StorageCase = {
-  name: 'RunTestGuaranteedUpdate: with createIfMissing, change gets undefined, and its result is created',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestGuaranteedUpdate: with createIfMissing, change gets undefined, and its result is created': async ({ storage }) => {
     let seen: unknown = 'nothing';
     const change = (current: StoredThing): StoredThing => {
       seen = current;
@@ -259,12 +200,8 @@ const creates: StorageCase = {
     const conditional = storage.update('b', () => thing('b'), { createIfMissing: true, uid: 'B' });
     await expectRefused(conditional, '409 Conflict', 'a precondition on what is not there');
   },
-};
 
-const preconditions: StorageCase = {
-  name: 'RunTestGuaranteedUpdate: a uid or version of another object is refused with 409 Conflict',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestGuaranteedUpdate: a uid or version of another object is refused with 409 Conflict': async ({ storage }) => {
     const stored = await storage.create('a', { ...thing('a'), metadata: { name: 'a', uid: 'A' } });
     for (const preconditions of [{ uid: 'B' }, { resourceVersion: '1' }]) {
       await expectRefused(storage.update('a', plusOne, preconditions), '409 Conflict', JSON.stringify(preconditions));
@@ -274,12 +211,8 @@ const preconditions: StorageCase = {
     // It was the same object, but no longer is.
     await expectRefused(storage.update('a', plusOne, { ...wanted, cached: stored }), '409 Conflict', 'an old version');
   },
-};
 
-const unchanged: StorageCase = {
-  name: 'RunTestGuaranteedUpdate: a result that equals what is there writes nothing, and no event follows',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestGuaranteedUpdate: a result that equals what is there writes nothing, and no event follows': async ({ storage }) => {
     const stored = await storage.create('a', thing('a', 1));
     const watch = await storage.watch({ resourceVersion: versionOf(stored) });
     for (const cached of [undefined, stored]) {
@@ -288,15 +221,10 @@ const unchanged: StorageCase = {
     }
     expectSame(await storage.currentVersion(), versionOf(stored), 'the version of the storage');
     await set(storage, 'a', 2);
-    await expectEvents(watch, 'MODIFIED a=2');
-    await watch.return();
+    await expectLastEvents(watch, 'MODIFIED a=2');
   },
-};
 
-const throws: StorageCase = {
-  name: 'RunTestGuaranteedUpdate: what change throws rejects, and nothing is written',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestGuaranteedUpdate: what change throws rejects, and nothing is written': async ({ storage }) => {
     const stored = await storage.create('a', thing('a', 1));
     const failure = new Error('no');
     const changes = [() => Promise.reject(failure), () => Promise.reject(failure)];
@@ -311,12 +239,8 @@ const throws: StorageCase = {
     }
     expectSame(await storage.get('a'), stored, 'what is there');
   },
-};
 
-const ownCopy: StorageCase = {
-  name: 'change may alter what it is given',
-  async run(open) {
-    const { storage } = await open();
+  'change may alter what it is given': async ({ storage }) => {
     const stored = await storage.create('a', thing('a', 1));
     for (const cached of [undefined, stored]) {
       const failed = storage.update(
@@ -337,12 +261,10 @@ const ownCopy: StorageCase = {
     expectSame([contentOf(altered), contentOf(stored)], ['a=2', 'a=1'], 'what was altered, and what was there before');
     expectThat(versionOf(altered) !== versionOf(stored), 'a later version', altered);
   },
-};
 
-const conflicts: StorageCase = {
-  name: 'RunTestGuaranteedUpdateWithConflict: after a change by another writer, change is called again with that',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestGuaranteedUpdateWithConflict: after a change by another writer, change is called again with that': async ({
+    storage,
+  }) => {
     await storage.create('a', thing('a', 1));
     const seen: unknown[] = [];
     const stored = await storage.update('a', async (current) => {
@@ -353,12 +275,10 @@ const conflicts: StorageCase = {
     expectSame(seen, [1, 10], 'what change was given');
     expectSame(contentOf(stored), 'a=11', 'the answer');
   },
-};
 
-const hints: StorageCase = {
-  name: 'RunTestGuaranteedUpdateWithSuggestionAndConflict: an old hint costs at most another call, and changes no result',
-  async run(open) {
-    const { storage } = await open();
+  'RunTestGuaranteedUpdateWithSuggestionAndConflict: an old hint costs at most another call, and changes no result': async ({
+    storage,
+  }) => {
     const first = await storage.create('a', thing('a', 1));
     await set(storage, 'a', 10);
     expectSame(contentOf(await storage.update('a', plusOne, { cached: first })), 'a=11', 'the answer with an old hint');
@@ -375,12 +295,8 @@ const hints: StorageCase = {
     await storage.delete('a');
     await expectRefused(storage.update('a', plusOne, { cached: first }), '404 NotFound', 'an update of what is gone');
   },
-};
 
-const deleted: StorageCase = {
-  name: 'an update of what is deleted meanwhile is refused with 404, and creates nothing',
-  async run(open) {
-    const { storage } = await open();
+  'an update of what is deleted meanwhile is refused with 404, and creates nothing': async ({ storage }) => {
     await storage.create('a', thing('a', 1));
     let calls = 0;
     const update = storage.update('a', async (current) => {
@@ -390,12 +306,8 @@ const deleted: StorageCase = {
     await expectRefused(update, '404 NotFound', 'the update');
     expectSame(await storage.get('a'), undefined, 'what is there');
   },
-};
 
-const counters: StorageCase = {
-  name: 'concurrent increments are all counted, each at a separate version',
-  async run(open) {
-    const { storage } = await open();
+  'concurrent increments are all counted, each at a separate version': async ({ storage }) => {
     await storage.create('a', thing('a', 0));
     const stored = await Promise.all(
       Array.from({ length: 20 }, (_, at) =>
@@ -411,28 +323,21 @@ const counters: StorageCase = {
       'the counts in the order of versions',
     );
   },
-};
 
-const updatedTtl: StorageCase = {
-  name: 'RunTestGuaranteedUpdateWithTTL: an update sets the time to live, and one without ends it',
-  needs: 'ttl',
-  async run(open) {
-    const { storage, pass } = await open();
-    await storage.update('a', () => thing('a', 1), { createIfMissing: true, ttlSeconds: 2 });
-    await storage.create('b', thing('b', 1), { ttlSeconds: 2 });
-    await storage.update('b', plusOne);
-    const watch = await storage.watch({ resourceVersion: await storage.currentVersion() });
-    await pass?.(4_000);
-    await expectEvents(watch, 'DELETED a=1');
-    await watch.return();
-    expectSame(contentOf(await storage.get('b')), 'b=2', 'what was updated without');
-  },
-};
+  'RunTestGuaranteedUpdateWithTTL: an update sets the time to live, and one without ends it': needs(
+    'ttl',
+    async ({ storage, pass }) => {
+      await storage.update('a', () => thing('a', 1), { createIfMissing: true, ttlSeconds: 2 });
+      await storage.create('b', thing('b', 1), { ttlSeconds: 2 });
+      await storage.update('b', plusOne);
+      const watch = await storage.watch({ resourceVersion: await storage.currentVersion() });
+      await pass?.(4_000);
+      await expectLastEvents(watch, 'DELETED a=1');
+      expectSame(contentOf(await storage.get('b')), 'b=2', 'what was updated without');
+    },
+  ),
 
-const aborts: StorageCase = {
-  name: 'an aborted signal rejects with its reason, even while change is pending, and nothing is written',
-  async run(open) {
-    const { storage } = await open();
+  'an aborted signal rejects with its reason, even while change is pending, and nothing is written': async ({ storage }) => {
     const stored = await storage.create('a', thing('a', 1));
     const reason = new Error('enough');
     const gone = AbortSignal.abort(reason);
@@ -451,19 +356,4 @@ const aborts: StorageCase = {
     expectThat((await pending.catch((error: unknown) => error)) === reason, 'the reason of the signal', 'another');
     expectSame(await storage.get('a'), stored, 'what is there');
   },
-};
-
-export const UPDATES: readonly StorageCase[] = [
-  updates,
-  creates,
-  preconditions,
-  unchanged,
-  throws,
-  ownCopy,
-  conflicts,
-  hints,
-  deleted,
-  counters,
-  updatedTtl,
-  aborts,
-];
+});

@@ -13,7 +13,7 @@ import { whenAborted } from '../../watch/abort.ts';
 const encoder = new TextEncoder();
 
 /** A reader of a {@link FakeSource}. */
-interface Reader {
+interface SourceReader {
   /** The sequence of the last event that it got. */
   at: number;
   wake(): void;
@@ -38,7 +38,7 @@ export class FakeSource implements HubSource {
   private last: { sequence: number; mark: string } = { sequence: 0, mark: '0' };
   private stored: number = 0;
   private readonly ids: Set<string> = new Set();
-  private readonly readers: Set<Reader> = new Set();
+  private readonly readers: Set<SourceReader> = new Set();
   private down: boolean = false;
   private held: boolean = false;
 
@@ -72,7 +72,7 @@ export class FakeSource implements HubSource {
     this.mustBeUp();
     const position = 'last' in from ? this.before(from.last) : from;
     if (!this.continues(position)) return undefined;
-    const reader: Reader = { at: position.sequence, wake: () => {}, failure: undefined };
+    const reader: SourceReader = { at: position.sequence, wake: () => {}, failure: undefined };
     this.readers.add(reader);
     whenAborted(signal, () => {
       this.readers.delete(reader);
@@ -183,7 +183,7 @@ export class FakeSource implements HubSource {
     return (sequence === 0 || mark === 'unknown') && this.events.some((each) => each.sequence === sequence + 1);
   }
 
-  private async *batches(reader: Reader, signal: AbortSignal): AsyncGenerator<readonly SourceEvent[], undefined> {
+  private async *batches(reader: SourceReader, signal: AbortSignal): AsyncGenerator<readonly SourceEvent[], undefined> {
     while (!signal.aborted) {
       if (reader.failure !== undefined) throw reader.failure;
       const batch = this.held ? [] : this.events.filter(({ sequence }) => sequence > reader.at);

@@ -1,5 +1,5 @@
-import { type CacheGuaranteeName, show, type Violation } from '../history.ts';
-import { type CacheHistory, type CacheState, type CacheStep, difference, judged, type SourceLog } from './cache-history.ts';
+import { type CacheGuaranteeName, type Finding, show, type Violation } from '../history.ts';
+import { type CacheHistory, type CacheState, type CacheStepOf, difference, judged, type SourceLog } from './cache-history.ts';
 import { checkFolded } from './check-folded.ts';
 import { checkTold } from './check-told.ts';
 
@@ -26,8 +26,6 @@ export function checkCacheHistory(history: CacheHistory): Violation[] {
   return Object.values(CACHE_CHECKERS).flatMap((check) => check(history) ?? []);
 }
 
-type Wrong = Omit<Violation, 'guarantee' | 'message'>;
-
 /** **Consistent**: a cache at version v holds exactly what the source held at v. A list also counts as a cache. */
 export function checkConsistent(history: CacheHistory): Violation | undefined {
   return judged('Consistent', history, (step, source) => {
@@ -40,7 +38,7 @@ function inconsistent(
   watcher: string,
   { version, state }: { readonly version: string; readonly state: CacheState },
   source: SourceLog,
-): Wrong | undefined {
+): Finding | undefined {
   if (version === '') {
     const wrong = difference(new Map(), state);
     return wrong && { watcher, ...wrong, expected: 'nothing before the first list' };
@@ -56,7 +54,7 @@ export function checkFresh(history: CacheHistory): Violation | undefined {
   const floors = new Map<string, string>();
   const exact = new Map<string, string>();
   const caches = new Map<string, string>();
-  const older = (watcher: string, version: string, source: SourceLog): Wrong | undefined => {
+  const older = (watcher: string, version: string, source: SourceLog): Finding | undefined => {
     const floor = floors.get(watcher) ?? '';
     const wanted = exact.get(watcher);
     if (wanted !== undefined && wanted !== version) return { watcher, expected: `version ${wanted}`, seen: version };
@@ -86,7 +84,7 @@ export function checkFresh(history: CacheHistory): Violation | undefined {
 
 /** **Convergent**: when faults have stopped, every cache equals the source within one backoff and one relist. */
 export function checkConvergent(history: CacheHistory): Violation | undefined {
-  const caches = new Map<string, Extract<CacheStep, { step: 'cache' }>>();
+  const caches = new Map<string, CacheStepOf<'cache'>>();
   return judged('Convergent', history, (step, source) => {
     if (step.step === 'cache') caches.set(step.cache, step);
     else if (step.step === 'stopped') caches.delete(step.cache);
@@ -101,7 +99,7 @@ export function checkConvergent(history: CacheHistory): Violation | undefined {
   });
 }
 
-type Told = Extract<CacheStep, { step: 'event' | 'bookmark' }>;
+type Told = CacheStepOf<'event' | 'bookmark'>;
 
 /** How far a watch has got. */
 interface Progress {
@@ -162,12 +160,12 @@ export function checkMonotonic(history: CacheHistory): Violation | undefined {
 function back(
   watcher: string,
   { last, version, source }: { readonly last: string; readonly version: string; readonly source: SourceLog },
-): Wrong | undefined {
+): Finding | undefined {
   if (source.compare(version, last) >= 0) return undefined;
   return { watcher, event: version, expected: `version ${last} or a later one`, seen: 'an older one' };
 }
 
-function advance(progress: Progress, step: Told, source: SourceLog): Wrong | undefined {
+function advance(progress: Progress, step: Told, source: SourceLog): Finding | undefined {
   const { watch: watcher, version } = step;
   const { folded, initial, version: last, keys } = progress;
   // A folded event keeps its key's place in the queue, so it may be newer than a BOOKMARK behind it: only the versions of one key
@@ -188,7 +186,7 @@ function advance(progress: Progress, step: Told, source: SourceLog): Wrong | und
   return { watcher, event, expected: `a version after ${before}`, seen: version };
 }
 
-type Seen = Pick<Extract<CacheStep, { step: 'cache' }>, 'version' | 'state'>;
+type Seen = Pick<CacheStepOf<'cache'>, 'version' | 'state'>;
 
 interface Cache {
   seen: Seen;
@@ -255,13 +253,13 @@ export function checkSynced(history: CacheHistory): Violation | undefined {
   });
 }
 
-function incomplete(watcher: string, { seen: { version, state } }: Cache, source: SourceLog): Wrong | undefined {
+function incomplete(watcher: string, { seen: { version, state } }: Cache, source: SourceLog): Finding | undefined {
   if (version === '') return { watcher, expected: 'a list before it has synced', seen: 'none' };
   const wrong = difference(source.at(version), state);
   return wrong && { watcher, ...wrong, expected: `${wrong.expected} when it has synced` };
 }
 
-function untold(watcher: string, handler: Handler | undefined, source: SourceLog): Wrong | undefined {
+function untold(watcher: string, handler: Handler | undefined, source: SourceLog): Finding | undefined {
   if (!handler) return undefined;
   const { cache, initial, selects, told, running } = handler;
   if (!cache.synced || !initial) return { watcher, expected: 'its cache synced before', seen: 'it not synced' };

@@ -1,7 +1,7 @@
 import type { ResourceVersionMatch } from '../../../cache/list-watcher.ts';
 import { compareVersions, type VersionComparator } from '../../../cache/versions.ts';
 import type { ChangeType } from '../../../watch/event.ts';
-import { show, type Violation, violation } from '../history.ts';
+import { type Finding, show, type Violation, violation } from '../history.ts';
 
 /**
  * The objects of a collection, by key. An object is represented by anything that differs when the object does, for example its
@@ -30,6 +30,8 @@ export interface CacheHistory {
 
 /** One thing that happened. */
 export type CacheStep = SourceStep | StoreStep | HandlerStep | RequestStep;
+
+export type CacheStepOf<S extends CacheStep['step']> = Extract<CacheStep, { step: S }>;
 
 /** What happened to the source. Versions never go back. */
 export type SourceStep =
@@ -211,18 +213,11 @@ export class SourceLog {
   }
 }
 
-/** Where a state differs from what is expected. */
-interface Difference {
-  readonly event: string;
-  readonly expected: string;
-  readonly seen: string;
-}
-
 /** The first difference between two states; undefined if there is none. */
 export function difference(
   expected: ReadonlyMap<string, string>,
   seen: CacheState | ReadonlyMap<string, string>,
-): Difference | undefined {
+): Finding | undefined {
   const state = seen instanceof Map ? (seen as ReadonlyMap<string, string>) : new Map(Object.entries(seen));
   for (const key of new Set([...expected.keys(), ...state.keys()])) {
     const [is, was] = [state.get(key), expected.get(key)];
@@ -233,7 +228,7 @@ export function difference(
 }
 
 /** What a checker does with each step. */
-type Judge = (step: CacheStep, source: SourceLog) => Omit<Violation, 'guarantee' | 'message'> | undefined;
+type Judge = (step: CacheStep, source: SourceLog) => Finding | undefined;
 
 /** Goes through a history, and returns the first thing that is wrong. */
 export function judged(guarantee: Violation['guarantee'], { steps, compare }: CacheHistory, judge: Judge): Violation | undefined {

@@ -1,16 +1,13 @@
-import { show, type Violation } from '../history.ts';
+import { type Finding, show, type Violation } from '../history.ts';
 import {
   type CacheHistory,
   type CacheState,
-  type CacheStep,
+  type CacheStepOf,
   difference,
   type HandlerCall,
   judged,
   type SourceLog,
 } from './cache-history.ts';
-
-type Wrong = Omit<Violation, 'guarantee' | 'message'>;
-type StepOf<S extends CacheStep['step']> = Extract<CacheStep, { step: S }>;
 
 /** What a handler or a watch has been told, folded. */
 interface Fold {
@@ -73,13 +70,13 @@ function all(): boolean {
   return true;
 }
 
-function beginning({ cache, resourceVersion = '', sendInitialEvents }: StepOf<'watch'>, source: SourceLog): Fold {
+function beginning({ cache, resourceVersion = '', sendInitialEvents }: CacheStepOf<'watch'>, source: SourceLog): Fold {
   const fresh = cache !== undefined || sendInitialEvents || resourceVersion === '' || resourceVersion === '0';
   if (fresh) return { cache, selects: all, state: new Map(), version: undefined };
   return { cache, selects: all, state: new Map(source.at(resourceVersion)), version: resourceVersion };
 }
 
-function apply(fold: Fold, watcher: string, change: { kind: HandlerCall; key: string; object: string }): Wrong | undefined {
+function apply(fold: Fold, watcher: string, change: { kind: HandlerCall; key: string; object: string }): Finding | undefined {
   const { kind, key, object } = change;
   const exists = fold.state.has(key);
   if (exists !== (kind !== 'add')) {
@@ -91,7 +88,7 @@ function apply(fold: Fold, watcher: string, change: { kind: HandlerCall; key: st
   return undefined;
 }
 
-function called(fold: Fold | undefined, step: StepOf<'call'>): Wrong | undefined {
+function called(fold: Fold | undefined, step: CacheStepOf<'call'>): Finding | undefined {
   if (!fold) return undefined;
   const { handler: watcher, call: kind, key, object, old } = step;
   const known = fold.state.get(key);
@@ -100,7 +97,7 @@ function called(fold: Fold | undefined, step: StepOf<'call'>): Wrong | undefined
   return { watcher, event: key, expected: `what it was told last, ${show(known)}, as old`, seen: show(old) };
 }
 
-function happened(fold: Fold | undefined, step: StepOf<'event'>, source: SourceLog): Wrong | undefined {
+function happened(fold: Fold | undefined, step: CacheStepOf<'event'>, source: SourceLog): Finding | undefined {
   if (!fold) return undefined;
   const { watch: watcher, type, key, object, version } = step;
   // What came before is complete when the next version begins.
@@ -109,20 +106,20 @@ function happened(fold: Fold | undefined, step: StepOf<'event'>, source: SourceL
   return wrong ?? apply(fold, watcher, { kind: KINDS[type], key, object });
 }
 
-function marked(fold: Fold | undefined, { watch, version }: StepOf<'bookmark'>, source: SourceLog): Wrong | undefined {
+function marked(fold: Fold | undefined, { watch, version }: CacheStepOf<'bookmark'>, source: SourceLog): Finding | undefined {
   if (!fold || fold.cache !== undefined) return undefined;
   fold.version = version;
   return unlike(watch, fold, source);
 }
 
 /** Where a watch of the source differs from the source at the version that the watch has reached. */
-function unlike(watcher: string, { cache, state, version }: Fold, source: SourceLog): Wrong | undefined {
+function unlike(watcher: string, { cache, state, version }: Fold, source: SourceLog): Finding | undefined {
   if (cache !== undefined || version === undefined) return undefined;
   const wrong = difference(source.at(version), state);
   return wrong && { watcher, ...wrong, expected: `${wrong.expected} at version ${version}` };
 }
 
-function unfolded(folds: ReadonlyMap<string, Fold>, caches: ReadonlyMap<string, CacheState>): Wrong | undefined {
+function unfolded(folds: ReadonlyMap<string, Fold>, caches: ReadonlyMap<string, CacheState>): Finding | undefined {
   for (const [watcher, { cache, selects, state }] of folds) {
     const objects = cache === undefined ? undefined : caches.get(cache);
     if (!objects) continue;

@@ -1,8 +1,5 @@
-import type { Violation } from '../history.ts';
-import { type CacheHistory, type CacheStep, judged, type SourceLog } from './cache-history.ts';
-
-type Wrong = Omit<Violation, 'guarantee' | 'message'>;
-type StepOf<S extends CacheStep['step']> = Extract<CacheStep, { step: S }>;
+import type { Finding, Violation } from '../history.ts';
+import { type CacheHistory, type CacheStepOf, judged, type SourceLog } from './cache-history.ts';
 
 interface Open {
   readonly client: string | undefined;
@@ -102,11 +99,11 @@ export function checkTold(history: CacheHistory): Violation | undefined {
   });
 }
 
-function fromVersion({ resourceVersion = '', sendInitialEvents }: StepOf<'watch'>): string | undefined {
+function fromVersion({ resourceVersion = '', sendInitialEvents }: CacheStepOf<'watch'>): string | undefined {
   return sendInitialEvents || resourceVersion === '' || resourceVersion === '0' ? undefined : resourceVersion;
 }
 
-function opened(step: StepOf<'watch'>, source: SourceLog): Open {
+function opened(step: CacheStepOf<'watch'>, source: SourceLog): Open {
   const { client, cache } = step;
   const from = cache === undefined ? fromVersion(step) : undefined;
   const isForeign = from !== undefined && source.isForeign(from);
@@ -118,14 +115,14 @@ function opened(step: StepOf<'watch'>, source: SourceLog): Open {
 const of = (version: string): string => `version ${version} is from another life`;
 
 /** A watch that waits, when everything has settled, for what never comes. */
-function silence(watches: ReadonlyMap<string, Open>): Wrong | undefined {
+function silence(watches: ReadonlyMap<string, Open>): Finding | undefined {
   for (const [watcher, { why, isForeign, stopped, ended }] of watches) {
     if (isForeign && !stopped && !ended) return { watcher, expected: `410, because ${why}`, seen: 'silence' };
   }
   return undefined;
 }
 
-function goesOn(step: StepOf<'watch'>, gone: Map<string, Gone>): Wrong | undefined {
+function goesOn(step: CacheStepOf<'watch'>, gone: Map<string, Gone>): Finding | undefined {
   const { watch: watcher, client = '' } = step;
   const told = gone.get(client);
   const from = fromVersion(step);
@@ -138,7 +135,7 @@ function goesOn(step: StepOf<'watch'>, gone: Map<string, Gone>): Wrong | undefin
   };
 }
 
-function unserved(step: StepOf<'event' | 'bookmark'>, watch: Open | undefined): Wrong | undefined {
+function unserved(step: CacheStepOf<'event' | 'bookmark'>, watch: Open | undefined): Finding | undefined {
   if (!watch) return undefined;
   const { watch: watcher, version } = step;
   const event = step.step === 'event' ? `${step.type} ${step.key}` : `BOOKMARK ${version}`;
