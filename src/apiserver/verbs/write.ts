@@ -15,7 +15,7 @@ import type { NamespacedName, ResourceContext } from './resource-context.ts';
 import { storageKey } from './resource-context.ts';
 
 /** Options of writes. */
-export interface WriteTerms {
+interface WriteTerms {
   /** Check everything, and change nothing. */
   readonly dryRun: boolean;
   readonly signal?: AbortSignal | undefined;
