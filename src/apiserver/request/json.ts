@@ -23,7 +23,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /** What the bytes of a JSON text show before it is parsed. */
-interface Extent {
+export interface Extent {
   /** How deep its objects and lists are nested. */
   readonly depth: number;
   /** How many members are written in it. */
@@ -60,7 +60,7 @@ export function extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFI
 }
 
 /** A parsed body, before its members are counted. */
-interface Parsed {
+export interface Parsed {
   readonly text: string;
   readonly value: unknown;
   /** How many members are written in it. */
