@@ -1,15 +1,13 @@
 /** The options of an API server, with their defaults and checks. */
 
-import type { AllowedOrigins } from '../bridge/hub/admission/origins.ts';
-import type { Identified } from '../bridge/hub/admission/refusals.ts';
-import type { CutReason } from '../bridge/hub/client-info.ts';
+import type { AllowedOrigins, Identified } from '../bridge/hub/admission/refusals.ts';
+import type { CutReason } from '../bridge/hub/connection.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/options.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
-import { checkOptions } from '../watch/options.ts';
 import type { ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
 
@@ -59,7 +57,7 @@ export interface ApiServerLimits {
   readonly maxSelectorLength?: number | undefined;
   /** Watches that are open at the same time; default 10,000. */
   readonly maxWatchers?: number | undefined;
-  /** The same from one address; default 1,000. */
+  /** The same from one address; default 1,000. The addresses of a /64 of IPv6 are one, except in private networks. */
   readonly maxWatchersPerAddress?: number | undefined;
   /** Concurrent requests, not counting watches; default 400. More are refused with 429. */
   readonly maxConcurrentRequests?: number | undefined;
@@ -124,7 +122,8 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly tenantOf?: ((identity: I) => string | undefined) | undefined;
   /**
    * The client's address, for the limits per address and for reports. Default: the remote address. Empty: unknown, and not
-   * counted. Behind a proxy, read a header that the proxy sets and that clients cannot set.
+   * counted. Behind a proxy, read a header that the proxy sets and that clients cannot set. What is no address counts as it is: in
+   * brackets, each one of IPv6 counts by itself.
    */
   readonly clientAddress?: OfRequest<string> | undefined;
   /** Whether a request is allowed; anything but true means 403. Default: everything is allowed. */

@@ -13,9 +13,10 @@
  */
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
-import { invalid, oneOf, wholeNumber } from '../watch/errors.ts';
+import { checkOptions, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
+
+import { atOnce } from '../watch/fair-queue.ts';
 import type { Watch } from '../watch/watch.ts';
 import { statusOf, toError } from './api-status.ts';
 import type { PatchType } from './patch/patch.ts';
@@ -155,7 +156,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     const namespace = info.namespaced ? this.namespace || namespaceOf(object) || undefined : undefined;
     if (info.namespaced && namespace === undefined) throw invalid('namespace', namespace, 'one: use in(namespace)');
     const sent = plain(object);
-    if (check) (await check()).object(sent);
+    if (check) atOnce((await check()).object(sent));
     return this.#shown(await answered(context, { signal }, createObject(context, sent, { namespace, dryRun, signal })));
   }
 
@@ -168,7 +169,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     if (!name) throw invalid('object.metadata.name', name, 'a name, to update it');
     const place = this.#placed(namespaceOf(sent) || undefined, name);
     const status = this.#isStatus(subresource);
-    if (check) (await check()).object(sent);
+    if (check) atOnce((await check()).object(sent));
     return this.#update({ place, status, dryRun, signal, make: () => sent });
   }
 
@@ -184,7 +185,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     const check = this.#fieldCheck(fieldValidation);
     const sent = plain(patch);
     const fields = check && (await check());
-    const make = toChange(sent, { type, kind: this.#context().info, fields, signal });
+    const make = atOnce(toChange(sent, { type, kind: this.#context().info, fields }));
     const status = this.#isStatus(subresource);
     return this.#update({ place: this.#at(name), status, dryRun, signal, make });
   }

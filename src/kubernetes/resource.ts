@@ -7,14 +7,12 @@
  *
  * Nothing is retried here, and nothing is kept: results are what the server sent.
  */
-import type { RequestSpec } from '../cache/http/exchange.ts';
-import type { HttpSettings } from '../cache/http/means.ts';
+import type { HttpSettings, RequestSpec } from '../cache/http/exchange.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
-import { type Prepare, preparedList, takesPrepare } from '../cache/prepared-lists.ts';
-import { invalid, WatchError } from '../watch/errors.ts';
+import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';
+import { checkOptions, invalid, WatchError } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import { ask } from './ask.ts';
 import { apiVersionOf, type ResourceType, segment, toPath } from './resource-type.ts';

@@ -1,6 +1,5 @@
 // The options of requests for one object, and how they are written in a URL.
-import { invalid, oneOf, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 
 /** Options of all requests for one object. */
 export interface ObjectOptions {

@@ -1,6 +1,5 @@
 import { whenAborted } from './abort.ts';
-import { WatchError } from './errors.ts';
-import { checkOptions } from './options.ts';
+import { checkOptions, WatchError } from './errors.ts';
 
 /** A source of time. Everything that waits takes a clock, so tests can control time. */
 export interface Clock {

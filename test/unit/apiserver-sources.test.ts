@@ -7,7 +7,7 @@ import { Session } from '../../src/apiserver/http/session.ts';
 import { CHUNK_BYTES, Continued, PiecesSource, type Source, WatchSource } from '../../src/apiserver/http/sources.ts';
 import { Turns } from '../../src/apiserver/http/turns.ts';
 import { LINE } from '../../src/bridge/events/forms.ts';
-import type { Sink } from '../../src/bridge/hub/sink.ts';
+import type { Sink } from '../../src/bridge/hub/connection.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import type { StorageEvent } from '../../src/storage/storage.ts';
 import { FakeClock } from '../../src/testing/index.ts';

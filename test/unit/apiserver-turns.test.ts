@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { Session } from '../../src/apiserver/http/session.ts';
 import type { Source } from '../../src/apiserver/http/sources.ts';
 import { Turns } from '../../src/apiserver/http/turns.ts';
-import type { Sink } from '../../src/bridge/hub/sink.ts';
+import type { Sink } from '../../src/bridge/hub/connection.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { Timetable } from '../../src/watch/timetable.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { hold, joined } from '../../src/decode/parts.ts';
+import { hold, joined } from '../../src/decode/framing.ts';
 
 /** Bytes that are all different. */
 const bytes = (from: number, length: number): Uint8Array => Uint8Array.from({ length }, (_, at) => from + at);
@@ -32,6 +32,16 @@ describe('hold', () => {
         }
       }),
     );
+  });
+
+  test('joins no long parts', () => {
+    const parts: Uint8Array[] = [];
+    for (let at = 0; at < 8; at++) hold(parts, bytes(at, 65_536));
+    expect(parts).toHaveLength(8);
+    hold(parts, bytes(8, 1));
+    hold(parts, bytes(9, 2));
+    expect(parts.slice(8)).toEqual([Uint8Array.of(8, 9, 10)]);
+    expect(parts[7]).toHaveLength(65_536);
   });
 
   test('joins no parts before it has to', () => {

@@ -9,11 +9,10 @@
  * for too long. After that the source is closed, no timer runs, and the sink is no longer called.
  */
 
-import type { CutReason } from '../../bridge/hub/client-info.ts';
-import type { Cleanup, Served, Sink } from '../../bridge/hub/sink.ts';
+import type { Cleanup, CutReason, Served, Sink } from '../../bridge/hub/connection.ts';
 import type { Outbound } from '../../bridge/transport/stall.ts';
-import type { Listener } from '../../storage/cacher/cache-watch.ts';
 import type { HeapNode, Timetable } from '../../watch/timetable.ts';
+import type { Listener } from '../../watch/watch.ts';
 import { LATER, type Source } from './sources.ts';
 import type { Turns, Waits } from './turns.ts';
 import type { Slot, StreamAnswer } from './wire.ts';

@@ -1,4 +1,4 @@
-import type { Sink } from '../../bridge/hub/sink.ts';
+import type { Sink } from '../../bridge/hub/connection.ts';
 import { type SharedTimer, type TimerMember, toSharedTimer } from '../../bridge/transport/shared-timer.ts';
 import { type Outbound, StallGuard } from '../../bridge/transport/stall.ts';
 import { Timetable } from '../../watch/timetable.ts';

@@ -1,8 +1,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
-import { paceOf } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
+import type { Work } from '../../watch/fair-queue.ts';
 import { type PatchType, toPatch } from '../patch/patch.ts';
-import { checkParts } from '../request/json.ts';
+import { checkingParts } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { FieldCheck } from '../validation/field-check.ts';
 import { presented } from './read.ts';
@@ -13,24 +12,19 @@ interface ChangeTerms {
   readonly kind: ResourceInfo;
   /** The check of the result's fields; undefined: they are not checked. */
   readonly fields: FieldCheck | undefined;
-  /** The signal of the request, by which its pace is found. */
-  readonly signal: AbortSignal | undefined;
 }
 
 /** The change that a patch makes to an object of a kind, in that kind's version. Refuses an invalid patch. */
-export function toChange(
+export function* toChange(
   patch: unknown,
-  { type, kind, fields, signal }: ChangeTerms,
-): (current: KubernetesObject) => object | Promise<object> {
-  const patched = toPatch(patch, { type, kind, pace: paceOf(signal) });
-  return (current) => {
+  { type, kind, fields }: ChangeTerms,
+): Work<(current: KubernetesObject) => Work<object>> {
+  const patched = yield* toPatch(patch, { type, kind });
+  return function* (current) {
     const before = presented(kind, current);
-    const checked = (made: object): object => {
-      checkParts(made);
-      fields?.patched(patch, made, before);
-      return made;
-    };
-    const made = patched(before);
-    return isPromise(made) ? made.then(checked) : checked(made);
+    const made = yield* patched(before);
+    yield* checkingParts(made);
+    if (fields) yield* fields.patched(patch, made, before);
+    return made;
   };
 }

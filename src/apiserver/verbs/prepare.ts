@@ -6,18 +6,18 @@
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';
+import { comparing } from '../../storage/json.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { invalid } from '../../watch/errors.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
 import { badRequest, conflict, invalidObject, MODIFIED } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { isRecord, type Json } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';
-import { sameJson } from './equal.ts';
 import { isNullish, type Mutable, normalized, withMeta } from './metadata.ts';
 import { metadataCauses, nameCauses, updateCauses } from './metadata-causes.ts';
 import { generateName, shown } from './names.ts';
-import type { NamespacedName, ResourceContext } from './resource-context.ts';
-import { timestamp } from './resource-context.ts';
+import { type NamespacedName, type ResourceContext, timestamp } from './resource-context.ts';
 
 /** The namespace that an object gets: that of the request, or none. Throws 400 if the object names another one. */
 function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
@@ -37,7 +37,11 @@ export function decodeCreate(info: ResourceInfo, sent: unknown, namespace: strin
 }
 
 /** The object that a creation writes. The server makes its name if it has only `generateName`. */
-export async function prepareCreate(context: ResourceContext, object: Mutable): Promise<Mutable> {
+export async function prepareCreate(
+  context: ResourceContext,
+  object: Mutable,
+  signal?: AbortSignal | undefined,
+): Promise<Mutable> {
   const { info } = context;
   const { metadata } = object;
   if (metadata.resourceVersion !== undefined) throw badRequest('resourceVersion should not be set on objects to be created');
@@ -55,7 +59,8 @@ export async function prepareCreate(context: ResourceContext, object: Mutable): 
   });
   const own = info.status ? without(created, 'status') : created;
   const stored = context.prepared?.(own) ?? own;
-  await check(context, stored, { causes: nameCauses(name, metadata.namespace), old: undefined });
+  const checked = check(context, stored, { causes: nameCauses(name, metadata.namespace), old: undefined });
+  await inPieces(checked, { pace: paceOf(signal), signal });
   return stored;
 }
 
@@ -69,10 +74,10 @@ interface Checked {
   readonly old: KubernetesObject | undefined;
 }
 
-/** Throws, or rejects, if something is wrong with an object. Returns a promise only if there is something to wait for. */
-function check(context: ResourceContext, object: Mutable, { causes, old }: Checked): Promise<void> | undefined {
+/** Throws, or the promise rejects, if something is wrong with an object. Returns a promise only if there is something to wait for. */
+function* check(context: ResourceContext, object: Mutable, { causes, old }: Checked): Work<Promise<void> | undefined> {
   const { info, bySchema } = context;
-  const found = [...causes, ...metadataCauses(object.metadata)];
+  const found = [...causes, ...(yield* metadataCauses(object.metadata))];
   if (bySchema !== undefined) return checkBySchema(context, object, { causes: found, old });
   const more = found.length === 0 ? info.validate?.(object, old) : undefined;
   if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(causesOf(late, info), info, object));
@@ -104,24 +109,25 @@ function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata
 }
 
 /**
- * The object that an update writes: `sent`, with the old values of what only the server writes. Synchronous, unless a check takes
- * time: a storage in memory then writes it in the same turn, and never has to start again.
+ * The object that an update writes: `sent`, with the old values of what only the server writes. A promise only if a check takes
+ * time: otherwise a storage in memory writes it in the same turn, and never has to start again.
  */
-export function prepareUpdate(
+export function* prepareUpdate(
   context: ResourceContext,
   sent: unknown,
   { current, place, status }: { current: KubernetesObject; place: NamespacedName; status: boolean },
-): Mutable | Promise<Mutable> {
+): Work<Mutable | Promise<Mutable>> {
   const { info } = context;
   const object = inNamespace(normalized(info, sent), place.namespace);
   checkIdentity(info, object, { current, place });
   const old = normalized(info, current.apiVersion === info.apiVersion ? current : { ...current, apiVersion: info.apiVersion });
   const merged = status ? onlyStatus(object, old) : keepOwn(context, object, old);
-  const isSame = sameSpec(info, merged, old);
+  const isSame = yield* comparing(merged, old, info.status ? META_AND_STATUS : META);
   const next = withMeta(merged, serverMembers(info, old, { sent: merged, isSame }));
   const causes = updateCauses(object.metadata, old.metadata, next.metadata);
-  if (isSame && causes.length === 0 && sameJson(next, old)) return current as Mutable;
-  return check(context, next, { causes, old: current })?.then(() => next) ?? next;
+  const others = (of: Mutable): unknown => [of.metadata, info.status && of.status];
+  if (isSame && causes.length === 0 && (yield* comparing(others(next), others(old)))) return current as Mutable;
+  return (yield* check(context, next, { causes, old: current }))?.then(() => next) ?? next;
 }
 
 /**
@@ -180,12 +186,8 @@ function serverMembers(info: ResourceInfo, old: Mutable, { sent, isSame }: { sen
 }
 
 /**
- * Whether everything except the metadata is the same, ignoring a status that is written separately. Upstream:
+ * What is ignored to know whether everything except the metadata is the same, and a status that is written separately. Upstream:
  * `customResourceStrategy`.
  */
-function sameSpec({ status: isApart }: ResourceInfo, next: Mutable, old: Mutable): boolean {
-  return sameJson(next, old, isApart ? META_AND_STATUS : META);
-}
-
 const META = ['metadata'] as const;
 const META_AND_STATUS = ['metadata', 'status'] as const;

@@ -5,11 +5,10 @@
  *       '----delete, finalizers---> waiting --last one removed (update)-----^
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { paceOf } from '../../watch/pace.ts';
+import { paceOf } from '../../watch/fair-queue.ts';
 import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
 import { withMeta } from './metadata.ts';
-import type { NamespacedName, ResourceContext } from './resource-context.ts';
-import { storageKey, timestamp } from './resource-context.ts';
+import { type NamespacedName, type ResourceContext, storageKey, timestamp } from './resource-context.ts';
 
 /** Options of a deletion. */
 export interface DeleteTerms {

@@ -1,33 +1,29 @@
 import type { WatchOptions } from '../../broadcast/broadcaster.ts';
-import { POLICIES } from '../../broadcast/policies/policies.ts';
+import { POLICIES } from '../../broadcast/policies.ts';
 import { concerns, toTopics } from '../../broadcast/topics.ts';
 import { sleep } from '../../watch/clock.ts';
-import { emptyWatch } from '../../watch/empty-watch.ts';
-import type { Status, WatchEvent } from '../../watch/event.ts';
-import { isStatus } from '../../watch/event.ts';
+import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
+import { emptyWatch } from '../../watch/pull-watch.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { Publisher } from '../events/publisher.ts';
 import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
 import { LEAVING, NOT_READY, unavailable } from './admission/refusals.ts';
 import { Backlog } from './backlog.ts';
-import type { ClientInfo } from './client-info.ts';
-import { Feed } from './feed.ts';
+import type { ClientInfo, Sink } from './connection.ts';
+import { COMPLETE, Feed, permitted, type Start, verdictOf } from './feed.ts';
 import { Flusher } from './flusher.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
 import { Lifetime } from './lifetime.ts';
 import type { ParsedQuery } from './query.ts';
+import type { ReadableWatch, SessionHost } from './session.ts';
 import { Session } from './session.ts';
-import type { ReadableWatch, SessionHost } from './session-host.ts';
 import { SessionTimers } from './session-timers.ts';
-import type { Sink } from './sink.ts';
 import { Snapshots } from './snapshot.ts';
-import type { CatchUp } from './source/past-event.ts';
+import type { CatchUp } from './source/source.ts';
 import { FIRST_PLACE, SourceFeed } from './source/source-feed.ts';
 import { type CatchUpListener, Sourced } from './source/sourced.ts';
-import type { Start } from './start.ts';
-import { COMPLETE, permitted, verdictOf } from './start.ts';
-import type { Refusal } from './tally.ts';
-import { Tally } from './tally.ts';
+
+import { type Refusal, Tally } from './tally.ts';
 
 /** A client, as its transport describes it. */
 export interface Client extends ClientInfo {

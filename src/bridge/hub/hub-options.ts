@@ -1,14 +1,11 @@
 import { toOverflow } from '../../broadcast/broadcaster.ts';
-import type { Clock } from '../../watch/clock.ts';
-import { systemClock } from '../../watch/clock.ts';
-import { invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { type Clock, systemClock } from '../../watch/clock.ts';
+import { checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import type { MissingAdded, ObjectOf, WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import type { Overflow } from '../../watch/overflow.ts';
-import type { Turn } from '../../watch/turn.ts';
-import { nextTurn } from '../../watch/turn.ts';
+import { nextTurn, type Turn } from '../../watch/turn.ts';
 import { DEFAULTS, newEpoch } from '../protocol.ts';
-import type { ClientStats } from './client-info.ts';
+import type { ClientStats } from './connection.ts';
 import { EPOCH } from './query.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { HubSource, SourceStats } from './source/source.ts';
@@ -69,7 +66,7 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   maxClients?: number | undefined;
   /**
    * Clients served at the same time from one address; default 1,000. Behind a proxy all clients have the proxy's address, unless
-   * `clientAddress` tells them apart.
+   * `clientAddress` tells them apart. The addresses of a /64 of IPv6 are one, except in private networks.
    */
   maxClientsPerAddress?: number | undefined;
   /** Publishes that may wait before `publish` rejects with OVERLOADED; default 10,000. */

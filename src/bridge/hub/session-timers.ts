@@ -1,9 +1,9 @@
 /** What happens to sessions at their times: all of it stands in one timetable, so ten thousand of them have one timer. */
 import type { Clock } from '../../watch/clock.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
+import type { Sink } from './connection.ts';
 import type { ParsedQuery } from './query.ts';
 import type { Session } from './session.ts';
-import type { Sink } from './sink.ts';
 
 /** Something that will happen to a session, unless it is over before. */
 class Alarm implements HeapNode {

@@ -1,8 +1,7 @@
-import { wholeNumber } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { checkOptions, wholeNumber } from '../../watch/errors.ts';
+import { takesPrepared } from '../store/store.ts';
 import type { DeletedFinalStateUnknown, RealDelta } from './delta.ts';
-import { DeltaQueue, type DeltaQueueOptions, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
-import { Deque } from './deque.ts';
+import { DeltaQueue, type DeltaQueueOptions, Deque, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 
 /** Options of a {@link RealFifo}. */
 export interface RealFifoOptions<T> extends DeltaQueueOptions<T> {
@@ -39,6 +38,7 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
   constructor(options: RealFifoOptions<T> = {}) {
     super(checkOptions(options, [...QUEUE_OPTIONS, 'batchSize']));
     this.#batchSize = wholeNumber('batchSize', options.batchSize ?? DEFAULT_BATCH_SIZE, 1);
+    takesPrepared(RealFifo.prototype.replace);
   }
 
   /** Number of queued deltas. */

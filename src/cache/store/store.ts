@@ -10,14 +10,13 @@
  *   store: such a write is refused.
  * - Objects are shared with all readers. Treat them as read-only.
  */
+
 import { readConditions } from '../../selectors/label-parser.ts';
 import type { LabelSelector } from '../../selectors/label-selector.ts';
-import { callable, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { callable, checkOptions, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { checkText, type KubernetesObject, keyOf, metadataOf, namespaceOf, versionOf } from '../object.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
-import { Prepared } from './prepared.ts';
 
 /** Throws INVALID_ARGUMENT for a list that cannot be iterated. */
 export function checkIterable(list: Iterable<unknown>): void {
@@ -68,8 +67,6 @@ export interface FailedChange {
 export class Store<T> implements ReflectorStore<T> {
   /** The key of an object, whether it is in the store or not. */
   readonly keyOf: (object: T) => string;
-  /** Transforms an object of a list as soon as it has come; only `replace` understands the result. See `ReflectorStore`. */
-  readonly prepare: ((object: T) => T) | undefined;
   readonly #transform: ((object: T) => T) | undefined;
   #objects: Map<string, T> = new Map();
   #version: string = '';
@@ -80,7 +77,16 @@ export class Store<T> implements ReflectorStore<T> {
     const { keyOf: own, transform } = checkOptions(options, ['keyOf', 'transform']);
     this.keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
     this.#transform = callable('transform', transform);
-    this.prepare = transform && ((object) => this.write(() => this.toPrepared(object)) as unknown as T);
+    takesPrepared(Store.prototype.replace);
+  }
+
+  /**
+   * Transforms an object of a list as soon as it has come; only `replace` understands the result, so there is none in a class that
+   * overrides it. See `ReflectorStore`.
+   */
+  get prepare(): ((object: T) => T) | undefined {
+    if (!this.#transform || !isPreparing(this)) return undefined;
+    return (object) => this.write(() => this.toPrepared(object)) as unknown as T;
   }
 
   /** Number of objects. */
@@ -277,4 +283,46 @@ export function labelFilter(selector: string | LabelSelector | undefined): ((obj
   }
   requireMethod('labelSelector', selector, 'matches', 'the text of a label selector, or one that was parsed');
   return selector.isEmpty ? undefined : (object) => selector.matches(metadataOf(object).labels);
+}
+
+/**
+ * An object of a list that has come before the rest of its list: what user code has made of it, or has thrown. What nobody needs
+ * of it is gone by then, so a list of large objects that become small needs little memory.
+ */
+export class Prepared<T> {
+  /** Undefined if `keyOf` has thrown. */
+  readonly key: string | undefined;
+  /** What is to be stored; the original, if user code has thrown. */
+  readonly object: T;
+  /** It is the state that is stored already. */
+  readonly isStored: boolean;
+  readonly failure: { readonly error: unknown } | undefined;
+
+  constructor(key: string | undefined, object: T, more: { isStored?: boolean; failure?: { readonly error: unknown } } = {}) {
+    this.key = key;
+    this.object = object;
+    this.isStored = more.isStored ?? false;
+    this.failure = more.failure;
+  }
+
+  /** Its key and what is to be stored. Throws what user code has thrown. */
+  entry(): readonly [key: string, object: T] {
+    if (this.failure) throw this.failure.error;
+    return [this.key as string, this.object];
+  }
+}
+
+const REPLACES: WeakSet<object> = new WeakSet<object>();
+
+/**
+ * Marks the `replace` of a class: it knows what to do with what was prepared. One that overrides it gets objects. Called by the
+ * constructor: in a static block, it would keep classes in bundles that do not use them.
+ */
+export function takesPrepared(replace: object): void {
+  REPLACES.add(replace);
+}
+
+/** Whether the `replace` of a store is marked. */
+export function isPreparing({ replace }: { readonly replace: object }): boolean {
+  return REPLACES.has(replace);
 }
