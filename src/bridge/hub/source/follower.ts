@@ -18,7 +18,7 @@ import {
 import type { SourceFeed } from './source-feed.ts';
 
 /** Options of a {@link Follower}. */
-export interface FollowerOptions {
+interface FollowerOptions {
   readonly source: HubSource;
   readonly feed: SourceFeed;
   readonly publisher: Publisher;
