@@ -12,7 +12,7 @@ import { View, type ViewMember } from './view.ts';
 import type { Park } from './waiting-readers.ts';
 
 /** Options of a {@link Mux}. */
-export interface MuxOptions<E> {
+interface MuxOptions<E> {
   readonly capacity: number;
   readonly incoming: number;
   readonly keyOf: (event: E) => unknown;

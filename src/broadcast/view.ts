@@ -12,7 +12,7 @@ export interface ViewMember extends Parked, Gated {
 }
 
 /** What a view and its watchers need of the mux. */
-export interface ViewHost<E> {
+interface ViewHost<E> {
   readonly options: {
     readonly capacity: number;
     readonly keyOf: (event: E) => unknown;

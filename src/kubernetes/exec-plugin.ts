@@ -26,7 +26,7 @@ export interface PluginAnswer {
 }
 
 /** What a plugin needs, besides its entry in the kubeconfig. */
-export interface PluginOptions {
+interface PluginOptions {
   /** What to tell it about the cluster, if it wants to know. */
   readonly clusterInfo: () => Promise<object>;
   readonly timeoutMs: number;

@@ -11,7 +11,7 @@ export interface BackoffOptions {
 }
 
 /** How an attempt failed. */
-export interface FailedAttempt {
+interface FailedAttempt {
   /** The delay that the server asked for. */
   readonly hintMs?: number | undefined;
   /** How long the attempt took. With `apart`, this time counts. */

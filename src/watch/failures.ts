@@ -55,7 +55,7 @@ class Subject {
 }
 
 /** Options of {@link Failures}. */
-export interface FailuresOptions {
+interface FailuresOptions {
   /** Gets every failure instead. What it throws is ignored, because nobody could be told. */
   readonly onError?: ((error: unknown) => void) | undefined;
   readonly clock?: Clock | undefined;

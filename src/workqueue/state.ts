@@ -5,7 +5,7 @@ import { type Delay, type Entry, newDelay, newEntry } from './entry.ts';
 import type { Meter } from './meter.ts';
 
 /** What a {@link QueueState} is made with. */
-export interface StateOptions<K> {
+interface StateOptions<K> {
   readonly clock: Clock;
   readonly name: string;
   readonly keyOf: ((key: K) => unknown) | undefined;

@@ -23,7 +23,7 @@ export type Snapshot<T = unknown> = (context: SnapshotContext) => Objects<T> | P
 export type Objects<T = unknown> = Iterable<T> | AsyncIterable<T>;
 
 /** One snapshot for one client. */
-export interface SnapshotRequest {
+interface SnapshotRequest {
   readonly source: Snapshot;
   readonly identity: unknown;
   readonly version: string;

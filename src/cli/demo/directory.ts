@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ChangeType, ObjectEvent } from '../../watch/event.ts';
 
 /** A file as last seen. */
-export interface FileState {
+interface FileState {
   readonly name: string;
   readonly bytes: number;
   readonly modifiedMs: number;

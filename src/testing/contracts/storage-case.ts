@@ -71,13 +71,13 @@ export function set(storage: Storage<StoredThing>, key: string, n: number): Prom
 }
 
 export const versionOf = (object: KubernetesObject | undefined): string => object?.metadata?.resourceVersion ?? '';
-export const nameOf = (object: KubernetesObject | undefined): string => object?.metadata?.name ?? '';
+const nameOf = (object: KubernetesObject | undefined): string => object?.metadata?.name ?? '';
 export const namesOf = (objects: readonly KubernetesObject[]): string => objects.map(nameOf).join(' ');
 export const contentOf = (object: StoredThing | undefined): string => `${nameOf(object)}=${object?.spec?.n}`;
 export const contentsOf = (objects: readonly StoredThing[]): string => objects.map(contentOf).join(' ');
 
 /** The code and reason of a refusal; anything else as it is. */
-export async function refusalOf(request: Promise<unknown>): Promise<unknown> {
+async function refusalOf(request: Promise<unknown>): Promise<unknown> {
   try {
     return { resolved: await request };
   } catch (error) {
