@@ -1,4 +1,4 @@
-import { getCurrentTest } from 'vitest/suite';
+import { TestRunner } from 'vitest';
 
 /** The limit of a wait: a little less than a test has, so that what fails is the assertion, and says why. vitest.config.ts has both. */
 export const PATIENCE_MS = 25_000;
@@ -16,7 +16,7 @@ export async function eventually<T>(
   assertion: () => T | Promise<T>,
   { intervalMs = 10, quickLooks = 0 }: { intervalMs?: number; quickLooks?: number } = {},
 ): Promise<T> {
-  const endMs = performance.now() + Math.max(PATIENCE_MS, (getCurrentTest()?.timeout ?? 0) - SOONER_MS);
+  const endMs = performance.now() + Math.max(PATIENCE_MS, (TestRunner.getCurrentTest()?.timeout ?? 0) - SOONER_MS);
   for (let looks = 1; ; looks++) {
     try {
       return await assertion();

@@ -40,7 +40,7 @@ export interface KnownHealth {
 }
 
 /** What is checked. */
-export interface HealthDeps {
+interface HealthDeps {
   readonly storage: Pick<Storage, 'currentVersion' | 'checkHealth'>;
   readonly clock: Clock;
   /** The caches in use, by resource. */

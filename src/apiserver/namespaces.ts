@@ -38,13 +38,13 @@ interface About {
 }
 
 /** What was checked before an object was created, and the object. */
-export interface Confirmation {
+interface Confirmation {
   readonly uid: string;
   readonly created: KubernetesObject;
 }
 
 /** What a server's namespaces need from it. */
-export interface NamespacesDeps extends Pick<TerminatingDeps, 'clock' | 'random' | 'onError'> {
+interface NamespacesDeps extends Pick<TerminatingDeps, 'clock' | 'random' | 'onError'> {
   readonly catalog: Catalog;
   /** All of it. */
   readonly storage: Storage;

@@ -48,7 +48,7 @@ export function toCacheStats({ error, ...stats }: CacherStats): CacheStats {
 }
 
 /** What `/metrics` has and `/stats` has not. */
-export interface MoreFigures {
+interface MoreFigures {
   readonly requestsByVerb: Readonly<Record<string, number>>;
   readonly durationsByVerb: Readonly<Record<string, Histogram>>;
   /** Undefined: nobody has asked yet. */

@@ -3,7 +3,7 @@ import { toObject } from '../cache/http/answer.ts';
 import { accepted, Exchange, type HttpSettings, named, type RequestSpec, wholeText } from '../cache/http/exchange.ts';
 
 /** What to ask, and when to stop. */
-export interface AskOptions {
+interface AskOptions {
   readonly question?: RequestSpec | undefined;
   readonly signal?: AbortSignal | undefined;
 }

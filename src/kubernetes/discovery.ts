@@ -30,7 +30,7 @@ interface Group {
 }
 
 /** What is needed to ask. */
-export interface Asker {
+interface Asker {
   readonly server: URL;
   readonly means: HttpSettings;
   readonly signal?: AbortSignal | undefined;

@@ -20,7 +20,7 @@ export interface ResourceType {
  * only `pods`. This is the form in which `watchmux/apiserver` names what it serves; a group and a version are always next to each
  * other, as in `apiVersion`.
  */
-export function toResourceType(text: string): ResourceType {
+function toResourceType(text: string): ResourceType {
   const [, plural = '', group, version] = /^([^./]+)(?:\.([^/]+))?(?:\/([^/]+))?$/.exec(text) ?? [];
   if (!plural || (group && !version)) throw invalid('resource', text, '"PLURAL.GROUP/VERSION", "PLURAL/v1", or "PLURAL"');
   return { plural, version: version ?? 'v1', ...(group && { group }) };

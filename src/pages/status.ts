@@ -166,7 +166,7 @@ export function pollNumbers<T>({
 }
 
 /** What a page does when it is left, when it comes back from the back/forward cache, and when it becomes visible. */
-export interface PageLife {
+interface PageLife {
   readonly leave: () => void;
   readonly comeBack: () => void;
   /** Browsers throttle the timers of a hidden page: it catches up at once. */

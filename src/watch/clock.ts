@@ -42,7 +42,7 @@ export function upkeepClock(clock: Clock): Clock {
 }
 
 /** A limit for {@link within}. */
-export interface TimeLimit {
+interface TimeLimit {
   /** 0: none. */
   readonly limitMs: number;
   readonly clock: Clock;

@@ -23,7 +23,7 @@ export interface OnBehalf {
 }
 
 /** How long work goes on in one turn of the event loop, in ms, unless a single piece takes longer. */
-export const PIECE_MS = 5;
+const PIECE_MS = 5;
 /** What a piece counts for at least: clocks are coarse. */
 const LEAST_MS = 0.01;
 /** The most calls of one turn of the event loop. */
@@ -226,7 +226,7 @@ export type Work<R> = Generator<undefined, R>;
 export type Soon<R> = R | Promise<R>;
 
 /** By what work goes on. */
-export interface Terms {
+interface Terms {
   readonly pace: Pace;
   readonly signal?: AbortSignal | undefined;
 }

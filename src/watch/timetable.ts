@@ -21,7 +21,9 @@
  *   or that is farther away than a timer of JavaScript can reach. Then it is set again.
  */
 import { type Clock, toTimerDelay } from './clock.ts';
-import { PIECE_MS } from './fair-queue.ts';
+
+/** How long it calls at a stretch, as a fair queue works, unless a single call takes longer. */
+const PIECE_MS = 5;
 
 /** An element of a {@link Heap}, and of at most one. Only the heap writes its members. */
 export interface HeapNode {

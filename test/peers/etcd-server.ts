@@ -8,15 +8,13 @@
 //   await etcd.stop();                   // nothing is left of it
 //
 // It listens on 127.0.0.1 only, and ends when the test process does, however that dies.
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import type { ChildProcess } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { builtBinary, HOW } from './binary.mjs';
-import { pauseProcess } from './pause.ts';
 import { freePorts } from './ports.ts';
+import { ServerProcess } from './server-process.ts';
 
 /** How one of several etcds finds the others. */
 export interface EtcdMember {
@@ -41,14 +39,13 @@ const READY_MS = 30_000;
 const POLL_MS = 25;
 
 /** A running etcd. See the top of this file. */
-export class EtcdServer {
-  readonly #dir: string = mkdtempSync(join(tmpdir(), 'watchmux-etcd-'));
+export class EtcdServer extends ServerProcess {
   readonly #binary: string;
   readonly #port: number;
   readonly #options: EtcdServerOptions;
-  #child: ChildProcess | undefined;
 
   constructor(binary: string, port: number, options: EtcdServerOptions) {
+    super('etcd');
     this.#binary = binary;
     this.#port = port;
     this.#options = options;
@@ -65,22 +62,16 @@ export class EtcdServer {
 
   /** Of the process that runs. */
   get pid(): number {
-    const pid = this.#child?.pid;
+    const pid = this.child?.pid;
     if (pid === undefined) throw new Error('it does not run');
     return pid;
   }
 
-  get log(): string {
-    return readFileSync(join(this.#dir, 'log'), 'utf8').slice(-3_000);
-  }
-
   async start(): Promise<void> {
-    if (this.#child) throw new Error('it runs already');
-    const log = openSync(join(this.#dir, 'log'), 'a');
     const { progress = '', tls, member } = this.#options;
     const env = {
       ...process.env,
-      ETCD_DIR: join(this.#dir, 'data'),
+      ETCD_DIR: join(this.dir, 'data'),
       ETCD_URL: this.url,
       ETCD_PROGRESS: progress,
       ETCD_CERT: tls?.cert ?? '',
@@ -90,40 +81,16 @@ export class EtcdServer {
       ...(member && { ETCD_PEER_URL: `http://127.0.0.1:${member.peerPort}` }),
       END_WITH_STDIN: '1',
     };
-    const child = spawn(this.#binary, ['etcd'], { env, stdio: ['pipe', log, log] });
-    this.#child = child;
+    const child = this.spawn(this.#binary, ['etcd'], { env, stdin: 'pipe' });
     child.stdin?.on('error', () => {});
     await this.#ready(child);
-  }
-
-  /** Ends it as a crash does. Its data stay. */
-  async kill(): Promise<void> {
-    const child = this.#child;
-    if (!child) return;
-    this.#child = undefined;
-    const gone = child.exitCode !== null || child.signalCode !== null ? undefined : once(child, 'exit');
-    child.kill('SIGKILL');
-    await gone;
-  }
-
-  pause(): void {
-    pauseProcess(this.#child);
-  }
-
-  resume(): void {
-    this.#child?.kill('SIGCONT');
   }
 
   /** Crashes it, removes its data, and starts it again: its revisions begin anew. */
   async restartEmpty(): Promise<void> {
     await this.kill();
-    rmSync(join(this.#dir, 'data'), { recursive: true, force: true });
+    rmSync(join(this.dir, 'data'), { recursive: true, force: true });
     await this.start();
-  }
-
-  async stop(): Promise<void> {
-    await this.kill();
-    rmSync(this.#dir, { recursive: true, force: true });
   }
 
   /** Makes it forget what was before its newest revision, which is one more than before, or before the last few. Resolves with that. */

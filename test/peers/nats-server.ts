@@ -7,15 +7,13 @@
 //   await nats.stop();                   // nothing is left of it
 //
 // It listens on 127.0.0.1 only, and ends when this process does.
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pauseProcess } from './pause.ts';
 import { freePorts } from './ports.ts';
+import { ServerProcess } from './server-process.ts';
 
 /** Where Debian puts it. */
 export const NATS_SERVER = '/usr/sbin/nats-server';
@@ -23,16 +21,15 @@ const READY_MS = 30_000;
 const POLL_MS = 20;
 
 /** A running nats-server. See the top of this file. */
-export class NatsServer {
+export class NatsServer extends ServerProcess {
   readonly port: number;
-  readonly #dir: string = mkdtempSync(join(tmpdir(), 'watchmux-nats-'));
-  #child: ChildProcess | undefined;
-  readonly #end: () => void = () => void this.#child?.kill('SIGKILL');
+  readonly #end: () => void = () => void this.child?.kill('SIGKILL');
 
   readonly #config: string;
 
   /** `config`: what its configuration file says. */
   constructor(port: number, config: string = '') {
+    super('nats');
     this.port = port;
     this.#config = config;
     process.on('exit', this.#end);
@@ -43,27 +40,10 @@ export class NatsServer {
     return `127.0.0.1:${this.port}`;
   }
 
-  get log(): string {
-    return readFileSync(join(this.#dir, 'log'), 'utf8').slice(-3_000);
-  }
-
   async start(): Promise<void> {
-    if (this.#child) throw new Error('it runs already');
-    const log = openSync(join(this.#dir, 'log'), 'a');
-    writeFileSync(join(this.#dir, 'config'), this.#config);
-    const args = [
-      '-c',
-      join(this.#dir, 'config'),
-      '-js',
-      '-sd',
-      join(this.#dir, 'data'),
-      '-a',
-      '127.0.0.1',
-      '-p',
-      `${this.port}`,
-    ];
-    const child = spawn(NATS_SERVER, args, { stdio: ['ignore', log, log] });
-    this.#child = child;
+    writeFileSync(join(this.dir, 'config'), this.#config);
+    const args = ['-c', join(this.dir, 'config'), '-js', '-sd', join(this.dir, 'data'), '-a', '127.0.0.1', '-p', `${this.port}`];
+    const child = this.spawn(NATS_SERVER, args, { stdin: 'ignore' });
     const until = performance.now() + READY_MS;
     while (!(await greets(this.port))) {
       if (child.exitCode !== null || performance.now() > until) throw new Error(`nats-server does not answer: ${this.log}`);
@@ -71,43 +51,24 @@ export class NatsServer {
     }
   }
 
-  /** Ends it as a crash does. Its data stay. */
-  async kill(): Promise<void> {
-    const child = this.#child;
-    if (!child) return;
-    this.#child = undefined;
-    const gone = child.exitCode !== null || child.signalCode !== null ? undefined : once(child, 'exit');
-    child.kill('SIGKILL');
-    await gone;
-  }
-
-  pause(): void {
-    pauseProcess(this.#child);
-  }
-
-  resume(): void {
-    this.#child?.kill('SIGCONT');
-  }
-
   /** Crashes it, and remembers its data. */
   async save(): Promise<void> {
     await this.kill();
-    cpSync(join(this.#dir, 'data'), join(this.#dir, 'saved'), { recursive: true });
+    cpSync(join(this.dir, 'data'), join(this.dir, 'saved'), { recursive: true });
     await this.start();
   }
 
   /** Crashes it, and starts it with the data that were saved: what came later is lost, as with a disk that had not written it. */
   async loseSinceSaved(): Promise<void> {
     await this.kill();
-    rmSync(join(this.#dir, 'data'), { recursive: true, force: true });
-    cpSync(join(this.#dir, 'saved'), join(this.#dir, 'data'), { recursive: true });
+    rmSync(join(this.dir, 'data'), { recursive: true, force: true });
+    cpSync(join(this.dir, 'saved'), join(this.dir, 'data'), { recursive: true });
     await this.start();
   }
 
-  async stop(): Promise<void> {
+  override async stop(): Promise<void> {
     process.off('exit', this.#end);
-    await this.kill();
-    rmSync(this.#dir, { recursive: true, force: true });
+    await super.stop();
   }
 }
 

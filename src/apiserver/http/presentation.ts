@@ -21,7 +21,7 @@ export interface Presentation {
 }
 
 /** What a request asks for, besides the clauses of its `Accept`: the parameters of its URL. */
-export interface PresentationRequest {
+interface PresentationRequest {
   readonly query: URLSearchParams;
   readonly subject: Subject;
   /** The time of day, for ages. */
@@ -34,7 +34,7 @@ export interface PresentationRequest {
 export type Subject = 'object' | 'list' | 'watch';
 
 /** Returns the presentation of a request, or undefined if it is not of this kind. */
-export type Presenter = (clause: MediaRange, request: PresentationRequest) => Presentation | undefined;
+type Presenter = (clause: MediaRange, request: PresentationRequest) => Presentation | undefined;
 
 const encoder = new TextEncoder();
 const COMMA = encoder.encode(',');
@@ -126,6 +126,6 @@ export function wantsEventStream(accept: string | undefined): boolean {
   return readAccept(accept).some(({ type }) => type === EVENT_STREAM);
 }
 
-export function notAcceptable(): WatchError {
+function notAcceptable(): WatchError {
   return refused(406, 'NotAcceptable', 'only the following media types are accepted: application/json');
 }

@@ -28,7 +28,7 @@ export interface SessionHost {
 }
 
 /** What a session sends, and to where. */
-export interface SessionOptions {
+interface SessionOptions {
   readonly sink: Sink;
   readonly answer: Pick<StreamAnswer, 'source' | 'isWatch' | 'resource' | 'timeoutMs' | 'slot'>;
   readonly outbound: Outbound;

@@ -9,7 +9,7 @@ import { Turns } from './turns.ts';
 import type { StreamAnswer } from './wire.ts';
 
 /** The open watches of one resource, and how far they are behind. */
-export interface OpenWatches {
+interface OpenWatches {
   readonly watchers: number;
   /** Watches with events waiting, because their connections are full. */
   readonly behind: number;

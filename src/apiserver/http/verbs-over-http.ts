@@ -24,7 +24,7 @@ import { Continued, PiecesSource, WatchSource } from './sources.ts';
 import { type Answer, JSON_HEADERS, jsonAnswer, type WireRequest } from './wire.ts';
 
 /** An admitted request for a resource. */
-export interface Task {
+interface Task {
   readonly request: WireRequest;
   readonly path: ResourcePath;
   readonly verb: Verb;

@@ -28,7 +28,7 @@ export interface WatchClient<I = unknown> {
 }
 
 /** What is known when a watch has been admitted. */
-export interface WatchAdmission {
+interface WatchAdmission {
   readonly client: WatchClient;
   /** The place that it holds. */
   readonly place: Slot;

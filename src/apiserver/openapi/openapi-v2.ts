@@ -20,7 +20,7 @@ export function takesProtobuf(accept: string | undefined): boolean {
 }
 
 /** The document as JSON, and as protobuf. */
-export interface OpenApiV2 {
+interface OpenApiV2 {
   readonly json: string;
   readonly protobuf: Uint8Array;
   readonly etag: string;

@@ -5,7 +5,7 @@ import { openApiV3 } from './openapi-v3.ts';
 import type { Documented } from './schemas.ts';
 
 /** A document whose body may be bytes. */
-export interface OpenApiDocument extends Omit<Document, 'body'> {
+interface OpenApiDocument extends Omit<Document, 'body'> {
   readonly body: string | Uint8Array;
 }
 

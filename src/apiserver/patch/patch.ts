@@ -33,7 +33,7 @@ export interface PatchedKind {
 }
 
 /** Options of {@link toPatch}. */
-export interface PatchTerms {
+interface PatchTerms {
   readonly type: PatchType;
   readonly kind: PatchedKind;
   /** The most operations of a JSON patch. Default 10,000, as upstream. */

@@ -15,7 +15,7 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { copyingMembers, isObject, type JsonObject, ownValue } from './json.ts';
 
 /** How a list is merged: as a set of plain values, or as objects with one member as their key. Other lists are replaced. */
-export type ListStrategy = 'set' | { readonly key: string };
+type ListStrategy = 'set' | { readonly key: string };
 
 /** By the path of a list, such as `metadata.finalizers`. */
 export type MergeStrategies = Readonly<Record<string, ListStrategy>>;

@@ -96,7 +96,7 @@ const TYPE: MessageKind = { fields: { 1: ['apiVersion', 'text'], 2: ['kind', 'te
 const MAGIC = [0x6b, 0x38, 0x73, 0x00] as const;
 
 /** A kind, as a definition names it. */
-export interface NamedKind {
+interface NamedKind {
   readonly group: string;
   readonly version: string;
   readonly kind: string;

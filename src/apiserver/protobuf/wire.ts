@@ -5,7 +5,7 @@
 import { badRequest } from '../../storage/statuses.ts';
 
 /** The type of a field: a value, or a message. A list has each occurrence of it; a map is a list of keys and values. */
-export type FieldKind = 'text' | 'base64' | 'number' | 'flag' | MessageKind;
+type FieldKind = 'text' | 'base64' | 'number' | 'flag' | MessageKind;
 export type Field = readonly [name: string, kind: FieldKind] | readonly [name: string, kind: FieldKind, many: 'list' | 'map'];
 
 /** The fields of a message by their numbers, and the conversion of the result. */

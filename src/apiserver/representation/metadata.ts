@@ -2,7 +2,7 @@
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
 
 /** What remains of an object. */
-export interface PartialObjectMetadata {
+interface PartialObjectMetadata {
   readonly kind: 'PartialObjectMetadata';
   readonly apiVersion: string;
   readonly metadata: ObjectMeta;
@@ -21,7 +21,7 @@ export function toPartial(object: KubernetesObject, version: 'v1' | 'v1beta1' = 
 }
 
 /** A list of metadata. */
-export interface PartialObjectMetadataList {
+interface PartialObjectMetadataList {
   readonly kind: 'PartialObjectMetadataList';
   readonly apiVersion: string;
   readonly metadata: ListMeta;

@@ -19,7 +19,7 @@ const utf8 = new TextEncoder();
 const toBytes = (value: unknown): Uint8Array => utf8.encode(JSON.stringify(value));
 
 /** What is needed to make a table. */
-export interface TableTerms {
+interface TableTerms {
   readonly now: () => number;
   readonly version: Version;
   readonly includeObject: IncludeObject;
@@ -80,7 +80,7 @@ export class PartialPresentation {
 }
 
 /** The events of one stream, each with the projection of its object. An ERROR stays as it is. */
-export class ProjectedEvents {
+class ProjectedEvents {
   readonly #project: (object: KubernetesObject, type: string) => object;
 
   constructor(project: (object: KubernetesObject, type: string) => object) {

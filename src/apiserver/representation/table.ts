@@ -18,7 +18,7 @@ import { type ListMeta, toPartial } from './metadata.ts';
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
 /** One column. Upstream: `metav1.TableColumnDefinition`. */
-export interface TableColumn {
+interface TableColumn {
   readonly name: string;
   readonly type: string;
   readonly format: string;
@@ -27,13 +27,13 @@ export interface TableColumn {
 }
 
 /** One row. Upstream: `metav1.TableRow`. */
-export interface TableRow {
+interface TableRow {
   readonly cells: readonly (string | number | boolean | null)[];
   readonly object: object | null;
 }
 
 /** Upstream: `metav1.Table`. */
-export interface Table {
+interface Table {
   readonly kind: 'Table';
   readonly apiVersion: string;
   readonly metadata: ListMeta;
@@ -42,7 +42,7 @@ export interface Table {
 }
 
 /** Options of {@link toTable}. */
-export interface TableOptions {
+interface TableOptions {
   /** The time, for ages. */
   readonly now: number;
   /** Default `Metadata`. */
@@ -97,7 +97,7 @@ export function toBookmarkTable(definition: Columns, bookmark: KubernetesObject,
 }
 
 /** The columns of a kind. */
-export function toColumns(definition: Columns): TableColumn[] {
+function toColumns(definition: Columns): TableColumn[] {
   return [
     NAME,
     ...columnsOf(definition).map(({ name, type, description = '', priority = 0 }) => ({

@@ -42,7 +42,7 @@ function pair(word: string): [string, string] {
 }
 
 /** The requested conversion of JSON. Upstream: the parameters `as`, `g` and `v`. */
-export interface Conversion {
+interface Conversion {
   readonly kind: string;
   readonly group: string;
   readonly version: string;

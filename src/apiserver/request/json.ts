@@ -26,7 +26,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /** What the bytes of a JSON text show before it is parsed. */
-export interface Extent {
+interface Extent {
   /** How deep its objects and lists are nested. */
   readonly depth: number;
   /** How many members are written in it. */

@@ -24,7 +24,7 @@ export interface ListParameters {
 }
 
 /** How long texts may be. */
-export interface QueryLimits {
+interface QueryLimits {
   readonly maxSelectorLength: number;
 }
 
@@ -151,7 +151,7 @@ function unsupported(value: string, supported: readonly string[]): FieldCause {
 }
 
 /** What does not fit together in a list. */
-export function listCauses(given: ListParameters): readonly FieldCause[] {
+function listCauses(given: ListParameters): readonly FieldCause[] {
   const { resourceVersionMatch: match, resourceVersion, sendInitialEvents } = given;
   const causes: FieldCause[] = [];
   if (match !== '') {
@@ -170,7 +170,7 @@ export function listCauses(given: ListParameters): readonly FieldCause[] {
 }
 
 /** What does not fit together in a watch. */
-export function watchCauses(given: ListParameters): readonly FieldCause[] {
+function watchCauses(given: ListParameters): readonly FieldCause[] {
   const { resourceVersionMatch: match, sendInitialEvents } = given;
   const causes: FieldCause[] = [];
   if (sendInitialEvents !== undefined && match !== 'NotOlderThan') {

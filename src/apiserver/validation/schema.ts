@@ -140,7 +140,7 @@ interface ValidateFunction {
 }
 
 /** One failure, as ajv describes it. */
-export interface AjvError {
+interface AjvError {
   readonly instancePath: string;
   readonly keyword: string;
   readonly params: Readonly<Record<string, unknown>>;

@@ -7,7 +7,7 @@ import type { FieldCheck } from '../validation/field-check.ts';
 import { presented } from './read.ts';
 
 /** What is needed to turn a patch into a change. */
-export interface ChangeTerms {
+interface ChangeTerms {
   readonly type: PatchType;
   readonly kind: ResourceInfo;
   /** The check of the result's fields; undefined: they are not checked. */

@@ -13,7 +13,7 @@ import type { NamespacedName, ResourceContext } from './resource-context.ts';
 import { storageKey } from './resource-context.ts';
 
 /** The request of a list or a watch. */
-export interface Asked {
+interface Asked {
   readonly namespace: string | undefined;
   /** Only the object of this name. */
   readonly name?: string | undefined;

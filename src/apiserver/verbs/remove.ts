@@ -18,7 +18,7 @@ export interface DeleteTerms {
 }
 
 /** The result for an object: its last content, and whether it is gone. */
-export interface Deleted {
+interface Deleted {
   readonly object: KubernetesObject;
   readonly gone: boolean;
 }

@@ -14,7 +14,7 @@ import { deleteObject } from './remove.ts';
 import { type NamespacedName, type ResourceContext, storageKey } from './resource-context.ts';
 
 /** Options of writes. */
-export interface WriteTerms {
+interface WriteTerms {
   /** Check everything, and change nothing. */
   readonly dryRun: boolean;
   readonly signal?: AbortSignal | undefined;

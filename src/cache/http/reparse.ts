@@ -7,6 +7,9 @@
  *     bytes     {"name":"a","labels":{...},"phase":"Running"}
  *     result    { name: 'a', labels: L, phase: 'Running' }      L is the same object; with equal bytes, all of it is
  *
+ * For frames that repeat, that costs what `JSON.parse` costs; for events about 5,000 objects that change in turn, it takes 18 to
+ * 34 % less processor time, garbage collection included. `updates` of `npm run bench -- stack` measures it.
+ *
  * Invariants:
  * - The result is what `JSON.parse` returns for the same bytes, whatever `known` is. It is used only where the bytes say the
  *   same, so it may even have been modified.

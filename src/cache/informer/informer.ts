@@ -4,6 +4,7 @@ import { type Clock, listed, systemClock, within } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
+import { Timetable } from '../../watch/timetable.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
@@ -25,7 +26,7 @@ import type {
   StopOptions,
 } from './informer-options.ts';
 import { LiveStore, toObjectEvent } from './live-store.ts';
-import { Latch, Registration, ResyncTimes } from './registration.ts';
+import { Latch, Registration } from './registration.ts';
 
 const HANDLER = ['onAdd', 'onUpdate', 'onDelete'] as const;
 const HANDLER_OPTIONS = ['resyncMs', 'filter', 'overflow', 'capacity', 'onGap'] as const;
@@ -63,7 +64,8 @@ export class Informer<T, Name extends string = string> {
   readonly #failures: Failures;
   readonly #reports: SourceReports;
   readonly #resyncMs: number;
-  readonly #times: ResyncTimes<Registration<T>> = new ResyncTimes();
+  /** When which handler gets every object again, once it runs: a period after it was added, or has got them. */
+  readonly #resyncs: Timetable<Registration<T>>;
   readonly #versions: Versions;
   readonly #synced: Latch = new Latch();
   readonly #stopping: AbortController = new AbortController();
@@ -72,7 +74,6 @@ export class Informer<T, Name extends string = string> {
   #failure: { readonly error: unknown } | undefined;
   #ran: boolean = false;
   #reflecting: Promise<void> | undefined;
-  #cancelTick: (() => void) | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for anything but a ListWatcher, and for an invalid or unknown option. */
   constructor(source: ListWatcher<T>, options: InformerOptions<T, Name> = {}) {
@@ -80,6 +81,7 @@ export class Informer<T, Name extends string = string> {
     const { resyncMs = 0, indexers, transform, keyOf, compareVersions: compare = compareVersions, onError, ...others } = options;
     requireMethod('source', requireMethod('source', source, 'list', 'a ListWatcher'), 'watch', 'a ListWatcher');
     this.#clock = others.clock ?? systemClock;
+    this.#resyncs = new Timetable(this.#clock, (registration) => this.#resync(registration));
     this.#onError = callable('onError', onError);
     this.#failures = new Failures('informer', others);
     this.#reports = new SourceReports('informer', others.clock);
@@ -143,9 +145,8 @@ export class Informer<T, Name extends string = string> {
     if (this.#ran) throw new WatchError('INVALID_ARGUMENT', 'an informer runs once');
     this.#ran = true;
     const leave = whenAborted(signal, () => this.#close());
-    this.#times.start(this.#clock.now());
+    for (const registration of this.#handlers) this.#plan(registration);
     this.#reflecting = this.#reflector.run(this.#stopping.signal);
-    this.#tick();
     await this.#reflecting.catch((error: unknown) => this.#fail(error));
     leave();
     if (this.#failure) await this.stop(options).catch(() => {});
@@ -203,12 +204,11 @@ export class Informer<T, Name extends string = string> {
       { live: this.#live, onError: (error) => this.#report(error, { kind: 'handler', handler }) },
     );
     this.#handlers.add(registration);
-    this.#times.add(registration, this.#clock.now());
     void registration.ended.then(() => {
       this.#handlers.delete(registration);
-      this.#times.remove(registration);
+      this.#resyncs.remove(registration);
     });
-    if (this.#ran) this.#tick();
+    if (this.#ran) this.#plan(registration);
     return registration;
   }
 
@@ -250,19 +250,17 @@ export class Informer<T, Name extends string = string> {
     this.#versions.reach(this.#live.resourceVersion);
   }
 
-  /** Starts a resync of those handlers that are due, and waits for the next ones. */
-  #resync(): void {
-    const due = this.#times.due(this.#clock.now());
-    const idle = due.filter((registration) => registration.resync());
-    if (idle.length > 0) this.#live.wake(new Set(idle));
-    this.#tick();
+  /**
+   * Each handler has the period that it asks for, or the informer's. Upstream looks at fixed intervals instead, and so rounds
+   * periods up to the informer's, and to a second.
+   */
+  #plan(registration: Registration<T>): void {
+    if (registration.periodMs > 0) this.#resyncs.after(registration, registration.periodMs);
   }
 
-  /** Sets the timer for the handler that is due first. */
-  #tick(): void {
-    this.#cancelTick?.();
-    const delayMs = this.#isStopping ? undefined : this.#times.next(this.#clock.now());
-    this.#cancelTick = delayMs === undefined ? undefined : this.#clock.schedule(delayMs, () => this.#resync());
+  #resync(registration: Registration<T>): void {
+    this.#plan(registration);
+    if (registration.resync()) this.#live.wake(registration);
   }
 
   /** What it throws ends the run, as the reflector sees to. */
@@ -292,7 +290,7 @@ export class Informer<T, Name extends string = string> {
   #close(): void {
     if (this.#isStopping) return;
     this.#stopping.abort();
-    this.#cancelTick?.();
+    this.#resyncs.clear();
     this.#live.close();
     const error = this.#failure?.error ?? new WatchError('CLOSED', 'the informer has stopped');
     this.#synced.reject(error);

@@ -180,9 +180,9 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     return this.get(namespace ? `${namespace}/${name}` : name);
   }
 
-  /** Wakes readers that wait. */
-  wake(readers: ReadonlySet<unknown>): void {
-    this.#unpublished.push({ ...this.#bookmark(false), readers });
+  /** Wakes a reader that waits. */
+  wake(reader: unknown): void {
+    this.#unpublished.push({ ...this.#bookmark(false), reader });
     this.#publish();
   }
 
@@ -305,9 +305,9 @@ export interface StateChange<T> {
   readonly finalStateUnknown: boolean;
 }
 
-/** A BOOKMARK that only wakes these readers. */
+/** A BOOKMARK that only wakes this reader. */
 interface Wake extends BookmarkEvent {
-  readonly readers: ReadonlySet<unknown>;
+  readonly reader: unknown;
 }
 
 /** What is in the log. The BOOKMARK with the annotation ends the initial state. An ERROR tells a reader that it was cut. */
@@ -343,11 +343,11 @@ export function toObjectEvent<T>(event: LogEvent<T>, matches: ((object: T) => bo
 }
 
 /**
- * Whether an event counts against the capacity of a reader's queue. A wake-up counts for the readers that it wakes. If `matches`
+ * Whether an event counts against the capacity of a reader's queue. A wake-up counts for the reader that it wakes. If `matches`
  * throws, the change counts, and the error is reported when the change is delivered.
  */
 function takesRoom<T>(event: LogEvent<T>, reader: unknown, matches: ((object: T) => boolean) | undefined): boolean {
-  if (!isChange(event)) return !('readers' in event) || event.readers.has(reader);
+  if (!isChange(event)) return !('reader' in event) || event.reader === reader;
   try {
     return transitionOf(event, matches) !== undefined;
   } catch {

@@ -14,7 +14,7 @@ import type { ServeCommand } from './serve-args.ts';
 const PATIENCE_MS = 2_000;
 
 /** What is needed to open a storage. */
-export interface StorageMeans {
+interface StorageMeans {
   readonly log: Log;
   readonly etcdTls: FromFiles<EtcdTls> | undefined;
   readonly etcdUser: EtcdUser | undefined;

@@ -7,7 +7,7 @@ import { badRequest } from '../../api-status.ts';
 const BEARER = 'base64url.bearer.authorization.k8s.io.';
 
 /** The client's request: the subprotocol to echo, and its token. */
-export interface Subprotocols {
+interface Subprotocols {
   readonly echoed: string | undefined;
   readonly token: string | undefined;
 }
