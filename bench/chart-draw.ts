@@ -94,10 +94,11 @@ const theme = ([page, ink, soft, grid, ours, warm, gray]: readonly string[]): st
 /** Colours are written out for light and dark, because not every renderer of SVG supports CSS variables. */
 const STYLE = [
   'text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;stroke:none}',
-  '.title{font-size:16px;font-weight:600}.heading text,.ours text{font-weight:600}.small{font-size:11px}',
+  '.title{font-size:16px;font-weight:600}.small{font-size:11px}',
   '.leader{opacity:.6}.line{stroke-width:1.5}.line.ours{stroke-width:3}.line.none{stroke-dasharray:1 3}.control{stroke-dasharray:6 4}.bar,.fill,.hollow{stroke-width:1.25}',
   theme(['#ffffff', '#1f2328', '#59636e', '#d8dee4', '#0969da', '#bc4c00', '#6e7781']),
   `@media(prefers-color-scheme:dark){${theme(['#0d1117', '#e6edf3', '#9198a1', '#2b323b', '#4493f8', '#e0823d', '#8b949e'])}}`,
+  '.heading text,.ours text{font-weight:600}',
 ].join('');
 
 /** The fill patterns of bars: hatched for unbounded queues, dotted for lossy ones. */
