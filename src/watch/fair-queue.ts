@@ -23,7 +23,7 @@ export interface OnBehalf {
 }
 
 /** How long work goes on in one turn of the event loop, in ms, unless a single piece takes longer. */
-const PIECE_MS = 5;
+export const PIECE_MS = 5;
 /** What a piece counts for at least: clocks are coarse. */
 const LEAST_MS = 0.01;
 /** The most calls of one turn of the event loop. */

@@ -53,7 +53,7 @@ describe('events that everybody has read', () => {
     const topics = names(20);
     const sinks = [...topics, ...topics].map((topic) => connect(hub, new FastSink(), { options: { topics: [topic] } }));
     // biome-ignore lint/complexity/useLiteralKeys: the way to a private member
-    const { broadcaster } = coreOf(hub)['feed'];
+    const { broadcaster } = coreOf(hub)['log'];
     const views = muxOf(broadcaster).topics?.all() ?? [];
     expect(views).toHaveLength(20);
     for (const topic of topics) for (let i = 0; i < 10; i++) hub.tryPublish(told(topic));
