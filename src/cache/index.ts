@@ -65,6 +65,21 @@ export type {
 export { Reflector } from './reflector/reflector.ts';
 export { RetryWatcher, type RetryWatcherOptions } from './reflector/retry-watcher.ts';
 export { type UntilCondition, type UntilOptions, type UntilSource, until } from './reflector/until.ts';
+export type {
+  DeleteCollectionOptions,
+  DeleteOptions,
+  FieldValidation,
+  GetOptions,
+  ObjectOptions,
+  PatchOptions,
+  PatchType,
+  ResourceClient,
+  ResourceType,
+  Scale,
+  SubresourceClient,
+  SubresourceOf,
+  WriteOptions,
+} from './resource-client.ts';
 export { Indexer, type IndexerOptions, type Indexers } from './store/indexer.ts';
 export type { IndexFunction } from './store/object-index.ts';
 export { type FailedChange, Store, type StoreChange, type StoreListOptions, type StoreOptions } from './store/store.ts';

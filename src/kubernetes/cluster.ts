@@ -3,6 +3,7 @@ import { createListWatcher } from '../cache/http/http-list-watcher.ts';
 import { type ListWatcherOptions, toHttpSettings } from '../cache/http/means.ts';
 import type { ListWatcher } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
+import type { ResourceType } from '../cache/resource-client.ts';
 import { callable, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
 import { Credentials } from './credentials.ts';
@@ -11,7 +12,7 @@ import { type KubeConfigOptions, loadKubeConfig } from './kube-config.ts';
 import type { KubeConfigLike } from './loaded-config.ts';
 import { type NodeFetch, type NodeRequest, send } from './node-fetch.ts';
 import { Resource, type ResourceDeps } from './resource.ts';
-import { checkedType, type ResourceType } from './resource-type.ts';
+import { checkedType } from './resource-type.ts';
 import { Warnings } from './warnings.ts';
 
 /** Options of a {@link Cluster}: limits of all its requests, like those of `createListWatcher`. */

@@ -1,9 +1,10 @@
 /** Bodies: their types and their contents. */
+import type { PatchType } from '../../cache/resource-client.ts';
 import { refused } from '../../storage/statuses.ts';
 import { paceOf } from '../../watch/pace.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
-import { type PatchedKind, type PatchType, toPatchType } from '../patch/patch.ts';
+import { type PatchedKind, toPatchType } from '../patch/patch.ts';
 import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../protobuf/kinds.ts';
 import { mediaType } from '../request/accept.ts';
 import type { FieldPaths } from '../request/field-paths.ts';

@@ -2,6 +2,7 @@
 
 import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import type { NamespacedName } from '../../cache/resource-client.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { type Pace, paceOf } from '../../watch/pace.ts';
 import { hasCode, methodNotAllowed, noSuchPath } from '../api-status.ts';
@@ -12,7 +13,7 @@ import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation
 import { toChange } from '../verbs/change.ts';
 import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
 import { deleteObject, deleteObjects } from '../verbs/remove.ts';
-import type { NamespacedName, ResourceContext } from '../verbs/resource-context.ts';
+import type { ResourceContext } from '../verbs/resource-context.ts';
 import { createObject, type UpdateTerms, updateObject } from '../verbs/write.ts';
 import { readDeleteTerms, readDryRun, readObject, readPatch, type WrittenBodyMeans } from './body.ts';
 import { errorWatch } from './error-watch.ts';

@@ -6,6 +6,7 @@
  *                             +--> Strict: 400, or 422 for a patch's result    Warn: reported, and stored
  *     object --> unknown -----'
  */
+import { FIELD_VALIDATIONS, type FieldValidation } from '../../cache/resource-client.ts';
 import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
 import { schemaOf } from '../openapi/schemas.ts';
 import type { FieldPaths } from '../request/field-paths.ts';
@@ -14,11 +15,6 @@ import { isOfKind } from '../verbs/metadata.ts';
 import { shown } from '../verbs/names.ts';
 import { type KnownFields, toKnownFields, unknownFields } from './known-fields.ts';
 import { withPatterns } from './patterns.ts';
-
-/** What happens to a write with such fields. Upstream: `metav1.FieldValidationStrict` and the like. */
-export type FieldValidation = 'Ignore' | 'Strict' | 'Warn';
-
-export const FIELD_VALIDATIONS: readonly FieldValidation[] = ['Ignore', 'Strict', 'Warn'];
 
 /** Reads the parameter of a write. Throws 422, which names the `options` of the verb. */
 export function readFieldValidation(text: string, options: string): FieldValidation {

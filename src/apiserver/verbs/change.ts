@@ -1,7 +1,8 @@
 import type { KubernetesObject } from '../../cache/object.ts';
+import type { PatchType } from '../../cache/resource-client.ts';
 import { paceOf } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
-import { type PatchType, toPatch } from '../patch/patch.ts';
+import { toPatch } from '../patch/patch.ts';
 import { checkParts } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { FieldCheck } from '../validation/field-check.ts';

@@ -6,6 +6,7 @@
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';
+import type { NamespacedName } from '../../cache/resource-client.ts';
 import { invalid } from '../../watch/errors.ts';
 import { isPromise } from '../../watch/promises.ts';
 import { badRequest, conflict, invalidObject, MODIFIED } from '../api-status.ts';
@@ -16,7 +17,7 @@ import { sameJson } from './equal.ts';
 import { isNullish, type Mutable, normalized, withMeta } from './metadata.ts';
 import { metadataCauses, nameCauses, updateCauses } from './metadata-causes.ts';
 import { generateName, shown } from './names.ts';
-import type { NamespacedName, ResourceContext } from './resource-context.ts';
+import type { ResourceContext } from './resource-context.ts';
 import { timestamp } from './resource-context.ts';
 
 /** The namespace that an object gets: that of the request, or none. Throws 400 if the object names another one. */

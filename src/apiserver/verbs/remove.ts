@@ -5,10 +5,11 @@
  *       '----delete, finalizers---> waiting --last one removed (update)-----^
  */
 import type { KubernetesObject } from '../../cache/object.ts';
+import type { NamespacedName } from '../../cache/resource-client.ts';
 import { paceOf } from '../../watch/pace.ts';
 import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
 import { withMeta } from './metadata.ts';
-import type { NamespacedName, ResourceContext } from './resource-context.ts';
+import type { ResourceContext } from './resource-context.ts';
 import { storageKey, timestamp } from './resource-context.ts';
 
 /** Options of a deletion. */

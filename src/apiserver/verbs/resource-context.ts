@@ -1,4 +1,5 @@
 import type { KubernetesObject } from '../../cache/object.ts';
+import type { NamespacedName } from '../../cache/resource-client.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { FieldCause } from '../definition.ts';
 import type { ResourceInfo } from '../resource-info.ts';
@@ -39,13 +40,6 @@ export interface ResourceContext {
   readonly prepared?: (<T extends KubernetesObject>(object: T) => T) | undefined;
   /** What is wrong with an object according to the resource's schema. */
   readonly bySchema?: ((object: KubernetesObject) => readonly FieldCause[] | Promise<readonly FieldCause[]>) | undefined;
-}
-
-/** Where one object is. */
-export interface NamespacedName {
-  /** Undefined for what is in no namespace. */
-  readonly namespace: string | undefined;
-  readonly name: string;
 }
 
 /** The key of an object in the storage of its resource. */

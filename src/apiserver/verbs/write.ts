@@ -5,13 +5,14 @@
 
 import type { KubernetesObject } from '../../cache/object.ts';
 import { versionOf } from '../../cache/object.ts';
+import type { NamespacedName } from '../../cache/resource-client.ts';
 import { requestPace } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
 import { withMeta } from './metadata.ts';
 import { decodeCreate, prepareCreate, prepareUpdate } from './prepare.ts';
 import { deleteObject } from './remove.ts';
-import type { NamespacedName, ResourceContext } from './resource-context.ts';
+import type { ResourceContext } from './resource-context.ts';
 import { storageKey } from './resource-context.ts';
 
 /** Options of writes. */
