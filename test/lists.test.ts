@@ -84,7 +84,6 @@ const LISTS: Readonly<Record<string, List>> = {
     home: ['src/apiserver/request/path.ts'],
     folders: ['src'],
     parts: {
-      'src/apiserver/discovery/resources.ts': 'what Kubernetes can do with a status',
       'src/workqueue/leader-options.ts': 'the methods of a store of leases',
     },
   },

@@ -34,6 +34,7 @@ export function checkDefinition(definition: ResourceDefinition | SchemaDefinitio
   }
   checkFlag('namespaced', namespaced);
   checkFlag('status', status);
+  checkScale(more.scale);
   checkValidation(more);
   const { columns = [], fields = {} } = more;
   checkList('columns', columns, 'an array of columns');
@@ -54,6 +55,22 @@ function checkValidation({ validate, schema }: Pick<ResourceDefinition | SchemaD
   if (!isSchema(validate)) throw invalid('resource.validate', validate, 'a function, or a JSON schema as an object');
   if (schema !== undefined) throw invalid('resource.validate', validate, 'a function, as there is a schema');
   checkSchema('resource.validate', validate);
+}
+
+const SCALE = ['specReplicasPath', 'statusReplicasPath', 'labelSelectorPath'] as const;
+const PATH = /^\.(?:spec|status)(?:\.[\w-]+)+$/;
+
+function checkScale(scale: ResourceDefinition['scale']): void {
+  if (scale === undefined) return;
+  if (!isObject(scale)) throw invalid('resource.scale', scale, `an object: { ${SCALE.join(', ')} }`);
+  checkOptions(scale, SCALE);
+  const isBelow = (path: unknown, part: string): boolean =>
+    typeof path === 'string' && PATH.test(path) && path.startsWith(`.${part}.`);
+  const { specReplicasPath: spec, statusReplicasPath: status, labelSelectorPath: selector } = scale;
+  if (!isBelow(spec, 'spec')) throw invalid('resource.scale.specReplicasPath', spec, 'a path such as .spec.replicas');
+  if (!isBelow(status, 'status')) throw invalid('resource.scale.statusReplicasPath', status, 'a path such as .status.replicas');
+  if (selector === undefined || isBelow(selector, 'spec') || isBelow(selector, 'status')) return;
+  throw invalid('resource.scale.labelSelectorPath', selector, 'a path below .spec or .status, such as .status.selector');
 }
 
 function checkColumn(path: string, column: PrinterColumn): void {

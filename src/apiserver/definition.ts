@@ -33,10 +33,22 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
   readonly schema?: JsonSchema | undefined;
   /** Whether `status` is a subresource: written only at its own path, and ignored elsewhere. Default false. */
   readonly status?: boolean | undefined;
+  /** How many instances an object stands for: makes `scale` a subresource, as `kubectl scale` and autoscalers use it. Default: none. */
+  readonly scale?: ScaleDefinition | undefined;
   /** The columns of tables after the name; `kubectl get` prints them. Default: the age, which they replace. */
   readonly columns?: readonly PrinterColumn<T>[] | undefined;
   /** Fields that field selectors may use in addition to `metadata.name` and `metadata.namespace`; the cache indexes each of them. */
   readonly fields?: Readonly<Record<string, Of<T, [], string | undefined>>> | undefined;
+}
+
+/** Where in an object the numbers of its `scale` are. Upstream: `CustomResourceSubresourceScale`. */
+export interface ScaleDefinition {
+  /** The path of the number that is wanted, below `.spec`: such as `.spec.replicas`. */
+  readonly specReplicasPath: string;
+  /** The path of the number that there is, below `.status`: such as `.status.replicas`. While there is none, it is 0. */
+  readonly statusReplicasPath: string;
+  /** The path of the label selector of the instances, as a string, below `.spec` or `.status`. Default: none, as for no autoscaler. */
+  readonly labelSelectorPath?: string | undefined;
 }
 
 /**

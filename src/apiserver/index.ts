@@ -27,6 +27,7 @@ export type {
   JsonSchema,
   PrinterColumn,
   ResourceDefinition,
+  ScaleDefinition,
   SchemaDefinition,
   ValidationResult,
 } from './definition.ts';

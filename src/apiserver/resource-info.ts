@@ -4,9 +4,10 @@ import { invalid } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
 import type { JsonSchema, PrinterColumn, ResourceDefinition, SchemaDefinition, ValidationResult } from './definition.ts';
 import { checkDefinition, isSchema } from './definition-checks.ts';
+import { type Rows, toRows } from './subresources.ts';
 
 /** A definition with all defaults filled in. */
-export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> {
+export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> extends Rows {
   readonly group: string;
   readonly version: string;
   /** `group/version`, or only the version in the group without a name. */
@@ -18,7 +19,6 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> {
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
   readonly namespaced: boolean;
-  readonly status: boolean;
   readonly validate: ((object: T, old: T | undefined) => ValidationResult | Promise<ValidationResult>) | undefined;
   readonly schema: JsonSchema | undefined;
   readonly columns: readonly PrinterColumn<T>[] | undefined;
@@ -34,21 +34,22 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> {
 
 const NAMES = [
   ...(['group', 'version', 'plural', 'kind', 'singular', 'shortNames', 'categories', 'listKind', 'namespaced'] as const),
-  ...(['validate', 'schema', 'status', 'columns', 'fields'] as const),
+  ...(['validate', 'schema', 'status', 'scale', 'columns', 'fields'] as const),
 ] as const;
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for a definition that cannot be served. */
 export function toInfo<T extends KubernetesObject>(definition: ResourceDefinition<T> | SchemaDefinition): ResourceInfo<T> {
-  const { group, version, plural, kind, namespaced = true, status = false, ...more } = checkOptions(definition, NAMES);
+  const { group, version, plural, kind, namespaced = true, ...more } = checkOptions(definition, NAMES);
   checkDefinition(definition as ResourceDefinition);
   const { singular = kind.toLowerCase(), listKind = `${kind}List`, shortNames = [], categories = [], validate, schema } = more;
   const suffix = group && `.${group}`;
   return {
-    ...{ group, version, plural, kind, namespaced, status, singular, listKind, shortNames, categories },
+    ...{ group, version, plural, kind, namespaced, singular, listKind, shortNames, categories },
     apiVersion: group ? `${group}/${version}` : version,
     validate: isSchema(validate) ? undefined : validate,
     schema: isSchema(validate) ? validate : schema,
     columns: more.columns,
+    ...toRows(definition),
     fields: more.fields ?? {},
     prefix: `${group || 'core'}/${plural}/`,
     shared: false,

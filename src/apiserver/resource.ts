@@ -41,6 +41,7 @@ import type { Watch } from '../watch/watch.ts';
 import { statusOf, toError } from './api-status.ts';
 import { parseJson, tooDeep } from './request/json.ts';
 import { fromListOptions, fromWatchOptions } from './request/query.ts';
+import { rowOf, type SeenKind, type Subresource } from './subresources.ts';
 import { FieldCheck } from './validation/field-check.ts';
 import { toChange } from './verbs/change.ts';
 import { getObject, listObjects, presented, watchObjects } from './verbs/read.ts';
@@ -105,46 +106,52 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   /** Reads one object. Rejects with 404 if there is none. */
   async get(name: string, options: GetOptions = {}): Promise<T> {
     const { resourceVersion = '', signal, subresource } = checkOptions(options, GET_NAMES);
-    this.#isStatus(subresource);
+    const row = this.#row(subresource);
     const context = this.#context();
     const got = getObject(context, placeOf(this, name), { resourceVersion, signal });
-    return structuredClone(await answered(context, { signal }, got)) as T;
+    return await answered(
+      context,
+      { signal },
+      got.then((object) => this.#shown(object, row)),
+    );
   }
 
   /** Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. */
   async create(object: T, options: WriteOptions = {}): Promise<T> {
     const { dryRun = false, signal, subresource, fieldValidation } = checkedWrite(options, WRITE_NAMES);
     if (subresource !== undefined) throw invalid('subresource', subresource, 'none: a part of an object is not created');
-    const check = this.#fieldCheck(fieldValidation);
     const context = this.#context();
     const { info } = context;
+    const check = fieldCheck(info, fieldValidation);
     const namespace = info.namespaced ? this.namespace || namespaceOf(object) || undefined : undefined;
     if (info.namespaced && namespace === undefined) throw invalid('namespace', namespace, 'one: use in(namespace)');
     const sent = plain(object);
     if (check) (await check()).object(sent);
-    return this.#shown(await answered(context, { signal }, createObject(context, sent, { namespace, dryRun, signal })));
+    const created = await answered(context, { signal }, createObject(context, sent, { namespace, dryRun, signal }));
+    return this.#shown(created, info.main);
   }
 
   /** Replaces an object. If it has a version that is not the newest, it is refused with 409. */
   async update(object: T, options: WriteOptions = {}): Promise<T> {
     const { dryRun = false, signal, subresource, fieldValidation } = checkedWrite(options, WRITE_NAMES);
-    const check = this.#fieldCheck(fieldValidation);
+    const row = this.#row(subresource);
+    const check = fieldCheck(row.kind ?? this.#context().info, fieldValidation);
     const sent = plain(object);
     const place = placeOfObject(this, sent, 'update');
-    const status = this.#isStatus(subresource);
     if (check) (await check()).object(sent);
-    return this.#update({ place, status, dryRun, signal, make: () => sent });
+    return this.#update({ place, row, dryRun, signal, make: () => sent });
   }
 
   /** Changes a part of an object. */
   async patch(name: string, patch: object, options: PatchOptions = {}): Promise<T> {
     const { dryRun = false, signal, subresource, type = 'merge', fieldValidation } = checkedPatch(patch, options);
-    const check = this.#fieldCheck(fieldValidation);
+    const row = this.#row(subresource);
+    const { info } = this.#context();
+    const check = fieldCheck(row.kind ?? info, fieldValidation);
     const sent = plain(patch);
     const fields = check && (await check());
-    const make = toChange(sent, { type, kind: this.#context().info, fields, signal });
-    const status = this.#isStatus(subresource);
-    return this.#update({ place: placeOf(this, name), status, dryRun, signal, make });
+    const make = toChange(sent, { type, info, row, fields, signal });
+    return this.#update({ place: placeOf(this, name), row, dryRun, signal, make });
   }
 
   /** Deletes an object. Resolves with the object if finalizers still hold it; otherwise with undefined: it is gone. */
@@ -154,7 +161,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const context = this.#context();
     const deleted = deleteObject(context, placeOf(this, name), { dryRun, signal, preconditions });
     const { object, gone } = await answered(context, { signal }, deleted);
-    return gone ? undefined : this.#shown(object);
+    return gone ? undefined : this.#shown(object, context.info.main);
   }
 
   /** Deletes the objects that the selectors match, one after the other. Resolves with these objects. */
@@ -176,24 +183,23 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
 
   async #update(terms: UpdateTerms): Promise<T> {
     const context = this.#context();
-    return this.#shown(await answered(context, terms, updateObject(context, terms)));
+    return this.#shown(await answered(context, terms, updateObject(context, terms)), terms.row);
   }
 
-  /** Makes the check of a write's fields; undefined: they are not checked. */
-  #fieldCheck(fieldValidation: WriteOptions['fieldValidation']): (() => Promise<FieldCheck>) | undefined {
-    return fieldValidation === 'Strict' ? () => FieldCheck.of(this.#context().info) : undefined;
+  #shown(object: KubernetesObject, row: Subresource): T {
+    return structuredClone(row.view(presented(this.#context().info, object))) as T;
   }
 
-  #shown(object: KubernetesObject): T {
-    return structuredClone(presented(this.#context().info, object)) as T;
+  #row(subresource: string | undefined): Subresource {
+    const row = rowOf(this.#context().info, subresource);
+    if (row === undefined) throw invalid('subresource', subresource, 'one that the resource has');
+    return row;
   }
+}
 
-  #isStatus(subresource: string | undefined): boolean {
-    if (subresource === undefined) return false;
-    if (subresource !== 'status' || !this.#context().info.status)
-      throw invalid('subresource', subresource, 'one that the resource has');
-    return true;
-  }
+/** Makes the check of a write's fields; undefined: they are not checked. */
+function fieldCheck(kind: SeenKind, mode: WriteOptions['fieldValidation']): (() => Promise<FieldCheck>) | undefined {
+  return mode === 'Strict' ? () => FieldCheck.of(kind) : undefined;
 }
 
 /** The result of a verb. Unexpected errors are refused as over HTTP, and reported to the server's owner. */

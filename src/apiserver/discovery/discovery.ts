@@ -12,7 +12,7 @@
 import { refused } from '../../storage/statuses.ts';
 import { conversionOf, isJson, readAccept } from '../request/accept.ts';
 import { digest } from './digest.ts';
-import { type Described, type Group, groupVersion, STATUS_VERBS, singularOf, toGroups, verbsOf } from './resources.ts';
+import { type Described, type Group, groupVersion, singularOf, toGroups } from './resources.ts';
 
 /** A document: its type, its bytes as text, and a tag that changes with it. */
 export interface Document {
@@ -124,11 +124,18 @@ function toGroup({ name, versions }: Group): object {
 }
 
 function toResources(resource: Described): object[] {
-  const { plural, kind, namespaced = true, shortNames, categories, status = false } = resource;
-  const own = { name: plural, singularName: singularOf(resource), namespaced, kind, verbs: verbsOf(resource) };
-  const all: object[] = [{ ...own, ...(shortNames && { shortNames }), ...(categories && { categories }) }];
-  if (status) all.push({ name: `${plural}/status`, singularName: '', namespaced, kind, verbs: STATUS_VERBS });
-  return all;
+  const { plural, kind, namespaced = true, main, subresources } = resource;
+  const own = { name: plural, singularName: singularOf(resource), namespaced, kind, verbs: main.verbs, ...namesOf(resource) };
+  const parts = subresources.map(({ name, kind: seen, verbs }) => ({
+    ...{ name: `${plural}/${name}`, singularName: '', namespaced },
+    ...(seen && { group: seen.group, version: seen.version }),
+    ...{ kind: seen?.kind ?? kind, verbs },
+  }));
+  return [own, ...parts];
+}
+
+function namesOf({ shortNames = [], categories = [] }: Described): object {
+  return { ...(shortNames.length > 0 && { shortNames }), ...(categories.length > 0 && { categories }) };
 }
 
 function toAggregated({ name, versions }: Group): object {
@@ -143,16 +150,19 @@ function toAggregated({ name, versions }: Group): object {
 }
 
 function toAggregatedResource(resource: Described): object {
-  const { group, version, plural, kind, namespaced = true, shortNames, categories, status = false } = resource;
-  const responseKind = { group, version, kind };
+  const { plural, namespaced = true, main, subresources } = resource;
+  const toKind = ({ group, version, kind }: Pick<Described, 'group' | 'version' | 'kind'>): object => ({ group, version, kind });
   return {
     resource: plural,
-    responseKind,
+    responseKind: toKind(resource),
     scope: namespaced ? 'Namespaced' : 'Cluster',
     singularResource: singularOf(resource),
-    verbs: verbsOf(resource),
-    ...(shortNames && { shortNames }),
-    ...(categories && { categories }),
-    ...(status && { subresources: [{ subresource: 'status', responseKind, verbs: STATUS_VERBS }] }),
+    verbs: main.verbs,
+    ...namesOf(resource),
+    ...(subresources.length > 0 && {
+      subresources: subresources.map(({ name: subresource, kind = resource, verbs }) => {
+        return { subresource, responseKind: toKind(kind), verbs };
+      }),
+    }),
   };
 }

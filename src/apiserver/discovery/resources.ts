@@ -1,23 +1,14 @@
 /** A resource's definition with all defaults filled in. */
 import type { ResourceDefinition } from '../definition.ts';
-import { VERBS, type Verb } from '../request/path.ts';
+import type { Rows } from '../subresources.ts';
 import { compareApiVersions } from './versions.ts';
-
-const SINGLE: readonly string[] = VERBS.filter((verb) => verb !== 'deletecollection');
-
-/** The verbs for the objects of a collection. Namespaces are deleted one by one. */
-export function verbsOf({ group, plural }: Pick<Described, 'group' | 'plural'>): readonly string[] {
-  return group === '' && plural === 'namespaces' ? SINGLE : VERBS;
-}
-
-/** The verbs for their status, if that is a subresource. */
-export const STATUS_VERBS: readonly Verb[] = ['get', 'patch', 'update'];
 
 /** The part of a definition that clients see. */
 export type Described = Pick<
   ResourceDefinition,
-  'group' | 'version' | 'plural' | 'kind' | 'singular' | 'shortNames' | 'categories' | 'namespaced' | 'status'
->;
+  'group' | 'version' | 'plural' | 'kind' | 'singular' | 'shortNames' | 'categories' | 'namespaced'
+> &
+  Pick<Rows, 'main' | 'subresources'>;
 
 /** The versions of one group, the best first, each with its resources in the order of their names. */
 export interface Group {

@@ -8,12 +8,13 @@ import { PartialPresentation, TablePresentation } from '../representation/presen
 import { toIncludeObject } from '../representation/table.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/accept.ts';
 import type { ResourceInfo } from '../resource-info.ts';
+import type { SeenKind } from '../subresources.ts';
 import { type EventEncoder, PlainEvents } from './event-encoder.ts';
 
 /** One way to show objects. */
 export interface Presentation {
   /** The body of an answer that is one object. */
-  object(info: ResourceInfo, object: KubernetesObject): Uint8Array;
+  object(kind: SeenKind, object: KubernetesObject): Uint8Array;
   /** The body of an answer that is a list, in pieces. They are taken one after the other, as long as there is room for them. */
   list(info: ResourceInfo, list: List<KubernetesObject>): Iterable<Uint8Array>;
   /** The events of one stream. */

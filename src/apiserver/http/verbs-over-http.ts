@@ -9,6 +9,7 @@ import { hasCode, methodNotAllowed, noSuchPath } from '../api-status.ts';
 import type { ResourcePath, Verb } from '../request/path.ts';
 import { type ListParameters, readListQuery } from '../request/query.ts';
 import type { ResourceInfo } from '../resource-info.ts';
+import { rowOf, type SeenKind, type Subresource } from '../subresources.ts';
 import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation/field-check.ts';
 import { toChange } from '../verbs/change.ts';
 import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
@@ -50,7 +51,7 @@ export async function perform(task: Task): Promise<Answer> {
     await turn;
     signal.throwIfAborted();
   }
-  checkSubresource(task);
+  if (!rowOfTask(task).verbs.includes(verb)) throw methodNotAllowed(task.context.info);
   if (verb === 'watch') return watch(task);
   if (verb === 'list') return list(task);
   const presentation = presentationOf(task, 'object');
@@ -65,11 +66,11 @@ export async function perform(task: Task): Promise<Answer> {
   return removeMany(task);
 }
 
-/** The only subresource is `status`, and it can only be read and written. */
-function checkSubresource({ path, verb, context }: Task): void {
-  if (path.subresource === undefined) return;
-  if (path.subresource !== 'status' || !context.info.status) throw noSuchPath();
-  if (verb !== 'get' && verb !== 'update' && verb !== 'patch') throw methodNotAllowed();
+/** What the path names of an object: itself, or a subresource. */
+function rowOfTask({ path, context }: Task): Subresource {
+  const row = rowOf(context.info, path.subresource);
+  if (row === undefined) throw noSuchPath();
+  return row;
 }
 
 /** The place of the one object of a request. A namespaced object is not found outside of a namespace. */
@@ -79,19 +80,25 @@ function placeOf({ path, context }: Task): NamespacedName {
   return { namespace, name };
 }
 
-function shown({ context }: Task, presentation: Presentation, code: number, object: KubernetesObject): Answer {
-  return { code, headers: JSON_HEADERS, body: presentation.object(context.info, presented(context.info, object)) };
+function shown(task: Task, presentation: Presentation, code: number, object: KubernetesObject): Answer {
+  const { info } = task.context;
+  const { kind = info, view } = rowOfTask(task);
+  return { code, headers: JSON_HEADERS, body: presentation.object(kind, view(presented(info, object))) };
 }
 
 /** The check of a write's fields; undefined: they are not checked. */
-async function fieldCheckOf({ query, context, warn }: Task, options: string): Promise<FieldCheck | undefined> {
+async function fieldCheckOf(task: Task, options: string): Promise<FieldCheck | undefined> {
+  const { query, warn } = task;
   const mode = readFieldValidation(query.get('fieldValidation') ?? '', options);
-  return mode === 'Ignore' ? undefined : await FieldCheck.of(context.info, mode === 'Warn' ? warn : undefined);
+  return mode === 'Ignore' ? undefined : await FieldCheck.of(kindOf(task), mode === 'Warn' ? warn : undefined);
 }
 
+const kindOf = (task: Task): SeenKind => rowOfTask(task).kind ?? task.context.info;
+
 /** What is needed to read a body. */
-function bodyOf({ maxBodyBytes, signal, context }: Task, fields: FieldCheck | undefined): WrittenBodyMeans {
-  return { maxBodyBytes, signal, kind: context.info, again: fields?.again };
+function bodyOf(task: Task, fields: FieldCheck | undefined): WrittenBodyMeans {
+  const { maxBodyBytes, signal } = task;
+  return { maxBodyBytes, signal, kind: kindOf(task), again: fields?.again };
 }
 
 async function create(task: Task, presentation: Presentation): Promise<Answer> {
@@ -106,12 +113,12 @@ async function create(task: Task, presentation: Presentation): Promise<Answer> {
 }
 
 async function update(task: Task, presentation: Presentation): Promise<Answer> {
-  const { path, context, verb, query, signal } = task;
+  const { context, verb, query, signal } = task;
   const place = placeOf(task);
   const dryRun = readDryRun(query.getAll('dryRun'), verb === 'patch' ? 'PatchOptions' : 'UpdateOptions');
   const make = verb === 'patch' ? await readChange(task) : await readReplacement(task);
   await paceOf(signal).pause();
-  const terms = { dryRun, signal, place, status: path.subresource === 'status', make };
+  const terms = { dryRun, signal, place, row: rowOfTask(task), make };
   return shown(task, presentation, 200, await updateObject(context, terms));
 }
 
@@ -126,11 +133,10 @@ async function readReplacement(task: Task): Promise<UpdateTerms['make']> {
 
 /** Reads the patch of an object. */
 async function readChange(task: Task): Promise<UpdateTerms['make']> {
-  const { info: kind } = task.context;
   const fields = await fieldCheckOf(task, 'PatchOptions');
   const { type, patch } = await readPatch(task.request, bodyOf(task, fields));
   await paceOf(task.signal).pause();
-  return toChange(patch, { type, kind, fields, signal: task.signal });
+  return toChange(patch, { type, info: task.context.info, row: rowOfTask(task), fields, signal: task.signal });
 }
 
 async function remove(task: Task, presentation: Presentation): Promise<Answer> {

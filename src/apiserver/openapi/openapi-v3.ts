@@ -5,7 +5,16 @@
 import { digest } from '../discovery/digest.ts';
 import type { Document } from '../discovery/discovery.ts';
 import { groupVersion } from '../discovery/resources.ts';
-import { componentName, type Documented, KIND_EXTENSION, listSchemaOf, ofList, SHARED, schemaOf } from './schemas.ts';
+import {
+  componentName,
+  type Documented,
+  type DocumentedKind,
+  KIND_EXTENSION,
+  listSchemaOf,
+  ofList,
+  SHARED,
+  schemaOf,
+} from './schemas.ts';
 
 const INDEX = '/openapi/v3';
 
@@ -33,7 +42,9 @@ function pathOf({ group, version }: Documented): string {
 function toDocument(definitions: readonly Documented[], version: string): object {
   const paths = Object.assign({}, ...definitions.map(toPaths)) as object;
   const schemas = definitions.flatMap((each) => [
-    [componentName(each), schemaOf(each)] as const,
+    ...[each, ...each.subresources.flatMap(({ kind = [] }) => kind)].map(
+      (kind) => [componentName(kind), schemaOf(kind)] as const,
+    ),
     [componentName(ofList(each)), listSchemaOf(each)] as const,
   ]);
   return {
@@ -59,23 +70,27 @@ const OF_WRITES: readonly object[] = [
 ];
 
 function toPaths(definition: Documented): object {
-  const { group, version, plural, kind, namespaced = true, status = false } = definition;
-  const bodyOf = (shown: Documented): object => ({
+  const { group, version, plural, kind, namespaced = true, subresources } = definition;
+  const bodyOf = (shown: DocumentedKind): object => ({
     content: { 'application/json': { schema: { $ref: `#/components/schemas/${componentName(shown)}` } } },
   });
-  const [one, many] = [bodyOf(definition), bodyOf(ofList(definition))];
-  const operation = (action: string, parameters?: readonly object[]): object => ({
+  const many = bodyOf(ofList(definition));
+  const operation = (action: string, parameters?: readonly object[], seen: DocumentedKind = definition): object => ({
     'x-kubernetes-action': action,
     [KIND_EXTENSION]: { group, kind, version },
     ...(parameters && { parameters }),
-    responses: { 200: { description: 'OK', ...(['list', 'deletecollection'].includes(action) ? many : one) } },
+    responses: { 200: { description: 'OK', ...(['list', 'deletecollection'].includes(action) ? many : bodyOf(seen)) } },
   });
   const root = `/${pathOf(definition)}/${namespaced ? 'namespaces/{namespace}/' : ''}${plural}`;
-  const writes = { put: operation('put', OF_WRITES), patch: operation('patch', OF_WRITES) };
+  const ofOne = (seen?: DocumentedKind): object => ({
+    get: operation('get', undefined, seen),
+    put: operation('put', OF_WRITES, seen),
+    patch: operation('patch', OF_WRITES, seen),
+  });
   return {
     [root]: { get: operation('list'), post: operation('post', OF_WRITES), delete: operation('deletecollection') },
-    [`${root}/{name}`]: { get: operation('get'), ...writes, delete: operation('delete') },
-    ...(status && { [`${root}/{name}/status`]: { get: operation('get'), ...writes } }),
+    [`${root}/{name}`]: { ...ofOne(), delete: operation('delete') },
+    ...Object.fromEntries(subresources.map(({ name, kind: seen }) => [`${root}/{name}/${name}`, ofOne(seen)])),
     ...(namespaced && { [`/${pathOf(definition)}/${plural}`]: { get: operation('list') } }),
   };
 }

@@ -1,17 +1,20 @@
 /** The schemas of objects, as both versions of OpenAPI name them. */
 import type { JsonSchema, ResourceDefinition } from '../definition.ts';
 import { groupVersion } from '../discovery/resources.ts';
+import type { Rows } from '../subresources.ts';
 import { BUILT_IN_SCHEMAS } from './builtin-schemas.ts';
 
-/** The part of a definition that appears in OpenAPI documents. */
-export type Documented = Pick<
-  ResourceDefinition,
-  'group' | 'version' | 'plural' | 'kind' | 'listKind' | 'namespaced' | 'status' | 'schema'
->;
+/** The part of a kind that appears in OpenAPI documents. */
+export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema'>;
 
-/** The name of a component: the group in reverse order, as upstream. */
+/** The same of a resource. */
+export type Documented = DocumentedKind &
+  Pick<ResourceDefinition, 'plural' | 'listKind' | 'namespaced'> &
+  Pick<Rows, 'subresources'>;
+
+/** The name of a component: the group in reverse order, as upstream. Groups without a domain are Kubernetes' own. */
 export function componentName({ group, version, kind }: { group: string; version: string; kind: string }): string {
-  const path = group === '' ? 'io.k8s.api.core' : group.split('.').reverse().join('.');
+  const path = group.includes('.') ? group.split('.').reverse().join('.') : `io.k8s.api.${group || 'core'}`;
   return `${path}.${version}.${kind}`;
 }
 
@@ -117,7 +120,7 @@ export function listSchemaOf(definition: Documented): JsonSchema {
 }
 
 /** The schema of a kind, with the members that all kinds have. A kind without a schema may have any others. */
-export function schemaOf(definition: Documented): JsonSchema {
+export function schemaOf(definition: DocumentedKind): JsonSchema {
   const { group, version, kind } = definition;
   const name = `${groupVersion(group, version)}/${kind}`;
   const schema = definition.schema ?? (Object.hasOwn(BUILT_IN_SCHEMAS, name) ? BUILT_IN_SCHEMAS[name] : undefined);

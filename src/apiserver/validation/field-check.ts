@@ -10,7 +10,7 @@ import { FIELD_VALIDATIONS, type FieldValidation } from '../../cache/resource-cl
 import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
 import { schemaOf } from '../openapi/schemas.ts';
 import type { FieldPaths } from '../request/field-paths.ts';
-import type { ResourceInfo } from '../resource-info.ts';
+import type { SeenKind } from '../subresources.ts';
 import { isOfKind } from '../verbs/metadata.ts';
 import { shown } from '../verbs/names.ts';
 import { type KnownFields, toKnownFields, unknownFields } from './known-fields.ts';
@@ -35,24 +35,24 @@ export interface FieldFaults {
 
 /** Checks the fields of one write. */
 export class FieldCheck {
-  readonly #info: ResourceInfo;
+  readonly #kind: SeenKind;
   readonly #known: KnownFields;
   readonly #warn: ((faults: FieldFaults) => void) | undefined;
   #twice: FieldPaths | undefined;
 
-  private constructor(info: ResourceInfo, known: KnownFields, warn: ((faults: FieldFaults) => void) | undefined) {
-    this.#info = info;
+  private constructor(kind: SeenKind, known: KnownFields, warn: ((faults: FieldFaults) => void) | undefined) {
+    this.#kind = kind;
     this.#known = known;
     this.#warn = warn;
   }
 
   /** `warn` is called with what is wrong after each check. Without it, anything wrong is refused. */
-  static async of(info: ResourceInfo, warn?: (faults: FieldFaults) => void): Promise<FieldCheck> {
-    const known = await withPatterns(() => knownFieldsOf(info)).catch((cause: unknown) => {
+  static async of(seen: SeenKind, warn?: (faults: FieldFaults) => void): Promise<FieldCheck> {
+    const known = await withPatterns(() => knownFieldsOf(seen)).catch((cause: unknown) => {
       // A schema that cannot be read is the server's error, not that of a client that writes an object.
       throw new Error((cause as Error).message, { cause });
     });
-    return new FieldCheck(info, known, warn);
+    return new FieldCheck(seen, known, warn);
   }
 
   /** Called by the reader of the body with the members that occur twice. */
@@ -62,8 +62,8 @@ export class FieldCheck {
 
   /** Checks an object that was sent. Throws 400. An object of another kind is refused by its reader. */
   object(sent: unknown): void {
-    const { kind, version } = this.#info;
-    if (!isOfKind(this.#info, sent)) return;
+    const { kind, version } = this.#kind;
+    if (!isOfKind(this.#kind, sent)) return;
     const found: Found[] = [
       ['duplicate', this.#twice?.told, this.#twice?.more],
       ['unknown', ...sorted(unknownFields(this.#known, sent))],
@@ -82,10 +82,7 @@ export class FieldCheck {
       ...(of ? [[`${of}unknown`, ...sorted(unknownFields(OPERATIONS, patch))] as const] : []),
       ['unknown', ...sorted(unknownFields(this.#known, made, current))],
     ];
-    this.#tell(found, (why) => {
-      const message = `Invalid value: ${shown(JSON.stringify(made))}: ${why}`;
-      return invalidObject(NOTHING, '', [{ field: 'patch', message }]);
-    });
+    this.#tell(found, (why) => invalidPatch(made, why));
   }
 
   #tell(found: readonly Found[], refusal: (why: string) => Error): void {
@@ -107,17 +104,21 @@ function sorted({ told, more }: FieldPaths): readonly [readonly string[], number
   return [told.sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1)), more];
 }
 
-/** The result of a patch has no name yet. */
+/** 422: what is wrong with the result of a patch, which has no name yet. */
+export function invalidPatch(made: object, why: string): Error {
+  return invalidObject(NOTHING, '', [{ field: 'patch', message: `Invalid value: ${shown(JSON.stringify(made))}: ${why}` }]);
+}
+
 const NOTHING = { group: '', plural: '', kind: '', resourceName: '', kindName: '' } as const;
 
 /** The fields of the operations of a JSON patch. */
 const OPERATIONS = toKnownFields({ items: { properties: { op: {}, path: {}, from: {}, value: {} } } });
 
-const knownFields: WeakMap<ResourceInfo, KnownFields> = new WeakMap();
+const knownFields: WeakMap<SeenKind, KnownFields> = new WeakMap();
 
 /** The fields that a kind has by its schema, as `kubectl explain` shows them. */
-function knownFieldsOf(info: ResourceInfo): KnownFields {
-  const known = knownFields.get(info) ?? toKnownFields(schemaOf(info));
-  knownFields.set(info, known);
+function knownFieldsOf(kind: SeenKind): KnownFields {
+  const known = knownFields.get(kind) ?? toKnownFields(schemaOf(kind));
+  knownFields.set(kind, known);
   return known;
 }

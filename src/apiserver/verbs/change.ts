@@ -3,32 +3,39 @@ import type { PatchType } from '../../cache/resource-client.ts';
 import { paceOf } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
 import { toPatch } from '../patch/patch.ts';
-import { checkParts } from '../request/json.ts';
+import { checkParts, type Json } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';
-import type { FieldCheck } from '../validation/field-check.ts';
+import type { Subresource } from '../subresources.ts';
+import { type FieldCheck, invalidPatch } from '../validation/field-check.ts';
+import { isOfKind } from './metadata.ts';
 import { presented } from './read.ts';
 
 /** What is needed to turn a patch into a change. */
 export interface ChangeTerms {
   readonly type: PatchType;
-  readonly kind: ResourceInfo;
+  readonly info: ResourceInfo;
+  /** What is changed: the object itself, or a subresource. */
+  readonly row: Subresource;
   /** The check of the result's fields; undefined: they are not checked. */
   readonly fields: FieldCheck | undefined;
   /** The signal of the request, by which its pace is found. */
   readonly signal: AbortSignal | undefined;
 }
 
-/** The change that a patch makes to an object of a kind, in that kind's version. Refuses an invalid patch. */
+/** The change that a patch makes to what a client sees of an object. Refuses an invalid patch. */
 export function toChange(
   patch: unknown,
-  { type, kind, fields, signal }: ChangeTerms,
+  { type, info, row, fields, signal }: ChangeTerms,
 ): (current: KubernetesObject) => object | Promise<object> {
-  const patched = toPatch(patch, { type, kind, pace: paceOf(signal) });
+  const patched = toPatch(patch, { type, kind: row.kind ?? info, pace: paceOf(signal) });
   return (current) => {
-    const before = presented(kind, current);
+    const before = row.view(presented(info, current), true);
     const checked = (made: object): object => {
       checkParts(made);
       fields?.patched(patch, made, before);
+      const isOther = row.kind && !isOfKind(row.kind, made);
+      const fault = isOther ? `expected a ${row.kind?.kind}` : row.fault?.(made as Json);
+      if (fault !== undefined) throw invalidPatch(made, fault);
       return made;
     };
     const made = patched(before);

@@ -10,14 +10,14 @@ export type Mutable = KubernetesObject & Json & { readonly metadata: Meta };
 export type Meta = ObjectMeta & Json;
 
 /** Whether what was sent is an object that does not declare another kind. */
-export function isOfKind(info: ResourceInfo, sent: unknown): boolean {
+export function isOfKind(info: Pick<ResourceInfo, 'apiVersion' | 'kind'>, sent: unknown): boolean {
   if (!isRecord(sent)) return false;
   const { apiVersion = info.apiVersion, kind = info.kind } = sent;
   return apiVersion === info.apiVersion && kind === info.kind;
 }
 
 /** Checks that what was sent is an object of this kind, and fills in what all objects have in common. */
-export function normalized(info: ResourceInfo, sent: unknown): Mutable {
+export function normalized(info: Pick<ResourceInfo, 'apiVersion' | 'kind'>, sent: unknown): Mutable {
   if (!isRecord(sent)) throw badRequest('expected an object');
   const { apiVersion = info.apiVersion, kind = info.kind, metadata, ...rest } = sent;
   if (!isOfKind(info, sent)) {

@@ -13,6 +13,7 @@ import { badRequest, conflict, invalidObject, MODIFIED } from '../api-status.ts'
 import type { FieldCause } from '../definition.ts';
 import { isRecord, type Json } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';
+import { type Subresource, withMembers } from '../subresources.ts';
 import { sameJson } from './equal.ts';
 import { isNullish, type Mutable, normalized, withMeta } from './metadata.ts';
 import { metadataCauses, nameCauses, updateCauses } from './metadata-causes.ts';
@@ -54,16 +55,13 @@ export async function prepareCreate(context: ResourceContext, object: Mutable): 
     deletionTimestamp: undefined,
     deletionGracePeriodSeconds: undefined,
   });
-  const own = info.status ? without(created, 'status') : created;
+  const own = withMembers(created, NOTHING, info.apart);
   const stored = context.prepared?.(own) ?? own;
   await check(context, stored, { causes: nameCauses(name, metadata.namespace), old: undefined });
   return stored;
 }
 
-function without(object: Mutable, member: string): Mutable {
-  const { [member]: _, ...rest } = object;
-  return rest as Mutable;
-}
+const NOTHING: Json = {};
 
 interface Checked {
   readonly causes: readonly FieldCause[];
@@ -75,14 +73,18 @@ function check(context: ResourceContext, object: Mutable, { causes, old }: Check
   const { info, bySchema } = context;
   const found = [...causes, ...metadataCauses(object.metadata)];
   if (bySchema !== undefined) return checkBySchema(context, object, { causes: found, old });
+  found.push(...partCauses(info, object));
   const more = found.length === 0 ? info.validate?.(object, old) : undefined;
   if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(causesOf(late, info), info, object));
   refuseFor([...found, ...causesOf(more, info)], info, object);
   return undefined;
 }
 
+const partCauses = ({ subresources }: ResourceInfo, object: Mutable): FieldCause[] =>
+  subresources.flatMap(({ causes }) => causes?.(object) ?? []);
+
 async function checkBySchema({ info, bySchema }: ResourceContext, object: Mutable, { causes, old }: Checked): Promise<void> {
-  const found = [...causes, ...((await bySchema?.(object)) ?? [])];
+  const found = [...causes, ...((await bySchema?.(object)) ?? []), ...partCauses(info, object)];
   if (found.length === 0) found.push(...causesOf(await info.validate?.(object, old), info));
   refuseFor(found, info, object);
 }
@@ -105,22 +107,24 @@ function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata
 }
 
 /**
- * The object that an update writes: `sent`, with the old values of what only the server writes. Synchronous, unless a check takes
+ * The object that an update writes: `sent`, merged as its path has it, with the old values of what only the server writes. Synchronous, unless a check takes
  * time: a storage in memory then writes it in the same turn, and never has to start again.
  */
 export function prepareUpdate(
   context: ResourceContext,
   sent: unknown,
-  { current, place, status }: { current: KubernetesObject; place: NamespacedName; status: boolean },
+  { current, place, row }: { current: KubernetesObject; place: NamespacedName; row: Subresource },
 ): Mutable | Promise<Mutable> {
   const { info } = context;
-  const object = inNamespace(normalized(info, sent), place.namespace);
+  const object = inNamespace(normalized(row.kind ?? info, sent), place.namespace);
+  const fault = row.fault?.(object);
+  if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
   const old = normalized(info, current.apiVersion === info.apiVersion ? current : { ...current, apiVersion: info.apiVersion });
-  const merged = status ? onlyStatus(object, old) : keepOwn(context, object, old);
+  const merged = row.merge(object, old);
   const isSame = sameSpec(info, merged, old);
   const next = withMeta(merged, serverMembers(info, old, { sent: merged, isSame }));
-  const causes = updateCauses(object.metadata, old.metadata, next.metadata);
+  const causes = updateCauses(merged.metadata, old.metadata, next.metadata);
   if (isSame && causes.length === 0 && sameJson(next, old)) return current as Mutable;
   return check(context, next, { causes, old: current })?.then(() => next) ?? next;
 }
@@ -156,19 +160,6 @@ function modified(info: ResourceInfo, name: string, version: string): Error {
   return invalidObject(info, name, [{ field: 'metadata.resourceVersion', message }]);
 }
 
-function onlyStatus(object: Mutable, old: Mutable): Mutable {
-  return { ...without(old, 'status'), ...pick(object, 'status') } as Mutable;
-}
-
-/** The status of a namespace belongs to the server. Upstream: `namespaceStrategy`. */
-function keepOwn({ info, empty }: ResourceContext, object: Mutable, old: Mutable): Mutable {
-  return info.status || empty ? { ...without(object, 'status'), ...pick(old, 'status') } : object;
-}
-
-function pick(object: Mutable, member: string): Json {
-  return object[member] === undefined ? {} : { [member]: object[member] };
-}
-
 /** The members of metadata that only the server writes. */
 function serverMembers(info: ResourceInfo, old: Mutable, { sent, isSame }: { sent: Mutable; isSame: boolean }): Json {
   const { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, resourceVersion } = old.metadata;
@@ -181,12 +172,10 @@ function serverMembers(info: ResourceInfo, old: Mutable, { sent, isSame }: { sen
 }
 
 /**
- * Whether everything except the metadata is the same, ignoring a status that is written separately. Upstream:
- * `customResourceStrategy`.
+ * Whether everything except the metadata is the same, ignoring what is written separately. Upstream: `customResourceStrategy`.
  */
-function sameSpec({ status: isApart }: ResourceInfo, next: Mutable, old: Mutable): boolean {
-  return sameJson(next, old, isApart ? META_AND_STATUS : META);
+function sameSpec({ apart }: ResourceInfo, next: Mutable, old: Mutable): boolean {
+  return sameJson(next, old, apart.length === 0 ? META : ['metadata', ...apart]);
 }
 
 const META = ['metadata'] as const;
-const META_AND_STATUS = ['metadata', 'status'] as const;

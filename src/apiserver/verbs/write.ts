@@ -9,6 +9,7 @@ import type { NamespacedName } from '../../cache/resource-client.ts';
 import { requestPace } from '../../watch/pace.ts';
 import { isPromise } from '../../watch/promises.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
+import type { Subresource } from '../subresources.ts';
 import { withMeta } from './metadata.ts';
 import { decodeCreate, prepareCreate, prepareUpdate } from './prepare.ts';
 import { deleteObject } from './remove.ts';
@@ -78,8 +79,8 @@ function takeBack(context: ResourceContext, key: string, { metadata }: Kubernete
 /** Options of {@link updateObject}. */
 export interface UpdateTerms extends WriteTerms {
   readonly place: NamespacedName;
-  /** Only the status is written; otherwise everything except the status, if that is a subresource of the kind. */
-  readonly status: boolean;
+  /** What is written: the object itself, or a subresource. */
+  readonly row: Subresource;
   /** Returns what was sent, or applies it to what is there; a promise if that takes long. May be called several times. */
   readonly make: (current: KubernetesObject) => unknown;
 }
@@ -100,7 +101,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   };
   const change: Change = (current) => {
     const prepared = (sent: unknown): KubernetesObject | Promise<KubernetesObject> => {
-      const next = prepareUpdate(context, sent, { current, place, status: terms.status });
+      const next = prepareUpdate(context, sent, { current, place, row: terms.row });
       return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
     };
     const made = terms.make(current);
