@@ -304,7 +304,7 @@ export class Api {
     const info = this.deps.catalog.find(path.apiVersion, path.plural);
     if (info === undefined || (!info.namespaced && path.namespace !== undefined)) throw noSuchPath();
     const verb = toVerb(request.method, path, isWatch);
-    if (verb === undefined) throw methodNotAllowed();
+    if (verb === undefined) throw methodNotAllowed(path.subresource === undefined ? undefined : info);
     progress.verb = verb;
     const resource = path.subresource === undefined ? info.resourceName : `${info.resourceName}/${path.subresource}`;
     if (authorize) await this.hooks.allow([verb, resource, path.namespace, path.name, identity]);
