@@ -5,7 +5,7 @@ import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts
 import type { ResourceClient } from '../../src/cache/index.ts';
 import { type Cluster, loadCluster } from '../../src/kubernetes/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
-import { ORDER_NAMES, ORDER_SCHEMA, type Order, RESOURCE_CONTRACT } from './resource-client.ts';
+import { ORDER_NAMES, ORDER_SCALE, ORDER_SCHEMA, type Order, RESOURCE_CONTRACT } from './resource-client.ts';
 
 // test/peers/kubernetes.test.ts has the third side: a real kube-apiserver.
 describe('the contract of a resource client', () => {
@@ -14,7 +14,7 @@ describe('the contract of a resource client', () => {
   let cluster: Cluster;
 
   beforeAll(async () => {
-    const definition = { ...ORDER_NAMES, status: true, schema: ORDER_SCHEMA } as ResourceDefinition;
+    const definition = { ...ORDER_NAMES, status: true, scale: ORDER_SCALE, schema: ORDER_SCHEMA } as ResourceDefinition;
     server = new ApiServer({ storage: new MemoryStorage(), resources: [definition] });
     http = createServer(server.handler);
     await new Promise<void>((resolve) => void http.listen(0, '127.0.0.1', resolve));

@@ -1,5 +1,5 @@
 // What a ResourceClient does, wherever its objects are: in a cluster, or in a server of the same process. The kind is `Order`, with the
-// subresource `status`; its schema knows `spec.count` and `status.phase`.
+// subresources `status` and `scale`; its schema knows `spec.count` and `status.phase`.
 import { expect } from 'vitest';
 import { Informer, type KubernetesObject, keyOf, type ResourceClient } from '../../src/cache/index.ts';
 import { isWatchError } from '../../src/index.ts';
@@ -21,6 +21,9 @@ export const ORDER_SCHEMA = {
     status: { type: 'object', properties: { phase: { type: 'string' }, replicas: number } },
   },
 } as const;
+
+/** Where the numbers of its scale are. */
+export const ORDER_SCALE = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' } as const;
 
 export const ORDER_NAMES = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' } as const;
 
@@ -164,6 +167,25 @@ export const RESOURCE_CONTRACT: readonly ResourceCase[] = [
       expect(await orders.get('st')).toEqual(patched);
       expect(await codeOf(orders.patch('st', {}, { subresource: 'nothing' }))).not.toBe('done');
       await orders.delete('st');
+    },
+  },
+  {
+    name: 'how many there are is read and written as a Scale',
+    run: async (all) => {
+      const orders = all.in('default');
+      await orders.create(named('sc', { spec: { count: 1, replicas: 2 } }));
+      const scale = orders.subresource('scale');
+      const seen = await scale.get('sc');
+      expect(seen).toMatchObject({ apiVersion: 'autoscaling/v1', kind: 'Scale', spec: { replicas: 2 }, status: { replicas: 0 } });
+      const { kind: _, apiVersion: __, ...bare } = seen;
+      expect(await scale.update({ ...bare, spec: { replicas: 3 } })).toMatchObject({ kind: 'Scale', spec: { replicas: 3 } });
+      expect(await codeOf(scale.update({ ...seen, spec: { replicas: 4 } }))).toBe(409);
+      expect((await all.subresource('scale').patch('default/sc', { spec: { replicas: 5 } })).spec).toEqual({ replicas: 5 });
+      expect(await codeOf(scale.patch('sc', { spec: { replicas: -1 } }))).toBe(422);
+      expect(await codeOf(scale.patch('sc', { spec: { replicas: 1 } }, { type: 'strategic' }))).toBe(415);
+      expect(await codeOf(scale.get('gone'))).toBe(404);
+      expect((await orders.get('sc')).spec).toEqual({ count: 1, replicas: 5 });
+      await orders.delete('sc');
     },
   },
   {

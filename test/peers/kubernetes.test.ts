@@ -7,7 +7,13 @@ import { isInitialEventsEnd, type KubernetesObject } from '../../src/cache/index
 import { isWatchError } from '../../src/index.ts';
 import { type Cluster, loadCluster, type Resource } from '../../src/kubernetes/index.ts';
 import { component, isMissing } from '../components.ts';
-import { type Order as ContractOrder, ORDER_NAMES, ORDER_SCHEMA, RESOURCE_CONTRACT } from '../contract/resource-client.ts';
+import {
+  type Order as ContractOrder,
+  ORDER_NAMES,
+  ORDER_SCALE,
+  ORDER_SCHEMA,
+  RESOURCE_CONTRACT,
+} from '../contract/resource-client.ts';
 import { eventually } from '../eventually.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 
@@ -245,8 +251,7 @@ describe.skipIf(missing)('the contract of a resource client', () => {
   beforeAll(async () => {
     if (missing) return;
     const { group, version, plural, kind } = ORDER_NAMES;
-    const scale = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
-    const served = { name: version, served: true, storage: true, subresources: { status: {}, scale } };
+    const served = { name: version, served: true, storage: true, subresources: { status: {}, scale: ORDER_SCALE } };
     await server.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
       apiVersion: 'apiextensions.k8s.io/v1',
       kind: 'CustomResourceDefinition',

@@ -106,6 +106,7 @@ describe('scale', () => {
     }
     for (const fine of [null, undefined, 2 ** 31 - 1]) expect((await put(scaleOf(fine))).code).toBe(200);
     expect((await call('PATCH', `${PATH}/a/scale`, { spec: { replicas: '3' } })).code).toBe(422);
+    expect((await call('PATCH', `${PATH}/a/scale`, { kind: 'Other' })).code).toBe(422);
     expect((await call('PUT', `${PATH}/gone/scale`, scaleOf(1, { name: 'gone' }))).code).toBe(404);
     for (const method of ['POST', 'DELETE']) expect((await call(method, `${PATH}/a/scale`, scaleOf(1))).code).toBe(405);
     expect((await call('GET', `${PATH}/a/scale?watch=true`)).code).toBe(405);
