@@ -50,10 +50,10 @@ export default defineConfig([
     outDir: 'dist/cli',
   },
   {
-    // The scripts of the pages of `watchmux pipe` and `watchmux serve`: each is one file without imports, which cli/page.ts puts
-    // into its page.
+    // The scripts of the pages of `watchmux pipe` and `watchmux serve`: each is one file without imports, which
+    // pages/document.ts puts into its page.
     target: 'es2022',
-    entry: { 'live-page': 'src/cli/page/main.ts', 'objects-page': 'src/cli/serve/page/main.ts' },
+    entry: { 'live-page': 'src/pages/pipe/main.ts', 'objects-page': 'src/pages/serve/main.ts' },
     format: 'esm',
     platform: 'browser',
     splitting: false,

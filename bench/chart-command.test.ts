@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { drawCharts } from './chart-command.ts';
 import { INPUT, row, table } from './chart-fixture.ts';
 import { InputError, readReport } from './chart-input.ts';
-import { parseXml } from './xml.ts';
 
 describe('a report', () => {
   const text = JSON.stringify(INPUT);
@@ -62,11 +61,9 @@ describe('the command', () => {
     expect(run(file('in.json', JSON.stringify(some)), to)).toEqual({
       code: 0,
       out: paths,
-      err: ['full', 'filling'].map(
-        (are) => `left out: ${join(to, `laggards-${are}.svg`)}: the report has no laggards that are ${are}`,
-      ),
+      err: ['full', 'filling'].map((are) => `left out: ${join(to, `laggards-${are}.svg`)}: the report has no laggards, ${are}`),
     });
-    for (const path of paths) expect(parseXml(readFileSync(path, 'utf8')).name).toBe('svg');
+    for (const path of paths) expect(readFileSync(path, 'utf8')).toMatch(/^<svg .*<\/svg>\n$/s);
     expect(existsSync(join(to, 'laggards-full.svg'))).toBe(false);
   });
 

@@ -43,8 +43,9 @@ export function drawCharts(args: readonly string[], say: Say): number {
       return readReport(readFileSync(each, 'utf8'));
     });
     mkdirSync(folder, { recursive: true });
-    for (const { id, needs, draw } of CHARTS) {
-      const svg = firstOf(inputs, (input) => draw(input, id));
+    for (const chart of CHARTS) {
+      const { id, needs } = chart;
+      const svg = firstOf(inputs, (input) => chart.draw(input));
       const path = join(folder, `${id}.svg`);
       if (svg === undefined) say.err(`left out: ${path}: the report has no ${needs}`);
       else {

@@ -1,6 +1,5 @@
 import type { Result, Row } from './compare.ts';
 import type { Report } from './report.ts';
-import type { Queue } from './workload.ts';
 
 /** The part of a report's rows that charts show. */
 export type ChartRow = Pick<Row, 'contender' | 'queue' | 'rounds' | 'median' | 'min' | 'max' | 'ratio'>;
@@ -18,7 +17,49 @@ export interface ChartInput extends Pick<Report, 'node' | 'cpu' | 'cores' | 'dat
 /** The file is not a report. The message is one line. */
 export class InputError extends Error {}
 
-const QUEUES: readonly Queue[] = ['bounded', 'unbounded', 'lossy', 'none'];
+/** Takes what it expects of a value that is at a path, or throws {@link InputError}. */
+type Form = (value: unknown, path: string) => unknown;
+
+const must = (expected: string, value: unknown, path: string): InputError => {
+  const found = value === undefined ? 'nothing' : JSON.stringify(value).slice(0, 40);
+  return new InputError(`${path} should be ${expected}, and is ${found}`);
+};
+const form =
+  (expected: string, is: (value: unknown) => boolean): Form =>
+  (value, path) => {
+    if (!is(value)) throw must(expected, value, path);
+    return value;
+  };
+const text = form('a text', (value) => typeof value === 'string');
+const number = form('a number', Number.isFinite);
+const oneOf = (...words: readonly unknown[]): Form => form(words.join(', '), (value) => words.includes(value));
+const listOf =
+  (item: Form): Form =>
+  (value, path) => {
+    if (!Array.isArray(value)) throw must('a list', value, path);
+    return value.map((each, at) => item(each, `${path}[${at}]`));
+  };
+/** An object of these members, or of any if there is one form for all. */
+const object =
+  (members: Readonly<Record<string, Form>> | Form): Form =>
+  (value, path) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw must('an object', value, path || 'the report');
+    const forms =
+      typeof members === 'function' ? Object.keys(value).map((key) => [key, members] as const) : Object.entries(members);
+    return Object.fromEntries(
+      forms.map(([key, take]) => [key, take((value as Record<string, unknown>)[key], (path && `${path}.${key}`) || key)]),
+    );
+  };
+
+const ROW = object({
+  ...{ contender: text, queue: oneOf('bounded', 'unbounded', 'lossy', 'none'), rounds: listOf(number) },
+  ...{ median: number, min: number, max: number, ratio: (value, path) => (value === null ? value : number(value, path)) },
+});
+const SHAPE = object((value, path) => (typeof value === 'string' ? value : number(value, path)));
+const TABLE = object({
+  ...{ workload: text, shape: SHAPE, unit: text, better: oneOf('higher', 'lower'), reference: text, rows: listOf(ROW) },
+});
+const REPORT = object({ node: text, cpu: text, cores: number, date: text, workloads: listOf(TABLE) });
 
 /** Parses a report. Throws {@link InputError}, which names the first invalid part. */
 export function readReport(text: string): ChartInput {
@@ -28,91 +69,5 @@ export function readReport(text: string): ChartInput {
   } catch {
     throw new InputError('not JSON');
   }
-  const report = new Place(json, 'the report');
-  return {
-    node: report.at('node').text(),
-    cpu: report.at('cpu').text(),
-    cores: report.at('cores').number(),
-    date: report.at('date').text(),
-    workloads: report.at('workloads').list(toTable),
-  };
-}
-
-function toTable(table: Place): ChartTable {
-  return {
-    workload: table.at('workload').text(),
-    shape: table.at('shape').record(),
-    unit: table.at('unit').text(),
-    better: table.at('better').oneOf(['higher', 'lower'] as const),
-    reference: table.at('reference').text(),
-    rows: table.at('rows').list(toRow),
-  };
-}
-
-function toRow(row: Place): ChartRow {
-  return {
-    contender: row.at('contender').text(),
-    queue: row.at('queue').oneOf(QUEUES),
-    rounds: row.at('rounds').list((round) => round.number()),
-    median: row.at('median').number(),
-    min: row.at('min').number(),
-    max: row.at('max').number(),
-    ratio: row.at('ratio').value === null ? null : row.at('ratio').number(),
-  };
-}
-
-/** A value in the report, and its path. */
-class Place {
-  readonly value: unknown;
-  private readonly path: string;
-
-  constructor(value: unknown, path: string) {
-    this.value = value;
-    this.path = path;
-  }
-
-  at(key: string): Place {
-    const object = this.object();
-    return new Place(object[key], this.path === 'the report' ? key : `${this.path}.${key}`);
-  }
-
-  list<T>(read: (item: Place) => T): T[] {
-    if (!Array.isArray(this.value)) throw this.wrong('a list');
-    return this.value.map((item, at) => read(new Place(item, `${this.path}[${at}]`)));
-  }
-
-  record(): Record<string, number | string> {
-    return Object.fromEntries(
-      Object.keys(this.object()).map((key) => {
-        const { value } = this.at(key);
-        return [key, typeof value === 'string' ? value : this.at(key).number()];
-      }),
-    );
-  }
-
-  oneOf<T extends string>(words: readonly T[]): T {
-    const found = words.find((word) => word === this.value);
-    if (found === undefined) throw this.wrong(words.join(', '));
-    return found;
-  }
-
-  text(): string {
-    if (typeof this.value !== 'string') throw this.wrong('a text');
-    return this.value;
-  }
-
-  number(): number {
-    if (typeof this.value !== 'number' || !Number.isFinite(this.value)) throw this.wrong('a number');
-    return this.value;
-  }
-
-  private object(): Record<string, unknown> {
-    if (typeof this.value !== 'object' || this.value === null || Array.isArray(this.value)) throw this.wrong('an object');
-    return this.value as Record<string, unknown>;
-  }
-
-  private wrong(expected: string): InputError {
-    const found = this.value === undefined ? 'nothing' : JSON.stringify(this.value).slice(0, 40);
-    return new InputError(`${this.path} should be ${expected}, and is ${found}`);
-  }
+  return REPORT(json, '') as ChartInput;
 }

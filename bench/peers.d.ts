@@ -84,3 +84,19 @@ declare module 'effect' {
     shutdown<A>(pubsub: Queue<A>): Effect<void>;
   };
 }
+
+declare module '@observablehq/plot' {
+  export type Options = Readonly<Record<string, unknown>>;
+  export type Mark = { readonly channels: unknown };
+  type Draw = (data: readonly unknown[], options: Options) => Mark;
+  export const dot: Draw, line: Draw, link: Draw, rect: Draw, ruleX: Draw, ruleY: Draw, text: Draw;
+  export function axisX(options: Options): Mark;
+  export function axisY(options: Options): Mark;
+  export function gridY(options: Options): Mark;
+  export function plot(options: Options): Element;
+  export function scale(options: Options): { apply(value: number): number; invert(pixels: number): number };
+}
+
+declare module 'linkedom' {
+  export function parseHTML(html: string): { readonly document: Document };
+}

@@ -10,7 +10,8 @@ import { builtBinary } from '../test/peers/binary.mjs';
 
 const bench = new URL('./', import.meta.url);
 const path = (name) => fileURLToPath(new URL(name, bench));
-const { dependencies } = JSON.parse(readFileSync(path('package.json'), 'utf8'));
+const own = JSON.parse(readFileSync(path('package.json'), 'utf8'));
+const dependencies = { ...own.dependencies, ...own.devDependencies };
 
 const name = process.argv[2];
 if (!['run', 'check', 'charts', 'cuts', 'plan'].includes(name)) {

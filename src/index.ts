@@ -3,7 +3,6 @@
 // The words that everything else speaks.
 
 export { type Clock, sleep, systemClock } from './watch/clock.ts';
-export { emptyWatch } from './watch/empty-watch.ts';
 export { isWatchError, WatchError, type WatchErrorCode } from './watch/errors.ts';
 export {
   type AddedEvent,
@@ -23,8 +22,7 @@ export {
   type WatchEvent,
 } from './watch/event.ts';
 export type { CuttingOverflow, KeepingOverflow, Overflow } from './watch/overflow.ts';
-export { ProxyWatcher, type ProxyWatcherOptions } from './watch/proxy-watcher.ts';
-export { fromAsyncIterable } from './watch/pull-watch.ts';
+export { emptyWatch, fromAsyncIterable, ProxyWatcher, type ProxyWatcherOptions } from './watch/pull-watch.ts';
 export type { Watch, WatchBatches } from './watch/watch.ts';
 
 // Bytes become events.
@@ -47,8 +45,7 @@ export {
   type WatcherStats,
   type WatchOptions,
 } from './broadcast/broadcaster.ts';
-export { filter, Recorder } from './broadcast/filter.ts';
-export { filterTransitions, type TransitionOptions } from './broadcast/transitions.ts';
+export { filter, filterTransitions, Recorder, type TransitionOptions } from './broadcast/filter.ts';
 
 // A watch in the host's own idiom.
 

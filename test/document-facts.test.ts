@@ -6,10 +6,11 @@ import manifest from '../package.json' with { type: 'json' };
 import { ApiServer } from '../src/apiserver/index.ts';
 import { Hub } from '../src/bridge/hub/hub.ts';
 import { DEFAULTS } from '../src/bridge/protocol.ts';
-import { type CommandName, parseCommand } from '../src/cli/args.ts';
+import { parseCommand } from '../src/cli/args.ts';
 import { helpText } from '../src/cli/help.ts';
+import type { CommandName } from '../src/cli/usage.ts';
 import { MemoryStorage } from '../src/storage/index.ts';
-import { GUARANTEES } from '../src/testing/checkers/guarantees.ts';
+import { GUARANTEES } from '../src/testing/checkers/history.ts';
 import { OVERFLOWS } from '../src/watch/overflow.ts';
 import { anchorOf } from './markdown.ts';
 import { DOCUMENTS, readText as read, ROOT as root } from './tracked.ts';
@@ -149,9 +150,7 @@ describe('the facts in the documents', () => {
     const events = rows(section(monitoring, 'Logs of an API server')).flatMap(([names = '']) =>
       Array.from(names.matchAll(/`([\w-]+)`/g), ([, name]) => name),
     );
-    const code = ['serve', 'serve-events', 'storages', 'health-monitor', 'reload', 'log']
-      .map((file) => read(`src/cli/serve/${file}.ts`))
-      .join();
+    const code = ['serve', 'serve-events', 'storages', 'reload', 'log'].map((file) => read(`src/cli/serve/${file}.ts`)).join();
     const logged = Array.from(code.matchAll(/(?:log\.(?:info|warn|error)\(|line\('warn', )'([\w-]+)'/g), ([, name]) => name);
     expect(new Set(events)).toEqual(new Set(logged));
   });

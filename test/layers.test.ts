@@ -21,7 +21,8 @@ const RANKS: Readonly<Record<string, number>> = {
   workqueue: 5, // above the cache: a controller has informers
   apiserver: 6,
   testing: 7,
-  cli: 8,
+  pages: 8,
+  cli: 9,
 };
 
 /**
@@ -37,14 +38,13 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'adapters/node-stream.ts': ['node:stream'],
   'apiserver/validation/patterns.ts': ['re2js'], // loaded late
   'apiserver/validation/schema.ts': ['ajv'], // loaded late
-  'bridge/events/deflate.ts': ['node:zlib'],
-  'bridge/transport/handshakes.ts': ['node:http', 'node:stream', 'ws'],
+  'bridge/transport/handshakes.ts': ['node:http', 'node:stream', 'node:zlib', 'ws'],
   'bridge/http.ts': ['node:diagnostics_channel', 'node:http'],
   'bridge/transport/node-caller.ts': ['node:http'],
-  'bridge/transport/plain-response.ts': ['node:http'],
+  'bridge/transport/http-sink.ts': ['node:http'],
   'bridge/transport/upgrades.ts': ['node:http', 'node:stream'],
   'bridge/websocket.ts': ['node:diagnostics_channel', 'node:http', 'ws'],
-  'bridge/transport/websocket-sink.ts': ['ws'],
+  'bridge/transport/websocket-connection.ts': ['ws'],
   'apiserver/http/node-host.ts': ['node:http'],
   'apiserver/http/upgrade/upgrade.ts': ['node:http', 'node:stream'],
   'apiserver/http/upgrade/websocket.ts': ['ws'], // its types, and loaded late
@@ -52,19 +52,23 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'apiserver/server.ts': ['node:events', 'node:http', 'node:stream'],
   'apiserver/terminating.ts': ['node:events'],
   'kubernetes/cluster.ts': ['node:https'], // its types
-  'kubernetes/credentials.ts': ['node:http', 'node:https', 'node:tls', 'node:util'],
+  'kubernetes/credentials.ts': ['node:fs/promises', 'node:http', 'node:https', 'node:tls', 'node:util'],
   'kubernetes/exec-plugin.ts': ['node:child_process'],
   'kubernetes/kube-config.ts': ['node:fs/promises', 'node:net', 'node:os', 'node:path'],
   'kubernetes/kubeconfig-file.ts': ['node:fs/promises', 'node:path', 'yaml'],
-  'kubernetes/loaded-config.ts': ['node:fs/promises', 'node:https'],
-  'kubernetes/node-fetch.ts': ['node:http', 'node:https', 'node:stream', 'node:zlib'],
-  'kubernetes/proxy.ts': ['https-proxy-agent', 'node:http', 'node:net', 'socks-proxy-agent'],
+  'kubernetes/node-fetch.ts': [
+    'https-proxy-agent',
+    'node:http',
+    'node:https',
+    'node:net',
+    'node:stream',
+    'node:zlib',
+    'socks-proxy-agent',
+  ],
   'nats/connection.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
-  'nats/message.ts': ['@nats-io/transport-node'], // its types
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
-  'nats/options.ts': ['@nats-io/transport-node'], // its types
-  'nats/pull.ts': ['@nats-io/transport-node'],
-  'nats/stream-config.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
+  'nats/nats-options.ts': ['@nats-io/transport-node'], // its types
+  'pages/document.ts': ['node:crypto', 'node:fs'],
   'storage/journal/file-journal.ts': ['node:fs/promises'],
   'storage/journal/files.ts': ['node:fs/promises', 'node:path'],
   'storage/journal/frames.ts': ['node:zlib'],
@@ -143,7 +147,7 @@ describe('layers', () => {
     expect(files.length).toBeGreaterThan(40);
     expect(inside.length).toBeGreaterThan(100);
     expect(inside).toContainEqual({ from: 'cli/pipe.ts', to: 'bridge/websocket.ts' }); // an import() counts
-    expect(inside).toContainEqual({ from: 'broadcast/handle.ts', to: 'broadcast/cursor/cursor.ts' }); // and so does one of types
+    expect(inside).toContainEqual({ from: 'broadcast/handle.ts', to: 'broadcast/cursor.ts' }); // and so does one of types
   });
 
   test('every folder has a rank; beside them there is only index.ts', () => {
@@ -225,6 +229,17 @@ describe('layers', () => {
     expect(reach).toContain('cache/store/indexer.ts');
     expect(outside.filter(({ from }) => reach.has(from)).map(shown)).toEqual([]);
     expect([...reach].filter((file) => /\b(process\.|(Buffer|setImmediate|require)\()/.test(code(file)))).toEqual([]);
+  });
+
+  test('the scripts of the pages run in browsers, and the command line reaches nothing of the DOM', () => {
+    for (const script of ['pages/pipe/main.ts', 'pages/serve/main.ts']) {
+      const reach = reached(script);
+      expect(reach).toContain('pages/elements.ts');
+      expect(outside.filter(({ from }) => reach.has(from)).map(shown)).toEqual([]);
+    }
+    const reach = reached('cli/main.ts');
+    expect(reach).toContain('pages/document.ts');
+    expect(reach).not.toContain('pages/elements.ts');
   });
 
   test(`no file is longer than ${MAX_LINES} lines`, () => {

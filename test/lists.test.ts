@@ -6,11 +6,12 @@ import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { VERBS } from '../src/apiserver/request/path.ts';
+import { TRANSPORTS } from '../src/bridge/client/client-options.ts';
 import { CLIENT_POLICIES } from '../src/bridge/client/connect.ts';
-import { TRANSPORTS } from '../src/bridge/client/options.ts';
-import { POLICIES } from '../src/broadcast/policies/policies.ts';
-import type { HandlerOverflow } from '../src/cache/informer/handler.ts';
+
+import { POLICIES } from '../src/broadcast/policies.ts';
 import { HANDLER_OVERFLOWS } from '../src/cache/informer/informer.ts';
+import type { HandlerOverflow } from '../src/cache/informer/informer-options.ts';
 import type { ListOptions } from '../src/cache/list-watcher.ts';
 import { helpText } from '../src/cli/help.ts';
 import { COMMANDS } from '../src/cli/usage.ts';
@@ -18,8 +19,7 @@ import { LIST_NAMES, WATCH_NAMES } from '../src/storage/option-names.ts';
 import type { StorageWatchOptions } from '../src/storage/storage.ts';
 import { CACHE_CHECKERS } from '../src/testing/checkers/cache/cache-checkers.ts';
 import { CHECKERS } from '../src/testing/checkers/checkers.ts';
-import { GUARANTEES } from '../src/testing/checkers/guarantees.ts';
-import { RULES } from '../src/testing/checkers/policy-rules.ts';
+import { GUARANTEES, RULES } from '../src/testing/checkers/history.ts';
 import type { WatchErrorCode } from '../src/watch/errors.ts';
 import { CHANGES, type ObjectEvent } from '../src/watch/event.ts';
 import { type CuttingOverflow, OVERFLOWS, type Overflow, type WaitingOverflow } from '../src/watch/overflow.ts';
@@ -70,7 +70,7 @@ const LISTS: Readonly<Record<string, List>> = {
   },
   transports: {
     names: TRANSPORTS,
-    home: ['src/bridge/client/options.ts'],
+    home: ['src/bridge/client/client-options.ts'],
     // These run as users do, with nothing but the built package.
     whole: /^test\/e2e\//,
   },
@@ -84,7 +84,7 @@ const LISTS: Readonly<Record<string, List>> = {
     home: ['src/apiserver/request/path.ts'],
     folders: ['src'],
     parts: {
-      'src/workqueue/leader-options.ts': 'the methods of a store of leases',
+      'src/workqueue/leader-elector.ts': 'the methods of a store of leases',
     },
   },
   commands: { names: COMMANDS, home: ['src/cli/usage.ts'], folders: ['src/cli'] },

@@ -1,6 +1,6 @@
 // The overflow policies by what they promise, for tests that are about some of them: a new policy belongs to those whose promise
 // it makes, so none of these lists is written by hand.
-import { type PolicyRules, RULES } from '../src/testing/checkers/policy-rules.ts';
+import { type PolicyRules, RULES } from '../src/testing/checkers/history.ts';
 import { OVERFLOWS, type Overflow } from '../src/watch/overflow.ts';
 
 /** The policies with these rules. `Of` is what the compiler is to take them for. */

@@ -1,8 +1,8 @@
 // The informers that are compared, each behind a proxy of its own.
 
 import { createListWatcher } from '../../src/cache/http/http-list-watcher.ts';
-import type { Handler } from '../../src/cache/informer/handler.ts';
 import { Informer } from '../../src/cache/informer/informer.ts';
+import type { Handler } from '../../src/cache/informer/informer-options.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 
 /** Something was told to the handler. */

@@ -1,7 +1,7 @@
 import { EventEmitter, on } from 'node:events';
 import { LINE } from '../../src/bridge/events/forms.ts';
+import type { Sink } from '../../src/bridge/hub/connection.ts';
 import { type ClientOptions, coreOf, Hub } from '../../src/bridge/hub/hub.ts';
-import type { Sink } from '../../src/bridge/hub/sink.ts';
 import { Broadcaster, type WatchOptions } from '../../src/broadcast/broadcaster.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 import { CAPACITY } from '../contender.ts';

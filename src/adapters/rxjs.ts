@@ -6,12 +6,11 @@ import {
   type PlainWatchOptions,
   type WatchOptions,
 } from '../broadcast/broadcaster.ts';
-import { POLICIES } from '../broadcast/policies/policies.ts';
-import { invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { POLICIES } from '../broadcast/policies.ts';
+import { checkOptions, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { MissingError, WatchEvent } from '../watch/event.ts';
-import { Batches, Iteration } from '../watch/iteration.ts';
-import { checkOptions } from '../watch/options.ts';
 import type { KeepingOverflow } from '../watch/overflow.ts';
+import { Batches, Iteration } from '../watch/reader.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
 
 /**

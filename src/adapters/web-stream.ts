@@ -1,5 +1,4 @@
-import { requireMethod } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions, requireMethod } from '../watch/errors.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 

@@ -2,8 +2,7 @@
  * Checks a program's definition of a resource: what would only break discovery, tables or a write later is reported when the
  * server is created.
  */
-import { callable, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { callable, checkOptions, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import {
   COLUMN_TYPES,
   type JsonSchema,

@@ -10,7 +10,7 @@
  * gone, and knows nothing of writes.
  */
 
-import type { Cacher } from '../storage/cacher/cacher.ts';
+import type { CacherStats } from '../storage/cacher/options.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Clock } from '../watch/clock.ts';
 import { isWatchError, WatchError } from '../watch/errors.ts';
@@ -45,7 +45,7 @@ export interface HealthDeps {
   readonly storage: Pick<Storage, 'currentVersion' | 'checkHealth'>;
   readonly clock: Clock;
   /** The caches in use, by resource. */
-  readonly caches: () => Iterable<readonly [string, Pick<Cacher, 'stats'>]>;
+  readonly caches: () => Iterable<readonly [string, Pick<CacherStats, 'phase' | 'error'>]>;
   /** Aborts when nothing is checked any more. */
   readonly closing: AbortSignal;
 }
@@ -78,8 +78,7 @@ export class HealthChecks {
 
   async now(): Promise<Health> {
     const storage = await this.storage();
-    const caches = Array.from(this.deps.caches(), ([name, { stats }]): HealthCheck => {
-      const { phase, error } = stats;
+    const caches = Array.from(this.deps.caches(), ([name, { phase, error }]): HealthCheck => {
       return { name: `cache/${name}`, ok: phase === 'ready', ...(error !== undefined && { error }) };
     });
     const shutdown: HealthCheck = { name: 'shutdown', ok: !this.isLeaving, ...(this.isLeaving && { error: SHUTTING_DOWN }) };

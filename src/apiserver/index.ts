@@ -5,9 +5,8 @@
  *     createServer(server.handler).listen(8080);
  */
 
-export type { AllowedOrigins } from '../bridge/hub/admission/origins.ts';
-export type { Identified } from '../bridge/hub/admission/refusals.ts';
-export type { CutReason } from '../bridge/hub/client-info.ts';
+export type { AllowedOrigins, Identified } from '../bridge/hub/admission/refusals.ts';
+export type { CutReason } from '../bridge/hub/connection.ts';
 export type {
   DeleteCollectionOptions,
   DeleteOptions,

@@ -14,7 +14,7 @@
  * - Everything is deleted by its uid, and while the namespace is still the same: a new one with the same name is left alone.
  */
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
-import { compareVersions } from '../cache/version.ts';
+import { compareVersions } from '../cache/versions.ts';
 import type { Storage } from '../storage/storage.ts';
 import { forbidden, hasCode, notFound } from './api-status.ts';
 import type { Catalog, ResourceInfo } from './resource-info.ts';
@@ -22,8 +22,7 @@ import { kindOf, unknownKinds } from './stored-data.ts';
 import { Terminating, type TerminatingDeps } from './terminating.ts';
 import { withMeta } from './verbs/metadata.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
-import type { EmptyTerms, ResourceContext } from './verbs/resource-context.ts';
-import { timestamp } from './verbs/resource-context.ts';
+import { type EmptyTerms, type ResourceContext, timestamp } from './verbs/resource-context.ts';
 import { createObject } from './verbs/write.ts';
 
 /** The namespace that always exists. */

@@ -1,15 +1,13 @@
 /** The options of an API server, with their defaults and checks. */
 
-import type { AllowedOrigins } from '../bridge/hub/admission/origins.ts';
-import type { Identified } from '../bridge/hub/admission/refusals.ts';
-import type { CutReason } from '../bridge/hub/client-info.ts';
+import type { AllowedOrigins, Identified } from '../bridge/hub/admission/refusals.ts';
+import type { CutReason } from '../bridge/hub/connection.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/options.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
-import { checkOptions } from '../watch/options.ts';
 import type { ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
 

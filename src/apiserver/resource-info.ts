@@ -1,7 +1,6 @@
 /** What the server knows about each kind that it serves: the definition with its defaults, and how to find it. */
 import type { KubernetesObject } from '../cache/object.ts';
-import { invalid } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions, invalid } from '../watch/errors.ts';
 import type { JsonSchema, PrinterColumn, ResourceDefinition, SchemaDefinition, ValidationResult } from './definition.ts';
 import { checkDefinition, isSchema } from './definition-checks.ts';
 import { type Rows, toRows } from './subresources.ts';

@@ -34,9 +34,8 @@ import {
   WRITE_NAMES,
   type WriteOptions,
 } from '../cache/resource-client.ts';
-import { invalid } from '../watch/errors.ts';
+import { checkOptions, invalid } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import { statusOf, toError } from './api-status.ts';
 import { parseJson, tooDeep } from './request/json.ts';

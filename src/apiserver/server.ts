@@ -16,12 +16,12 @@ import type { Duplex } from 'node:stream';
 import { METRICS_TYPE } from '../bridge/hub/metrics.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import { Cacher } from '../storage/cacher/cacher.ts';
+import { type CacherStats, toSettings as checkCacherOptions } from '../storage/cacher/options.ts';
 import { internalError } from '../storage/statuses.ts';
 import type { Storage } from '../storage/storage.ts';
 import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
-import { WatchError, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions, WatchError, wholeNumber } from '../watch/errors.ts';
 import { LEAVING, toError } from './api-status.ts';
 import { type Health, HealthChecks, healthText } from './health.ts';
 import { Api } from './http/api.ts';
@@ -177,7 +177,7 @@ export class ApiServer<I = unknown> {
       ...{ events: events + sent.events, sentBytes: sentBytes + sent.bytes },
       resources: Array.from(this.#storages, ([prefix, storage]) => {
         const resource = this.#nameOf(prefix);
-        const cache = storage instanceof Cacher ? toCacheStats(storage.stats) : undefined;
+        const cache = storage.cacheStats && toCacheStats(storage.cacheStats);
         return { resource, ...(watches.get(resource) ?? NO_WATCHES), cache };
       }),
     };
@@ -290,22 +290,23 @@ export class ApiServer<I = unknown> {
     return context;
   }
 
-  /** The part of the storage for a resource, with its cache; all versions of the resource share them. */
+  /** The part of the storage for a resource, with its cache if it needs one; all versions of the resource share them. */
   #storageOf(info: ResourceInfo): Storage {
     let storage = this.#storages.get(info.prefix);
     if (storage === undefined) {
       const { cache = true, clock, random, onCacheError: onError } = this.#settings;
       const scope = this.#settings.storage.scope(info.prefix, { fields: info.fields });
       const options = { ...(typeof cache === 'object' && cache), fields: info.fields, clock, random, onError };
-      storage = cache === false ? scope : new Cacher(scope, options);
+      const { bookmarkMs, maxWatches } = checkCacherOptions(options);
+      storage = cache === false ? scope : (scope.served?.({ bookmarkMs, maxWatches, clock }) ?? new Cacher(scope, options));
       this.#storages.set(info.prefix, storage);
     }
     return storage;
   }
 
   /** The caches that are in use, by the resource. */
-  *#caches(): IterableIterator<readonly [string, Cacher]> {
-    for (const [prefix, storage] of this.#storages) if (storage instanceof Cacher) yield [this.#nameOf(prefix), storage];
+  *#caches(): IterableIterator<readonly [string, CacherStats]> {
+    for (const [prefix, { cacheStats }] of this.#storages) if (cacheStats) yield [this.#nameOf(prefix), cacheStats];
   }
 
   #nameOf(prefix: string): string {

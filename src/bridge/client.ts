@@ -12,12 +12,21 @@
  *   show the current state.
  * - **Settled**: after `stop`, `return`, an abort or any other end there is no connection, timer or listener.
  */
+
+export type {
+  Attempt,
+  Backoff,
+  ClientOverflow,
+  ClientTransport,
+  ClientWatch,
+  ConnectOptions,
+  PerAttempt,
+  StateDetail,
+} from './client/client-options.ts';
 export { connect } from './client/connect.ts';
-export type { ClientEvent } from './client/event.ts';
 export type { ClientState } from './client/machine.ts';
-export type { Attempt, Backoff, ClientTransport, ConnectOptions, PerAttempt } from './client/options.ts';
-export type { ClientOverflow, ClientWatch, StateDetail } from './client/settings.ts';
-export type { WebSocketConstructor, WebSocketLike } from './client/socket.ts';
 export type { FetchLike } from './client/stream.ts';
+export type { WebSocketConstructor, WebSocketLike } from './client/transport.ts';
+export type { ClientEvent } from './client/watch.ts';
 export type { Bookmark, BookmarkEvent } from './protocol.ts';
 export { isInitialEventsEnd } from './protocol.ts';

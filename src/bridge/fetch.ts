@@ -6,25 +6,36 @@
  *     Deno.serve(watch);                                        // Bun.serve({ fetch: watch })
  *     app.get('/watch', (c) => watch(c.req.raw, c.env));        // Hono
  */
-import type { Status, WatchEvent } from '../watch/event.ts';
-import { isStatus } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
-import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission/admission.ts';
-import { ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
-import type { ConnectionOptions, Limits } from './hub/admission/limits.ts';
-import { CONNECTION_OPTIONS, toLimits } from './hub/admission/limits.ts';
+import { checkOptions } from '../watch/errors.ts';
+import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
+import {
+  ADMISSION_OPTIONS,
+  Admission,
+  type AdmissionOptions,
+  type Admitted,
+  type Caller,
+  CONNECTION_OPTIONS,
+  type ConnectionOptions,
+  type Limits,
+  toLimits,
+  type Verdict,
+} from './hub/admission/admission.ts';
 import { noWebSocket, PIPELINED } from './hub/admission/refusals.ts';
 import { channelOfHost, publishNotices } from './hub/diagnostics.ts';
-import type { Hub } from './hub/hub.ts';
-import { coreOf } from './hub/hub.ts';
+import type { Start } from './hub/feed.ts';
+import { coreOf, type Hub } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
-import type { Start } from './hub/start.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
-import type { WholeAnswer } from './transport/answers.ts';
-import { guardAnswer } from './transport/answers.ts';
-import type { Claimable } from './transport/claimed-connection.ts';
-import { claimConnection, isPipelined } from './transport/claimed-connection.ts';
 import { FetchSink } from './transport/fetch-sink.ts';
+import {
+  type Claimable,
+  claimConnection,
+  guardAnswer,
+  isPipelined,
+  mayRefuse,
+  type Refusable,
+  type WholeAnswer,
+} from './transport/http-connection.ts';
 import {
   ALLOW_ORIGIN,
   accepts,
@@ -37,21 +48,17 @@ import {
   streamHeaders,
   WEBSOCKET_KEY,
 } from './transport/http-head.ts';
-import type { Refusable } from './transport/http2-refusals.ts';
-import { mayRefuse } from './transport/http2-refusals.ts';
-import type { SharedTimer } from './transport/shared-timer.ts';
-import { toSharedTimer } from './transport/shared-timer.ts';
+
+import { type SharedTimer, toSharedTimer } from './transport/shared-timer.ts';
 import { guardStalls } from './transport/stall.ts';
-import type { WithBody } from './transport/unread-body.ts';
-import { dropBody } from './transport/unread-body.ts';
+import { dropBody, type WithBody } from './transport/unread-body.ts';
 
 export type { Form } from './events/forms.ts';
 export { LINE, RECORD } from './events/forms.ts';
-export type { AdmissionOptions, Identified } from './hub/admission/admission.ts';
-export type { ConnectionOptions } from './hub/admission/limits.ts';
+export type { AdmissionOptions, ConnectionOptions, Identified } from './hub/admission/admission.ts';
+export type { Cleanup, Served, Sink } from './hub/connection.ts';
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub/hub.ts';
 export { Hub } from './hub/hub.ts';
-export type { Cleanup, Served, Sink } from './hub/sink.ts';
 export type { ConnectionHandler, ConnectionHandlerOptions, ConnectionRequest } from './transport/connection-handler.ts';
 export { createConnectionHandler } from './transport/connection-handler.ts';
 

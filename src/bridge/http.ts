@@ -11,25 +11,35 @@
  */
 
 import { channel } from 'node:diagnostics_channel';
-import type { IncomingMessage } from 'node:http';
-import { ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
-import type { Status, WatchEvent } from '../watch/event.ts';
-import { isStatus } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
-import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission/admission.ts';
-import { ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
-import type { ConnectionOptions, Limits } from './hub/admission/limits.ts';
-import { CONNECTION_OPTIONS, toLimits } from './hub/admission/limits.ts';
+import { type IncomingMessage, ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
+import { checkOptions } from '../watch/errors.ts';
+import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
+import {
+  ADMISSION_OPTIONS,
+  Admission,
+  type AdmissionOptions,
+  type Admitted,
+  type Caller,
+  CONNECTION_OPTIONS,
+  type ConnectionOptions,
+  type Limits,
+  toLimits,
+  type Verdict,
+} from './hub/admission/admission.ts';
 import { noWebSocket, PIPELINED } from './hub/admission/refusals.ts';
 import { publishNotices } from './hub/diagnostics.ts';
-import type { Hub } from './hub/hub.ts';
-import { coreOf } from './hub/hub.ts';
+import type { Start } from './hub/feed.ts';
+import { coreOf, type Hub } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
-import type { Start } from './hub/start.ts';
 import { EVENT_STREAM } from './protocol.ts';
-import { guardEnded, type WholeAnswer } from './transport/answers.ts';
-import { IN_BUN } from './transport/bun.ts';
-import { claimConnection, isPipelined } from './transport/claimed-connection.ts';
+import {
+  claimConnection,
+  guardEnded,
+  isPipelined,
+  mayRefuse,
+  type Refusable,
+  type WholeAnswer,
+} from './transport/http-connection.ts';
 import {
   ALLOW_ORIGIN,
   accepts,
@@ -42,26 +52,18 @@ import {
   streamHeaders,
   WEBSOCKET_KEY,
 } from './transport/http-head.ts';
-import type { ByteStream } from './transport/http-sink.ts';
-import { HttpSink, hasClosed } from './transport/http-sink.ts';
-import type { Refusable } from './transport/http2-refusals.ts';
-import { mayRefuse } from './transport/http2-refusals.ts';
+import { type ByteStream, HttpSink, hasClosed, isPlain } from './transport/http-sink.ts';
 import { toCaller } from './transport/node-caller.ts';
-import { isPlain } from './transport/plain-response.ts';
-import type { SharedTimer } from './transport/shared-timer.ts';
-import { toSharedTimer } from './transport/shared-timer.ts';
-import type { Outbound } from './transport/stall.ts';
-import { guardStalls } from './transport/stall.ts';
+import { type SharedTimer, toSharedTimer } from './transport/shared-timer.ts';
+import { guardStalls, IN_BUN, type Outbound } from './transport/stall.ts';
 import { dropBody, endUnread } from './transport/unread-body.ts';
 
 export type { Form } from './events/forms.ts';
 export { LINE, RECORD } from './events/forms.ts';
-export type { AdmissionOptions, Identified } from './hub/admission/admission.ts';
-export type { ConnectionOptions } from './hub/admission/limits.ts';
-export type { ClientInfo, ClientStats, CutReason, TransportName } from './hub/client-info.ts';
+export type { AdmissionOptions, ConnectionOptions, Identified } from './hub/admission/admission.ts';
+export type { Cleanup, ClientInfo, ClientStats, CutReason, Served, Sink, TransportName } from './hub/connection.ts';
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub/hub.ts';
 export { Hub } from './hub/hub.ts';
-export type { Cleanup, Served, Sink } from './hub/sink.ts';
 export type { Snapshot, SnapshotContext } from './hub/snapshot.ts';
 export type { HubFailure, HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './hub/tally.ts';
 export * from './protocol.ts';

@@ -3,8 +3,8 @@
  * PROTOCOL.md describes the same in prose; where the two differ, one of them is wrong.
  */
 
+import { checkOptions } from '../watch/errors.ts';
 import { type Bookmark, INITIAL_EVENTS_END, type WatchEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 
 export { type Bookmark, type BookmarkEvent, INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
 

@@ -9,40 +9,42 @@ import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, Server } from 'node:http';
 import type { WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../watch/clock.ts';
-import { invalid, wholeNumber } from '../watch/errors.ts';
-import type { Status, WatchEvent } from '../watch/event.ts';
-import { isStatus } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions, invalid, wholeNumber } from '../watch/errors.ts';
+import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
 import { LINE, MESSAGE } from './events/forms.ts';
-import type { AdmissionOptions, Admitted, Verdict } from './hub/admission/admission.ts';
-import { ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
+import {
+  ADMISSION_OPTIONS,
+  Admission,
+  type AdmissionOptions,
+  type Admitted,
+  CONNECTION_OPTIONS,
+  type ConnectionOptions,
+  type Limits,
+  toLimits,
+  type Verdict,
+} from './hub/admission/admission.ts';
 import type { Reservation } from './hub/admission/connection-slots.ts';
-import type { ConnectionOptions, Limits } from './hub/admission/limits.ts';
-import { CONNECTION_OPTIONS, toLimits } from './hub/admission/limits.ts';
 import { PIPELINED } from './hub/admission/refusals.ts';
 import { publishNotices } from './hub/diagnostics.ts';
-import type { Hub } from './hub/hub.ts';
-import { coreOf } from './hub/hub.ts';
+import { COMPLETE, type Start } from './hub/feed.ts';
+import { coreOf, type Hub } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
-import type { Start } from './hub/start.ts';
-import { COMPLETE } from './hub/start.ts';
 import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, WATCH_PATH } from './protocol.ts';
-import { IN_BUN } from './transport/bun.ts';
 import { Handshakes } from './transport/handshakes.ts';
-import type { InboundLimits } from './transport/inbound.ts';
-import { guardInbound } from './transport/inbound.ts';
 import { toCaller } from './transport/node-caller.ts';
-import { SentLines } from './transport/sent-lines.ts';
-import type { SharedTimer } from './transport/shared-timer.ts';
-import { toSharedTimer } from './transport/shared-timer.ts';
-import { guardStalls } from './transport/stall.ts';
-import type { UpgradeHandler } from './transport/upgrades.ts';
-import { afterAnswers, attachHandler, pathOf, refuseUpgrade, WaitingUpgrade } from './transport/upgrades.ts';
-import type { WebSocketConnection } from './transport/websocket-sink.ts';
-import { sessionOf, WebSocketSink } from './transport/websocket-sink.ts';
+import { type SharedTimer, toSharedTimer } from './transport/shared-timer.ts';
+import { guardStalls, IN_BUN } from './transport/stall.ts';
+import { afterAnswers, attachHandler, pathOf, refuseUpgrade, type UpgradeHandler, WaitingUpgrade } from './transport/upgrades.ts';
+import {
+  guardInbound,
+  type InboundLimits,
+  SentLines,
+  sessionOf,
+  type WebSocketConnection,
+  WebSocketSink,
+} from './transport/websocket-connection.ts';
 
-export type { AdmissionOptions, Identified } from './hub/admission/admission.ts';
-export type { ConnectionOptions } from './hub/admission/limits.ts';
+export type { AdmissionOptions, ConnectionOptions, Identified } from './hub/admission/admission.ts';
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub/hub.ts';
 export { Hub } from './hub/hub.ts';
 export type { UpgradeHandler } from './transport/upgrades.ts';

@@ -1,14 +1,11 @@
 import { whenAborted } from '../watch/abort.ts';
 import { systemClock } from '../watch/clock.ts';
-import { callable, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../watch/event.ts';
+import { toExpired } from '../watch/event.ts';
 import { Failures } from '../watch/failures.ts';
-import { checkOptions } from '../watch/options.ts';
 import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import type { Watch } from '../watch/watch.ts';
-import { Cursor, toExpired } from './cursor/cursor.ts';
-import type { CursorOptions } from './cursor/place.ts';
-import { Mux } from './mux.ts';
 import type {
   BroadcasterOptions,
   BroadcasterStats,
@@ -16,9 +13,11 @@ import type {
   KeepingWatchOptions,
   PlainWatchOptions,
   WatchOptions,
-} from './options.ts';
-import { objectKey } from './policies/key.ts';
-import { POLICIES } from './policies/policies.ts';
+} from './broadcaster-options.ts';
+import { Cursor, type CursorOptions } from './cursor.ts';
+import { objectKey } from './fold.ts';
+import { Mux } from './mux.ts';
+import { POLICIES } from './policies.ts';
 import { type Routing, TopicViews, toTopicSet, toTopics } from './topics.ts';
 
 export type { Overflow } from '../watch/overflow.ts';
@@ -30,7 +29,7 @@ export type {
   PlainWatchOptions,
   WatcherStats,
   WatchOptions,
-} from './options.ts';
+} from './broadcaster-options.ts';
 
 export const BROADCASTER_OPTIONS: readonly (keyof BroadcasterOptions<never>)[] = [
   'capacity',

@@ -1,17 +1,15 @@
 import { WatchError } from '../watch/errors.ts';
-import type { Cursor } from './cursor/cursor.ts';
-import { BroadcastWatch } from './handle.ts';
-import type { EventLog } from './log/log.ts';
-import type { ReplayWindow } from './log/window.ts';
-import type { WatcherStats } from './options.ts';
+import { soon } from '../watch/turn.ts';
+import type { WatcherStats } from './broadcaster-options.ts';
+import type { Cursor } from './cursor.ts';
+import { type StallOptions, Stalls } from './gate.ts';
+import { BroadcastWatch, type Forgotten, newForgotten } from './handle.ts';
+import { type Linked, LinkedSet } from './laggards.ts';
+import type { EventLog, ReplayWindow } from './log.ts';
+import { Signals } from './signals.ts';
 import { concerns, NONE, type Routing, type TopicViews } from './topics.ts';
 import { View, type ViewMember } from './view.ts';
-import { type Forgotten, newForgotten } from './watchers/forgotten.ts';
-import { type Linked, LinkedSet } from './watchers/linked-set.ts';
-import type { Park } from './watchers/park.ts';
-import { Signals } from './watchers/signals.ts';
-import { soon } from './watchers/soon.ts';
-import { type StallOptions, Stalls } from './watchers/stalls.ts';
+import type { Park } from './waiting-readers.ts';
 
 /** Options of a {@link Mux}. */
 export interface MuxOptions<E> {
@@ -45,7 +43,7 @@ interface Pending<E> extends Linked {
  * **Order** is the order of `append`, which is the order of the publish calls. The log of the view of all watchers counts every
  * event, so its positions are the places of events among all; the views of topics get theirs in the same steps. **Slow readers**
  * of policy `wait` close the gate of their view, and so hold up each event that one of them wants, and all events after it; other
- * slow readers are not noticed here. **Waking** of pending reads: see watchers/park.ts. **Closing**: once every accepted event is
+ * slow readers are not noticed here. **Waking** of pending reads: see waiting-readers.ts. **Closing**: once every accepted event is
  * visible, `closed` is set and nothing moves again.
  *
  * Everything here is synchronous. User code (filters, `onGap`, `keyOf`) runs inside `gate.open`, `enter` and `park.serve`, and

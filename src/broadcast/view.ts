@@ -1,11 +1,9 @@
-import { EventLog } from './log/log.ts';
-import { ReplayWindow } from './log/window.ts';
-import { FoldChain } from './policies/fold-chain.ts';
-import { Gate, type Gated, type GateListener } from './watchers/gate.ts';
-import { Laggards } from './watchers/laggards.ts';
-import { type Linked, LinkedSet } from './watchers/linked-set.ts';
-import { Park, type Parked } from './watchers/park.ts';
-import { soon } from './watchers/soon.ts';
+import { soon } from '../watch/turn.ts';
+import { FoldChain } from './fold.ts';
+import { Gate, type Gated, type GateListener } from './gate.ts';
+import { Laggards, type Linked, LinkedSet } from './laggards.ts';
+import { EventLog, ReplayWindow } from './log.ts';
+import { Park, type Parked } from './waiting-readers.ts';
 
 /** A watcher that can leave its view. */
 export interface ViewMember extends Parked, Gated {

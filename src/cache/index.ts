@@ -9,15 +9,17 @@ export { LabelSelector, parseLabelSelector } from '../selectors/label-selector.t
 export { isWatchError, WatchError, type WatchErrorCode } from '../watch/errors.ts';
 export { INITIAL_EVENTS_END, isInitialEventsEnd, type ObjectEvent, type Status } from '../watch/event.ts';
 export type { Watch } from '../watch/watch.ts';
+export type { ListWatcherOptions } from './http/exchange.ts';
 export { createListWatcher } from './http/http-list-watcher.ts';
-export type { ListWatcherOptions } from './http/means.ts';
 export { InformerFactory, type InformerFactoryOptions, type InformerSource } from './informer/factory.ts';
 export { fromHub, type HubConnectOptions } from './informer/from-hub.ts';
-export type { Handler, HandlerOptions, HandlerOverflow, HandlerRegistration } from './informer/handler.ts';
 export { Informer } from './informer/informer.ts';
-export { type Listed, Lister, type ListerOptions, type NamespaceLister } from './informer/lister.ts';
 export type {
+  Handler,
   HandlerFailure,
+  HandlerOptions,
+  HandlerOverflow,
+  HandlerRegistration,
   InformerFailure,
   InformerOptions,
   InformerState,
@@ -25,9 +27,7 @@ export type {
   InformerWatchOptions,
   ObjectFailure,
   StopOptions,
-} from './informer/options.ts';
-export { type ChangeEvent, type UntilWithSyncOptions, untilWithSync } from './informer/until-with-sync.ts';
-export type { AtLeastOptions } from './informer/versions.ts';
+} from './informer/informer-options.ts';
 export type {
   List,
   ListOptions,
@@ -54,6 +54,7 @@ export { isDeletedFinalStateUnknown } from './queues/delta.ts';
 export { DeltaFifo, type DeltaFifoOptions } from './queues/delta-fifo.ts';
 export type { DeltaQueueOptions, ProcessDeltas } from './queues/delta-queue.ts';
 export { RealFifo, type RealFifoOptions } from './queues/real-fifo.ts';
+export { Reflector } from './reflector/reflector.ts';
 export type {
   ReflectorFailure,
   ReflectorFailureKind,
@@ -61,10 +62,8 @@ export type {
   ReflectorPhase,
   ReflectorState,
   RetryOptions,
-} from './reflector/options.ts';
-export { Reflector } from './reflector/reflector.ts';
+} from './reflector/reflector-options.ts';
 export { RetryWatcher, type RetryWatcherOptions } from './reflector/retry-watcher.ts';
-export { type UntilCondition, type UntilOptions, type UntilSource, until } from './reflector/until.ts';
 export type {
   DeleteCollectionOptions,
   DeleteOptions,
@@ -80,7 +79,25 @@ export type {
   SubresourceOf,
   WriteOptions,
 } from './resource-client.ts';
-export { Indexer, type IndexerOptions, type Indexers } from './store/indexer.ts';
-export type { IndexFunction } from './store/object-index.ts';
+export type { IndexFunction } from './store/indexer.ts';
+export {
+  Indexer,
+  type IndexerOptions,
+  type Indexers,
+  type Listed,
+  Lister,
+  type ListerOptions,
+  type NamespaceLister,
+} from './store/indexer.ts';
 export { type FailedChange, Store, type StoreChange, type StoreListOptions, type StoreOptions } from './store/store.ts';
-export { compareVersions, type VersionComparator } from './version.ts';
+export {
+  type ChangeEvent,
+  type UntilCondition,
+  type UntilOptions,
+  type UntilSource,
+  type UntilWithSyncOptions,
+  until,
+  untilWithSync,
+} from './until.ts';
+export type { AtLeastOptions } from './versions.ts';
+export { compareVersions, type VersionComparator } from './versions.ts';

@@ -9,8 +9,7 @@
  *
  * Here are the interfaces, and the checks of arguments that are the same wherever the objects are.
  */
-import { invalid, oneOf, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import type { ListWatcher } from './list-watcher.ts';
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from './object.ts';
 

@@ -1,29 +1,13 @@
-import { isIPv6 } from 'node:net';
 import { parseArgs } from 'node:util';
-import { TRANSPORTS } from '../bridge/client/options.ts';
+import { TRANSPORTS } from '../bridge/client/client-options.ts';
 import type { ClientTransport } from '../bridge/client.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
-import { distance } from '../watch/options.ts';
-import type { Overflow } from '../watch/overflow.ts';
-import { OVERFLOWS } from '../watch/overflow.ts';
+import { distance } from '../watch/errors.ts';
+import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import { type CheckCommand, toCheck } from './check.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
 import { SERVE_OPTIONS, type ServeCommand, toServe } from './serve/serve-args.ts';
-import {
-  COMMANDS,
-  type CommandName,
-  KEEP_ALIVE_SECONDS,
-  keepAlive,
-  milliseconds,
-  type Options,
-  type Parsed,
-  quote,
-  UsageError,
-  whole,
-  wrong,
-} from './usage.ts';
-
-export { type CommandName, UsageError } from './usage.ts';
+import { COMMANDS, type CommandName, Given, KEEP_ALIVE_SECONDS, type Options, quote, UsageError } from './usage.ts';
 
 /** The options of `watchmux pipe`. */
 export interface PipeCommand {
@@ -76,19 +60,9 @@ export type Command =
 /** Parses the arguments after the program's name. Throws {@link UsageError}. */
 export function parseCommand(argv: readonly string[]): Command {
   const [name, ...rest] = argv;
+  const topic = COMMANDS.find((each) => each === name);
+  if (topic !== undefined) return helpOr(topic, rest);
   switch (name) {
-    case 'pipe':
-      return helpOr('pipe', rest, PIPE_OPTIONS, toPipe);
-    case 'watch':
-      return helpOr('watch', rest, WATCH_OPTIONS, toWatch);
-    case 'get':
-      return helpOr('get', rest, GET_OPTIONS, toGet);
-    case 'serve':
-      return helpOr('serve', rest, SERVE_OPTIONS, toServe);
-    case 'check':
-      return helpOr('check', rest, {}, toCheck);
-    case 'demo':
-      return helpOr('demo', rest, { seconds: { type: 'string', default: '10' } }, toDemo);
     case 'help':
       return { command: 'help', topic: toTopic(rest[0]) };
     case undefined:
@@ -125,8 +99,19 @@ const WATCH_OPTIONS: Options = {
   'no-reconnect': { type: 'boolean', default: false },
 };
 
-function helpOr(topic: CommandName, args: readonly string[], options: Options, read: (parsed: Parsed) => Command): Command {
-  let parsed: Parsed;
+/** What each command takes, and how its arguments are read. */
+const READERS: Readonly<Record<CommandName, readonly [options: Options, read: (given: Given) => Command]>> = {
+  pipe: [PIPE_OPTIONS, toPipe],
+  watch: [WATCH_OPTIONS, toWatch],
+  get: [GET_OPTIONS, toGet],
+  serve: [SERVE_OPTIONS, toServe],
+  check: [{}, toCheck],
+  demo: [{ seconds: { type: 'string', default: '10' } }, toDemo],
+};
+
+function helpOr(topic: CommandName, args: readonly string[]): Command {
+  const [options, read] = READERS[topic];
+  let parsed: ReturnType<typeof parseArgs>;
   try {
     const help: Options = { help: { type: 'boolean', short: 'h', default: false } };
     parsed = parseArgs({ args: joined(args, options), options: { ...help, ...options }, allowPositionals: true, strict: true });
@@ -138,7 +123,7 @@ function helpOr(topic: CommandName, args: readonly string[], options: Options, r
     const what = missing === null ? sentence + meant(unknown, Object.keys(options)) : `${missing[1]} needs a value`;
     throw new UsageError(`${what}; see watchmux ${topic} --help`, topic);
   }
-  return parsed.values.help === true ? { command: 'help', topic } : read(parsed);
+  return parsed.values.help === true ? { command: 'help', topic } : read(new Given(topic, parsed));
 }
 
 /** The option that was probably meant, if one is near. */
@@ -158,73 +143,52 @@ function joined(args: readonly string[], options: Options): string[] {
   return all;
 }
 
-function toPipe({ values, positionals }: Parsed): PipeCommand {
-  if (positionals.length > 0)
-    throw new UsageError(`unexpected argument ${quote(positionals[0] as string)}: pipe reads from stdin`, 'pipe');
-  const overflow = OVERFLOWS.find((policy) => policy === values.overflow);
-  if (overflow === undefined) throw wrong('pipe', 'overflow', values.overflow, `one of ${OVERFLOWS.join(', ')}`);
-  const port = whole('pipe', 'port', values.port, { max: 65_535 });
-  const replay = whole('pipe', 'replay', values.replay);
-  const window = values.window === undefined ? Math.max(replay, 1_000) : whole('pipe', 'window', values.window);
-  if (window < replay) throw wrong('pipe', 'window', values.window, `at least ${replay}, the value of --replay`);
+function toPipe(given: Given): PipeCommand {
+  given.atMost(0, 'pipe reads from stdin');
+  const overflow = given.oneOf('overflow', OVERFLOWS);
+  const port = given.whole('port', { max: 65_535 });
+  const replay = given.whole('replay');
+  const window = given.wholeIf('window') ?? Math.max(replay, 1_000);
+  if (window < replay) throw given.wrong('window', `at least ${replay}, the value of --replay`);
   return {
     command: 'pipe',
-    host: toHost(values.host as string),
+    host: given.host(),
     port,
-    capacity: whole('pipe', 'capacity', values.capacity, { min: 1 }),
-    maxQueuedBytes: whole('pipe', 'max-queued-bytes', values['max-queued-bytes'], { min: 1 }),
+    capacity: given.whole('capacity', { min: 1 }),
+    maxQueuedBytes: given.whole('max-queued-bytes', { min: 1 }),
     overflow,
     replay,
     window,
-    raw: values.raw as boolean,
-    keepOpen: values['keep-open'] as boolean,
-    title: values.title === undefined ? undefined : toTitle(values.title as string),
-    keepAliveMs: keepAlive('pipe', values['keep-alive']),
-    drainMs: milliseconds('pipe', 'drain', values.drain),
+    raw: given.flag('raw'),
+    keepOpen: given.flag('keep-open'),
+    title: toTitle(given),
+    keepAliveMs: given.milliseconds('keep-alive', 1),
+    drainMs: given.milliseconds('drain'),
   };
 }
 
-function toWatch({ values, positionals }: Parsed): WatchCommand {
-  const [given, extra] = positionals;
-  if (given === undefined) throw new UsageError('missing URL, for example: watchmux watch http://127.0.0.1:8080', 'watch');
-  if (extra !== undefined) throw new UsageError(`unexpected argument ${quote(extra)}: watch takes one URL`, 'watch');
-  const socket = /^wss?:/i.test(given);
-  const text = (given.includes('://') ? given : `http://${given}`).replace(/^ws(s?):/i, 'http$1:');
+function toWatch(given: Given): WatchCommand {
+  const [address] = given.positionals;
+  if (address === undefined) throw given.error('missing URL, for example: watchmux watch http://127.0.0.1:8080');
+  given.atMost(1, 'watch takes one URL');
+  const text = (address.includes('://') ? address : `http://${address}`).replace(/^ws(s?):/i, 'http$1:');
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol)) throw new UsageError(`not an HTTP URL: ${quote(given)}`, 'watch');
-  const asked = values.transport ?? (socket ? 'websocket' : 'http');
-  const transport = TRANSPORTS.find((each) => each === asked);
-  if (transport === undefined) throw wrong('watch', 'transport', asked, `one of ${TRANSPORTS.join(', ')}`);
-  // A script whose variable is empty would silently begin with new events, instead of where it was.
-  if (values.resume === '') throw wrong('watch', 'resume', '', 'the resourceVersion of an event');
-  return {
-    command: 'watch',
-    url,
-    transport,
-    resume: values.resume as string | undefined,
-    reconnect: values['no-reconnect'] !== true,
-  };
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw given.error(`not an HTTP URL: ${quote(address)}`);
+  const asked = given.text('transport') ?? (/^wss?:/i.test(address) ? 'websocket' : 'http');
+  const transport = given.oneOf('transport', TRANSPORTS, asked);
+  given.notEmpty(['resume'], 'the resourceVersion of an event');
+  return { command: 'watch', url, transport, resume: given.text('resume'), reconnect: !given.flag('no-reconnect') };
 }
 
-function toDemo({ values, positionals }: Parsed): DemoCommand {
-  const [directory, extra] = positionals;
-  if (extra !== undefined) throw new UsageError(`unexpected argument ${quote(extra)}: demo takes at most one directory`, 'demo');
-  return { command: 'demo', directory, durationMs: milliseconds('demo', 'seconds', values.seconds) };
+function toDemo(given: Given): DemoCommand {
+  given.atMost(1, 'demo takes at most one directory');
+  return { command: 'demo', directory: given.positionals[0], durationMs: given.milliseconds('seconds') };
 }
 
-/** Returns the host to listen on. An IPv6 address may be in brackets, as in a URL. */
-function toHost(value: string): string {
-  const host = value.replace(/^\[(.*)\]$/, '$1');
-  // An empty name, such as that of an unset variable, would mean all interfaces.
-  if (!isIPv6(host) && !/^[^\s:/[\]]+$/.test(host))
-    throw wrong('pipe', 'host', value, 'an address or a host name, without a port');
-  return host;
-}
-
-function toTitle(value: string): string {
-  const title = value.trim();
-  if (title !== '' && title.length <= MAX_TITLE_CHARS && !/\p{C}/u.test(title)) return title;
-  throw wrong('pipe', 'title', value, `1 to ${MAX_TITLE_CHARS} visible characters`);
+function toTitle(given: Given): string | undefined {
+  const title = given.text('title')?.trim();
+  if (title === undefined || (title !== '' && title.length <= MAX_TITLE_CHARS && !/\p{C}/u.test(title))) return title;
+  throw given.wrong('title', `1 to ${MAX_TITLE_CHARS} visible characters`);
 }
 
 const MAX_TITLE_CHARS = 100;

@@ -5,7 +5,7 @@ import type { JournalRecord } from '../storage/journal/journal.ts';
 import { type LoadTarget, type Scanned, scan } from '../storage/journal/load.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { Output } from './output.ts';
-import { type Parsed, quote, UsageError } from './usage.ts';
+import { type Given, quote, UsageError } from './usage.ts';
 
 /** The options of `watchmux check`. */
 export interface CheckCommand {
@@ -13,10 +13,10 @@ export interface CheckCommand {
   readonly file: string;
 }
 
-export function toCheck({ positionals }: Parsed): CheckCommand {
-  const [file, extra] = positionals;
-  if (file === undefined || file === '') throw new UsageError('missing FILE, for example: watchmux check orders.data', 'check');
-  if (extra !== undefined) throw new UsageError(`unexpected argument ${quote(extra)}: check takes one file`, 'check');
+export function toCheck(given: Given): CheckCommand {
+  const [file = ''] = given.positionals;
+  if (file === '') throw given.error('missing FILE, for example: watchmux check orders.data');
+  given.atMost(1, 'check takes one file');
   return { command: 'check', file };
 }
 

@@ -1,5 +1,6 @@
-import { isTooDeep, MAX_DEPTH } from '../decode/depth.ts';
+import { isTooDeep, MAX_DEPTH } from '../decode/codec.ts';
 import { NewlineFramer } from '../decode/framing.ts';
+import { excerpt } from '../pages/words.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 
@@ -108,7 +109,7 @@ export interface Fault {
 }
 
 /** The content of a line, or what is wrong with it. */
-export type Reading = Found | Fault;
+type Reading = Found | Fault;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const lenient = new TextDecoder();
@@ -163,8 +164,9 @@ export function printable(text: string): string {
   return text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, '.');
 }
 
-/** Returns the start of a text, on one line and without characters that a terminal would act on. */
-export function excerpt(text: string, length: number = 80): string {
-  const shown = text.slice(0, length).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.');
-  return text.length > length ? `${shown}...` : shown;
+/** A URL for a message, which often ends up in a log. */
+export function withoutSecret(url: URL): string {
+  const shown = new URL(url);
+  shown.username = shown.password = '';
+  return shown.href;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { version } from '../../package.json';
 import type { Command } from './args.ts';
-import { parseCommand, UsageError } from './args.ts';
+import { parseCommand } from './args.ts';
 import { check } from './check.ts';
 import { demo } from './demo/demo.ts';
 import { get } from './get/get.ts';
@@ -10,6 +10,7 @@ import { printable } from './lines.ts';
 import { Output } from './output.ts';
 import { pipe } from './pipe.ts';
 import { serve } from './serve/serve.ts';
+import { UsageError } from './usage.ts';
 import { watch } from './watch.ts';
 
 /** Runs a command. Returns the exit code. */

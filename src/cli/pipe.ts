@@ -1,19 +1,17 @@
 import { fstatSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { Hub } from '../bridge/hub/hub.ts';
-import { POLICIES } from '../broadcast/policies/policies.ts';
+import { POLICIES } from '../broadcast/policies.ts';
+import { placeOf } from '../pages/words.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
-import { UsageError } from './args.ts';
-import type { Fault, Found } from './lines.ts';
-import { Lines, readLine } from './lines.ts';
+import { type Fault, type Found, Lines, readLine } from './lines.ts';
 import type { Output } from './output.ts';
-import { placeOf } from './page/words.ts';
-import { Reports } from './reports.ts';
+import { onSignals } from './output.ts';
 import { Recoveries } from './server/recoveries.ts';
 import { close, createPipeServer, isSame, listen } from './server/server.ts';
-import { onSignals } from './signals.ts';
+import { UsageError } from './usage.ts';
 
 /** `watchmux pipe`: serves lines from stdin to clients. Returns the exit code. */
 export async function pipe(command: PipeCommand, output: Output): Promise<number> {
@@ -207,4 +205,55 @@ function aborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
+}
+
+/** Bytes of reports that may wait for the reader of stderr. */
+const MAX_WAITING_BYTES = 65_536;
+/** If as many lines are skipped before there is an event, they are likely to be text. */
+const TEXT_LINES = 10;
+
+/** The part of stderr that {@link Reports} needs. */
+interface ReportOutput {
+  write(text: string): unknown;
+  readonly writableLength: number;
+}
+
+/**
+ * What `watchmux pipe` says on stderr. The program that reads it may have stopped, and input may consist of nothing but bad lines:
+ * reports that do not fit are only counted.
+ */
+export class Reports {
+  /** Lines that were skipped. */
+  skipped: number = 0;
+  private untold: number = 0;
+  /** A hint about the kind of input was given. */
+  private hinted: boolean = false;
+  private readonly output: ReportOutput;
+
+  constructor(output: ReportOutput) {
+    this.output = output;
+  }
+
+  say(text: string): void {
+    this.tellUntold();
+    this.output.write(`watchmux pipe: ${text}\n`);
+  }
+
+  /** Reports a line that is skipped. `events` is the number of events before it. */
+  skip({ number, fault, opens = false }: { number: number } & Fault, events: number): void {
+    this.skipped++;
+    if (this.output.writableLength >= MAX_WAITING_BYTES) this.untold++;
+    else this.say(`line ${number} skipped: ${fault}`);
+    if (this.hinted) return;
+    const isText = this.skipped >= TEXT_LINES && events === 0;
+    this.hinted = opens || isText;
+    if (opens) this.say(`line ${number} begins a value of several lines; for one line per value, use jq -c`);
+    else if (isText) this.say('no line is an event so far; to serve lines of text, use --raw');
+  }
+
+  private tellUntold(): void {
+    const { untold } = this;
+    this.untold = 0;
+    if (untold > 0) this.say(`${untold} more skipped: nobody has read these reports`);
+  }
 }

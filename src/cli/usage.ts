@@ -1,5 +1,7 @@
 // What the commands share to read their arguments, and to say what is wrong with them.
+import { isIPv6 } from 'node:net';
 import type { ParseArgsConfig } from 'node:util';
+import { dotted } from '../pages/words.ts';
 
 /** The names of the commands, as typed. */
 export const COMMANDS: readonly ['pipe', 'watch', 'get', 'serve', 'check', 'demo'] = [
@@ -24,50 +26,103 @@ export class UsageError extends Error {
 
 /** The options of a command, as `parseArgs` takes them. */
 export type Options = NonNullable<ParseArgsConfig['options']>;
-/** Arguments that `parseArgs` has accepted. */
-export interface Parsed {
-  readonly values: Readonly<Record<string, unknown>>;
-  readonly positionals: readonly string[];
-}
 
 /** Which whole numbers are taken. */
-export interface Range {
+interface WholeRange {
   readonly min?: number;
   readonly max?: number;
-}
-
-/** Reads a whole number. */
-export function whole(topic: CommandName, option: string, value: unknown, { min = 0, max }: Range = {}): number {
-  const number = /^\d+$/.test(String(value)) ? Number(value) : Number.NaN;
-  if (Number.isSafeInteger(number) && number >= min && number <= (max ?? number)) return number;
-  throw wrong(topic, option, value, `a whole number from ${min}${max === undefined ? '' : ` to ${max}`}`);
-}
-
-/** Reads seconds. */
-export function milliseconds(topic: CommandName, option: string, value: unknown): number {
-  const seconds = /^\d+(\.\d+)?$/.test(String(value)) ? Number(value) : Number.NaN;
-  // Node's timers are limited to 2^31 ms; a day is more than anyone waits.
-  if (!(seconds <= 86_400)) throw wrong(topic, option, value, 'seconds, from 0 to 86400');
-  return Math.round(seconds * 1_000);
 }
 
 /** The default of `--keep-alive`, in seconds: longer than clients and load balancers keep connections, which is 60 to 90 s. */
 export const KEEP_ALIVE_SECONDS = '120';
 
-/** Reads `--keep-alive`. */
-export function keepAlive(topic: CommandName, value: unknown): number {
-  const keepAliveMs = milliseconds(topic, 'keep-alive', value);
-  // Node takes 0 for no limit at all.
-  if (keepAliveMs < 1_000) throw wrong(topic, 'keep-alive', value, 'seconds, from 1 to 86400');
-  return keepAliveMs;
-}
+/** The arguments of a command, as `parseArgs` has accepted them, and what is wrong with them. Every method throws {@link UsageError}. */
+export class Given {
+  readonly positionals: readonly string[];
+  private readonly topic: CommandName;
+  private readonly values: Readonly<Record<string, unknown>>;
 
-/** The error of an option's value. */
-export function wrong(topic: CommandName, option: string, value: unknown, expected: string): UsageError {
-  return new UsageError(`--${option} takes ${expected}, not ${quote(String(value))}`, topic);
+  constructor(topic: CommandName, parsed: { readonly values: Given['values']; readonly positionals: readonly string[] }) {
+    this.topic = topic;
+    this.values = parsed.values;
+    this.positionals = parsed.positionals;
+  }
+
+  /** There are no more positionals than this. */
+  atMost(count: number, why: string): void {
+    const extra = this.positionals[count];
+    if (extra !== undefined) throw this.error(`unexpected argument ${quote(extra)}: ${why}`);
+  }
+
+  has(option: string): boolean {
+    return this.values[option] !== undefined;
+  }
+
+  /** Whether there is an option without a value. */
+  flag(option: string): boolean {
+    return this.values[option] === true;
+  }
+
+  text(option: string): string | undefined {
+    return this.values[option] as string | undefined;
+  }
+
+  list(option: string): readonly string[] {
+    return (this.values[option] as string[] | undefined) ?? [];
+  }
+
+  /** A script whose variable is empty would silently get something else than it names. */
+  notEmpty(options: readonly string[], expected: string = 'a non-empty value'): void {
+    for (const option of options) if (this.values[option] === '') throw this.wrong(option, expected);
+  }
+
+  oneOf<T extends string>(option: string, words: readonly T[], value: unknown = this.values[option]): T {
+    const found = words.find((word) => word === value);
+    if (found === undefined) throw this.wrong(option, `one of ${words.join(', ')}`, value);
+    return found;
+  }
+
+  whole(option: string, { min = 0, max }: WholeRange = {}): number {
+    const value = this.text(option);
+    const number = /^\d+$/.test(String(value)) ? Number(value) : Number.NaN;
+    if (Number.isSafeInteger(number) && number >= min && number <= (max ?? number)) return number;
+    throw this.wrong(option, `a whole number from ${min}${max === undefined ? '' : ` to ${max}`}`);
+  }
+
+  /** The same, or undefined if there is none. */
+  wholeIf(option: string, range?: WholeRange): number | undefined {
+    return this.has(option) ? this.whole(option, range) : undefined;
+  }
+
+  /** Reads seconds. */
+  milliseconds(option: string, min: number = 0): number {
+    const value = this.text(option);
+    const seconds = /^\d+(\.\d+)?$/.test(String(value)) ? Number(value) : Number.NaN;
+    // Node's timers are limited to 2^31 ms; a day is more than anyone waits.
+    if (!(seconds <= 86_400)) throw this.wrong(option, 'seconds, from 0 to 86400');
+    if (seconds < min) throw this.wrong(option, `seconds, from ${min} to 86400`);
+    return Math.round(seconds * 1_000);
+  }
+
+  /** Reads the host to listen on. An IPv6 address may be in brackets, as in a URL. */
+  host(value: string = this.text('host') ?? ''): string {
+    const host = value.replace(/^\[(.*)\]$/, '$1');
+    // An empty name, such as that of an unset variable, would mean all interfaces.
+    if (isIPv6(host) || /^[^\s:/[\]]+$/.test(host)) return host;
+    throw this.wrong('host', 'an address or a host name, without a port', value);
+  }
+
+  /** The error of an option's value. */
+  wrong(option: string, expected: string, value: unknown = this.values[option]): UsageError {
+    return this.error(`--${option} takes ${expected}, not ${quote(String(value))}`);
+  }
+
+  error(text: string): UsageError {
+    return new UsageError(text, this.topic);
+  }
 }
 
 /** Quotes user input for a message: shortened, and without characters that a terminal would act on. */
 export function quote(word: string): string {
-  return `"${word.slice(0, 80).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.')}"`;
+  return `"${dotted(word.slice(0, 80))}"`;
 }

@@ -1,17 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import type { ClientState, FetchLike, StateDetail, WebSocketConstructor } from '../bridge/client.ts';
-import { connect } from '../bridge/client.ts';
+import { type ClientState, connect, type FetchLike, type StateDetail, type WebSocketConstructor } from '../bridge/client.ts';
 import { WATCH_PATH } from '../bridge/protocol.ts';
-import type { Codec } from '../decode/codec.ts';
-import { jsonCodec } from '../decode/codec.ts';
-import type { Status, WatchEvent } from '../watch/event.ts';
-import { isErrorEvent } from '../watch/event.ts';
-import { withoutSecret } from './address.ts';
+import { type Codec, jsonCodec } from '../decode/codec.ts';
+import { createNodeFetch, type NodeFetch } from '../kubernetes/node-fetch.ts';
+import { excerpt } from '../pages/words.ts';
+import { isErrorEvent, type Status, type WatchEvent } from '../watch/event.ts';
 import type { WatchCommand } from './args.ts';
-import { UsageError } from './args.ts';
-import { excerpt, harmless, MAX_LINE_BYTES } from './lines.ts';
+import { harmless, MAX_LINE_BYTES, withoutSecret } from './lines.ts';
 import type { Output } from './output.ts';
-import { request } from './request.ts';
+import { UsageError } from './usage.ts';
 
 /**
  * An event and the line it came in. The line is printed as it was sent, without leading white space, and with escapes in place of
@@ -58,6 +55,9 @@ export async function watch(command: WatchCommand, output: Output): Promise<numb
   note(failure);
   return 1;
 }
+
+/** A replacement for fetch, which ends a stream that is silent for five minutes. Does not follow redirects. */
+const request: NodeFetch = createNodeFetch();
 
 const json = jsonCodec<Printed>();
 const text = new TextDecoder();

@@ -1,6 +1,5 @@
-import { callable, invalid, oneOf } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, oneOf } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 import { type Codec, jsonCodec } from './codec.ts';
 import { type Framer, type FramerOptions, LengthPrefixedFramer, NewlineFramer } from './framing.ts';
 import type { Decoder } from './stream-watcher.ts';

@@ -1,8 +1,7 @@
-import { callable, invalid, isWatchError, whyOf } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, isWatchError, whyOf } from '../watch/errors.ts';
 import { type Status, toStatus } from '../watch/event.ts';
-import { done } from '../watch/iteration.ts';
-import { checkOptions } from '../watch/options.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
+import { done } from '../watch/reader.ts';
 
 /** A source of decoded events. Upstream: `watch.Decoder`. */
 export interface Decoder<E> {

@@ -1,7 +1,6 @@
 // One request for one object, of any kind.
 import { toObject } from '../cache/http/answer.ts';
-import { Exchange, named, type RequestSpec } from '../cache/http/exchange.ts';
-import { accepted, type HttpSettings, wholeText } from '../cache/http/means.ts';
+import { accepted, Exchange, type HttpSettings, named, type RequestSpec, wholeText } from '../cache/http/exchange.ts';
 
 /** What to ask, and when to stop. */
 export interface AskOptions {

@@ -1,15 +1,13 @@
 import type { RequestOptions } from 'node:https';
+import { type ListWatcherOptions, toHttpSettings } from '../cache/http/exchange.ts';
 import { createListWatcher } from '../cache/http/http-list-watcher.ts';
-import { type ListWatcherOptions, toHttpSettings } from '../cache/http/means.ts';
 import type { ListWatcher } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import type { ResourceType } from '../cache/resource-client.ts';
-import { callable, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
-import { Credentials } from './credentials.ts';
+import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { Credentials, type KubeConfigLike } from './credentials.ts';
 import { findResource } from './discovery.ts';
 import { type KubeConfigOptions, loadKubeConfig } from './kube-config.ts';
-import type { KubeConfigLike } from './loaded-config.ts';
 import { type NodeFetch, type NodeRequest, send } from './node-fetch.ts';
 import { Resource, type ResourceDeps } from './resource.ts';
 import { checkedType } from './resource-type.ts';

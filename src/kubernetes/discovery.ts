@@ -6,7 +6,7 @@
  *     deployments.v1.apps ---> /apis/v1.apps, then /apis/apps/v1     as kubectl writes one version of one group
  *     deploy              ---> /api/v1, then /apis ---> all groups   the first that has it
  */
-import type { HttpSettings } from '../cache/http/means.ts';
+import type { HttpSettings } from '../cache/http/exchange.ts';
 import { type ResourceType, segment } from '../cache/resource-client.ts';
 import { invalid, isWatchError } from '../watch/errors.ts';
 import { ask } from './ask.ts';

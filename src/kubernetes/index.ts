@@ -25,7 +25,7 @@ export {
   type LoadClusterOptions,
   loadCluster,
 } from './cluster.ts';
+export type { KubeConfigLike } from './credentials.ts';
 export type { KubeConfigOptions } from './kube-config.ts';
-export type { KubeConfigLike } from './loaded-config.ts';
 export { createNodeFetch, type NodeFetch, type NodeRequest, type Prepare } from './node-fetch.ts';
 export type { AsJson, Resource } from './resource.ts';

@@ -5,6 +5,7 @@ import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
+import { type KubeConfigLike, LoadedConfig } from './credentials.ts';
 import {
   type Chosen,
   choose,
@@ -15,8 +16,7 @@ import {
   readKubeconfig,
   unreadable,
 } from './kubeconfig-file.ts';
-import { type KubeConfigLike, LoadedConfig } from './loaded-config.ts';
-import { createProxyAgent, proxyOf } from './proxy.ts';
+import { createProxyAgent, proxyOf } from './node-fetch.ts';
 
 export type { KubeConfigLike };
 

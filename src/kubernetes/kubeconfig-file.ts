@@ -11,7 +11,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { invalid, isWatchError, WatchError } from '../watch/errors.ts';
-import { optional } from './optional.ts';
+import { optional } from './node-fetch.ts';
 
 /** Where a server is, and whom to trust. */
 export interface ClusterEntry {

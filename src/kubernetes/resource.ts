@@ -8,11 +8,10 @@
  *
  * Nothing is retried here, and nothing is kept: results are what the server sent.
  */
-import type { RequestSpec } from '../cache/http/exchange.ts';
-import type { HttpSettings } from '../cache/http/means.ts';
+import type { HttpSettings, RequestSpec } from '../cache/http/exchange.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import { type Prepare, preparedList, takesPrepare } from '../cache/prepared-lists.ts';
+import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';
 import {
   checkedDelete,
   checkedDeleteCollection,
@@ -38,9 +37,8 @@ import {
   WRITE_NAMES,
   type WriteOptions,
 } from '../cache/resource-client.ts';
-import { WatchError } from '../watch/errors.ts';
+import { checkOptions, WatchError } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
-import { checkOptions } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import { ask } from './ask.ts';
 import { apiVersionOf, toPath } from './resource-type.ts';

@@ -6,5 +6,5 @@
  */
 
 export type { HubSource } from '../bridge/hub/source/source.ts';
+export type { NatsStreamLimits, NatsStreamOptions } from './nats-options.ts';
 export { NatsStream } from './nats-stream.ts';
-export type { NatsStreamLimits, NatsStreamOptions } from './options.ts';

@@ -1,6 +1,14 @@
-import type { ConsumerConfig, StreamInfo } from '@nats-io/jetstream';
-import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
-import { nanos } from '@nats-io/transport-node';
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DeliverPolicy,
+  DiscardPolicy,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+  type StreamInfo,
+} from '@nats-io/jetstream';
+import { type Msg, nanos } from '@nats-io/transport-node';
 import type {
   Following,
   HubSource,
@@ -15,14 +23,8 @@ import { whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
 import { toStatus } from '../watch/event.ts';
-import { ANSWER_MS, NatsLink } from './connection.ts';
-import { millisecondsOf, toEvent, toMark } from './message.ts';
-import type { NatsSettings, NatsStreamOptions } from './options.ts';
-import { toNatsSettings } from './options.ts';
-import type { Handle, Portion } from './pull.ts';
-import { Pull } from './pull.ts';
-import { checkConfig, toConfig, toEpoch } from './stream-config.ts';
-import { toSubject } from './subjects.ts';
+import { ANSWER_MS, type Handle, NatsLink, type Portion, Pull } from './connection.ts';
+import { type NatsSettings, type NatsStreamOptions, toNatsSettings, toSubject, toTopics } from './nats-options.ts';
 
 /** Where a stream begins and ends. */
 interface Extent {
@@ -295,4 +297,79 @@ async function* prepend(first: readonly SourceEvent[], batches: Batches): Batche
   } finally {
     await batches.return(undefined);
   }
+}
+
+/** What a message of a consumer says about itself in its reply subject. */
+interface MessageInfo {
+  readonly sequence: number;
+  readonly mark: string;
+}
+
+const decoder = new TextDecoder();
+
+/** Returns the event of a message from a consumer. A stream may also have other subjects: their messages are not events. */
+function toEvent(message: Msg, root: string): SourceEvent {
+  const { sequence, mark } = readMessageInfo(message);
+  const topics = toTopics(root, message.subject);
+  return { sequence, mark, json: topics ? decoder.decode(message.data) : '', topics: topics ?? [] };
+}
+
+/**
+ * Reads `$JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<own sequence>.<time>.<pending>`; newer servers have a domain and an
+ * account before the stream, and one more token at the end.
+ */
+function readMessageInfo({ reply = '' }: Msg): MessageInfo {
+  const tokens = reply.split('.');
+  const at = tokens.length > 9 ? 7 : 5;
+  const [sequence = '', , time = ''] = tokens.slice(at);
+  if (!reply.startsWith('$JS.ACK.') || !/^\d+$/.test(sequence) || !/^\d{7,}$/.test(time)) {
+    throw new Error(`not a message from a consumer: ${reply.slice(0, 80)}`);
+  }
+  return { sequence: Number(sequence), mark: toMark(Number(time.slice(0, -6))) };
+}
+
+/** The mark of an event: the millisecond in which the stream stored it. */
+function toMark(milliseconds: number): string {
+  return milliseconds.toString(36);
+}
+
+/** Returns the milliseconds of a time such as `2026-11-23T16:23:59.424831858Z`, truncated like those of a message. */
+export function millisecondsOf(time: string): number {
+  const [, seconds = '', fraction = ''] = /^([^.Z]+)(?:\.(\d+))?Z$/.exec(time) ?? [];
+  return Date.parse(`${seconds}Z`) + Number(fraction.padEnd(3, '0').slice(0, 3));
+}
+
+/** The configuration of a new stream. */
+function toConfig({ stream, subject, create = {} }: NatsSettings): Partial<StreamConfig> & { name: string } {
+  const { maxItems, maxBytes, maxAgeMs, duplicateWindowMs, replicas = 1, storage = 'file' } = create;
+  return {
+    name: stream,
+    subjects: [subject, `${subject}.>`],
+    retention: RetentionPolicy.Limits,
+    discard: DiscardPolicy.Old,
+    storage: storage === 'file' ? StorageType.File : StorageType.Memory,
+    num_replicas: replicas,
+    ...(maxItems !== undefined && { max_msgs: maxItems }),
+    ...(maxBytes !== undefined && { max_bytes: maxBytes }),
+    ...(maxAgeMs !== undefined && { max_age: nanos(maxAgeMs) }),
+    ...(duplicateWindowMs !== undefined && { duplicate_window: nanos(duplicateWindowMs) }),
+  };
+}
+
+/** Refuses a stream that would drop events from between others, or that does not listen to the events' subjects. */
+function checkConfig(config: StreamConfig, { stream, subject }: NatsSettings): void {
+  const holes = config.retention !== RetentionPolicy.Limits || config.max_msgs_per_subject > 0 || config.allow_msg_ttl === true;
+  if (holes) {
+    throw invalid('stream', stream, 'a stream that drops events only by limits of items, bytes and age');
+  }
+  if (config.no_ack) throw invalid('stream', stream, 'a stream that acknowledges');
+  const covers = [subject, `${subject}.>`].every((each) => config.subjects?.some((own) => own === each || own === '>'));
+  if (!covers) throw invalid('stream', stream, `a stream with the subjects ${subject} and ${subject}.>`);
+}
+
+/** The identity of a stream: the nanosecond in which it was created. */
+function toEpoch(created: string): string {
+  const [, seconds = '', fraction = ''] = /^([^.Z]+)(?:\.(\d+))?Z$/.exec(created) ?? [];
+  const nanoseconds = BigInt(Date.parse(`${seconds}Z`)) * 1_000_000n + BigInt(fraction.padEnd(9, '0').slice(0, 9));
+  return nanoseconds.toString(36);
 }

@@ -3,9 +3,8 @@
  * and the API server; the entry points of those export them.
  */
 
-export { type LabelOperator, type Labels, labelOf } from './condition.ts';
-export { escapeFieldValue, unescapeFieldValue } from './field-parser.ts';
 export {
+  escapeFieldValue,
   type FieldRule,
   FieldSelector,
   type Fields,
@@ -13,9 +12,19 @@ export {
   fitsRule,
   parseFieldSelector,
   rulesOf,
+  unescapeFieldValue,
 } from './field-selector.ts';
-export { type LabelExpression, LabelSelector, type LabelSelectorObject, parseLabelSelector } from './label-selector.ts';
-export { conflicts, mergeLabels, parseLabels, printLabels } from './labels.ts';
+export {
+  conflicts,
+  type LabelExpression,
+  LabelSelector,
+  type LabelSelectorObject,
+  mergeLabels,
+  parseLabelSelector,
+  parseLabels,
+  printLabels,
+  Requirement,
+} from './label-selector.ts';
 export {
   type Attributes,
   attributesOfMeta,
@@ -23,5 +32,4 @@ export {
   SelectionPredicate,
   type SelectionPredicateOptions,
 } from './predicate.ts';
-export { Requirement } from './requirement.ts';
-export { MAX_SELECTOR_CHARS, type ParseOptions } from './syntax.ts';
+export { type LabelOperator, type Labels, labelOf, MAX_SELECTOR_CHARS, type ParseOptions } from './syntax.ts';

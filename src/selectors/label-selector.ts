@@ -1,9 +1,20 @@
 import { WatchError } from '../watch/errors.ts';
-import type { LabelOperator, Labels } from './condition.ts';
-import { canonicalLabels, LabelTest, NOTHING, possibleLabels } from './label-canonical.ts';
 import { readConditions } from './label-parser.ts';
-import { Requirement } from './requirement.ts';
-import { byCodeUnit, type ParseOptions } from './syntax.ts';
+import {
+  byCodeUnit,
+  Condition,
+  checkText,
+  type Fault,
+  faultOfInteger,
+  faultOfKey,
+  faultOfValue,
+  type LabelOperator,
+  type Labels,
+  labelOf,
+  type ParseOptions,
+  selectorError,
+  toInt64,
+} from './syntax.ts';
 
 /** A label selector as objects write it, in `spec.selector` of a Deployment for example. All its conditions must hold. */
 export interface LabelSelectorObject {
@@ -154,4 +165,278 @@ export function parseLabelSelector(text: string, options: ParseOptions = {}): La
   return new LabelSelector(
     readConditions(text, options).map(({ key, operator, values }) => new Requirement(key, operator, values)),
   );
+}
+
+/** How many values an operator takes, as a test and in words. */
+const ARITY: Readonly<Record<LabelOperator, readonly [(count: number) => boolean, string]>> = {
+  '=': [(count) => count === 1, 'exactly one value'],
+  '==': [(count) => count === 1, 'exactly one value'],
+  '!=': [(count) => count === 1, 'exactly one value'],
+  gt: [(count) => count === 1, 'exactly one value'],
+  lt: [(count) => count === 1, 'exactly one value'],
+  in: [(count) => count >= 1, 'at least one value'],
+  notin: [(count) => count >= 1, 'at least one value'],
+  exists: [(count) => count === 0, 'no value'],
+  '!': [(count) => count === 0, 'no value'],
+};
+
+/** One condition on one label, such as `app in (web,api)`. Immutable. */
+export class Requirement extends Condition {
+  /**
+   * @throws {WatchError} INVALID_ARGUMENT, which names everything that is wrong: the syntax of the key and the values, how many
+   *   values the operator takes, and whether they are integers where they must be.
+   */
+  constructor(key: string, operator: LabelOperator, values: readonly string[] = []) {
+    const wrong = faultsOf(key, operator, values);
+    if (wrong.length > 0) throw new WatchError('INVALID_ARGUMENT', `requirement: ${wrong.join('; ')}`);
+    super(key, operator, values);
+  }
+
+  /** The text that is parsed to the same requirement. */
+  override toString(): string {
+    const { key, operator, values } = this;
+    switch (operator) {
+      case 'exists':
+        return key;
+      case '!':
+        return `!${key}`;
+      case 'in':
+      case 'notin':
+        return `${key} ${operator} (${values.join(',')})`;
+      case 'gt':
+        return `${key}>${values[0]}`;
+      case 'lt':
+        return `${key}<${values[0]}`;
+      default:
+        return `${key}${operator}${values[0]}`;
+    }
+  }
+}
+
+function faultsOf(key: string, operator: LabelOperator, values: readonly string[]): string[] {
+  const faults: string[] = [];
+  const spell = (of: string, value: unknown, fault: Fault | undefined): void => {
+    if (fault)
+      faults.push(`${of} ${JSON.stringify(value)?.slice(0, 80)}: expected ${fault.expected} at character ${fault.at + 1}`);
+  };
+  if (typeof key !== 'string') return ['expected a string as the key'];
+  spell('key', key, faultOfKey(key));
+  if (!Object.hasOwn(ARITY, operator)) {
+    return [...faults, `operator ${JSON.stringify(operator)}: expected one of ${Object.keys(ARITY).join(' ')}`];
+  }
+  const [fits, expected] = ARITY[operator];
+  if (!Array.isArray(values) || !fits(values.length)) faults.push(`operator ${operator}: expected ${expected}`);
+  for (const value of Array.isArray(values) ? values : []) {
+    if (typeof value !== 'string') faults.push('expected strings as values');
+    else
+      spell('value', value, (operator === 'gt' || operator === 'lt' ? faultOfInteger(value) : undefined) ?? faultOfValue(value));
+  }
+  return faults;
+}
+
+/** The text of a selector that nothing matches. The language has no direct way to say that, so this is the canonical one. */
+const NOTHING = 'nothing,!nothing';
+
+/**
+ * The states of one label that all requirements on its key allow. A label is absent, or it has a value; so a set of labels is
+ *
+ *     absent?                   whether the label may be absent
+ *     present?                  whether it may be there; if so, its value is
+ *       one of `only`             if some requirement lists the values that it may have
+ *       any value else, but
+ *         integers > low, < high  if some requirement compares
+ *         none of `not`
+ *
+ * Every requirement cuts such a set down to a smaller one of the same form.
+ */
+interface Possible {
+  absent: boolean;
+  present: boolean;
+  only: Set<string> | undefined;
+  low: bigint | undefined;
+  high: bigint | undefined;
+  readonly not: Set<string>;
+}
+
+/** What requirements allow together, by key. */
+function possibleLabels(requirements: readonly Condition[]): ReadonlyMap<string, Possible> {
+  const byKey = new Map<string, Possible>();
+  for (const requirement of requirements) {
+    const possible = byKey.get(requirement.key) ?? anything();
+    byKey.set(requirement.key, possible);
+    narrow(possible, requirement);
+  }
+  return byKey;
+}
+
+/** Up to so many optional labels are looked up one by one; of more, those that an object has. */
+const FEW = 8;
+
+/**
+ * Tests labels against what a selector allows. A test takes about as many steps as the object has labels, or the selector keys,
+ * whichever is less: a selector may have a thousand keys, and be tested with each object of a collection.
+ */
+class LabelTest {
+  /** Labels that must be there, those that are compared as numbers last. An object fails at the first that it does not have. */
+  readonly #needed: readonly (readonly [key: string, Possible])[];
+  readonly #optional: ReadonlyMap<string, Possible>;
+
+  constructor(byKey: ReadonlyMap<string, Possible>) {
+    const all = [...byKey];
+    const cost = ([, possible]: readonly [string, Possible]): number => (isCompared(possible) ? 1 : 0);
+    this.#needed = all.filter(([, { absent }]) => !absent).sort((one, other) => cost(one) - cost(other));
+    this.#optional = new Map(all.filter(([, { absent }]) => absent));
+  }
+
+  matches(labels: Labels | null | undefined): boolean {
+    for (const [key, possible] of this.#needed) if (!allows(possible, labelOf(labels, key))) return false;
+    if (!labels || this.#optional.size === 0) return true;
+    const keys = this.#optional.size <= FEW ? this.#optional.keys() : Object.keys(labels);
+    for (const key of keys) {
+      const possible = this.#optional.get(key);
+      if (possible && !allows(possible, labelOf(labels, key))) return false;
+    }
+    return true;
+  }
+}
+
+function allows(possible: Possible, value: string | undefined): boolean {
+  const { absent, present, only, low, high, not } = possible;
+  if (value === undefined) return absent;
+  if (!present || not.has(value) || only?.has(value) === false) return false;
+  return !isCompared(possible) || isBetween(toInt64(value), low, high);
+}
+
+const isCompared = ({ low, high }: Possible): boolean => low !== undefined || high !== undefined;
+
+/**
+ * The canonical text of what requirements allow: the same for two selectors if, and only if, they select the same labels.
+ *
+ *     a in (1),b             a=1,b
+ *     b,a==1                 a=1,b
+ *     a in (1,2),a!=2,b,b    a=1,b
+ *     a=1,a=2                nothing,!nothing
+ *
+ * Requirements come sorted by key, as a selector has them. This holds for labels of any text, even text that no server accepts.
+ * That makes it simple: there are always more values than a selector excludes, so a set that is described by what it excludes is
+ * never empty.
+ */
+function canonicalLabels(byKey: ReadonlyMap<string, Possible>): string {
+  const texts: string[] = [];
+  for (const [key, possible] of byKey) {
+    const own = printed(key, possible);
+    if (own === undefined) return NOTHING;
+    texts.push(...own);
+  }
+  return texts.join(',');
+}
+
+function anything(): Possible {
+  return { absent: true, present: true, only: undefined, low: undefined, high: undefined, not: new Set() };
+}
+
+function narrow(possible: Possible, { operator, values }: Condition): void {
+  switch (operator) {
+    case '!':
+      possible.present = false;
+      return;
+    case '!=':
+    case 'notin':
+      for (const value of values) possible.not.add(value);
+      return;
+    case 'exists':
+      break;
+    case 'gt':
+    case 'lt': {
+      const bound = toInt64(values[0] as string) as bigint;
+      if (operator === 'gt') possible.low = possible.low === undefined || bound > possible.low ? bound : possible.low;
+      else possible.high = possible.high === undefined || bound < possible.high ? bound : possible.high;
+      break;
+    }
+    default:
+      possible.only = new Set(values.filter((value) => possible.only?.has(value) ?? true));
+  }
+  possible.absent = false;
+}
+
+/** The requirements that describe a set of labels, or undefined if it is empty. */
+function printed(key: string, possible: Possible): string[] | undefined {
+  const { absent, present, only, low, high, not } = possible;
+  const compared = isCompared(possible);
+  const fits = (value: string): boolean => !compared || isBetween(toInt64(value), low, high);
+  if (only) {
+    const left = [...only].filter((value) => !not.has(value) && fits(value));
+    return present && left.length > 0 ? [listed(key, left, '=', 'in')] : undefined;
+  }
+  const hasAnyValue = present && (low ?? BELOW_ALL) + 1n < (high ?? ABOVE_ALL);
+  if (!hasAnyValue) return absent ? [`!${key}`] : undefined;
+  const texts: string[] = [];
+  if (low !== undefined) texts.push(`${key}>${low}`);
+  if (high !== undefined) texts.push(`${key}<${high}`);
+  if (!absent && !compared) texts.push(key);
+  const excluded = [...not].filter(fits);
+  if (excluded.length > 0) texts.push(listed(key, excluded, '!=', 'notin'));
+  return texts;
+}
+
+/** The bounds between which every 64-bit integer lies. Literals: bundlers would keep a computed value even if it is unused. */
+const BELOW_ALL = -9_223_372_036_854_775_809n;
+const ABOVE_ALL = 9_223_372_036_854_775_808n;
+
+function isBetween(number: bigint | undefined, low: bigint = BELOW_ALL, high: bigint = ABOVE_ALL): boolean {
+  return number !== undefined && number > low && number < high;
+}
+
+function listed(key: string, values: readonly string[], one: '=' | '!=', many: 'in' | 'notin'): string {
+  return values.length === 1 ? `${key}${one}${values[0]}` : `${key} ${many} (${[...values].sort(byCodeUnit).join(',')})`;
+}
+
+/** Prints labels as `key=value` with commas between, sorted by key: `app=web,tier=front`. Upstream: `Set.String`. */
+export function printLabels(labels: Labels): string {
+  return Object.keys(labels)
+    .sort(byCodeUnit)
+    .map((key) => `${key}=${labels[key]}`)
+    .join(',');
+}
+
+/**
+ * Reads `key=value` pairs with commas between. Spaces around a key or a value are dropped; the last of two equal keys counts.
+ * Upstream: `ConvertSelectorToLabelsMap`.
+ *
+ * @throws {WatchError} INVALID_SELECTOR with a `position`, as {@link parseLabelSelector}.
+ */
+export function parseLabels(text: string, options: ParseOptions = {}): Record<string, string> {
+  checkText(KIND, text, options);
+  if (text === '') return {};
+  const found: [string, string][] = [];
+  let at = 0;
+  for (const pair of text.split(',')) {
+    const equals = pair.indexOf('=');
+    if (equals < 0) throw selectorError(KIND, text, { at: at + pair.length, expected: '"=" after a label key' });
+    const key = part(text, { from: at, to: at + equals }, faultOfKey);
+    const value = part(text, { from: at + equals + 1, to: at + pair.length }, faultOfValue);
+    found.push([key, value]);
+    at += pair.length + 1;
+  }
+  return Object.fromEntries(found); // it defines properties, so that a key `__proto__` is a key
+}
+
+const KIND = 'labels';
+
+function part(text: string, { from, to }: { from: number; to: number }, faultOf: (text: string) => Fault | undefined): string {
+  const raw = text.slice(from, to);
+  const trimmed = raw.trim();
+  const fault = faultOf(trimmed);
+  if (fault) throw selectorError(KIND, text, { ...fault, at: from + raw.indexOf(trimmed) + fault.at });
+  return trimmed;
+}
+
+/** Whether two sets of labels have a key in common with different values. Upstream: `labels.Conflicts`. */
+export function conflicts(one: Labels, other: Labels): boolean {
+  return Object.keys(one).some((key) => (labelOf(other, key) ?? one[key]) !== one[key]);
+}
+
+/** Both sets of labels in one new object; of two values for a key, the second counts. Upstream: `labels.Merge`. */
+export function mergeLabels(one: Labels, other: Labels): Record<string, string> {
+  return { ...one, ...other };
 }

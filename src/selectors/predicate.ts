@@ -1,8 +1,7 @@
-import { callable, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
-import type { Labels } from './condition.ts';
+import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { FieldSelector, type Fields } from './field-selector.ts';
 import { LabelSelector } from './label-selector.ts';
+import type { Labels } from './syntax.ts';
 
 /** The parts of an object that selectors use. */
 export interface Attributes {

@@ -1,5 +1,13 @@
 import type { ListOptions, ListWatchOptions } from '../cache/list-watcher.ts';
-import type { CreateOptions, DeleteOptions, KeysOptions, Preconditions, StorageWatchOptions, UpdateOptions } from './storage.ts';
+import type {
+  CreateOptions,
+  DeleteOptions,
+  KeysOptions,
+  Preconditions,
+  ServedOptions,
+  StorageWatchOptions,
+  UpdateOptions,
+} from './storage.ts';
 
 /** The names of options that every storage knows. An unknown one is refused: it is probably misspelt. */
 const SELECTION: readonly (keyof ListOptions & keyof ListWatchOptions)[] = [
@@ -29,3 +37,4 @@ export const UPDATE_NAMES: readonly (keyof UpdateOptions<unknown>)[] = [
   ...CREATE_NAMES,
 ];
 export const DELETE_NAMES: readonly (keyof DeleteOptions<unknown>)[] = [...PRECONDITION_NAMES, 'validate', 'cached', 'signal'];
+export const SERVED_NAMES: readonly (keyof ServedOptions)[] = ['bookmarkMs', 'maxWatches', 'clock'];

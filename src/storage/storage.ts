@@ -30,8 +30,11 @@
  */
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
+import type { Clock } from '../watch/clock.ts';
 import type { BookmarkEvent, ChangeType, ErrorEvent, WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
+import type { Backing } from './backend.ts';
+import type { CacherStats } from './cacher/options.ts';
 
 /** A change in a storage, with the object before the change, if there was one. */
 export interface ChangeEvent<T> extends WatchEvent<ChangeType, T> {
@@ -118,6 +121,16 @@ export interface ScopeOptions<T> {
   readonly fields?: FieldFunctions<T> | undefined;
 }
 
+/** Options of {@link Storage.served}. */
+export interface ServedOptions {
+  /** How often a watch that allows BOOKMARKs gets one, if the version is new, in ms. Default: never. */
+  readonly bookmarkMs?: number | undefined;
+  /** Number of watches that may be open; a further one is refused with 429. Default: no limit. */
+  readonly maxWatches?: number | undefined;
+  /** For BOOKMARKs, and for the ends of watches. Default: the storage's. */
+  readonly clock?: Clock | undefined;
+}
+
 /**
  * A collection that can be listed, watched and written. All keys share one revision, which grows with every write. A write is one
  * step, and reads without a version include every write that was answered before (**Linearizable**). Refusals reject with a
@@ -125,6 +138,8 @@ export interface ScopeOptions<T> {
  * `STORAGE_CONTRACT` in `watchmux/testing` checks what an implementation must do.
  */
 export interface Storage<T extends KubernetesObject = KubernetesObject> extends ListWatcher<T> {
+  /** What is under this storage, if it is a backend: a cacher follows that instead, whose changes carry their keys. */
+  readonly backing?: Backing | undefined;
   /** Resolves with the object under a key, or with undefined if there is none. */
   get(key: string, options?: GetOptions): Promise<T | undefined>;
   list(options?: ListOptions): Promise<List<T>>;
@@ -174,6 +189,13 @@ export interface Storage<T extends KubernetesObject = KubernetesObject> extends 
   keys?(options: KeysOptions): Promise<readonly string[]>;
   /** The part of this storage whose keys begin with `prefix`, which must end with `/`. The scope's keys are without the prefix. */
   scope<U extends KubernetesObject = T>(prefix: string, options?: ScopeOptions<U>): Storage<U>;
+  /**
+   * The same storage for an API server, if it answers lists and watches from memory: then the server needs no cache before it. Unlike a
+   * scope it can be closed, which ends the watches that were opened through it, and nothing else.
+   */
+  served?(options?: ServedOptions): Storage<T>;
+  /** The state of what answers lists and watches, if that is in memory: of a cache, or of what {@link served} has returned. */
+  readonly cacheStats?: CacherStats | undefined;
   /** Ends all watches, and rejects pending and later requests with CLOSED. Does nothing on a scope. */
   close(): Promise<void>;
 }

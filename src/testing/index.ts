@@ -1,6 +1,15 @@
 /** The entry point `watchmux/testing`: tools for testing consumers of watches. Works with any test runner. */
 
-export { CACHE_CHECKERS, type CacheChecker, checkCacheHistory } from './checkers/cache/cache-checkers.ts';
+export {
+  CACHE_CHECKERS,
+  type CacheChecker,
+  checkCacheHistory,
+  checkConsistent,
+  checkConvergent,
+  checkFresh,
+  checkMonotonic,
+  checkSynced,
+} from './checkers/cache/cache-checkers.ts';
 export type {
   CacheHistory,
   CacheState,
@@ -10,17 +19,11 @@ export type {
   SourceStep,
   StoreStep,
 } from './checkers/cache/cache-history.ts';
-export { checkConsistent, checkConvergent, checkFresh } from './checkers/cache/check-cache.ts';
 export { checkFolded } from './checkers/cache/check-folded.ts';
-export { checkMonotonic } from './checkers/cache/check-monotonic.ts';
-export { checkSynced } from './checkers/cache/check-synced.ts';
 export { checkTold } from './checkers/cache/check-told.ts';
-export { checkDrained, checkIsolated, checkSettled } from './checkers/check-ends.ts';
 export { checkExact } from './checkers/check-exact.ts';
 export { checkFair, type WorkHistory, type WorkStep } from './checkers/check-fair.ts';
 export { checkLinearizable, type StorageHistory, type StorageRequest } from './checkers/check-linearizable.ts';
-export { checkComplete, checkEager, checkOrdered, checkUnique } from './checkers/check-order.ts';
-export { checkBounded, checkCounted } from './checkers/check-queue.ts';
 export { checkSerial, type QueueHistory, type QueueStep } from './checkers/check-serial.ts';
 export {
   type Connection,
@@ -29,13 +32,26 @@ export {
   type ResumeHistory,
   type TransitionHistory,
 } from './checkers/check-streams.ts';
-export { CHECKERS, type Checker, checkHistory } from './checkers/checkers.ts';
-export { type CacheGuaranteeName, GUARANTEES, type GuaranteeName, type Violation } from './checkers/guarantees.ts';
+export {
+  CHECKERS,
+  type Checker,
+  checkBounded,
+  checkComplete,
+  checkCounted,
+  checkDrained,
+  checkEager,
+  checkHistory,
+  checkIsolated,
+  checkOrdered,
+  checkSettled,
+  checkUnique,
+} from './checkers/checkers.ts';
 export type { History, Step, WatcherOptions } from './checkers/history.ts';
+export { type CacheGuaranteeName, GUARANTEES, type GuaranteeName, type Violation } from './checkers/history.ts';
+export type { ContractCase, ContractTrait, WatchSubject } from './contracts/contract.ts';
 export { WATCH_CONTRACT } from './contracts/contract.ts';
-export type { ContractCase, ContractTrait, WatchSubject } from './contracts/contract-case.ts';
-export type { ListWatcherCase, ListWatcherSubject, ListWatcherTrait } from './contracts/list-watcher-case.ts';
 export { LIST_WATCHER_CONTRACT } from './contracts/list-watcher-contract.ts';
+export type { ListWatcherCase, ListWatcherSubject, ListWatcherTrait } from './contracts/list-watcher-streams.ts';
 export type { StorageCase, StorageSubject, StorageTrait, StoredThing } from './contracts/storage-case.ts';
 export { STORAGE_CONTRACT } from './contracts/storage-contract.ts';
 export { FakeClock } from './fakes/fake-clock.ts';

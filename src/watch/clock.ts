@@ -1,6 +1,5 @@
 import { whenAborted } from './abort.ts';
-import { WatchError } from './errors.ts';
-import { checkOptions } from './options.ts';
+import { checkOptions, WatchError } from './errors.ts';
 
 /** A source of time. Everything that waits takes a clock, so tests can control time. */
 export interface Clock {
@@ -21,8 +20,8 @@ export const systemClock: Clock = {
   },
 };
 
-/** Timers fire at once for a longer delay, and Node warns of a negative one. */
-function toTimerDelay(delayMs: number): number {
+/** The delay of a timer: for a longer one it would fire at once, and Node warns of a negative one. */
+export function toTimerDelay(delayMs: number): number {
   return Math.max(0, Math.min(delayMs, 2 ** 31 - 1));
 }
 

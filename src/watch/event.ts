@@ -107,6 +107,11 @@ export function toStatus(failure: {
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', ...failure };
 }
 
+/** The Status of a watch that cannot be served everything it should get. */
+export function toExpired(message: string, missed?: number): Status {
+  return toStatus({ code: 410, reason: 'Expired', message, details: missed === undefined ? undefined : { missed } });
+}
+
 /** Whether a value is a failure {@link Status}, whether created here or parsed from JSON. */
 export function isStatus(value: unknown): value is Status {
   const status = value as Partial<Status> | null | undefined;

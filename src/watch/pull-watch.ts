@@ -1,5 +1,5 @@
-import { requireMethod } from './errors.ts';
-import { NONE, Reader } from './reader.ts';
+import { checkOptions, requireMethod } from './errors.ts';
+import { done, NONE, Reader } from './reader.ts';
 import type { Watch } from './watch.ts';
 
 /** The source of a {@link PullWatch}. It is asked for one event at a time, and only when a consumer wants one. */
@@ -150,7 +150,7 @@ export class PullWatch<E> extends Reader<E> {
 }
 
 /** Returns what produces the events of an async iterable or iterator. Throws INVALID_ARGUMENT for anything else. */
-export function iteratorOf<E>(events: AsyncIterable<E> | AsyncIterator<E, unknown>): AsyncIterator<E, unknown> {
+function iteratorOf<E>(events: AsyncIterable<E> | AsyncIterator<E, unknown>): AsyncIterator<E, unknown> {
   const iterate = (events as Partial<AsyncIterable<E>> | undefined | null)?.[Symbol.asyncIterator];
   if (typeof iterate === 'function') return iterate.call(events);
   return requireMethod('events', events as AsyncIterator<E, unknown>, 'next', 'an async iterable or iterator');
@@ -170,4 +170,68 @@ export function fromAsyncIterable<E>(events: AsyncIterable<E> | AsyncIterator<E,
       iterator.return?.()?.then(undefined, () => {});
     },
   });
+}
+
+/**
+ * Creates a watch that has already ended. Return it when starting a watch failed and the caller should simply watch again.
+ * Upstream: `NewEmptyWatch`.
+ */
+export function emptyWatch<E>(): Watch<E> {
+  const watch = fromAsyncIterable<E>({ next: () => Promise.resolve(done()) });
+  watch.stop();
+  return watch;
+}
+
+/** Options of a {@link ProxyWatcher}. */
+export interface ProxyWatcherOptions {
+  /** Whether `stop` ends the watch; default true. If false, the watch keeps reading until the owner ends the events. */
+  endOnStop?: boolean | undefined;
+}
+
+/**
+ * A watch over events that someone else produces and owns. It does not end the events when the consumer stops; it signals the
+ * owner instead.
+ *
+ * - `stop` and `return` abort `stopSignal`, once. The owner listens to it, ends the events and cleans up. The iterator's own
+ *   `return` is never called; use `fromAsyncIterable` for that.
+ * - By default the watch ends on `stop`. With `endOnStop: false` the owner ends it, and may send more events first.
+ * - `stopSignal` does not abort when the events end by themselves. A later `stop` or `return`, such as the one by `using`, still
+ *   aborts it.
+ *
+ * Nothing is read ahead. Upstream: `watch.ProxyWatcher` and `NewProxyWatcher`, whose result never ends on `stop`.
+ */
+export class ProxyWatcher<E> extends PullWatch<E> {
+  private readonly controller: AbortController = new AbortController();
+  private readonly endOnStop: boolean;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for anything but an async iterable or iterator, and for an unknown option. */
+  constructor(events: AsyncIterable<E> | AsyncIterator<E, unknown>, options: ProxyWatcherOptions = {}) {
+    const iterator = iteratorOf(events);
+    super({ pull: () => iterator.next(), cancel() {} });
+    this.endOnStop = checkOptions(options, ['endOnStop']).endOnStop !== false;
+  }
+
+  override get stopped(): boolean {
+    return super.stopped || this.stopping();
+  }
+
+  /** Aborts when the consumer stops. Upstream: `StopChan`. */
+  get stopSignal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** Whether the consumer has stopped. Upstream: `Stopping`. */
+  stopping(): boolean {
+    return this.controller.signal.aborted;
+  }
+
+  protected override end(): void {
+    this.controller.abort();
+    if (this.endOnStop) super.end();
+  }
+
+  protected override discard(): void {
+    this.controller.abort();
+    super.discard();
+  }
 }

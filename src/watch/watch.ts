@@ -57,3 +57,28 @@ export interface WatchBatches<E> {
   [Symbol.dispose](): void;
   [Symbol.asyncDispose](): Promise<void>;
 }
+
+/** Called once when a watch may have something to read, or has ended. Must not throw. */
+export interface Listener {
+  readable(): void;
+}
+
+/**
+ * A watch that can call back. For a caller with thousands of watches: a pending read takes three promises, for each idle watch and
+ * again for each of its batches.
+ */
+export interface ListeningWatch<E> extends Watch<E> {
+  /** Whether nothing more can be read. */
+  readonly over: boolean;
+  /** Returns all events that can be read now, or undefined. If the watch failed, one read throws. */
+  tryBatch(): readonly E[] | undefined;
+  /**
+   * Calls the listener once when there may be something to read, instead of a waiting read. Such a caller also ends the watch itself:
+   * the signal that it was opened with no longer has an effect.
+   */
+  listen(listener: Listener): void;
+}
+
+export function isListening<E>(watch: Watch<E>): watch is ListeningWatch<E> {
+  return 'listen' in watch;
+}

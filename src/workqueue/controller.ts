@@ -1,11 +1,11 @@
 import { versionOf } from '../cache/object.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { listed, systemClock, upkeepClock } from '../watch/clock.ts';
-import { callable, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Failures, oneLine } from '../watch/failures.ts';
-import { checkOptions } from '../watch/options.ts';
 import type {
   ControllerFailure,
+  ControllerHandler,
   ControllerInformer,
   ControllerOptions,
   ControllerRunOptions,
@@ -14,9 +14,8 @@ import type {
   ReconcileContext,
   ReconcileResult,
 } from './controller-options.ts';
-import type { WorkContext } from './options.ts';
 import { WorkQueue } from './queue.ts';
-import { enqueuer, sourceOf } from './sources.ts';
+import type { WorkContext } from './run.ts';
 
 /**
  * Brings the actual state in line with the desired state, one key at a time: informers report what has changed, a queue folds
@@ -204,3 +203,53 @@ export class Controller<T = unknown> {
 const OPTIONS = [
   ...(['informers', 'reconcile', 'concurrency', 'maxRetries', 'queue', 'wroteTimeoutMs', 'syncTimeoutMs', 'onError'] as const),
 ] as const;
+
+/** Checks what the options of a controller say about an informer, and converts both forms to one. */
+function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): ControllerSource<T> {
+  const source =
+    given && 'informer' in given ? checkOptions(given, ['informer', 'keysOf', 'filter', 'resyncMs']) : { informer: given };
+  requireMethod('informer', source.informer, 'addHandler', 'an Informer');
+  callable('keysOf', source.keysOf);
+  callable('filter', source.filter);
+  return source;
+}
+
+/**
+ * From a change to the keys that it concerns:
+ *
+ *     onAdd(object)          ---> keysOf(object)
+ *     onUpdate(old, object)  ---> keysOf(old), keysOf(object)     with a new owner, this concerns both
+ *     onDelete(object)       ---> keysOf(object)
+ *
+ * A resync is an update of an object by itself, and is reconciled like any other. What one call of `keysOf` throws is reported,
+ * and affects nothing else.
+ */
+function enqueuer<T>(
+  { informer, keysOf }: ControllerSource<T>,
+  { add, failed }: { add(key: string): void; failed(error: unknown, object: T): void },
+): ControllerHandler<T> {
+  const enqueue = (...states: T[]): void => {
+    const keys = new Set<string>(); // a free worker takes a key at once: added twice, it would run twice
+    for (const object of new Set(states)) {
+      try {
+        for (const key of keysOf ? checkedKeys(keysOf(object)) : [informer.store.keyOf(object)]) {
+          if (!keys.has(key)) add(key);
+          keys.add(key);
+        }
+      } catch (error) {
+        failed(error, object);
+      }
+    }
+  };
+  return {
+    onAdd: (object) => enqueue(object),
+    onUpdate: (old, object) => enqueue(old, object),
+    onDelete: (object) => enqueue(object),
+  };
+}
+
+/** A string is also iterable, and a common mistake. */
+function checkedKeys(keys: readonly string[]): readonly string[] {
+  if (!Array.isArray(keys)) throw invalid('keysOf', keys, 'it to return an array of strings');
+  return keys;
+}

@@ -19,8 +19,8 @@
  *
  * Upstream: `tryAcquireOrRenew` of client-go, which counts both spans from after the answer.
  */
-import { splitKey, versionOf } from '../cache/object.ts';
-import type { Lease, LeaseSpec } from './lease.ts';
+import { type KubernetesObject, keyOf, splitKey, versionOf } from '../cache/object.ts';
+import { requireMethod } from '../watch/errors.ts';
 
 /** The settings of an election. */
 export interface ElectionSettings {
@@ -45,7 +45,7 @@ export type Step =
 export type Answer = { readonly lease: Lease | undefined } | 'conflict' | 'failed';
 
 /** When a step was begun, and when it was answered. */
-export interface StepTimes {
+interface StepTimes {
   readonly sentMs: number;
   readonly nowMs: number;
 }
@@ -228,4 +228,72 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 /** Whether nothing was written between two looks at a lease. */
 function isSame(one: Lease | undefined, other: Lease | undefined): boolean {
   return (one === undefined) === (other === undefined) && versionOf(one) === versionOf(other);
+}
+
+/** The object by which candidates agree on who leads, and what they need from the place where it is kept. */
+
+/** What a {@link Lease} says. Upstream: `coordination.k8s.io/v1` `LeaseSpec`. */
+export interface LeaseSpec {
+  /** Who leads. Empty, or absent: nobody. */
+  readonly holderIdentity?: string | undefined;
+  /** How long candidates wait after the last change that they have seen before they take the lease. */
+  readonly leaseDurationSeconds?: number | undefined;
+  /**
+   * When its holder began to lead, and when it last wrote the lease. For people only: no program compares the times of two
+   * clocks.
+   */
+  readonly acquireTime?: string | undefined;
+  readonly renewTime?: string | undefined;
+  /** Grows with each leadership. */
+  readonly leaseTransitions?: number | undefined;
+}
+
+/** Who leads, and until when. Upstream: `coordination.k8s.io/v1` `Lease`. */
+export interface Lease extends KubernetesObject {
+  readonly spec?: LeaseSpec | undefined;
+}
+
+/** Options of a request. */
+export interface LeaseRequest {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Where leases are kept: the resource `leases.coordination.k8s.io/v1` of a `Cluster` or of an `ApiServer`, in one namespace. For
+ * a `Storage`, use {@link toLeases}.
+ */
+export interface LeaseResource {
+  /** Resolves with the newest state. If there is none, it resolves with undefined, or rejects with REFUSED and status 404. */
+  get(name: string, options?: LeaseRequest): Promise<Lease | undefined>;
+  /** Rejects with REFUSED and status 409 if there is one already. */
+  create(lease: Lease, options?: LeaseRequest): Promise<Lease>;
+  /** Writes if the version is still that of the lease; otherwise it rejects with REFUSED and status 409. */
+  update(lease: Lease, options?: LeaseRequest): Promise<Lease>;
+}
+
+/** The part of a `Storage` that {@link toLeases} needs. */
+export interface LeaseStorage {
+  get(key: string, options?: LeaseRequest): Promise<KubernetesObject | undefined>;
+  create(key: string, object: Lease, options?: LeaseRequest): Promise<KubernetesObject>;
+  update(
+    key: string,
+    change: (current: Lease) => Lease,
+    options?: LeaseRequest & { readonly resourceVersion?: string | undefined },
+  ): Promise<KubernetesObject>;
+}
+
+/**
+ * Returns the leases in a storage: in memory, or in etcd without a server in front of it.
+ *
+ *     new LeaderElector({ leases: toLeases(storage.scope('leases/')), name: 'orders' })
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a storage.
+ */
+export function toLeases(storage: LeaseStorage): LeaseResource {
+  requireMethod('storage', storage, 'update', 'a Storage');
+  return {
+    get: (name, options) => storage.get(name, options),
+    create: (lease, options) => storage.create(keyOf(lease), lease, options),
+    update: (lease, options) => storage.update(keyOf(lease), () => lease, { ...options, resourceVersion: versionOf(lease) }),
+  };
 }

@@ -1,4 +1,4 @@
-import type { HeapNode } from './heap.ts';
+import type { HeapNode } from '../watch/timetable.ts';
 import type { KeyTiming } from './meter.ts';
 
 /** All that a queue knows about a key. It exists while the key is dirty, in work, or delayed. It is a node of the line. */
@@ -24,9 +24,9 @@ export interface Delay<K> extends HeapNode {
 /** Written out member by member: with a spread, V8 makes objects that are slow to read, and the queue took 20 times as long. */
 export function newEntry<K>(key: K, id: unknown): Entry<K> {
   return {
-    rank: 0,
-    turn: 0,
-    place: -1,
+    heapRank: 0,
+    heapTurn: 0,
+    heapAt: -1,
     key,
     id,
     dirty: false,
@@ -39,5 +39,5 @@ export function newEntry<K>(key: K, id: unknown): Entry<K> {
 }
 
 export function newDelay<K>(entry: Entry<K>, priority: number): Delay<K> {
-  return { rank: 0, turn: 0, place: -1, entry, priority };
+  return { heapRank: 0, heapTurn: 0, heapAt: -1, entry, priority };
 }

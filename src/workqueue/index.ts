@@ -15,13 +15,12 @@ export type {
   ReconcileContext,
   ReconcileResult,
 } from './controller-options.ts';
-export type { KeyIterator } from './iterate.ts';
+export { type Lease, type LeaseRequest, type LeaseResource, type LeaseSpec, type LeaseStorage, toLeases } from './election.ts';
+export type { LeadContext, LeaderElectorOptions, LeaderFailure } from './leader-elector.ts';
 export { type Lead, LeaderElector, type LeadOptions } from './leader-elector.ts';
-export type { LeadContext, LeaderElectorOptions, LeaderFailure } from './leader-options.ts';
-export { type Lease, type LeaseRequest, type LeaseResource, type LeaseSpec, type LeaseStorage, toLeases } from './lease.ts';
 export type { WorkQueueMetric, WorkQueueMetricName } from './meter.ts';
-export type { AddOptions, RunOptions, WorkContext, WorkFailure, WorkQueueOptions } from './options.ts';
-export { type ParallelizeOptions, parallelizeUntil } from './parallelize.ts';
+export type { KeyIterator } from './queue.ts';
 export { WorkQueue } from './queue.ts';
 export { bucket, defaultRateLimiter, exponential, fastSlow, maxOf, maxWait, type RateLimiter } from './rate-limiters.ts';
-export type { Work } from './run.ts';
+export type { AddOptions, RunOptions, Work, WorkContext, WorkFailure, WorkQueueOptions } from './run.ts';
+export { type ParallelizeOptions, parallelizeUntil } from './run.ts';

@@ -1,12 +1,9 @@
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
-import { iterate, type KeyIterator } from './iterate.ts';
+import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { Meter } from './meter.ts';
-import type { AddOptions, RunOptions, WorkQueueOptions } from './options.ts';
 import { defaultRateLimiter, type RateLimiter } from './rate-limiters.ts';
-import { runWorkers, type Work } from './run.ts';
+import { type AddOptions, type RunOptions, runWorkers, type Work, type WorkQueueOptions } from './run.ts';
 import { QueueState } from './state.ts';
 
 /** A pending `get`. A patient one, made by `run`, stays pending during a drain: a key in work may have to run once more. */
@@ -289,3 +286,32 @@ function priorityOf(options: AddOptions | undefined): number | undefined {
 }
 
 const OPTIONS = ['rateLimiter', 'name', 'clock', 'onMetric', 'keyOf', 'maxKeys', 'agingMs'] as const;
+
+/**
+ * The iterator for `for await`. It has its own type because TypeScript before 5.6 does not know the return type of an
+ * AsyncIterableIterator.
+ */
+export interface KeyIterator<K> extends AsyncIterator<K, undefined> {
+  [Symbol.asyncIterator](): KeyIterator<K>;
+}
+
+/**
+ * An iterator over what `get` returns, until it is undefined. Written by hand, because `return` must settle while `next` is pending:
+ * then it withdraws its request, so that no key goes to a loop that has ended.
+ */
+function iterate<K>(get: (signal: AbortSignal) => Promise<K | undefined>): KeyIterator<K> {
+  const stopped = new AbortController();
+  const { signal } = stopped;
+  const resultOf = (key: K | undefined): IteratorResult<K, undefined> =>
+    key === undefined ? { done: true, value: undefined } : { done: false, value: key };
+  return {
+    next: () => get(signal).then(resultOf, (error: unknown) => (signal.aborted ? resultOf(undefined) : Promise.reject(error))),
+    return: () => {
+      stopped.abort();
+      return Promise.resolve(resultOf(undefined));
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}

@@ -1,6 +1,5 @@
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
-import { checkOptions } from '../watch/options.ts';
+import { checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 
 /** Decides how long a key waits before it is tried again. One limiter belongs to one queue. Upstream: `RateLimiter`. */
 export interface RateLimiter {

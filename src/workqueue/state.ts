@@ -1,8 +1,7 @@
 import type { Clock } from '../watch/clock.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
-import { Delays } from './delays.ts';
+import { Heap, Timetable } from '../watch/timetable.ts';
 import { type Delay, type Entry, newDelay, newEntry } from './entry.ts';
-import { Heap } from './heap.ts';
 import type { Meter } from './meter.ts';
 
 /** What a {@link QueueState} is made with. */
@@ -59,11 +58,11 @@ export class QueueState<K> {
   readonly #options: StateOptions<K>;
   readonly #entries: Map<unknown, Entry<K>> = new Map();
   readonly #line: Heap<Entry<K>> = new Heap();
-  readonly #delays: Delays<Delay<K>>;
+  readonly #delays: Timetable<Delay<K>>;
 
   constructor(options: StateOptions<K>) {
     this.#options = options;
-    this.#delays = new Delays(options.clock, ({ entry, priority }) => {
+    this.#delays = new Timetable(options.clock, ({ entry, priority }) => {
       entry.delay = undefined;
       this.mark(entry, priority);
       options.onReady();
@@ -72,7 +71,7 @@ export class QueueState<K> {
 
   /** The number of keys in the line. */
   get size(): number {
-    return this.#line.nodes.length;
+    return this.#line.size;
   }
 
   get delayed(): number {
@@ -118,7 +117,7 @@ export class QueueState<K> {
       const levels = priority - entry.priority;
       if (levels <= 0) return;
       entry.priority = priority;
-      if (!entry.working) this.#line.put(entry, entry.rank - levels * this.#options.agingMs);
+      if (!entry.working) this.#line.put(entry, entry.heapRank - levels * this.#options.agingMs);
       return;
     }
     entry.dirty = true;
@@ -131,7 +130,7 @@ export class QueueState<K> {
   delay(entry: Entry<K>, delayMs: number, priority: number): void {
     entry.delay ??= newDelay(entry, priority);
     entry.delay.priority = Math.max(entry.delay.priority, priority);
-    this.#delays.add(entry.delay, delayMs);
+    this.#delays.within(entry.delay, delayMs);
   }
 
   /** Removes a key from those that are delayed. Returns whether it was among them. */
@@ -144,7 +143,7 @@ export class QueueState<K> {
 
   /** Hands out the first key of the line, if there is one. */
   take(): Entry<K> | undefined {
-    const [entry] = this.#line.nodes;
+    const entry = this.#line.first;
     if (!entry) return undefined;
     this.#line.remove(entry);
     entry.dirty = false;
@@ -173,11 +172,12 @@ export class QueueState<K> {
     this.working--;
     this.#options.meter?.returned(entry, entry.dirty);
     entry.dirty = true;
-    this.#line.put(entry, entry.rank);
+    this.#line.put(entry, entry.heapRank);
   }
 
   /** Drops what is delayed. */
   end(): void {
+    this.#delays.clear();
     for (const entry of this.#entries.values()) this.#undelay(entry);
     this.#options.meter?.end();
   }

@@ -4,18 +4,15 @@ import { fromReadable } from '../../src/adapters/node-stream.ts';
 import { fromObservable } from '../../src/adapters/rxjs.ts';
 import { fromReadableStream } from '../../src/adapters/web-stream.ts';
 import { Broadcaster, type Overflow } from '../../src/broadcast/broadcaster.ts';
-import { filter, Recorder } from '../../src/broadcast/filter.ts';
-import { filterTransitions } from '../../src/broadcast/transitions.ts';
+import { filter, filterTransitions, Recorder } from '../../src/broadcast/filter.ts';
 import { toDecoder } from '../../src/decode/decoder.ts';
 import { StreamWatcher } from '../../src/decode/stream-watcher.ts';
-import type { ContractTrait, WatchSubject } from '../../src/testing/contracts/contract-case.ts';
+import type { ContractTrait, WatchSubject } from '../../src/testing/contracts/contract.ts';
 import { FakeWatcher, MockWatcher, RaceFreeFakeWatcher } from '../../src/testing/fakes/fakes.ts';
 import { HistoryRecorder } from '../../src/testing/recorder/history-recorder.ts';
-import { emptyWatch } from '../../src/watch/empty-watch.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
-import { ProxyWatcher } from '../../src/watch/proxy-watcher.ts';
-import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
+import { emptyWatch, fromAsyncIterable, ProxyWatcher } from '../../src/watch/pull-watch.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 
 /** Every implementation of the port: how to open one, and what it lacks. */

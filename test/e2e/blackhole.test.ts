@@ -1,6 +1,4 @@
 // A network that goes without a word: no end, no reset, nothing arrives any more. Between client and server stands a line that can do that.
-import type { AddressInfo, Socket } from 'node:net';
-import { createServer, connect as dial } from 'node:net';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ClientTransport, WebSocketConstructor } from '../../src/bridge/client.ts';
@@ -8,59 +6,21 @@ import { connect } from '../../src/bridge/client.ts';
 import { Hub } from '../../src/bridge/http.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
-import { until } from './cli.ts';
+import { until } from '../eventually.ts';
+import { startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { closeAll, serve } from './servers.ts';
 
-const ends: (() => void)[] = [];
-afterEach(() => {
-  for (const end of ends.splice(0)) end();
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
 });
 afterAll(closeAll);
 
-interface Line {
-  readonly port: number;
-  /** From now on nothing gets through, in neither direction, and new connections are swallowed. */
-  fail(): void;
-  /** New connections get through. Those that were there are not heard of again. */
-  heal(): void;
-}
-
-async function line(to: number): Promise<Line> {
-  const sockets = new Set<Socket>();
-  let black = false;
-  const keep = (socket: Socket): Socket => {
-    sockets.add(socket);
-    return socket.on('error', () => {}).on('close', () => sockets.delete(socket));
-  };
-  const server = createServer((near) => {
-    keep(near);
-    if (black) return;
-    const far = keep(dial({ port: to, host: '127.0.0.1' }));
-    // What either side does to its end is heard on the other, as long as anything is.
-    for (const [from, into] of [[near, far] as const, [far, near] as const]) {
-      from.pipe(into);
-      from.on('close', () => black || lost.has(from) || into.destroy());
-    }
-  });
-  const lost = new WeakSet<Socket>();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  ends.push(() => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  return {
-    port: (server.address() as AddressInfo).port,
-    fail: () => {
-      black = true;
-      for (const socket of sockets) {
-        lost.add(socket);
-        socket.unpipe().pause();
-      }
-    },
-    heal: () => {
-      black = false;
-    },
-  };
+/** A line to a server that can go silent. */
+async function line(to: number): Promise<TcpProxy> {
+  const proxy = await startTcpProxy(to);
+  ends.push(() => proxy.close());
+  return proxy;
 }
 
 describe.each<ClientTransport>(['websocket', 'http', 'sse'])('%s', (transport) => {
@@ -83,7 +43,7 @@ describe.each<ClientTransport>(['websocket', 'http', 'sse'])('%s', (transport) =
     for (const round of [1, 2]) {
       // The server has shown that it lives: from here on silence has a limit.
       await until(() => watch.state === 'open' && clock.pending === 1);
-      network.fail();
+      network.swallow(true);
       await hub.publish({ type: 'count', object: 2 * round });
       await hub.publish({ type: 'count', object: 2 * round + 1 });
       clock.advance(149_999);
@@ -94,7 +54,7 @@ describe.each<ClientTransport>(['websocket', 'http', 'sse'])('%s', (transport) =
       expect(watch.state).toBe('connecting');
       clock.advance(10_000);
       expect(watch.state).toBe('waiting');
-      network.heal();
+      network.swallow(false);
       clock.advance(delayMs as number);
       for (const count of [2 * round, 2 * round + 1]) expect((await watch.next()).value?.object).toBe(count);
     }

@@ -5,8 +5,8 @@ import { existsSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:http';
 import { fileURLToPath } from 'node:url';
-import { expect } from 'vitest';
 import { WebSocket } from 'ws';
+import { until } from '../eventually.ts';
 
 /** The built command line. WATCHMUX_CLI names another one, such as that of an installed package. */
 export const CLI: string = process.env.WATCHMUX_CLI ?? fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -53,15 +53,6 @@ export function run(...args: string[]): Run {
     });
   });
   return { child, out, err, exit };
-}
-
-/** Polls until the condition holds. The test's own timeout is the limit; after that it stops, and takes no time from the next test. */
-export async function until(condition: () => unknown): Promise<void> {
-  const { currentTestName } = expect.getState();
-  while (!(await condition())) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    if (expect.getState().currentTestName !== currentTestName) throw new Error(`${currentTestName} is over`);
-  }
 }
 
 export interface Pipe extends Run {
@@ -219,3 +210,5 @@ export function flood(server: Pipe, count: number): void {
   const filler = 'x'.repeat(10_000);
   for (let i = 0; i < count; i++) server.write({ type: 'n', object: { i, filler } });
 }
+
+export { until };

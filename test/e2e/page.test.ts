@@ -4,10 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { PipeStats } from '../../src/cli/page/stats.ts';
+import type { PipeStats } from '../../src/pages/pipe/stats.ts';
 import { inBrowsers } from './browsers.ts';
-import type { Pipe } from './cli.ts';
-import { killAll, pipe, run, until, webSocket } from './cli.ts';
+import { killAll, type Pipe, pipe, run, until, webSocket } from './cli.ts';
 
 interface Visit {
   readonly page: Page;

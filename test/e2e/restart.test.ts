@@ -14,6 +14,7 @@ import { isInitialEventsEnd } from '../../src/bridge/protocol.ts';
 import type { Clock } from '../../src/watch/clock.ts';
 import { systemClock } from '../../src/watch/clock.ts';
 import { isErrorEvent } from '../../src/watch/event.ts';
+import { until } from '../eventually.ts';
 import { raw } from './servers.ts';
 
 const TRANSPORTS = ['websocket', 'sse', 'http'] as const;
@@ -50,10 +51,6 @@ async function serve(listen: Listen = {}): Promise<Listening & { peer: Peer }> {
 }
 
 const statsOf = (peer: Peer): Promise<HubStats> => peer.ask<HubStats>('stats');
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5));
-}
 
 type Heard = WireEvent<string, unknown>;
 

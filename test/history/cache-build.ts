@@ -1,6 +1,6 @@
 import { CACHE_CHECKERS } from '../../src/testing/checkers/cache/cache-checkers.ts';
 import type { CacheState, CacheStep } from '../../src/testing/checkers/cache/cache-history.ts';
-import type { CacheGuaranteeName, Violation } from '../../src/testing/checkers/guarantees.ts';
+import type { CacheGuaranteeName, Violation } from '../../src/testing/checkers/history.ts';
 
 /**
  * Histories of caches as text, one step after another, separated by `; `. Objects are letters with a version, `a1`:

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CACHE_CHECKERS, checkCacheHistory } from '../../src/testing/checkers/cache/cache-checkers.ts';
-import type { CacheGuaranteeName } from '../../src/testing/checkers/guarantees.ts';
+import type { CacheGuaranteeName } from '../../src/testing/checkers/history.ts';
 import { WORDED } from './build.ts';
 import { broken, steps, wrong } from './cache-build.ts';
 

@@ -1,9 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { CACHE_CHECKERS } from '../../src/testing/checkers/cache/cache-checkers.ts';
-import { checkDrained, checkIsolated, checkSettled } from '../../src/testing/checkers/check-ends.ts';
-import { CHECKERS, type Checker, checkHistory } from '../../src/testing/checkers/checkers.ts';
-import { GUARANTEES } from '../../src/testing/checkers/guarantees.ts';
-import type { History, Step } from '../../src/testing/checkers/history.ts';
+import {
+  CHECKERS,
+  type Checker,
+  checkDrained,
+  checkHistory,
+  checkIsolated,
+  checkSettled,
+} from '../../src/testing/checkers/checkers.ts';
+import { GUARANTEES, type History, type Step } from '../../src/testing/checkers/history.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { accept, ask, counts, end, ev, history, read, WORDED, watch } from './build.ts';
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkComplete, checkEager, checkOrdered, checkUnique } from '../../src/testing/checkers/check-order.ts';
-import type { Checker } from '../../src/testing/checkers/checkers.ts';
+import { type Checker, checkComplete, checkEager, checkOrdered, checkUnique } from '../../src/testing/checkers/checkers.ts';
 import type { History } from '../../src/testing/checkers/history.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { accept, ask, counts, end, ev, gets, history, read, WORDED, watch } from './build.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkExact } from '../../src/testing/checkers/check-exact.ts';
-import { checkBounded, checkCounted } from '../../src/testing/checkers/check-queue.ts';
-import type { Checker } from '../../src/testing/checkers/checkers.ts';
+import { type Checker, checkBounded, checkCounted } from '../../src/testing/checkers/checkers.ts';
 import type { History } from '../../src/testing/checkers/history.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { accept, ask, counts, cut, end, ev, gap, gets, history, read, WORDED, watch } from './build.ts';

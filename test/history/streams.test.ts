@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { filterTransitions } from '../../src/broadcast/transitions.ts';
+import { filterTransitions } from '../../src/broadcast/filter.ts';
 import { type Connection, checkResumable, checkTransitional } from '../../src/testing/checkers/check-streams.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';

@@ -3,7 +3,7 @@
 // watchers were told every change once and in order.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   ApiServer,
   type CacheOptions,
@@ -17,7 +17,9 @@ import { createListWatcher, type KubernetesObject, type List } from 'watchmux/ca
 import { EtcdStorage } from 'watchmux/etcd';
 import { MemoryStorage, type Storage } from 'watchmux/storage';
 import { type Component, component, isMissing } from '../components.ts';
+import { eventually, until } from '../eventually.ts';
 import { runs } from '../runs.ts';
+import { startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { ClientProgram, type ProgramLine } from './client-program.ts';
 import { startEtcd } from './etcd-server.ts';
 import {
@@ -35,7 +37,6 @@ import {
 import { faultsOf } from './lease-history.ts';
 import { clientNodeWriter, MapWriters, plainWriter } from './map-writers.ts';
 import { randomOf } from './proxy.ts';
-import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 const clientGo = component('client-go');
 const kubeRs = component('kube-rs');
@@ -43,7 +44,6 @@ const missing = isMissing(clientGo);
 const missingKubeRs = isMissing(kubeRs);
 const missingEtcd = isMissing(component('kube-apiserver'));
 const RUN_MS = 90_000;
-const PATIENCE_MS = 40_000;
 const NAMESPACE = 'default';
 const PREFIX = 'core/configmaps/';
 /** How often each follower is cut off at least. A RetryWatcher waits a second each time. */
@@ -57,11 +57,6 @@ const PAGES = ['--page-size', '5'];
 const STREAM = '--streaming-list';
 /** After which part of a list it is cut off: in the first page, in the second, and in the third. */
 const CUT_AFTER = [0.2, 0.6, 0.95];
-
-/** Waits for an assertion. These tests run at once, so `expect.poll` is not for them. */
-const eventually = (assertion: () => unknown): Promise<unknown> => vi.waitFor(assertion, { timeout: PATIENCE_MS, interval: 50 });
-const until = (what: string, condition: () => boolean): Promise<unknown> =>
-  eventually(() => expect(condition(), what).toBe(true));
 
 /** One server, and all that is to be ended after a test, the last first. */
 class Rig {
@@ -212,8 +207,8 @@ async function matrix(kind: 'memory' | 'etcd'): Promise<void> {
     ];
     const writers = new MapWriters(apis, 7);
     rig.after(() => writers.stop());
-    await until('many changes', () => changes.length >= CHANGES);
-    for (const { name, proxy } of running) await until(`cuts of ${name}`, () => proxy.cuts >= CUTS);
+    await until(() => changes.length >= CHANGES);
+    for (const { proxy } of running) await until(() => proxy.cuts >= CUTS);
     await writers.stop();
     expect(await typed.end(), typed.log).toBe(0);
     for (const { proxy } of running) proxy.cutAfter(undefined);
@@ -267,7 +262,7 @@ async function election(kind: 'memory' | 'etcd'): Promise<void> {
     const candidates = new Map(names.map((identity) => [identity, rig.program(clientGo, ['elect', '--identity', identity])]));
     const order: string[] = [];
     const elected = async (): Promise<ClientProgram> => {
-      await until('a leader', () => leading(candidates).length > 0);
+      await until(() => leading(candidates).length > 0);
       const [leader = '', ...more] = leading(candidates);
       expect(more).toEqual([]);
       order.push(leader);
@@ -276,7 +271,7 @@ async function election(kind: 'memory' | 'etcd'): Promise<void> {
       return program;
     };
     const first = await elected();
-    await until('three renewals', () => history.length > 3);
+    await until(() => history.length > 3);
     await first.kill();
     // Who is asked to end releases it, and nobody waits for the end of its time.
     const second = await elected();
@@ -300,12 +295,12 @@ async function expired(): Promise<void> {
     const informer = rig.program(clientGo, ['informer'], proxy.url);
     const maps = rig.api.resource<ConfigMap>('configmaps/v1').in(NAMESPACE);
     await maps.create({ metadata: { name: 'a' } });
-    await until('both are connected', () => watcher.of('added').length === 1 && informer.of('added').length === 1);
+    await until(() => watcher.of('added').length === 1 && informer.of('added').length === 1);
     proxy.refuse(true);
     proxy.cutAll();
     for (let n = 0; n < 50; n++) await maps.patch('a', { data: { n: `${n}` } });
     proxy.refuse(false);
-    await until('410', () => watcher.of('ended').length === 1);
+    await until(() => watcher.of('ended').length === 1);
     const shape = ({ type, code }: ProgramLine): unknown => [type, code];
     expect(watcher.lines.map(shape)).toEqual([
       ['added', undefined],

@@ -4,73 +4,23 @@
 //   await cluster.members[0].kill();     // and all that one etcd can do, see etcd-server.ts
 //   cluster.isolate(1); cluster.heal();  // its clients still reach it, but the other members do not
 //   await cluster.stop();
-import { once } from 'node:events';
-import { createServer, connect as dial, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { TcpProxy } from '../tcp-proxy.ts';
 import { builtBinary, HOW } from './binary.mjs';
 import { EtcdServer } from './etcd-server.ts';
 import { freePorts } from './ports.ts';
 
 const READY_MS = 30_000;
 
-/** What stands before a member for the others. It reads from the head of a request who sends it. */
-class PeerProxy {
-  readonly #port: number;
-  readonly #server: Server;
-  /** By connection: who has made it, once that is known. */
-  readonly #from: Map<Socket, string> = new Map();
-  #blocks: (from: string) => boolean = () => false;
-
-  constructor(port: number) {
-    this.#port = port;
-    this.#server = createServer((socket) => this.#handle(socket));
-  }
-
-  async listen(port: number): Promise<void> {
-    this.#server.listen(port, '127.0.0.1');
-    await once(this.#server, 'listening');
-  }
-
-  /** Breaks the connections of these members, now and later. */
-  block(blocks: (from: string) => boolean): void {
-    this.#blocks = blocks;
-    for (const [socket, from] of this.#from) if (blocks(from)) socket.destroy();
-  }
-
-  async close(): Promise<void> {
-    for (const socket of this.#from.keys()) socket.destroy();
-    this.#server.close();
-    await once(this.#server, 'close');
-  }
-
-  #handle(inner: Socket): void {
-    this.#from.set(inner, '');
-    inner.on('error', () => {});
-    inner.on('close', () => this.#from.delete(inner));
-    inner.once('data', (head: Buffer) => {
-      const from = /^x-server-from: *([0-9a-f]+)/im.exec(head.toString('latin1'))?.[1] ?? '';
-      if (this.#blocks(from)) {
-        inner.destroy();
-        return;
-      }
-      this.#from.set(inner, from);
-      const outer = dial(this.#port, '127.0.0.1');
-      outer.on('error', () => {});
-      outer.on('close', () => inner.destroy());
-      inner.on('close', () => outer.destroy());
-      outer.write(head);
-      inner.pipe(outer);
-      outer.pipe(inner);
-    });
-  }
-}
+/** Who sends a request to a member: the id of another one. */
+const senderOf = (head: string): string => /^x-server-from: *([0-9a-f]+)/im.exec(head)?.[1] ?? '';
 
 export class EtcdCluster {
   readonly members: readonly EtcdServer[];
-  readonly #proxies: readonly PeerProxy[];
+  readonly #proxies: readonly TcpProxy[];
   #ids: readonly string[] = [];
 
-  constructor(members: readonly EtcdServer[], proxies: readonly PeerProxy[]) {
+  constructor(members: readonly EtcdServer[], proxies: readonly TcpProxy[]) {
     this.members = members;
     this.#proxies = proxies;
   }
@@ -88,11 +38,15 @@ export class EtcdCluster {
   /** Cuts a member off from the others, in both directions. */
   isolate(at: number): void {
     const id = this.#ids[at];
-    for (const [to, proxy] of this.#proxies.entries()) proxy.block((from) => to === at || from === id);
+    for (const [to, proxy] of this.#proxies.entries()) {
+      const isCut = (from: string): boolean => to === at || from === id;
+      proxy.refuse(isCut);
+      proxy.cutAll(isCut);
+    }
   }
 
   heal(): void {
-    for (const proxy of this.#proxies) proxy.block(() => false);
+    for (const proxy of this.#proxies) proxy.refuse(false);
   }
 
   /** Resolves when every member answers again. */
@@ -138,7 +92,7 @@ export async function startEtcdCluster(size: number): Promise<EtcdCluster> {
   };
   const indexes = Array.from({ length: size }, (_, at) => at);
   const names = indexes.map((at) => `m${at}=http://127.0.0.1:${of(at).proxy}`).join(',');
-  const proxies = indexes.map((at) => new PeerProxy(of(at).peer));
+  const proxies = indexes.map((at) => new TcpProxy([of(at).peer], senderOf));
   const members = indexes.map((at) => {
     return new EtcdServer(binary, of(at).client, { member: { name: `m${at}`, peerPort: of(at).peer, members: names } });
   });

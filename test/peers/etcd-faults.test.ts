@@ -1,18 +1,18 @@
 // The storage on a real etcd while four writers write, through everything that can go wrong between the two. After each run every
 // answered write was seen by a watch, once and in order, and what the watch has come to equals a fresh list.
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import type { Storage } from '../../src/storage/index.ts';
 import { component, isMissing } from '../components.ts';
+import { eventually, until } from '../eventually.ts';
+import { startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { type EtcdServer, type EtcdServerOptions, startEtcd } from './etcd-server.ts';
 import { CheckedWatch, StorageWriters } from './etcd-writers.ts';
 import { randomOf } from './proxy.ts';
-import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 const missing = isMissing(component('kube-apiserver'));
 const RUN_MS = 120_000;
-const PATIENCE_MS = 60_000;
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -37,9 +37,6 @@ function storageOf(endpoints: readonly string[], options: Partial<EtcdStorageOpt
   return storage.scope('things/');
 }
 
-const until = (what: string, condition: () => boolean): Promise<void> =>
-  vi.waitFor(() => expect(condition(), what).toBe(true), { timeout: PATIENCE_MS, interval: 20 });
-
 const object = (name: string, more: object = {}): KubernetesObject => ({ metadata: { name }, ...more }) as KubernetesObject;
 
 /** Writers end; then the watches must have seen what is there, and all that was answered. */
@@ -48,10 +45,10 @@ async function settle(storage: Storage, writers: StorageWriters, watches: readon
   const [all] = watches as [CheckedWatch];
   const { items, resourceVersion } = await storage.list();
   const expected = items.map(({ metadata }) => `${metadata?.name}@${metadata?.resourceVersion}`).sort();
-  await until('the watch has come to the fresh list', () => JSON.stringify(all.versions) === JSON.stringify(expected));
+  await until(() => JSON.stringify(all.versions) === JSON.stringify(expected));
   const selected = await storage.list({ labelSelector: 'parity=odd' });
   const odd = selected.items.map(({ metadata }) => `${metadata?.name}@${metadata?.resourceVersion}`).sort();
-  if (watches[1]) await until('the other watch, too', () => JSON.stringify(watches[1]?.versions) === JSON.stringify(odd));
+  if (watches[1]) await until(() => JSON.stringify(watches[1]?.versions) === JSON.stringify(odd));
   for (const each of watches) await each.end();
   for (const each of watches) expect(each.faults).toEqual([]);
   // An update that changes nothing is answered with the version that is there, so all of these have an event.
@@ -71,9 +68,9 @@ describe.skipIf(missing)('faults, a real etcd', () => {
       const through = [storageOf([proxy.url]), storageOf([proxy.url])] as const;
       const watches = [await CheckedWatch.open(through[0]), await CheckedWatch.open(through[1], { labelSelector: 'parity=odd' })];
       const writers = new StorageWriters([...through, direct], 1);
-      await until('sixty cuts', () => proxy.cuts > 60);
+      await until(() => proxy.cuts > 60);
       const before = writers.written.length;
-      await until('many writes', () => writers.written.length > Math.max(1_000, before));
+      await until(() => writers.written.length > Math.max(1_000, before));
       proxy.cutAfter(undefined);
       await settle(direct, writers, watches);
     },
@@ -89,12 +86,12 @@ describe.skipIf(missing)('faults, a real etcd', () => {
       const writers = new StorageWriters([storage, storageOf([etcd.url])], 2);
       for (let turn = 1; turn <= 3; turn++) {
         const before = writers.written.length;
-        await until('writes', () => writers.written.length > before + 100);
+        await until(() => writers.written.length > before + 100);
         await etcd.kill();
         await etcd.start();
       }
       const before = writers.written.length;
-      await until('writes afterwards', () => writers.written.length > before + 100);
+      await until(() => writers.written.length > before + 100);
       await settle(storage, writers, watches);
     },
     RUN_MS,
@@ -111,7 +108,7 @@ describe.skipIf(missing)('faults, a real etcd', () => {
       await write(5);
       const soon = await CheckedWatch.open(storage);
       await etcd.restartEmpty();
-      await until('410', () => soon.error === 410);
+      await until(() => soon.error === 410);
 
       await soon.end();
 
@@ -124,13 +121,13 @@ describe.skipIf(missing)('faults, a real etcd', () => {
         const proxy = await proxyOf(etcd);
         const late = await CheckedWatch.open(storageOf([proxy.url]));
         await write(1);
-        await until('an event', () => late.seen.size > 0);
+        await until(() => late.seen.size > 0);
         proxy.refuse(true);
         proxy.cutAll();
         await etcd.restartEmpty();
         await write(20);
         proxy.refuse(false);
-        await until(how, () => late.error === 410);
+        await until(() => late.error === 410);
         await late.end();
       }
     },
@@ -152,8 +149,8 @@ describe.skipIf(missing)('faults, a real etcd', () => {
         message: expect.stringContaining('may have happened'),
       });
       etcd.resume();
-      await vi.waitFor(() => storage.create('c', object('c')), { timeout: PATIENCE_MS });
-      await until('c', () => watch.state.has('c'));
+      await eventually(() => storage.create('c', object('c')));
+      await until(() => watch.state.has('c'));
       await watch.end();
       expect(watch.faults).toEqual([]);
     },
@@ -176,8 +173,8 @@ describe.skipIf(missing)('faults, a real etcd', () => {
       await etcd.compact();
       proxy.refuse(false);
       await direct.create('d', object('d'));
-      await until('410', () => cut.error === 410);
-      await until('d', () => connected.state.has('d'));
+      await until(() => cut.error === 410);
+      await until(() => connected.state.has('d'));
       expect(connected.error).toBeUndefined();
       expect(cut.state.has('b')).toBe(false);
       await expect(direct.list({ resourceVersion: first.resourceVersion, resourceVersionMatch: 'Exact' })).rejects.toMatchObject({
@@ -200,7 +197,7 @@ describe.skipIf(missing)('faults, a real etcd', () => {
       const writers = new StorageWriters([storage], 3);
       for (let turn = 0; turn < 6; turn++) {
         const before = writers.written.length;
-        await until('writes', () => writers.written.length > before + 50);
+        await until(() => writers.written.length > before + 50);
         const [here, there] = turn % 2 === 0 ? [one, two] : [two, one];
         here.refuse(true);
         there.refuse(false);

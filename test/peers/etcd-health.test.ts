@@ -3,8 +3,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { component, isMissing } from '../components.ts';
 import { killAll, type Run, run, until } from '../e2e/cli.ts';
+import { startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { type EtcdServer, startEtcd } from './etcd-server.ts';
-import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 const missing = isMissing(component('kube-apiserver'));
 const RUN_MS = 90_000;

@@ -5,9 +5,9 @@ import type { KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import { checkLinearizable, type StorageRequest } from '../../src/testing/index.ts';
 import { component, isMissing } from '../components.ts';
+import { startTcpProxy } from '../tcp-proxy.ts';
 import { startEtcd } from './etcd-server.ts';
 import { randomOf } from './proxy.ts';
-import { startTcpProxy } from './tcp-proxy.ts';
 
 const missing = isMissing(component('kube-apiserver'));
 const CLIENTS = 5;

@@ -1,6 +1,6 @@
 // Informers against a real kube-apiserver while four writers write, through everything that can go wrong between the two. After
 // each run the store equals a fresh list, the fold of every handler equals the store, and nothing pends.
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   createListWatcher,
   Informer,
@@ -9,6 +9,7 @@ import {
   type ReflectorFailureKind,
 } from '../../src/cache/index.ts';
 import { component, isMissing } from '../components.ts';
+import { until } from '../eventually.ts';
 import { type ApiServer, startApiServer, WITHOUT_WATCH_LIST, withoutWatchCache } from './apiserver.ts';
 import { Fold, versionsOf } from './fold.ts';
 import { type FaultProxy, randomOf, seededFaults, startProxy } from './proxy.ts';
@@ -36,9 +37,6 @@ afterEach(async () => {
   running = [];
 });
 afterAll(() => server?.stop(), START_MS);
-
-const until = (what: string, condition: () => boolean): Promise<void> =>
-  vi.waitFor(() => expect(condition(), what).toBe(true), { timeout: PATIENCE_MS, interval: 20 });
 
 /** An informer behind a proxy, its handlers, and the writers. */
 class Run {
@@ -71,11 +69,11 @@ class Run {
   /** Waits for some more writes. */
   async writes(count: number = WRITES): Promise<void> {
     const goal = this.writers.written + count;
-    await until(`${count} writes`, () => this.writers.written >= goal);
+    await until(() => this.writers.written >= goal);
   }
 
   failed(kind: ReflectorFailureKind): Promise<void> {
-    return until(`a failure of kind ${kind}`, () => this.failures.includes(kind));
+    return until(() => this.failures.includes(kind));
   }
 
   /** What must hold when the faults have stopped. */
@@ -91,9 +89,7 @@ class Run {
       objects.map(bare).sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
     expect(byName(this.informer.store.list())).toEqual(byName(items));
     const [all, odd, later] = this.folds as [Fold, Fold, Fold];
-    await until('every handler knows the end', () =>
-      this.folds.every(({ objects }) => [...objects.keys()].some((key) => key.endsWith('/end'))),
-    );
+    await until(() => this.folds.every(({ objects }) => [...objects.keys()].some((key) => key.endsWith('/end'))));
     expect(all.versions).toEqual(versionsOf(items));
     expect(later.versions).toEqual(versionsOf(items));
     expect(odd.versions).toEqual(versionsOf(items.filter(isOdd)));
@@ -107,7 +103,7 @@ class Run {
     await this.#ran;
     expect(this.informer.state.phase).toBe('stopped');
     const { requests } = this.proxy;
-    await until('no request is open', () => this.proxy.open === 0);
+    await until(() => this.proxy.open === 0);
     expect(this.proxy.requests).toBe(requests);
   }
 
@@ -146,7 +142,7 @@ describe.skipIf(missing)('informers, a kube-apiserver', () => {
       await run.writes();
       // The server ends a watch when its time is over; the next one goes on where it has ended.
       const watches = (): number => run.proxy.seen.filter(({ isWatch }) => isWatch).length;
-      await until('a third watch', () => watches() >= 3);
+      await until(() => watches() >= 3);
       await run.writes();
       expect(run.proxy.seen.filter(({ isWatch }) => !isWatch).length > 0).toBe(!streamingList);
       await run.converges();
@@ -198,7 +194,7 @@ describe.skipIf(missing)('informers, a kube-apiserver', () => {
       const shares = { none: 1, cut: 10, truncate: 6, halfOpen: 2, delay: 1, refuse: 6 };
       for (const [seed, { proxy }] of both.entries()) proxy.play(seededFaults(seed, shares));
       for (const run of both) {
-        await until('40 faults, some of each kind', () => run.proxy.faults >= 40 && run.proxy.counts.size === FAULTS);
+        await until(() => run.proxy.faults >= 40 && run.proxy.counts.size === FAULTS);
         await run.converges();
       }
     },

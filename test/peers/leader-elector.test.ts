@@ -1,12 +1,13 @@
 // Electors on a real kube-apiserver, and on a server of ours over HTTP: one leads, the others follow when it ends, well or not.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiServer, LEASES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { Cluster, type KubeConfigLike } from '../../src/kubernetes/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { LeaderElector, type Lease, type LeaseResource } from '../../src/workqueue/index.ts';
 import { component, isMissing } from '../components.ts';
+import { eventually } from '../eventually.ts';
 import { type ApiServer as KubeApiServer, startApiServer } from './apiserver.ts';
 
 const TERMS = { leaseDurationMs: 2_000, renewDeadlineMs: 1_500, retryMs: 200 } as const;
@@ -50,7 +51,7 @@ async function contest(leases: LeaseResource): Promise<void> {
     return elector.run(lead, { signal: stop.signal });
   });
   const next = async (count: number): Promise<string> => {
-    await vi.waitFor(() => expect(begun.length).toBe(count), { timeout: 20_000, interval: 20 });
+    await eventually(() => expect(begun.length).toBe(count));
     return (begun.at(-1) as string).split(' ')[1] as string;
   };
   const first = await next(1);

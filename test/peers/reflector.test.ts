@@ -6,7 +6,7 @@
 // No flag makes a watch cache tiny: `--watch-cache-sizes` knows 0, and all else is the same. One that has just started holds no past at
 // all, which is the smallest there is: see the kill.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   createListWatcher,
   DeltaFifo,
@@ -23,6 +23,7 @@ import {
 } from '../../src/cache/index.ts';
 import { Controller, exponential, WorkQueue } from '../../src/workqueue/index.ts';
 import { component, isMissing } from '../components.ts';
+import { eventually, until } from '../eventually.ts';
 import { type Answer, type ApiServer, startApiServer, withoutWatchCache } from './apiserver.ts';
 import { versionsOf } from './fold.ts';
 import { type FaultProxy, randomOf, seededFaults, startProxy } from './proxy.ts';
@@ -51,9 +52,6 @@ afterEach(async () => {
 });
 afterAll(() => server?.stop(), START_MS);
 
-const until = (what: string, condition: () => boolean): Promise<void> =>
-  vi.waitFor(() => expect(condition(), what).toBe(true), { timeout: PATIENCE_MS, interval: 20 });
-
 const versionOf = (object: KubernetesObject | undefined): bigint => BigInt(object?.metadata?.resourceVersion ?? 0);
 
 const freshList = async (path: string): Promise<readonly KubernetesObject[]> => (await server.get(path)).items;
@@ -72,7 +70,7 @@ function writersOf(path: string): Writers {
 
 function writes(writers: Writers): Promise<void> {
   const goal = writers.written + WRITES;
-  return until(`${WRITES} writes`, () => writers.written >= goal);
+  return until(() => writers.written >= goal);
 }
 
 function cutOff(proxies: readonly FaultProxy[]): void {
@@ -98,15 +96,13 @@ async function storm({ proxies, writers, faults, behind = [], follows = () => tr
   const written = (): Promise<unknown> => Promise.all(writers.map(writes));
   await written();
   for (const [seed, proxy] of proxies.entries()) proxy.play(seededFaults(seed, SHARES));
-  await until('faults of each kind', () =>
-    proxies.every((each) => each.faults >= faults && each.counts.size === KINDS_OF_FAULTS),
-  );
+  await until(() => proxies.every((each) => each.faults >= faults && each.counts.size === KINDS_OF_FAULTS));
   cutOff(proxies);
   await written();
   await server.compact();
   for (const proxy of proxies) proxy.calm();
   await written();
-  await until('everybody follows again', follows);
+  await until(follows);
   cutOff(behind);
   await written();
   await server.kill();
@@ -118,7 +114,7 @@ async function storm({ proxies, writers, faults, behind = [], follows = () => tr
 
 /** Nothing is asked any more. */
 async function quiet(proxies: readonly FaultProxy[]): Promise<void> {
-  await until('no request is open', () => proxies.every(({ open }) => open === 0));
+  await until(() => proxies.every(({ open }) => open === 0));
   const requests = proxies.map((proxy) => proxy.requests);
   await sleep(300); // longer than any delay before a retry
   expect(proxies.map((proxy) => proxy.requests)).toEqual(requests);
@@ -308,10 +304,7 @@ describe.skipIf(missing)('a kube-apiserver', () => {
         await server.put(path, 'end');
         const items = await freshList(path);
         const expected = versionsOf(items);
-        await vi.waitFor(() => expect(versionsOf(run.store.list()), what).toEqual(expected), {
-          timeout: PATIENCE_MS,
-          interval: 20,
-        });
+        await eventually(() => expect(versionsOf(run.store.list()), what).toEqual(expected));
         expect(versionsOf(run.folded), what).toEqual(expected);
         expect(run.popped.faults, what).toEqual([]);
         expect(run.failures, what).toContain('unreachable');
@@ -340,12 +333,12 @@ describe.skipIf(missing)('a kube-apiserver', () => {
       const secrets = await freshList(path);
       const wanted = Object.fromEntries(secrets.map((each) => [keyOf(each), each.metadata?.resourceVersion]).sort());
       const copies = async (): Promise<readonly Answer[]> => freshList(path.replace('secrets', 'configmaps'));
-      await vi.waitFor(
+      await eventually(
         async () =>
           expect(Object.fromEntries((await copies()).map((each) => [keyOf(each), each.data.of]).sort())).toEqual(wanted),
-        { timeout: PATIENCE_MS, interval: 100 },
+        { intervalMs: 100 },
       );
-      await until('nothing is left to do', () => copier.controller.queue.size === 0);
+      await until(() => copier.controller.queue.size === 0);
       const answered = (await copies()).filter((each) => copier.written.has(keyOf(each)));
       expect(answered.length).toBeGreaterThan(0);
       expect(copier.faults).toEqual([]);

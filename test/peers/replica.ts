@@ -3,9 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CLI } from '../e2e/cli.ts';
+import { startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { pauseProcess } from './pause.ts';
 import { freePorts } from './ports.ts';
-import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 const READY_MS = 30_000;
 

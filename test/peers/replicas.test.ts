@@ -8,11 +8,12 @@
 //     WATCHMUX_REPLICAS_SEED=7 npx vitest run test/peers/replicas.test.ts
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { createListWatcher, Informer, type KubernetesObject } from '../../src/cache/index.ts';
 import { checkLinearizable } from '../../src/testing/index.ts';
 import { component, isMissing } from '../components.ts';
-import { startBalancer } from './balancer.ts';
+import { eventually, until } from '../eventually.ts';
+import { startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { ClientProgram } from './client-program.ts';
 import { type EtcdCluster, startEtcdCluster } from './etcd-cluster.ts';
 import { HttpWriters, keepHistory } from './http-writers.ts';
@@ -31,7 +32,6 @@ const KUBE_RS = Number(env.WATCHMUX_REPLICAS_KUBE_RS ?? 0);
 /** Between two requests of a writer. */
 const PAUSE_MS = Number(env.WATCHMUX_REPLICAS_PAUSE_MS ?? (LONG_MS > 0 ? 120 : 25));
 const SEED = Number(env.WATCHMUX_REPLICAS_SEED ?? 3);
-const PATIENCE_MS = 30_000 + (LONG_MS > 0 ? 60_000 : 0);
 /** Revisions that a compaction leaves, most of the time: others leave some minutes. */
 const KEPT = 500;
 const COLLECTION = '/api/v1/namespaces/default/configmaps';
@@ -41,13 +41,10 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 }, 60_000);
 
-const until = (what: string, condition: () => boolean | Promise<boolean>): Promise<void> =>
-  vi.waitFor(async () => expect(await condition(), what).toBe(true), { timeout: PATIENCE_MS, interval: 50 });
-
 interface Stage {
   readonly cluster: EtcdCluster;
   readonly replicas: readonly Replica[];
-  readonly balancer: Awaited<ReturnType<typeof startBalancer>>;
+  readonly balancer: TcpProxy;
 }
 
 async function open(): Promise<Stage> {
@@ -58,7 +55,7 @@ async function open(): Promise<Stage> {
     cluster.members.map(({ port }) => port),
   );
   closing.push(() => Promise.all(replicas.map((replica) => replica.stop())));
-  const balancer = await startBalancer(replicas.map(({ port }) => port));
+  const balancer = await startTcpProxy(...replicas.map(({ port }) => port));
   closing.push(() => balancer.close());
   return { cluster, replicas, balancer };
 }
@@ -148,7 +145,7 @@ describe.skipIf(missing)('three replicas on an etcd of three members', () => {
       const programs = startPrograms(balancer.url);
       closing.push(() => Promise.all(programs.map((program) => program.end())));
       await Promise.all(informers.map(({ synced }) => synced));
-      for (const program of programs) await until('a program has synced', () => program.of('synced').length > 0);
+      for (const program of programs) await until(() => program.of('synced').length > 0);
       const writers = new HttpWriters(collection, { writers: 8, keys: 24, seed: SEED, pauseMs: PAUSE_MS });
       closing.push(() => writers.stop());
 
@@ -161,32 +158,32 @@ describe.skipIf(missing)('three replicas on an etcd of three members', () => {
           counts[name] = (counts[name] ?? 0) + 1;
           await fault(random);
           const before = writers.written.length;
-          await until(`writes after: ${name}`, () => writers.written.length > before + 5).catch(async (error: unknown) => {
+          await until(() => writers.written.length > before + 5).catch(async (error: unknown) => {
             const states = await Promise.all(replicas.map((replica) => replica.describe()));
             throw new Error(`${error}\n${JSON.stringify([...writers.answers])}\n${states.join('\n')}`);
           });
         }
       }
       await writers.stop();
-      for (const replica of replicas) await until('all replicas are ready', () => replica.isReady());
+      for (const replica of replicas) await until(() => replica.isReady());
 
       // The same list, at versions that mean the same, wherever one asks; and one storage watch per resource and replica.
       const lists = await Promise.all(replicas.map(({ url }) => source(`${url}${COLLECTION}`, 30_000).list()));
       const texts = lists.map(({ items }) => versionsOf(items));
       expect(texts[1]).toEqual(texts[0]);
       expect(texts[2]).toEqual(texts[0]);
-      await until('two storage watches per replica', async () => (await cluster.watchers()) === 2 * replicas.length);
+      await until(async () => (await cluster.watchers()) === 2 * replicas.length);
       for (const informer of informers) {
-        await until('an informer equals a fresh list', () => same(versionsOf(informer.store.list()), texts[0] ?? []));
+        await until(() => same(versionsOf(informer.store.list()), texts[0] ?? []));
       }
       const inProgram = Object.fromEntries(
         lists[0]?.items.map(({ metadata }) => [nameOf(metadata), metadata?.resourceVersion]) ?? [],
       );
       for (const program of programs) {
-        await vi.waitFor(async () => expect(await program.dump()).toEqual(inProgram), { timeout: PATIENCE_MS, interval: 200 });
+        await eventually(async () => expect(await program.dump()).toEqual(inProgram), { intervalMs: 200 });
       }
       for (const log of logs) {
-        await until('a watch has come to the fresh list', () => same(log.last.versions, texts[0] ?? []));
+        await until(() => same(log.last.versions, texts[0] ?? []));
         for (const { error, faults } of log.all) expect([error === undefined || error === 410, faults]).toEqual([true, []]);
         const unseen = log.all.flatMap((each) =>
           writers.written.filter(({ name, version }) => each.covers(version) && each.seen.get(version) !== name),

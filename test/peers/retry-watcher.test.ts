@@ -1,16 +1,16 @@
 // A RetryWatcher against a real kube-apiserver delivers every event once, in order, through all that its connections suffer. What a
 // watch without faults has delivered, from the same version to the same end, is the measure.
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createListWatcher, type KubernetesObject, type ListWatcher, RetryWatcher, until } from '../../src/cache/index.ts';
 import type { ObjectEvent, Watch } from '../../src/index.ts';
 import { component, isMissing } from '../components.ts';
+import { eventually } from '../eventually.ts';
 import { type ApiServer, startApiServer, withoutWatchCache } from './apiserver.ts';
 import { type FaultProxy, type Shares, seededFaults, startProxy } from './proxy.ts';
 import { Writers } from './writers.ts';
 
 const missing = isMissing(component('kube-apiserver'));
 const START_MS = 90_000;
-const PATIENCE_MS = 60_000;
 const QUICK = { minMs: 5, maxMs: 50 };
 const FAULTS = 40;
 
@@ -69,20 +69,20 @@ describe.skipIf(missing)('a RetryWatcher, a kube-apiserver', () => {
       proxy.play(seededFaults(runs, shares));
       const watch = new RetryWatcher(source, { resourceVersion, idleTimeoutMs: 400, ...QUICK, onError: () => {} });
       const seen = upToEnd(watch);
-      await vi.waitFor(() => expect(proxy.faults).toBeGreaterThanOrEqual(FAULTS), { timeout: PATIENCE_MS, interval: 20 });
+      await eventually(() => expect(proxy.faults).toBeGreaterThanOrEqual(FAULTS));
       await writers?.stop();
       const end = await server.put(path, 'end');
       proxy.calm();
       expect(await seen).toEqual(await expected);
       expect(watch.resourceVersion).toBe(end.metadata.resourceVersion);
-      await vi.waitFor(() => expect(proxy.open).toBe(0), { timeout: PATIENCE_MS, interval: 20 });
+      await eventually(() => expect(proxy.open).toBe(0));
     },
     START_MS,
   );
 
   it('after a compaction that it has missed, it tells 410 and ends', async () => {
     const { path, source, resourceVersion } = await start('configmaps');
-    await vi.waitFor(() => expect(writers?.written).toBeGreaterThan(10), { timeout: PATIENCE_MS, interval: 20 });
+    await eventually(() => expect(writers?.written).toBeGreaterThan(10));
     await server.put(path, 'more');
     await server.compact();
     const watch = new RetryWatcher(source, { resourceVersion, ...QUICK });
@@ -100,11 +100,11 @@ describe.skipIf(missing)('a RetryWatcher, a kube-apiserver', () => {
         ({ type, object }) => type === 'ADDED' && nameOf(object as KubernetesObject) === 'done',
         ({ type, object }) => type === 'DELETED' && nameOf(object as KubernetesObject) === 'done',
       ]);
-      await vi.waitFor(() => expect(proxy.faults).toBe(5), { timeout: PATIENCE_MS, interval: 20 });
+      await eventually(() => expect(proxy.faults).toBe(5));
       await server.put(path, 'done');
       await server.delete(`${path}/done`);
       expect(await found).toMatchObject({ type: 'DELETED', object: { metadata: { name: 'done' } } });
-      await vi.waitFor(() => expect(proxy.open).toBe(0), { timeout: PATIENCE_MS, interval: 20 });
+      await eventually(() => expect(proxy.open).toBe(0));
     },
     START_MS,
   );

@@ -1,11 +1,12 @@
 // A rolling restart: three API servers on one etcd, each ended with SIGTERM and replaced, one after the other, while writers write
 // through a balancer. No watcher gets a 410, misses an event or gets one twice, no informer lists again, and those of a server
 // that leaves go to both of the others.
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { createListWatcher, Informer, type KubernetesObject, type ListWatcher, RetryWatcher } from '../../src/cache/index.ts';
 import { checkLinearizable } from '../../src/testing/index.ts';
 import { component, isMissing } from '../components.ts';
-import { startBalancer } from './balancer.ts';
+import { eventually, until } from '../eventually.ts';
+import { startTcpProxy } from '../tcp-proxy.ts';
 import { ClientProgram } from './client-program.ts';
 import { startEtcd } from './etcd-server.ts';
 import { programWatcher } from './followers.ts';
@@ -15,7 +16,6 @@ import { WatchLog } from './watch-log.ts';
 
 const missing = isMissing(component('kube-apiserver'));
 const CLIENT_GO = component('client-go');
-const PATIENCE_MS = 30_000;
 const COLLECTION = '/api/v1/namespaces/default/configmaps';
 const WATCHERS = 12;
 const INFORMERS = 6;
@@ -26,9 +26,6 @@ const closing: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 }, 60_000);
-
-const until = (what: string, condition: () => boolean | Promise<boolean>): Promise<void> =>
-  vi.waitFor(async () => expect(await condition(), what).toBe(true), { timeout: PATIENCE_MS, interval: 20 });
 
 const versionsOf = (items: readonly KubernetesObject[]): string[] =>
   items.map(({ metadata }) => `${metadata?.name}@${metadata?.resourceVersion}`).sort();
@@ -64,7 +61,7 @@ describe.skipIf(missing)('a rolling restart of three servers', () => {
     closing.push(() => etcd.stop());
     const replicas = await startReplicas(3, [etcd.port]);
     closing.push(() => Promise.all(replicas.map((replica) => replica.stop())));
-    const balancer = await startBalancer(replicas.map(({ port }) => port));
+    const balancer = await startTcpProxy(...replicas.map(({ port }) => port));
     closing.push(() => balancer.close());
     const url = `${balancer.url}${COLLECTION}`;
 
@@ -91,35 +88,35 @@ describe.skipIf(missing)('a rolling restart of three servers', () => {
     closing.push(() => writers.stop());
     for (const replica of replicas) {
       const before = writers.written.length;
-      await until('writes between two restarts', () => writers.written.length > before + WRITES);
+      await until(() => writers.written.length > before + WRITES);
       expect(await replica.end('SIGTERM')).toBe(0);
       const left = replicas.filter((each) => each !== replica);
-      await until('all have gone to the others', async () => (await open(left)).reduce((a, b) => a + b) === clients);
+      await until(async () => (await open(left)).reduce((a, b) => a + b) === clients);
       expect(Math.min(...(await open(left))), 'nobody gets all of them').toBeGreaterThan(1);
       await replica.start();
-      await until('it is ready', () => replica.isReady());
+      await until(() => replica.isReady());
     }
     const before = writers.written.length;
-    await until('writes after the last restart', () => writers.written.length > before + WRITES);
+    await until(() => writers.written.length > before + WRITES);
     await writers.stop();
 
     const fresh = await Promise.all(replicas.map((replica) => counted(`${replica.url}${COLLECTION}`).source.list()));
     const state = versionsOf(fresh[0]?.items ?? []);
     expect(fresh.map(({ items }) => versionsOf(items))).toEqual([state, state, state]);
     for (const log of logs) {
-      await vi.waitFor(() => expect([log.error, log.versions]).toEqual([undefined, state]), { timeout: PATIENCE_MS });
+      await eventually(() => expect([log.error, log.versions]).toEqual([undefined, state]));
       expect(log.faults).toEqual([]);
       expect(writers.written.filter(({ name, version }) => log.seen.get(version) !== name)).toEqual([]);
       expect([...log.seen]).toEqual([...(logs[0]?.seen ?? [])]);
     }
     for (const informer of informers) {
-      await vi.waitFor(() => expect(versionsOf(informer.store.list())).toEqual(state), { timeout: PATIENCE_MS });
+      await eventually(() => expect(versionsOf(informer.store.list())).toEqual(state));
     }
     expect(sources.map(({ lists }) => lists())).toEqual(sources.map(() => 1));
     const events = [...(logs[0]?.seen ?? [])].map(([version, name]) => `default/${name} ${version}`);
     for (const other of others) {
       const told = (): string[] => (other.told?.() ?? []).map((each) => each.replace(/^(ADDED|MODIFIED|DELETED) /, ''));
-      await vi.waitFor(() => expect(told()).toEqual(events), { timeout: PATIENCE_MS });
+      await eventually(() => expect(told()).toEqual(events));
     }
     const violation = checkLinearizable({ requests: writers.history });
     const file = violation && keepHistory('rolling-restart', violation, writers.history);

@@ -1,7 +1,7 @@
 // A sorted map does what a plain map does whose keys are sorted for each read; and a copy is never changed by the other.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { SortedMap } from '../../src/storage/cacher/sorted-map.ts';
+import { SortedMap } from '../../src/storage/collection/sorted-map.ts';
 import { runs } from '../runs.ts';
 
 const RUNS = Math.max(30, runs(150));

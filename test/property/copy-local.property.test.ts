@@ -1,17 +1,15 @@
 // The same as copy.property.test.ts inside one process: a reader of a broadcaster that keeps a copy ends with the state.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { WatchOptions } from '../../src/broadcast/broadcaster.ts';
-import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
-import { filterTransitions } from '../../src/broadcast/transitions.ts';
+import { Broadcaster, type WatchOptions } from '../../src/broadcast/broadcaster.ts';
+import { filterTransitions } from '../../src/broadcast/filter.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 import { LOSSY } from '../policies.ts';
 import { runs } from '../runs.ts';
 import { turn } from '../unit/support.ts';
-import type { Change, Copy, Thing } from './copies.ts';
-import { apply, copyOf, isCaught, NAMES, State, same, visible } from './copies.ts';
+import { apply, type Change, type Copy, copyOf, isCaught, NAMES, State, same, type Thing, visible } from './copies.ts';
 
 const RUNS = runs(750);
 /** The suite's own, or more for more runs: a run took 8 ms on a loaded machine. */

@@ -1,13 +1,12 @@
 // A client that keeps a copy, as PROTOCOL.md describes it, for the property test of copies.
 import { expect } from 'vitest';
+import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf } from '../../src/bridge/hub/hub.ts';
 import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
-import type { Start } from '../../src/bridge/hub/start.ts';
 import type { Overflow } from '../../src/broadcast/broadcaster.ts';
 import { isInitialEventsEnd, isStatus } from '../../src/watch/event.ts';
 import { connect, FakeSink } from '../unit/fake-sink.ts';
-import type { Copy, Server } from './copies.ts';
-import { apply, visible } from './copies.ts';
+import { apply, type Copy, type Server, visible } from './copies.ts';
 
 /** What a client asks of its server. */
 export interface Taste {

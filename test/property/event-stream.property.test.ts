@@ -1,9 +1,8 @@
 // Our parser of Server-Sent Events and the package eventsource-parser find the same messages in any stream, in any chunking.
-import type { EventSourceMessage } from 'eventsource-parser';
-import { createParser } from 'eventsource-parser';
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { serverSentEvents } from '../../src/bridge/client/lines.ts';
+import { serverSentEvents } from '../../src/bridge/client/stream.ts';
 import { runs } from '../runs.ts';
 
 /** What a parser has found, in order. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CHECKERS, checkHistory } from '../../src/testing/checkers/checkers.ts';
-import { GUARANTEES } from '../../src/testing/checkers/guarantees.ts';
+import { GUARANTEES } from '../../src/testing/checkers/history.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { runs } from '../runs.ts';
 import { type Deed, perform, planArb } from './actors.ts';

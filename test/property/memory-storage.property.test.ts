@@ -184,12 +184,17 @@ class World {
   async #watch({ prefix, selector: [labelSelector, fieldSelector, selects], ...each }: Placed): Promise<void> {
     const { from: start, bookmarks } = each as { from: number | 'state' | 'marked'; bookmarks: boolean };
     const from = typeof start === 'number' ? Math.max(1, this.model.version - start) : start;
-    const real = await this.scope(prefix).watch({
+    const watching = this.scope(prefix).watch({
       labelSelector,
       fieldSelector,
       ...(typeof from === 'number' && { resourceVersion: `${from}` }),
       ...(from === 'marked' ? { sendInitialEvents: true } : { allowWatchBookmarks: bookmarks }),
     });
+    if (typeof from === 'number' && from < this.model.compacted) {
+      expect(await watching.catch(codeOf)).toBe(410);
+      return;
+    }
+    const real = await watching;
     this.#watches.push({ real, model: new WatchModel(this.model, { prefix, selects, from, bookmarks }), prefix });
   }
 

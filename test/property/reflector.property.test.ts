@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Reflector, type ReflectorOptions, type ReflectorStore } from '../../src/cache/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock, FakeListWatcher } from '../../src/testing/index.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { runs } from '../runs.ts';

@@ -1,8 +1,7 @@
 // Reading what is mostly known against JSON.parse, on values and bytes of all kinds.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { Reparser } from '../../src/cache/http/reparse.ts';
-import { readStored } from '../../src/cache/http/stored-event.ts';
+import { Reparser, readStored } from '../../src/cache/http/reparse.ts';
 import { runs } from '../runs.ts';
 
 const RUNS = runs(1_500);

@@ -2,18 +2,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DeliveryChecker } from '../../bench/bridge/jitter/delivery-checker.ts';
-import type { ClientWatch, WebSocketConstructor } from '../../src/bridge/client.ts';
-import { connect as connectClient } from '../../src/bridge/client.ts';
+import { type ClientWatch, connect as connectClient, type WebSocketConstructor } from '../../src/bridge/client.ts';
+import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import { readQuery } from '../../src/bridge/hub/query.ts';
-import type { Start } from '../../src/bridge/hub/start.ts';
-import type { WireEvent } from '../../src/bridge/protocol.ts';
-import { CLOSE_CODES, CLOSE_REASONS } from '../../src/bridge/protocol.ts';
-import type { Connection } from '../../src/testing/checkers/check-streams.ts';
-import { checkResumable } from '../../src/testing/checkers/check-streams.ts';
+import { CLOSE_CODES, CLOSE_REASONS, type WireEvent } from '../../src/bridge/protocol.ts';
+import { type Connection, checkResumable } from '../../src/testing/checkers/check-streams.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
-import type { Status } from '../../src/watch/event.ts';
-import { isErrorEvent, isStatus } from '../../src/watch/event.ts';
+import { isErrorEvent, isStatus, type Status } from '../../src/watch/event.ts';
 import { runs } from '../runs.ts';
 import { connect, FakeSink, turn } from '../unit/fake-sink.ts';
 

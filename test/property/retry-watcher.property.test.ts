@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { RetryWatcher } from '../../src/cache/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock, FakeListWatcher } from '../../src/testing/index.ts';
 import { type ObjectEvent, toStatus } from '../../src/watch/event.ts';
 import { runs } from '../runs.ts';

@@ -1,11 +1,15 @@
 // Selectors against a naive evaluator, on labels and values from a small world in which everything meets everything.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LabelOperator } from '../../src/selectors/condition.ts';
-import { escapeFieldValue, unescapeFieldValue } from '../../src/selectors/field-parser.ts';
-import { FieldSelector, type FieldTerm, parseFieldSelector } from '../../src/selectors/field-selector.ts';
-import { LabelSelector, parseLabelSelector } from '../../src/selectors/label-selector.ts';
-import { Requirement } from '../../src/selectors/requirement.ts';
+import {
+  escapeFieldValue,
+  FieldSelector,
+  type FieldTerm,
+  parseFieldSelector,
+  unescapeFieldValue,
+} from '../../src/selectors/field-selector.ts';
+import { LabelSelector, parseLabelSelector, Requirement } from '../../src/selectors/label-selector.ts';
+import type { LabelOperator } from '../../src/selectors/syntax.ts';
 import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
 import { runs } from '../runs.ts';
 

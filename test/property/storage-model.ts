@@ -107,18 +107,25 @@ export class WatchModel {
     this.#owed = [];
   }
 
+  /** Whether something that it has not told is no longer kept. */
+  get #isLost(): boolean {
+    for (let version = this.#seen + 1; version <= Math.min(this.#last, this.#model.compacted); version++)
+      if (this.#model.event(version, this.#what) !== undefined) return true;
+    return false;
+  }
+
   /** The next line; `none`: nothing now; `end`: nothing any more. */
   next(): Line | 'none' | 'end' {
     if (this.#over) return 'end';
-    if (this.#seen < this.#model.compacted) {
-      this.#over = true;
-      return 'ERROR 410';
-    }
     const item = this.#state.shift();
     if (item !== undefined) return `ADDED ${item}`;
     if (this.#mark) {
       this.#mark = false;
       return `BOOKMARK ${this.#seen} end`;
+    }
+    if (this.#isLost) {
+      this.#over = true;
+      return 'ERROR 410';
     }
     for (;;) {
       if (this.#owed.length > 0 && this.#seen >= (this.#owed[0] as number)) {

@@ -1,9 +1,8 @@
 // Topics equal a filter: two real broadcasters, one with each, and two hubs, run the same commands.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ClientOptions } from '../../src/bridge/hub/hub.ts';
-import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
-import type { Start } from '../../src/bridge/hub/start.ts';
+import type { Start } from '../../src/bridge/hub/feed.ts';
+import { type ClientOptions, coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import { isStatus, type WatchEvent } from '../../src/watch/event.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { filterTransitions } from '../../src/broadcast/transitions.ts';
+import { filterTransitions } from '../../src/broadcast/filter.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import type { Watch } from '../../src/watch/watch.ts';

@@ -1,7 +1,7 @@
 // A watch of etcd that is cut anywhere gives out every event once, however etcd cuts what it owes into responses.
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { WatchCursor } from '../../src/storage/etcd/watch-cursor.ts';
+import { WatchCursor } from '../../src/storage/etcd/etcd-changes.ts';
 import type { KeyEvent } from '../../src/storage/etcd/wire/messages.ts';
 import { runs } from '../runs.ts';
 

@@ -6,7 +6,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checkSerial, type QueueStep } from '../../src/testing/checkers/check-serial.ts';
-import { GUARANTEES } from '../../src/testing/checkers/guarantees.ts';
+import { GUARANTEES } from '../../src/testing/checkers/history.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { exponential, WorkQueue } from '../../src/workqueue/index.ts';
 import { runs } from '../runs.ts';

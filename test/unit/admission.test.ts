@@ -1,8 +1,12 @@
 // Who is admitted: origins, the application's hooks, timeouts, and clients that leave meanwhile.
 import { describe, expect, test, vi } from 'vitest';
-import type { AdmissionOptions, Admitted, Caller } from '../../src/bridge/hub/admission/admission.ts';
-import { Admission } from '../../src/bridge/hub/admission/admission.ts';
-import { toLimits } from '../../src/bridge/hub/admission/limits.ts';
+import {
+  Admission,
+  type AdmissionOptions,
+  type Admitted,
+  type Caller,
+  toLimits,
+} from '../../src/bridge/hub/admission/admission.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 

@@ -6,7 +6,7 @@ import { createListWatcher, type ListWatcher } from '../../src/cache/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { LIST_WATCHER_CONTRACT, type ListWatcherSubject } from '../../src/testing/index.ts';
-import { listening, ORDERS, type Order } from './apiserver-rig.ts';
+import { listening, ORDERS, type Order, remote } from './apiserver-rig.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -14,14 +14,14 @@ afterEach(async () => {
 });
 
 async function subject(
-  { kind, cache }: { kind: 'process' | 'fetch' | 'socket'; cache: boolean },
+  { kind, cache }: { kind: 'process' | 'fetch' | 'socket'; cache: 'before' | 'own' | 'none' },
   path: string,
 ): Promise<ListWatcherSubject<Order>> {
   const storage = new MemoryStorage({ maxHistoryItems: 1_000 });
   const server = new ApiServer({
-    storage,
+    storage: cache === 'before' ? remote(storage) : storage,
     resources: [ORDERS as ResourceDefinition],
-    cache: cache && { windowItems: 1_000, bookmarkMs: 20 },
+    cache: cache !== 'none' && { windowItems: 1_000, bookmarkMs: 20 },
   });
   const orders = server.resource<Order>('orders.example.com/v1').in('default');
   let source: ListWatcher<KubernetesObject> = orders;
@@ -50,7 +50,7 @@ async function subject(
     expire: async () => void (await flood(orders)),
     bookmark: async () => {
       // A change elsewhere is news for a cache, which then tells its watches.
-      if (cache) await storage.create(`elsewhere/${crypto.randomUUID()}`, { metadata: { name: 'a' } });
+      if (cache !== 'none') await storage.create(`elsewhere/${crypto.randomUUID()}`, { metadata: { name: 'a' } });
       await storage.requestProgress();
     },
   };
@@ -63,9 +63,11 @@ async function flood(orders: Resource<Order>): Promise<void> {
   await orders.delete('flood');
 }
 
-const ways = (['process', 'fetch', 'socket'] as const).flatMap((kind) => [true, false].map((cache) => ({ kind, cache })));
+const ways = (['process', 'fetch', 'socket'] as const).flatMap((kind) =>
+  (['before', 'own', 'none'] as const).map((cache) => ({ kind, cache })),
+);
 
-describe.each(ways)('$kind, cache $cache', (way) => {
+describe.each(ways)('$kind, cache: $cache', (way) => {
   for (const { name, run } of LIST_WATCHER_CONTRACT) {
     test(name, () => run(() => subject(way, '/apis/example.com/v1/namespaces/default/orders')));
   }

@@ -76,6 +76,7 @@ test('who admits has the time of a handshake, a request and a document alike, an
 function unanswered(storage: Storage, after: () => Promise<never>): Storage {
   return Object.assign(Object.create(storage) as Storage, {
     scope: (prefix: string) => unanswered(storage.scope(prefix), after),
+    served: undefined,
     create: (key: string, object: KubernetesObject) => storage.create(key, object).then(after),
     ...Object.fromEntries(
       (['list', 'watch', 'get', 'currentVersion', 'requestProgress', 'close'] as const).map((name) => [

@@ -5,8 +5,7 @@ import { MAX_KEYS, MAX_PARTS } from '../../src/apiserver/request/json.ts';
 import { compileSchema } from '../../src/apiserver/validation/schema.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { FakeClock } from '../../src/testing/index.ts';
-import { FairQueue } from '../../src/watch/fair-queue.ts';
-import { requestPace } from '../../src/watch/pace.ts';
+import { FairQueue, requestPace } from '../../src/watch/fair-queue.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const record = (count: number, value: unknown = ''): Record<string, unknown> =>

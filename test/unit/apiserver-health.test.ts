@@ -5,7 +5,7 @@ import { HealthChecks } from '../../src/apiserver/health.ts';
 import type { ApiServer, ApiServerOptions } from '../../src/apiserver/index.ts';
 import { WatchError } from '../../src/index.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually } from '../eventually.ts';
 import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
@@ -85,8 +85,8 @@ describe('health', () => {
     const clock = new FakeClock();
     const [one, other] = [{ phase: 'ready' }, { phase: 'ready' }];
     const caches = (): unknown => [
-      ['a', { stats: one }],
-      ['b', { stats: other }],
+      ['a', one],
+      ['b', other],
     ];
     const storage = new MemoryStorage();
     const checks = new HealthChecks({ storage, clock, caches, closing: new AbortController().signal } as never);

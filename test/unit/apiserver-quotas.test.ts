@@ -250,7 +250,7 @@ describe('a watch that is too slow', () => {
   test('is told 410, and so is the owner of the server; one that asks for the past only is not slow', async () => {
     const cuts: CutReport[] = [];
     const { ask, server, call } = open({
-      cache: { windowItems: 100 },
+      storage: new MemoryStorage({ maxHistoryItems: 100 }),
       maxBufferedBytes: 1,
       onCut: (report) => cuts.push(report),
     });

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ApiServer, NAMESPACES, type Resource, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { InformerFactory } from '../../src/cache/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
-import { ORDERS, type Order } from './apiserver-rig.ts';
+import { ORDERS, type Order, remote } from './apiserver-rig.ts';
 
 type Mutable = { -readonly [Name in keyof Order]: Order[Name] };
 
@@ -12,13 +12,16 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.shutdown();
 });
 
-function orders(cache: boolean): Resource<Mutable> {
-  const server = new ApiServer({ storage: new MemoryStorage(), resources: [ORDERS as ResourceDefinition], cache });
+/** Over a storage with a cache before it, over one that needs none, or without any. */
+function orders(kind: 'cached' | 'memory' | 'plain'): Resource<Mutable> {
+  const memory = new MemoryStorage();
+  const storage = kind === 'cached' ? remote(memory) : memory;
+  const server = new ApiServer({ storage, resources: [ORDERS as ResourceDefinition], cache: kind !== 'plain' });
   servers.push(server);
   return server.resource<Mutable>('orders.example.com/v1').in('default');
 }
 
-describe.each([true, false])('cache: %s', (cache) => {
+describe.each(['cached', 'memory', 'plain'] as const)('%s', (kind) => {
   const answers: [string, (of: Resource<Mutable>, first: Mutable) => Promise<Mutable | undefined>][] = [
     ['create', async (_, first) => first],
     ['get', (of) => of.get('a')],
@@ -28,7 +31,7 @@ describe.each([true, false])('cache: %s', (cache) => {
     ['delete', (of) => of.delete('a')],
   ];
   it.each(answers)('what %s resolves with may be changed and written', async (_, answer) => {
-    const all = orders(cache);
+    const all = orders(kind);
     const first = await all.create({ metadata: { name: 'a', finalizers: ['example.com/held'] }, spec: { count: 1 } });
     const own = (await answer(all, first)) as Mutable;
     const before = structuredClone(await all.get('a'));
@@ -44,7 +47,7 @@ describe.each([true, false])('cache: %s', (cache) => {
   });
 
   it('a misspelt precondition is refused', async () => {
-    const all = orders(cache);
+    const all = orders(kind);
     const { metadata } = await all.create({ metadata: { name: 'a' } });
     const misspelt = { preconditions: { version: '1' } as never };
     await expect(all.delete('a', misspelt)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
@@ -167,7 +170,7 @@ it('a watch ends with its signal, and with its server, whether it has a signal o
 
 it('keeps no process alive, also if nobody shuts its server down', async () => {
   const timers = vi.spyOn(globalThis, 'setTimeout');
-  const all = orders(true);
+  const all = orders('cached');
   await all.create({ metadata: { name: 'a' } });
   await all.list();
   const left = timers.mock.results.map(({ value }) => value as NodeJS.Timeout);

@@ -1,6 +1,5 @@
 // What is sent bit by bit: where it comes from, when it is over, and what is released then.
 import { describe, expect, test } from 'vitest';
-import { Ends } from '../../src/apiserver/http/ends.ts';
 import { PlainEvents } from '../../src/apiserver/http/event-encoder.ts';
 import { inPieces } from '../../src/apiserver/http/in-pieces.ts';
 import { choosePresentation, listHead, wantsEventStream } from '../../src/apiserver/http/presentation.ts';
@@ -8,10 +7,11 @@ import { Session } from '../../src/apiserver/http/session.ts';
 import { CHUNK_BYTES, Continued, PiecesSource, type Source, WatchSource } from '../../src/apiserver/http/sources.ts';
 import { Turns } from '../../src/apiserver/http/turns.ts';
 import { LINE } from '../../src/bridge/events/forms.ts';
-import type { Sink } from '../../src/bridge/hub/sink.ts';
+import type { Sink } from '../../src/bridge/hub/connection.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import type { StorageEvent } from '../../src/storage/storage.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { Timetable } from '../../src/watch/timetable.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 
 type Event = StorageEvent<KubernetesObject>;
@@ -67,7 +67,7 @@ function begin(source: Source, more: Partial<Sink> = {}): { session: Session; wr
     destroy: () => told.push('destroyed'),
     ...more,
   } as unknown as Sink;
-  const ends = new Ends(new FakeClock());
+  const ends = new Timetable<Session>(new FakeClock(), (session) => session.stop());
   const host = { turns: new Turns(), ends, onError: (error: unknown) => told.push(error), ended: () => told.push('ended') };
   const answer = { source, isWatch: false, resource: undefined, timeoutMs: 0, slot: undefined };
   const session = new Session(host, { sink, answer, outbound: { writableLength: 0 } });

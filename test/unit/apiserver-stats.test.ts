@@ -7,7 +7,7 @@ import { toCacheStats, toMetricsText } from '../../src/apiserver/stats.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { exposition } from '../exposition.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { listening, ORDERS_PATH, remote, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -19,7 +19,7 @@ const ofOrders = ({ resources }: ApiServerStats): ApiServerStats['resources'][nu
 
 describe('the figures of a server', () => {
   test('are told of what somebody has asked for: objects, changes, window, watches', async () => {
-    const { server, call } = rig();
+    const { server, call } = rig({ storage: remote(new MemoryStorage()) });
     await server.ready;
     expect(ofOrders(server.stats)).toBeUndefined();
     for (const name of ['a', 'b']) await call('POST', ORDERS_PATH, { metadata: { name } });
@@ -37,6 +37,24 @@ describe('the figures of a server', () => {
     expect((await call('GET', '/metrics')).text).toContain('watchmux_apiserver_cache_objects{resource="orders.example.com"} 1');
     expect((await call('POST', '/stats', {})).code).toBe(405);
     await watch.return();
+  });
+
+  test('of a storage in memory are those of its part for the resource, and the window is that of all', async () => {
+    const { server, call, storage } = rig();
+    await server.ready;
+    for (const name of ['a', 'b']) await call('POST', ORDERS_PATH, { metadata: { name } });
+    const orders = server.resource('orders.example.com/v1');
+    const watches = [await orders.watch({ resourceVersion: '0' }), await orders.in('default').watch(), await orders.watch()];
+    await call('DELETE', `${ORDERS_PATH}/a`);
+    await storage.create('elsewhere/a', {});
+    const { historyItems: items, historyBytes: bytes } = storage.stats;
+    expect(ofOrders(server.stats)?.cache).toEqual({
+      ...{ phase: 'ready', generation: 1, resourceVersion: await storage.currentVersion(), objects: 1, changes: 3 },
+      window: { items, bytes, since: '1' },
+      ...{ watches: 3, views: 2, fellBehind: 0, gaps: 0, waiting: 0 },
+    });
+    await server.shutdown();
+    expect([watches.map(({ stopped }) => stopped), storage.stats.watches]).toEqual([[true, true, true], 0]);
   });
 
   test('a client that takes nothing is behind, by what waits for it; and is sent what is told of it', async () => {

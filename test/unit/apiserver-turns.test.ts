@@ -1,12 +1,12 @@
 // What comes for a watcher in one turn of the event loop is one write.
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { Ends } from '../../src/apiserver/http/ends.ts';
 import { Session } from '../../src/apiserver/http/session.ts';
 import type { Source } from '../../src/apiserver/http/sources.ts';
 import { Turns } from '../../src/apiserver/http/turns.ts';
-import type { Sink } from '../../src/bridge/hub/sink.ts';
+import type { Sink } from '../../src/bridge/hub/connection.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { Timetable } from '../../src/watch/timetable.ts';
 
 /** A source of numbers: all that have come since it was asked last are one piece. */
 class Numbers implements Source {
@@ -51,7 +51,7 @@ function begin(joins: boolean): { source: Numbers; written: number[][]; session:
   const onError = (error: unknown): never => {
     throw error;
   };
-  const host = { turns: new Turns(), ends: new Ends(new FakeClock()), onError, ended: () => {} };
+  const host = { turns: new Turns(), ends: new Timetable<Session>(new FakeClock(), () => {}), onError, ended: () => {} };
   const answer = { source, isWatch: true, timeoutMs: 0, slot: undefined };
   const session = new Session(host, { sink, answer, outbound: { writableLength: 0 } });
   session.start();

@@ -9,7 +9,7 @@ import { createConnectionHandler, createHttpHandler } from '../../src/bridge/htt
 import { Hub } from '../../src/bridge/hub/hub.ts';
 import { readQuery, toParameters } from '../../src/bridge/hub/query.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
-import { createMetricsServer } from '../../src/cli/serve/metrics-server.ts';
+import { createMetricsServer } from '../../src/cli/serve/serve.ts';
 import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
 import { FakeSink } from './fake-sink.ts';
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { refuseBadRequests } from '../../src/cli/server/bad-requests.ts';
+import { refuseBadRequests } from '../../src/cli/server/connections.ts';
 
 let server: Server;
 afterEach(async () => {

@@ -1,17 +1,17 @@
 // Where a cacher finds things: in its indexes, in the row of what is due, and among the objects that it has.
 import { describe, expect, test } from 'vitest';
-import { Entry } from '../../src/storage/cacher/change.ts';
-import { Core } from '../../src/storage/cacher/core.ts';
-import { Indexes } from '../../src/storage/cacher/indexes.ts';
+import { collectionOf } from '../../src/storage/cacher/engine.ts';
 import { toSettings } from '../../src/storage/cacher/options.ts';
 import { type Due, Schedule } from '../../src/storage/cacher/schedule.ts';
-import type { Field } from '../../src/storage/cacher/selection.ts';
-import type { SortedMap } from '../../src/storage/cacher/sorted-map.ts';
+import { StateEntry } from '../../src/storage/collection/entries.ts';
+import { Indexes } from '../../src/storage/collection/indexes.ts';
+import type { Field } from '../../src/storage/collection/selection.ts';
+import type { SortedMap } from '../../src/storage/collection/sorted-map.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { type Pod, pod } from './faulty-storage.ts';
 
-const entry = (key: string, node: string): Entry<Pod> => new Entry(key, pod(key, { node }), 0);
+const entry = (key: string, node: string): StateEntry<Pod> => new StateEntry(key, pod(key, { node }), 0);
 const field = (prefix: string = ''): Field & { calls: string[] } => {
   const calls: string[] = [];
   const read = (object: Pod): string | undefined => {
@@ -22,12 +22,12 @@ const field = (prefix: string = ''): Field & { calls: string[] } => {
 };
 
 describe('an index', () => {
-  const keys = (found: SortedMap<Entry<Pod>>): string => Array.from(found.values(), ({ key }) => key).join(' ');
+  const keys = (found: SortedMap<StateEntry<Pod>>): string => Array.from(found.values(), ({ key }) => key).join(' ');
 
   test('has what it was made of, in the order of the keys, and nothing for a value that no object has', () => {
     const indexes = new Indexes<Pod>();
     const node = field();
-    const all = (): Entry<Pod>[] => [entry('x/c', 'n1'), entry('x/a', 'n1'), entry('x/b', 'n2'), entry('x/d', 'bad')];
+    const all = (): StateEntry<Pod>[] => [entry('x/c', 'n1'), entry('x/a', 'n1'), entry('x/b', 'n2'), entry('x/d', 'bad')];
     expect(keys(indexes.find({ field: node, value: 'n1' }, all))).toBe('x/a x/c');
     expect(keys(indexes.find({ field: node, value: 'n9' }, all))).toBe('');
     expect(node.calls).toEqual(['x/c', 'x/a', 'x/b', 'x/d']); // once: it is kept
@@ -107,8 +107,11 @@ describe('the objects of the state', () => {
     ['with another name', [named('a'), named('c')], false],
     ['none', [], false],
   ])('are compared with a list: %s', (_, objects, expected) => {
-    const core = new Core<Pod>(toSettings<Pod>({}));
-    core.replace([named('a'), named('b')], '5', toStatus({ code: 410, reason: 'Expired', message: 'lost' }));
-    expect(core.isJust(objects)).toBe(expected);
+    const entries = (pods: readonly Pod[]): { key: string; object: Pod }[] => {
+      return pods.map((object) => ({ key: `x/${object.metadata?.name}`, object }));
+    };
+    const collection = collectionOf(toSettings<Pod>({}));
+    collection.replace(entries([named('a'), named('b')]), '5', toStatus({ code: 410, reason: 'Expired', message: 'lost' }));
+    expect(collection.isJust(entries(objects))).toBe(expected);
   });
 });

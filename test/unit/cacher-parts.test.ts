@@ -1,23 +1,25 @@
 // The parts of a cacher, each by itself: how long versions are waited for, what the window keeps, what the state is.
 import { describe, expect, test } from 'vitest';
-import { compareVersions } from '../../src/cache/version.ts';
-import type { CacheWatch } from '../../src/storage/cacher/cache-watch.ts';
-import { Change, type Entry } from '../../src/storage/cacher/change.ts';
-import { Core } from '../../src/storage/cacher/core.ts';
+import { keyOf } from '../../src/cache/index.ts';
+import { compareVersions } from '../../src/cache/versions.ts';
+import { collectionOf } from '../../src/storage/cacher/engine.ts';
 import { Freshness } from '../../src/storage/cacher/freshness.ts';
-import { History, type HistoryLimits } from '../../src/storage/cacher/history.ts';
 import { type CacherOptions, toSettings } from '../../src/storage/cacher/options.ts';
-import { FieldReader, Selection } from '../../src/storage/cacher/selection.ts';
-import type { SortedMap } from '../../src/storage/cacher/sorted-map.ts';
+import { ChangeLog, type LogLimits } from '../../src/storage/collection/change-log.ts';
+import type { Collection } from '../../src/storage/collection/collection.ts';
+import { LogEntry, StateEntry, type Step } from '../../src/storage/collection/entries.ts';
+import { FieldReader, Selection } from '../../src/storage/collection/selection.ts';
+import type { SortedMap } from '../../src/storage/collection/sorted-map.ts';
+import type { CollectionWatch } from '../../src/storage/collection/watch.ts';
 import { FakeClock } from '../../src/testing/index.ts';
-import { toStatus } from '../../src/watch/event.ts';
+import { type ChangeType, toStatus } from '../../src/watch/event.ts';
 import { type Pod, pod } from './faulty-storage.ts';
 import { fate, turn } from './support.ts';
 
 /** Few objects are read at once, without a promise. */
-const selected = (core: Core<Pod>, selection: Selection<Pod>): readonly Pod[] => core.select(selection) as readonly Pod[];
-const snapshotAt = (core: Core<Pod>, version: string): SortedMap<Entry<Pod>> | undefined =>
-  core.snapshotAt(version) as SortedMap<Entry<Pod>> | undefined;
+const selected = (core: Collection<Pod>, selection: Selection<Pod>): readonly Pod[] => core.select(selection) as readonly Pod[];
+const snapshotAt = (core: Collection<Pod>, version: string): SortedMap<StateEntry<Pod>> | undefined =>
+  core.snapshotAt(version) as SortedMap<StateEntry<Pod>> | undefined;
 
 class Rig {
   readonly clock: FakeClock = new FakeClock();
@@ -180,25 +182,24 @@ describe('waiting for a version', () => {
   });
 });
 
-const limits = { windowItems: 1_000, windowBytes: 1_000_000, windowMs: 1_000 };
+const limits: LogLimits = { maxItems: 1_000, maxBytes: 1_000_000, maxAgeMs: 1_000, minItems: 100 };
 
-function historyOf(given: Partial<HistoryLimits>): {
-  history: History<Pod>;
+function historyOf(given: Partial<LogLimits>): {
+  history: ChangeLog<Pod>;
   add: (version: number, bytes?: number, atMs?: number) => void;
 } {
-  const history = new History<Pod>({ ...limits, ...given }, compareVersions);
+  const history = new ChangeLog<Pod>({ ...limits, ...given }, compareVersions);
   const add = (version: number, bytes: number = 1, atMs: number = 0): void => {
-    const object = pod('x/a', {});
-    history.append(
-      new Change<Pod>({ key: 'x/a', object, before: undefined, isDeletion: false, version: `${version}`, atMs, bytes }),
-    );
+    const object: Pod = { metadata: { resourceVersion: `${version}` } };
+    const after = new StateEntry('x/a', object, history.end);
+    history.append(new LogEntry<Pod>({ object, before: undefined, after, atMs, bytes }));
   };
   return { history, add };
 }
 
 describe('the window', () => {
   test('keeps as many changes as it may, and just as many bytes', () => {
-    const { history, add } = historyOf({ windowItems: 3, windowBytes: 10 });
+    const { history, add } = historyOf({ maxItems: 3, maxBytes: 10 });
     for (const version of [1, 2, 3]) add(version, 2);
     history.trim(0);
     expect([history.start, history.end, history.length, history.bytes, history.base]).toEqual([0, 3, 3, 6, '0']);
@@ -217,7 +218,7 @@ describe('the window', () => {
   });
 
   test('keeps the last hundred, however old they are, and others as long as it may', () => {
-    const { history, add } = historyOf({ windowMs: 1_000 });
+    const { history, add } = historyOf({ maxAgeMs: 1_000 });
     for (let version = 1; version <= 103; version++) add(version, 1, version === 1 ? 0 : 5);
     history.trim(1_000);
     expect(history.length).toBe(103);
@@ -230,7 +231,7 @@ describe('the window', () => {
   });
 
   test('finds the first change after a version, if all since then are kept', () => {
-    const { history, add } = historyOf({ windowItems: 3 });
+    const { history, add } = historyOf({ maxItems: 3 });
     for (const version of [2, 4, 4, 6, 8]) add(version);
     history.trim(0);
     expect(history.base).toBe('4');
@@ -252,9 +253,16 @@ describe('the state', () => {
     ...pod(`x/${name}`, spec),
     metadata: { name, namespace: 'x', resourceVersion: `${version}` },
   });
-  const rigOf = (options: CacherOptions<Pod> = {}): { core: Core<Pod>; all: Selection<Pod>; clock: FakeClock } => {
+  const step = (type: ChangeType, changed: Pod): Step<Pod> => {
+    return { key: keyOf(changed), object: changed, isDeletion: type === 'DELETED' };
+  };
+  const entries = (objects: readonly Pod[]): { key: string; object: Pod }[] => {
+    return objects.map((each) => ({ key: keyOf(each), object: each }));
+  };
+  const rigOf = (options: CacherOptions<Pod> = {}): { core: Collection<Pod>; all: Selection<Pod>; clock: FakeClock } => {
     const clock = new FakeClock();
-    const core = new Core<Pod>(toSettings<Pod>({ clock, fields: FIELDS, ...options }));
+    const core = collectionOf(toSettings<Pod>({ clock, fields: FIELDS, ...options }));
+    core.part(''); // what a cacher asks for
     const reader = new FieldReader<Pod>(FIELDS, { prefix: '', onError: () => {} });
     return { core, all: new Selection<Pod>(reader, { prefix: '' }), clock };
   };
@@ -263,58 +271,52 @@ describe('the state', () => {
 
   test('follows changes, and refuses one that is older than it, without any effect', () => {
     const { core, all } = rigOf();
-    core.replace([object('b', 2)], '5', status);
-    core.apply({ type: 'ADDED', object: object('a', 6) });
-    expect([core.version, core.size, named(selected(core, all)), core.history.length]).toEqual(['6', 2, 'a b', 1]);
-    expect(() => core.apply({ type: 'ADDED', object: object('c', 5) })).toThrow(
+    core.replace(entries([object('b', 2)]), '5', status);
+    core.apply(step('ADDED', object('a', 6)));
+    expect([core.version, core.size, named(selected(core, all)), core.log.length]).toEqual(['6', 2, 'a b', 1]);
+    expect(() => core.apply(step('ADDED', object('c', 5)))).toThrow(
       expect.objectContaining({ code: 'INVALID_FRAME', message: 'the storage sent a change of version 5 after 6' }),
     );
-    expect(() => core.apply({ type: 'MODIFIED', object: object('c', 7), previous: object('b', 2) })).toThrow(
-      expect.objectContaining({
-        code: 'INVALID_FRAME',
-        message: 'the key changed from x/b to x/c: keyOf is wrong',
-      }),
-    );
     expect([core.version, core.size, core.get('x/c')]).toEqual(['6', 2, undefined]);
-    core.apply({ type: 'DELETED', object: object('b', 7) });
+    core.apply(step('DELETED', object('b', 7)));
     expect([core.version, core.size, named(selected(core, all))]).toEqual(['7', 1, 'a']);
   });
 
   test('takes several changes of one version, until that was said to be complete', () => {
     const { core } = rigOf();
-    core.replace([], '5', status);
-    expect(() => core.apply({ type: 'ADDED', object: object('a', 5) })).toThrow('after 5');
-    core.apply({ type: 'ADDED', object: object('a', 6) });
-    core.apply({ type: 'ADDED', object: object('b', 6) });
+    core.replace(entries([]), '5', status);
+    expect(() => core.apply(step('ADDED', object('a', 5)))).toThrow('after 5');
+    core.apply(step('ADDED', object('a', 6)));
+    core.apply(step('ADDED', object('b', 6)));
     core.moveTo('6');
-    expect(() => core.apply({ type: 'ADDED', object: object('c', 6) })).toThrow('after 6');
-    core.apply({ type: 'ADDED', object: object('c', 7) });
+    expect(() => core.apply(step('ADDED', object('c', 6)))).toThrow('after 6');
+    core.apply(step('ADDED', object('c', 7)));
     core.moveTo('6');
     expect(core.version).toBe('7');
-    core.apply({ type: 'ADDED', object: object('d', 7) });
+    core.apply(step('ADDED', object('d', 7)));
     core.moveTo('9');
     expect([core.version, core.size]).toEqual(['9', 4]);
   });
 
   test('a deletion of what is not there moves the version, and is no change', () => {
     const { core } = rigOf();
-    core.replace([], '5', status);
-    core.apply({ type: 'DELETED', object: object('a', 6) });
-    expect([core.version, core.size, core.history.length]).toEqual(['6', 0, 0]);
+    core.replace(entries([]), '5', status);
+    core.apply(step('DELETED', object('a', 6)));
+    expect([core.version, core.size, core.log.length]).toEqual(['6', 0, 0]);
   });
 
   test('its BOOKMARK, and the list of all, are the same until something happens', () => {
     const { core, all } = rigOf();
-    core.replace([object('a', 2)], '5', status);
-    const [bookmark, objects] = [core.bookmark, selected(core, all)];
-    expect(bookmark).toEqual({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '5' } } });
-    expect([core.bookmark === bookmark, selected(core, all) === objects]).toEqual([true, true]);
+    core.replace(entries([object('a', 2)]), '5', status);
+    const [bookmark, objects] = [core.progress, selected(core, all)];
+    expect(bookmark).toEqual({ place: 0, event: { type: 'BOOKMARK', object: { metadata: { resourceVersion: '5' } } } });
+    expect([core.progress === bookmark, selected(core, all) === objects]).toEqual([true, true]);
     core.moveTo('6');
-    expect([core.bookmark.object.metadata.resourceVersion, selected(core, all) === objects]).toEqual(['6', true]);
-    core.apply({ type: 'MODIFIED', object: object('a', 7) });
+    expect([core.progress.event.object.metadata.resourceVersion, selected(core, all) === objects]).toEqual(['6', true]);
+    core.apply(step('MODIFIED', object('a', 7)));
     expect(selected(core, all)).not.toBe(objects);
     const changed = selected(core, all);
-    core.replace([], '8', status);
+    core.replace(entries([]), '8', status);
     expect([selected(core, all), selected(core, all) === changed]).toEqual([[], false]);
   });
 
@@ -326,11 +328,11 @@ describe('the state', () => {
         snapshot && Array.from(snapshot.values(), (entry) => `${entry.key}@${entry.object.metadata?.resourceVersion}`).join(' ')
       );
     };
-    core.replace([object('a', 2), object('b', 3)], '5', status);
-    core.apply({ type: 'MODIFIED', object: object('a', 6) });
-    core.apply({ type: 'ADDED', object: object('c', 7) });
-    core.apply({ type: 'DELETED', object: object('c', 8) });
-    core.apply({ type: 'DELETED', object: object('b', 9) });
+    core.replace(entries([object('a', 2), object('b', 3)]), '5', status);
+    core.apply(step('MODIFIED', object('a', 6)));
+    core.apply(step('ADDED', object('c', 7)));
+    core.apply(step('DELETED', object('c', 8)));
+    core.apply(step('DELETED', object('b', 9)));
     expect(['4', '5', '6', '7', '8', '9', '10'].map(at)).toEqual([
       undefined,
       'x/a@2 x/b@3',
@@ -343,24 +345,24 @@ describe('the state', () => {
     core.moveTo('10');
     expect([at('10'), at('9'), at('6')]).toEqual(['x/a@6', 'x/a@6', 'x/a@6 x/b@3']);
     core.compact();
-    expect([at('9'), at('10'), core.history.base]).toEqual([undefined, 'x/a@6', '10']);
+    expect([at('9'), at('10'), core.log.base]).toEqual([undefined, 'x/a@6', '10']);
   });
 
   test('at one version is made once for all pages of a list, and an older one is made of it', () => {
     const { core } = rigOf({ windowItems: 3 });
     const names = (version: string): string =>
       Array.from(snapshotAt(core, version)?.values() ?? [], ({ object: { metadata } }) => metadata?.resourceVersion).join(' ');
-    core.replace([object('a', 2)], '5', status);
-    for (const version of [6, 7, 8]) core.apply({ type: 'MODIFIED', object: object('a', version) });
+    core.replace(entries([object('a', 2)]), '5', status);
+    for (const version of [6, 7, 8]) core.apply(step('MODIFIED', object('a', version)));
     const page = snapshotAt(core, '7');
     expect(snapshotAt(core, '7')).toBe(page);
-    core.apply({ type: 'DELETED', object: object('a', 9) });
+    core.apply(step('DELETED', object('a', 9)));
     expect([snapshotAt(core, '7') === page, names('7'), names('6'), names('7'), names('8')]).toEqual([true, '7', '6', '7', '8']);
     const last = snapshotAt(core, '8');
-    core.apply({ type: 'ADDED', object: object('b', 10) });
+    core.apply(step('ADDED', object('b', 10)));
     expect([snapshotAt(core, '6'), snapshotAt(core, '8') === last]).toEqual([undefined, true]);
-    core.replace([object('c', 11)], '11', status);
-    core.apply({ type: 'ADDED', object: object('d', 12) });
+    core.replace(entries([object('c', 11)]), '11', status);
+    core.apply(step('ADDED', object('d', 12)));
     expect([snapshotAt(core, '8'), names('11'), names('12')]).toEqual([undefined, '11', '11 12']);
     core.compact();
     expect([snapshotAt(core, '11'), names('12')]).toEqual([undefined, '11 12']);
@@ -368,28 +370,28 @@ describe('the state', () => {
 
   test('views of watches that do not read forget what the window has forgotten', () => {
     const { core, all } = rigOf({ windowItems: 10 });
-    core.replace([], '1', status);
+    core.replace(entries([]), '1', status);
     const host = {
       compareVersions,
       get start() {
-        return core.history.start;
+        return core.log.start;
       },
       get place() {
         return core.place;
       },
-      get bookmark() {
-        return core.bookmark;
+      get progress() {
+        return core.progress;
       },
-      left: (watch: CacheWatch<Pod>) => core.left(watch.view),
+      left: (watch: CollectionWatch<Pod>) => core.left(watch.view),
       fellBehind: () => {},
       due: () => {},
     };
-    const join = (after?: string): CacheWatch<Pod> =>
-      core.join(all, { initial: false, mark: false, after }, host) as CacheWatch<Pod>;
+    const join = (after?: string): CollectionWatch<Pod> =>
+      core.join(all, { initial: false, mark: false, after }, host) as CollectionWatch<Pod>;
     const [watch, other] = [join(), join()];
     expect([watch.view === other.view, core.views]).toEqual([true, 1]);
-    for (let n = 2; n < 1_000; n++) core.apply({ type: n === 2 ? 'ADDED' : 'MODIFIED', object: object('a', n) });
-    expect(core.history.length).toBe(10);
+    for (let n = 2; n < 1_000; n++) core.apply(step(n === 2 ? 'ADDED' : 'MODIFIED', object('a', n)));
+    expect(core.log.length).toBe(10);
     expect(watch.view.lostBefore).toBeGreaterThan(700);
     expect(watch.view.head - watch.view.positionOf(watch.view.lostBefore)).toBeLessThan(300);
     expect(watch.tryNext()).toMatchObject({ type: 'ERROR', object: { code: 410 } });
@@ -400,39 +402,44 @@ describe('the state', () => {
     const before = join('995');
     expect([before.view === now.view, core.views, before.queued, now.queued]).toEqual([true, 1, 4, 0]);
     expect(core.join(all, { initial: false, mark: false, after: '900' }, host)).toBeUndefined();
-    core.apply({ type: 'MODIFIED', object: object('a', 1_000) });
+    core.apply(step('MODIFIED', object('a', 1_000)));
     expect([before.queued, now.queued]).toEqual([5, 1]);
   });
 
   test('before there is one has version 0 in its window', () => {
     const { core } = rigOf();
     core.compact();
-    expect([core.history.base, core.version, core.place]).toEqual(['0', '', 0]);
+    expect([core.log.base, core.version, core.place]).toEqual(['0', '', 0]);
   });
 
   test('the window counts what a change keeps alive: its object, and the one before it unless another change does', () => {
     const { core } = rigOf();
     const [first, second] = [object('a', 2), object('a', 6, { node: 'n' })];
     const sizeOf = (one: Pod): number => 3 * JSON.stringify(one).length;
-    core.replace([first], '5', status);
-    core.apply({ type: 'MODIFIED', object: second });
-    expect(core.history.bytes).toBe(sizeOf(first) + sizeOf(second));
+    core.replace(entries([first]), '5', status);
+    core.apply(step('MODIFIED', second));
+    expect(core.log.bytes).toBe(sizeOf(first) + sizeOf(second));
     const third = object('a', 7);
-    core.apply({ type: 'MODIFIED', object: third });
-    expect(core.history.bytes).toBe(sizeOf(first) + sizeOf(second) + sizeOf(third));
+    core.apply(step('MODIFIED', third));
+    expect(core.log.bytes).toBe(sizeOf(first) + sizeOf(second) + sizeOf(third));
   });
 
-  test('an object that cannot have a key changes nothing', () => {
-    const { core } = rigOf({
-      keyOf: ({ metadata }) => {
-        if (metadata?.name === 'bad') throw new Error('no key');
-        return `x/${metadata?.name}`;
+  test('an object that cannot be read changes nothing', () => {
+    const { core } = rigOf();
+    const bad = Object.defineProperty(object('bad', 6), 'spec', {
+      enumerable: true,
+      get: () => {
+        throw new Error('no spec');
       },
     });
-    core.replace([object('a', 2)], '5', status);
-    expect(() => core.apply({ type: 'ADDED', object: object('bad', 6) })).toThrow('no key');
-    expect([core.version, core.size]).toEqual(['5', 1]);
-    expect(() => core.replace([object('b', 7), object('bad', 8)], '9', status)).toThrow('no key');
+    core.replace(entries([object('a', 2)]), '5', status);
+    expect(() => core.apply(step('ADDED', bad))).toThrow('no spec');
+    expect([core.version, core.size, core.log.length]).toEqual(['5', 1, 0]);
+    const failing = (function* (): Generator<{ key: string; object: Pod }> {
+      yield* entries([object('b', 7)]);
+      throw new Error('no more');
+    })();
+    expect(() => core.replace(failing, '9', status)).toThrow('no more');
     expect([core.version, core.get('x/a') !== undefined, core.get('x/b')]).toEqual(['5', true, undefined]);
   });
 
@@ -440,13 +447,17 @@ describe('the state', () => {
     const { core } = rigOf();
     const reader = new FieldReader<Pod>(FIELDS, { prefix: '', onError: () => {} });
     const onNode = new Selection<Pod>(reader, { prefix: 'x/', fieldSelector: 'node=n1' });
-    core.replace([object('a', 2, { node: 'n1' }), object('b', 3, { node: 'n2' }), object('c', 4, { node: 'n1' })], '5', status);
+    core.replace(
+      entries([object('a', 2, { node: 'n1' }), object('b', 3, { node: 'n2' }), object('c', 4, { node: 'n1' })]),
+      '5',
+      status,
+    );
     expect(named(selected(core, onNode))).toBe('a c');
-    core.apply({ type: 'MODIFIED', object: object('b', 6, { node: 'n1' }) });
-    core.apply({ type: 'MODIFIED', object: object('a', 7, { node: 'n2' }) });
-    core.apply({ type: 'DELETED', object: object('c', 8, { node: 'n1' }) });
+    core.apply(step('MODIFIED', object('b', 6, { node: 'n1' })));
+    core.apply(step('MODIFIED', object('a', 7, { node: 'n2' })));
+    core.apply(step('DELETED', object('c', 8, { node: 'n1' })));
     expect(named(selected(core, onNode))).toBe('b');
-    core.replace([object('z', 9, { node: 'n1' })], '9', status);
+    core.replace(entries([object('z', 9, { node: 'n1' })]), '9', status);
     expect(named(selected(core, onNode))).toBe('z');
     const found = core.candidates(onNode);
     expect([found.count('x/', 'x/'), found.count('x/', 'x/zz'), found.count('y/', 'y/')]).toEqual([1, 0, 0]);

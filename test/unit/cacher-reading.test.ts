@@ -1,6 +1,6 @@
 // How what a watch of a cacher has is read: one by one or in batches, before and after its end, and what it counts meanwhile.
 import { describe, expect, test } from 'vitest';
-import type { CacheWatch } from '../../src/storage/cacher/cache-watch.ts';
+import type { CollectionWatch } from '../../src/storage/collection/watch.ts';
 import { Cacher, MemoryStorage } from '../../src/storage/index.ts';
 import { type PodWatch, rig, seen, told } from './cacher-support.ts';
 import { FIELDS, type Pod, type Pods, settle } from './faulty-storage.ts';
@@ -9,7 +9,8 @@ import { FIELDS, type Pod, type Pods, settle } from './faulty-storage.ts';
 async function three(pods: Pods): Promise<void> {
   for (const key of ['x/a', 'x/b', 'x/c']) await pods.put(key);
 }
-const batchOf = (watch: PodWatch): string => ((watch as CacheWatch<Pod>).tryBatch() ?? []).map((event) => told(event)).join(', ');
+const batchOf = (watch: PodWatch): string =>
+  ((watch as CollectionWatch<Pod>).tryBatch() ?? []).map((event) => told(event)).join(', ');
 
 describe('what is queued', () => {
   test('is the rest of the state, its end, and the changes since; nothing when it was left', async () => {
@@ -67,7 +68,7 @@ describe('batches', () => {
 
   test('have one event if another read waits behind them', async () => {
     const { cacher, pods } = await rig({}, three);
-    const watch = (await cacher.watch({ resourceVersion: '4' })) as CacheWatch<Pod>;
+    const watch = (await cacher.watch({ resourceVersion: '4' })) as CollectionWatch<Pod>;
     const reads = [watch.nextBatch(), watch.next(), watch.nextBatch()];
     for (const key of ['x/d', 'x/e', 'x/f', 'x/g'])
       await pods.memory.create(`pods/${key}`, { metadata: { name: key.slice(2), namespace: 'x' } });
@@ -80,7 +81,8 @@ describe('batches', () => {
 
   test('are the same arrays for watches in step, of the state and of what follows', async () => {
     const { cacher, pods } = await rig({}, three);
-    const open = async (): Promise<CacheWatch<Pod>> => (await cacher.watch({ labelSelector: 'app=web' })) as CacheWatch<Pod>;
+    const open = async (): Promise<CollectionWatch<Pod>> =>
+      (await cacher.watch({ labelSelector: 'app=web' })) as CollectionWatch<Pod>;
     const [one, other] = [await open(), await open()];
     const state = one.tryBatch();
     expect(state).toHaveLength(3);

@@ -1,7 +1,7 @@
 // Which state gets and lists of a cacher read, and when they ask the storage.
 import { describe, expect, test } from 'vitest';
 import { versionOf } from '../../src/cache/object.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { codeOf, names, rig } from './cacher-support.ts';
 import { type Pods, settle } from './faulty-storage.ts';
 

@@ -1,8 +1,8 @@
 // Watches of a cacher: where they begin, what they bring, how they end.
 import { describe, expect, test } from 'vitest';
-import type { CacheWatch } from '../../src/storage/cacher/cache-watch.ts';
+import type { CollectionWatch } from '../../src/storage/collection/watch.ts';
 import { encoded } from '../../src/storage/encoded.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { codeOf, names, type PodWatch, rig, seen } from './cacher-support.ts';
 import { type Pod, type Pods, settle } from './faulty-storage.ts';
 
@@ -408,7 +408,7 @@ describe('the end of a watch', () => {
     const abort = new AbortController();
     const listeners = new ListenerCount(abort.signal);
     const open = { resourceVersion: '5', allowWatchBookmarks: true, signal: abort.signal };
-    const watch = (await cacher.watch(open)) as unknown as CacheWatch<Pod>;
+    const watch = (await cacher.watch(open)) as unknown as CollectionWatch<Pod>;
     let calls = 0;
     const listen = (): void => watch.listen({ readable: () => void calls++ });
     listen();
@@ -433,7 +433,7 @@ describe('the end of a watch', () => {
 
   test('one that is listened to hears of the end of its cacher', async () => {
     const { cacher } = await rig({}, four);
-    const watch = (await cacher.watch({ resourceVersion: '5' })) as unknown as CacheWatch<Pod>;
+    const watch = (await cacher.watch({ resourceVersion: '5' })) as unknown as CollectionWatch<Pod>;
     const ended = new Promise<boolean>((resolve) =>
       watch.listen({ readable: () => resolve(watch.tryNext() === undefined && watch.over) }),
     );

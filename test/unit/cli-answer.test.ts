@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Answer, MAX_AGE_MS, MIN_AGE_MS } from '../../src/cli/server/answer.ts';
+import { Answer, MAX_AGE_MS, MIN_AGE_MS } from '../../src/cli/server/server.ts';
 
 /** An answer that takes `costMs` to make, and a clock that only this moves. */
 function slow(costMs: number): { made: () => number; read: () => string; pass: (ms: number) => void } {

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { parseCommand, UsageError } from '../../src/cli/args.ts';
+import { parseCommand } from '../../src/cli/args.ts';
 import { helpText } from '../../src/cli/help.ts';
 import type { Line } from '../../src/cli/lines.ts';
 import { Lines, readLine } from '../../src/cli/lines.ts';
+import { UsageError } from '../../src/cli/usage.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 
 const words = (line: string): string[] => line.split(' ').filter((word) => word !== '');

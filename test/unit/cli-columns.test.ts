@@ -1,6 +1,6 @@
 // The columns of the demo, on a terminal of 80 by 24 characters, and in a file.
 import { describe, expect, test } from 'vitest';
-import { Columns, gauge } from '../../src/cli/columns.ts';
+import { Columns, gauge } from '../../src/cli/demo/columns.ts';
 
 const ESC = '\u001b';
 const COLOUR = new RegExp(`${ESC}\\[[\\d;]*m`, 'g');

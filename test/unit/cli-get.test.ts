@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { parseCommand, UsageError } from '../../src/cli/args.ts';
-import { AlignedColumns } from '../../src/cli/get/columns.ts';
+import { parseCommand } from '../../src/cli/args.ts';
 import type { GetCommand } from '../../src/cli/get/get-args.ts';
-import { createPrinter, type PrinterOptions } from '../../src/cli/get/printer.ts';
-import { age, clean, Shown, toPage, toRow } from '../../src/cli/get/table.ts';
+import { AlignedColumns, createPrinter, type PrinterOptions } from '../../src/cli/get/printer.ts';
 import { helpText } from '../../src/cli/help.ts';
+import { UsageError } from '../../src/cli/usage.ts';
+import { age, clean, Shown, toPage, toRow } from '../../src/pages/table.ts';
 
 const parsed = (line: string): GetCommand => parseCommand(['get', ...line.split(' ')]) as GetCommand;
 

@@ -1,7 +1,8 @@
 // What `watchmux pipe` makes of its input: lines, events, and what it says about those that are none. What is printed is harmless.
 import { describe, expect, test } from 'vitest';
-import { excerpt, harmless, type LineOptions, Lines, printable, readLine } from '../../src/cli/lines.ts';
-import { Reports } from '../../src/cli/reports.ts';
+import { harmless, type LineOptions, Lines, printable, readLine } from '../../src/cli/lines.ts';
+import { Reports } from '../../src/cli/pipe.ts';
+import { excerpt } from '../../src/pages/words.ts';
 
 const utf8 = new TextEncoder();
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
-import type { Start } from '../../src/bridge/hub/start.ts';
 import { Recoveries } from '../../src/cli/server/recoveries.ts';
 import { runs } from '../runs.ts';
 import { added, FakeSink, turn } from './fake-sink.ts';

@@ -1,12 +1,10 @@
 // The URL and the headers as functions, which are asked before each attempt, so that a token can be refreshed.
 import { describe, expect, test } from 'vitest';
-import type { FetchLike, WebSocketConstructor } from '../../src/bridge/client.ts';
-import { connect } from '../../src/bridge/client.ts';
+import { connect, type FetchLike, type WebSocketConstructor } from '../../src/bridge/client.ts';
 import { toBookmark } from '../../src/bridge/protocol.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeNetwork, KINDS, settle } from './client-network.ts';
-import type { Attempt, Event } from './client-rig.ts';
-import { at, error, event, open, range } from './client-rig.ts';
+import { type Attempt, at, type Event, error, event, open, range } from './client-rig.ts';
 import { fate, thrown } from './support.ts';
 
 /** A function that answers when the test wants it to, and the signals that it was given. */

@@ -1,13 +1,11 @@
 // The end of a client's watch: by its reader, a signal, user code that throws, and regularly by the server.
 import { describe, expect, test } from 'vitest';
-import type { FetchLike, WebSocketConstructor } from '../../src/bridge/client.ts';
-import { connect } from '../../src/bridge/client.ts';
+import { connect, type FetchLike, type WebSocketConstructor } from '../../src/bridge/client.ts';
 import { CLOSE_CODES, CLOSE_REASONS, toRetryReason } from '../../src/bridge/protocol.ts';
 import { WATCH_CONTRACT } from '../../src/testing/contracts/contract.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeNetwork, KINDS, settle } from './client-network.ts';
-import type { Event } from './client-rig.ts';
-import { at, event, open, range } from './client-rig.ts';
+import { at, type Event, event, open, range } from './client-rig.ts';
 import { fate, thrown } from './support.ts';
 
 describe.each(KINDS)('connect over %s', (kind) => {

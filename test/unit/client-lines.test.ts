@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Frame, Parser } from '../../src/bridge/client/lines.ts';
-import { jsonLines, serverSentEvents } from '../../src/bridge/client/lines.ts';
+import { type Frame, jsonLines, type Parser, serverSentEvents } from '../../src/bridge/client/stream.ts';
 
 const encoder = new TextEncoder();
 

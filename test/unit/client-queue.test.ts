@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ClientQueue } from '../../src/bridge/client/queue.ts';
+import { ClientQueue } from '../../src/bridge/client/reads.ts';
 import { runs } from '../runs.ts';
 
 /** What the queue is, with plain arrays: a row of events and errors, and losses before them. */

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ClientQueue } from '../../src/bridge/client/queue.ts';
-import { ClientReads } from '../../src/bridge/client/reads.ts';
+import { ClientQueue, ClientReads } from '../../src/bridge/client/reads.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 
 type Event = WatchEvent<'A', number>;

@@ -1,9 +1,8 @@
 import { describe, expect, test, vi } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { Fold, FoldChain, foldKey, type Link } from '../../src/broadcast/fold.ts';
 import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
-import { EventLog } from '../../src/broadcast/log/log.ts';
-import { Fold, foldKey } from '../../src/broadcast/policies/fold.ts';
-import { FoldChain, type Link } from '../../src/broadcast/policies/fold-chain.ts';
+import { EventLog } from '../../src/broadcast/log.ts';
 import { event, type TestEvent } from './support.ts';
 
 const byName = (of: TestEvent): string => of.object.metadata.name;

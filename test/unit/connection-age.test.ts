@@ -21,6 +21,18 @@ describe('maxConnectionAgeMs', () => {
     expect(clock.pending).toBe(0);
   });
 
+  test('all clients of a hub have one timer for their ages, ends and reports, and none when they have gone', () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ clock, maxConnectionAgeMs: 1_000, bookmarkIntervalMs: 400 });
+    const own = clock.pending;
+    const sinks = Array.from({ length: 100 }, (_, n) => join(hub, { allowWatchBookmarks: n % 2 === 0, timeoutSeconds: 5 }));
+    expect(clock.pending - own).toBe(1);
+    clock.advance(450);
+    expect(clock.pending - own).toBe(1);
+    for (const { session } of sinks) session?.gone();
+    expect(clock.pending).toBe(own);
+  });
+
   test('a client gets all that is queued, and if it asked for them a last BOOKMARK; others are not affected', async () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock, maxConnectionAgeMs: 1_000, random: () => 0 });

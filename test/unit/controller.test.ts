@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Informer } from '../../src/cache/index.ts';
-import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { FakeClock, ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeListWatcher } from '../../src/testing/fakes/fake-list-watcher.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import {
   Controller,
   type ControllerFailure,

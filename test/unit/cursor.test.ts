@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { Cursor } from '../../src/broadcast/cursor/cursor.ts';
-import { type Extra, noExtra } from '../../src/broadcast/cursor/extra.ts';
-import type { CursorOptions } from '../../src/broadcast/cursor/place.ts';
+import type { CursorOptions } from '../../src/broadcast/cursor.ts';
+import { Cursor } from '../../src/broadcast/cursor.ts';
+import { type Extra, noExtra } from '../../src/broadcast/cursor-state.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
-import { POLICIES } from '../../src/broadcast/policies/policies.ts';
+import { POLICIES } from '../../src/broadcast/policies.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
 import { LOSSY, policiesWith } from '../policies.ts';
 import { event, events, id, ids, range, readAll, type TestEvent, turn } from './support.ts';

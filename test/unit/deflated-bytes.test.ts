@@ -1,13 +1,12 @@
 // Compressed copies of events: they hold no more memory than their bytes, and every limit counts them.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { DEFLATED_MESSAGE } from '../../src/bridge/events/deflate.ts';
 import { Envelope } from '../../src/bridge/events/envelope.ts';
 import { LINE } from '../../src/bridge/events/forms.ts';
 import { Hub } from '../../src/bridge/hub/hub.ts';
-import { Past } from '../../src/bridge/hub/source/past.ts';
-import type { PastEvent } from '../../src/bridge/hub/source/past-event.ts';
-import type { SourceEvent } from '../../src/bridge/hub/source/source.ts';
+import { Past } from '../../src/bridge/hub/source/catch-up.ts';
+import type { PastEvent, SourceEvent } from '../../src/bridge/hub/source/source.ts';
+import { DEFLATED_MESSAGE } from '../../src/bridge/transport/handshakes.ts';
 import { FakeSource } from '../../src/testing/fakes/fake-source.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 import { endWorlds, world } from './source-world.ts';

@@ -1,7 +1,7 @@
 // What both queues of deltas have in common: how pops are served, what `close` does, and how a producer is held back.
 import { describe, expect, it } from 'vitest';
 import { DeltaFifo, RealFifo } from '../../src/cache/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { type Thing, thing, things } from './delta-support.ts';
 import { fate, turn } from './support.ts';
 

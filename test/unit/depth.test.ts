@@ -2,8 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub/hub.ts';
 import { parse } from '../../src/bridge/hub/source/follower.ts';
-import { jsonCodec } from '../../src/decode/codec.ts';
-import { isTooDeep, MAX_DEPTH } from '../../src/decode/depth.ts';
+import { isTooDeep, jsonCodec, MAX_DEPTH } from '../../src/decode/codec.ts';
 import { StreamWatcher, toDecoder } from '../../src/index.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { until } from '../eventually.ts';
 import { type Answers, type FakeCall, FakeEtcd, header, range, STATUS, status, watchResponse } from './fake-etcd.ts';

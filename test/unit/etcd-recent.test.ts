@@ -2,8 +2,8 @@
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { encoded } from '../../src/storage/encoded.ts';
+import { EtcdEntry } from '../../src/storage/etcd/etcd-changes.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
-import { objectOf } from '../../src/storage/etcd/objects.ts';
 import { RecentObjects } from '../../src/storage/etcd/recent.ts';
 import { TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import type { KeyValue } from '../../src/storage/etcd/wire/messages.ts';
@@ -20,7 +20,7 @@ const VALUE = '{"metadata":{"name":"a"},"spec":1}';
 
 function known(value: string, revision: number): { readonly recent: RecentObjects; readonly object: KubernetesObject } {
   const recent = new RecentObjects();
-  const object = objectOf<KubernetesObject>(kvOf(value, revision));
+  const object = new EtcdEntry<KubernetesObject>(kvOf(value, revision)).object;
   recent.add(BigInt(revision), object);
   return { recent, object };
 }
@@ -49,7 +49,7 @@ describe('recent objects', () => {
   it('the oldest go when they are too many bytes', () => {
     const recent = new RecentObjects();
     const jsonOf = (i: number): string => `{"metadata":{"name":"${i}"},"spec":"${'x'.repeat(1_000_000)}"}`;
-    for (let i = 1; i <= 6; i++) recent.add(BigInt(i), objectOf(kvOf(jsonOf(i), i)));
+    for (let i = 1; i <= 6; i++) recent.add(BigInt(i), new EtcdEntry(kvOf(jsonOf(i), i)).object);
     expect([1, 2, 3, 4, 5, 6].map((i) => recent.find(kvOf(jsonOf(i), i)) !== undefined)).toEqual([
       ...[false, false, true, true, true, true],
     ]);

@@ -2,19 +2,19 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { HealthChecks } from '../../src/apiserver/health.ts';
 import type { KubernetesObject } from '../../src/cache/index.ts';
+import { BackedEvents } from '../../src/storage/backed-watch.ts';
 import { continueAfter } from '../../src/storage/continue.ts';
-import { EtcdWatchSource } from '../../src/storage/etcd/etcd-watch.ts';
+import { EtcdChanges } from '../../src/storage/etcd/etcd-changes.ts';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
-import { WatchLink } from '../../src/storage/etcd/watch-link.ts';
 import type { CallStream } from '../../src/storage/etcd/wire/call-stream.ts';
 import { LEASE_GRANT, RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import { Connection } from '../../src/storage/etcd/wire/connection.ts';
 import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
 import type { StorageEvent } from '../../src/storage/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually, until } from '../eventually.ts';
-import { startTcpProxy } from '../peers/tcp-proxy.ts';
+import { startTcpProxy } from '../tcp-proxy.ts';
 import {
   type Answers,
   type FakeCall,
@@ -589,36 +589,36 @@ describe('a watch of etcd', () => {
   });
 
   it('that ends right before it would open a call opens none', async () => {
-    const abort = new AbortController();
-    let calls = 0;
-    const client = {
+    let [calls, left] = [0, 0];
+    const backend = {
       channel: { backoff: () => ({}), stream: () => ++calls },
       head: async () => {
-        queueMicrotask(() => abort.abort());
+        queueMicrotask(() => changes.close());
         return { revision: 7n, term: 1n, clusterId: 1n };
       },
+      left: () => ++left,
     };
-    await new WatchLink(client as never, { previous: true, prefix: 'a/', after: 7n, signal: abort.signal }).open();
-    expect([abort.signal.aborted, calls]).toEqual([true, 0]);
+    const changes = new EtcdChanges(backend as never, '7', { previous: true, prefix: 'a/' });
+    await changes.open();
+    expect([calls, left]).toEqual([0, 1]);
   });
 
-  it('that ends while the answer with the last of the state is on its way leaves no timer', async () => {
-    const clock = new FakeClock();
-    const client = {
-      settings: { clock },
-      channel: { backoff: () => ({}) },
-      tryRange: async () => {
+  it('that ends while the answer with the last of the state is on its way leaves nothing', async () => {
+    let calls = 0;
+    const backend = {
+      range: async () => {
         queueMicrotask(() => queueMicrotask(() => source.cancel()));
-        return { header: { revision: 7n }, kvs: [], more: false, count: 0 };
+        return { entries: [], revision: '7', left: 0, bytes: 0 };
       },
+      changesAfter: () => ++calls,
     };
     const plan = { after: undefined, atLeast: undefined, marksEnd: true, bookmarks: true };
     const options = { prefix: 'a/', plan, selects: undefined, previousOf: undefined, onEnd() {} };
-    const source = new EtcdWatchSource(client as never, options);
+    const source = new BackedEvents({ backend } as never, options);
     const opening = source.open();
-    source.requestProgress(); // owed until there is a call that can be asked
+    source.requestProgress(); // owed until there are changes that can be asked
     await opening;
-    expect(clock.pending).toBe(0);
+    expect(calls).toBe(0);
   });
 
   it('goes on at the next member after a cut, behind the last event, and forgets its failures', async () => {

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import { RANGE, TXN } from '../../src/storage/etcd/wire/channel.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually, until } from '../eventually.ts';
 import { type Answers, type FakeCall, FakeEtcd } from './fake-etcd.ts';

@@ -7,7 +7,7 @@ import { connect } from '../../src/bridge/client.ts';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { createConnectionHandler, createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import type { AdmissionOptions } from '../../src/bridge/hub/admission/admission.ts';
-import type { ClientStats } from '../../src/bridge/hub/client-info.ts';
+import type { ClientStats } from '../../src/bridge/hub/connection.ts';
 import type { HubOptions } from '../../src/bridge/hub/hub.ts';
 import { attachWebSocket, attachWebSocketServer } from '../../src/bridge/websocket.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';

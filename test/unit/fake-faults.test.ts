@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { isInitialEventsEnd, type KubernetesObject, listAll } from '../../src/cache/index.ts';
 import { type ObjectEvent, toStatus, type Watch } from '../../src/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock, FakeListWatcher } from '../../src/testing/index.ts';
 import { fate, turn } from './support.ts';
 

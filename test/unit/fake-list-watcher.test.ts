@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isInitialEventsEnd, type KubernetesObject } from '../../src/cache/index.ts';
 import { type ObjectEvent, toStatus, type Watch } from '../../src/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeListWatcher } from '../../src/testing/index.ts';
 import { runs } from '../runs.ts';
 import { fate, turn } from './support.ts';

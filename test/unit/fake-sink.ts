@@ -1,14 +1,12 @@
 // Connections without sockets, for the tests of hubs and sessions.
 
-import type { Form } from '../../src/bridge/events/forms.ts';
-import { LINE } from '../../src/bridge/events/forms.ts';
-import type { Hub } from '../../src/bridge/hub/hub.ts';
-import { coreOf } from '../../src/bridge/hub/hub.ts';
+import { type Form, LINE } from '../../src/bridge/events/forms.ts';
+import type { Sink } from '../../src/bridge/hub/connection.ts';
+import type { Start } from '../../src/bridge/hub/feed.ts';
+import { coreOf, type Hub } from '../../src/bridge/hub/hub.ts';
 import type { Client } from '../../src/bridge/hub/hub-core.ts';
 import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
 import type { Session } from '../../src/bridge/hub/session.ts';
-import type { Sink } from '../../src/bridge/hub/sink.ts';
-import type { Start } from '../../src/bridge/hub/start.ts';
 import type { Ending, WireEvent } from '../../src/bridge/protocol.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { macrotask } from './support.ts';
@@ -97,9 +95,4 @@ export function join(hub: Hub, asked: ParsedQuery = {}, more: Parameters<typeof 
   return connect(hub, new FakeSink(), { start: coreOf(hub).start(asked) as Start, asked, ...more });
 }
 
-export async function until(condition: () => boolean): Promise<void> {
-  for (let turns = 0; !condition(); turns++) {
-    if (turns > 10_000) throw new Error('the condition never came true');
-    await turn();
-  }
-}
+export { until } from '../eventually.ts';

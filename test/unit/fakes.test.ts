@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeWatcher, MockWatcher, RaceFreeFakeWatcher } from '../../src/testing/fakes/fakes.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { type ObjectEvent, toStatus, type WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';

@@ -1,10 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { labelOf } from '../../src/selectors/condition.ts';
-import { escapeFieldValue, unescapeFieldValue } from '../../src/selectors/field-parser.ts';
-import { FieldSelector, parseFieldSelector } from '../../src/selectors/field-selector.ts';
-import { LabelSelector, parseLabelSelector } from '../../src/selectors/label-selector.ts';
-import { conflicts, mergeLabels, parseLabels, printLabels } from '../../src/selectors/labels.ts';
+import { escapeFieldValue, FieldSelector, parseFieldSelector, unescapeFieldValue } from '../../src/selectors/field-selector.ts';
+import {
+  conflicts,
+  LabelSelector,
+  mergeLabels,
+  parseLabelSelector,
+  parseLabels,
+  printLabels,
+} from '../../src/selectors/label-selector.ts';
 import { attributesOfMeta, SelectionPredicate } from '../../src/selectors/predicate.ts';
+import { labelOf } from '../../src/selectors/syntax.ts';
 import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
 import { thrown } from './support.ts';
 

@@ -1,9 +1,7 @@
 // The versions in a batch of folded events: after which of them a client can resume.
 import { describe, expect, test } from 'vitest';
-import { Envelope } from '../../src/bridge/events/envelope.ts';
-import { toResumable } from '../../src/bridge/events/folded.ts';
-import type { WatchEvent } from '../../src/watch/event.ts';
-import { toStatus } from '../../src/watch/event.ts';
+import { Envelope, toResumable } from '../../src/bridge/events/envelope.ts';
+import { toStatus, type WatchEvent } from '../../src/watch/event.ts';
 
 const at = (sequence: number): Envelope =>
   new Envelope({ type: 'ADDED', object: sequence }, { sequence, version: `e.${sequence}` });

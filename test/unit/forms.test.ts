@@ -1,9 +1,17 @@
 // Envelopes and their wire formats.
 import { describe, expect, test } from 'vitest';
 import { Envelope, envelopeOf } from '../../src/bridge/events/envelope.ts';
-import type { Form } from '../../src/bridge/events/forms.ts';
-import { chunked, LINE, MESSAGE, RECORD, SLICE_BYTES, toBytes, toSlice } from '../../src/bridge/events/forms.ts';
-import { Slices } from '../../src/bridge/events/slices.ts';
+import {
+  chunked,
+  type Form,
+  LINE,
+  MESSAGE,
+  RECORD,
+  SLICE_BYTES,
+  Slices,
+  toBytes,
+  toSlice,
+} from '../../src/bridge/events/forms.ts';
 import { added } from './fake-sink.ts';
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);

@@ -7,6 +7,7 @@ import { FakeClock, FakeWatcher } from '../../src/testing/index.ts';
 import type { ObjectEvent, WatchEvent } from '../../src/watch/event.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { until } from '../eventually.ts';
 import { fate, macrotask } from './support.ts';
 
 interface Order {
@@ -48,12 +49,6 @@ function shop(options: { snapshot?: boolean; replay?: number } = {}) {
     },
   };
   return shopped;
-}
-
-/** Waits until something is so. */
-async function until(code: () => boolean): Promise<void> {
-  for (let i = 0; i < 2_000 && !code(); i++) await macrotask();
-  expect(code()).toBe(true);
 }
 
 const keyOf = ({ id }: Order): string => id;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Gate, type Gated } from '../../src/broadcast/watchers/gate.ts';
+import { Gate, type Gated } from '../../src/broadcast/gate.ts';
 import { runs } from '../runs.ts';
 import { collectedUntil, gated, NO_GC } from './support.ts';
 

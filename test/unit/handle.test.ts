@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { Broadcaster, muxOf } from '../../src/broadcast/broadcaster.ts';
-import type { Cursor } from '../../src/broadcast/cursor/cursor.ts';
+import type { Cursor } from '../../src/broadcast/cursor.ts';
 import { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
 import { policiesWith } from '../policies.ts';

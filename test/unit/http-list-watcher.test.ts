@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FetchLike } from '../../src/bridge/client.ts';
 import { createListWatcher, type KubernetesObject, type ListWatcher, type ListWatcherOptions } from '../../src/cache/index.ts';
 import { type ObjectEvent, type Watch, WatchError } from '../../src/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { fate, macrotask, turn } from './support.ts';
 

@@ -1,6 +1,6 @@
 // What a hub reads from its stream for clients that are behind: which pages, how often, and what it keeps of them.
 import { describe, expect, test } from 'vitest';
-import { Past } from '../../src/bridge/hub/source/past.ts';
+import { Past } from '../../src/bridge/hub/source/catch-up.ts';
 import type { ReadFrom, ReadLimits, SourceEvent, SourcePosition } from '../../src/bridge/hub/source/source.ts';
 import { FakeSource } from '../../src/testing/fakes/fake-source.ts';
 import { added } from './fake-sink.ts';

@@ -1,9 +1,8 @@
 // Rooms of a hub: clients limited to topics.
 import { describe, expect, test } from 'vitest';
-import type { ClientOptions, HubOptions } from '../../src/bridge/hub/hub.ts';
-import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
+import type { Start } from '../../src/bridge/hub/feed.ts';
+import { type ClientOptions, coreOf, Hub, type HubOptions } from '../../src/bridge/hub/hub.ts';
 import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
-import type { Start } from '../../src/bridge/hub/start.ts';
 import { isErrorEvent, isStatus, type WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import { connect, FakeSink, turn, until } from './fake-sink.ts';

@@ -2,8 +2,13 @@
 import { EventEmitter } from 'node:events';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { InboundClient, InboundLimits, InboundSocket } from '../../src/bridge/transport/inbound.ts';
-import { guardInbound, InboundGuard } from '../../src/bridge/transport/inbound.ts';
+import {
+  guardInbound,
+  type InboundClient,
+  InboundGuard,
+  type InboundLimits,
+  type InboundSocket,
+} from '../../src/bridge/transport/websocket-connection.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 
 class FakeClient extends EventEmitter {

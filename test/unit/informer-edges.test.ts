@@ -1,8 +1,8 @@
 // What an informer and its parts do at the edges: each test is about one line that nothing else shows.
 import { describe, expect, test, vi } from 'vitest';
 import { fromHub, Informer, InformerFactory, untilWithSync } from '../../src/cache/index.ts';
-import { toObjectEvent } from '../../src/cache/informer/change.ts';
-import type { HandlerOverflow } from '../../src/cache/informer/handler.ts';
+import type { HandlerOverflow } from '../../src/cache/informer/informer-options.ts';
+import { toObjectEvent } from '../../src/cache/informer/live-store.ts';
 import { FakeClock, FakeListWatcher, FakeWatcher } from '../../src/testing/index.ts';
 import { type ObjectEvent, toStatus } from '../../src/watch/event.ts';
 import { policiesWith } from '../policies.ts';

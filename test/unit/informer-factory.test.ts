@@ -1,7 +1,7 @@
 // The factory of informers, and listers.
 import { describe, expect, test, vi } from 'vitest';
 import { Indexer, Informer, InformerFactory, Lister, parseLabelSelector } from '../../src/cache/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock, FakeListWatcher } from '../../src/testing/index.ts';
 import { Calls, nameOf, type Pod, pod, settle } from './informer-support.ts';
 import { fate } from './support.ts';

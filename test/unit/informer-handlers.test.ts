@@ -1,8 +1,8 @@
 // Handlers of an informer: when they are called, with what, and what they cannot do to others.
 import { describe, expect, test } from 'vitest';
 import type { HandlerOptions, InformerFailure } from '../../src/cache/index.ts';
-import type { HandlerOverflow } from '../../src/cache/informer/handler.ts';
-import { RULES } from '../../src/testing/checkers/policy-rules.ts';
+import type { HandlerOverflow } from '../../src/cache/informer/informer-options.ts';
+import { RULES } from '../../src/testing/checkers/history.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { policiesWith } from '../policies.ts';
 import { Calls, type Pod, pod, rig, settle, shown } from './informer-support.ts';

@@ -1,6 +1,6 @@
 // When handlers are told again of every object (R12.23 to R12.25, FIX12.5).
 import { describe, expect, test } from 'vitest';
-import { ResyncTimes } from '../../src/cache/informer/resync.ts';
+import { ResyncTimes } from '../../src/cache/informer/registration.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { type Clock, sleep } from '../../src/watch/clock.ts';
 import { Calls, type Pod, pod, rig, settle } from './informer-support.ts';

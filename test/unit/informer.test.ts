@@ -1,7 +1,7 @@
 // The informer: its life, its store, its watches.
 import { describe, expect, test } from 'vitest';
 import { Informer, type InformerFailure, isInitialEventsEnd } from '../../src/cache/index.ts';
-import type { HandlerOverflow } from '../../src/cache/informer/handler.ts';
+import type { HandlerOverflow } from '../../src/cache/informer/informer-options.ts';
 import { FakeListWatcher } from '../../src/testing/index.ts';
 import type { ObjectEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';

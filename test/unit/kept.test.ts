@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Kept } from '../../src/broadcast/cursor/kept.ts';
+import { Kept } from '../../src/broadcast/cursor-state.ts';
 import { runs } from '../runs.ts';
 
 const inside = (kept: Kept<number>): unknown[] => (kept as unknown as { events: unknown[] }).events;

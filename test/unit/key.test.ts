@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { objectKey } from '../../src/broadcast/policies/key.ts';
+import { objectKey } from '../../src/broadcast/fold.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { thrown } from './support.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { findContext, readDefault } from '../../src/kubernetes/kube-config.ts';
-import { proxyOf } from '../../src/kubernetes/proxy.ts';
+import { proxyOf } from '../../src/kubernetes/node-fetch.ts';
 
 let folder: string;
 beforeEach(() => {

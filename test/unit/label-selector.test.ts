@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { LabelOperator } from '../../src/selectors/condition.ts';
-import { LabelLexer } from '../../src/selectors/label-lexer.ts';
-import { LabelSelector, parseLabelSelector } from '../../src/selectors/label-selector.ts';
-import { Requirement } from '../../src/selectors/requirement.ts';
+import { LabelLexer } from '../../src/selectors/label-parser.ts';
+import { LabelSelector, parseLabelSelector, Requirement } from '../../src/selectors/label-selector.ts';
+import type { LabelOperator } from '../../src/selectors/syntax.ts';
 import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
 import { thrown } from './support.ts';
 

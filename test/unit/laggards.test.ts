@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Laggard, Laggards } from '../../src/broadcast/watchers/laggards.ts';
+import { type Laggard, Laggards } from '../../src/broadcast/laggards.ts';
 
 class Reader implements Laggard {
   get due(): number {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Largest } from '../../src/broadcast/log/largest.ts';
+import { Largest } from '../../src/broadcast/log.ts';
 
 test('the largest of very many numbers', () => {
   const largest = new Largest();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Linked, LinkedSet } from '../../src/broadcast/watchers/linked-set.ts';
+import { type Linked, LinkedSet } from '../../src/broadcast/laggards.ts';
 
 const member = (): Linked => ({ inSet: undefined, before: undefined, after: undefined });
 

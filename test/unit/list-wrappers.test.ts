@@ -1,6 +1,6 @@
 // Sources that wrap another one, and stores with a transform: a wrapper gets objects, whatever its reflector makes of them.
 import { describe, expect, test } from 'vitest';
-import { toHttpSettings } from '../../src/cache/http/means.ts';
+import { toHttpSettings } from '../../src/cache/http/exchange.ts';
 import {
   createListWatcher,
   DeltaFifo,

@@ -1,8 +1,7 @@
 // The heart of an informer: state and log, without a reflector and without handlers.
 import { describe, expect, test } from 'vitest';
 import { isDeletedFinalStateUnknown } from '../../src/cache/index.ts';
-import { type LogEvent, toObjectEvent } from '../../src/cache/informer/change.ts';
-import { LiveStore } from '../../src/cache/informer/live-store.ts';
+import { LiveStore, type LogEvent, toObjectEvent } from '../../src/cache/informer/live-store.ts';
 import type { IndexerOptions } from '../../src/cache/store/indexer.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 import { type Pod, pod, shown } from './informer-support.ts';

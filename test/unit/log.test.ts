@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { EventLog } from '../../src/broadcast/log/log.ts';
+import { EventLog } from '../../src/broadcast/log.ts';
 import { range, turn } from './support.ts';
 
 /** A log of numbers, each event being its own position; chunks of 16 unless the capacity says more. */

@@ -347,8 +347,6 @@ describe('what a journal held', () => {
     }
     clock.advance(2_000);
     const later = storage.update('b', () => thing('b', 1));
-    await journal.settle();
-    await later;
     const recordsAt = (revision: number): unknown => {
       const { records, revision: at } = journal.snapshot(revision);
       expect(at).toBe(revision);
@@ -358,10 +356,16 @@ describe('what a journal held', () => {
       [3, 'A', stored('A', 3), 7_000],
       [2, 'b', stored('b', 2), undefined],
     ]);
+    // Before the storage has heard that they are safe: the journal knows it first.
     expect(recordsAt(4)).toEqual([
       [3, 'A', stored('A', 3), 7_000],
       [4, 'b', stored('b', 4, 1), undefined],
     ]);
+    const deleted = storage.delete('A');
+    expect(recordsAt(5)).toEqual([[4, 'b', stored('b', 4, 1), undefined]]);
+    await journal.settle();
+    await Promise.all([later, deleted]);
+    expect(recordsAt(5)).toEqual([[4, 'b', stored('b', 4, 1), undefined]]);
   });
 });
 

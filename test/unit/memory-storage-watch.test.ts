@@ -196,8 +196,8 @@ test('a function of fields that throws selects nothing, and is told to onError, 
   const names = (await storage.list({ fieldSelector: 'n!=7' })).items.map(({ metadata }) => metadata?.name);
   expect([names, watch.queued]).toEqual([['k0', 'k2'], 2]);
   expect([watch.tryNext(), watch.tryNext(), watch.tryNext()].map((event) => event?.type)).toEqual(['ADDED', 'ADDED', undefined]);
-  expect(errors.length).toBeGreaterThanOrEqual(3);
-  expect(new Set(errors.map(String))).toEqual(new Set(['Error: field']));
+  // Once for each object, however often it is looked at.
+  expect(errors.map(String)).toEqual(['Error: field']);
   const silent = new MemoryStorage<Thing>({
     fields: {
       n: () => {

@@ -1,14 +1,14 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Cursor } from '../../src/broadcast/cursor/cursor.ts';
+import { Cursor } from '../../src/broadcast/cursor.ts';
+import type { Gated } from '../../src/broadcast/gate.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
-import { POLICIES } from '../../src/broadcast/policies/policies.ts';
+import { POLICIES } from '../../src/broadcast/policies.ts';
 import { TopicViews } from '../../src/broadcast/topics.ts';
 import type { ViewMember } from '../../src/broadcast/view.ts';
-import type { Gated } from '../../src/broadcast/watchers/gate.ts';
-import { soon } from '../../src/broadcast/watchers/soon.ts';
+import { soon } from '../../src/watch/turn.ts';
 import { event, events, fate, gated, type TestEvent, turn } from './support.ts';
 
-vi.mock('../../src/broadcast/watchers/soon.ts', { spy: true });
+vi.mock('../../src/watch/turn.ts', { spy: true });
 
 function make(incoming = 2): Mux<TestEvent> {
   const mux = new Mux<TestEvent>({ capacity: 4, incoming, keyOf: (of) => of.object.metadata.name });

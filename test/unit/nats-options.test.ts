@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { NatsStream, type NatsStreamOptions } from '../../src/nats/index.ts';
-import { millisecondsOf } from '../../src/nats/message.ts';
-import { toSubject, toTopics } from '../../src/nats/subjects.ts';
+import { toSubject, toTopics } from '../../src/nats/nats-options.ts';
+import { millisecondsOf } from '../../src/nats/nats-stream.ts';
 
 describe('the options of a stream', () => {
   const good = { servers: '127.0.0.1:4222', stream: 'chat' };

@@ -1,7 +1,7 @@
 // A request for messages to a consumer of JetStream, with a server that says what the test wants.
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Pull } from '../../src/nats/pull.ts';
+import { Pull } from '../../src/nats/connection.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

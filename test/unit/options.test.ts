@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
-import { checkOptions } from '../../src/watch/options.ts';
+import { checkOptions } from '../../src/watch/errors.ts';
 import { thrown } from './support.ts';
 
 const check = (options: unknown): object =>

@@ -1,10 +1,10 @@
 // The parts of the live page that need no browser.
 import { describe, expect, test } from 'vitest';
-import { area, bars, line, roundUp, Series } from '../../src/cli/page/charts.ts';
-import { EventStore } from '../../src/cli/page/event-store.ts';
-import { Poller } from '../../src/cli/page/poller.ts';
-import { placeOf, plural, rate, size } from '../../src/cli/page/words.ts';
-import { livePage } from '../../src/cli/page.ts';
+import { area, bars, line, roundUp, Series } from '../../src/pages/elements.ts';
+import { EventStore } from '../../src/pages/pipe/events.ts';
+import { livePage } from '../../src/pages/pipe/page.ts';
+import { Poller } from '../../src/pages/status.ts';
+import { placeOf, plural, rate, size } from '../../src/pages/words.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 
 const ALL = { text: '', type: '' };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { hold, joined } from '../../src/decode/parts.ts';
+import { hold, joined } from '../../src/decode/framing.ts';
 
 /** Bytes that are all different. */
 const bytes = (from: number, length: number): Uint8Array => Uint8Array.from({ length }, (_, at) => from + at);

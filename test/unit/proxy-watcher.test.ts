@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ProxyWatcher } from '../../src/watch/proxy-watcher.ts';
+import { ProxyWatcher } from '../../src/watch/pull-watch.ts';
 
 const done = { done: true, value: undefined };
 const value = <T>(of: T): { done: false; value: T } => ({ done: false, value: of });

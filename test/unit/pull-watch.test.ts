@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { emptyWatch } from '../../src/watch/empty-watch.ts';
-import { fromAsyncIterable, type PullSource, PullWatch } from '../../src/watch/pull-watch.ts';
+import { emptyWatch, fromAsyncIterable, type PullSource, PullWatch } from '../../src/watch/pull-watch.ts';
 import { macrotask } from './support.ts';
 
 const done = { done: true, value: undefined } as const;

@@ -1,9 +1,8 @@
 // What is read in pieces is the state of one moment, whatever is written between the pieces.
 import { describe, expect, test } from 'vitest';
-import type { KubernetesObject } from '../../src/cache/object.ts';
-import { versionOf } from '../../src/cache/object.ts';
+import { type KubernetesObject, versionOf } from '../../src/cache/object.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
-import { setPace } from '../../src/watch/pace.ts';
+import { setPace } from '../../src/watch/fair-queue.ts';
 import { codeOf } from './cacher-support.ts';
 import { settle } from './faulty-storage.ts';
 

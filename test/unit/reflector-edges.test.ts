@@ -2,8 +2,8 @@
 import { describe, expect, test, vi } from 'vitest';
 import { Reflector, RetryWatcher } from '../../src/cache/index.ts';
 import { Attempt } from '../../src/cache/reflector/attempt.ts';
-import type { MachineSettings } from '../../src/cache/reflector/decisions.ts';
 import { ReflectorMachine } from '../../src/cache/reflector/machine.ts';
+import type { MachineSettings } from '../../src/cache/reflector/reflector-options.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { settle } from './faulty-source.ts';
 import { bookmark, CLEAN, change, errorEvent, list, Rig, refusal, ScriptedSource, ScriptedWatch } from './reflector-rig.ts';

@@ -1,8 +1,15 @@
 // What a failure is, and what an event is, to a reader who trusts nothing that comes from a wire.
 import { describe, expect, test } from 'vitest';
-import { isOlder, shapeOf, toBroken, versionBeside, versionIn } from '../../src/cache/reflector/events.ts';
-import { fromErrorEvent, toFailure } from '../../src/cache/reflector/failure.ts';
-import { InitialState } from '../../src/cache/reflector/initial-state.ts';
+import {
+  fromErrorEvent,
+  isOlder,
+  shapeOf,
+  toBroken,
+  toFailure,
+  versionBeside,
+  versionIn,
+} from '../../src/cache/reflector/events.ts';
+import { InitialState } from '../../src/cache/reflector/requests.ts';
 import { WatchError } from '../../src/watch/errors.ts';
 import { toStatus } from '../../src/watch/event.ts';
 

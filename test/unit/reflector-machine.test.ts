@@ -1,9 +1,8 @@
 // The table of the reflector's machine: every input in every state.
 import { describe, expect, test } from 'vitest';
-import type { MachineSettings } from '../../src/cache/reflector/decisions.ts';
+import type { Input, State } from '../../src/cache/reflector/decisions.ts';
 import { ReflectorMachine } from '../../src/cache/reflector/machine.ts';
-import type { ReflectorFailureKind } from '../../src/cache/reflector/options.ts';
-import type { Input, State } from '../../src/cache/reflector/states.ts';
+import type { MachineSettings, ReflectorFailureKind } from '../../src/cache/reflector/reflector-options.ts';
 
 const settings: MachineSettings = {
   ...{ minMs: 800, maxMs: 30_000, factor: 2, resetMs: 120_000, random: () => 0.5 },

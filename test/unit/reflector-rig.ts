@@ -9,7 +9,7 @@ import {
   type ReflectorOptions,
   type ReflectorStore,
 } from '../../src/cache/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock, FakeListWatcher, FakeWatcher } from '../../src/testing/index.ts';
 import { INITIAL_EVENTS_END, type ObjectEvent, type StatusDetails, toStatus } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { isWatchError } from '../../src/index.ts';
 import { Cluster, type KubeConfigLike, type Resource } from '../../src/kubernetes/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { type ClusterServer, json, serveCluster } from './cluster-server.ts';
 

@@ -1,14 +1,13 @@
 // Resuming: what a version is, what is kept, and where a client resumes.
-import type { EventSourceMessage } from 'eventsource-parser';
-import { createParser } from 'eventsource-parser';
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Envelope } from '../../src/bridge/events/envelope.ts';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import type { Admitted } from '../../src/bridge/hub/admission/admission.ts';
+import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import { readQuery, readVersion } from '../../src/bridge/hub/query.ts';
-import type { Start } from '../../src/bridge/hub/start.ts';
 import { startOf } from '../../src/bridge/transport/http-head.ts';
 import { isStatus } from '../../src/watch/event.ts';
 import { added, connect, turn } from './fake-sink.ts';

@@ -1,7 +1,7 @@
 // A watch that survives its connections. The tests of upstream are named.
 import { describe, expect, test } from 'vitest';
 import { RetryWatcher, type RetryWatcherOptions } from '../../src/cache/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import type { ObjectEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';

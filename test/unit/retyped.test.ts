@@ -1,11 +1,9 @@
 // What is sent of an event whose type or version has changed: everything else stays as it was written.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Envelope, envelopeOf } from '../../src/bridge/events/envelope.ts';
-import { retyped } from '../../src/bridge/events/retyped.ts';
+import { Envelope, envelopeOf, retyped } from '../../src/bridge/events/envelope.ts';
 import { Hub } from '../../src/bridge/hub/hub.ts';
-import type { WatchEvent } from '../../src/watch/event.ts';
-import { toStatus } from '../../src/watch/event.ts';
+import { toStatus, type WatchEvent } from '../../src/watch/event.ts';
 import { runs } from '../runs.ts';
 import { connect, FakeSink, turn } from './fake-sink.ts';
 

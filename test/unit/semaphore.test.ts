@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Semaphore } from '../../src/bridge/hub/semaphore.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { fate, turn } from './support.ts';
 
 const here = new AbortController().signal;

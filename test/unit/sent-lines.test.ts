@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SentLines } from '../../src/bridge/transport/sent-lines.ts';
+import { SentLines } from '../../src/bridge/transport/websocket-connection.ts';
 
 test('sends one message per line, and emits drain after the last one is sent', () => {
   const sent: string[] = [];

@@ -1,8 +1,7 @@
 // What follows a collection for the page of `watchmux serve`, against an API server without a socket.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Access } from '../../src/cli/serve/page/access.ts';
-import type { PageResource } from '../../src/cli/serve/page/catalog.ts';
-import { Follower, type Scope } from '../../src/cli/serve/page/follower.ts';
+import { Access, type PageResource } from '../../src/pages/serve/api.ts';
+import { Follower, type Scope } from '../../src/pages/serve/follower.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const ORDERS: PageResource = {

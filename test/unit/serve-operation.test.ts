@@ -5,12 +5,10 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { Health } from '../../src/apiserver/index.ts';
 import { parseCommand } from '../../src/cli/args.ts';
-import { Digest } from '../../src/cli/serve/digest.ts';
-import { HealthMonitor } from '../../src/cli/serve/health-monitor.ts';
-import { Log, type LogFields, type LogFormat } from '../../src/cli/serve/log.ts';
+import { Digest, Log, type LogFields, type LogFormat } from '../../src/cli/serve/log.ts';
+import { Tokens, toTokens } from '../../src/cli/serve/reload.ts';
 import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
-import { ServeEvents } from '../../src/cli/serve/serve-events.ts';
-import { Tokens, toTokens } from '../../src/cli/serve/tokens.ts';
+import { HealthMonitor, ServeEvents } from '../../src/cli/serve/serve-events.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 
 function logTo(format: LogFormat = 'text'): { log: Log; lines: string[]; output: { writableLength: number } } {

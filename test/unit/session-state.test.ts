@@ -1,8 +1,8 @@
 // What a session says of itself at each moment: whether it has everything, whether it is behind, and what waits for it.
 import { expect, test } from 'vitest';
+import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Session } from '../../src/bridge/hub/session.ts';
-import type { Start } from '../../src/bridge/hub/start.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';
 

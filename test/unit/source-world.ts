@@ -1,10 +1,9 @@
 // A hub that follows a stream, on a clock that moves only when told to.
 import { expect } from 'vitest';
+import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, Hub, type HubOptions } from '../../src/bridge/hub/hub.ts';
 import type { Client } from '../../src/bridge/hub/hub-core.ts';
-import type { CatchUp } from '../../src/bridge/hub/source/past-event.ts';
-import { toSourceVersion } from '../../src/bridge/hub/source/source.ts';
-import type { Start } from '../../src/bridge/hub/start.ts';
+import { type CatchUp, toSourceVersion } from '../../src/bridge/hub/source/source.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeSource } from '../../src/testing/fakes/fake-source.ts';

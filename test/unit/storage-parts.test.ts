@@ -6,9 +6,9 @@ import { continueAfter, decodeContinue, encodeContinue } from '../../src/storage
 import { encoded } from '../../src/storage/encoded.ts';
 import { checkKey, checkPrefix } from '../../src/storage/keys.ts';
 import { Expiry } from '../../src/storage/memory/expiry.ts';
-import { Pending } from '../../src/storage/memory/pending.ts';
 import { Sorted } from '../../src/storage/memory/sorted.ts';
 import { copyOf, Draft, isSameContent } from '../../src/storage/memory/value.ts';
+import { Pending } from '../../src/storage/pending.ts';
 import { parseVersion, planList, planWatch, predicateOf } from '../../src/storage/selection.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { runs } from '../runs.ts';

@@ -1,8 +1,7 @@
 // Events about objects that are stored already. test/property/reparse.property.test.ts compares with JSON.parse.
 import { describe, expect, it, vi } from 'vitest';
 import { eventCodec } from '../../src/cache/http/answer.ts';
-import { Reparser } from '../../src/cache/http/reparse.ts';
-import { readStored } from '../../src/cache/http/stored-event.ts';
+import { Reparser, readStored } from '../../src/cache/http/reparse.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const read = (text: string, known: unknown): unknown => new Reparser(bytes(text)).value(known, 0);

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { Broadcaster } from '../../src/broadcast/broadcaster.ts';
-import type { Gated } from '../../src/broadcast/watchers/gate.ts';
+import type { Gated } from '../../src/broadcast/gate.ts';
 import type { ErrorEvent, WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 

@@ -1,9 +1,8 @@
 // What a hub counts, and whom it notifies.
 import { afterEach, expect, test, vi } from 'vitest';
-import type { ClientStats } from '../../src/bridge/hub/client-info.ts';
+import type { ClientStats } from '../../src/bridge/hub/connection.ts';
 import { Hub } from '../../src/bridge/hub/hub.ts';
-import type { HubNotice } from '../../src/bridge/hub/tally.ts';
-import { Tally } from '../../src/bridge/hub/tally.ts';
+import { type HubNotice, Tally } from '../../src/bridge/hub/tally.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { added, connect, turn } from './fake-sink.ts';
 

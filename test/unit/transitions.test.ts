@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { filterTransitions } from '../../src/broadcast/transitions.ts';
+import { filterTransitions } from '../../src/broadcast/filter.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { type ObjectEvent, toStatus, type WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';

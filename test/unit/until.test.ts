@@ -1,7 +1,7 @@
 // Waiting for events that meet conditions.
 import { describe, expect, test } from 'vitest';
 import { until } from '../../src/cache/index.ts';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock, FakeListWatcher, FakeWatcher } from '../../src/testing/index.ts';
 import { settle, thing } from './faulty-source.ts';
 

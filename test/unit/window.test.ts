@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { EventLog } from '../../src/broadcast/log/log.ts';
+import type { EventLog } from '../../src/broadcast/log.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
 import { EVERY_TOPIC, type Topics, TopicViews } from '../../src/broadcast/topics.ts';
 

@@ -1,6 +1,6 @@
 // What a work queue refuses, and what it says then; and that it leaves no listener on a signal.
 import { describe, expect, it } from 'vitest';
-import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import {
   bucket,

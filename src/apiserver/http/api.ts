@@ -9,11 +9,11 @@
  * without a place.
  */
 
-import { Origins } from '../../bridge/hub/admission/origins.ts';
+import { Origins } from '../../bridge/hub/admission/refusals.ts';
 import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { refused } from '../../storage/statuses.ts';
 import { toStatus } from '../../watch/event.ts';
-import { setPace } from '../../watch/pace.ts';
+import { setPace } from '../../watch/fair-queue.ts';
 import {
   badRequest,
   LEAVING,

@@ -1,7 +1,7 @@
 /** Bodies: their types and their contents. */
 import type { PatchType } from '../../cache/resource-client.ts';
 import { refused } from '../../storage/statuses.ts';
-import { paceOf } from '../../watch/pace.ts';
+import { paceOf } from '../../watch/fair-queue.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { type PatchedKind, toPatchType } from '../patch/patch.ts';

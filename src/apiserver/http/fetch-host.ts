@@ -1,8 +1,14 @@
 /** The server on hosts that pass a `Request` and take a `Response`: Deno, Bun, Hono. */
-import { guardAnswer, type WholeAnswer } from '../../bridge/transport/answers.ts';
-import { type Claimable, claimConnection, isPipelined } from '../../bridge/transport/claimed-connection.ts';
+
 import { FetchSink } from '../../bridge/transport/fetch-sink.ts';
-import { hold, joined } from '../../decode/parts.ts';
+import {
+  type Claimable,
+  claimConnection,
+  guardAnswer,
+  isPipelined,
+  type WholeAnswer,
+} from '../../bridge/transport/http-connection.ts';
+import { hold, joined } from '../../decode/framing.ts';
 import { badRequest } from '../api-status.ts';
 import { abandon, type HostDeps, tooLarge } from './host.ts';
 import { mayWatch } from './node-host.ts';

@@ -1,6 +1,5 @@
 /** The application's hooks for a request. If one throws, nobody is admitted. */
-import { checkExpiry, expiryOf } from '../../bridge/hub/admission/expiry.ts';
-import { identityOf, toDenied } from '../../bridge/hub/admission/refusals.ts';
+import { checkExpiry, expiryOf, identityOf, toDenied } from '../../bridge/hub/admission/refusals.ts';
 import { refused } from '../../storage/statuses.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { hasCode, toError } from '../api-status.ts';

@@ -1,15 +1,19 @@
 /** The server on node:http, and on hosts that are compatible with it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type WholeAnswer as Ended, guardEnded } from '../../bridge/transport/answers.ts';
-import { IN_BUN } from '../../bridge/transport/bun.ts';
-import { claimConnection, followClaim, isPipelined } from '../../bridge/transport/claimed-connection.ts';
-import { type ByteStream, HttpSink, hasClosed } from '../../bridge/transport/http-sink.ts';
-import { mayRefuse, type Refusable } from '../../bridge/transport/http2-refusals.ts';
+import {
+  claimConnection,
+  type WholeAnswer as Ended,
+  followClaim,
+  guardEnded,
+  isPipelined,
+  mayRefuse,
+  type Refusable,
+} from '../../bridge/transport/http-connection.ts';
+import { type ByteStream, HttpSink, hasClosed, isPlain } from '../../bridge/transport/http-sink.ts';
 import { toCaller } from '../../bridge/transport/node-caller.ts';
-import { isPlain } from '../../bridge/transport/plain-response.ts';
-import type { Outbound } from '../../bridge/transport/stall.ts';
+import { IN_BUN, type Outbound } from '../../bridge/transport/stall.ts';
 import { dropBody, endUnread } from '../../bridge/transport/unread-body.ts';
-import { hold, joined } from '../../decode/parts.ts';
+import { hold, joined } from '../../decode/framing.ts';
 import { refused } from '../../storage/statuses.ts';
 import { abandon, type HostDeps, tooLarge } from './host.ts';
 import { MAX_PIPELINED } from './limits.ts';

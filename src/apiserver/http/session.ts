@@ -9,11 +9,10 @@
  * for too long. After that the source is closed, no timer runs, and the sink is no longer called.
  */
 
-import type { CutReason } from '../../bridge/hub/client-info.ts';
-import type { Cleanup, Served, Sink } from '../../bridge/hub/sink.ts';
+import type { Cleanup, CutReason, Served, Sink } from '../../bridge/hub/connection.ts';
 import type { Outbound } from '../../bridge/transport/stall.ts';
-import type { Listener } from '../../storage/cacher/cache-watch.ts';
-import type { Ends, Expiring } from './ends.ts';
+import type { HeapNode, Timetable } from '../../watch/timetable.ts';
+import type { Listener } from '../../watch/watch.ts';
 import { LATER, type Source } from './sources.ts';
 import type { Turns, Waits } from './turns.ts';
 import type { Slot, StreamAnswer } from './wire.ts';
@@ -21,7 +20,8 @@ import type { Slot, StreamAnswer } from './wire.ts';
 /** What all sessions share. */
 export interface SessionHost {
   readonly turns: Turns;
-  readonly ends: Ends;
+  /** When sessions end. */
+  readonly ends: Timetable<Session>;
   readonly onError: (error: unknown) => void;
   /** The session has ended. Called once. */
   ended(session: Session): void;
@@ -38,7 +38,7 @@ export interface SessionOptions {
  * One client. Created when its headers have been sent. A server may have ten thousand idle ones, so it has no closure, timer or
  * list, and keeps only what it needs of the answer.
  */
-export class Session implements Served, Waits, Expiring, Listener {
+export class Session implements Served, Waits, HeapNode, Listener {
   readonly source: Source;
   readonly isWatch: boolean;
   /** The resource of a watch. */
@@ -47,8 +47,8 @@ export class Session implements Served, Waits, Expiring, Listener {
   readonly outbound: Outbound;
   /** Released when the session has ended. */
   readonly slot: Slot | undefined;
-  /** When it ends, by the clock; 0: never. */
-  endMs: number;
+  heapRank: number = 0;
+  heapTurn: number = 0;
   heapAt: number = -1;
   sentBytes: number = 0;
   over: boolean = false;
@@ -71,8 +71,7 @@ export class Session implements Served, Waits, Expiring, Listener {
     this.isWatch = answer.isWatch;
     this.resource = answer.resource;
     this.slot = answer.slot;
-    this.endMs = host.ends.after(answer.timeoutMs);
-    host.ends.add(this);
+    if (answer.timeoutMs > 0) host.ends.after(this, answer.timeoutMs);
   }
 
   get version(): string | undefined {
@@ -91,13 +90,7 @@ export class Session implements Served, Waits, Expiring, Listener {
 
   /** Ends it properly after a delay, or at its own time if that is earlier. */
   stopAfter(delayMs: number): void {
-    if (this.over || this.ended) return;
-    const { ends } = this.host;
-    const endMs = ends.after(delayMs);
-    if (this.endMs > 0 && this.endMs <= endMs) return;
-    ends.remove(this);
-    this.endMs = endMs;
-    ends.add(this);
+    if (!this.over && !this.ended) this.host.ends.within(this, delayMs);
   }
 
   /** Ends it properly, between two events. A client that resumes after the last event gets what was not sent. */

@@ -1,9 +1,9 @@
-import type { Sink } from '../../bridge/hub/sink.ts';
+import type { Sink } from '../../bridge/hub/connection.ts';
 import { type SharedTimer, type TimerMember, toSharedTimer } from '../../bridge/transport/shared-timer.ts';
 import { type Outbound, StallGuard } from '../../bridge/transport/stall.ts';
+import { Timetable } from '../../watch/timetable.ts';
 import type { Settings } from '../options.ts';
 import type { ApiCounts } from './counts.ts';
-import { Ends } from './ends.ts';
 import { Session, type SessionHost } from './session.ts';
 import { WatchSource } from './sources.ts';
 import { Turns } from './turns.ts';
@@ -26,7 +26,7 @@ export const NO_WATCHES: OpenWatches = { watchers: 0, behind: 0, lag: 0 };
  */
 export class Sessions implements SessionHost, TimerMember {
   readonly turns: Turns = new Turns();
-  readonly ends: Ends;
+  readonly ends: Timetable<Session>;
   readonly onError: (error: unknown) => void;
   private readonly counts: ApiCounts;
   private readonly random: () => number;
@@ -43,7 +43,7 @@ export class Sessions implements SessionHost, TimerMember {
     this.random = random;
     this.counts = counts;
     this.onError = onError;
-    this.ends = new Ends(clock);
+    this.ends = new Timetable(clock, (session) => session.stop());
     this.stalls = toSharedTimer(stallTimeoutMs, clock);
   }
 

@@ -1,11 +1,10 @@
 /** Responses that are sent bit by bit: the events of a watch, and the pieces of a list. */
-import type { Form } from '../../bridge/events/forms.ts';
-import { toSlice } from '../../bridge/events/forms.ts';
+import { type Form, toSlice } from '../../bridge/events/forms.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
-import { CacheWatch, type Listener } from '../../storage/cacher/cache-watch.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import type { Pace } from '../../watch/pace.ts';
+import type { Pace } from '../../watch/fair-queue.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
+import { isListening, type Listener, type ListeningWatch } from '../../watch/watch.ts';
 import { statusOf } from '../api-status.ts';
 import { type EventEncoder, errorEnvelope } from './event-encoder.ts';
 
@@ -36,8 +35,7 @@ const NOTHING: StorageEvents = [];
  *
  *     nothing there: wait --event--> sent within the turn --> the next turn: all that have come meanwhile, in one slice --> wait
  *
- * A cache's watch calls a listener. A pending read would take three promises, for each idle watch and again for each of its
- * batches.
+ * A watch of a collection calls a listener.
  */
 export class WatchSource implements Source {
   readonly version: string | undefined;
@@ -82,7 +80,7 @@ export class WatchSource implements Source {
     // Sent events are not kept while there are no new ones.
     this.batch = NOTHING;
     this.from = 0;
-    return this.watch instanceof CacheWatch ? this.nextOf(this.watch, form, reader) : this.waited(form);
+    return isListening(this.watch) ? this.nextOf(this.watch, form, reader) : this.waited(form);
   }
 
   get joins(): boolean {
@@ -95,7 +93,11 @@ export class WatchSource implements Source {
     void this.watch.return();
   }
 
-  private nextOf(watch: CacheWatch<KubernetesObject>, form: Form, reader: Listener): Uint8Array | undefined | typeof LATER {
+  private nextOf(
+    watch: ListeningWatch<StorageEvent<KubernetesObject>>,
+    form: Form,
+    reader: Listener,
+  ): Uint8Array | undefined | typeof LATER {
     const batch = watch.tryBatch();
     if (batch !== undefined) return this.begin(batch, form);
     if (watch.over) return undefined;

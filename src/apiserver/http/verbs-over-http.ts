@@ -4,7 +4,7 @@ import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName } from '../../cache/resource-client.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { type Pace, paceOf } from '../../watch/pace.ts';
+import { type Pace, paceOf } from '../../watch/fair-queue.ts';
 import { hasCode, methodNotAllowed, noSuchPath } from '../api-status.ts';
 import type { ResourcePath, Verb } from '../request/path.ts';
 import { type ListParameters, readListQuery } from '../request/query.ts';

@@ -5,8 +5,8 @@
  *     admitted --> opening --> open --> ended
  *                     '----------'--- disconnect, reauthorize: ends it, also one that has not begun
  */
-import { expiryOf } from '../../bridge/hub/admission/expiry.ts';
-import type { CutReason } from '../../bridge/hub/client-info.ts';
+import { expiryOf } from '../../bridge/hub/admission/refusals.ts';
+import type { CutReason } from '../../bridge/hub/connection.ts';
 import { type SharedTimer, TICKS, type TimerMember, toSharedTimer } from '../../bridge/transport/shared-timer.ts';
 import { hasCode, REVOKED, toError } from '../api-status.ts';
 import type { Settings } from '../options.ts';

@@ -1,7 +1,7 @@
 /** A request and its answer, independent of the host. */
 
-import type { FromWhere } from '../../bridge/hub/admission/origins.ts';
-import type { CutReason } from '../../bridge/hub/client-info.ts';
+import type { FromWhere } from '../../bridge/hub/admission/refusals.ts';
+import type { CutReason } from '../../bridge/hub/connection.ts';
 import type { Status } from '../../watch/event.ts';
 import type { Presence } from './presence.ts';
 import type { Source } from './sources.ts';

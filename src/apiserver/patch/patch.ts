@@ -11,7 +11,7 @@
  */
 import type { PatchType } from '../../cache/resource-client.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
-import type { Pace } from '../../watch/pace.ts';
+import type { Pace } from '../../watch/fair-queue.ts';
 import { checkDepth, isObject, type JsonObject } from './json.ts';
 import { type Operation, PatchFailure, patching, toOperations } from './json-patch.ts';
 import { mergePatch } from './merge-patch.ts';

@@ -1,7 +1,6 @@
 import type { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
-import type { CutReason } from '../../bridge/hub/client-info.ts';
-import type { FairQueue, OnBehalf } from '../../watch/fair-queue.ts';
-import type { Pace } from '../../watch/pace.ts';
+import type { CutReason } from '../../bridge/hub/connection.ts';
+import type { FairQueue, OnBehalf, Pace } from '../../watch/fair-queue.ts';
 import type { Slot } from '../http/wire.ts';
 import type { Settings } from '../options.ts';
 import { splitTarget, type Verb } from '../request/path.ts';

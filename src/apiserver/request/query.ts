@@ -4,8 +4,7 @@
  */
 import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { LIST_NAMES } from '../../storage/option-names.ts';
-import { invalid } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { checkOptions, invalid } from '../../watch/errors.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { shown } from '../verbs/names.ts';

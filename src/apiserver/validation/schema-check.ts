@@ -3,8 +3,7 @@
  *
  * A schema may have keywords that only other tools know, so an unknown one is refused only if it resembles a known one.
  */
-import { invalid, WatchError } from '../../watch/errors.ts';
-import { distance } from '../../watch/options.ts';
+import { distance, invalid, WatchError } from '../../watch/errors.ts';
 import type { JsonSchema } from '../definition.ts';
 
 /** Keywords with schemas as members, keywords with schemas as list elements, and keywords that are schemas themselves. */

@@ -1,7 +1,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { PatchType } from '../../cache/resource-client.ts';
-import { paceOf } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { paceOf } from '../../watch/fair-queue.ts';
 import { toPatch } from '../patch/patch.ts';
 import { checkParts, type Json } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';

@@ -1,5 +1,5 @@
 /** What is wrong with the metadata of an object: 422, with all causes at once. Upstream: the validation of `ObjectMeta`. */
-import { faultOfKey, faultOfValue } from '../../selectors/label-text.ts';
+import { faultOfKey, faultOfValue } from '../../selectors/syntax.ts';
 import type { FieldCause } from '../definition.ts';
 import type { Json } from '../request/json.ts';
 import type { Meta } from './metadata.ts';

@@ -7,8 +7,8 @@
 
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName } from '../../cache/resource-client.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { invalid } from '../../watch/errors.ts';
-import { isPromise } from '../../watch/promises.ts';
 import { badRequest, conflict, invalidObject, MODIFIED } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { isRecord, type Json } from '../request/json.ts';

@@ -6,7 +6,7 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName } from '../../cache/resource-client.ts';
-import { paceOf } from '../../watch/pace.ts';
+import { paceOf } from '../../watch/fair-queue.ts';
 import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
 import { withMeta } from './metadata.ts';
 import type { ResourceContext } from './resource-context.ts';

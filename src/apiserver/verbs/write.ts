@@ -6,8 +6,8 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { versionOf } from '../../cache/object.ts';
 import type { NamespacedName } from '../../cache/resource-client.ts';
-import { requestPace } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { requestPace } from '../../watch/fair-queue.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
 import type { Subresource } from '../subresources.ts';
 import { withMeta } from './metadata.ts';

@@ -1,12 +1,8 @@
 import { invalid } from '../../watch/errors.ts';
+import type { Attempt, ConnectOptions, Open, PerAttempt } from './client-options.ts';
 import { LOST } from './machine.ts';
-import type { Attempt, ConnectOptions, PerAttempt } from './options.ts';
-import type { Open } from './settings.ts';
-import type { WebSocketConstructor } from './socket.ts';
-import type { FetchLike } from './stream.ts';
-import { openStream } from './stream.ts';
-import type { Connection, Receiver } from './transport.ts';
-import { messageOf } from './transport.ts';
+import { type FetchLike, openStream } from './stream.ts';
+import { type Connection, messageOf, type Receiver, type WebSocketConstructor } from './transport.ts';
 import { checkWebSocket, openWebSocket } from './websocket.ts';
 
 /** What is needed to open connections. */

@@ -1,14 +1,18 @@
 import { systemClock } from '../../watch/clock.ts';
-import { invalid } from '../../watch/errors.ts';
+import { checkOptions, invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import { toOpener } from './attempt.ts';
-import type { ClientEvent } from './event.ts';
-import { type Backoff, type ConnectOptions, type PerAttempt, TRANSPORTS } from './options.ts';
-import type { ClientOverflow, ClientWatch } from './settings.ts';
-import type { WebSocketConstructor } from './socket.ts';
+import {
+  type Backoff,
+  type ClientOverflow,
+  type ClientWatch,
+  type ConnectOptions,
+  type PerAttempt,
+  TRANSPORTS,
+} from './client-options.ts';
 import type { FetchLike } from './stream.ts';
-import { Client } from './watch.ts';
+import type { WebSocketConstructor } from './transport.ts';
+import { Client, type ClientEvent } from './watch.ts';
 
 /**
  * Watches a hub at a URL. In a browser the URL may be relative, as for `fetch`. The client connects at once, and reconnects

@@ -1,18 +1,19 @@
 import { whenAborted } from '../../watch/abort.ts';
-import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
-import { isErrorEvent, isStatus } from '../../watch/event.ts';
-import type { Bookmark } from '../protocol.ts';
-import { isInitialEventsEnd } from '../protocol.ts';
-import { toEvent } from './event.ts';
-import type { Action, ClientState, Loss } from './machine.ts';
-import { ClientMachine, ENDED, LOST, toFailure } from './machine.ts';
-import { isShown, listenToPage } from './page.ts';
-import { ClientQueue } from './queue.ts';
-import { ClientReads } from './reads.ts';
-import type { ClientSettings, ClientWatch, Open, StateDetail } from './settings.ts';
-import { ServerTiming } from './timing.ts';
-import type { Connection, End, Receiver } from './transport.ts';
-import { messageOf } from './transport.ts';
+import {
+  type BookmarkEvent,
+  type ErrorEvent,
+  isErrorEvent,
+  isStatus,
+  type MissingAdded,
+  type MissingError,
+  type WatchEvent,
+} from '../../watch/event.ts';
+import { BOOKMARK_INTERVAL, type Bookmark, fromAnnotation, isInitialEventsEnd, RETRY_AFTER } from '../protocol.ts';
+import type { ClientSettings, ClientWatch, Open, StateDetail } from './client-options.ts';
+import { type Action, ClientMachine, type ClientState, ENDED, LOST, type Loss, toFailure } from './machine.ts';
+import { ClientQueue, ClientReads } from './reads.ts';
+import { checkLength } from './stream.ts';
+import { type Connection, type End, messageOf, type Receiver } from './transport.ts';
 
 /**
  * A thin shell around {@link ClientMachine}. It opens connections, owns the queue and the only timer, and performs the machine's
@@ -325,4 +326,87 @@ const SNAPSHOT = 'sendInitialEvents';
 
 function isTrue(query: URLSearchParams, name: string): boolean {
   return /^(true|1)$/.test(query.get(name) ?? '');
+}
+
+/**
+ * The events that a client delivers: a hub's own events, the objects of a snapshot as ADDED, the BOOKMARK that ends it, and an ERROR
+ * when the watch cannot continue. A client cannot know whether the hub has a snapshot.
+ */
+export type ClientEvent<E extends WatchEvent = WatchEvent> = E | MissingAdded<E> | MissingBookmark<E> | MissingError<E>;
+
+/** The BOOKMARK, unless it is an `E` already. */
+type MissingBookmark<E> = BookmarkEvent extends E ? never : BookmarkEvent;
+
+/** Decodes the event in a frame; undefined if the codec finds none. Throws for a frame that is invalid or too long. */
+function toEvent<E extends WatchEvent>(text: string, settings: ClientSettings<E>): E | undefined {
+  const { codec, maxFrameChars } = settings;
+  checkLength(text.length, maxFrameChars);
+  // Created only when it is needed, so that the client can be loaded where there is no TextEncoder, such as in Jest's jsdom.
+  if (codec) return codec.decode(new TextEncoder().encode(text));
+  const value = JSON.parse(text) as Partial<WatchEvent> | null;
+  if (typeof value?.type === 'string' && value.type && 'object' in value) return value as E;
+  throw new Error(`no event: ${text.slice(0, 80)}`);
+}
+
+/** A connection without data is lost after this many intervals between BOOKMARKs. */
+const IDLE_INTERVALS = 5;
+/** That interval if the server does not report it, and the limits of what it can report. */
+const DEFAULT_INTERVAL_MS = 30_000;
+const MIN_INTERVAL_MS = 3_000;
+const MAX_INTERVAL_MS = 86_400_000;
+
+/** What the server has said about its timing. */
+class ServerTiming {
+  /**
+   * A connection without data for this long is lost; 0 (never) before the first sign of life. Outlasts a connection: the server
+   * of the next one is expected to do the same.
+   */
+  idleTimeoutMs: number = 0;
+  /** When to reconnect, if this connection's last BOOKMARK has said that its server goes away. */
+  retryAfterMs: number | undefined;
+
+  /** The server has sent a sign of life that carries nothing else. */
+  heartbeat(): void {
+    this.idleTimeoutMs ||= IDLE_INTERVALS * DEFAULT_INTERVAL_MS;
+  }
+
+  /** The server has sent a BOOKMARK, and goes on to do so. */
+  learn(bookmark: Partial<Bookmark>): void {
+    const intervalMs = fromAnnotation(bookmark, BOOKMARK_INTERVAL) ?? DEFAULT_INTERVAL_MS;
+    this.idleTimeoutMs = IDLE_INTERVALS * Math.min(Math.max(intervalMs, MIN_INTERVAL_MS), MAX_INTERVAL_MS);
+    this.retryAfterMs = fromAnnotation(bookmark, RETRY_AFTER);
+  }
+}
+
+/** The part of the global object of a page, or of its workers, that tells of its network. Elsewhere there is none of it. */
+interface Page {
+  addEventListener?(type: string, listener: () => void, options: { signal: AbortSignal }): void;
+  readonly document?: { readonly visibilityState: string };
+}
+
+/** What a client is told about the page that it runs in. */
+interface PageListener {
+  /** The network has come, has gone, or is another one. */
+  network(): void;
+  /** The page is looked at again. */
+  shown(): void;
+}
+
+/** Whether somebody may be looking at the page. */
+function isShown(): boolean {
+  return (globalThis as Page).document?.visibilityState === 'visible';
+}
+
+/** Tells a listener about the page. Returns a function that ends that. */
+function listenToPage({ network, shown }: PageListener): () => void {
+  const page = globalThis as Page;
+  const end = new AbortController();
+  const { signal } = end;
+  const onVisibility = (): void => {
+    if (isShown()) shown();
+  };
+  page.addEventListener?.('online', network, { signal });
+  page.addEventListener?.('offline', network, { signal });
+  page.addEventListener?.('visibilitychange', onVisibility, { signal });
+  return () => end.abort();
 }

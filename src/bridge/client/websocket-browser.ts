@@ -1,7 +1,5 @@
 import { invalid } from '../../watch/errors.ts';
-import type { WebSocketOpening } from './socket.ts';
-import { listen } from './socket.ts';
-import type { Connection, Receiver } from './transport.ts';
+import { type Connection, listen, type Receiver, type WebSocketOpening } from './transport.ts';
 
 /** Replaces websocket.ts in the browser bundle. It leaves out what only ws, Bun and Node can do. */
 export function checkWebSocket(_WebSocket: unknown, header: unknown): void {

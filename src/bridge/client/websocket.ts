@@ -1,9 +1,15 @@
 import { invalid } from '../../watch/errors.ts';
 import { LOST, UNREADABLE } from './machine.ts';
-import type { WebSocketConstructor, WebSocketOpening } from './socket.ts';
-import { BROKEN, listen } from './socket.ts';
-import type { Connection, Receiver } from './transport.ts';
-import { MAX_REFUSAL_CHARS, toRefusal } from './transport.ts';
+import {
+  BROKEN,
+  type Connection,
+  listen,
+  MAX_REFUSAL_CHARS,
+  type Receiver,
+  toRefusal,
+  type WebSocketConstructor,
+  type WebSocketOpening,
+} from './transport.ts';
 
 /** The response that refused an upgrade, as ws passes it. */
 interface RefusedUpgrade {

@@ -1,13 +1,11 @@
-import type { ReportsDeletion } from '../../broadcast/policies/fold.ts';
-import { isTooDeep, MAX_DEPTH } from '../../decode/depth.ts';
+import type { ReportsDeletion } from '../../broadcast/fold.ts';
+import { isTooDeep, MAX_DEPTH } from '../../decode/codec.ts';
 import { invalid, WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
-import type { BookmarkOptions } from '../protocol.ts';
-import { toBookmark } from '../protocol.ts';
-import { retyped } from './retyped.ts';
+import { type BookmarkOptions, toBookmark } from '../protocol.ts';
 
 /** The place of an envelope in the stream, and what is known about its text. */
-export interface EnvelopeInit {
+interface EnvelopeInit {
   /** Counts from 1; 0 for an event outside the stream. */
   readonly sequence: number;
   /** The version the event has on the wire, if any. */
@@ -162,4 +160,94 @@ function open(json: string): string {
  */
 function end({ version, hasOwnVersion }: Pick<Envelope, 'version' | 'hasOwnVersion'>): string {
   return version === undefined && !hasOwnVersion ? '}' : `,"resourceVersion":"${version ?? ''}"}`;
+}
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const OPEN_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const decoder = new TextDecoder();
+
+/** Returns the JSON text of an event with another type. The rest of it stays as it was written. */
+export function retyped(json: Uint8Array, type: string): Uint8Array {
+  const { from, to } = typeIn(json) ?? {};
+  if (from === undefined || to === undefined) return json;
+  const value = encoder.encode(JSON.stringify(type));
+  const bytes = new Uint8Array(json.length - (to - from) + value.length);
+  bytes.set(json.subarray(0, from));
+  bytes.set(value, from);
+  bytes.set(json.subarray(to), from + value.length);
+  return bytes;
+}
+
+/** Where the value of the member `type` is. Of two members with the same name, JSON parsers keep the last. */
+function typeIn(json: Uint8Array): { readonly from: number; readonly to: number } | undefined {
+  let found: { readonly from: number; readonly to: number } | undefined;
+  let depth = 0;
+  let isName = false;
+  let isType = false;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at];
+    if (byte === QUOTE) {
+      const to = endOfString(json, at);
+      if (depth === 1 && isName) isType = JSON.parse(decoder.decode(json.subarray(at, to))) === 'type';
+      else if (depth === 1 && isType) found = { from: at, to };
+      isName = false;
+      at = to - 1;
+    } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) isName = ++depth === 1;
+    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth--;
+    else if (byte === COMMA) isName = depth === 1;
+  }
+  return found;
+}
+
+function endOfString(json: Uint8Array, start: number): number {
+  let at = start + 1;
+  while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1;
+  return at + 1;
+}
+
+/** The head of the stream before a batch was read: everything up to it has been read. */
+interface Read {
+  readonly head: number;
+  readonly version: string;
+}
+
+/**
+ * Assigns versions to a batch of a `coalesce` watch from which a client can resume without a gap.
+ *
+ * A folded event is at the place of its object's *first* unseen change, but has the version of its *last*:
+ *
+ *     happened   a.1 b.2 a.3        read as   a.3 b.2        resuming after 3 would miss b.2
+ *
+ * So in a folded batch only the last event has a version: that of the latest change in the batch. A client that is cut off within
+ * the batch resumes before it. A batch that was not folded (consecutive numbers) is returned unchanged.
+ *
+ *     happened   a.1 b.2 -a.3       read as   b.2            resuming after 2 would send -a.3, for an unknown object
+ *
+ * The latest change may have been folded away together with the one that it undid. So the version is that of the head up to which
+ * the batch was read, if that is known.
+ *
+ * An ERROR in the batch keeps its own version: nothing is folded across it, so a client can resume there. And an ERROR without a
+ * version, which ends a connection, is always the server's.
+ */
+export function toResumable(
+  batch: readonly WatchEvent[],
+  { after, read }: { after: number; read?: Read | undefined },
+): readonly WatchEvent[] {
+  let next = after + 1;
+  if (batch.every((event) => event instanceof Envelope && event.sequence === next++)) return batch;
+  const envelopes = batch.map(envelopeOf);
+  const places = envelopes.filter(({ sequence }) => sequence > 0);
+  const latest = places.reduce<Envelope | undefined>((a, b) => (a === undefined || b.sequence > a.sequence ? b : a), undefined);
+  const last = places.at(-1);
+  const through = read !== undefined && latest !== undefined && read.head > latest.sequence ? read.version : latest?.version;
+  return envelopes.map((envelope) => {
+    const version = envelope === last ? through : envelope.type === 'ERROR' ? envelope.version : undefined;
+    if (envelope.version === version) return envelope;
+    return envelope.relabelled(version);
+  });
 }

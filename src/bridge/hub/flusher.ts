@@ -3,7 +3,7 @@ import type { Clock } from '../../watch/clock.ts';
 import type { Turn } from '../../watch/turn.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { Envelope } from '../events/envelope.ts';
-import { Slices } from '../events/slices.ts';
+import { Slices } from '../events/forms.ts';
 import type { Feed } from './feed.ts';
 import type { Session } from './session.ts';
 

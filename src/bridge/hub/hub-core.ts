@@ -1,33 +1,29 @@
 import type { WatchOptions } from '../../broadcast/broadcaster.ts';
-import { POLICIES } from '../../broadcast/policies/policies.ts';
+import { POLICIES } from '../../broadcast/policies.ts';
 import { concerns, toTopics } from '../../broadcast/topics.ts';
 import { sleep } from '../../watch/clock.ts';
-import { emptyWatch } from '../../watch/empty-watch.ts';
-import type { Status, WatchEvent } from '../../watch/event.ts';
-import { isStatus } from '../../watch/event.ts';
+import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
+import { emptyWatch } from '../../watch/pull-watch.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { Publisher } from '../events/publisher.ts';
 import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
 import { LEAVING, NOT_READY, unavailable } from './admission/refusals.ts';
 import { Backlog } from './backlog.ts';
-import type { ClientInfo } from './client-info.ts';
-import { Feed } from './feed.ts';
+import type { ClientInfo, Sink } from './connection.ts';
+import { COMPLETE, Feed, permitted, type Start, verdictOf } from './feed.ts';
 import { Flusher } from './flusher.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
 import { Lifetime } from './lifetime.ts';
 import type { ParsedQuery } from './query.ts';
+import type { ReadableWatch, SessionHost } from './session.ts';
 import { Session } from './session.ts';
-import type { ReadableWatch, SessionHost } from './session-host.ts';
-import { endAt, limitAge, startTimers } from './session-timers.ts';
-import type { Sink } from './sink.ts';
+import { SessionTimers } from './session-timers.ts';
 import { Snapshots } from './snapshot.ts';
-import type { CatchUp } from './source/past-event.ts';
+import type { CatchUp } from './source/source.ts';
 import { FIRST_PLACE, SourceFeed } from './source/source-feed.ts';
 import { type CatchUpListener, Sourced } from './source/sourced.ts';
-import type { Start } from './start.ts';
-import { COMPLETE, permitted, verdictOf } from './start.ts';
-import type { Refusal } from './tally.ts';
-import { Tally } from './tally.ts';
+
+import { type Refusal, Tally } from './tally.ts';
 
 /** A client, as its transport describes it. */
 export interface Client extends ClientInfo {
@@ -60,6 +56,7 @@ export class HubCore {
   private readonly backlog: Backlog<Session> = new Backlog();
   private readonly slots: ConnectionSlots;
   private readonly snapshots: Snapshots;
+  private readonly timers: SessionTimers;
   private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
   /** The additional parts of a hub with a source. */
   readonly sourced: Sourced | undefined = undefined;
@@ -115,6 +112,7 @@ export class HubCore {
       clock: settings.clock,
       turn: () => new Promise((resolve) => settings.nextTurn(resolve)),
     });
+    this.timers = new SessionTimers({ ...settings, version: () => this.version });
     this.host = this.toHost();
     if (source !== undefined && sourceFeed !== undefined) {
       const { publisher, tally } = this;
@@ -287,11 +285,11 @@ export class HubCore {
   }
 
   private begin(session: Session, sink: Sink, client: Client & Beginning): void {
-    const { snapshot: source, bookmarkIntervalMs: intervalMs, clock, now } = this.settings;
+    const { snapshot: source } = this.settings;
     const { start, version, asked = {}, identity, filter, expiresAtMs = Number.POSITIVE_INFINITY } = client;
-    endAt(session, { expiresAtMs, now, clock });
-    startTimers(session, sink, { asked, intervalMs, clock, version: () => this.version });
-    const age = (): void => limitAge(session, this.settings);
+    this.timers.endAt(session, expiresAtMs);
+    this.timers.start(session, sink, asked);
+    const age = (): void => this.timers.limitAge(session);
     // An age counted from before the snapshot could end each attempt at a long one.
     if (start.snapshot && source !== undefined) {
       this.backlog.add(session);

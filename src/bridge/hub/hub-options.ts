@@ -1,14 +1,11 @@
 import { toOverflow } from '../../broadcast/broadcaster.ts';
-import type { Clock } from '../../watch/clock.ts';
-import { systemClock } from '../../watch/clock.ts';
-import { invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { type Clock, systemClock } from '../../watch/clock.ts';
+import { checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import type { MissingAdded, ObjectOf, WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import type { Overflow } from '../../watch/overflow.ts';
-import type { Turn } from '../../watch/turn.ts';
-import { nextTurn } from '../../watch/turn.ts';
+import { nextTurn, type Turn } from '../../watch/turn.ts';
 import { DEFAULTS, newEpoch } from '../protocol.ts';
-import type { ClientStats } from './client-info.ts';
+import type { ClientStats } from './connection.ts';
 import { EPOCH } from './query.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { HubSource, SourceStats } from './source/source.ts';

@@ -1,17 +1,15 @@
-import { toExpired } from '../../broadcast/cursor/cursor.ts';
 import { concerns, toTopicSet } from '../../broadcast/topics.ts';
 import { whenAborted } from '../../watch/abort.ts';
-import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { toExpired } from '../../watch/event.ts';
 import { PullWatch } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { Envelope } from '../events/envelope.ts';
+import { verdictOf } from './feed.ts';
 import type { HubCore } from './hub-core.ts';
-import type { ReadableWatch } from './session-host.ts';
-import type { CatchUp } from './source/past-event.ts';
-import { toSourceVersion } from './source/source.ts';
-import { verdictOf } from './start.ts';
+import type { ReadableWatch } from './session.ts';
+import { type CatchUp, toSourceVersion } from './source/source.ts';
 
 /** What a watch of a hub in this process delivers: the events with their versions, and an ERROR if it cannot continue. */
 export type HubEvent<E extends WatchEvent = WatchEvent> = (E & { readonly resourceVersion: string }) | ErrorEvent;

@@ -1,18 +1,13 @@
 import { whenAborted } from '../../watch/abort.ts';
-import { invalid, requireMethod, WatchError } from '../../watch/errors.ts';
-import type { WatchEvent } from '../../watch/event.ts';
-import { toStatus } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { checkOptions, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
+import { toStatus, type WatchEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
-import type { ClientStats } from './client-info.ts';
+import type { ClientStats } from './connection.ts';
 import { HubCore } from './hub-core.ts';
-import type { HubOptions, HubStats, PublishOptions, ShutdownOptions } from './hub-options.ts';
-import { toSettings } from './hub-options.ts';
-import type { HubEvent, HubWatchOptions } from './hub-watch.ts';
-import { watchHub } from './hub-watch.ts';
-import type { MetricsOptions } from './metrics.ts';
-import { hubMetrics, toText } from './metrics.ts';
-import { Outbox } from './source/outbox.ts';
+import { type HubOptions, type HubStats, type PublishOptions, type ShutdownOptions, toSettings } from './hub-options.ts';
+import { type HubEvent, type HubWatchOptions, watchHub } from './hub-watch.ts';
+import { hubMetrics, type MetricsOptions, toText } from './metrics.ts';
+import { Outbox } from './source/sourced.ts';
 import type { Observer } from './tally.ts';
 
 export type { ClientOptions, HubOptions, HubStats, PublishOptions, ShutdownOptions } from './hub-options.ts';

@@ -1,91 +1,107 @@
+/** What happens to sessions at their times: all of it stands in one timetable, so ten thousand of them have one timer. */
 import type { Clock } from '../../watch/clock.ts';
+import { type HeapNode, Timetable } from '../../watch/timetable.ts';
+import type { Sink } from './connection.ts';
 import type { ParsedQuery } from './query.ts';
 import type { Session } from './session.ts';
-import type { Sink } from './sink.ts';
 
-/** Settings of a session's timers. */
-export interface Timing extends Interval {
-  readonly asked: ParsedQuery;
+/** Something that will happen to a session, unless it is over before. */
+class Alarm implements HeapNode {
+  heapRank: number = 0;
+  heapTurn: number = 0;
+  heapAt: number = -1;
+  readonly ring: () => void;
+  readonly #timers: SessionTimers;
+
+  constructor(timers: SessionTimers, ring: () => void) {
+    this.#timers = timers;
+    this.ring = ring;
+  }
+
+  /** The session is over. */
+  leave(): void {
+    this.#timers.remove(this);
+  }
+}
+
+/** Settings of the timers of sessions. */
+interface TimerSettings {
+  readonly clock: Clock;
+  /** The time of day, in ms since 1970. */
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly bookmarkIntervalMs: number;
+  /** 0: none. */
+  readonly maxConnectionAgeMs: number;
   /** Returns the version of the head. */
   readonly version: () => string;
 }
 
-interface Interval {
-  readonly intervalMs: number;
-  readonly clock: Clock;
-}
+export class SessionTimers extends Timetable<Alarm> {
+  readonly #settings: TimerSettings;
 
-/** Starts the timers of a session: the end that its client asked for, and regular reports of its position. */
-export function startTimers(session: Session, sink: Sink, { asked, version, intervalMs, clock }: Timing): void {
-  if (asked.timeoutSeconds !== undefined) endAfter(session, asked.timeoutSeconds * 1_000, clock);
-  if (asked.allowWatchBookmarks === true) bookmarkEvery(session, { intervalMs, clock });
-  else markEvery(session, sink, { intervalMs, clock, version });
-}
+  constructor(settings: TimerSettings) {
+    super(settings.clock, (alarm) => alarm.ring());
+    this.#settings = settings;
+  }
 
-/** Settings of a session's age limit; 0: none. */
-export interface AgeLimit {
-  readonly maxConnectionAgeMs: number;
-  readonly random: () => number;
-  readonly clock: Clock;
-}
+  /** Begins a session's timers: the end that its client asked for, and regular reports of its position. */
+  start(session: Session, sink: Sink, { timeoutSeconds, allowWatchBookmarks }: ParsedQuery): void {
+    if (timeoutSeconds !== undefined) this.#set(session, timeoutSeconds * 1_000, () => session.stop('timeout'));
+    if (allowWatchBookmarks === true) this.#bookmark(session);
+    else this.#mark(session, sink);
+  }
 
-/** Ends a session so that its client reconnects. The time is random: clients that came together must not all return together. */
-export function limitAge(session: Session, { maxConnectionAgeMs, random, clock }: AgeLimit): void {
-  if (maxConnectionAgeMs === 0) return;
-  const delayMs = Math.ceil((maxConnectionAgeMs * (1 + random())) / 2);
-  session.whenOver(clock.schedule(delayMs, () => session.stop('goingAway')));
-}
+  /** Ends a session so that its client reconnects. The time is random: clients that came together must not all return together. */
+  limitAge(session: Session): void {
+    const { maxConnectionAgeMs, random } = this.#settings;
+    if (maxConnectionAgeMs > 0) this.#set(session, (maxConnectionAgeMs * (1 + random())) / 2, () => session.stop('goingAway'));
+  }
 
-/** When a session's right to its stream ends, in ms since 1970. */
-export interface Expiry {
-  readonly expiresAtMs: number;
-  readonly now: () => number;
-  readonly clock: Clock;
-}
+  /** Ends a session when its right to its stream ends, in ms since 1970, so that its client comes again and is admitted anew. */
+  endAt(session: Session, expiresAtMs: number): void {
+    if (expiresAtMs === Infinity) return;
+    const { now } = this.#settings;
+    const alarm = this.#set(session, expiresAtMs - now(), () => {
+      // The time of day may have been set back.
+      const leftMs = expiresAtMs - now();
+      if (leftMs > 0) this.after(alarm, leftMs);
+      else session.stop('goingAway');
+    });
+  }
 
-/** Ends a session at that time, so that its client comes again and is admitted anew. */
-export function endAt(session: Session, { expiresAtMs, now, clock }: Expiry): void {
-  if (expiresAtMs === Number.POSITIVE_INFINITY) return;
-  const plan = (): (() => void) => clock.schedule(expiresAtMs - now(), end);
-  const end = (): void => {
-    // A clock may shorten a long delay, and the time of day may have been set back.
-    if (now() < expiresAtMs) cancel = plan();
-    else session.stop('goingAway');
-  };
-  let cancel = plan();
-  session.whenOver(() => cancel());
-}
+  /** Sends a BOOKMARK at each interval, and one before an end by timeout or age. */
+  #bookmark(session: Session): void {
+    session.bookmarks = true;
+    this.#every(session, () => session.bookmark());
+  }
 
-/** Ends a session regularly after a delay. */
-function endAfter(session: Session, delayMs: number, clock: Clock): void {
-  session.whenOver(clock.schedule(delayMs, () => session.stop('timeout')));
-}
+  /** Does the same without an event, if the wire format can express it. */
+  #mark(session: Session, sink: Sink): void {
+    if (sink.mark === undefined) return;
+    this.#every(session, () => {
+      if (!session.upToDate) return;
+      try {
+        sink.mark?.(this.#settings.version());
+      } catch (error) {
+        session.cut('failed', error);
+      }
+    });
+  }
 
-/** Sends a BOOKMARK at each interval, and one before an end by timeout or age. */
-function bookmarkEvery(session: Session, interval: Interval): void {
-  session.bookmarks = true;
-  every(session, interval, () => session.bookmark());
-}
+  #every(session: Session, act: () => void): void {
+    const { bookmarkIntervalMs } = this.#settings;
+    const alarm = this.#set(session, bookmarkIntervalMs, () => {
+      session.flush();
+      act();
+      if (!session.over) this.after(alarm, bookmarkIntervalMs);
+    });
+  }
 
-/** Does the same without an event, if the wire format can express it. */
-function markEvery(session: Session, sink: Sink, { version, ...interval }: Interval & { version: () => string }): void {
-  if (sink.mark === undefined) return;
-  every(session, interval, () => {
-    if (!session.upToDate) return;
-    try {
-      sink.mark?.(version());
-    } catch (error) {
-      session.cut('failed', error);
-    }
-  });
-}
-
-function every(session: Session, { intervalMs, clock }: Interval, act: () => void): void {
-  const tick = (): void => {
-    session.flush();
-    act();
-    if (!session.over) cancel = clock.schedule(intervalMs, tick);
-  };
-  let cancel = clock.schedule(intervalMs, tick);
-  session.whenOver(() => cancel());
+  #set(session: Session, delayMs: number, ring: () => void): Alarm {
+    const alarm = new Alarm(this, ring);
+    this.after(alarm, delayMs);
+    session.whenOver(alarm);
+    return alarm;
+  }
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../watch/clock.ts';
 import type { Status } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { Ending } from '../protocol.ts';
-import type { ClientStats, CutReason } from './client-info.ts';
+import type { ClientStats, CutReason } from './connection.ts';
 
 /** Why a client was refused. */
 export type RefusalReason =

@@ -1,18 +1,20 @@
-import { invalid } from '../../watch/errors.ts';
-import type { Status, WatchEvent } from '../../watch/event.ts';
-import { isStatus } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
-import type { AdmissionOptions, Admitted, Caller } from '../hub/admission/admission.ts';
-import { ADMISSION_OPTIONS, Admission } from '../hub/admission/admission.ts';
-import type { ConnectionOptions } from '../hub/admission/limits.ts';
-import { CONNECTION_OPTIONS, toLimits } from '../hub/admission/limits.ts';
+import { checkOptions, invalid } from '../../watch/errors.ts';
+import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
+import {
+  ADMISSION_OPTIONS,
+  Admission,
+  type AdmissionOptions,
+  type Admitted,
+  type Caller,
+  CONNECTION_OPTIONS,
+  type ConnectionOptions,
+  toLimits,
+} from '../hub/admission/admission.ts';
+import type { Sink } from '../hub/connection.ts';
 import { channelOfHost, publishNotices } from '../hub/diagnostics.ts';
-import type { Hub } from '../hub/hub.ts';
-import { coreOf } from '../hub/hub.ts';
+import { coreOf, type Hub } from '../hub/hub.ts';
 import type { HubCore } from '../hub/hub-core.ts';
-import type { Sink } from '../hub/sink.ts';
-import type { SharedTimer } from './shared-timer.ts';
-import { toSharedTimer } from './shared-timer.ts';
+import { type SharedTimer, toSharedTimer } from './shared-timer.ts';
 import { guardStalls } from './stall.ts';
 
 /** A client's request, as your own transport knows it. `R` is what the hooks get. */

@@ -1,12 +1,8 @@
-import type { Form } from '../events/forms.ts';
-import { LINE, RECORD, toBytes } from '../events/forms.ts';
-import type { Served, Sink } from '../hub/sink.ts';
+import { type Form, LINE, RECORD, toBytes } from '../events/forms.ts';
+import type { Served, Sink } from '../hub/connection.ts';
 import type { Ending } from '../protocol.ts';
-import { IN_BUN } from './bun.ts';
-import type { Beginning } from './http-head.ts';
-import { toMark, toPreface } from './http-head.ts';
-import { PIECE_BYTES, toPieces } from './pieces.ts';
-import type { Outbound } from './stall.ts';
+import { type Beginning, PIECE_BYTES, toMark, toPieces, toPreface } from './http-head.ts';
+import { IN_BUN, type Outbound } from './stall.ts';
 
 /**
  * A response body. Bytes that its reader has not taken stay in the stream's queue: at most `maxBufferedBytes` and one slice.

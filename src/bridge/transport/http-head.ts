@@ -1,10 +1,8 @@
-import type { Status } from '../../watch/event.ts';
-import { toStatus } from '../../watch/event.ts';
+import { type Status, toStatus } from '../../watch/event.ts';
 import { Envelope } from '../events/envelope.ts';
 import type { Admitted } from '../hub/admission/admission.ts';
+import { FROM_NOW, type Start } from '../hub/feed.ts';
 import type { HubCore } from '../hub/hub-core.ts';
-import type { Start } from '../hub/start.ts';
-import { FROM_NOW } from '../hub/start.ts';
 import { DEFAULTS, EVENT_STREAM, JSON_LINES } from '../protocol.ts';
 
 /** The header that admits pages of another origin. An application that sets it has decided on the origin itself. */
@@ -107,4 +105,15 @@ export function accepts(header: string | null | undefined, type: string): boolea
     const [name, ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase());
     return name === type && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
   });
+}
+
+/** At 3 KB/s, one piece takes 22 s. By default, a client has 30 s. */
+export const PIECE_BYTES = 65_536;
+
+/**
+ * Splits bytes into pieces, for streams that report only whole writes as taken. A slow client may need minutes for one long event.
+ * Its progress shows only if the event is written in pieces.
+ */
+export function* toPieces(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
 }

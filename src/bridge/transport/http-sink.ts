@@ -1,10 +1,8 @@
-import type { Form } from '../events/forms.ts';
-import { chunked, LINE, RECORD, toBytes } from '../events/forms.ts';
-import type { Served, Sink } from '../hub/sink.ts';
+import { ServerResponse } from 'node:http';
+import { chunked, type Form, LINE, RECORD, toBytes } from '../events/forms.ts';
+import type { Served, Sink } from '../hub/connection.ts';
 import type { Ending } from '../protocol.ts';
-import type { Beginning } from './http-head.ts';
-import { toMark, toPreface } from './http-head.ts';
-import { toPieces } from './pieces.ts';
+import { type Beginning, toMark, toPieces, toPreface } from './http-head.ts';
 
 /** A stream of bytes with a buffer: a socket, or a response. */
 export interface ByteStream {
@@ -18,7 +16,7 @@ export interface ByteStream {
 }
 
 /** The part of a response that ends it. */
-export interface EndableResponse {
+interface EndableResponse {
   end(): unknown;
   destroy(): unknown;
   /** Added by compression middleware, which buffers everything until this is called. */
@@ -35,7 +33,7 @@ export function hasClosed(response: { readonly destroyed: boolean; readonly stre
 }
 
 /** What a sink writes to, and how. */
-export interface HttpSinkOptions extends Beginning {
+interface HttpSinkOptions extends Beginning {
   readonly maxBufferedBytes: number;
   readonly response: EndableResponse;
   /** The response itself, or its socket. */
@@ -155,4 +153,20 @@ export class HttpSink implements Sink {
   destroy(): void {
     this.response.destroy();
   }
+}
+
+/** Whether bytes written to the socket equal those written to the response: chunked, and not transformed by anyone. */
+export function isPlain(response: ServerResponse): boolean {
+  const { socket } = response;
+  return (
+    response instanceof ServerResponse &&
+    socket !== null &&
+    response.chunkedEncoding &&
+    response.write === ServerResponse.prototype.write &&
+    response.end === ServerResponse.prototype.end &&
+    !response.hasHeader('content-encoding') &&
+    response.writableCorked === 0 &&
+    // The headers are being sent, and nothing else waits inside the response.
+    response.writableLength === socket.writableLength
+  );
 }

@@ -1,6 +1,5 @@
-import type { Served } from '../hub/sink.ts';
-import type { SharedTimer, TimerMember } from './shared-timer.ts';
-import { TICKS } from './shared-timer.ts';
+import type { Served } from '../hub/connection.ts';
+import { type SharedTimer, TICKS, type TimerMember } from './shared-timer.ts';
 
 /** The outbound side of a connection: the numbers of its socket. */
 export interface Outbound {
@@ -27,7 +26,7 @@ export function progressOf(
 }
 
 /** What is guarded: a session, or an answer. */
-export interface Guarded {
+interface Guarded {
   readonly sentBytes: number;
   cut(reason: 'stalled'): unknown;
 }
@@ -69,3 +68,6 @@ export function guardStalls(session: Served, outbound: Outbound, timer: SharedTi
   if (timer === undefined) return;
   session.whenOver(new StallGuard(session, outbound, timer));
 }
+
+/** Whether this is Bun, which behaves differently from Node in places. */
+export const IN_BUN: boolean = 'Bun' in globalThis;

@@ -1,11 +1,10 @@
-import type { IncomingMessage, Server } from 'node:http';
-import { STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
 import type { Status } from '../../watch/event.ts';
 import { NO_WEBSOCKET } from '../hub/admission/refusals.ts';
 import { JSON_LINES } from '../protocol.ts';
-import type { Answer, Answering } from './answers.ts';
+import type { Answer, Answering } from './http-connection.ts';
 
 /** A listener for an HTTP server's `upgrade` event. Returns whether the request was meant for it. */
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;

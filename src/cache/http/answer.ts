@@ -6,10 +6,9 @@ import { MAX_HINT_MS } from '../../watch/backoff.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { CHANGES, isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
 import type { List, ObjectLookup } from '../list-watcher.ts';
-import { type Prepare, prepareItems } from '../prepared-lists.ts';
-import { shownUrl } from './exchange.ts';
+import { type Prepare, prepareItems } from '../pager.ts';
 import { ListReader } from './list-reader.ts';
-import { readStored } from './stored-event.ts';
+import { readStored } from './reparse.ts';
 
 /** The reasons for codes that a server sent without a Status. */
 const REASONS: Readonly<Record<number, string>> = {
@@ -59,6 +58,11 @@ function redirectOf({ status, headers, type }: Head, url?: URL): string | undefi
   const location = headers.get('location');
   const to = status < 400 && location && URL.canParse(location, url) && ` to ${shownUrl(new URL(location, url))}`;
   return to || type === 'opaqueredirect' ? `the server redirects${to || ''}, which is not followed` : undefined;
+}
+
+/** A URL without what may be secret: user, password, query. */
+export function shownUrl({ origin, pathname }: URL): string {
+  return origin + pathname;
 }
 
 function refused(status: Status, cause?: string): WatchError {

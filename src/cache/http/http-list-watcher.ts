@@ -3,19 +3,25 @@ import type { Codec } from '../../decode/codec.ts';
 import { decoderOf } from '../../decode/decoder.ts';
 import { NewlineFramer } from '../../decode/framing.ts';
 import { StreamWatcher } from '../../decode/stream-watcher.ts';
-import { invalid } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, oneOf, wholeNumber } from '../../watch/errors.ts';
 import { isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../list-watcher.ts';
-import type { KubernetesObject } from '../object.ts';
-import { type Prepare, takesPrepare } from '../prepared-lists.ts';
+import { checkText, type KubernetesObject } from '../object.ts';
+import { type Prepare, takesPrepare } from '../pager.ts';
 import { eventCodec, ListParts } from './answer.ts';
-import { Exchange, named } from './exchange.ts';
-import { accepted, type HttpSettings, type ListWatcherOptions, partsOf, toHttpSettings, tooLong } from './means.ts';
-import { toListUrl, toWatchUrl } from './query.ts';
+import {
+  accepted,
+  Exchange,
+  type HttpSettings,
+  type ListWatcherOptions,
+  named,
+  partsOf,
+  toHttpSettings,
+  tooLong,
+} from './exchange.ts';
 
-export type { ListWatcherOptions } from './means.ts';
+export type { ListWatcherOptions } from './exchange.ts';
 
 /**
  * Creates a {@link ListWatcher} over a collection of any server that speaks Kubernetes' list/watch protocol, such as
@@ -145,4 +151,49 @@ function limited<T>(
       return event;
     },
   };
+}
+
+const TEXTS = ['labelSelector', 'fieldSelector', 'resourceVersion', 'continue'] as const;
+const NUMBERS = ['limit', 'timeoutSeconds'] as const;
+const COMMON = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVersionMatch', 'timeoutSeconds', 'signal'] as const;
+
+/** The URL of a list. Parameters of the collection's own URL stay, unless an option says otherwise. */
+export function toListUrl(collection: URL, options: ListOptions): URL {
+  checkOptions(options, [...COMMON, 'limit', 'continue']);
+  const url = new URL(collection);
+  url.searchParams.delete('watch');
+  setCommon(url.searchParams, options);
+  return url;
+}
+
+/** The URL of a watch. Kubernetes requires what `sendInitialEvents` implies. */
+function toWatchUrl(collection: URL, options: ListWatchOptions): URL {
+  checkOptions(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored', 'onBytes']);
+  callable('stored', options.stored);
+  callable('onBytes', options.onBytes);
+  const { sendInitialEvents, allowWatchBookmarks = sendInitialEvents } = options;
+  const url = new URL(collection);
+  const { searchParams } = url;
+  searchParams.set('watch', 'true');
+  if (sendInitialEvents !== undefined) searchParams.set('resourceVersionMatch', 'NotOlderThan');
+  setCommon(searchParams, options);
+  if (sendInitialEvents !== undefined) searchParams.set('sendInitialEvents', `${sendInitialEvents}`);
+  if (allowWatchBookmarks !== undefined) searchParams.set('allowWatchBookmarks', `${allowWatchBookmarks}`);
+  return url;
+}
+
+/** Sets what is given; an empty text means the same as none. */
+function setCommon(parameters: URLSearchParams, options: ListOptions): void {
+  for (const name of TEXTS) {
+    const text = options[name];
+    if (text !== undefined && checkText(name, text)) parameters.set(name, text);
+  }
+  for (const name of NUMBERS) {
+    const number = options[name];
+    if (number !== undefined) parameters.set(name, `${wholeNumber(name, number)}`);
+  }
+  const { resourceVersionMatch } = options;
+  if (resourceVersionMatch !== undefined) {
+    parameters.set('resourceVersionMatch', oneOf('resourceVersionMatch', resourceVersionMatch, ['Exact', 'NotOlderThan']));
+  }
 }

@@ -15,9 +15,18 @@
  *   however it is cut.
  * - A text without such an array is all frame.
  */
-import { hold, joined } from '../../decode/parts.ts';
-import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './json-bytes.ts';
 
+import { hold, joined } from '../../decode/framing.ts';
+
+/** The bytes that structure JSON. */
+export const QUOTE = 0x22;
+export const COMMA = 0x2c;
+export const COLON = 0x3a;
+export const BACKSLASH = 0x5c;
+export const OPEN_ARRAY = 0x5b;
+export const CLOSE_ARRAY = 0x5d;
+export const OPEN_OBJECT = 0x7b;
+export const CLOSE_OBJECT = 0x7d;
 const SPACE = 0x20;
 const NAME: Uint8Array = new TextEncoder().encode('items');
 /** Stands in the frame for the items. */
@@ -34,7 +43,7 @@ DEEPER[OPEN_ARRAY] = DEEPER[OPEN_OBJECT] = 1;
 DEEPER[CLOSE_ARRAY] = DEEPER[CLOSE_OBJECT] = -1;
 
 /** Called with each item as it comes, and with what comes before the items; the result takes the place of the item. */
-export type EachItem = (item: unknown, head: () => object) => unknown;
+type EachItem = (item: unknown, head: () => object) => unknown;
 
 /** Reads a list from parts of its text. See the top of this file. */
 export class ListReader {

@@ -14,7 +14,8 @@
  * - Anything unusual is left to `JSON.parse`: escapes, numbers that are not integers, deep nesting, and anything that is not
  *   JSON, so that errors are those of `JSON.parse`.
  */
-import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './json-bytes.ts';
+import type { ObjectLookup } from '../list-watcher.ts';
+import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './list-reader.ts';
 
 const [ZERO, NINE, DOT, UPPER_E, LOWER_E] = [0x30, 0x39, 0x2e, 0x45, 0x65];
 /** Deeper values are left to `JSON.parse`, which does not run out of stack. */
@@ -33,7 +34,7 @@ const PLAIN: Uint8Array = Uint8Array.from({ length: 256 }, (_, code) =>
 const UTF8: TextDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Thrown for bytes that this cannot read. */
-export const UNUSUAL: unique symbol = Symbol('unusual');
+const UNUSUAL: unique symbol = Symbol('unusual');
 
 type Members = Record<string, unknown>;
 
@@ -282,4 +283,58 @@ function first(count: number, members: Members): Members {
     some[name] = members[name];
   }
   return some;
+}
+
+/**
+ * Reads an event about an object that is already stored, and shares with it the parts that are the same. The event has the
+ * members `type` and `object`, in this order and without white space, as servers write it. Returns undefined if it is different,
+ * or if no such object is stored: then another decoder reads it.
+ */
+export function readStored(
+  frame: Uint8Array,
+  stored: ObjectLookup,
+): { readonly type: string; readonly object: unknown } | undefined {
+  const reader = new Reparser(frame);
+  try {
+    reader.expect(OPEN_OBJECT);
+    if (!reader.isName('type')) return undefined;
+    const type = reader.parsed();
+    reader.expect(COMMA);
+    if (typeof type !== 'string' || !reader.isName('object')) return undefined;
+    const from = reader.at;
+    const before = storedOf(reader, stored);
+    if (before === undefined) return undefined;
+    reader.at = from;
+    const object = reader.value(before, 0);
+    reader.expect(CLOSE_OBJECT);
+    return reader.at === frame.length ? { type, object } : undefined;
+  } catch (error) {
+    if (error === UNUSUAL || error instanceof SyntaxError || error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+/** Finds the name and the namespace in the metadata; Kubernetes writes them near its beginning. */
+function storedOf(reader: Reparser, stored: ObjectLookup): unknown {
+  let [name, namespace] = ['', ''];
+  reader.expect(OPEN_OBJECT);
+  if (!passTo(reader, 'metadata')) return undefined;
+  reader.expect(OPEN_OBJECT);
+  if (reader.empty(CLOSE_OBJECT)) return undefined;
+  do {
+    if (reader.isName('name')) name = String(reader.parsed());
+    else if (reader.isName('namespace')) namespace = String(reader.parsed());
+    else reader.skipMember();
+  } while (!(name && namespace) && reader.more(CLOSE_OBJECT));
+  return name ? stored(name, namespace) : undefined;
+}
+
+/** Passes members until this one, whose value is next. */
+function passTo(reader: Reparser, wanted: string): boolean {
+  if (reader.empty(CLOSE_OBJECT)) return false;
+  do {
+    if (reader.isName(wanted)) return true;
+    reader.skipMember();
+  } while (reader.more(CLOSE_OBJECT));
+  return false;
 }

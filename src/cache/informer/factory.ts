@@ -1,10 +1,9 @@
 import { whenAborted } from '../../watch/abort.ts';
-import { callable, invalid, WatchError } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, WatchError } from '../../watch/errors.ts';
 import { Failures } from '../../watch/failures.ts';
-import { checkOptions } from '../../watch/options.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { Informer } from './informer.ts';
-import type { InformerOptions, StopOptions } from './options.ts';
+import type { InformerOptions, StopOptions } from './informer-options.ts';
 
 /** Creates the source of one resource. `namespace` is the factory's. */
 export type InformerSource<Resource, T> = (

@@ -4,7 +4,7 @@ import { callable, invalid, WatchError } from '../../watch/errors.ts';
 import { isErrorEvent, isInitialEventsEnd, type ObjectEvent, type Status, toStatus, type WatchEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../list-watcher.ts';
-import { type Prepare, takesPrepare } from '../prepared-lists.ts';
+import { type Prepare, takesPrepare } from '../pager.ts';
 
 /** What {@link fromHub} requires of a connection; options of `connect`. */
 export interface HubConnectOptions {

@@ -1,35 +1,31 @@
 import { filter } from '../../broadcast/filter.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, listed, systemClock, within } from '../../watch/clock.ts';
-import { callable, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
-import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
-import type { ReflectorFailure } from '../reflector/options.ts';
-import { Reflector } from '../reflector/reflector.ts';
-import { SourceReports } from '../reflector/reports.ts';
-import { REFLECTOR_NAMES, RETRY_NAMES } from '../reflector/settings.ts';
+import { Reflector, SourceReports } from '../reflector/reflector.ts';
+import { REFLECTOR_NAMES, RETRY_NAMES, type ReflectorFailure } from '../reflector/reflector-options.ts';
 import { labelFilter } from '../store/store.ts';
-import { compareVersions } from '../version.ts';
-import { toObjectEvent } from './change.ts';
-import type { Handler, HandlerOptions, HandlerOverflow, HandlerRegistration } from './handler.ts';
-import { Latch } from './latch.ts';
-import { LiveStore } from './live-store.ts';
+import { type AtLeastOptions, compareVersions, Versions } from '../versions.ts';
 import type {
+  Handler,
   HandlerFailure,
+  HandlerOptions,
+  HandlerOverflow,
+  HandlerRegistration,
   InformerOptions,
   InformerState,
   InformerStore,
   InformerWatchOptions,
   ObjectFailure,
   StopOptions,
-} from './options.ts';
-import { Registration } from './registration.ts';
-import { ResyncTimes } from './resync.ts';
-import { type AtLeastOptions, Versions } from './versions.ts';
+} from './informer-options.ts';
+import { LiveStore, toObjectEvent } from './live-store.ts';
+import { Latch, Registration, ResyncTimes } from './registration.ts';
 
 const HANDLER = ['onAdd', 'onUpdate', 'onDelete'] as const;
 const HANDLER_OPTIONS = ['resyncMs', 'filter', 'overflow', 'capacity', 'onGap'] as const;

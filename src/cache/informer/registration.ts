@@ -17,14 +17,11 @@
 import type { BroadcastWatch } from '../../broadcast/handle.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { isInitialEventsEnd, type Status } from '../../watch/event.ts';
-import { type Change, isChange, type LogEvent, transitionOf } from './change.ts';
-import type { Handler, HandlerOptions, HandlerRegistration } from './handler.ts';
-import { Latch } from './latch.ts';
-import type { LiveStore } from './live-store.ts';
-import type { ResyncEntry } from './resync.ts';
+import type { Handler, HandlerOptions, HandlerRegistration } from './informer-options.ts';
+import { type Change, isChange, type LiveStore, type LogEvent, transitionOf } from './live-store.ts';
 
 /** What a handler needs from its informer. */
-export interface RegistrationHost<T> {
+interface RegistrationHost<T> {
   readonly live: LiveStore<T>;
   /** Reports what a handler has thrown, or why it was ended. Does not throw. */
   onError(error: unknown, handler: Handler<T>): void;
@@ -204,5 +201,85 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
   #fail(error: unknown): void {
     this.end(error);
     this.#host.onError(error, this.#handler);
+  }
+}
+
+/** A promise that is settled once, from outside. Nobody has to handle its rejection. */
+export class Latch {
+  readonly promise: Promise<void>;
+  /** Whether it has resolved. */
+  isOpen: boolean = false;
+  #resolve: () => void = () => {};
+  /** Has no effect once it is settled. */
+  reject: (error: unknown) => void = () => {};
+
+  constructor() {
+    this.promise = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.reject = reject;
+    });
+    this.promise.catch(() => {});
+  }
+
+  /** Has no effect once it is settled. */
+  open(): void {
+    this.isOpen = true;
+    this.#resolve();
+  }
+}
+
+/**
+ * Decides when a handler gets every object again: numbers only, no timer.
+ *
+ *     next(now): the time until the first is due ---> due(now): those that are due; they are due again a period later
+ *
+ * Each handler has the period that it asks for, or that of the informer if it asks for none, from when it was added. Upstream looks
+ * at fixed intervals instead, and so rounds periods up to the informer's, and to a second.
+ */
+
+/**
+ * Timers of hosts count whole milliseconds, so one may come this much early: a handler that is due then would wait for
+ * another.
+ */
+const EARLY_MS = 1;
+
+/** What one handler has asked for. */
+interface ResyncEntry {
+  /** How often it gets every object; 0: never. */
+  readonly periodMs: number;
+  dueMs: number;
+}
+
+/** See the top of this file. */
+export class ResyncTimes<Entry extends ResyncEntry = ResyncEntry> {
+  readonly #entries: Set<Entry> = new Set();
+
+  add(entry: Entry, now: number): void {
+    if (entry.periodMs === 0) return;
+    entry.dueMs = now + entry.periodMs;
+    this.#entries.add(entry);
+  }
+
+  /** Begins to count now: before the informer runs, there is nothing to tell again. */
+  start(now: number): void {
+    for (const entry of this.#entries) this.add(entry, now);
+  }
+
+  remove(entry: Entry): void {
+    this.#entries.delete(entry);
+  }
+
+  /** How long it takes until one is due; undefined: none ever is. */
+  next(now: number): number | undefined {
+    let dueMs = Number.POSITIVE_INFINITY;
+    for (const entry of this.#entries) dueMs = Math.min(dueMs, entry.dueMs);
+    return this.#entries.size === 0 ? undefined : Math.max(0, dueMs - now);
+  }
+
+  /** Those that are due. They are due again a period from now. */
+  due(now: number): Entry[] {
+    const due = [...this.#entries].filter(({ dueMs }) => dueMs - now < EARLY_MS);
+    for (const entry of due) entry.dueMs = now + entry.periodMs;
+    return due;
   }
 }

@@ -1,7 +1,6 @@
-import { checkOptions } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/errors.ts';
 import type { DeletedFinalStateUnknown, Delta } from './delta.ts';
-import { DeltaQueue, type DeltaQueueOptions, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
-import { Deque } from './deque.ts';
+import { DeltaQueue, type DeltaQueueOptions, Deque, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 
 /** Options of a {@link DeltaFifo}. */
 export interface DeltaFifoOptions<T> extends DeltaQueueOptions<T> {

@@ -19,10 +19,8 @@ import { whenAborted } from '../../watch/abort.ts';
 import { callable, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { checkText, type KubernetesObject, keyOf } from '../object.ts';
-import { Prepared } from '../store/prepared.ts';
-import { checkIterable } from '../store/store.ts';
+import { checkIterable, Prepared } from '../store/store.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown, type KnownObjects, type StateDelta } from './delta.ts';
-import { Deque } from './deque.ts';
 
 /**
  * Handles deltas. `initial`: the queue had not synced when they were taken, so they may belong to the first list. If it returns a
@@ -265,5 +263,40 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
 
   #release(): void {
     if (this.#hasRoom) for (const enter of [...this.#rooms]) enter();
+  }
+}
+
+/** A queue in one array. `shift` is O(1) amortized, and what was taken is not kept alive. */
+export class Deque<T> implements Iterable<T> {
+  #items: (T | undefined)[] = [];
+  #head: number = 0;
+
+  get size(): number {
+    return this.#items.length - this.#head;
+  }
+
+  push(item: T): void {
+    this.#items.push(item);
+  }
+
+  /** The item at this place, from the oldest. */
+  at(index: number): T | undefined {
+    return this.#items[this.#head + index];
+  }
+
+  /** Removes and returns the oldest item. */
+  shift(): T | undefined {
+    const item = this.#items[this.#head];
+    if (this.size === 0) return undefined;
+    this.#items[this.#head++] = undefined;
+    if (this.#head * 2 > this.#items.length) {
+      this.#items.splice(0, this.#head);
+      this.#head = 0;
+    }
+    return item;
+  }
+
+  *[Symbol.iterator](): Iterator<T> {
+    for (let at = this.#head; at < this.#items.length; at++) yield this.#items[at] as T;
   }
 }

@@ -1,8 +1,6 @@
-import { wholeNumber } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { checkOptions, wholeNumber } from '../../watch/errors.ts';
 import type { DeletedFinalStateUnknown, RealDelta } from './delta.ts';
-import { DeltaQueue, type DeltaQueueOptions, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
-import { Deque } from './deque.ts';
+import { DeltaQueue, type DeltaQueueOptions, Deque, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 
 /** Options of a {@link RealFifo}. */
 export interface RealFifoOptions<T> extends DeltaQueueOptions<T> {

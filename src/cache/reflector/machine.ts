@@ -21,10 +21,9 @@
  * - `stopped` is final.
  */
 import * as decide from './decisions.ts';
-import { type MachineSettings, type Memory, newMemory } from './decisions.ts';
+import { type Input, type Memory, newMemory, type State, type Step } from './decisions.ts';
 import { isOlder } from './events.ts';
-import type { ReflectorPhase } from './options.ts';
-import type { Input, State, Step } from './states.ts';
+import type { MachineSettings, ReflectorPhase } from './reflector-options.ts';
 
 type InputOf<Type extends Input['type']> = Extract<Input, { readonly type: Type }>;
 type Cell<Type extends Input['type']> = (memory: Memory, input: InputOf<Type>, nowMs: number) => Step;

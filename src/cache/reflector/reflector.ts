@@ -13,17 +13,23 @@
  * - No call of the store, `onError` or `onStateChange` follows the end of `run`.
  */
 import { whenAborted } from '../../watch/abort.ts';
+import type { Clock } from '../../watch/clock.ts';
 import { requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
+import { Failures } from '../../watch/failures.ts';
 import type { ListWatcher, ReflectorStore } from '../list-watcher.ts';
 import type { Attempt } from './attempt.ts';
+import type { Action, Input } from './decisions.ts';
 import { toBroken, versionBeside, versionIn } from './events.ts';
 import { ReflectorMachine } from './machine.ts';
-import type { ReflectorFailure, ReflectorOptions, ReflectorState } from './options.ts';
-import { SourceReports } from './reports.ts';
+import {
+  type ReflectorFailure,
+  type ReflectorOptions,
+  type ReflectorSettings,
+  type ReflectorState,
+  toSettings,
+} from './reflector-options.ts';
 import { Requests } from './requests.ts';
-import { type ReflectorSettings, toSettings } from './settings.ts';
-import type { Action, Input } from './states.ts';
 
 /** The inputs that mean that the source answered a request as asked. */
 const ANSWERS: readonly Input['type'][] = ['opened', 'listed'];
@@ -241,5 +247,27 @@ export class Reflector<T> {
 
   #storeFailed(error: unknown): Input {
     return { type: 'storeFailed', kind: 'store', error, ranMs: this.#requests.attempt.ranMs };
+  }
+}
+
+/**
+ * What is said of a source's failures without `onError`. A failure after which the next attempt is made at once, such as a version
+ * that has expired, is a part of the protocol: it is not worth a line unless that attempt fails as well.
+ */
+export class SourceReports {
+  readonly #failures: Failures;
+
+  constructor(who: string, clock: Clock | undefined) {
+    this.#failures = new Failures(who, { clock });
+  }
+
+  failed(error: unknown, { kind, delayMs }: Pick<ReflectorFailure, 'kind' | 'delayMs'>): void {
+    if (kind === 'event') this.#failures.failed('an event', error);
+    else if (kind === 'store') this.#failures.failed('the store', error);
+    else if (delayMs !== undefined) this.#failures.down('the source', error, ` (${kind})`);
+  }
+
+  changed({ connected }: Pick<ReflectorState, 'connected'>): void {
+    if (connected) this.#failures.up('the source');
   }
 }

@@ -8,15 +8,13 @@
  * transport's business.
  */
 import { WatchError } from '../../watch/errors.ts';
-import type { ObjectEvent } from '../../watch/event.ts';
+import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.ts';
 import type { ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
 import { readAll } from '../pager.ts';
 import { Attempt, type Outcome } from './attempt.ts';
-import { isOlder, shapeOf, versionIn } from './events.ts';
-import { type Failure, fromErrorEvent, toFailure } from './failure.ts';
-import { InitialState } from './initial-state.ts';
-import type { ReflectorSettings } from './settings.ts';
-import type { Input } from './states.ts';
+import type { Input } from './decisions.ts';
+import { type Failure, fromErrorEvent, isOlder, shapeOf, toFailure, versionIn } from './events.ts';
+import type { ReflectorSettings } from './reflector-options.ts';
 
 /** The whole state of a collection. */
 interface WholeState<T> {
@@ -28,7 +26,7 @@ interface WholeState<T> {
 type Change<T> = Parameters<InitialState<T>['take']>[0];
 
 /** What a reflector adds to its settings. */
-export interface RequestsHost<T> {
+interface RequestsHost<T> {
   /** Called with each event that is skipped. */
   readonly onBroken: (event: ObjectEvent<T>) => void;
   /** Looks up objects that the store holds as the source delivered them. */
@@ -238,4 +236,46 @@ function checkList({ resourceVersion }: { readonly resourceVersion: string }, as
 function checkSize(option: string, size: number, limit: number): Failure | undefined {
   if (size <= limit) return undefined;
   return { kind: 'other', error: new WatchError('OVERLOADED', `the list has more than ${option} (${limit})`, { limit }) };
+}
+
+/**
+ * The state of a collection while it is being streamed, until its end is reported. That may take a while, so changes come in
+ * between. Upstream: the temporary store of `watchList`.
+ */
+export class InitialState<T> {
+  readonly #objects: Map<unknown, T> = new Map();
+  readonly #keyOf: (object: T) => string;
+  readonly #prepare: (object: T) => T;
+
+  /** `prepare` is called with each object; the result is held in its place. */
+  constructor(keyOf: (object: T) => string, prepare: (object: T) => T = (object) => object) {
+    this.#keyOf = keyOf;
+    this.#prepare = prepare;
+  }
+
+  /** Number of objects. */
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  /** All objects, in the order in which they came. */
+  get objects(): Iterable<T> {
+    return this.#objects.values();
+  }
+
+  /** Only changes of objects belong to it. */
+  take({ type, object }: Exclude<ObjectEvent<T>, BookmarkEvent | ErrorEvent>): void {
+    const key = this.#key(object);
+    if (type === 'DELETED') this.#objects.delete(key);
+    else this.#objects.set(key, this.#prepare(object));
+  }
+
+  /** An object without a key stands for itself. The store decides whether to accept it. */
+  #key(object: T): unknown {
+    try {
+      return this.#keyOf(object);
+    } catch {
+      return object;
+    }
+  }
 }

@@ -14,20 +14,16 @@
  */
 import { ClientMachine, ENDED, LOST, toFailure as toLost } from '../../bridge/client/machine.ts';
 import { whenAborted } from '../../watch/abort.ts';
-import { invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { type ObjectEvent, type Status, toStatus } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
-import { done } from '../../watch/iteration.ts';
-import { checkOptions } from '../../watch/options.ts';
 import { type PullSource, PullWatch } from '../../watch/pull-watch.ts';
-import { NONE } from '../../watch/reader.ts';
+import { done, NONE } from '../../watch/reader.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { checkText } from '../object.ts';
 import { Attempt } from './attempt.ts';
-import { isOlder, shapeOf, toBroken, versionIn } from './events.ts';
-import { type Failure, fromErrorEvent, toFailure } from './failure.ts';
-import type { RetryOptions } from './options.ts';
-import { type CheckedRetry, checkRetry, RETRY_NAMES } from './settings.ts';
+import { type Failure, fromErrorEvent, isOlder, shapeOf, toBroken, toFailure, versionIn } from './events.ts';
+import { type CheckedRetry, checkRetry, RETRY_NAMES, type RetryOptions } from './reflector-options.ts';
 
 /** Options of a {@link RetryWatcher}. */
 export interface RetryWatcherOptions extends RetryOptions {

@@ -1,8 +1,6 @@
-import { callable, invalid } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
-import { namespaceOf } from '../object.ts';
-import { type IndexFunction, ObjectIndex } from './object-index.ts';
-import { Store, type StoreOptions } from './store.ts';
+import { callable, checkOptions, invalid, requireMethod } from '../../watch/errors.ts';
+import { checkText, namespaceOf } from '../object.ts';
+import { Store, type StoreListOptions, type StoreOptions } from './store.ts';
 
 /** Index functions by name. Upstream: `cache.Indexers`. */
 export type Indexers<T, Name extends string = string> = Readonly<Record<Name, IndexFunction<T>>>;
@@ -117,5 +115,114 @@ export class Indexer<T, Name extends string = string> extends Store<T> {
 
   #objects(keys: Iterable<string>): T[] {
     return Array.from(keys, (key) => this.get(key) as T);
+  }
+}
+
+/** Returns the values under which an object is found in an index. Not called again until the object is replaced. */
+export type IndexFunction<T> = (object: T) => readonly string[];
+
+/**
+ * One index: the keys by value, and the values by key. The values are kept, so an index function is called once per object: one
+ * that throws or changes its result cannot leave a key behind.
+ *
+ *     values  'default/a' -> ['n1', 'n2']         keys  'n1' -> { 'default/a', 'default/b' }
+ *
+ * Invariants: a key is under a value if and only if the value is among those of the key. No value has an empty set.
+ */
+class ObjectIndex<T> {
+  readonly #name: string;
+  readonly #function: IndexFunction<T>;
+  readonly #keys: Map<string, Set<string>> = new Map();
+  readonly #values: Map<string, readonly string[]> = new Map();
+
+  constructor(name: string, indexFunction: IndexFunction<T>) {
+    this.#name = name;
+    this.#function = indexFunction;
+  }
+
+  /** The values of an object, in a new array. User code, so it may throw. */
+  valuesOf(object: T): readonly string[] {
+    const values: unknown = this.#function(object);
+    if (!Array.isArray(values)) throw invalid(`index ${this.#name}`, values, 'an array of strings');
+    for (const value of values) checkText(`index ${this.#name}`, value);
+    return values.slice();
+  }
+
+  /** Replaces the values of a key. Undefined, or none, removes it. */
+  set(key: string, values: readonly string[] = []): void {
+    for (const value of this.#values.get(key) ?? []) {
+      const keys = this.#keys.get(value);
+      keys?.delete(key);
+      if (keys?.size === 0) this.#keys.delete(value);
+    }
+    if (values.length === 0) this.#values.delete(key);
+    else this.#values.set(key, values);
+    for (const value of values) {
+      const keys = this.#keys.get(value);
+      if (keys) keys.add(key);
+      else this.#keys.set(value, new Set([key]));
+    }
+  }
+
+  /** The keys under a value. */
+  keys(value: string): Iterable<string> {
+    return this.#keys.get(value) ?? [];
+  }
+
+  /** All values that have a key. */
+  values(): Iterable<string> {
+    return this.#keys.keys();
+  }
+}
+
+/** What a lister reads from: an informer's store, an `Indexer` or a `Store`. */
+export interface Listed<T> {
+  get(key: string): T | undefined;
+  list(options?: StoreListOptions<T>): T[];
+}
+
+/** Which objects a lister returns. Default: all. */
+export type ListerOptions<T> = Pick<StoreListOptions<T>, 'labelSelector'>;
+
+/** The objects of one namespace. Upstream: the namespaced listers of client-go. */
+export interface NamespaceLister<T> {
+  list(options?: ListerOptions<T>): T[];
+  get(name: string): T | undefined;
+}
+
+/**
+ * Reads a store by name and namespace, for stores with the default key. Upstream: `cache.GenericLister`.
+ *
+ *     const services = new Lister(informer.store);
+ *     services.namespace('default').get('kubernetes');
+ *
+ * An object that does not exist is undefined (upstream: an error 404).
+ */
+export class Lister<T> {
+  readonly #store: Listed<T>;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for anything but a store, or an object with a `store`, such as an informer. */
+  constructor(source: Listed<T> | { readonly store: Listed<T> }) {
+    const store = (source as { readonly store?: Listed<T> } | undefined)?.store ?? (source as Listed<T>);
+    this.#store = requireMethod('store', store, 'list', 'a store or an informer');
+  }
+
+  /** The objects that match, in all namespaces. */
+  list(options: ListerOptions<T> = {}): T[] {
+    return this.#store.list({ labelSelector: checkOptions(options, ['labelSelector']).labelSelector });
+  }
+
+  /** The object with this name, for objects without a namespace. */
+  get(name: string): T | undefined {
+    return this.#store.get(name);
+  }
+
+  /** The objects of one namespace. */
+  namespace(namespace: string): NamespaceLister<T> {
+    return {
+      list: (options = {}) =>
+        this.#store.list({ namespace, labelSelector: checkOptions(options, ['labelSelector']).labelSelector }),
+      get: (name) => this.#store.get(namespace ? `${namespace}/${name}` : name),
+    };
   }
 }

@@ -12,12 +12,10 @@
  */
 import { readConditions } from '../../selectors/label-parser.ts';
 import type { LabelSelector } from '../../selectors/label-selector.ts';
-import { callable, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { callable, checkOptions, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { checkText, type KubernetesObject, keyOf, metadataOf, namespaceOf, versionOf } from '../object.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
-import { Prepared } from './prepared.ts';
 
 /** Throws INVALID_ARGUMENT for a list that cannot be iterated. */
 export function checkIterable(list: Iterable<unknown>): void {
@@ -277,4 +275,31 @@ export function labelFilter(selector: string | LabelSelector | undefined): ((obj
   }
   requireMethod('labelSelector', selector, 'matches', 'the text of a label selector, or one that was parsed');
   return selector.isEmpty ? undefined : (object) => selector.matches(metadataOf(object).labels);
+}
+
+/**
+ * An object of a list that has come before the rest of its list: what user code has made of it, or has thrown. What nobody needs
+ * of it is gone by then, so a list of large objects that become small needs little memory.
+ */
+export class Prepared<T> {
+  /** Undefined if `keyOf` has thrown. */
+  readonly key: string | undefined;
+  /** What is to be stored; the original, if user code has thrown. */
+  readonly object: T;
+  /** It is the state that is stored already. */
+  readonly isStored: boolean;
+  readonly failure: { readonly error: unknown } | undefined;
+
+  constructor(key: string | undefined, object: T, more: { isStored?: boolean; failure?: { readonly error: unknown } } = {}) {
+    this.key = key;
+    this.object = object;
+    this.isStored = more.isStored ?? false;
+    this.failure = more.failure;
+  }
+
+  /** Its key and what is to be stored. Throws what user code has thrown. */
+  entry(): readonly [key: string, object: T] {
+    if (this.failure) throw this.failure.error;
+    return [this.key as string, this.object];
+  }
 }

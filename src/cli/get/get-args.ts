@@ -1,4 +1,4 @@
-import { milliseconds, type Options, type Parsed, quote, UsageError, whole, wrong } from '../usage.ts';
+import { type Given, type Options, quote } from '../usage.ts';
 
 /** How objects are printed. */
 export type Format = 'table' | 'json' | 'name';
@@ -45,61 +45,55 @@ const FORMATS: readonly Format[] = ['table', 'json', 'name'];
 /** Options that concern a kubeconfig, which a URL does not need. */
 const OF_CLUSTERS = ['kubeconfig', 'context', 'namespace', 'all-namespaces'] as const;
 
-export function toGet({ values, positionals }: Parsed): GetCommand {
-  const [given, name, extra] = positionals;
+export function toGet(given: Given): GetCommand {
+  const [wanted, name] = given.positionals;
   const example = 'watchmux get pods, or watchmux get http://127.0.0.1:8080/api/v1/pods';
-  if (given === undefined) throw new UsageError(`missing URL or resource, for example: ${example}`, 'get');
-  if (extra !== undefined)
-    throw new UsageError(`unexpected argument ${quote(extra)}: get takes one resource and one name`, 'get');
-  if (name === '') throw new UsageError('the name is empty', 'get');
-  const target = toTarget(given);
-  const stray = target instanceof URL ? OF_CLUSTERS.find((option) => values[option]) : undefined;
-  if (stray !== undefined) throw new UsageError(`--${stray} goes with a resource, not with a URL`, 'get');
-  const output = FORMATS.find((format) => format === values.output);
-  if (output === undefined) throw wrong('get', 'output', values.output, `one of ${FORMATS.join(', ')}`);
-  if (values.namespace !== undefined && values['all-namespaces']) {
-    throw new UsageError('--namespace and --all-namespaces cannot be combined', 'get');
-  }
-  // A script whose variable is empty would silently ask for something else.
-  for (const option of ['selector', 'field-selector', 'kubeconfig', 'context', 'namespace', 'token'] as const) {
-    if (values[option] === '') throw wrong('get', option, '', 'a non-empty value');
-  }
-  const watch = values.watch === true;
-  if (watch && values.limit !== undefined) throw new UsageError('--limit and --watch cannot be combined', 'get');
-  const text = (option: string): string | undefined => values[option] as string | undefined;
+  if (wanted === undefined) throw given.error(`missing URL or resource, for example: ${example}`);
+  given.atMost(2, 'get takes one resource and one name');
+  if (name === '') throw given.error('the name is empty');
+  const target = toTarget(given, wanted);
+  const stray = target instanceof URL ? OF_CLUSTERS.find((option) => given.text(option)) : undefined;
+  if (stray !== undefined) throw given.error(`--${stray} goes with a resource, not with a URL`);
+  const output = given.oneOf('output', FORMATS);
+  const allNamespaces = given.flag('all-namespaces');
+  if (given.has('namespace') && allNamespaces) throw given.error('--namespace and --all-namespaces cannot be combined');
+  given.notEmpty(['selector', 'field-selector', 'kubeconfig', 'context', 'namespace', 'token']);
+  const watch = given.flag('watch');
+  if (watch && given.has('limit')) throw given.error('--limit and --watch cannot be combined');
   return {
     command: 'get',
     target,
     name,
     watch,
     output,
-    labelSelector: text('selector'),
-    fieldSelector: [text('field-selector'), name && `metadata.name=${name}`].filter(Boolean).join(',') || undefined,
-    limit: values.limit === undefined ? undefined : whole('get', 'limit', values.limit, { min: 1 }),
-    headers: toHeaders((values.header as string[] | undefined) ?? [], text('token')),
-    responseTimeoutMs: milliseconds('get', 'timeout', values.timeout),
-    file: text('kubeconfig'),
-    context: text('context'),
-    namespace: text('namespace'),
-    allNamespaces: values['all-namespaces'] === true,
+    labelSelector: given.text('selector'),
+    fieldSelector: [given.text('field-selector'), name && `metadata.name=${name}`].filter(Boolean).join(',') || undefined,
+    limit: given.wholeIf('limit', { min: 1 }),
+    headers: toHeaders(given),
+    responseTimeoutMs: given.milliseconds('timeout'),
+    file: given.text('kubeconfig'),
+    context: given.text('context'),
+    namespace: given.text('namespace'),
+    allNamespaces,
   };
 }
 
-function toTarget(given: string): URL | string {
-  if (/^[a-z0-9-]+(\.[a-z0-9.-]+)?(\/[a-z0-9-]+)?$/i.test(given)) return given;
-  const url = URL.canParse(given) ? new URL(given) : undefined;
+function toTarget(given: Given, wanted: string): URL | string {
+  if (/^[a-z0-9-]+(\.[a-z0-9.-]+)?(\/[a-z0-9-]+)?$/i.test(wanted)) return wanted;
+  const url = URL.canParse(wanted) ? new URL(wanted) : undefined;
   if (url !== undefined && /^https?:$/.test(url.protocol)) return url;
-  throw new UsageError(`neither an HTTP URL nor a resource such as pods or deployments.apps: ${quote(given)}`, 'get');
+  throw given.error(`neither an HTTP URL nor a resource such as pods or deployments.apps: ${quote(wanted)}`);
 }
 
-function toHeaders(lines: readonly string[], token: string | undefined): Record<string, string> {
+function toHeaders(given: Given): Record<string, string> {
+  const token = given.text('token');
   const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  for (const line of lines) {
+  for (const line of given.list('header')) {
     const [, name = '', value = ''] = /^([^:]+):\s*(.*)$/.exec(line) ?? [];
     try {
       new Headers([[name, value]]);
     } catch {
-      throw wrong('get', 'header', line, '"NAME: VALUE"');
+      throw given.wrong('header', '"NAME: VALUE"', line);
     }
     headers[name.toLowerCase()] = value;
   }

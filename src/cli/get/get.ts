@@ -1,16 +1,19 @@
 import { messageOf } from '../../bridge/client/transport.ts';
+import type { FetchLike } from '../../bridge/client.ts';
+import { Informer } from '../../cache/informer/informer.ts';
+import type { InformerFailure } from '../../cache/informer/informer-options.ts';
 import type { List, ListOptions, ListWatcher } from '../../cache/list-watcher.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import { loadCluster } from '../../kubernetes/cluster.ts';
+import { createNodeFetch, type NodeFetch } from '../../kubernetes/node-fetch.ts';
+import { objectSource, type Source, TableSource, type Target } from '../../pages/table.ts';
+import { excerpt } from '../../pages/words.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { withoutSecret } from '../address.ts';
-import { excerpt } from '../lines.ts';
-import type { Output } from '../output.ts';
+import { withoutSecret } from '../lines.ts';
+import { type Output, onSignals } from '../output.ts';
 import { quote, UsageError } from '../usage.ts';
-import { follow } from './follow.ts';
 import type { GetCommand } from './get-args.ts';
-import { createPrinter } from './printer.ts';
-import { objectSource, TableSource } from './source.ts';
-import { findTarget, type Target } from './target.ts';
-import type { Work } from './work.ts';
+import { type Change, createPrinter, type Printer } from './printer.ts';
 
 /** Objects are read in pages of this size, as kubectl does, so that a list of any length needs little memory. */
 const PAGE_SIZE = 500;
@@ -129,4 +132,95 @@ function hint(code: number | undefined, where: string): string {
 
 function note(text: string): void {
   process.stderr.write(`watchmux get: ${text}\n`);
+}
+
+/** What to print: from where, how, and where to. */
+interface Work {
+  readonly command: GetCommand;
+  readonly source: Source;
+  readonly printer: Printer;
+  readonly output: Output;
+  /** Aborts when nobody reads the output any more. */
+  readonly signal: AbortSignal;
+  /** Says something outside the output. */
+  readonly note: (text: string) => void;
+}
+
+/**
+ * Prints the current objects, and then every change, until a signal or the end of the output's reader. An informer does the work:
+ * it survives broken connections, and lists again after 410. Its watch folds what is not read, so a slow reader of the output
+ * costs no memory beyond the objects themselves.
+ *
+ * Rejects with the first failure if nothing could be read at all: that is more likely a mistake than a temporary problem.
+ */
+async function follow({ command, source, printer, output, signal, note }: Work): Promise<number> {
+  const { labelSelector, fieldSelector } = command;
+  let failed: { readonly error: unknown } | undefined;
+  const onError = (error: unknown, failure: InformerFailure<KubernetesObject>): void => {
+    if (failure.kind === 'handler' || failure.kind === 'object') {
+      note(excerpt(messageOf(error)));
+      return;
+    }
+    const { delayMs, kind } = failure;
+    if (delayMs === undefined) return; // it continues at once, another way
+    if (informer.hasSynced || kind === 'throttled') {
+      note(`${excerpt(messageOf(error))}; retrying in ${(delayMs / 1_000).toFixed(1)} s`);
+      return;
+    }
+    failed ??= { error };
+    void informer.stop();
+  };
+  const informer = new Informer<KubernetesObject>(source, { labelSelector, fieldSelector, onError });
+  const events = informer.watch();
+  const stop = (): void => void informer.stop();
+  const release = onSignals(stop);
+  signal.addEventListener('abort', stop);
+  const running = informer.run();
+  for await (const batch of events.batches()) {
+    const changes = batch.flatMap((event): Change[] => (event.type === 'BOOKMARK' || event.type === 'ERROR' ? [] : [event]));
+    if (changes.length > 0) await output.write(printer.events(changes));
+    if (output.gone) break;
+  }
+  stop();
+  await running;
+  release();
+  signal.removeEventListener('abort', stop);
+  if (failed) throw failed.error;
+  return 0;
+}
+
+/** Finds the collection: that of a URL, or that of a resource in the cluster of a kubeconfig. Throws a {@link UsageError} if there is none. */
+async function findTarget(command: GetCommand, signal: AbortSignal): Promise<Target> {
+  const { target, headers } = command;
+  if (target instanceof URL) {
+    const fetch = withHeaders(
+      createNodeFetch(() => ({})),
+      headers,
+    ); // with the connections that Node keeps
+    return { url: target, fetch, manyNamespaces: !target.pathname.includes('/namespaces/') };
+  }
+  const { file, context, namespace, allNamespaces, responseTimeoutMs } = command;
+  try {
+    const cluster = await loadCluster({ file, context, responseTimeoutMs });
+    const resource = await cluster.find(target, { signal });
+    const inside = resource.type.namespaced && !allNamespaces;
+    const { url } = inside ? resource.in(namespace ?? cluster.namespace) : resource;
+    return { url, fetch: withHeaders(cluster.fetch, headers), manyNamespaces: !inside && resource.type.namespaced === true };
+  } catch (error) {
+    if (isWatchError(error, 'INVALID_ARGUMENT')) throw new UsageError(said(error.message), 'get');
+    throw error;
+  }
+}
+
+/** The command line calls some things differently. */
+function said(message: string): string {
+  if (message.startsWith('kubeconfig: expected')) return `${message}: name one with --kubeconfig, or give a URL`;
+  return message
+    .replace(/: npm install (\S+)$/, ': npm install $1, beside watchmux; or run npx -p watchmux -p $1 watchmux get')
+    .replace(/^resource: expected one that the server has, got/, 'the server has no resource')
+    .replace(/^context:/, '--context:');
+}
+
+function withHeaders(fetch: NodeFetch, headers: Readonly<Record<string, string>>): FetchLike {
+  return (url, init) => fetch(url, { ...init, headers: { ...init.headers, ...headers } });
 }

@@ -1,9 +1,8 @@
 // The three forms of output. Each prints a list page by page, or changes one by one.
 import { type KubernetesObject, metadataOf, namespaceOf } from '../../cache/object.ts';
+import { age, clean, type Row } from '../../pages/table.ts';
 import { harmless } from '../lines.ts';
-import { AlignedColumns } from './columns.ts';
 import type { Format } from './get-args.ts';
-import { age, clean, type Row } from './table.ts';
 
 /** What has happened to an object. */
 export interface Change {
@@ -145,3 +144,22 @@ class TableLines implements Printer {
     return [clean(name), age(creationTimestamp, (this.#options.now ?? Date.now)())];
   }
 }
+
+/**
+ * Lines of columns. Their widths are those of the first lines that are printed together; later ones may only make them wider,
+ * because printed lines stay. So a list of any length is printed page by page.
+ */
+export class AlignedColumns {
+  readonly #widths: number[] = [];
+
+  /** Returns these rows as lines. */
+  lines(rows: readonly (readonly string[])[]): string {
+    for (const row of rows) {
+      for (const [at, cell] of row.entries()) this.#widths[at] = Math.max(this.#widths[at] ?? 0, cell.length);
+    }
+    const padded = rows.map((row) => row.map((cell, at) => cell.padEnd(this.#widths[at] ?? 0)));
+    return padded.map((row) => `${row.join(GAP).trimEnd()}\n`).join('');
+  }
+}
+
+const GAP = '   ';

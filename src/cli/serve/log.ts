@@ -7,22 +7,24 @@
  * Lines have no line breaks and no control characters, whatever a client has sent. A reader that has stopped costs no memory:
  * lines that do not fit are counted, and the number is logged later. Callers pass no token, and no URL with a password.
  */
+import { dotted } from '../../pages/words.ts';
+import type { Clock } from '../../watch/clock.ts';
 
 export type LogFormat = 'text' | 'json';
 
-export type LogLevel = 'info' | 'warn' | 'error';
+type LogLevel = 'info' | 'warn' | 'error';
 
 /** What is said besides the name of the event. Undefined members are left out. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** The part of a standard stream that is used. */
-export interface LogOutput {
+interface LogOutput {
   write(text: string): unknown;
   readonly writableLength: number;
 }
 
 /** Options of a {@link Log}. */
-export interface LogOptions {
+interface LogOptions {
   readonly format: LogFormat;
   readonly output: LogOutput;
   /** The time of day in ms. */
@@ -71,7 +73,9 @@ export class Log {
   private line(level: LogLevel, event: string, fields: LogFields): string {
     const { format, now } = this.options;
     const told = Object.entries(fields).filter(([, value]) => value !== undefined);
-    const plain = told.map(([name, value]) => [name, typeof value === 'string' ? cleaned(value) : value] as const);
+    const plain = told.map(
+      ([name, value]) => [name, typeof value === 'string' ? dotted(value.slice(0, MAX_CHARS)) : value] as const,
+    );
     if (format === 'json') {
       return `${JSON.stringify({ time: new Date(now()).toISOString(), level, event, ...Object.fromEntries(plain) })}\n`;
     }
@@ -80,12 +84,67 @@ export class Log {
   }
 }
 
-/** Without characters that a terminal would act on. */
-function cleaned(text: string): string {
-  return text.slice(0, MAX_CHARS).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.');
-}
-
 /** The message of an error. Not its stack, which has many lines. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** How often one kind of event may have a line. */
+const EVERY_MS = 1_000;
+/** How many different keys a line may have. */
+const MAX_KEYS = 20;
+
+/** Options of a {@link Digest}. */
+interface DigestOptions {
+  /** The field that stands for single events: how many of each key, such as `429:17,401:2`. */
+  readonly keys: string;
+  readonly clock: Clock;
+  /** Writes the line. */
+  readonly tell: (fields: LogFields) => void;
+}
+
+/**
+ * Logs something that may happen any number of times, in one line per second at most. The first is logged at once; those that
+ * follow are counted, and logged with the last of them.
+ */
+export class Digest {
+  private readonly options: DigestOptions;
+  private readonly counts: Map<string, number> = new Map();
+  private last: LogFields = {};
+  private cancel: (() => void) | undefined = undefined;
+
+  constructor(options: DigestOptions) {
+    this.options = options;
+  }
+
+  add(key: string, fields: LogFields): void {
+    const known = this.counts.has(key) || this.counts.size < MAX_KEYS ? key : 'other';
+    this.counts.set(known, (this.counts.get(known) ?? 0) + 1);
+    this.last = fields;
+    if (this.cancel === undefined) this.flush();
+  }
+
+  /** Logs what is left, and leaves no timer behind. */
+  end(): void {
+    this.cancel?.();
+    this.tell();
+    this.cancel = undefined;
+  }
+
+  private flush(): void {
+    this.tell();
+    this.cancel = this.options.clock.schedule(EVERY_MS, () => {
+      this.cancel = undefined;
+      if (this.counts.size > 0) this.flush();
+    });
+  }
+
+  private tell(): void {
+    const { counts, last, options } = this;
+    if (counts.size === 0) return;
+    const count = [...counts.values()].reduce((sum, each) => sum + each, 0);
+    const keys = Array.from(counts, ([key, times]) => `${key}:${times}`).join(',');
+    counts.clear();
+    options.tell({ count, [options.keys]: keys, ...last });
+  }
 }

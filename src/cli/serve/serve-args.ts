@@ -1,18 +1,5 @@
-import { isIPv6 } from 'node:net';
-import {
-  KEEP_ALIVE_SECONDS,
-  keepAlive,
-  milliseconds,
-  type Options,
-  type Parsed,
-  quote,
-  UsageError,
-  whole,
-  wrong,
-} from '../usage.ts';
+import { type Given, KEEP_ALIVE_SECONDS, type Options, quote, UsageError } from '../usage.ts';
 import type { LogFormat } from './log.ts';
-import { type ServedResource, toServedResources } from './resource-flag.ts';
-import { isToken } from './tokens.ts';
 
 /** The options of `watchmux serve`. */
 export interface ServeCommand {
@@ -52,7 +39,7 @@ export interface ServeCommand {
 }
 
 /** The files for TLS with etcd. */
-export interface EtcdTlsFiles {
+interface EtcdTlsFiles {
   readonly caFile: string | undefined;
   /** Together, or neither. */
   readonly certFile: string | undefined;
@@ -60,7 +47,7 @@ export interface EtcdTlsFiles {
 }
 
 /** Limits that the command line can change. */
-export interface ServeLimits {
+interface ServeLimits {
   readonly maxWatchers: number | undefined;
   readonly maxWatchersPerAddress: number | undefined;
   readonly maxConcurrentRequestsPerAddress: number | undefined;
@@ -111,38 +98,41 @@ const TEXTS = [
 /** Prefixes of other programs' keys would be overwritten; this one is ours. */
 const DEFAULT_PREFIX = '/watchmux/';
 
-export function toServe({ values, positionals }: Parsed): ServeCommand {
-  const [extra] = positionals;
-  if (extra !== undefined) throw new UsageError(`unexpected argument ${quote(extra)}: serve takes options only`, 'serve');
-  // A script whose variable is empty would silently serve without what it names.
-  for (const option of TEXTS) {
-    if (values[option] === '') throw wrong('serve', option, '', 'a non-empty value');
+export function toServe(given: Given): ServeCommand {
+  given.atMost(0, 'serve takes options only');
+  given.notEmpty(TEXTS);
+  const text = (option: string): string | undefined => given.text(option);
+  const etcd = toEtcd(given);
+  const stray = OF_TENANTS.find((option) => given.has(option));
+  if (stray !== undefined && !given.has('token-file') && !given.has('token')) {
+    throw given.error(`--${stray} goes with --token-file`);
   }
-  const text = (option: string): string | undefined => values[option] as string | undefined;
-  const list = (option: string): readonly string[] => (values[option] as string[] | undefined) ?? [];
-  const etcd = toEtcd(list('etcd').map(toEtcdUrl), text);
-  const stray = OF_TENANTS.find((option) => values[option] !== undefined);
-  if (stray !== undefined && text('token-file') === undefined && text('token') === undefined) {
-    throw new UsageError(`--${stray} goes with --token-file`, 'serve');
-  }
+  const drainMs = given.milliseconds('drain');
+  const drainDelayMs = given.milliseconds('drain-delay');
   const command: ServeCommand = {
     command: 'serve',
-    host: toHost(values.host as string),
-    port: whole('serve', 'port', values.port, { max: 65_535 }),
-    resources: toServedResources(list('resource')),
-    token: toToken(text('token')),
-    tls: toTls(text('tls-cert'), text('tls-key')),
+    host: given.host(),
+    port: given.whole('port', { max: 65_535 }),
+    resources: toServedResources(given.list('resource')),
+    token: text('token'),
+    tls: toTls(given),
     ...etcd,
     prefix: text('prefix') ?? DEFAULT_PREFIX,
     dataFile: text('data'),
     tokenFile: text('token-file'),
-    metrics: toMetrics(text('metrics')),
-    log: toLogFormat(values.log as string),
-    keepAliveMs: keepAlive('serve', values['keep-alive']),
-    ...toDrain(values),
-    clientHeader: toHeader(text('client-address')),
-    limits: toLimits(values),
+    metrics: toMetrics(given),
+    log: toLogFormat(given),
+    keepAliveMs: given.milliseconds('keep-alive', 1),
+    drainMs,
+    drainDelayMs,
+    clientHeader: toHeader(given),
+    limits: toLimits(given),
   };
+  if (drainDelayMs > drainMs) throw given.error('--drain-delay is part of --drain, and cannot be longer');
+  // The token is not shown: this message may end up in a log.
+  if (command.token !== undefined && !isToken(command.token)) {
+    throw given.error('--token takes 1 to 1000 visible ASCII characters without spaces');
+  }
   checkExposure(command);
   return command;
 }
@@ -159,52 +149,38 @@ export function isLoopback(host: string): boolean {
   return /^127(\.\d{1,3}){3}$/.test(host) || host === '::1' || host.toLowerCase() === 'localhost';
 }
 
-function toHost(value: string): string {
-  const host = value.replace(/^\[(.*)\]$/, '$1');
-  if (!isIPv6(host) && !/^[^\s:/[\]]+$/.test(host)) {
-    throw wrong('serve', 'host', value, 'an address or a host name, without a port');
-  }
-  return host;
+/** Whether a text can be a token: it travels in a header. */
+export function isToken(text: string): boolean {
+  return /^[\x21-\x7e]{1,1000}$/.test(text);
 }
 
-function toToken(value: string | undefined): string | undefined {
-  // The token is not shown: this message may end up in a log.
-  if (value !== undefined && !isToken(value)) {
-    throw new UsageError('--token takes 1 to 1000 visible ASCII characters without spaces', 'serve');
-  }
-  return value;
-}
-
-function toTls(certFile: string | undefined, keyFile: string | undefined): ServeCommand['tls'] {
-  checkPair('tls', [certFile, keyFile]);
+function toTls(given: Given): ServeCommand['tls'] {
+  checkPair(given, 'tls');
+  const [certFile, keyFile] = [given.text('tls-cert'), given.text('tls-key')];
   return certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile };
 }
 
-function checkPair(of: 'tls' | 'etcd', [certFile, keyFile]: readonly (string | undefined)[]): void {
-  if ((certFile === undefined) !== (keyFile === undefined)) {
-    throw new UsageError(`--${of}-cert and --${of}-key go together`, 'serve');
-  }
+function checkPair(given: Given, of: 'tls' | 'etcd'): void {
+  if (given.has(`${of}-cert`) !== given.has(`${of}-key`)) throw given.error(`--${of}-cert and --${of}-key go together`);
 }
 
 /** What goes with `--etcd` and nothing else. */
-function toEtcd(
-  etcd: readonly URL[],
-  text: (option: string) => string | undefined,
-): Pick<ServeCommand, 'etcd' | 'etcdTls' | 'etcdUser' | 'etcdPasswordFile'> {
-  if (etcd.length > 0 && text('data') !== undefined) throw new UsageError('--data and --etcd cannot be combined', 'serve');
-  const stray = OF_ETCD.find((option) => text(option) !== undefined);
-  if (etcd.length === 0 && stray !== undefined) throw new UsageError(`--${stray} goes with --etcd`, 'serve');
-  const [caFile, certFile, keyFile] = OF_ETCD_TLS.map(text);
-  checkPair('etcd', [certFile, keyFile]);
-  const secret = OF_ETCD_TLS.find((option) => text(option) !== undefined);
+function toEtcd(given: Given): Pick<ServeCommand, 'etcd' | 'etcdTls' | 'etcdUser' | 'etcdPasswordFile'> {
+  const etcd = given.list('etcd').map((url) => toEtcdUrl(given, url));
+  if (etcd.length > 0 && given.has('data')) throw given.error('--data and --etcd cannot be combined');
+  const stray = OF_ETCD.find((option) => given.has(option));
+  if (etcd.length === 0 && stray !== undefined) throw given.error(`--${stray} goes with --etcd`);
+  checkPair(given, 'etcd');
+  const secret = OF_ETCD_TLS.find((option) => given.has(option));
   if (secret !== undefined && !etcd.some(({ protocol }) => protocol === 'https:')) {
-    throw new UsageError(`--${secret} goes with an https: URL in --etcd`, 'serve');
+    throw given.error(`--${secret} goes with an https: URL in --etcd`);
   }
-  const [etcdUser, etcdPasswordFile] = [text('etcd-user'), text('etcd-password-file')];
+  const [caFile, certFile, keyFile] = OF_ETCD_TLS.map((option) => given.text(option));
+  const [etcdUser, etcdPasswordFile] = [given.text('etcd-user'), given.text('etcd-password-file')];
   const named = etcd.some(({ username }) => username !== '');
-  if (named && etcdUser !== undefined) throw new UsageError('--etcd-user and a user in --etcd cannot be combined', 'serve');
+  if (named && etcdUser !== undefined) throw given.error('--etcd-user and a user in --etcd cannot be combined');
   if (etcdPasswordFile !== undefined && etcdUser === undefined && !named) {
-    throw new UsageError('--etcd-password-file goes with --etcd-user', 'serve');
+    throw given.error('--etcd-password-file goes with --etcd-user');
   }
   return { etcd, etcdTls: secret === undefined ? undefined : { caFile, certFile, keyFile }, etcdUser, etcdPasswordFile };
 }
@@ -213,34 +189,28 @@ const OF_ETCD_TLS = ['etcd-ca', 'etcd-cert', 'etcd-key'] as const;
 const OF_ETCD = ['prefix', ...OF_ETCD_TLS, 'etcd-user', 'etcd-password-file'] as const;
 
 /** `9090`, `127.0.0.1:9090` or `[::]:9090`. */
-function toMetrics(value: string | undefined): ServeCommand['metrics'] {
+function toMetrics(given: Given): ServeCommand['metrics'] {
+  const value = given.text('metrics');
   if (value === undefined) return undefined;
   const [, host = '127.0.0.1', port = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(value) ?? [];
-  if (port === '' || Number(port) > 65_535)
-    throw wrong('serve', 'metrics', value, 'a port, or a host and a port such as 0.0.0.0:9090');
-  return { host: toHost(host), port: Number(port) };
+  if (port === '' || Number(port) > 65_535) throw given.wrong('metrics', 'a port, or a host and a port such as 0.0.0.0:9090');
+  return { host: given.host(host), port: Number(port) };
 }
 
-function toLogFormat(value: string): LogFormat {
+function toLogFormat(given: Given): LogFormat {
+  const value = given.text('log');
   if (value === 'text' || value === 'json') return value;
-  throw wrong('serve', 'log', value, 'text or json');
+  throw given.wrong('log', 'text or json');
 }
 
-function toDrain(values: Parsed['values']): Pick<ServeCommand, 'drainMs' | 'drainDelayMs'> {
-  const drainMs = milliseconds('serve', 'drain', values.drain);
-  const drainDelayMs = milliseconds('serve', 'drain-delay', values['drain-delay']);
-  if (drainDelayMs > drainMs) throw new UsageError('--drain-delay is part of --drain, and cannot be longer', 'serve');
-  return { drainMs, drainDelayMs };
-}
-
-function toHeader(value: string | undefined): string | undefined {
+function toHeader(given: Given): string | undefined {
+  const value = given.text('client-address');
   if (value === undefined || /^[a-z][a-z0-9-]{0,99}$/i.test(value)) return value?.toLowerCase();
-  throw wrong('serve', 'client-address', value, 'the name of a header, such as x-forwarded-for');
+  throw given.wrong('client-address', 'the name of a header, such as x-forwarded-for');
 }
 
-function toLimits(values: Parsed['values']): ServeLimits {
-  const limit = (option: string, min: number = 1): number | undefined =>
-    values[option] === undefined ? undefined : whole('serve', option, values[option], { min });
+function toLimits(given: Given): ServeLimits {
+  const limit = (option: string, min: number = 1): number | undefined => given.wholeIf(option, { min });
   return {
     maxWatchers: limit('max-watchers'),
     maxWatchersPerAddress: limit('max-watchers-per-address'),
@@ -251,8 +221,62 @@ function toLimits(values: Parsed['values']): ServeLimits {
   };
 }
 
-function toEtcdUrl(value: string): URL {
+function toEtcdUrl(given: Given, value: string): URL {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url !== undefined && /^https?:$/.test(url.protocol)) return url;
-  throw wrong('serve', 'etcd', value, 'a URL such as http://127.0.0.1:2379');
+  throw given.wrong('etcd', 'a URL such as http://127.0.0.1:2379', value);
+}
+
+/** A kind of object, as `--resource` names it. */
+interface ServedResource {
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+}
+
+/** The form of the option, for messages. */
+const RESOURCE_FORM = 'PLURAL.GROUP/VERSION=Kind[:cluster]';
+
+const EXAMPLE = 'orders.example.com/v1=Order';
+const LABEL = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/;
+const MAX_GROUP_CHARS = 253;
+
+/** Reads `orders.example.com/v1=Order` or `zones.example.com/v1=Zone:cluster`. */
+function toServedResource(value: string): ServedResource {
+  const [, plural = '', group = '', version = '', kind = '', scope] =
+    /^([^.=]+)\.([^/=]+)\/([^/=]+)=([^:]+)(?::(.*))?$/.exec(value) ?? [];
+  if (plural === '') throw wrongResource(value, `the form is ${RESOURCE_FORM}`);
+  if (!LABEL.test(plural) || plural !== plural.toLowerCase())
+    throw wrongResource(value, `the plural ${quote(plural)} is not in lower-case letters`);
+  if (group.length > MAX_GROUP_CHARS || !group.split('.').every((part) => LABEL.test(part))) {
+    throw wrongResource(value, `the group ${quote(group)} is not a domain name in lower case`);
+  }
+  if (!LABEL.test(version)) throw wrongResource(value, `the version ${quote(version)} is not like v1 or v1beta1`);
+  if (!KIND.test(kind)) throw wrongResource(value, `the kind ${quote(kind)} is not a word`);
+  if (scope !== undefined && scope !== 'cluster')
+    throw wrongResource(value, `after the kind only :cluster may follow, not ${quote(`:${scope}`)}`);
+  return { group, version, plural, kind, namespaced: scope === undefined };
+}
+
+/** Reads all of them. No two may have the same name, and all versions of a resource must have the same kind. */
+function toServedResources(values: readonly string[]): ServedResource[] {
+  const resources = values.map(toServedResource);
+  for (const [at, { group, version, plural, kind, namespaced }] of resources.entries()) {
+    const value = values[at] as string;
+    const before = resources.slice(0, at).filter((each) => each.group === group);
+    if (before.some((each) => each.version === version && (each.plural === plural || each.kind === kind))) {
+      throw wrongResource(value, 'another --resource has this name or this kind');
+    }
+    if (before.some((each) => each.plural === plural && (each.kind !== kind || each.namespaced !== namespaced))) {
+      throw wrongResource(value, 'another version of it has another kind, or :cluster');
+    }
+  }
+  return resources;
+}
+
+function wrongResource(value: string, why: string): UsageError {
+  return new UsageError(`--resource ${quote(value)}: ${why}; for example --resource ${EXAMPLE}`, 'serve');
 }

@@ -1,14 +1,19 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { CONFIG_MAPS, NAMESPACES } from '../../apiserver/builtin.ts';
 import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts';
+import { processMetrics } from '../../apiserver/process-metrics.ts';
+import { readAccept } from '../../apiserver/request/accept.ts';
 import { ApiServer } from '../../apiserver/server.ts';
-import { refuseUpgrade } from '../../bridge/transport/upgrades.ts';
+import { METRICS_TYPE } from '../../bridge/hub/metrics.ts';
+import { BAD_QUERY_TEXT } from '../../bridge/hub/query.ts';
+import { pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
+import type { LivePage } from '../../pages/document.ts';
+import { objectsPage } from '../../pages/serve/page.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { systemClock } from '../../watch/clock.ts';
-import type { Output } from '../output.ts';
-import { refuseBadRequests } from '../server/bad-requests.ts';
-import { Pipelining } from '../server/pipelining.ts';
+import { type Output, onSignals } from '../output.ts';
+import { Pipelining, refuseBadRequests } from '../server/connections.ts';
 import {
   close,
   isMeant,
@@ -18,21 +23,16 @@ import {
   METRICS_PATH,
   MISDIRECTED,
   PATIENCE,
+  queryOf,
   sendWhole,
   WRONG_NAME,
 } from '../server/server.ts';
-import { onSignals } from '../signals.ts';
 import { UsageError } from '../usage.ts';
-import { type Pair, toEtcdTls, toEtcdUser, toServerTls } from './certificates.ts';
-import { HealthMonitor } from './health-monitor.ts';
 import { Log } from './log.ts';
-import { createMetricsServer } from './metrics-server.ts';
-import { objectsPage, sendPage, wantsPage } from './page.ts';
-import { type FromFiles, Reloads } from './reload.ts';
+import { type FromFiles, type Pair, Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
-import { ServeEvents } from './serve-events.ts';
+import { HealthMonitor, ServeEvents } from './serve-events.ts';
 import { closeStorage, openStorage } from './storages.ts';
-import { type Tokens, toTokens } from './tokens.ts';
 
 /** `watchmux serve`: an API server. Returns the exit code. */
 export async function serve(command: ServeCommand, output: Output): Promise<number> {
@@ -235,3 +235,79 @@ function explain(error: NodeJS.ErrnoException, { host, port }: ListenAddress): s
   }
   return `cannot listen on ${host}, port ${port}: ${error.message}`;
 }
+
+/**
+ * Whether a request is for the page, and not for the API: at `/`, by a client that prefers HTML to JSON, as browsers do. Clients
+ * of the API, and curl, which takes anything, do not.
+ */
+export function wantsPage({ method, url, headers }: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): boolean {
+  if (pathOf(url) !== '/' || (method !== 'GET' && method !== 'HEAD')) return false;
+  // The API refuses it.
+  if (queryOf({ url }) === undefined) return false;
+  const first = readAccept(headers.accept).find(({ type }) => type === HTML || /^application\/(json|\*)$/.test(type));
+  return first?.type === HTML;
+}
+
+const HTML = 'text/html';
+
+/** Answers a request for which {@link wantsPage} is true. */
+function sendPage({ html, policy }: LivePage, request: IncomingMessage, response: ServerResponse): void {
+  sendWhole(request, response, {
+    code: 200,
+    body: Buffer.from(html),
+    headers: {
+      'content-type': `${HTML}; charset=utf-8`,
+      vary: 'Accept',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy': policy,
+    },
+  });
+}
+
+const HEALTH: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
+
+/** Options of {@link createMetricsServer}. */
+interface MetricsServerOptions {
+  readonly host: string;
+  readonly keepAliveMs: number;
+}
+
+/**
+ * The server of `--metrics`: numbers and health, but no objects, so it asks for no token. It keeps running while the other one
+ * drains.
+ */
+export function createMetricsServer(
+  api: Pick<ApiServer, 'handler' | 'metrics'>,
+  { host, keepAliveMs }: MetricsServerOptions,
+): Server {
+  const pipelining = new Pipelining();
+  const listener: RequestListener = (request, response) => {
+    if (!pipelining.takes(response)) return;
+    const path = pathOf(request.url);
+    const meant = isMeant(request, { server, host });
+    if (meant && HEALTH.has(path)) {
+      api.handler(request, response);
+      return;
+    }
+    const readable = request.method === 'GET' || request.method === 'HEAD';
+    const asked = path !== METRICS_PATH ? 404 : queryOf(request) === undefined ? 400 : readable ? 200 : 405;
+    const code = meant ? asked : 421;
+    sendWhole(request, response, {
+      code,
+      body: Buffer.from(code === 200 ? api.metrics + processMetrics() : `${WRONG[code]}\n`),
+      headers: {
+        'content-type': code === 200 ? METRICS_TYPE : 'text/plain; charset=utf-8',
+        ...(code === 405 && { allow: 'GET, HEAD' }),
+      },
+    });
+  };
+  const server = createServer({ ...PATIENCE, keepAliveTimeout: keepAliveMs }, listener);
+  return server;
+}
+
+const WRONG: Readonly<Record<number, string>> = {
+  400: BAD_QUERY_TEXT,
+  404: 'not found: there are only /metrics, /healthz, /livez and /readyz',
+  405: 'only GET and HEAD',
+  421: WRONG_NAME,
+};

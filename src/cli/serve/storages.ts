@@ -6,9 +6,8 @@ import type { Storage } from '../../storage/storage.ts';
 import { systemClock, within } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { quote, UsageError } from '../usage.ts';
-import type { EtcdUser } from './certificates.ts';
 import { type Log, messageOf } from './log.ts';
-import type { FromFiles } from './reload.ts';
+import type { EtcdUser, FromFiles } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 
 /** After this time, the user who starts a server is told what it waits for. */

@@ -1,4 +1,4 @@
-import type { ClientStats } from '../../bridge/hub/client-info.ts';
+import type { ClientStats } from '../../bridge/hub/connection.ts';
 import type { HubNotice, Observer } from '../../bridge/hub/tally.ts';
 
 /** Connections that have ended with losses, and are remembered for a client that comes back. */

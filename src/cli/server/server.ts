@@ -1,7 +1,5 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { createServer } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { isIP } from 'node:net';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, isIP, type Socket } from 'node:net';
 import { processMetrics } from '../../apiserver/process-metrics.ts';
 import { splitTarget } from '../../apiserver/request/path.ts';
 import { createHttpHandler } from '../../bridge/http.ts';
@@ -12,16 +10,47 @@ import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { STATS_PATH, WATCH_PATH } from '../../bridge/protocol.ts';
 import { endUnread } from '../../bridge/transport/unread-body.ts';
 import { attachHandler, pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
+import { livePage } from '../../pages/pipe/page.ts';
+import { CLIENT_HEADER, type PipeStats, SLOW } from '../../pages/pipe/stats.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { type Status, toStatus } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
-import type { PipeStats } from '../page/stats.ts';
-import { CLIENT_HEADER, SLOW } from '../page/stats.ts';
-import { livePage } from '../page.ts';
-import { Answer } from './answer.ts';
-import { Pipelining } from './pipelining.ts';
+import { Pipelining } from './connections.ts';
 import type { Recoveries } from './recoveries.ts';
 import { LINE_BYTES, MAX_BYTES_PER_SECOND, narrow } from './slow-line.ts';
+
+/** An answer is served again for at least this time. */
+export const MIN_AGE_MS = 10;
+/** An answer is never older than this. */
+export const MAX_AGE_MS = 250;
+/** Making an answer takes at most this part of the time. */
+const SHARE = 1 / 20;
+
+/**
+ * The body of an answer that takes time in proportion to the number of clients. It is made once per interval, and requests in
+ * between get the same bytes. So no number of requests costs more than a small part of the processor, and while there are few
+ * clients the numbers are current.
+ */
+export class Answer {
+  private readonly make: () => string;
+  private readonly now: () => number;
+  private made: { readonly body: Uint8Array; readonly untilMs: number } | undefined = undefined;
+
+  constructor(make: () => string, now: () => number = () => performance.now()) {
+    this.make = make;
+    this.now = now;
+  }
+
+  get body(): Uint8Array {
+    const startMs = this.now();
+    if (this.made !== undefined && startMs < this.made.untilMs) return this.made.body;
+    const body = Buffer.from(this.make());
+    const endMs = this.now();
+    const ageMs = Math.min(MAX_AGE_MS, Math.max(MIN_AGE_MS, (endMs - startMs) / SHARE));
+    this.made = { body, untilMs: endMs + ageMs };
+    return body;
+  }
+}
 
 /**
  * How long a connection may take for its request, and how large that may be. A connection on which there has never been a request is
@@ -37,7 +66,7 @@ export const PATIENCE = {
 } as const;
 
 /** Options of {@link createPipeServer}. */
-export interface PipeServerOptions {
+interface PipeServerOptions {
   /** The host it listens on. */
   readonly host: string;
   /** How long a connection is kept that waits for its next request. */
@@ -136,7 +165,7 @@ export const WRONG_NAME = 'the header Host does not name this server';
 export const MISDIRECTED: Status = toStatus({ code: 421, reason: 'Misdirected', message: WRONG_NAME });
 
 /** A server, and the host that it was told to listen on. */
-export interface Listener {
+interface Listener {
   readonly server: Server;
   readonly host: string;
 }
@@ -199,7 +228,7 @@ function answer(request: IncomingMessage, response: ServerResponse, { code = 200
 }
 
 /** An answer that is complete. */
-export interface Whole {
+interface Whole {
   readonly code: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;

@@ -1,7 +1,7 @@
 /**
  * Keeps the state of a cacher equal to its storage: lists, then watches, for ever.
  *
- *     list ----> watch after the list ---- events ----> core
+ *     list ----> watch after the list ---- events ----> collection
  *      ^           ^   '- ends, fails --.
  *      |           '---- after a delay -'      from the last version: nothing is lost, so no watch notices
  *      '--------------- 410 ------------'      changes are lost: if there were any, the cacher's watches get 410
@@ -28,10 +28,11 @@ import { sleep, upkeepClock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type { Status } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
-import type { Storage, StorageEvent } from '../storage.ts';
-import { lostStatus } from './cache-watch.ts';
-import type { Core } from './core.ts';
-import { type Freshness, isLate } from './freshness.ts';
+import type { Collection } from '../collection/collection.ts';
+import { isLate } from '../collection/lists.ts';
+import { lostStatus } from '../collection/watch.ts';
+import type { ChangeEvent, Storage, StorageEvent } from '../storage.ts';
+import type { Freshness } from './freshness.ts';
 import type { CacherSettings } from './options.ts';
 import { listPast } from './past.ts';
 import type { Readiness } from './readiness.ts';
@@ -52,7 +53,7 @@ const MAX_GOAL_WAITS = 4;
 export interface FeedTarget<T extends KubernetesObject> {
   readonly storage: Storage<T>;
   readonly settings: CacherSettings<T>;
-  readonly core: Core<T>;
+  readonly collection: Collection<T>;
   readonly freshness: Freshness;
   readonly readiness: Readiness;
 }
@@ -113,18 +114,20 @@ export class Feed<T extends KubernetesObject> {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { storage, core, freshness, readiness, settings } = this.#target;
+    const { storage, collection, freshness, readiness, settings } = this.#target;
     const pages = { pageSize: PAGE_SIZE, signal };
     const past = this.#listsPast ? await listPast(storage, { revisions: settings.pastRevisions, ...pages }) : undefined;
     const { items, resourceVersion } = past ?? (await listAll(storage, pages));
     signal.throwIfAborted();
     this.#listsPast = false;
     this.#goal = past?.goal;
+    const { keyOf } = settings;
+    const entries = items.map((object) => ({ key: keyOf(object), object }));
     // At the same version nothing has happened, so nobody has missed anything; unless the storage was started with other data.
-    if (resourceVersion !== core.version || this.#mayBeWrong || !core.isJust(items)) {
+    if (resourceVersion !== collection.version || this.#mayBeWrong || !collection.isJust(entries)) {
       if (readiness.generation > 0) this.gaps++;
-      const message = `too old resource version: ${core.version} (${resourceVersion}): the storage lost the changes in between`;
-      core.replace(items, resourceVersion, lostStatus(message));
+      const message = `too old resource version: ${collection.version} (${resourceVersion}): the storage lost the changes in between`;
+      collection.replace(entries, resourceVersion, lostStatus(message));
     }
     this.#hasState = true;
     this.#mayBeWrong = false;
@@ -133,9 +136,9 @@ export class Feed<T extends KubernetesObject> {
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
-    const { storage, core, readiness } = this.#target;
-    const previousOf = (key: string): T | undefined => core.get(key);
-    const watch = await storage.watch({ resourceVersion: core.version, allowWatchBookmarks: true, previousOf, signal });
+    const { storage, collection, readiness } = this.#target;
+    const previousOf = (key: string): T | undefined => collection.get(key);
+    const watch = await storage.watch({ resourceVersion: collection.version, allowWatchBookmarks: true, previousOf, signal });
     const over = new AbortController();
     let stopAsking: (() => void) | undefined;
     try {
@@ -159,7 +162,7 @@ export class Feed<T extends KubernetesObject> {
     const { freshness, readiness } = this.#target;
     try {
       for (let attempts = 1; attempts <= MAX_GOAL_WAITS; attempts++) {
-        if (await freshness.wait(goal, over).then(() => false, isLate)) continue;
+        if (await freshness.wait(goal, over).then(() => false, mustBeLate)) continue;
         if (over.aborted) return;
         this.#goal = undefined;
         readiness.ready();
@@ -180,30 +183,39 @@ export class Feed<T extends KubernetesObject> {
   }
 
   #take(event: StorageEvent<T>): void {
-    const { core, settings } = this.#target;
+    const { collection, settings } = this.#target;
     if (event.type === 'BOOKMARK') {
-      core.moveTo(versionOf(event.object));
+      collection.moveTo(versionOf(event.object));
       return;
     }
     if (event.type === 'ERROR') {
       const { code, reason, message } = event.object;
       const nowMs = settings.clock.now();
       // An error from a watch that has lasted does not continue the failures before it.
-      const isAnother = this.#failingAt !== core.version || nowMs - this.#startMs >= MAX_FAILING_MS;
+      const isAnother = this.#failingAt !== collection.version || nowMs - this.#startMs >= MAX_FAILING_MS;
       if (isAnother) this.#failingSinceMs = nowMs;
-      this.#failingAt = core.version;
+      this.#failingAt = collection.version;
       // A change that cannot be delivered, such as a value that is not an object, would block it for ever. A list may succeed.
       if (nowMs - this.#failingSinceMs >= MAX_FAILING_MS) this.#hasState = false;
       throw new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status: event.object });
     }
     try {
-      core.apply(event);
+      this.#apply(event);
     } catch (error) {
       // It must not be skipped, or the state would be wrong for ever. Upstream skips it.
       this.#hasState = false;
       this.#mayBeWrong = true;
       throw error;
     }
+  }
+
+  #apply({ type, object, previous }: ChangeEvent<T>): void {
+    const { keyOf } = this.#target.settings;
+    const key = keyOf(object);
+    if (previous && keyOf(previous) !== key) {
+      throw new WatchError('INVALID_FRAME', `the key changed from ${keyOf(previous)} to ${key}: keyOf is wrong`);
+    }
+    this.#target.collection.apply({ key, object, isDeletion: type === 'DELETED' });
   }
 
   /** Keeps asking for progress, so that watches of a quiet collection get BOOKMARKs with new versions. */
@@ -228,4 +240,10 @@ export class Feed<T extends KubernetesObject> {
  */
 function hasLost(status: Status | undefined): boolean {
   return status?.code === 410 || status?.details?.causes?.[0]?.reason === 'ResourceVersionTooLarge';
+}
+
+/** Whether the error says that a version did not come in time. Any other error is thrown. */
+function mustBeLate(error: unknown): boolean {
+  if (isLate(error)) return true;
+  throw error;
 }

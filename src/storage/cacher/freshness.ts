@@ -8,10 +8,10 @@
  *
  * Upstream: `waitUntilFreshAndBlock`, `conditionalProgressRequester`.
  */
-import type { VersionComparator } from '../../cache/version.ts';
+import type { VersionComparator } from '../../cache/versions.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { WatchError } from '../../watch/errors.ts';
 import { foreign, tooLarge } from '../statuses.ts';
 
 /** What it needs from the cacher. */
@@ -130,10 +130,4 @@ export class Freshness {
 
 function closed(): WatchError {
   return new WatchError('CLOSED', 'the cacher is closed');
-}
-
-/** Whether the error says that the version did not come in time. Any other error is thrown. */
-export function isLate(error: unknown): boolean {
-  if (isWatchError(error, 'REFUSED') && error.status?.code === 504) return true;
-  throw error;
 }

@@ -1,10 +1,8 @@
 import { type KubernetesObject, keyOf as keyOfObject } from '../../cache/object.ts';
-import type { VersionComparator } from '../../cache/version.ts';
-import { compareVersions as compareDecimals } from '../../cache/version.ts';
+import { compareVersions as compareDecimals, type VersionComparator } from '../../cache/versions.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { Failures } from '../../watch/failures.ts';
-import { checkOptions } from '../../watch/options.ts';
 import type { FieldFunctions } from '../storage.ts';
 import type { ReadinessPhase } from './readiness.ts';
 

@@ -1,11 +1,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
-import type { Storage } from '../storage.ts';
-import { EtcdClient } from './etcd-client.ts';
-import { EtcdScope } from './etcd-scope.ts';
+import { BackedStorage } from '../backed-storage.ts';
+import { EtcdBackend } from './etcd-backend.ts';
 import { type EtcdStorageOptions, settingsOf } from './options.ts';
-
-/** A scope without Node's types, which the declarations of this entry point must not need. */
-const Scope: new <T extends KubernetesObject>(client: never, options: object) => Storage<T> = EtcdScope as never;
 
 /**
  * Versioned objects in etcd. See `Storage` for what a storage promises. It connects when it is first used, to etcd 3.4.31, 3.5.13
@@ -17,17 +13,11 @@ const Scope: new <T extends KubernetesObject>(client: never, options: object) =>
  *     for await (const { type, object } of await orders.watch()) ...
  *     await storage.close();
  */
-export class EtcdStorage<T extends KubernetesObject = KubernetesObject> extends Scope<T> {
-  readonly #client: EtcdClient;
-
+export class EtcdStorage<T extends KubernetesObject = KubernetesObject> extends BackedStorage<T> {
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
   constructor(options: EtcdStorageOptions<T>) {
-    const client = new EtcdClient(settingsOf(options));
-    super(client as never, { prefix: client.settings.root, fields: options.fields ?? {} });
-    this.#client = client;
-  }
-
-  override async close(): Promise<void> {
-    this.#client.close();
+    const settings = settingsOf(options);
+    const { root: prefix, clock, random, onError } = settings;
+    super(new EtcdBackend(settings), { prefix, fields: options.fields, clock, random, onError });
   }
 }

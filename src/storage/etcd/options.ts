@@ -1,9 +1,8 @@
 import type { SecureClientSessionOptions } from 'node:http2';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
-import { checkOptions } from '../../watch/options.ts';
 import { checkPrefix } from '../keys.ts';
 import type { FieldFunctions } from '../storage.ts';
 import type { ChannelConfig } from './wire/channel.ts';

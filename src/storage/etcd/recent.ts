@@ -10,7 +10,7 @@
  * have something else at a revision.
  */
 import { encoded, encodedBytes } from '../encoded.ts';
-import { isEncodingOf } from './objects.ts';
+import { spliceOf } from '../stored.ts';
 import type { KeyValue } from './wire/messages.ts';
 
 /** The limit for the total size of the objects' JSON. */
@@ -43,4 +43,13 @@ export class RecentObjects {
     this.#objects.clear();
     this.#bytes = 0;
   }
+}
+
+/** Whether these are the bytes that this value gets at its revision. */
+function isEncodingOf(bytes: Uint8Array, { value, modRevision }: KeyValue): boolean {
+  const { head, start } = spliceOf(value, `${modRevision}`);
+  const { length } = start;
+  if (bytes.length - head.length !== value.length - length) return false;
+  if (Buffer.compare(value.subarray(0, length), start) !== 0) return false;
+  return Buffer.compare(bytes.subarray(head.length), value.subarray(length)) === 0;
 }

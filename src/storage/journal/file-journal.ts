@@ -18,10 +18,10 @@
  *   cannot take FILE's place is dropped, and FILE stays in use.
  */
 import { type FileHandle, rm } from 'node:fs/promises';
-import { soon } from '../../broadcast/watchers/soon.ts';
-import { joined } from '../../decode/parts.ts';
+import { joined } from '../../decode/framing.ts';
 import { WatchError } from '../../watch/errors.ts';
-import type { HistoryLimits } from '../memory/history.ts';
+import { soon } from '../../watch/turn.ts';
+import type { LogLimits } from '../collection/change-log.ts';
 import { create, newName, openOld, realFile, syncDirectory, taken, writeAll } from './files.ts';
 import { HEAD_BYTES, toFrame } from './frames.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from './journal.ts';
@@ -40,7 +40,7 @@ export interface FileJournalOptions {
   /** Called while the file is read: how much of it has been. */
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
   /** How many of the last writes are given out one by one; those before are part of the state. */
-  readonly history: HistoryLimits;
+  readonly history: LogLimits;
   /** The time of the day in ms. */
   readonly now: () => number;
 }

@@ -1,7 +1,7 @@
 /** A journal's operations on files: finding one, creating one, and writing whole ones. */
 import { type FileHandle, open, readlink, realpath, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { joined } from '../../decode/parts.ts';
+import { joined } from '../../decode/framing.ts';
 import { invalid, WatchError } from '../../watch/errors.ts';
 import { toFrame } from './frames.ts';
 import type { JournalSnapshot } from './journal.ts';

@@ -11,8 +11,8 @@
 import { readSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { WatchError } from '../../watch/errors.ts';
-import { costOf } from '../memory/change.ts';
-import type { HistoryLimits } from '../memory/history.ts';
+import type { LogLimits } from '../collection/change-log.ts';
+import { costOf } from '../memory/options.ts';
 import { type Found, frameAt } from './frames.ts';
 import type { JournalRecord, StorageJournal } from './journal.ts';
 import { Lines, type Title } from './records.ts';
@@ -70,7 +70,7 @@ const SECTOR = 512;
 /** @throws {WatchError} INVALID_FRAME if the file is damaged. */
 export async function load(
   handle: FileHandle,
-  { history, ...options }: LoadOptions & { readonly history: HistoryLimits },
+  { history, ...options }: LoadOptions & { readonly history: LogLimits },
 ): Promise<Loaded> {
   const contents = new Contents(history);
   const scanned = await scan(handle, options, contents);
@@ -199,7 +199,7 @@ const placed = ({ revision, key, ttlMs, json }: JournalRecord, at: number): Plac
 
 /** What a storage will hold of a file: writes that exceed its history become part of the state. */
 class Contents implements LoadTarget {
-  readonly #limits: HistoryLimits;
+  readonly #limits: LogLimits;
   readonly #state: Map<string, Placed> = new Map();
   /** The size of the newest object under each key. */
   readonly #sizes: Map<string, number> = new Map();
@@ -210,7 +210,7 @@ class Contents implements LoadTarget {
   #dead: number = 0;
   #bytes: number = 0;
 
-  constructor(limits: HistoryLimits) {
+  constructor(limits: LogLimits) {
     this.#limits = limits;
   }
 

@@ -1,18 +1,19 @@
-import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
-import type { SelectionPredicate } from '../../selectors/index.ts';
-import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
-import { checkOptions } from '../../watch/options.ts';
-import { type Pace, paceOf, through } from '../../watch/pace.ts';
-import { isPromise } from '../../watch/promises.ts';
-import type { Watch } from '../../watch/watch.ts';
-import { continueAfter, encodeContinue } from '../continue.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { callable, checkOptions, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { paceOf } from '../../watch/fair-queue.ts';
+import type { CacherStats } from '../cacher/options.ts';
+import type { Collection } from '../collection/collection.ts';
+import type { Source } from '../collection/lists.ts';
+import type { Part } from '../collection/router.ts';
+import { CollectionScope, type ScopeParts } from '../collection/scope.ts';
+import type { Watches } from '../collection/watches.ts';
 import { encodedBytes } from '../encoded.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
-import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
+import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, SERVED_NAMES, UPDATE_NAMES } from '../option-names.ts';
 import { unmetPrecondition } from '../preconditions.ts';
-import { parseVersion, planList, planWatch, predicateOf } from '../selection.ts';
-import { alreadyExists, badRequest, expired, expiredContinue, foreign, notFound } from '../statuses.ts';
+import { parseVersion } from '../selection.ts';
+import { alreadyExists, badRequest, notFound } from '../statuses.ts';
 import type {
   CreateOptions,
   DeleteOptions,
@@ -20,109 +21,62 @@ import type {
   GetOptions,
   KeysOptions,
   ScopeOptions,
+  ServedOptions,
   Storage,
-  StorageEvent,
-  StorageWatchOptions,
   UpdateOptions,
 } from '../storage.ts';
-import type { Change } from './change.ts';
-import type { Core } from './core.ts';
-import type { Range } from './history.ts';
-import type { HistoryWatch } from './history-watch.ts';
 import { copyOf, Draft, isSameContent, LARGE_BYTES } from './value.ts';
+import type { Writer } from './writer.ts';
 
-/** For what must be done in this turn of the event loop. */
-const AT_A_STRETCH: Pace = { turn: () => undefined, pause: () => undefined };
-
-/** Now, or later if it takes long. */
-type Soon<R> = R | Promise<R>;
-
-/** What a list reads, and how. `left`: how many objects there are, if that is known. */
-interface Page {
-  readonly range: Range;
-  readonly limit: number;
-  readonly left: number | undefined;
-  readonly pace: Pace;
-  readonly signal: AbortSignal | undefined;
+/** A part of a `MemoryStorage`. */
+export interface MemoryScopeParts<T extends KubernetesObject> extends Pick<ScopeParts<T>, 'prefix' | 'watches'> {
+  readonly fields: FieldFunctions<T>;
 }
 
-/** What is under a key, as a write finds it. */
-type Head<T> = Change<T> | undefined;
-
 /** The part of a `MemoryStorage` whose keys begin with a prefix. The whole is the part whose prefix is empty. */
-export class MemoryScope<T extends KubernetesObject = KubernetesObject> implements Storage<T> {
-  /** Objects of every type are in one history: the code that writes under a prefix determines their type. */
-  readonly #core: Core;
-  readonly #prefix: string;
-  readonly #fields: FieldFunctions<T>;
+export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends CollectionScope<T> implements Storage<T> {
+  /** Objects of every type are in one collection: the code that writes under a prefix determines their type. */
+  protected readonly writer: Writer;
 
-  constructor(core: Core, { prefix, fields }: { readonly prefix: string; readonly fields: FieldFunctions<T> }) {
-    this.#core = core;
-    this.#prefix = prefix;
-    this.#fields = fields;
+  constructor(writer: Writer, { prefix, fields, watches }: MemoryScopeParts<T>) {
+    const { collection } = writer as unknown as { readonly collection: Collection<T> };
+    super({
+      collection,
+      source: writer as Source<KubernetesObject> as Source<T>,
+      watches,
+      prefix,
+      reader: collection.readerOf(fields, prefix),
+    });
+    this.writer = writer;
   }
 
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
     const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
-    this.#core.pending.check(signal);
-    const place = this.#prefix + checkKey(key);
-    this.#check(parseVersion(resourceVersion));
-    return this.#core.history.get(place) as T | undefined;
-  }
-
-  async list(options: ListOptions = {}): Promise<List<T>> {
-    const { limit = 0, signal } = checkOptions(options, LIST_NAMES);
-    this.#core.pending.check(signal);
-    wholeNumber('limit', limit);
-    const predicate = predicateOf<T>(options, this.#fields);
-    const { exact, atLeast, from } = planList(options);
-    const start = from?.start ?? '';
-    this.#check(atLeast);
-    const read = (pace: Pace): Soon<List<T> | undefined> => {
-      const revision = this.#revisionOf(from ? from.revision : exact, from && encodeContinue({ revision: undefined, start }));
-      const range = { prefix: this.#prefix, from: this.#prefix + start, revision };
-      return this.#page(predicate, { range, limit, left: from?.left, pace, signal });
-    };
-    // If the history has dropped the newest state meanwhile, the one that is the newest then is read at a stretch.
-    const page = read(paceOf(signal));
-    return (isPromise(page) ? await page : page) ?? (read(AT_A_STRETCH) as List<T>);
-  }
-
-  async watch(options: StorageWatchOptions<T> = {}): Promise<Watch<StorageEvent<T>>> {
-    const { signal } = checkOptions(options, WATCH_NAMES);
-    const { pending, history } = this.#core;
-    pending.check(signal);
-    const predicate = predicateOf<T>(options, this.#fields);
-    const { after, atLeast, marksEnd, bookmarks } = planWatch(options);
-    this.#check(after ?? atLeast);
-    const start = {
-      prefix: this.#prefix,
-      predicate: predicate as HistoryPredicate,
-      after: after === undefined ? history.visible : Number(after),
-      // Only an explicit false leaves out the state.
-      initial: after === undefined && options.sendInitialEvents !== false && (marksEnd ? ('marked' as const) : true),
-      bookmarks,
-    };
-    return this.#core.watch(start, options) as unknown as HistoryWatch<T>;
+    this.pending.check(signal);
+    const place = this.parts.prefix + checkKey(key);
+    const version = parseVersion(resourceVersion);
+    if (version !== undefined) this.writer.reach(version);
+    return this.parts.collection.get(place);
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
     const { ttlSeconds = 0, signal } = checkOptions(options, CREATE_NAMES);
     wholeNumber('ttlSeconds', ttlSeconds);
-    this.#core.pending.check(signal);
-    const place = this.#prefix + checkKey(key);
+    const { writer } = this;
+    this.pending.check(signal);
+    const place = this.parts.prefix + checkKey(key);
     if (object?.metadata?.resourceVersion) {
       throw badRequest('resourceVersion should not be set on objects to be created');
     }
-    if (this.#core.history.head(place)) throw await this.#core.sure(alreadyExists(key));
+    if (writer.head(place)) throw await writer.sure(alreadyExists(key));
     const draft = new Draft(object);
     if (draft.isLarge) {
-      await this.#copied(draft, signal);
-      this.#core.pending.check(signal);
-      if (this.#core.history.head(place)) throw await this.#core.sure(alreadyExists(key));
+      await copied(draft, signal);
+      this.pending.check(signal);
+      if (writer.head(place)) throw await writer.sure(alreadyExists(key));
     }
-    const stored = this.#write(place, draft, ttlSeconds);
-    await this.#core.safe();
+    const stored = writer.write(place, draft, ttlSeconds) as T;
+    await writer.safe();
     return stored;
   }
 
@@ -130,27 +84,28 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     const { ttlSeconds = 0, createIfMissing = false, signal } = checkOptions(options, UPDATE_NAMES);
     wholeNumber('ttlSeconds', ttlSeconds);
     if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
-    const place = this.#prefix + checkKey(key);
+    const { writer } = this;
+    const place = this.parts.prefix + checkKey(key);
     for (;;) {
-      this.#core.pending.check(signal);
-      const head = this.#head(place);
-      if (!head && !createIfMissing) throw await this.#core.sure(notFound(key));
-      const unmet = unmetPrecondition(key, head?.object, options);
-      if (unmet) throw await this.#core.sure(unmet);
+      this.pending.check(signal);
+      const head = writer.head(place) as T | undefined;
+      if (!head && !createIfMissing) throw await writer.sure(notFound(key));
+      const unmet = unmetPrecondition(key, head, options);
+      if (unmet) throw await writer.sure(unmet);
       // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. A large
       // object is an exception: a copy, a change and a write of it would block everybody together.
-      const isLarge = ((head && encodedBytes(head.object as object)) ?? 0) > LARGE_BYTES;
-      const copy = copyOf(head?.object) as T;
+      const isLarge = ((head && encodedBytes(head)) ?? 0) > LARGE_BYTES;
+      const copy = copyOf(head) as T;
       if (isLarge) await paceOf(signal).pause();
       const answer = change(copy);
-      const draft = new Draft(isPromise(answer) ? await this.#core.pending.until(answer, signal) : answer);
-      if (draft.isLarge) await this.#copied(draft, signal);
-      const isSame = head !== undefined && isSameContent(draft.copy, head.object as T);
+      const draft = new Draft(isPromise(answer) ? await this.pending.until(answer, signal) : answer);
+      if (draft.isLarge) await copied(draft, signal);
+      const isSame = head !== undefined && isSameContent(draft.copy, head);
       if (draft.isLarge) await paceOf(signal).pause();
-      this.#core.pending.check(signal);
-      if (this.#head(place) !== head) continue;
-      const stored = isSame ? (head.object as T) : this.#write(place, draft, ttlSeconds);
-      await this.#core.safe();
+      this.pending.check(signal);
+      if (writer.head(place) !== head) continue;
+      const stored = isSame ? head : (writer.write(place, draft, ttlSeconds) as T);
+      await writer.safe();
       return stored;
     }
   }
@@ -158,136 +113,104 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
     const { validate, signal } = checkOptions(options, DELETE_NAMES);
     callable('validate', validate);
-    const place = this.#prefix + checkKey(key);
+    const { writer } = this;
+    const place = this.parts.prefix + checkKey(key);
     for (;;) {
-      this.#core.pending.check(signal);
-      const head = this.#head(place);
-      if (!head) throw await this.#core.sure(notFound(key));
-      const unmet = unmetPrecondition(key, head.object, options);
-      if (unmet) throw await this.#core.sure(unmet);
-      const answer = validate?.(head.object as T);
-      if (isPromise(answer)) await this.#core.pending.until(answer, signal);
-      this.#core.pending.check(signal);
-      if (this.#head(place) !== head) continue;
-      const { left } = this.#core.write(place, undefined);
-      await this.#core.safe();
-      return left.object as T;
+      this.pending.check(signal);
+      const head = writer.head(place) as T | undefined;
+      if (!head) throw await writer.sure(notFound(key));
+      const unmet = unmetPrecondition(key, head, options);
+      if (unmet) throw await writer.sure(unmet);
+      const answer = validate?.(head);
+      if (isPromise(answer)) await this.pending.until(answer, signal);
+      this.pending.check(signal);
+      if (writer.head(place) !== head) continue;
+      const last = writer.write(place, undefined) as T;
+      await writer.safe();
+      return last;
     }
   }
 
   async currentVersion(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<string> {
-    this.#core.pending.check(checkOptions(options, ['signal']).signal);
-    return `${this.#core.history.visible}`;
+    this.pending.check(checkOptions(options, ['signal']).signal);
+    return this.parts.collection.version;
   }
 
   async hasGiven(version: string): Promise<boolean> {
-    this.#core.pending.check(undefined);
-    return this.#isOwn(parseVersion(version));
+    this.pending.check(undefined);
+    const parsed = parseVersion(version);
+    return parsed === undefined || this.writer.hasGiven(parsed);
   }
 
   async pastVersion(changes: number): Promise<string> {
-    this.#core.pending.check(undefined);
-    return `${this.#core.history.ago(wholeNumber('changes', changes))}`;
+    this.pending.check(undefined);
+    return this.writer.ago(wholeNumber('changes', changes));
   }
 
   async checkHealth(): Promise<void> {
-    this.#core.pending.check(undefined);
-    const { failure } = this.#core;
+    this.pending.check(undefined);
+    const { failure } = this.writer;
     if (failure) throw new WatchError('CLOSED', 'the journal has failed: open the storage again', { cause: failure.error });
   }
 
   async keys(options: KeysOptions): Promise<readonly string[]> {
     const { from = '', limit, signal } = checkOptions(options, KEYS_NAMES);
-    this.#core.pending.check(signal);
+    this.pending.check(signal);
+    const { collection, prefix } = this.parts;
     const keys: string[] = [];
-    const range = { prefix: this.#prefix, from: this.#prefix + from, revision: this.#core.history.visible };
-    this.#core.history.scan(range, (key) => keys.push(key.slice(this.#prefix.length)) < limit);
+    for (const { key } of collection.entries(prefix, prefix + from)) {
+      if (keys.push(key.slice(prefix.length)) === limit) break;
+    }
     return keys;
   }
 
   async requestProgress(): Promise<void> {
-    this.#core.pending.check(undefined);
-    this.#core.progress(this.#prefix);
+    this.pending.check(undefined);
+    this.writer.requestProgress(this.parts.prefix);
   }
 
   scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
-    const { fields = this.#fields as unknown as FieldFunctions<U> } = checkOptions(options, ['fields']);
-    return new MemoryScope<U>(this.#core, { prefix: this.#prefix + checkPrefix(prefix), fields });
+    const parts = this.parts as unknown as ScopeParts<U>;
+    const { fields = parts.reader.functions } = checkOptions(options, ['fields']);
+    return new MemoryScope<U>(this.writer, { watches: parts.watches, prefix: parts.prefix + checkPrefix(prefix), fields });
   }
 
-  async close(): Promise<void> {}
-
-  #head(place: string): Head<T> {
-    return this.#core.history.head(place) as Head<T>;
-  }
-
-  /** Writes what has been decided in this turn. Wait until that is safe. */
-  #write(place: string, draft: Draft<T>, ttlSeconds: number): T {
-    const value = this.#core.valueOf(draft as Draft<KubernetesObject>);
-    return this.#core.write(place, value, ttlSeconds).object as T;
-  }
-
-  /** Copies a large object, between other things that take long. */
-  async #copied(draft: Draft<T>, signal: AbortSignal | undefined): Promise<void> {
-    const pace = paceOf(signal);
-    await pace.pause();
-    void draft.copy;
-    await pace.pause();
-  }
-
-  /** The first selected objects of a range; undefined if the history has dropped its state while it was read in pieces. */
-  #page(predicate: SelectionPredicate<T>, { range, limit, left, pace, signal }: Page): Soon<List<T> | undefined> {
-    const items: T[] = [];
-    let last = '';
-    let more = 0;
-    // An unknown number is counted, unless something is selected: then it is enough to know that there is one more.
-    const counts = predicate.isEmpty && left === undefined;
-    const visit = ({ key, object }: { readonly key: string; readonly object: T | undefined }): boolean => {
-      if (object === undefined || !this.#selects(predicate, object)) return true;
-      if (limit > 0 && items.length === limit) {
-        more++;
-        return counts;
-      }
-      items.push(object);
-      last = key;
-      return true;
-    };
-    const made = (): List<T> | undefined => {
-      const revision = `${range.revision}`;
-      if (this.#core.history.compacted > range.revision) return undefined;
-      if (more === 0) return { items, resourceVersion: revision };
-      const remaining = !predicate.isEmpty ? undefined : left === undefined ? more : Math.max(1, left - items.length);
-      const token = continueAfter(last.slice(this.#prefix.length), { revision, left: remaining });
-      const page = { items, resourceVersion: revision, continue: token };
-      return remaining === undefined ? page : { ...page, remainingItemCount: remaining };
-    };
-    const entries = this.#core.history.entries(range) as Iterable<{ key: string; object: T | undefined }>;
-    const reading = through(entries, visit, { pace, signal });
-    return reading ? this.#core.pending.until(reading, signal).then(made) : made();
-  }
-
-  #selects(predicate: SelectionPredicate<T>, object: T): boolean {
-    return predicate.isEmpty || this.#core.guard(() => predicate.matches(object));
-  }
-
-  #isOwn(version: string | undefined): boolean {
-    return version === undefined || this.#core.history.mayHave(Number(version));
-  }
-
-  /** @throws {WatchError} REFUSED with code 410 for a version that this storage cannot have given. */
-  #check(version: string | undefined): void {
-    if (!this.#isOwn(version)) throw foreign(version as string, `${this.#core.history.visible}`);
-  }
-
-  /** The revision that a list reads; the newest if none is given. */
-  #revisionOf(version: string | undefined, token: string | undefined): number {
-    const { visible, compacted } = this.#core.history;
-    if (version === undefined) return visible;
-    const isOwn = this.#isOwn(version);
-    if (isOwn && Number(version) >= compacted) return Number(version);
-    if (token !== undefined) throw expiredContinue(token);
-    throw isOwn ? expired(version, `${compacted}`) : foreign(version, `${visible}`);
+  served(options: ServedOptions = {}): Storage<T> {
+    const { prefix, reader } = this.parts;
+    const watches = this.writer.serve(checkOptions(options, SERVED_NAMES)) as unknown as Watches<T>;
+    return new ServedMemoryScope<T>(this.writer, { watches, prefix, fields: reader.functions });
   }
 }
 
-type HistoryPredicate = Parameters<Core['watch']>[0]['predicate'];
+/** A part that a server serves: with its own watches, and its own end. */
+class ServedMemoryScope<T extends KubernetesObject> extends MemoryScope<T> {
+  readonly #part: Part<T>;
+
+  constructor(writer: Writer, about: MemoryScopeParts<T>) {
+    super(writer, about);
+    this.#part = this.parts.collection.part(this.parts.prefix);
+  }
+
+  get cacheStats(): CacherStats {
+    const { collection, watches, prefix } = this.parts;
+    const { length, bytes, base } = collection.log;
+    return {
+      ...{ phase: watches.pending.isClosed ? 'stopped' : 'ready', generation: 1, resourceVersion: collection.version },
+      ...{ objects: collection.count(prefix), changes: this.#part.changes },
+      window: { items: length, bytes, since: base },
+      ...{ watches: watches.size, views: watches.views, fellBehind: watches.behind, gaps: 0, waiting: 0 },
+    };
+  }
+
+  override async close(): Promise<void> {
+    this.writer.unserve(this.parts.watches as unknown as Watches<KubernetesObject>);
+  }
+}
+
+/** Copies a large object, between other things that take long. */
+async function copied(draft: Draft<KubernetesObject>, signal: AbortSignal | undefined): Promise<void> {
+  const pace = paceOf(signal);
+  await pace.pause();
+  void draft.copy;
+  await pace.pause();
+}

@@ -1,9 +1,9 @@
 import type { KubernetesObject } from '../../cache/object.ts';
+import type { Watches } from '../collection/watches.ts';
 import { parseVersion } from '../selection.ts';
-import { foreign } from '../statuses.ts';
-import { Core } from './core.ts';
 import { MemoryScope } from './memory-scope.ts';
 import { type MemoryStorageOptions, settingsOf } from './options.ts';
+import { Writer } from './writer.ts';
 
 /** What a {@link MemoryStorage} holds at one moment. */
 export interface MemoryStorageStats {
@@ -25,23 +25,24 @@ export interface MemoryStorageStats {
  *     for await (const { type, object } of await orders.watch()) ...
  */
 export class MemoryStorage<T extends KubernetesObject = KubernetesObject> extends MemoryScope<T> {
-  readonly #core: Core;
-
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
   constructor(options: MemoryStorageOptions<T> = {}) {
-    const core = new Core(settingsOf(options));
-    super(core, { prefix: '', fields: options.fields ?? {} });
-    this.#core = core;
+    const writer = new Writer(settingsOf(options));
+    super(writer, {
+      prefix: '',
+      fields: options.fields ?? {},
+      watches: writer.watches as Watches<KubernetesObject> as unknown as Watches<T>,
+    });
   }
 
   get stats(): MemoryStorageStats {
-    const { bytes, watches, history } = this.#core;
-    return { bytes, watches, historyItems: history.items, historyBytes: history.bytes };
+    const { bytes, openWatches, collection } = this.writer;
+    return { bytes, watches: openWatches, historyItems: collection.log.length, historyBytes: collection.log.bytes };
   }
 
   /** The oldest version at which lists can be read, and from which watches can begin. */
   get oldestVersion(): string {
-    return `${this.#core.history.compacted}`;
+    return this.writer.collection.log.base;
   }
 
   /**
@@ -50,13 +51,12 @@ export class MemoryStorage<T extends KubernetesObject = KubernetesObject> extend
    * @throws {WatchError} REFUSED with code 400 for an invalid version, 410 for one that this storage cannot have given.
    */
   compact(version?: string): void {
-    const { history } = this.#core;
     const parsed = parseVersion(version);
-    if (parsed !== undefined && !history.mayHave(Number(parsed))) throw foreign(parsed, `${history.visible}`);
-    history.compact(parsed === undefined ? history.visible : Number(parsed));
+    if (parsed !== undefined) this.writer.reach(parsed);
+    this.writer.collection.compact(parsed);
   }
 
   override close(): Promise<void> {
-    return this.#core.close();
+    return this.writer.close();
   }
 }

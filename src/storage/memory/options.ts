@@ -1,8 +1,8 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
-import { checkOptions } from '../../watch/options.ts';
+import type { LogLimits } from '../collection/change-log.ts';
 import type { StorageJournal } from '../journal/journal.ts';
 import type { FieldFunctions } from '../storage.ts';
 
@@ -52,7 +52,7 @@ const NAMES = [
 
 /** The options with their defaults. */
 export interface Settings {
-  readonly history: { readonly maxItems: number; readonly maxBytes: number; readonly maxAgeMs: number };
+  readonly history: LogLimits;
   readonly maxObjectBytes: number;
   readonly maxBytes: number;
   readonly startRevision: number | undefined;
@@ -77,4 +77,15 @@ export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOpt
     clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
     onError: reporter('memory storage', { onError, clock }),
   };
+}
+
+/** What every change costs besides its bytes: itself, its place in the history, its events. Rounded. */
+const OVERHEAD_BYTES = 300;
+
+/**
+ * What a change costs the history if the object before it has so many bytes: that is what the history keeps. A deletion shows that
+ * object again, with its own version.
+ */
+export function costOf(key: string, { bytes, isDeletion }: { readonly bytes: number; readonly isDeletion: boolean }): number {
+  return OVERHEAD_BYTES + 2 * key.length + (isDeletion ? 2 : 1) * bytes;
 }

@@ -65,6 +65,11 @@ export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
   return { object, bytes: bytes.byteLength };
 }
 
+/** The same content at another version. */
+export function atRevision<T extends KubernetesObject>(object: T, resourceVersion: string): T {
+  return { ...object, metadata: { ...object.metadata, resourceVersion } };
+}
+
 /** The same metadata at a version, which is its last member. Leaving a member out by `...rest` takes five times as long. */
 function atVersion(metadata: Readonly<Record<string, unknown>>, version: string): object {
   const kept: Record<string, unknown> = {};

@@ -1,8 +1,6 @@
-import { wrongFold } from './check-fold.ts';
-import { digest, type Given, lostOf, type Owed, type Run, takenAt } from './digest.ts';
-import { type Violation, violation } from './guarantees.ts';
-import type { History } from './history.ts';
-import { RULES } from './policy-rules.ts';
+import type { WatchEvent } from '../../watch/event.ts';
+import { digest, type Given, lostOf, type Owed, type Run, readOut, takenAt } from './digest.ts';
+import { type History, RULES, type Violation, violation } from './history.ts';
 
 /**
  * **Exact**: with any policy, a watcher gets precisely what its own bounded array, filled at each event, would have given it.
@@ -88,4 +86,151 @@ function wrongAfterCut<E>(run: Run<E>): Violation | undefined {
   if (late !== undefined) return fault(run, late.event, 'nothing after a loss but one ERROR event', 'this event');
   if (lost === undefined || cut !== undefined || run.ends.some(({ failed }) => failed)) return undefined;
   return fault(run, (run.owed[lost] as Owed<E>).event, 'an ERROR event (410) at its loss', 'the end without one');
+}
+
+/**
+ * **Exact** with `coalesce`: each event is the net change of its key since the one before, and its latest state. A BOOKMARK comes
+ * after everything that it covers. Nothing is folded across an ERROR.
+ */
+function wrongFold<E>(run: Run<E>): Violation | undefined {
+  const story = storyOf(run);
+  for (const given of run.given) {
+    const change = story.changes[given.place];
+    if (change === undefined) continue;
+    const wrong = wrongChange(story, given, change.key) ?? overtakes(story, given);
+    if (wrong !== undefined) return wrong;
+    story.told.set(change.key, given.place);
+  }
+  return run.cut === undefined ? neverTold(story) : tooFewKeys(story, run.cut);
+}
+
+interface Change<E> extends Owed<E> {
+  readonly place: number;
+  readonly key: unknown;
+}
+
+interface Story<E> {
+  readonly run: Run<E>;
+  readonly changes: readonly Change<E>[];
+  readonly byKey: ReadonlyMap<unknown, readonly Change<E>[]>;
+  /** By key, the place of its last event that was delivered. */
+  readonly told: Map<unknown, number>;
+  /** The places of ERRORs. */
+  readonly errors: readonly number[];
+}
+
+function storyOf<E>(run: Run<E>): Story<E> {
+  const changes = run.owed.map((owed, place) => ({ ...owed, place, key: run.options.keyOf(owed.event) }));
+  const byKey = new Map<unknown, Change<E>[]>();
+  for (const change of changes) {
+    const others = byKey.get(change.key) ?? [];
+    byKey.set(change.key, others);
+    others.push(change);
+  }
+  const errors = changes.filter(({ event }) => isError(event)).map(({ place }) => place);
+  return { run, changes, byKey, told: new Map(), errors };
+}
+
+/** Returns the changes of a key since its last event. */
+function untold<E>({ byKey, told }: Story<E>, key: unknown): readonly Change<E>[] {
+  const last = told.get(key) ?? -1;
+  return (byKey.get(key) as readonly Change<E>[]).filter(({ place }) => place > last);
+}
+
+function foldFault<E>({ run }: Story<E>, event: unknown, expected: string, seen: string): Violation {
+  return violation('Exact', { watcher: run.name, event, expected, seen });
+}
+
+function wrongChange<E>(story: Story<E>, given: Given<E>, key: unknown): Violation | undefined {
+  const { type } = given.event as WatchEvent;
+  const { from } = takenAt(story.run, given);
+  const changes = untold(story, key);
+  const told = changes.filter(({ place }) => place <= given.place);
+  if (!netTypes(told).has(type)) return foldFault(story, given.event, `the net change of ${typesOf(told)}`, type);
+  const next = story.errors.find((place) => place > given.place) ?? Infinity;
+  const isLater = (place: number): boolean => place > given.place && place < next;
+  if (!changes.some(({ place, doubtful, to }) => isLater(place) && !doubtful && to < from)) return undefined;
+  return foldFault(story, given.event, 'the latest state of its key', 'one from before it');
+}
+
+/** Finds a BOOKMARK that was delivered before an event that it covers, or an ERROR before one that came before it. */
+function overtakes<E>(story: Story<E>, given: Given<E>): Violation | undefined {
+  const error = isError(given.event);
+  if (!isBookmark(given.event) && !error) return undefined;
+  for (const key of story.byKey.keys()) {
+    const changes = untold(story, key).filter(({ from, place }) => from < given.seen && (!error || place < given.place));
+    const last = changes.at(-1);
+    // A BOOKMARK that replaces another one comes last, so this one is not behind it.
+    if (last === undefined || (last.place >= given.place && isBookmark(last.event))) continue;
+    const sure = changes.findLastIndex(({ place, doubtful }) => place < given.place && !doubtful) + 1;
+    if (!mayBeNothing(changes, sure)) return foldFault(story, given.event, `it after ${typesOf(changes)}`, 'it before');
+  }
+  return undefined;
+}
+
+function isBookmark(event: unknown): boolean {
+  return (event as WatchEvent).type === 'BOOKMARK';
+}
+
+function isError(event: unknown): boolean {
+  return (event as WatchEvent).type === 'ERROR';
+}
+
+/** A watch that was read to its end must have delivered the net change of every key. */
+function neverTold<E>(story: Story<E>): Violation | undefined {
+  const { run, byKey } = story;
+  if (!readOut(run)) return undefined;
+  for (const key of byKey.keys()) {
+    const changes = untold(story, key);
+    const sure = changes.findLastIndex(({ doubtful, to }) => !doubtful && to <= run.stopped) + 1;
+    if (!mayBeNothing(changes, sure))
+      return foldFault(story, changes[0]?.event, `the net change of ${typesOf(changes)}`, 'nothing');
+  }
+  return undefined;
+}
+
+function tooFewKeys<E>(story: Story<E>, cut: Given<E>): Violation | undefined {
+  const { capacity } = story.run.options;
+  const errorsBefore = (at: number): number => story.errors.filter((place) => place < at).length;
+  let keys = 0;
+  for (const key of story.byKey.keys()) {
+    const changes = untold(story, key).filter(({ from }) => from < cut.seen);
+    keys += new Set(changes.map(({ place }) => errorsBefore(place))).size;
+  }
+  if (keys > capacity) return undefined;
+  return foldFault(story, cut.event, `it cut only by more than ${capacity} keys`, `${keys} keys`);
+}
+
+function typesOf<E>(changes: readonly Owed<E>[]): string {
+  return changes.map(({ event }) => (event as WatchEvent).type).join(', ') || 'nothing';
+}
+
+/** Whether these changes may need no event. The first `sure` of which have certainly happened. */
+function mayBeNothing<E>(changes: readonly Owed<E>[], sure: number): boolean {
+  return sure === 0 || changes.some((_, index) => index + 1 >= sure && netTypes(changes.slice(0, index + 1)).has(''));
+}
+
+/**
+ * Returns the possible net types of a sequence of changes; '' is none. There may be several: a queue that was read in between has
+ * forgotten changes that cancelled out, or may not have seen a doubtful first one.
+ */
+function netTypes<E>(changes: readonly Owed<E>[]): Set<string> {
+  const types = new Set<string>();
+  const last = (changes.at(-1)?.event as WatchEvent | undefined)?.type ?? '';
+  let existed: boolean | undefined;
+  for (const { event, doubtful } of changes) {
+    const { type } = event as WatchEvent;
+    if (existed === undefined) {
+      existed = type !== 'ADDED';
+      types.add(net(existed, last));
+    }
+    if (doubtful || (!existed && type === 'DELETED')) existed = undefined;
+  }
+  return types;
+}
+
+function net(existed: boolean, last: string): string {
+  if (last === 'DELETED') return existed ? 'DELETED' : '';
+  if (last === 'ADDED' && existed) return 'MODIFIED';
+  return last === 'MODIFIED' && !existed ? 'ADDED' : last;
 }

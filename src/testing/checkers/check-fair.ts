@@ -1,4 +1,4 @@
-import { type Violation, violation } from './guarantees.ts';
+import { type Violation, violation } from './history.ts';
 
 /** One thing that happened to the work that clients ask for, in the order in which it was seen. */
 export type WorkStep =

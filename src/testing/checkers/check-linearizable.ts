@@ -1,4 +1,4 @@
-import { show, type Violation, violation } from './guarantees.ts';
+import { show, type Violation, violation } from './history.ts';
 
 /** One request to a storage, for one key: the call, the answer, and the times of both. */
 export interface StorageRequest {

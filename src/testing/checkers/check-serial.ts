@@ -1,4 +1,4 @@
-import { show, type Violation, violation } from './guarantees.ts';
+import { show, type Violation, violation } from './history.ts';
 
 /** One thing that happened to a work queue, in the order in which it was seen. */
 export type QueueStep<K = unknown> =

@@ -1,6 +1,6 @@
-import { objectKey } from '../../broadcast/policies/key.ts';
+import { objectKey } from '../../broadcast/fold.ts';
 import type { ObjectOf, WatchEvent } from '../../watch/event.ts';
-import { show, type Violation, violation } from './guarantees.ts';
+import { show, type Violation, violation } from './history.ts';
 
 /** The input and output of a selector. */
 export interface TransitionHistory<E extends WatchEvent> {

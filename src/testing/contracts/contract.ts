@@ -1,6 +1,221 @@
 import { sleep } from '../../watch/clock.ts';
-import { type ContractCase, expectDone, expectSame, expectThat, readAll, sendSome } from './contract-case.ts';
-import { ENDING } from './contract-ends.ts';
+import type { Watch } from '../../watch/watch.ts';
+import { show } from '../checkers/history.ts';
+
+/** A new watch under test, and control over its source. */
+export interface WatchSubject<E = unknown> {
+  readonly watch: Watch<E>;
+  /**
+   * Makes the source emit one more event. Returns the event, or one with the same JSON, as the watch must deliver it. `number`
+   * counts from 0.
+   */
+  send(number: number): E;
+  /** Ends the source, after the events sent so far. */
+  end(): void;
+}
+
+/**
+ * What some watches do not provide. An implementation without a trait declares that.
+ *
+ * - `events`: it is open at the start and delivers what its source emits.
+ * - `accepts`: it has accepted the `queued` events, so `return` counts them as dropped.
+ * - `counts`: its `queued` counts all events that can be read without waiting.
+ * - `end`: its `stopped` also reports the end of its source.
+ * - `queue`: it holds events that were sent and not read, and `stop` leaves them readable. Other watches read only on demand.
+ */
+export type ContractTrait = 'accepts' | 'counts' | 'events' | 'end' | 'queue';
+
+/** One requirement that every watch must meet. */
+export interface ContractCase {
+  readonly name: string;
+  /** The trait this case needs. For a watch without it, `run` must reject, so that a declared lack is proved. */
+  readonly needs?: ContractTrait;
+  /** Opens watches and tests them. Rejects with an error that says what was expected. */
+  run<E>(open: () => WatchSubject<E>): Promise<void>;
+}
+
+/** Throws an error that says what was expected, unless `truth` holds. */
+function expectThat(truth: boolean, expected: string, seen?: unknown): void {
+  if (!truth) throw new Error(`watch contract: expected ${expected}${seen === undefined ? '' : `, got ${show(seen)}`}`);
+}
+
+/** Expects these events to be the ones that were sent, or equal to them. */
+function expectSame(got: readonly unknown[], sent: readonly unknown[], what: string): void {
+  for (let at = 0; at < Math.max(got.length, sent.length); at++) {
+    if (at < got.length && at < sent.length && equal(got[at], sent[at])) continue;
+    const [is, was] = [got, sent].map((events) => (at < events.length ? show(events[at]) : 'nothing'));
+    expectThat(false, `${what}: number ${at} of ${sent.length} to be ${was}, got ${is}`);
+  }
+}
+
+/** Whether they are the same value, or have the same JSON: all of it, because long events may begin alike. */
+function equal(one: unknown, other: unknown): boolean {
+  if (Object.is(one, other)) return true;
+  const digits = (_key: string, value: unknown): unknown => (typeof value === 'bigint' ? `${value}n` : value);
+  try {
+    const text = JSON.stringify(one, digits);
+    return text !== undefined && text === JSON.stringify(other, digits);
+  } catch {
+    return false; // a cycle
+  }
+}
+
+/** Whether a promise settles on its own, within a few microtasks. */
+async function settlesAtOnce(promise: Promise<unknown>): Promise<boolean> {
+  let settled = false;
+  const note = (): void => {
+    settled = true;
+  };
+  promise.then(note, note);
+  for (let i = 0; i < 20 && !settled; i++) await Promise.resolve();
+  return settled;
+}
+
+/** Reads a watch to its end. */
+async function readAll<E>(watch: Watch<E>): Promise<E[]> {
+  const events: E[] = [];
+  for (let result = await watch.next(); result.done !== true; result = await watch.next()) events.push(result.value);
+  return events;
+}
+
+/** Makes the source emit `count` events. */
+function sendSome<E>(subject: WatchSubject<E>, count: number): E[] {
+  return Array.from({ length: count }, (_, number) => subject.send(number));
+}
+
+/** Expects a watch to be over, by every way of reading it. */
+async function expectDone<E>(watch: Watch<E>): Promise<void> {
+  for (let i = 0; i < 2; i++) {
+    expectThat((await watch.next()).done === true, 'next() to be done, for ever');
+    expectThat((await watch.batches().next()).done === true, 'batches() to be done, for ever');
+    expectThat(watch.tryNext() === undefined, 'tryNext() to find nothing, for ever');
+  }
+}
+
+/** Expects pending reads to end on their own. */
+async function expectAllDone(reads: readonly Promise<IteratorResult<unknown, undefined>>[], by: string): Promise<void> {
+  for (const [index, read] of reads.entries()) {
+    expectThat(await settlesAtOnce(read), `read ${index} to be settled by ${by} at once`);
+    expectThat((await read).done === true, `read ${index} to be done by ${by}`);
+  }
+}
+
+const pendingReturn: ContractCase = {
+  name: 'return settles itself and every read that waits, at once, and ends the watch',
+  async run(open) {
+    const { watch } = open();
+    const reads = [watch.next(), watch.batches().next(), watch.next()] as const;
+    const returned = watch.return();
+    await expectAllDone([...reads, returned], 'return()');
+    expectThat(watch.stopped, 'stopped to be true after return()');
+    await expectDone(watch);
+  },
+};
+
+const pendingStop: ContractCase = {
+  name: 'stop settles every read that waits, at once',
+  async run(open) {
+    const { watch } = open();
+    const reads = [watch.next(), watch.batches().next(), watch.next()] as const;
+    watch.stop();
+    await expectAllDone([...reads], 'stop()');
+    await expectDone(watch);
+  },
+};
+
+const idempotent: ContractCase = {
+  name: 'stop and return may be called again and in any order',
+  async run(open) {
+    const { watch } = open();
+    for (let i = 0; i < 3; i++) {
+      watch.stop();
+      expectThat(watch.stopped, 'stopped to be true after stop()');
+      await watch.return();
+    }
+    watch.stop();
+    await expectDone(watch);
+  },
+};
+
+const keeps: ContractCase = {
+  name: 'stop leaves all that is queued readable, then is done; what comes later is not queued',
+  needs: 'queue',
+  async run(open) {
+    const subject = open();
+    const sent = sendSome(subject, 3);
+    subject.watch.stop();
+    expectSame(await readAll(subject.watch), sent, 'what was queued at stop()');
+    await expectDone(subject.watch);
+  },
+};
+
+const promised: ContractCase = {
+  name: 'queued promises no more than can be read without waiting, even after stop, and no less',
+  needs: 'counts',
+  async run(open) {
+    const subject = open();
+    sendSome(subject, 3);
+    await subject.watch.next(); // starts the source of a watch that reads only on demand
+    for (const stop of [false, true]) {
+      if (stop) subject.watch.stop();
+      const { queued } = subject.watch;
+      expectThat(Number.isSafeInteger(queued) && queued >= 0, 'queued to be a whole number', queued);
+      if (!stop) continue;
+      for (let i = 0; i < queued; i++) expectThat(subject.watch.tryNext() !== undefined, `${queued} queued events`, i);
+      expectThat(subject.watch.queued === 0, 'nothing queued after that', subject.watch.queued);
+    }
+    await expectDone(subject.watch);
+  },
+};
+
+const discards: ContractCase = {
+  name: 'return discards what is queued, and counts it as dropped',
+  needs: 'accepts',
+  async run(open) {
+    const subject = open();
+    sendSome(subject, 3);
+    const { queued, dropped } = subject.watch;
+    await subject.watch.return();
+    const now = { queued: subject.watch.queued, dropped: subject.watch.dropped };
+    expectThat(now.queued === 0, 'nothing queued after return()', now.queued);
+    expectThat(now.dropped === dropped + queued, `dropped to be ${dropped + queued}`, now.dropped);
+    await expectDone(subject.watch);
+  },
+};
+
+const leaves: ContractCase = {
+  name: 'break out of for await, over events and over batches, ends the watch',
+  needs: 'events',
+  async run(open) {
+    for (const pick of [<E>(watch: Watch<E>) => watch, <E>(watch: Watch<E>) => watch.batches()]) {
+      const subject = open();
+      sendSome(subject, 3);
+      let turns = 0;
+      for await (const _ of pick(subject.watch)) {
+        turns++;
+        break;
+      }
+      expectThat(turns === 1, 'an event to break at');
+      await expectDone(subject.watch);
+    }
+  },
+};
+
+const disposes: ContractCase = {
+  name: 'using and await using end the watch, and so do those of its batches',
+  async run(open) {
+    for (const pick of [<E>(watch: Watch<E>) => watch, <E>(watch: Watch<E>) => watch.batches()]) {
+      const [first, second] = [open().watch, open().watch];
+      pick(first)[Symbol.dispose]();
+      await pick(second)[Symbol.asyncDispose]();
+      await expectDone(first);
+      await expectDone(second);
+    }
+  },
+};
+
+/** What every watch must do when either side ends it. */
+const ENDING: readonly ContractCase[] = [pendingReturn, pendingStop, idempotent, keeps, promised, discards, leaves, disposes];
 
 const order: ContractCase = {
   name: 'delivers what its source yields, in order, then is done for ever',

@@ -2,7 +2,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import type { Watch } from '../../watch/watch.ts';
-import { show } from '../checkers/guarantees.ts';
+import { show } from '../checkers/history.ts';
 
 /** The objects that the contract's cases store. */
 export interface StoredThing extends KubernetesObject {

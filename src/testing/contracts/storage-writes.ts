@@ -7,6 +7,7 @@ import {
   expectThat,
   fill,
   type StorageCase,
+  type StoredThing,
   set,
   thing,
   versionOf,
@@ -224,4 +225,245 @@ export const WRITES: readonly StorageCase[] = [
   validated,
   onlyHint,
   deleteRace,
+];
+
+/** The cases of the storage contract for update. Upstream: `RunTestGuaranteedUpdate...` of `storage/testing/store_tests.go`. */
+
+const plusOne = (current: StoredThing): StoredThing => ({ ...current, spec: { n: (current.spec?.n ?? 0) + 1 } });
+
+const updates: StorageCase = {
+  name: 'RunTestGuaranteedUpdate: change gets what is there; its result is there afterwards, at a later version',
+  async run(open) {
+    const { storage } = await open();
+    const first = await storage.create('a', thing('a', 1));
+    const second = await storage.update('a', plusOne);
+    expectSame(contentOf(second), 'a=2', 'the answer');
+    expectThat(BigInt(versionOf(second)) > BigInt(versionOf(first)), `a version after ${versionOf(first)}`, second);
+    expectSame(await storage.get('a'), second, 'what is there');
+    await expectRefused(storage.update('b', plusOne), '404 NotFound', 'an update of what is not there');
+  },
+};
+
+const creates: StorageCase = {
+  name: 'RunTestGuaranteedUpdate: with createIfMissing, change gets undefined, and its result is created',
+  async run(open) {
+    const { storage } = await open();
+    let seen: unknown = 'nothing';
+    const change = (current: StoredThing): StoredThing => {
+      seen = current;
+      return thing('a', 7);
+    };
+    const stored = await storage.update('a', change, { createIfMissing: true });
+    expectThat(seen === undefined, 'undefined', seen);
+    expectSame(await storage.get('a'), stored, 'what is there');
+    const conditional = storage.update('b', () => thing('b'), { createIfMissing: true, uid: 'B' });
+    await expectRefused(conditional, '409 Conflict', 'a precondition on what is not there');
+  },
+};
+
+const preconditions: StorageCase = {
+  name: 'RunTestGuaranteedUpdate: a uid or version of another object is refused with 409 Conflict',
+  async run(open) {
+    const { storage } = await open();
+    const stored = await storage.create('a', { ...thing('a'), metadata: { name: 'a', uid: 'A' } });
+    for (const preconditions of [{ uid: 'B' }, { resourceVersion: '1' }]) {
+      await expectRefused(storage.update('a', plusOne, preconditions), '409 Conflict', JSON.stringify(preconditions));
+    }
+    const wanted = { uid: 'A', resourceVersion: versionOf(stored) };
+    expectSame(contentOf(await storage.update('a', plusOne, wanted)), 'a=1', 'the answer');
+    // It was the same object, but no longer is.
+    await expectRefused(storage.update('a', plusOne, { ...wanted, cached: stored }), '409 Conflict', 'an old version');
+  },
+};
+
+const unchanged: StorageCase = {
+  name: 'RunTestGuaranteedUpdate: a result that equals what is there writes nothing, and no event follows',
+  async run(open) {
+    const { storage } = await open();
+    const stored = await storage.create('a', thing('a', 1));
+    const watch = await storage.watch({ resourceVersion: versionOf(stored) });
+    for (const cached of [undefined, stored]) {
+      const same = await storage.update('a', ({ spec, metadata }) => ({ spec, metadata: { ...metadata } }), { cached });
+      expectSame(versionOf(same), versionOf(stored), 'the version');
+    }
+    expectSame(await storage.currentVersion(), versionOf(stored), 'the version of the storage');
+    await set(storage, 'a', 2);
+    await expectEvents(watch, 'MODIFIED a=2');
+    await watch.return();
+  },
+};
+
+const throws: StorageCase = {
+  name: 'RunTestGuaranteedUpdate: what change throws rejects, and nothing is written',
+  async run(open) {
+    const { storage } = await open();
+    const stored = await storage.create('a', thing('a', 1));
+    const failure = new Error('no');
+    const changes = [() => Promise.reject(failure), () => Promise.reject(failure)];
+    for (const cached of [undefined, stored]) {
+      const fails = (): StoredThing => {
+        throw failure;
+      };
+      for (const change of [fails, changes[0] as () => Promise<StoredThing>]) {
+        const seen = await storage.update('a', change, { cached }).catch((error: unknown) => error);
+        expectThat(seen === failure, 'what change has thrown', seen);
+      }
+    }
+    expectSame(await storage.get('a'), stored, 'what is there');
+  },
+};
+
+const ownCopy: StorageCase = {
+  name: 'change may alter what it is given',
+  async run(open) {
+    const { storage } = await open();
+    const stored = await storage.create('a', thing('a', 1));
+    for (const cached of [undefined, stored]) {
+      const failed = storage.update(
+        'a',
+        (current) => {
+          (current as { spec: { n: number } }).spec.n = 100;
+          throw new Error('after all, no');
+        },
+        { cached },
+      );
+      await failed.catch(() => undefined);
+      expectSame([contentOf(stored), contentOf(await storage.get('a'))], ['a=1', 'a=1'], 'what is there after a failed change');
+    }
+    const altered = await storage.update('a', (current) => {
+      (current as { spec: { n: number } }).spec.n = 2;
+      return current;
+    });
+    expectSame([contentOf(altered), contentOf(stored)], ['a=2', 'a=1'], 'what was altered, and what was there before');
+    expectThat(versionOf(altered) !== versionOf(stored), 'a later version', altered);
+  },
+};
+
+const conflicts: StorageCase = {
+  name: 'RunTestGuaranteedUpdateWithConflict: after a change by another writer, change is called again with that',
+  async run(open) {
+    const { storage } = await open();
+    await storage.create('a', thing('a', 1));
+    const seen: unknown[] = [];
+    const stored = await storage.update('a', async (current) => {
+      seen.push(current.spec?.n);
+      if (seen.length === 1) await set(storage, 'a', 10);
+      return plusOne(current);
+    });
+    expectSame(seen, [1, 10], 'what change was given');
+    expectSame(contentOf(stored), 'a=11', 'the answer');
+  },
+};
+
+const hints: StorageCase = {
+  name: 'RunTestGuaranteedUpdateWithSuggestionAndConflict: an old hint costs at most another call, and changes no result',
+  async run(open) {
+    const { storage } = await open();
+    const first = await storage.create('a', thing('a', 1));
+    await set(storage, 'a', 10);
+    expectSame(contentOf(await storage.update('a', plusOne, { cached: first })), 'a=11', 'the answer with an old hint');
+    // What `change` throws because of an old hint is not the result.
+    const picky = (current: StoredThing): StoredThing => {
+      if (current.spec?.n === 1) throw new Error('that is old');
+      return plusOne(current);
+    };
+    expectSame(contentOf(await storage.update('a', picky, { cached: first })), 'a=12', 'the answer with a hint that fails');
+    // Nor is it enough that the hint already has the wanted content.
+    const back = await storage.update('a', (current) => ({ ...current, spec: { n: 1 } }), { cached: first });
+    expectSame(contentOf(back), 'a=1', 'the answer with a hint that would do');
+    expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there');
+    await storage.delete('a');
+    await expectRefused(storage.update('a', plusOne, { cached: first }), '404 NotFound', 'an update of what is gone');
+  },
+};
+
+const deleted: StorageCase = {
+  name: 'an update of what is deleted meanwhile is refused with 404, and creates nothing',
+  async run(open) {
+    const { storage } = await open();
+    await storage.create('a', thing('a', 1));
+    let calls = 0;
+    const update = storage.update('a', async (current) => {
+      if (calls++ === 0) await storage.delete('a');
+      return plusOne(current);
+    });
+    await expectRefused(update, '404 NotFound', 'the update');
+    expectSame(await storage.get('a'), undefined, 'what is there');
+  },
+};
+
+const counters: StorageCase = {
+  name: 'concurrent increments are all counted, each at a separate version',
+  async run(open) {
+    const { storage } = await open();
+    await storage.create('a', thing('a', 0));
+    const stored = await Promise.all(
+      Array.from({ length: 20 }, (_, at) =>
+        storage.update('a', at % 2 ? plusOne : async (current) => plusOne(await Promise.resolve(current))),
+      ),
+    );
+    expectSame(contentOf(await storage.get('a')), 'a=20', 'what is there');
+    expectSame(new Set(stored.map(versionOf)).size, 20, 'the number of versions');
+    const inOrder = [...stored].sort((a, b) => (BigInt(versionOf(a)) < BigInt(versionOf(b)) ? -1 : 1));
+    expectSame(
+      inOrder.map(({ spec }) => spec?.n),
+      Array.from({ length: 20 }, (_, at) => at + 1),
+      'the counts in the order of versions',
+    );
+  },
+};
+
+const updatedTtl: StorageCase = {
+  name: 'RunTestGuaranteedUpdateWithTTL: an update sets the time to live, and one without ends it',
+  needs: 'ttl',
+  async run(open) {
+    const { storage, pass } = await open();
+    await storage.update('a', () => thing('a', 1), { createIfMissing: true, ttlSeconds: 2 });
+    await storage.create('b', thing('b', 1), { ttlSeconds: 2 });
+    await storage.update('b', plusOne);
+    const watch = await storage.watch({ resourceVersion: await storage.currentVersion() });
+    await pass?.(4_000);
+    await expectEvents(watch, 'DELETED a=1');
+    await watch.return();
+    expectSame(contentOf(await storage.get('b')), 'b=2', 'what was updated without');
+  },
+};
+
+const aborts: StorageCase = {
+  name: 'an aborted signal rejects with its reason, even while change is pending, and nothing is written',
+  async run(open) {
+    const { storage } = await open();
+    const stored = await storage.create('a', thing('a', 1));
+    const reason = new Error('enough');
+    const gone = AbortSignal.abort(reason);
+    const requests = [
+      storage.get('a', { signal: gone }),
+      storage.create('b', thing('b'), { signal: gone }),
+      storage.update('a', plusOne, { signal: gone }),
+      storage.delete('a', { signal: gone }),
+      storage.currentVersion({ signal: gone }),
+    ];
+    for (const request of await Promise.allSettled(requests)) {
+      expectThat(request.status === 'rejected' && request.reason === reason, 'the reason of the signal', request);
+    }
+    const abort = new AbortController();
+    const pending = storage.update('a', () => new Promise(() => abort.abort(reason)), { signal: abort.signal });
+    expectThat((await pending.catch((error: unknown) => error)) === reason, 'the reason of the signal', 'another');
+    expectSame(await storage.get('a'), stored, 'what is there');
+  },
+};
+
+export const UPDATES: readonly StorageCase[] = [
+  updates,
+  creates,
+  preconditions,
+  unchanged,
+  throws,
+  ownCopy,
+  conflicts,
+  hints,
+  deleted,
+  counters,
+  updatedTtl,
+  aborts,
 ];

@@ -1,20 +1,16 @@
 import { Broadcaster } from '../../broadcast/broadcaster.ts';
-import { filterTransitions } from '../../broadcast/transitions.ts';
+import { filterTransitions } from '../../broadcast/filter.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../../cache/list-watcher.ts';
-import type { KubernetesObject } from '../../cache/object.ts';
-import { compareVersions } from '../../cache/version.ts';
+import { type KubernetesObject, keyOf } from '../../cache/object.ts';
+import { compareVersions } from '../../cache/versions.ts';
 import type { SelectionPredicate } from '../../selectors/index.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { requireMethod, wholeNumber } from '../../watch/errors.ts';
-import { INITIAL_EVENTS_END, type ObjectEvent, type Status } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
+import { checkOptions, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { INITIAL_EVENTS_END, type ObjectEvent, type Status, toStatus } from '../../watch/event.ts';
 import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
-import { FakeCollection } from './fake-collection.ts';
-import { expired, FakeFaults } from './fake-faults.ts';
-import { type FakePage, FakePages } from './fake-pages.ts';
-import { checkMatch, predicateOf, refusal } from './fake-selection.ts';
+import { checkMatch, expired, FakeFaults, predicateOf, refusal } from './fake-faults.ts';
 
 /** Options of a {@link FakeListWatcher}. */
 export interface FakeListWatcherOptions<T> {
@@ -266,4 +262,168 @@ function toBookmark(resourceVersion: string, end?: string): ObjectEvent<never> {
 /** One ERROR, then the end. */
 async function* oneEvent<T>(object: Status): AsyncGenerator<ObjectEvent<T>, undefined> {
   yield { type: 'ERROR', object };
+}
+
+/** What happened to one object of a {@link FakeCollection}. */
+interface FakeChange<T> {
+  readonly version: string;
+  readonly key: string;
+  readonly event: ObjectEvent<T>;
+  /** The object as it was before; undefined if there was none. */
+  readonly previous: T | undefined;
+}
+
+/**
+ * Objects by key, each with the version of its last change, and the last changes, as many as `history` says. The state at a past
+ * version is the current one with the later changes undone.
+ */
+class FakeCollection<T extends KubernetesObject> {
+  readonly #objects: Map<string, T> = new Map();
+  readonly #changes: FakeChange<T>[] = [];
+  readonly #previous: WeakMap<object, T> = new WeakMap();
+  readonly #history: number;
+  #version: string;
+  #oldest: string;
+
+  constructor(objects: Iterable<T>, { history, firstVersion }: { history: number; firstVersion: string }) {
+    this.#history = history;
+    this.#version = firstVersion;
+    this.#oldest = firstVersion;
+    for (const object of objects) this.#objects.set(keyOf(object), this.#versioned(object));
+  }
+
+  /** The version of the last change. */
+  get version(): string {
+    return this.#version;
+  }
+
+  /** The oldest version from which the past is known. */
+  get oldest(): string {
+    return this.#oldest;
+  }
+
+  put(object: T): FakeChange<T> {
+    const key = keyOf(object);
+    const previous = this.#objects.get(key);
+    this.#advance();
+    const stored = this.#versioned(object);
+    this.#objects.set(key, stored);
+    return this.#remember({ key, previous, event: { type: previous ? 'MODIFIED' : 'ADDED', object: stored } });
+  }
+
+  remove(object: KubernetesObject): FakeChange<T> | undefined {
+    const key = keyOf(object);
+    const previous = this.#objects.get(key);
+    if (!previous) return undefined;
+    this.#objects.delete(key);
+    this.#advance();
+    return this.#remember({ key, previous, event: { type: 'DELETED', object: this.#versioned(previous) } });
+  }
+
+  /** Forgets what came before the current version. */
+  expire(): void {
+    this.#changes.length = 0;
+    this.#oldest = this.#version;
+  }
+
+  /** The objects at a version, by key, in the order of their keys; undefined if that version is no longer known. */
+  at(version: string = this.#version): [string, T][] | undefined {
+    if (compareVersions(version, this.#oldest) < 0) return undefined;
+    const objects = new Map(this.#objects);
+    for (let i = this.#changes.length - 1; i >= 0; i--) {
+      const change = this.#changes[i] as FakeChange<T>;
+      if (compareVersions(change.version, version) <= 0) break;
+      if (change.previous) objects.set(change.key, change.previous);
+      else objects.delete(change.key);
+    }
+    return [...objects].sort(([one], [other]) => (one < other ? -1 : 1));
+  }
+
+  /** What happened after a version; undefined if that is no longer known. */
+  after(version: string): ObjectEvent<T>[] | undefined {
+    if (compareVersions(version, this.#oldest) < 0) return undefined;
+    return this.#changes.filter((change) => compareVersions(change.version, version) > 0).map(({ event }) => event);
+  }
+
+  /** What an object was before this event; undefined if there was none. */
+  previousOf(event: ObjectEvent<T>): T | undefined {
+    return this.#previous.get(event);
+  }
+
+  #advance(): void {
+    this.#version = `${BigInt(this.#version) + 1n}`;
+  }
+
+  #remember(change: Omit<FakeChange<T>, 'version'>): FakeChange<T> {
+    const whole = { ...change, version: this.#version };
+    if (change.previous) this.#previous.set(change.event, change.previous);
+    this.#changes.push(whole);
+    while (this.#changes.length > this.#history) this.#oldest = (this.#changes.shift() as FakeChange<T>).version;
+    return whole;
+  }
+
+  #versioned(object: T): T {
+    return { ...object, metadata: { ...object.metadata, resourceVersion: this.#version } };
+  }
+}
+
+/** A list at one version, or what is left of it. */
+interface FakePage<T> {
+  /** By key, in the order of the keys. */
+  readonly items: readonly (readonly [key: string, object: T])[];
+  readonly resourceVersion: string;
+}
+
+/** What a token refers to: what comes after a key, at an old version (`page`), at none (`gone`), or at the newest one (`now`). */
+interface Rest<T> {
+  readonly after: string;
+  readonly at: FakePage<T> | 'gone' | 'now';
+}
+
+/** How many unfinished lists it remembers. */
+const MAX_PAGES = 100;
+
+/**
+ * The rests of lists that were served in part, by their `continue`. They are dropped together with the past: a request with such
+ * a token is refused with 410, and gets another one in the Status, with which the list continues at the newest version.
+ */
+class FakePages<T> {
+  readonly #rests: Map<string, Rest<T>> = new Map();
+  #made: number = 0;
+
+  /** The first `limit` items, and a token for those that are left. */
+  cut({ items, resourceVersion }: FakePage<T>, { limit }: { limit: number }): List<T> {
+    const objects = items.slice(0, limit || items.length).map(([, object]) => object);
+    if (objects.length === items.length) return { items: objects, resourceVersion };
+    const [after] = items[limit - 1] as readonly [string, T];
+    const token = this.#keep({ after, at: { items: items.slice(limit), resourceVersion } });
+    return { items: objects, resourceVersion, continue: token, remainingItemCount: items.length - limit };
+  }
+
+  /** The rest that a token refers to; `now` is the newest state. */
+  take(token: string, now: FakePage<T>): FakePage<T> {
+    const rest = this.#rests.get(token);
+    if (!rest) throw tokenExpired();
+    const { after, at } = rest;
+    if (at === 'gone') throw tokenExpired(this.#keep({ after, at: 'now' }));
+    return at === 'now' ? { ...now, items: now.items.filter(([key]) => key > after) } : at;
+  }
+
+  /** Forgets the versions of all rests. */
+  expire(): void {
+    for (const [token, { after }] of this.#rests) this.#rests.set(token, { after, at: 'gone' });
+  }
+
+  #keep(rest: Rest<T>): string {
+    const token = `${++this.#made}.${rest.after}`;
+    this.#rests.set(token, rest);
+    for (const [oldest] of this.#rests) if (this.#rests.size > MAX_PAGES) this.#rests.delete(oldest);
+    return token;
+  }
+}
+
+function tokenExpired(token?: string): WatchError {
+  const message = 'The provided continue parameter is too old';
+  const status = toStatus({ code: 410, reason: 'Expired', message });
+  return new WatchError('REFUSED', '410 Expired', { status: { ...status, metadata: token ? { continue: token } : {} } });
 }

@@ -1,8 +1,6 @@
-import { WatchError, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
-import { Batches, Iteration } from '../../watch/iteration.ts';
-import { checkOptions } from '../../watch/options.ts';
-import { NONE, Reader } from '../../watch/reader.ts';
+import { Batches, Iteration, NONE, Reader } from '../../watch/reader.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 
 /** The object type of a union's events of one type. */

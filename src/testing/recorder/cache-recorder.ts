@@ -1,8 +1,8 @@
 import type { ListWatcher } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, keyOf, versionOf } from '../../cache/object.ts';
-import type { VersionComparator } from '../../cache/version.ts';
+import type { VersionComparator } from '../../cache/versions.ts';
+import { checkOptions } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { CacheHistory, CacheState, CacheStep, HandlerCall } from '../checkers/cache/cache-history.ts';
 import { type CacheNotebook, RecordedObjectWatch, RecordedSource } from './recorded-source.ts';

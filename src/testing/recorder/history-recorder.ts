@@ -1,20 +1,18 @@
-import type {
-  Broadcaster,
-  BroadcasterOptions,
-  KeepingWatchOptions,
-  PlainWatchOptions,
-  WatchOptions,
+import {
+  BROADCASTER_OPTIONS,
+  type Broadcaster,
+  type BroadcasterOptions,
+  type KeepingWatchOptions,
+  type PlainWatchOptions,
+  type WatchOptions,
 } from '../../broadcast/broadcaster.ts';
-import { BROADCASTER_OPTIONS } from '../../broadcast/broadcaster.ts';
 import { concerns } from '../../broadcast/topics.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { checkOptions, isWatchError } from '../../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../../watch/event.ts';
-import { checkOptions } from '../../watch/options.ts';
-import type { Watch } from '../../watch/watch.ts';
-import type { History, Step, WatcherOptions } from '../checkers/history.ts';
-import { ListenerCount } from '../fakes/listener-count.ts';
-import { Notebook } from './notebook.ts';
-import { RecordedWatch } from './recorded-watch.ts';
+import { Batches, Iteration } from '../../watch/reader.ts';
+import type { Watch, WatchBatches } from '../../watch/watch.ts';
+import type { History, ReadCall, Step, WatcherOptions } from '../checkers/history.ts';
+import { ListenerCount } from '../fakes/fake-clock.ts';
 
 /** Options of a {@link HistoryRecorder}. Pass the broadcaster's own options again, because a broadcaster does not expose them. */
 export interface HistoryRecorderOptions<E> extends BroadcasterOptions<E> {
@@ -28,7 +26,7 @@ export interface HistoryRecorderOptions<E> extends BroadcasterOptions<E> {
 export interface RecordedWatchOptions<E> extends WatchOptions<E>, WatchName {}
 
 /** The name of a watch, for messages. */
-export interface WatchName {
+interface WatchName {
   readonly name?: string | undefined;
 }
 
@@ -249,5 +247,174 @@ class AbortPair {
     };
     // Bypasses the count of listeners, which must not include this one.
     EventTarget.prototype.addEventListener.call(this.signal, 'abort', ended, { once: true });
+  }
+}
+
+/** Records the steps of one watch: its consumer's calls, their results, and what its user code does. */
+class Notebook<E> {
+  readonly watcher: string;
+  /** The steps of all watches, in order. */
+  readonly steps: Step<E>[];
+  private filtering: number = 0;
+
+  constructor(watcher: string, steps: Step<E>[]) {
+    this.watcher = watcher;
+    this.steps = steps;
+  }
+
+  write(step: Step<E>): void {
+    this.steps.push(step);
+  }
+
+  /** Records a call of `stop` or `return`, perhaps from inside the watch's own filter. */
+  ends(step: 'stop' | 'return'): void {
+    const inFilter = this.filtering > 0;
+    this.write({ step, watcher: this.watcher, ...(inFilter && { inFilter }) });
+  }
+
+  /** Records that the watch has stopped. */
+  ended(): void {
+    this.write({ step: 'stopped', watcher: this.watcher });
+  }
+
+  /** Wraps a filter, to know whether it is running. */
+  filter(own: (event: E) => boolean): (event: E) => boolean {
+    return (event) => {
+      this.filtering++;
+      try {
+        return this.runs(() => own(event));
+      } finally {
+        this.filtering--;
+      }
+    };
+  }
+
+  /** Wraps an `onGap`, which may be undefined: records each gap before it runs. */
+  onGap(own: ((missed: number) => void) | undefined): (missed: number) => void {
+    return (missed) => {
+      this.write({ step: 'gap', watcher: this.watcher, missed });
+      if (own !== undefined) this.runs(() => own(missed));
+    };
+  }
+
+  private runs<T>(code: () => T): T {
+    try {
+      return code();
+    } catch (error) {
+      this.write({ step: 'threw', watcher: this.watcher, error });
+      throw error;
+    }
+  }
+}
+
+/** A watch that records its consumer's reads and their results. */
+class RecordedWatch<E> extends Iteration implements Watch<E> {
+  private readonly watch: Watch<E>;
+  private readonly inner: WatchBatches<E>;
+  private readonly notebook: Notebook<E>;
+  private reads: number = 0;
+
+  constructor(watch: Watch<E>, notebook: Notebook<E>) {
+    super();
+    this.watch = watch;
+    this.inner = watch.batches();
+    this.notebook = notebook;
+  }
+
+  get stopped(): boolean {
+    return this.watch.stopped;
+  }
+
+  get queued(): number {
+    return this.watch.queued;
+  }
+
+  get dropped(): number {
+    return this.watch.dropped;
+  }
+
+  /** Records the counts. */
+  look(): void {
+    const { queued, dropped } = this.watch;
+    this.notebook.write({ step: 'counts', watcher: this.notebook.watcher, queued, dropped });
+  }
+
+  next(): Promise<IteratorResult<E, undefined>> {
+    return this.comes(
+      'next',
+      () => this.watch.next(),
+      (event) => [event],
+    );
+  }
+
+  tryNext(): E | undefined {
+    const read = this.asks('tryNext');
+    try {
+      const event = this.watch.tryNext();
+      this.came(read, event === undefined ? [] : [event]);
+      return event;
+    } catch (error) {
+      this.notebook.write({ step: 'end', watcher: this.notebook.watcher, read, failure: { error } });
+      throw error;
+    }
+  }
+
+  batches(): WatchBatches<E> {
+    return new Batches(this, () =>
+      this.comes(
+        'batch',
+        () => this.inner.next(),
+        (events) => events,
+      ),
+    );
+  }
+
+  stop(): void {
+    this.ends('stop', () => this.watch.stop());
+  }
+
+  return(): Promise<IteratorResult<E, undefined>> {
+    return this.ends('return', () => this.watch.return());
+  }
+
+  /** Records that the consumer ends the watch, and runs `code`, which does it. */
+  ends<T>(step: 'stop' | 'return', code: () => T): T {
+    const { notebook } = this;
+    notebook.ends(step);
+    const { length } = notebook.steps;
+    const result = code();
+    if (notebook.steps.length > length) notebook.ended();
+    return result;
+  }
+
+  private asks(by: ReadCall): number {
+    const read = this.reads++;
+    this.notebook.write({ step: 'read', watcher: this.notebook.watcher, read, by });
+    return read;
+  }
+
+  private async comes<T>(
+    by: 'next' | 'batch',
+    ask: () => Promise<IteratorResult<T, undefined>>,
+    eventsOf: (value: T) => readonly E[],
+  ): Promise<IteratorResult<T, undefined>> {
+    const { watcher, steps } = this.notebook;
+    const read = this.asks(by);
+    const { length } = steps;
+    try {
+      const asked = ask();
+      if (steps.length > length) this.notebook.write({ step: 'asked', watcher, read });
+      const result = await asked;
+      if (result.done === true) this.notebook.write({ step: 'end', watcher, read });
+      else this.came(read, eventsOf(result.value));
+      return result;
+    } catch (error) {
+      this.notebook.write({ step: 'end', watcher, read, failure: { error } });
+      throw error;
+    }
+  }
+
+  private came(read: number, events: readonly E[]): void {
+    this.notebook.write({ step: 'delivered', watcher: this.notebook.watcher, read, events });
   }
 }

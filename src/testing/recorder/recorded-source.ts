@@ -1,9 +1,9 @@
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { versionOf } from '../../cache/object.ts';
-import { type Prepare, preparedList, prepareItems, takesPrepare } from '../../cache/prepared-lists.ts';
+import { type Prepare, preparedList, prepareItems, takesPrepare } from '../../cache/pager.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { isErrorEvent, isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
-import { Batches, Iteration } from '../../watch/iteration.ts';
+import { Batches, Iteration } from '../../watch/reader.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import type { CacheState, CacheStep } from '../checkers/cache/cache-history.ts';
 

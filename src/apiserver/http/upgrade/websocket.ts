@@ -2,12 +2,10 @@
 import type { WebSocket } from 'ws';
 import { LINE } from '../../../bridge/events/forms.ts';
 import { DEFAULTS } from '../../../bridge/protocol.ts';
-import { IN_BUN } from '../../../bridge/transport/bun.ts';
 import { Handshakes, type Upgrade } from '../../../bridge/transport/handshakes.ts';
-import { guardInbound } from '../../../bridge/transport/inbound.ts';
-import { SentLines } from '../../../bridge/transport/sent-lines.ts';
 import { type SharedTimer, toSharedTimer } from '../../../bridge/transport/shared-timer.ts';
-import { sessionOf, WebSocketSink } from '../../../bridge/transport/websocket-sink.ts';
+import { IN_BUN } from '../../../bridge/transport/stall.ts';
+import { guardInbound, SentLines, sessionOf, WebSocketSink } from '../../../bridge/transport/websocket-connection.ts';
 import type { Clock } from '../../../watch/clock.ts';
 import type { Settings } from '../../options.ts';
 import { abandon, type HostDeps } from '../host.ts';

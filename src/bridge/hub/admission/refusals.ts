@@ -1,5 +1,5 @@
-import type { Status } from '../../../watch/event.ts';
-import { toStatus } from '../../../watch/event.ts';
+import { invalid } from '../../../watch/errors.ts';
+import { type Status, toStatus } from '../../../watch/event.ts';
 import type { RefusalReason } from '../tally.ts';
 
 /** Refuses temporarily: the client should retry later. */
@@ -37,7 +37,7 @@ export function unauthorized(message: string = 'authentication required'): Statu
 }
 
 /** The client may not connect, identified or not. */
-export function forbidden(message: string): Status {
+function forbidden(message: string): Status {
   return toStatus({ code: 403, reason: 'Forbidden', message });
 }
 
@@ -75,4 +75,76 @@ export function identityOf<I>(said: Identified<I>): I {
   const { status } = said as { status?: unknown };
   if (status === 401 || status === 403) throw said;
   return said as I;
+}
+
+/** When something that a hook has returned expires; Infinity: never. Throws for anything but a time, so that a mistake admits nobody. */
+export function expiryOf(said: unknown): number {
+  const { expiresAtMs = Number.POSITIVE_INFINITY } = (said ?? {}) as { expiresAtMs?: unknown };
+  if (typeof expiresAtMs === 'number' && !Number.isNaN(expiresAtMs)) return expiresAtMs;
+  throw invalid('expiresAtMs', expiresAtMs, 'a number of milliseconds since 1970');
+}
+
+/** Throws 401 for what has expired. */
+export function checkExpiry(expiresAtMs: number, now: () => number): void {
+  if (expiresAtMs <= now()) throw new Denied('unauthorized', unauthorized('the authentication has expired'));
+}
+
+/** Which web pages may connect. `R` is the host's request. */
+export type AllowedOrigins<R> = '*' | readonly string[] | ((origin: string, request: R) => boolean) | undefined;
+
+/** What is known about where a request comes from. */
+export interface FromWhere<R> {
+  readonly request: R;
+  readonly origin: string | undefined;
+  /** The header `Sec-Fetch-Site`, with which browsers say where a request comes from. Pages cannot change it. */
+  readonly site: string | undefined;
+  readonly host: string | undefined;
+}
+
+/** What `Sec-Fetch-Site` says about another origin. With `none`, the user has typed the address. */
+const FOREIGN_SITES: ReadonlySet<string | undefined> = new Set(['cross-site', 'same-site']);
+
+/** Decides which web pages may connect. Without a rule, only those of the requested host. */
+export class Origins<R> {
+  private readonly allowed: AllowedOrigins<R>;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid rule. */
+  constructor(allowed: AllowedOrigins<R>) {
+    // A string would admit every origin that is part of it. Other values would throw only at the first request.
+    if (allowed !== undefined && allowed !== '*' && typeof allowed !== 'function' && !Array.isArray(allowed)) {
+      throw invalid('allowedOrigins', allowed, "'*', an array of origins, or a function");
+    }
+    this.allowed = allowed;
+  }
+
+  /** Whether the caller's origin may connect. A caller without an origin is not a page that reads the answer, but it takes a slot. */
+  allows({ origin, site, host, request }: FromWhere<R>): boolean {
+    const { allowed } = this;
+    if (allowed === '*') return true;
+    if (origin === undefined) return !FOREIGN_SITES.has(site);
+    if (typeof allowed === 'function') {
+      try {
+        // A promise does not count as true.
+        return allowed(origin, request) === true;
+      } catch {
+        return false; // an error in the hook admits nobody
+      }
+    }
+    if (allowed !== undefined) return allowed.includes(origin);
+    return URL.canParse(origin) && new URL(origin).host === host;
+  }
+
+  /** Does not name the expected host: behind a proxy, that is an internal name. */
+  refusal({ origin, site }: FromWhere<R>): Status {
+    if (origin === undefined) return forbidden(`pages of other origins may not connect: Sec-Fetch-Site is ${site}`);
+    const why = this.allowed === undefined ? 'it does not match the header Host' : 'allowedOrigins does not admit it';
+    return forbidden(`this origin may not connect: ${why}`);
+  }
+
+  /** The CORS headers that let a page of this origin read the response. */
+  corsHeaders({ origin }: Pick<FromWhere<R>, 'origin'>): Record<string, string> {
+    if (origin === undefined || this.allowed === undefined) return {};
+    if (this.allowed === '*') return { 'access-control-allow-origin': '*' };
+    return { 'access-control-allow-origin': origin, vary: 'Origin' };
+  }
 }

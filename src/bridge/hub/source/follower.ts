@@ -1,4 +1,4 @@
-import { isTooDeep } from '../../../decode/depth.ts';
+import { isTooDeep } from '../../../decode/codec.ts';
 import { whenAborted } from '../../../watch/abort.ts';
 import { Backoff } from '../../../watch/backoff.ts';
 import type { Clock } from '../../../watch/clock.ts';
@@ -6,8 +6,15 @@ import { invalid, isWatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
 import type { Publisher } from '../../events/publisher.ts';
 import type { Tally } from '../tally.ts';
-import type { Following, HubSource, SourceEvent, SourcePosition, SourceStats } from './source.ts';
-import { toPosition, toSourceVersion } from './source.ts';
+import {
+  type Following,
+  type HubSource,
+  type SourceEvent,
+  type SourcePosition,
+  type SourceStats,
+  toPosition,
+  toSourceVersion,
+} from './source.ts';
 import type { SourceFeed } from './source-feed.ts';
 
 /** Options of a {@link Follower}. */

@@ -1,3 +1,4 @@
+import type { Envelope } from '../../events/envelope.ts';
 import { toVersion } from '../../protocol.ts';
 import { readVersion } from '../query.ts';
 
@@ -120,4 +121,20 @@ export function toPosition(version: string): SourcePosition | undefined {
   const [, name, mark] = PARTS.exec(epoch) ?? [];
   if (name === undefined || mark === undefined || !Number.isSafeInteger(sequence)) return undefined;
   return { epoch: name, mark, sequence };
+}
+
+/** An entry of a hub's source that was read from there. */
+export interface PastEvent {
+  readonly position: SourcePosition;
+  /** Undefined if it is not an event, or a longer one than clients take. */
+  readonly envelope: Envelope | undefined;
+  readonly topics: readonly string[];
+}
+
+/** Where a client that is brought up from the source is: its position, and the events right after it. */
+export interface CatchUp {
+  /** What it asked for. */
+  readonly version: string;
+  readonly position: SourcePosition;
+  readonly page: readonly PastEvent[];
 }

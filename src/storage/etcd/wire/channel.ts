@@ -99,7 +99,7 @@ export class Channel {
     }
   }
 
-  /** Opens a watch's call at the current member, which must have answered a request just before: see `../watch-link.ts`. */
+  /** Opens a watch's call at the current member, which must have answered a request just before: see `../etcd-changes.ts`. */
   stream(path: string): { readonly call: CallStream; readonly leave: () => void } | { readonly failure: Failure } {
     if (this.#closed) return CLOSED;
     const connection = this.#connection;

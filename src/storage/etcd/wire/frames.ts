@@ -2,7 +2,7 @@
  * gRPC's frames: a byte that says whether the message is compressed, four bytes of length, the message. Nothing is kept of a
  * message whose length exceeds the limit, and many small chunks are joined into few.
  */
-import { hold, joined } from '../../../decode/parts.ts';
+import { hold, joined } from '../../../decode/framing.ts';
 import { WatchError } from '../../../watch/errors.ts';
 
 const HEAD_BYTES = 5;

@@ -1,9 +1,6 @@
-import type { CacheGuaranteeName, Violation } from '../guarantees.ts';
-import type { CacheHistory } from './cache-history.ts';
-import { checkConsistent, checkConvergent, checkFresh } from './check-cache.ts';
+import { type CacheGuaranteeName, show, type Violation } from '../history.ts';
+import { type CacheHistory, type CacheState, type CacheStep, difference, judged, type SourceLog } from './cache-history.ts';
 import { checkFolded } from './check-folded.ts';
-import { checkMonotonic } from './check-monotonic.ts';
-import { checkSynced } from './check-synced.ts';
 import { checkTold } from './check-told.ts';
 
 /** Returns how the history of a cache violates a guarantee, or undefined if it does not. */
@@ -27,4 +24,252 @@ export const CACHE_CHECKERS: Readonly<Record<CacheGuaranteeName, CacheChecker>> 
  */
 export function checkCacheHistory(history: CacheHistory): Violation[] {
   return Object.values(CACHE_CHECKERS).flatMap((check) => check(history) ?? []);
+}
+
+type Wrong = Omit<Violation, 'guarantee' | 'message'>;
+
+/** **Consistent**: a cache at version v holds exactly what the source held at v. A list also counts as a cache. */
+export function checkConsistent(history: CacheHistory): Violation | undefined {
+  return judged('Consistent', history, (step, source) => {
+    if (step.step === 'cache') return inconsistent(step.cache, step, source);
+    return step.step === 'listed' ? inconsistent(step.list, step, source) : undefined;
+  });
+}
+
+function inconsistent(
+  watcher: string,
+  { version, state }: { readonly version: string; readonly state: CacheState },
+  source: SourceLog,
+): Wrong | undefined {
+  if (version === '') {
+    const wrong = difference(new Map(), state);
+    return wrong && { watcher, ...wrong, expected: 'nothing before the first list' };
+  }
+  if (!source.has(version)) return { watcher, event: version, expected: 'a version of the source', seen: 'another one' };
+  const wrong = difference(source.at(version), state);
+  return wrong && { watcher, ...wrong, expected: `${wrong.expected} at version ${version}` };
+}
+
+/** **Fresh**: a list for "not older than v" never answers from before v; one without a version sees every earlier write. */
+export function checkFresh(history: CacheHistory): Violation | undefined {
+  /** By request: the oldest version with which it may be answered. */
+  const floors = new Map<string, string>();
+  const exact = new Map<string, string>();
+  const caches = new Map<string, string>();
+  const older = (watcher: string, version: string, source: SourceLog): Wrong | undefined => {
+    const floor = floors.get(watcher) ?? '';
+    const wanted = exact.get(watcher);
+    if (wanted !== undefined && wanted !== version) return { watcher, expected: `version ${wanted}`, seen: version };
+    if (source.compare(version, floor) >= 0) return undefined;
+    return { watcher, event: version, expected: `one from version ${floor} on`, seen: 'an older one' };
+  };
+  return judged('Fresh', history, (step, source) => {
+    if (step.step === 'list' || step.step === 'watch') {
+      const { resourceVersion: asked = '' } = step;
+      const name = step.step === 'list' ? step.list : step.watch;
+      if (step.step === 'list' && step.resourceVersionMatch === 'Exact') exact.set(name, asked);
+      // A watch of a cache may begin at any version.
+      else if (step.step === 'list' || step.cache === undefined) {
+        floors.set(name, asked === '' ? source.version : asked === '0' ? '' : asked);
+      }
+    } else if (step.step === 'listed') return older(step.list, step.version, source);
+    else if (step.step === 'bookmark' && step.end) return older(step.watch, step.version, source);
+    else if (step.step === 'cache') caches.set(step.cache, step.version);
+    else if (step.step === 'reached') {
+      const { cache: watcher, version: event } = step;
+      const seen = caches.get(watcher) ?? '';
+      if (source.compare(seen, event) < 0) return { watcher, event, expected: 'it reached', seen: `version ${show(seen)}` };
+    }
+    return undefined;
+  });
+}
+
+/** **Convergent**: when faults have stopped, every cache equals the source within one backoff and one relist. */
+export function checkConvergent(history: CacheHistory): Violation | undefined {
+  const caches = new Map<string, Extract<CacheStep, { step: 'cache' }>>();
+  return judged('Convergent', history, (step, source) => {
+    if (step.step === 'cache') caches.set(step.cache, step);
+    else if (step.step === 'stopped') caches.delete(step.cache);
+    else if (step.step === 'settled') {
+      for (const [watcher, { version, state }] of caches) {
+        if (version === '') return { watcher, expected: 'a list', seen: 'none' };
+        const wrong = difference(source.at(source.version), state);
+        if (wrong) return { watcher, ...wrong, seen: `${wrong.seen}, and version ${version}` };
+      }
+    }
+    return undefined;
+  });
+}
+
+type Told = Extract<CacheStep, { step: 'event' | 'bookmark' }>;
+
+/** How far a watch has got. */
+interface Progress {
+  /** Of a cache, whose events may be folded by key. */
+  readonly folded: boolean;
+  /** Whether its next events are the state, in any order. */
+  initial: boolean;
+  version: string;
+  readonly keys: Map<string, string>;
+}
+
+/**
+ * **Monotonic**: a cache, a list and a watch never go back in version. Lists are compared with those of the same client that were
+ * answered before they were asked for; those of an exact version may be older.
+ */
+export function checkMonotonic(history: CacheHistory): Violation | undefined {
+  const caches = new Map<string, string>();
+  const watches = new Map<string, Progress>();
+  const lists = new Map<string, { readonly client: string; readonly floor: string }>();
+  const answered = new Map<string, string>();
+  return judged('Monotonic', history, (step, source) => {
+    switch (step.step) {
+      case 'cache': {
+        const last = caches.get(step.cache) ?? '';
+        caches.set(step.cache, step.version);
+        return back(step.cache, { last, version: step.version, source });
+      }
+      case 'list': {
+        const { client = '', list, resourceVersionMatch } = step;
+        if (resourceVersionMatch !== 'Exact') lists.set(list, { client, floor: answered.get(client) ?? '' });
+        return undefined;
+      }
+      case 'listed': {
+        const asked = lists.get(step.list);
+        if (!asked) return undefined;
+        const newest = answered.get(asked.client) ?? '';
+        if (source.compare(step.version, newest) > 0) answered.set(asked.client, step.version);
+        return back(step.list, { last: asked.floor, version: step.version, source });
+      }
+      case 'watch': {
+        const { watch, resourceVersion = '', sendInitialEvents = false, cache } = step;
+        const unordered = sendInitialEvents || resourceVersion === '' || resourceVersion === '0';
+        const version = unordered ? '' : resourceVersion;
+        watches.set(watch, { folded: cache !== undefined, initial: unordered, version, keys: new Map() });
+        return undefined;
+      }
+      case 'event':
+      case 'bookmark': {
+        const progress = watches.get(step.watch);
+        return progress && advance(progress, step, source);
+      }
+      default:
+        return undefined;
+    }
+  });
+}
+
+function back(
+  watcher: string,
+  { last, version, source }: { readonly last: string; readonly version: string; readonly source: SourceLog },
+): Wrong | undefined {
+  if (source.compare(version, last) >= 0) return undefined;
+  return { watcher, event: version, expected: `version ${last} or a later one`, seen: 'an older one' };
+}
+
+function advance(progress: Progress, step: Told, source: SourceLog): Wrong | undefined {
+  const { watch: watcher, version } = step;
+  const { folded, initial, version: last, keys } = progress;
+  // A folded event keeps its key's place in the queue, so it may be newer than a BOOKMARK behind it: only the versions of one key
+  // are in order, and those of BOOKMARKs.
+  const wrong = (folded || initial) && step.step === 'event' ? undefined : back(watcher, { last, version, source });
+  if (wrong) return wrong;
+  if (source.compare(version, last) > 0 && !(folded && step.step === 'event')) progress.version = version;
+  if (step.step === 'bookmark') {
+    if (step.end) progress.initial = false;
+    return undefined;
+  }
+  const before = keys.get(step.key);
+  keys.set(step.key, version);
+  const order = before === undefined ? 1 : source.compare(version, before);
+  // If a new list lacks an object, a cache does not know at which version it was deleted.
+  if (order > 0 || (order === 0 && folded)) return undefined;
+  const event = `${step.type} ${step.key}`;
+  return { watcher, event, expected: `a version after ${before}`, seen: version };
+}
+
+type Seen = Pick<Extract<CacheStep, { step: 'cache' }>, 'version' | 'state'>;
+
+interface Cache {
+  seen: Seen;
+  synced: boolean;
+}
+
+interface Handler {
+  readonly cache: Cache;
+  readonly selects: (key: string, object: string) => boolean;
+  /** What the cache had when both had begun: all of it is initial. */
+  initial: Seen | undefined;
+  /** The call that has not returned. */
+  running: string | undefined;
+  /** The keys for which it has been called. */
+  readonly told: Set<string>;
+}
+
+/**
+ * **Synced**: `synced` implies that every initial object is in the store; a registration's `synced`, that every initial `onAdd`
+ * has returned, and that the cache has synced before. An object that was deleted before its turn need not be reported.
+ */
+export function checkSynced(history: CacheHistory): Violation | undefined {
+  const caches = new Map<string, Cache>();
+  const handlers = new Map<string, Handler>();
+  const cacheOf = (name: string): Cache => {
+    const cache = caches.get(name) ?? { seen: { version: '', state: {} }, synced: false };
+    caches.set(name, cache);
+    return cache;
+  };
+  return judged('Synced', history, (step, source) => {
+    switch (step.step) {
+      case 'cache':
+        cacheOf(step.cache).seen = step;
+        return undefined;
+      case 'synced': {
+        const cache = cacheOf(step.cache);
+        cache.synced = true;
+        for (const handler of handlers.values()) if (handler.cache === cache) handler.initial ??= cache.seen;
+        return incomplete(step.cache, cache, source);
+      }
+      case 'handler': {
+        const cache = cacheOf(step.cache);
+        const { selects = () => true } = step;
+        const initial = cache.synced ? cache.seen : undefined;
+        handlers.set(step.handler, { cache, selects, initial, running: undefined, told: new Set() });
+        return undefined;
+      }
+      case 'call': {
+        const handler = handlers.get(step.handler);
+        if (handler) handler.running = step.key;
+        return undefined;
+      }
+      case 'returned': {
+        const handler = handlers.get(step.handler);
+        if (handler?.running !== undefined) handler.told.add(handler.running);
+        if (handler) handler.running = undefined;
+        return undefined;
+      }
+      case 'handler-synced':
+        return untold(step.handler, handlers.get(step.handler), source);
+      default:
+        return undefined;
+    }
+  });
+}
+
+function incomplete(watcher: string, { seen: { version, state } }: Cache, source: SourceLog): Wrong | undefined {
+  if (version === '') return { watcher, expected: 'a list before it has synced', seen: 'none' };
+  const wrong = difference(source.at(version), state);
+  return wrong && { watcher, ...wrong, expected: `${wrong.expected} when it has synced` };
+}
+
+function untold(watcher: string, handler: Handler | undefined, source: SourceLog): Wrong | undefined {
+  if (!handler) return undefined;
+  const { cache, initial, selects, told, running } = handler;
+  if (!cache.synced || !initial) return { watcher, expected: 'its cache synced before', seen: 'it not synced' };
+  for (const [key, object] of Object.entries(initial.state)) {
+    const now = cache.seen.state[key];
+    const gone = now === undefined || !selects(key, now) || source.deletedAfter(initial.version, key);
+    if (told.has(key) || gone || !selects(key, object)) continue;
+    return { watcher, event: key, expected: `${show(object)} told`, seen: running === key ? 'the call not returned' : 'no call' };
+  }
+  return undefined;
 }

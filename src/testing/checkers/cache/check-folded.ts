@@ -1,6 +1,13 @@
-import { show, type Violation } from '../guarantees.ts';
-import type { CacheHistory, CacheState, CacheStep, HandlerCall } from './cache-history.ts';
-import { difference, judged, type SourceLog } from './source-log.ts';
+import { show, type Violation } from '../history.ts';
+import {
+  type CacheHistory,
+  type CacheState,
+  type CacheStep,
+  difference,
+  type HandlerCall,
+  judged,
+  type SourceLog,
+} from './cache-history.ts';
 
 type Wrong = Omit<Violation, 'guarantee' | 'message'>;
 type StepOf<S extends CacheStep['step']> = Extract<CacheStep, { step: S }>;

@@ -1,6 +1,5 @@
-import type { Violation } from '../guarantees.ts';
-import type { CacheHistory, CacheStep } from './cache-history.ts';
-import { judged, type SourceLog } from './source-log.ts';
+import type { Violation } from '../history.ts';
+import { type CacheHistory, type CacheStep, judged, type SourceLog } from './cache-history.ts';
 
 type Wrong = Omit<Violation, 'guarantee' | 'message'>;
 type StepOf<S extends CacheStep['step']> = Extract<CacheStep, { step: S }>;

@@ -1,2 +1,0 @@
-/** Whether this is Bun, which behaves differently from Node in places. */
-export const IN_BUN: boolean = 'Bun' in globalThis;

@@ -1,0 +1,221 @@
+import { type Clock, systemClock } from '../../watch/clock.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
+import { checkText, type KubernetesObject, keyOf } from '../object.ts';
+import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
+
+/**
+ * What a reflector is doing: `listing`, which may also be a watch that begins with the initial state; `watching`, or about to;
+ * `waiting` for a delay to pass, or for `run`; or it has `stopped`.
+ */
+export type ReflectorPhase = 'listing' | 'watching' | 'waiting' | 'stopped';
+
+/** The state of a reflector at one moment. For health checks. */
+export interface ReflectorState {
+  readonly phase: ReflectorPhase;
+  /**
+   * Whether the source answers: true from a response or an event on, until a request fails, breaks, or is considered dead. So it
+   * becomes true again as soon as the source works, while `failures` stay. It does not show an outage between the end of a watch
+   * and the next one, or a half-open connection: for these, see `lastContactMs`.
+   */
+  readonly connected: boolean;
+  /**
+   * When the source last answered or sent something, by the reflector's clock: `performance.now() - lastContactMs` is its age, unless
+   * you pass another clock. Undefined: never.
+   */
+  readonly lastContactMs: number | undefined;
+  /** Failures since the source last worked without one for `resetMs`. 0: there was none. */
+  readonly failures: number;
+  /** The last of those failures. */
+  readonly error?: unknown;
+  /** The time of the next attempt, by the reflector's clock, in phase `waiting`. */
+  readonly nextAttemptMs?: number | undefined;
+}
+
+/**
+ * The kind of failure, which decides what happens next:
+ *
+ * | kind | what | for a watch | for a list |
+ * |---|---|---|---|
+ * | `expired` | 410: the version is too old, or too new for the source | list at once; the next time, after a delay | again at once, without a version; then after a delay |
+ * | `throttled` | 429; 503 with a time to come back | watch again after a delay, without a list | again after a delay |
+ * | `unreachable` | no answer | the same | the same |
+ * | `internal` | 500 `InternalError` | the same within `internalErrorRetryMs`, otherwise list after a delay | the same |
+ * | `denied` | 401, 403 | list after a delay | the same |
+ * | `silent` | nothing came for `idleTimeoutMs`, or no end of the initial state | watch again | |
+ * | `short` | a watch ended within a second without any event | list after a delay | |
+ * | `store` | the store threw | list after a delay | the same |
+ * | `event` | an event was unreadable; it was skipped | nothing | |
+ * | `other` | anything else | list after a delay | again after a delay |
+ */
+export type ReflectorFailureKind =
+  | 'expired'
+  | 'throttled'
+  | 'unreachable'
+  | 'internal'
+  | 'denied'
+  | 'silent'
+  | 'short'
+  | 'store'
+  | 'event'
+  | 'other';
+
+/** A failure, as `onError` gets it. */
+export interface ReflectorFailure {
+  readonly kind: ReflectorFailureKind;
+  /** The phase in which it happened. */
+  readonly phase: ReflectorPhase;
+  /** `failures` of the state, including this one. */
+  readonly failures: number;
+  /** The delay before the next attempt; undefined: at once, or the failure has not ended anything. */
+  readonly delayMs?: number | undefined;
+}
+
+/** How long to wait after failures. */
+export interface RetryOptions {
+  /** The delay after the first failure; default 800 for a `Reflector`, 1,000 for a `RetryWatcher`. */
+  readonly minMs?: number | undefined;
+  /** The longest delay, to which jitter is added; default 30,000. */
+  readonly maxMs?: number | undefined;
+  /** Each further failure multiplies the delay by this factor; a number >= 1, default 2. */
+  readonly factor?: number | undefined;
+  /** Source of jitter: a number from 0 to below 1. Default `Math.random`. */
+  readonly random?: (() => number) | undefined;
+  /** Source of time. Default: the host's. */
+  readonly clock?: Clock | undefined;
+}
+
+/** Options of a `Reflector`. */
+export interface ReflectorOptions<T> extends RetryOptions {
+  /** Failures are forgotten once the source has worked without one for this long, in milliseconds; default 120,000. */
+  readonly resetMs?: number | undefined;
+  /** Only objects with these labels, in Kubernetes' text form. Default: all. */
+  readonly labelSelector?: string | undefined;
+  /** Only objects with these fields, in Kubernetes' text form. Default: all. */
+  readonly fieldSelector?: string | undefined;
+  /**
+   * Whether to request the initial state as part of a watch, and to list only if that is refused. Default true. It saves the
+   * source from building a whole list at once.
+   */
+  readonly streamingList?: boolean | undefined;
+  /** Number of objects per request of a list; 0: all. Default: 500, or all if that lets the source answer from its cache. */
+  readonly pageSize?: number | undefined;
+  /**
+   * The largest number of objects that a list, or the initial state of a watch, may have; a whole number >= 1, default 1,000,000.
+   * More are a failure, OVERLOADED with `limit`, because until it is complete, such a state is held in addition to the store.
+   */
+  readonly maxObjects?: number | undefined;
+  /**
+   * The largest number of bytes that a list may have over all its pages, or the initial state of a watch, if the source reports
+   * them, as `createListWatcher` does; a whole number >= 1, default 1 GiB (1,073,741,824). More are a failure, as above.
+   */
+  readonly maxTotalListBytes?: number | undefined;
+  /**
+   * How long the source is asked to keep a watch open, in milliseconds; default 300,000. Each watch asks for a random time
+   * between this and twice this. A watch that outlives its time by ten seconds is considered dead.
+   */
+  readonly minWatchTimeoutMs?: number | undefined;
+  /**
+   * A watch on which nothing arrives for this long, in milliseconds, is considered dead; default 0: never before its time has
+   * passed. A quiet collection sends nothing for minutes, not even BOOKMARKs, so use this only for sources that are never silent.
+   */
+  readonly idleTimeoutMs?: number | undefined;
+  /** How long to keep watching despite 500 `InternalError` before listing again, in milliseconds; default 0: not at all. */
+  readonly internalErrorRetryMs?: number | undefined;
+  /**
+   * How often the store's `resync` is called while a watch is open, in milliseconds; default 0: never. The period may be longer than
+   * a watch.
+   */
+  readonly resyncMs?: number | undefined;
+  /** Called each time to decide whether to do so. Default: always. */
+  readonly shouldResync?: (() => boolean) | undefined;
+  /** The key of an object; default `keyOf`. Used only for `streamingList`; needed if objects have no name. */
+  readonly keyOf?: ((object: T) => string) | undefined;
+  /**
+   * Called with every failure. If it throws, `run` ends, and rejects with that error. Default: `console.error`, once per kind, and
+   * when the source works again.
+   */
+  readonly onError?: ((error: unknown, failure: ReflectorFailure) => void) | undefined;
+  /** Called when `phase`, `connected` or `failures` has changed. If it throws, `run` ends, and rejects with that error. */
+  readonly onStateChange?: ((state: ReflectorState) => void) | undefined;
+}
+
+/** The names of the options that a `Reflector` and a `RetryWatcher` have in common. */
+export const RETRY_NAMES = ['minMs', 'maxMs', 'factor', 'random', 'clock'] as const;
+
+/** The names of the options that a reflector and the informer around it have in common, besides {@link RETRY_NAMES}. */
+export const REFLECTOR_NAMES = [
+  'resetMs',
+  'labelSelector',
+  'fieldSelector',
+  'streamingList',
+  'pageSize',
+  'maxObjects',
+  'maxTotalListBytes',
+  'minWatchTimeoutMs',
+  'idleTimeoutMs',
+  'internalErrorRetryMs',
+  'resyncMs',
+  'keyOf',
+  'onError',
+  'onStateChange',
+] as const;
+
+/** Checked, with all defaults. */
+export type CheckedRetry = { readonly [Name in keyof RetryOptions]-?: NonNullable<RetryOptions[Name]> };
+
+export function checkRetry(options: RetryOptions, defaultMinMs: number): CheckedRetry {
+  const { minMs = defaultMinMs, maxMs = 30_000, factor = 2, random = Math.random, clock = systemClock } = options;
+  wholeNumber('minMs', minMs, 1);
+  if (!(Number.isFinite(factor) && factor >= 1)) throw invalid('factor', factor, 'a number >= 1');
+  callable('random', random);
+  return { minMs, maxMs: wholeNumber('maxMs', maxMs, minMs), factor, random, clock };
+}
+
+/** Settings of the machine that decides what a reflector does. */
+export interface MachineSettings extends Omit<CheckedRetry, 'clock'> {
+  readonly resetMs: number;
+  readonly streamingList: boolean;
+  /** Undefined: as the source needs it. */
+  readonly pageSize?: number | undefined;
+  readonly internalErrorRetryMs: number;
+}
+
+/** Settings of a reflector. */
+export interface ReflectorSettings<T> extends CheckedRetry, MachineSettings {
+  readonly labelSelector: string | undefined;
+  readonly fieldSelector: string | undefined;
+  readonly maxObjects: number;
+  readonly maxTotalListBytes: number;
+  readonly minWatchTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  readonly resyncMs: number;
+  readonly shouldResync: () => boolean;
+  readonly keyOf: (object: T) => string;
+  readonly onError: ReflectorOptions<T>['onError'];
+  readonly onStateChange: ReflectorOptions<T>['onStateChange'];
+}
+
+/** Checks the options of a reflector, and adds the defaults. */
+export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T> {
+  checkOptions(options, [...RETRY_NAMES, ...REFLECTOR_NAMES, 'shouldResync']);
+  const { labelSelector, fieldSelector, streamingList = true, pageSize, onError, onStateChange } = options;
+  if (typeof streamingList !== 'boolean') throw invalid('streamingList', streamingList, 'true or false');
+  return {
+    ...checkRetry(options, 800),
+    resetMs: wholeNumber('resetMs', options.resetMs ?? 120_000),
+    labelSelector: labelSelector && checkText('labelSelector', labelSelector),
+    fieldSelector: fieldSelector && checkText('fieldSelector', fieldSelector),
+    streamingList,
+    pageSize: pageSize === undefined ? undefined : wholeNumber('pageSize', pageSize),
+    maxObjects: wholeNumber('maxObjects', options.maxObjects ?? 1_000_000, 1),
+    maxTotalListBytes: wholeNumber('maxTotalListBytes', options.maxTotalListBytes ?? MAX_TOTAL_LIST_BYTES, 1),
+    minWatchTimeoutMs: wholeNumber('minWatchTimeoutMs', options.minWatchTimeoutMs ?? 300_000, 1_000),
+    idleTimeoutMs: wholeNumber('idleTimeoutMs', options.idleTimeoutMs ?? 0),
+    internalErrorRetryMs: wholeNumber('internalErrorRetryMs', options.internalErrorRetryMs ?? 0),
+    resyncMs: wholeNumber('resyncMs', options.resyncMs ?? 0),
+    shouldResync: callable('shouldResync', options.shouldResync) ?? (() => true),
+    keyOf: callable('keyOf', options.keyOf) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string),
+    onError: callable('onError', onError),
+    onStateChange: callable('onStateChange', onStateChange),
+  };
+}

@@ -1,0 +1,169 @@
+/**
+ * The script of the live page. Its parts, in the order in which data flows:
+ *
+ *     /watch --> Connection --> EventStore --> EventTable
+ *                     '--> ConnectionPanel
+ *     /stats --> Poller --> Overview, ClientTable, ConnectionPanel
+ *
+ * Everything is bounded: events held, rows shown, points of a chart, entries of the history. Events that arrive faster than they
+ * can be shown are counted and skipped.
+ */
+import { STATS_PATH } from '../../bridge/protocol.ts';
+import { arrange, bars, byId, FigureRow, RateChart, say, sayTotals, words } from '../elements.ts';
+import { drawingSoon, History, onPageLife, pollNumbers } from '../status.ts';
+import { count, plural, size } from '../words.ts';
+import { Connection, ConnectionPanel } from './connection.ts';
+import { EventStore, EventTable } from './events.ts';
+import type { PipeClient, PipeStats } from './stats.ts';
+
+/** The stream as a whole: events per second, as accepted by the server and as received by this page, and the totals. */
+class Overview {
+  private readonly chart: RateChart = new RateChart('Events');
+
+  /** `received` is the number of events this page has received. */
+  show(stats: PipeStats, received: number): void {
+    this.sums(stats, received);
+    this.chart.show({ all: stats.accepted, here: received, sentBytes: stats.total.sentBytes });
+  }
+
+  private sums({ accepted, clients, total, recovered }: PipeStats, received: number): void {
+    sayTotals({
+      accepted,
+      received,
+      watching: clients.length,
+      delivered: total.delivered,
+      // What a client got after all is not lost, here as in the history of this page.
+      dropped: Math.max(0, total.dropped - recovered),
+      recovered,
+      resumes: total.resumes,
+      cut: total.cut,
+      refused: total.refused,
+    });
+    say(byId('total-sent'), size(total.sentBytes));
+    byId('total-cut').title = words(total.cuts);
+    byId('total-refused').title = words(total.refusals);
+  }
+}
+
+/** Clients in the table. If there are more, those that lag most are shown. */
+const MAX_CLIENTS = 40;
+/** The clients: queue, lag and losses of each, now and during the last minute. */
+class ClientTable {
+  private readonly body: HTMLTableSectionElement;
+  private readonly rest: Element;
+  private readonly rows: Map<number, ClientRow> = new Map();
+
+  constructor(body: HTMLTableSectionElement, rest: Element) {
+    this.body = body;
+    this.rest = rest;
+  }
+
+  /** `own` is the id of the client that this page is. */
+  show({ clients, capacity, overflow }: PipeStats, own: number | undefined): void {
+    const shown = choose(clients, own);
+    const present = new Set(shown.map(({ id }) => id));
+    for (const id of this.rows.keys()) if (!present.has(id)) this.rows.delete(id);
+    const elements = shown.map((client) => {
+      const row = this.rows.get(client.id) ?? new ClientRow('client');
+      this.rows.set(client.id, row);
+      row.show(client, { capacity, own: client.id === own, returns: overflow === 'disconnect' });
+      return row.element;
+    });
+    arrange(this.body, elements);
+    const hidden = clients.length - shown.length;
+    this.rest.toggleAttribute('hidden', hidden === 0 && clients.length > 0);
+    say(this.rest, clients.length === 0 ? 'No client is connected.' : `and ${plural(hidden, 'more client')}, which lag less`);
+  }
+}
+
+function choose(clients: readonly PipeClient[], own: number | undefined): readonly PipeClient[] {
+  const few =
+    clients.length <= MAX_CLIENTS
+      ? [...clients]
+      : [...clients].sort((a, b) => Number(b.id === own) - Number(a.id === own) || b.lag - a.lag).slice(0, MAX_CLIENTS);
+  return few.sort((a, b) => Number(b.id === own) - Number(a.id === own) || a.id - b.id);
+}
+
+interface Circumstances {
+  readonly capacity: number;
+  /** It is this page. */
+  readonly own: boolean;
+  /** The policy is one whose clients are cut, and may resume. */
+  readonly returns: boolean;
+}
+
+class ClientRow extends FigureRow {
+  private dropped: number = 0;
+
+  show(client: PipeClient, { capacity, own, returns }: Circumstances): void {
+    this.draw('queued', client.queued, { top: () => capacity });
+    this.draw('lag', client.lag, { top: (max) => Math.max(max, capacity) });
+    this.draw('dropped', Math.max(0, client.dropped - this.dropped), { as: bars });
+    this.dropped = client.dropped;
+    this.say('name', `${client.id}`);
+    this.say('how', client.transport);
+    this.say('where', client.address);
+    this.say('sent', `${count(client.delivered)} sent, ${size(client.sentBytes)}`);
+    this.say('waiting', client.bufferedBytes > 0 ? `${size(client.bufferedBytes)} on the way` : '');
+    this.say('queued', count(client.queued));
+    this.say('lag', count(client.lag));
+    this.say('dropped', count(client.dropped));
+    this.part('own').toggleAttribute('hidden', !own);
+    this.part('resumed').toggleAttribute('hidden', !client.resumed);
+    this.element.classList.toggle('full', client.queued >= capacity);
+    // A client that is cut can come back for what it has missed, so that is not a loss yet.
+    this.element.classList.toggle('loses', client.dropped > 0 && !returns);
+    this.element.classList.toggle('misses', client.dropped > 0 && returns);
+    this.part('recovered').toggleAttribute('hidden', client.recovered === 0);
+    this.say('recovered', `recovered ${count(client.recovered)}`);
+  }
+}
+
+const store = new EventStore({ maxRows: 2_000, maxChars: 8_000_000 });
+const table = new EventTable(store);
+const overview = new Overview();
+const clients = new ClientTable(byId<HTMLTableSectionElement>('clients'), byId('more-clients'));
+
+const draw = drawingSoon(() => table.draw());
+const history = new History();
+const connection = new Connection({
+  onEvents: (batch) => {
+    store.push(batch);
+    draw();
+  },
+  onHistory: (text, kind) => history.add(text, kind),
+  onState: (state, delayMs) => panel.onState(state, delayMs),
+});
+const panel = new ConnectionPanel(connection, history);
+
+const poller = pollNumbers<PipeStats>({
+  ask: async (signal) => {
+    const answer = await fetch(STATS_PATH, { signal, cache: 'no-store' });
+    if (!answer.ok) throw new Error(answer.statusText);
+    return (await answer.json()) as PipeStats;
+  },
+  onAnswer: (stats) => {
+    overview.show(stats, store.received);
+    clients.show(stats, connection.own);
+    panel.show(stats);
+  },
+  onFault: () => panel.lost(),
+});
+
+let left: Promise<string | undefined> | undefined;
+onPageLife({
+  leave: () => {
+    poller.stop();
+    left = connection.close();
+  },
+  // The page continues where it was.
+  comeBack: () => {
+    void left?.then((from) => connection.open(from));
+    poller.start();
+  },
+  seen: () => poller.start(),
+});
+
+table.draw();
+connection.open();
+poller.start();

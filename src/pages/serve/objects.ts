@@ -1,0 +1,418 @@
+import { keyOf } from '../../cache/object.ts';
+import { type Clock, systemClock } from '../../watch/clock.ts';
+import { arrange, byId, clone, jsonBox, make, say, showJson, TabStops } from '../elements.ts';
+import { age, type Row } from '../table.ts';
+import { count, parseExactly, plural, timeOf, visible } from '../words.ts';
+import type { Follower } from './follower.ts';
+
+/** Rows in the table. */
+const MAX_ROWS = 500;
+/** If more rows than this have changed at once, none is marked: if everything blinks, nothing stands out. */
+const MAX_MARKED = 20;
+const MARK_MS = 1_200;
+/** What a server shows as the age of an object: `5m30s`. A column of this name may have another meaning. */
+const DURATION = /^(\d+[smhdy])+$/;
+
+/** What the table needs. */
+interface ObjectTableMeans {
+  readonly follower: Follower;
+  /** Reads an object as it is now. */
+  readonly read: (row: Row, signal: AbortSignal) => Promise<Content>;
+}
+
+interface Shown {
+  readonly element: HTMLTableRowElement;
+  row: Row;
+  /** The cell that says how old the object is. */
+  age: Element | undefined;
+}
+
+/**
+ * The objects of a collection, in the order of their keys, at most {@link MAX_ROWS}. A row that stays keeps its element and its
+ * place, so the focus also stays, while others come and go around it. One row can be open; it then stays, even if its object is
+ * deleted.
+ *
+ * Keyboard: the rows are one tab stop. Arrow keys, Home and End move between them, Enter opens one.
+ */
+export class ObjectTable {
+  private readonly body: HTMLTableSectionElement = byId<HTMLTableSectionElement>('object-rows');
+  private readonly text: HTMLInputElement = byId<HTMLInputElement>('text');
+  private readonly means: ObjectTableMeans;
+  private readonly stops: TabStops;
+  private readonly shown: Map<string, Shown> = new Map();
+  private columns: readonly string[] = [];
+  /** The index of the name's column; the namespace, if it is shown, is before it. */
+  private nameAt: number = 0;
+  private open: OpenObject | undefined = undefined;
+
+  constructor(means: ObjectTableMeans) {
+    this.means = means;
+    const { body, text } = this;
+    this.stops = new TabStops(body);
+    text.addEventListener('input', () => {
+      this.close();
+      this.draw();
+    });
+    body.addEventListener('click', ({ target }) => {
+      const row = (target as Element).closest('tr');
+      if (row?.dataset.id !== undefined && String(getSelection()) === '') this.toggle(row.dataset.id);
+    });
+  }
+
+  /** Another collection is followed: what was shown is removed. */
+  clear(): void {
+    this.close();
+    this.shown.clear();
+    this.body.replaceChildren();
+    this.draw();
+  }
+
+  /** Shows what there is now. */
+  draw(): void {
+    const { follower } = this.means;
+    const changed = follower.takeChanged();
+    this.layOut();
+    const text = this.text.value.trim().toLowerCase();
+    const { rows, matching } = chooseRows(follower.rows, { text, max: MAX_ROWS, pinned: this.open?.row });
+    this.keepFocus(() => {
+      const elements = rows.flatMap((row) => this.elementsOf(row));
+      arrange(this.body, elements);
+    });
+    const keys = new Set(rows.map(keyOf));
+    for (const key of this.shown.keys()) if (!keys.has(key)) this.shown.delete(key);
+    this.stops.keep();
+    this.follow();
+    this.mark(changed);
+    this.tell({ total: follower.size, matching, shown: rows.length, searched: text !== '' });
+  }
+
+  /** Time has passed. */
+  grow(): void {
+    const now = Date.now();
+    for (const { age: cell, row } of this.shown.values()) if (cell) say(cell, age(row.metadata.creationTimestamp, now));
+  }
+
+  /** Makes the head, and all rows again, if the columns have changed. */
+  private layOut(): void {
+    const { scope, columns = ['NAME', 'AGE'] } = this.means.follower;
+    const hasNamespace = scope?.resource.namespaced === true && scope.namespace === '';
+    const names = [...(hasNamespace ? ['namespace'] : []), ...columns.map((each) => each.toLowerCase())];
+    if (names.join('\n') === this.columns.join('\n') && this.nameAt === Number(hasNamespace)) return;
+    this.columns = names;
+    this.nameAt = Number(hasNamespace);
+    const heads = names.map((name, at) => {
+      const th = make('th', { text: visible(name), name: this.classOf(at) });
+      th.scope = 'col';
+      return th;
+    });
+    byId('object-head').replaceChildren(...heads);
+    this.close();
+    this.shown.clear();
+    this.body.replaceChildren();
+  }
+
+  private elementsOf(row: Row): readonly HTMLTableRowElement[] {
+    const key = keyOf(row);
+    let shown = this.shown.get(key);
+    if (shown === undefined) {
+      shown = { element: clone<HTMLTableRowElement>('object-row'), row, age: undefined };
+      shown.element.dataset.id = key;
+      this.shown.set(key, shown);
+      this.fill(shown);
+    } else if (shown.row !== row) {
+      shown.row = row;
+      this.fill(shown);
+    }
+    return this.open?.key === key ? [shown.element, this.open.element] : [shown.element];
+  }
+
+  private fill(shown: Shown): void {
+    const { element, row } = shown;
+    const { namespace = '', name = '', creationTimestamp, deletionTimestamp } = row.metadata;
+    const own = row.cells ?? [name, ''];
+    const texts = this.nameAt === 1 ? [namespace, ...own] : own;
+    for (const at of this.columns.keys()) {
+      const cell = element.cells[at] ?? element.insertCell();
+      cell.className = this.classOf(at);
+      // The server says how old it was then.
+      const isAge = cell.className === 'age' && DURATION.test(texts[at] ?? '');
+      if (isAge) shown.age = cell;
+      if (at === this.nameAt) this.fillName(cell, { name, namespace, open: this.open?.key === keyOf(row) });
+      else say(cell, isAge ? age(creationTimestamp, Date.now()) : visible(texts[at] ?? ''));
+    }
+    element.classList.toggle('leaving', deletionTimestamp !== undefined);
+  }
+
+  private fillName(cell: Element, { name, namespace, open }: { name: string; namespace: string; open: boolean }): void {
+    const button = cell.querySelector('button') ?? cell.appendChild(make('button'));
+    button.type = 'button';
+    button.setAttribute('aria-expanded', String(open));
+    button.setAttribute('aria-label', visible(`${namespace === '' ? '' : `${namespace}/`}${name}: detail`));
+    say(button, visible(name));
+  }
+
+  /** The element that had the focus may be gone. It continues at the row that has taken its place. */
+  private keepFocus(change: () => void): void {
+    const { body } = this;
+    const row = body.contains(document.activeElement) ? document.activeElement?.closest('tr') : undefined;
+    const at = row ? row.sectionRowIndex : -1;
+    change();
+    if (at < 0 || body.contains(document.activeElement)) return;
+    body.rows[Math.min(at, body.rows.length - 1)]?.querySelector('button')?.focus();
+  }
+
+  /** The open object may have changed, or be gone. */
+  private follow(): void {
+    const { open } = this;
+    if (open === undefined) return;
+    const row = this.means.follower.get(open.key);
+    if (row === undefined) {
+      if (this.means.follower.hasSynced) open.gone();
+    } else open.show(row);
+    this.shown.get(open.key)?.element.classList.toggle('gone', open.isGone);
+  }
+
+  private mark(changed: ReadonlySet<string>): void {
+    if (changed.size > MAX_MARKED || matchMedia('(prefers-reduced-motion: reduce)').matches) return;
+    const tint = getComputedStyle(document.documentElement).getPropertyValue('--tint');
+    for (const key of changed) {
+      for (const cell of this.shown.get(key)?.element.cells ?? []) {
+        cell.animate([{ backgroundColor: tint }, { backgroundColor: 'transparent' }], { duration: MARK_MS, easing: 'ease-out' });
+      }
+    }
+  }
+
+  private tell({
+    total,
+    matching,
+    shown,
+    searched,
+  }: {
+    total: number;
+    matching: number;
+    shown: number;
+    searched: boolean;
+  }): void {
+    const empty = byId('none');
+    const { hasSynced, scope } = this.means.follower;
+    const cut = matching > MAX_ROWS;
+    const found = searched ? `${count(matching)} of ${plural(total, 'object')}` : plural(total, 'object');
+    say(
+      byId('note'),
+      !hasSynced
+        ? ''
+        : cut
+          ? `showing the first ${count(MAX_ROWS)} of ${count(matching)}${searched ? ' that match' : ''}`
+          : found,
+    );
+    empty.toggleAttribute('hidden', shown > 0 || scope === undefined);
+    const none = scope?.labelSelector ? 'No object has these labels.' : 'No objects yet. They appear here as they are created.';
+    say(empty, !hasSynced ? 'Reading \u2026' : searched ? 'Nothing matches.' : none);
+  }
+
+  /** The columns that every kind has look the same in all. */
+  private classOf(at: number): string {
+    if (at <= this.nameAt) return at === this.nameAt ? 'name' : 'namespace';
+    return this.columns[at] === 'age' ? 'age' : 'more';
+  }
+
+  private toggle(key: string): void {
+    const shown = this.shown.get(key);
+    const wasOpen = this.open?.key === key;
+    this.close();
+    if (shown !== undefined && !wasOpen) {
+      const { row } = shown;
+      this.open = new OpenObject({ row, columns: this.columns.length, read: (signal) => this.means.read(row, signal) });
+      shown.element.querySelector('button')?.setAttribute('aria-expanded', 'true');
+    }
+    this.draw();
+  }
+
+  private close(): void {
+    const { open } = this;
+    this.open = undefined;
+    open?.close();
+    const element = open && this.shown.get(open.key)?.element;
+    element?.querySelector('button')?.setAttribute('aria-expanded', 'false');
+    element?.classList.remove('gone');
+  }
+}
+
+/** Which rows are shown. */
+interface Choice {
+  /** Only objects in whose namespace/name this is, in lower case; empty for all. */
+  readonly text: string;
+  /** Not more than this. */
+  readonly max: number;
+  /** A row that is shown in any case, because the user reads it. */
+  readonly pinned?: Row | undefined;
+}
+
+/** The rows that are shown, in the order of their keys, and how many there are. */
+interface Chosen {
+  readonly rows: readonly Row[];
+  readonly matching: number;
+}
+
+/**
+ * Chooses the first rows by key. Of a hundred thousand rows, most are compared only once, with the last of those chosen so far;
+ * sorting all of them for each change would take too long.
+ */
+export function chooseRows(all: Iterable<Row>, { text, max, pinned }: Choice): Chosen {
+  const first: { readonly key: string; readonly row: Row }[] = [];
+  let matching = 0;
+  const enter = (key: string, row: Row): void => {
+    first.splice(placeOf(first, key), 0, { key, row });
+  };
+  for (const row of all) {
+    const key = keyOf(row);
+    if (text !== '' && !key.toLowerCase().includes(text)) continue;
+    matching++;
+    const last = first.at(-1);
+    if (first.length === max && last !== undefined && key > last.key) continue;
+    enter(key, row);
+    if (first.length > max) first.pop();
+  }
+  if (pinned !== undefined && !first.some(({ key }) => key === keyOf(pinned))) enter(keyOf(pinned), pinned);
+  return { rows: first.map(({ row }) => row), matching };
+}
+
+/** Where a key belongs among keys that are in order. */
+function placeOf(sorted: readonly { readonly key: string }[], key: string): number {
+  let [from, to] = [0, sorted.length];
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if ((sorted[middle] as { readonly key: string }).key < key) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+/** What an open object needs. */
+interface OpenOptions {
+  readonly row: Row;
+  /** The columns of the table. */
+  readonly columns: number;
+  readonly read: (signal: AbortSignal) => Promise<Content>;
+}
+
+/** The row below an object's own: its content as JSON, followed live. */
+class OpenObject {
+  readonly key: string;
+  readonly element: HTMLTableRowElement = make('tr', { name: 'detail' });
+  isGone: boolean = false;
+  /** Its last known row. */
+  row: Row;
+  private readonly facts: HTMLParagraphElement = make('p', { text: 'Reading \u2026' });
+  private readonly json: HTMLPreElement = jsonBox('');
+  private readonly reader: ObjectReader;
+
+  constructor({ row, columns, read }: OpenOptions) {
+    this.row = row;
+    this.key = keyOf(row);
+    const cell = this.element.insertCell();
+    cell.colSpan = columns;
+    this.json.hidden = true;
+    cell.append(this.facts, this.json);
+    this.reader = new ObjectReader({ read, onContent: (content) => this.onContent(content) });
+  }
+
+  /** Shows this row as its current state. */
+  show(row: Row): void {
+    if (row === this.row && !this.isGone) return;
+    this.row = row;
+    this.isGone = false;
+    this.reader.changed();
+  }
+
+  /** It no longer exists. Its last state stays. */
+  gone(): void {
+    if (this.isGone) return;
+    this.isGone = true;
+    say(this.facts, `Deleted at ${timeOf(new Date())}. This was its last state.`);
+  }
+
+  close(): void {
+    this.reader.close();
+    this.element.remove();
+  }
+
+  private onContent(content: Content): void {
+    if (this.isGone) return;
+    if (content.is === 'gone') this.gone();
+    else if (content.is === 'failed') say(this.facts, `It could not be read: ${content.message}.`);
+    else this.fill(content.text);
+  }
+
+  private fill(text: string): void {
+    const object = parseExactly(text) as { metadata?: { resourceVersion?: unknown } };
+    const version = String(object.metadata?.resourceVersion ?? 'unknown');
+    say(this.facts, `version ${version}, read at ${timeOf(new Date())}, ${plural(text.length, 'character')}`);
+    this.json.hidden = false;
+    showJson(this.json, object);
+  }
+}
+
+/** What there is to show of an object. */
+export type Content =
+  | { readonly is: 'object'; readonly text: string }
+  | { readonly is: 'gone' }
+  | { readonly is: 'failed'; readonly message: string };
+
+/** Options of an {@link ObjectReader}. */
+interface ReaderOptions {
+  /** Reads the object as it is now. */
+  readonly read: (signal: AbortSignal) => Promise<Content>;
+  readonly onContent: (content: Content) => void;
+  readonly clock?: Clock | undefined;
+}
+
+/** An object that changes all the time is read this often. */
+const REST_MS = 250;
+
+/**
+ * Keeps the content of one object up to date. A row says that the object has changed, but not what it is now; so it is read
+ * again, one read at a time. Changes that come meanwhile become one more read.
+ *
+ *     idle --changed--> reading --answer--> resting --REST_MS--> idle, or reading if it has changed again
+ */
+export class ObjectReader {
+  private readonly options: ReaderOptions;
+  private readonly clock: Clock;
+  private readonly closing: AbortController = new AbortController();
+  private busy: boolean = false;
+  private stale: boolean = false;
+  private cancelRest: () => void = () => {};
+
+  constructor(options: ReaderOptions) {
+    this.options = options;
+    this.clock = options.clock ?? systemClock;
+    this.changed();
+  }
+
+  /** Reads it, now or when the current read is over. */
+  changed(): void {
+    if (this.closing.signal.aborted) return;
+    this.stale = true;
+    if (!this.busy) void this.read();
+  }
+
+  /** Nothing is read or called from here on. */
+  close(): void {
+    this.closing.abort();
+    this.cancelRest();
+  }
+
+  private async read(): Promise<void> {
+    const { signal } = this.closing;
+    this.busy = true;
+    this.stale = false;
+    const content = await this.options.read(signal).catch((error: Error): Content => ({ is: 'failed', message: error.message }));
+    if (signal.aborted) return;
+    this.options.onContent(content);
+    this.cancelRest = this.clock.schedule(REST_MS, () => {
+      this.busy = false;
+      if (this.stale) void this.read();
+    });
+  }
+}

@@ -1,0 +1,178 @@
+import { type KubernetesObject, versionOf } from '../../cache/object.ts';
+import { listAll } from '../../cache/pager.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { callable, checkOptions, invalid } from '../../watch/errors.ts';
+import type { ListedState, Source } from '../collection/lists.ts';
+import { CollectionScope } from '../collection/scope.ts';
+import type { FieldReader } from '../collection/selection.ts';
+import { checkKey, checkPrefix } from '../keys.ts';
+import { CREATE_NAMES, DELETE_NAMES, UPDATE_NAMES } from '../option-names.ts';
+import { parseVersion } from '../selection.ts';
+import type { CreateOptions, DeleteOptions, GetOptions, KeysOptions, ScopeOptions, Storage, UpdateOptions } from '../storage.ts';
+import type { Engine } from './engine.ts';
+
+/** A part of a cacher, and where it belongs. */
+export interface CacherScopeParts<T extends KubernetesObject> {
+  readonly engine: Engine<T>;
+  /** What its keys begin with in the cacher. */
+  readonly prefix: string;
+  /** The same part of the storage. */
+  readonly storage: Storage<T>;
+  readonly reader: FieldReader<T>;
+}
+
+/** The part of a `Cacher` whose keys begin with a prefix. The whole is the part whose prefix is empty. */
+export class CacherScope<T extends KubernetesObject = KubernetesObject> extends CollectionScope<T> implements Storage<T> {
+  protected readonly engine: Engine<T>;
+  readonly #storage: Storage<T>;
+
+  constructor({ engine, prefix, storage, reader }: CacherScopeParts<T>) {
+    const { collection, watches } = engine;
+    super({ collection, source: new ScopeSource(engine, storage), watches, prefix, reader });
+    this.engine = engine;
+    this.#storage = storage;
+  }
+
+  /** Without a version it reads the storage, which is no slower than asking for its version. */
+  async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
+    const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
+    const { engine } = this;
+    engine.pending.check(signal);
+    checkKey(key);
+    const version = parseVersion(resourceVersion);
+    if (!resourceVersion) return this.#known(key, await engine.pending.until(this.#storage.get(key, { signal }), signal));
+    await engine.ready(signal);
+    if (version !== undefined) await engine.freshness.reach(version, signal);
+    return this.#cached(key);
+  }
+
+  async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
+    checkOptions(options, CREATE_NAMES);
+    return this.#write(options.signal, (storage) => storage.create(key, this.#placed(key, object), options));
+  }
+
+  async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
+    const { cached = this.#hint(key), signal } = checkOptions(options, UPDATE_NAMES);
+    if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
+    const placed = (current: T): T | Promise<T> => {
+      const changed = change(current);
+      return isPromise(changed)
+        ? Promise.resolve(changed).then((object) => this.#placed(key, object))
+        : this.#placed(key, changed);
+    };
+    const all = cached === undefined ? options : { ...options, cached };
+    return this.#write(signal, (storage) => storage.update(key, placed, all));
+  }
+
+  async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
+    const { cached = this.#hint(key), signal } = checkOptions(options, DELETE_NAMES);
+    return this.#write(signal, (storage) => storage.delete(key, { ...options, ...(cached && { cached }) }));
+  }
+
+  currentVersion(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<string> {
+    return this.#write(options.signal, (storage) => storage.currentVersion(options));
+  }
+
+  /** Passes on what the storage says; none if it does not know. */
+  keys(options: KeysOptions): Promise<readonly string[]> {
+    return this.#write(options.signal, async (storage) => (await storage.keys?.(options)) ?? []);
+  }
+
+  /** What the storage says, if it knows; otherwise, every version up to its newest one may be its own. */
+  hasGiven(version: string): Promise<boolean> {
+    return this.#write(undefined, async (storage) => {
+      if (storage.hasGiven) return storage.hasGiven(version);
+      const parsed = parseVersion(version);
+      return parsed === undefined || this.engine.compareVersions(parsed, await storage.currentVersion()) <= 0;
+    });
+  }
+
+  /** Passes on what the storage says. */
+  checkHealth(): Promise<void> {
+    return this.#write(undefined, async (storage) => storage.checkHealth?.());
+  }
+
+  /** Sends the cache's version to every watch that allows BOOKMARKs, once the cache has reached the storage's current version. */
+  async requestProgress(): Promise<void> {
+    const { engine } = this;
+    await engine.ready(undefined);
+    await engine.freshness.wait(await engine.pending.until(this.#storage.currentVersion(), undefined));
+    engine.watches.requestProgress(this.parts.prefix);
+  }
+
+  scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
+    const { fields } = checkOptions(options, ['fields']);
+    const engine = this.engine as unknown as Engine<U>;
+    const whole = this.parts.prefix + checkPrefix(prefix);
+    const reader = fields ? engine.collection.readerOf(fields, whole) : (this.parts.reader as unknown as FieldReader<U>);
+    return new CacherScope<U>({ engine, prefix: whole, storage: this.#storage.scope<U>(prefix, options), reader });
+  }
+
+  async #write<R>(signal: AbortSignal | undefined, code: (storage: Storage<T>) => Promise<R>): Promise<R> {
+    const { pending } = this.engine;
+    pending.check(signal);
+    return await pending.until(code(this.#storage), signal);
+  }
+
+  /**
+   * Returns the object if it may be written: if `keyOf` gives another key, nobody would find it here, and no error would say so.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT if it may not. What `keyOf` throws is passed on.
+   */
+  #placed(key: string, object: T): T {
+    const place = this.parts.prefix + key;
+    // The storage refuses what is not an object.
+    const found = typeof object === 'object' && object !== null ? this.engine.settings.keyOf(object) : place;
+    if (found === place) return object;
+    throw invalid('keyOf(object)', found, `${JSON.stringify(place)}, under which the object is to be written`);
+  }
+
+  #cached(key: string): T | undefined {
+    return this.parts.collection.get(this.parts.prefix + key);
+  }
+
+  /** The object that a write may begin with instead of a read. */
+  #hint(key: string): T | undefined {
+    return this.engine.readiness.phase === 'ready' ? this.#cached(key) : undefined;
+  }
+
+  /** The cache's object, if it is the same state: its bytes may have been made already. */
+  #known(key: string, object: T | undefined): T | undefined {
+    const cached = object && this.#cached(key);
+    return cached && versionOf(cached) === versionOf(object) ? cached : object;
+  }
+}
+
+/** What a scope's reads need of the cacher, and of the scope's part of the storage. */
+class ScopeSource<T extends KubernetesObject> implements Source<T> {
+  readonly #engine: Engine<T>;
+  readonly #storage: Storage<T>;
+
+  constructor(engine: Engine<T>, storage: Storage<T>) {
+    this.#engine = engine;
+    this.#storage = storage;
+  }
+
+  ready(signal: AbortSignal | undefined): void | Promise<void> {
+    return this.#engine.ready(signal);
+  }
+
+  newest(signal: AbortSignal | undefined): Promise<string> {
+    return this.#engine.newest(signal);
+  }
+
+  reach(version: string, signal: AbortSignal | undefined): Promise<void> {
+    return this.#engine.reach(version, signal);
+  }
+
+  /** All objects with the prefix, as the storage has them. It does not know the fields of the cacher, so it cannot select. */
+  async elsewhere(resourceVersion: string | undefined, signal: AbortSignal | undefined): Promise<ListedState<T>> {
+    const { keyOf } = this.#engine.settings;
+    const exact = resourceVersion === undefined ? {} : { resourceVersion, resourceVersionMatch: 'Exact' as const };
+    const list = await listAll(this.#storage, { ...exact, pageSize: 0, signal });
+    return {
+      resourceVersion: list.resourceVersion,
+      entries: list.items.map((object) => ({ key: keyOf(object), object })),
+    };
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * Which state a list reads, and which part of it. Upstream: `ShouldDelegateList` and `GetList` of the cacher.
+ *
+ * | asked for | read |
+ * |---|---|
+ * | no version | the state, once it has what was written before; from elsewhere if that takes too long |
+ * | 0 | the state as it is; all of it, whatever `limit` says |
+ * | a version, with `NotOlderThan`, or with neither match nor `limit` | the state, once it has that version; or 410, or 504 |
+ * | a version, with `Exact`, or with `limit` and no match | the state as it was at that version; from elsewhere if it is gone |
+ * | `continue` | the same at the version of the first page; 410 with another `continue` if that is gone everywhere |
+ *
+ * A list is read in pieces from a copy of the state, which costs next to nothing. A past one is made by undoing changes of the log.
+ */
+import type { List, ListOptions } from '../../cache/list-watcher.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import type { Soon } from '../../watch/abort.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { isWatchError } from '../../watch/errors.ts';
+import { paceOf, through } from '../../watch/fair-queue.ts';
+import { continueAfter, encodeContinue } from '../continue.ts';
+import { type ListPlan, planList } from '../selection.ts';
+import { expired, expiredContinue } from '../statuses.ts';
+import type { Collection } from './collection.ts';
+import type { StateEntry } from './entries.ts';
+import type { Selection } from './selection.ts';
+import type { SortedMap } from './sorted-map.ts';
+
+/** Objects of one version in the order of their keys, including those of a selection. */
+export interface ListedState<T extends KubernetesObject> {
+  readonly resourceVersion: string;
+  readonly entries: Iterable<Pick<StateEntry<T>, 'key' | 'object'>>;
+  /** How many of them there are from a key on; undefined: count them. */
+  readonly count?: ((from: string) => number) | undefined;
+}
+
+/** Where the state of a collection comes from, and how new it is. */
+export interface Source<T extends KubernetesObject> {
+  /** Waits until requests can be answered. Throws, or rejects, if they cannot. */
+  ready(signal: AbortSignal | undefined): Soon<void>;
+  /** Waits until the state has everything that was written before this call; its version by then, or a little less. 504 if that takes too long. */
+  newest(signal: AbortSignal | undefined): Soon<string>;
+  /** Waits until the state has a client's version. Throws, or rejects, with 410 if it will never come, with 504 if it takes too long. */
+  reach(version: string, signal: AbortSignal | undefined): Soon<void>;
+  /** The same collection where it comes from, at a version; default: its newest. Absent: there is no such place. */
+  readonly elsewhere?: ((version: string | undefined, signal: AbortSignal | undefined) => Promise<ListedState<T>>) | undefined;
+}
+
+/** What a list asks for. */
+interface Request<T extends KubernetesObject> {
+  readonly collection: Collection<T>;
+  readonly source: Source<T>;
+  readonly selection: Selection<T>;
+  readonly plan: ListPlan;
+  /** Where a page begins, relative to the prefix. */
+  readonly start: string;
+  readonly limit: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Lists what is selected. */
+export function listOf<T extends KubernetesObject>(
+  { collection, source }: Pick<Request<T>, 'collection' | 'source'>,
+  selection: Selection<T>,
+  options: ListOptions,
+): Soon<List<T>> {
+  const plan = planList(options);
+  const { limit = 0, signal } = options;
+  // Any state, that is `0`: neither exact, nor at least a version, nor a further page, and yet not the newest.
+  const isAny = !!options.resourceVersion && plan.exact === undefined && plan.atLeast === undefined && !plan.from;
+  const request = { collection, source, selection, plan, start: plan.from?.start ?? '', limit: isAny ? 0 : limit, signal };
+  const version = plan.from ? plan.from.revision : plan.exact;
+  if (version !== undefined) return past(version, request);
+  if (isAny) return present(request);
+  const fresh = plan.atLeast === undefined ? source.newest(signal) : source.reach(plan.atLeast, signal);
+  return isPromise(fresh) ? afterwards(fresh, request) : present(request);
+}
+
+async function afterwards<T extends KubernetesObject>(fresh: Promise<unknown>, request: Request<T>): Promise<List<T>> {
+  const { plan, source, signal } = request;
+  try {
+    await fresh;
+  } catch (error) {
+    if (plan.atLeast !== undefined || !source.elsewhere || !isLate(error)) throw error;
+    return pageOf(await source.elsewhere(undefined, signal), request);
+  }
+  return present(request);
+}
+
+/** The state as it is: its version and the copy that is read are taken in one step. */
+function present<T extends KubernetesObject>(request: Request<T>): Soon<List<T>> {
+  const { collection, selection, start, limit, signal } = request;
+  const { version: resourceVersion } = collection;
+  if (limit > 0 || start !== '') return pageOf(stateOf(resourceVersion, collection.candidates(selection), request), request);
+  const items = collection.select(selection, signal);
+  return isPromise(items) ? items.then((read) => ({ items: read, resourceVersion })) : { items, resourceVersion };
+}
+
+/** The state at a version. */
+async function past<T extends KubernetesObject>(version: string, request: Request<T>): Promise<List<T>> {
+  const { collection, source, plan, start, signal } = request;
+  let state: ListedState<T>;
+  try {
+    await source.reach(version, signal);
+    const kept = await collection.snapshotAt(version, signal);
+    if (kept) state = stateOf(version, kept, request);
+    else if (source.elsewhere) state = await source.elsewhere(version, signal);
+    else throw expired(version, collection.log.base);
+  } catch (error) {
+    if (!plan.from || !isWatchError(error, 'REFUSED') || error.status?.code !== 410) throw error;
+    throw expiredContinue(encodeContinue({ revision: undefined, start }));
+  }
+  return pageOf(state, request);
+}
+
+function stateOf<T extends KubernetesObject>(
+  resourceVersion: string,
+  entries: SortedMap<StateEntry<T>>,
+  { selection: { prefix }, start }: Request<T>,
+): ListedState<T> {
+  return { resourceVersion, entries: entries.values(prefix, prefix + start), count: (from) => entries.count(prefix, from) };
+}
+
+function pageOf<T extends KubernetesObject>(
+  { resourceVersion, entries, count }: ListedState<T>,
+  { selection, start, limit, signal }: Request<T>,
+): Soon<List<T>> {
+  const from = selection.prefix + start;
+  const items: T[] = [];
+  let last = '';
+  let left = 0;
+  const visit = ({ key, object }: Pick<StateEntry<T>, 'key' | 'object'>): boolean => {
+    if (key < from || !selection.matches(key, object)) return true;
+    if (limit > 0 && items.length === limit) {
+      left += count ? count(key) : 1;
+      return !count && selection.isWhole;
+    }
+    items.push(object);
+    last = key;
+    return true;
+  };
+  const made = (): List<T> => {
+    if (left === 0) return { items, resourceVersion };
+    const token = continueAfter(last.slice(selection.prefix.length), { revision: resourceVersion });
+    return { items, resourceVersion, continue: token, ...(selection.isWhole && { remainingItemCount: left }) };
+  };
+  return through(entries, visit, { pace: paceOf(signal), signal })?.then(made) ?? made();
+}
+
+/** Whether the error says that a version did not come in time. */
+export function isLate(error: unknown): boolean {
+  return isWatchError(error, 'REFUSED') && error.status?.code === 504;
+}

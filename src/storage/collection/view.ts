@@ -1,0 +1,165 @@
+/**
+ * A view is what the watchers of one selection have in common: the changes that concern them, each as the event that they get.
+ * The selection is evaluated once per change for all of them, and all get the same event, so its bytes are made once.
+ *
+ *     log of all   | 12 | 13 | 14 | 15 | 16 | 17 |          places
+ *                    |              |         |
+ *     view of a=1  | ADDED        | MODIFIED | DELETED  |    each with the place of its change
+ *                                   ^ a watcher: it has nothing but a place
+ *
+ * A view begins where the first of its watchers did. If a later watcher begins at an earlier place, the view is rebuilt from
+ * there. A function of the application that reads a field may write, compact, or start a watch of the same selection: then a
+ * change comes to a view that has it already, or does not come any more.
+ *
+ * Invariants
+ * - It has an event for every change between `lostBefore` and the end of the log that concerns it, and no other.
+ * - If `end` is set, it has ended: no event follows, and watchers that have read everything get the reason.
+ */
+import { EventLog, ReplayWindow } from '../../broadcast/log.ts';
+import { Park } from '../../broadcast/waiting-readers.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import { isPromise } from '../../watch/abort.ts';
+import type { Status } from '../../watch/event.ts';
+import { soon } from '../../watch/turn.ts';
+import type { ChangeEvent } from '../storage.ts';
+import type { ChangeLog } from './change-log.ts';
+import type { LogEntry } from './entries.ts';
+import type { Selection } from './selection.ts';
+
+export class SharedView<T extends KubernetesObject> {
+  readonly selection: Selection<T>;
+  /** Its watchers that are waiting. */
+  readonly park: Park;
+  watchers: number = 0;
+  /** How many of them wait until the state has been read. */
+  opening: number = 0;
+  /** Events of changes before this place are not here. */
+  lostBefore: number = 0;
+  /** Set once it has ended; with a status, its watchers learn that they miss something. */
+  end: { readonly status?: Status } | undefined;
+  /** It has been built with the changes before this place. */
+  #builtTo: number = 0;
+  /** Made with the first event: of ten thousand views, most may never have one. */
+  #log: EventLog<ChangeEvent<T>> | undefined;
+  #window: ReplayWindow<ChangeEvent<T>> | undefined;
+  /** The state as ADDED, as long as somebody reads it and it is the newest. */
+  #initial: WeakRef<readonly ChangeEvent<T>[]> | undefined;
+  /** The same while it is being read. */
+  #reading: Promise<readonly ChangeEvent<T>[]> | undefined;
+
+  constructor(selection: Selection<T>) {
+    this.selection = selection;
+    this.park = new Park(serveSoon);
+  }
+
+  /** The position after its last event. */
+  get head(): number {
+    return this.#log?.head ?? 0;
+  }
+
+  /** Takes every change that concerns it from the log of all, from a place on. */
+  build(log: ChangeLog<T>, from: number): void {
+    this.#log = this.#window = undefined;
+    this.lostBefore = from;
+    this.#builtTo = 0;
+    let place = from;
+    for (; place < log.end; place++) {
+      if (place >= log.start) this.take(log.at(place), place);
+      else this.lostBefore = place + 1;
+    }
+    this.#builtTo = place;
+  }
+
+  /** Takes a change, if it concerns the selection. */
+  take(change: LogEntry<T>, place: number): void {
+    const event = this.#eventOf(change);
+    if (event === undefined || place < this.#builtTo) return;
+    if (!this.#log) {
+      this.#log = new EventLog(16);
+      this.#window = new ReplayWindow(this.#log);
+    }
+    this.#log.append(event, place);
+    this.#log.step();
+    this.#initial = this.#reading = undefined;
+    this.park.notify();
+  }
+
+  /** Drops what the log of all has dropped. If this view has ended, that log is about another state. */
+  trim(start: number): void {
+    const window = this.#window;
+    if (this.end || !window) return;
+    while (window.start < this.head) {
+      const place = this.placeAt(window.start);
+      if (place >= start) return;
+      this.lostBefore = place + 1;
+      window.shift();
+    }
+  }
+
+  /** The position of the first event whose place is not before the given one. */
+  positionOf(place: number): number {
+    return this.#window?.positionOf(place) ?? 0;
+  }
+
+  at(position: number): ChangeEvent<T> {
+    return (this.#log as EventLog<ChangeEvent<T>>).at(position);
+  }
+
+  /** The place of an event. */
+  placeAt(position: number): number {
+    return (this.#log as EventLog<ChangeEvent<T>>).placeOf(position);
+  }
+
+  /** Its last events from a position on. Watchers at the same position get the same array. */
+  from(position: number): readonly ChangeEvent<T>[] {
+    return (this.#log as EventLog<ChangeEvent<T>>).slice(position, this.head);
+  }
+
+  /**
+   * The state as ADDED. Watchers that begin with the same state get the same array. If it takes long to make, `isWanted` says
+   * whether somebody still waits for it.
+   */
+  initial(
+    make: (isWanted: () => boolean) => readonly ChangeEvent<T>[] | Promise<readonly ChangeEvent<T>[]>,
+  ): readonly ChangeEvent<T>[] | Promise<readonly ChangeEvent<T>[]> {
+    const known = this.#initial?.deref() ?? this.#reading;
+    if (known !== undefined) return known;
+    let reading: Promise<readonly ChangeEvent<T>[]> | undefined;
+    const isWanted = (): boolean => {
+      if (reading === undefined || this.opening > 0) return true;
+      this.#forget(reading);
+      return false;
+    };
+    const { head } = this;
+    const events = make(isWanted);
+    if (!isPromise(events)) return head === this.head ? this.#known(events) : events;
+    reading = events.then((read) => (this.#forget(reading) ? this.#known(read) : read));
+    this.#reading = reading;
+    return reading;
+  }
+
+  #known(events: readonly ChangeEvent<T>[]): readonly ChangeEvent<T>[] {
+    this.#initial = new WeakRef(events);
+    return events;
+  }
+
+  /** Whether this was what is being read, and not an older state. */
+  #forget(reading: Promise<readonly ChangeEvent<T>[]> | undefined): boolean {
+    if (this.#reading !== reading) return false;
+    this.#reading = undefined;
+    return true;
+  }
+
+  /** The event that its watchers get for a change: the object may enter the selection, stay in it, or leave it. */
+  #eventOf(change: LogEntry<T>): ChangeEvent<T> | undefined {
+    const { key, before, after } = change;
+    const { selection } = this;
+    const wasIn = before !== undefined && selection.matches(key, before.object);
+    if (after && selection.matches(key, after.object)) return wasIn ? change.event : change.entered;
+    return wasIn ? change.left : undefined;
+  }
+}
+
+function serveSoon(park: Park): void {
+  soon(() => park.serve());
+}

@@ -1,0 +1,187 @@
+/**
+ * The open watches of a collection that belong together, because they are opened and ended by the same: the storage itself, or a
+ * server before it. Here are their limits, BOOKMARKs and ends.
+ */
+import type { ListWatchOptions } from '../../cache/list-watcher.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import type { VersionComparator } from '../../cache/versions.ts';
+import { isPromise, whenAborted } from '../../watch/abort.ts';
+import type { Clock } from '../../watch/clock.ts';
+import { paceOf } from '../../watch/fair-queue.ts';
+import { Schedule } from '../cacher/schedule.ts';
+import type { Pending } from '../pending.ts';
+import { parseVersion, planWatch } from '../selection.ts';
+import { expired, tooManyRequests } from '../statuses.ts';
+import type { Collection, JoinOptions, Progress } from './collection.ts';
+import type { Source } from './lists.ts';
+import type { Selection } from './selection.ts';
+import type { CollectionWatch, WatchHost } from './watch.ts';
+
+/** The last BOOKMARK comes this long before a watch ends. */
+const BEFORE_END_MS = 2_000;
+
+/** How watches are served. */
+export interface WatchesOptions {
+  readonly clock: Clock;
+  /** How often a watch that allows BOOKMARKs gets one, if the version is new. */
+  readonly bookmarkMs: number;
+  /** A further one is refused. */
+  readonly maxWatches: number;
+  /** What waits: it ends with the watches. */
+  readonly pending: Pending;
+}
+
+/** What a watch begins with, and the version that the state must have reached before. */
+interface StartPlan extends JoinOptions {
+  /** `newest`: what there is now. Undefined: any. */
+  readonly required: string | 'newest' | undefined;
+}
+
+export class Watches<T extends KubernetesObject> implements WatchHost<T> {
+  readonly compareVersions: VersionComparator;
+  /** Watches that got a 410 because they were too slow. */
+  behind: number = 0;
+  readonly #collection: Collection<T>;
+  readonly #source: Source<T>;
+  readonly #options: WatchesOptions;
+  readonly #schedule: Schedule;
+  readonly #open: Set<CollectionWatch<T>> = new Set();
+  #joining: number = 0;
+
+  constructor({ collection, source }: { collection: Collection<T>; source: Source<T> }, options: WatchesOptions) {
+    this.#collection = collection;
+    this.#source = source;
+    this.#options = options;
+    this.compareVersions = collection.compareVersions;
+    this.#schedule = new Schedule(options.clock);
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Different selections among them. Looks at every watch. */
+  get views(): number {
+    return new Set(Array.from(this.#open, ({ view }) => view)).size;
+  }
+
+  get pending(): Pending {
+    return this.#options.pending;
+  }
+
+  get start(): number {
+    return this.#collection.log.start;
+  }
+
+  get place(): number {
+    return this.#collection.place;
+  }
+
+  get progress(): Progress {
+    return this.#collection.progress;
+  }
+
+  /** Starts a watch. */
+  async open(selection: Selection<T>, options: ListWatchOptions): Promise<CollectionWatch<T>> {
+    const { signal } = options;
+    const { pending, maxWatches } = this.#options;
+    const { required, ...plan } = startOf(options);
+    const ready = this.#source.ready(signal);
+    if (isPromise(ready)) await ready;
+    let { after } = plan;
+    if (required === 'newest') {
+      const newest = this.#source.newest(signal);
+      const version = isPromise(newest) ? await newest : newest;
+      if (!plan.initial) after = version;
+    } else if (required !== undefined) {
+      const reached = this.#source.reach(required, signal);
+      if (isPromise(reached)) await reached;
+    }
+    // The caller may have given up in the meantime.
+    const again = this.#source.ready(signal);
+    if (isPromise(again)) await again;
+    if (this.#open.size + this.#joining >= maxWatches)
+      throw tooManyRequests(`there are already ${maxWatches} watches (maxWatches)`, 1);
+    const until = <R>(promise: Promise<R>): Promise<R> => pending.until(promise, signal);
+    const joined = this.#collection.join(selection, { ...plan, after, until, pace: paceOf(signal) }, this);
+    if (!joined) throw expired(after as string, this.#collection.log.base);
+    const watch = isPromise(joined) ? await this.#joined(joined, signal) : joined;
+    this.#opened(watch, options);
+    return watch;
+  }
+
+  /** Those that wait for their state count as open. */
+  async #joined(joining: Promise<CollectionWatch<T>>, signal: AbortSignal | undefined): Promise<CollectionWatch<T>> {
+    this.#joining++;
+    const watch = await joining.finally(() => this.#joining--);
+    try {
+      this.#options.pending.check(signal);
+    } catch (error) {
+      void watch.return();
+      throw error;
+    }
+    return watch;
+  }
+
+  #opened(watch: CollectionWatch<T>, { signal, timeoutSeconds, sendInitialEvents, allowWatchBookmarks }: ListWatchOptions): void {
+    const nowMs = this.#options.clock.now();
+    this.#open.add(watch);
+    if (timeoutSeconds) watch.deadlineMs = Math.ceil(nowMs + timeoutSeconds * 1000);
+    watch.bookmarks = allowWatchBookmarks ?? sendInitialEvents ?? false;
+    this.#plan(watch, nowMs);
+    if (signal) watch.onLeave = whenAborted(signal, () => watch.stop());
+  }
+
+  /** Schedules when a watch is due next: for a BOOKMARK, or for its end. */
+  #plan(watch: CollectionWatch<T>, nowMs: number): void {
+    const { bookmarks } = watch;
+    const deadlineMs = watch.deadlineMs || Infinity;
+    const bookmarkMs = Math.min(nowMs + this.#options.bookmarkMs, deadlineMs - BEFORE_END_MS);
+    const dueMs = bookmarks && bookmarkMs > nowMs ? bookmarkMs : deadlineMs;
+    if (dueMs < Infinity) this.#schedule.add(watch, dueMs);
+  }
+
+  due(watch: CollectionWatch<T>, nowMs: number): void {
+    if (watch.deadlineMs > 0 && nowMs >= watch.deadlineMs) {
+      watch.stop();
+      return;
+    }
+    this.#plan(watch, nowMs);
+    if (watch.bookmarks) watch.bookmark();
+  }
+
+  left(watch: CollectionWatch<T>): void {
+    this.#open.delete(watch);
+    this.#schedule.remove(watch);
+    this.#collection.left(watch.view);
+  }
+
+  fellBehind(): void {
+    this.behind++;
+  }
+
+  /** Makes every watch below a prefix that allows BOOKMARKs deliver the version, whether it has changed or not. */
+  requestProgress(prefix: string): void {
+    for (const watch of this.#open) if (watch.bookmarks && watch.view.selection.prefix.startsWith(prefix)) watch.bookmark(true);
+  }
+
+  /** Ends all of them, and what waits. */
+  close(): void {
+    this.#options.pending.close();
+    for (const watch of this.#open) watch.stop();
+    this.#schedule.clear();
+  }
+}
+
+/** What a watch begins with. Upstream: the table of `GetCacheIntervalForRequest` and `getWatchCacheResourceVersion`. */
+function startOf(options: ListWatchOptions): StartPlan {
+  const { after, atLeast, marksEnd } = planWatch(options);
+  const isAny = !!options.resourceVersion && parseVersion(options.resourceVersion) === undefined;
+  if (after !== undefined) return { initial: false, mark: false, after, required: after };
+  if (marksEnd) return { initial: true, mark: true, required: atLeast ?? (isAny ? undefined : 'newest') };
+  // Only an explicit false leaves out the state.
+  if (options.sendInitialEvents === false) return { initial: false, mark: false, required: isAny ? undefined : 'newest' };
+  // Without a version any state will do, unless the match excludes an old one.
+  const isFresh = options.resourceVersionMatch === 'NotOlderThan' && !isAny;
+  return { initial: true, mark: false, required: isFresh ? 'newest' : undefined };
+}

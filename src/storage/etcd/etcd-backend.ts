@@ -1,0 +1,235 @@
+/**
+ * Etcd as a backend: its transactions, leases and watches behind the port. What all of them share is here: the members, the errors of
+ * calls, and objects that need not be decoded twice.
+ *
+ *     get, range ---> Range                     one member, from what it has, if any state will do
+ *     txn ----------> LeaseGrant, Txn           compare the key's revision, then put or delete
+ *     changesAfter -> EtcdChanges ---> Watch    etcd-changes.ts
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
+import type {
+  Backend,
+  Changes,
+  ChangesOptions,
+  GetResult,
+  RangeRequest,
+  RangeResult,
+  ReadOptions,
+  RequestOptions,
+  Txn,
+  TxnResult,
+} from '../backend.ts';
+import { after, behind, toBytes } from '../key-bytes.ts';
+import { Pending } from '../pending.ts';
+import { expired, foreign, tooLarge, unavailable } from '../statuses.ts';
+import { EtcdChanges, EtcdEntry } from './etcd-changes.ts';
+import { Leases } from './lease.ts';
+import type { Settings } from './options.ts';
+import { RecentObjects } from './recent.ts';
+import { Channel, LEASE_GRANT, RANGE, STATUS, TXN } from './wire/channel.ts';
+import {
+  type Header,
+  type KeyRange,
+  type RangeResponse,
+  readFaults,
+  readLease,
+  readRange,
+  readWrite,
+  type WriteResponse,
+  writeGuarded,
+  writeLeaseGrant,
+  writeRange,
+} from './wire/messages.ts';
+import { type Failure, isCompacted, isFuture, toError } from './wire/outcome.ts';
+
+/** The largest revision: etcd counts in signed 64-bit numbers. A larger one would be another revision there, or invalid. */
+const MAX_REVISION = 2n ** 63n - 1n;
+
+/** How a call is made, and what it is called in errors. */
+export interface CallContext {
+  readonly what: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export class EtcdBackend implements Backend {
+  readonly settings: Settings;
+  readonly channel: Channel;
+  /** For changes: empty while nobody follows them. */
+  readonly recent: RecentObjects = new RecentObjects();
+  readonly #followers: Set<object> = new Set();
+  readonly #pending: Pending = new Pending();
+  readonly #leases: Leases;
+
+  constructor(settings: Settings) {
+    this.settings = settings;
+    this.channel = new Channel(settings);
+    const { clock, maxLeaseObjects } = settings;
+    this.#leases = new Leases({ clock, maxLeaseObjects, grant: (ttlSeconds) => this.#grant(ttlSeconds) });
+  }
+
+  async get<T extends KubernetesObject>(
+    key: string,
+    { anyState, what = `get ${key}`, signal }: ReadOptions = {},
+  ): Promise<GetResult<T>> {
+    const request = { key: toBytes(key), serializable: anyState };
+    const { kvs, header } = await this.#range(request, { what, signal });
+    return { entry: kvs[0] && new EtcdEntry<T>(kvs[0]), revision: `${header.revision}` };
+  }
+
+  async range<T extends KubernetesObject>(request: RangeRequest): Promise<RangeResult<T>> {
+    const { prefix, from = prefix, after: last, limit, revision = '0', keysOnly, anyState, signal } = request;
+    const context = { what: request.what ?? `list ${prefix}`, signal };
+    const asked = BigInt(revision);
+    if (asked > MAX_REVISION) throw await this.#tooLarge(revision, context);
+    const key = last ? after(last instanceof EtcdEntry ? last.kv.key : toBytes(last.key)) : toBytes(from);
+    const part = { key, end: behind(toBytes(prefix)), limit, revision: asked, keysOnly, serializable: anyState };
+    const { kvs, header, more, count } = await this.#part(part, context);
+    return {
+      entries: kvs.map((kv) => new EtcdEntry<T>(kv)),
+      revision: asked === 0n ? `${header.revision}` : revision,
+      left: more ? Math.max(count - kvs.length, 1) : 0,
+      bytes: kvs.reduce((sum, { value }) => sum + value.length, 0),
+      life: header,
+    };
+  }
+
+  async txn<T extends KubernetesObject>(txn: Txn<T>): Promise<TxnResult<T>> {
+    const { key, expected, put, ttlSeconds = 0, what = `${put ? 'put' : 'delete'} ${key}`, signal } = txn;
+    const write = { key: toBytes(key), expected: BigInt(expected), value: put?.value, ttlSeconds };
+    const written = await this.#write(write, { what, signal });
+    if (!written.succeeded) {
+      return { succeeded: false, current: written.current && new EtcdEntry<T>(written.current) };
+    }
+    const { revision } = written.header;
+    const object = put?.at(`${revision}`);
+    // A watch may deliver it next.
+    if (object && this.#followers.size > 0) this.recent.add(revision, object);
+    return { succeeded: true, revision: `${revision}`, object };
+  }
+
+  changesAfter<T extends KubernetesObject>(revision: string, options: ChangesOptions): Changes<T> {
+    const changes = new EtcdChanges<T>(this, revision, options);
+    this.#followers.add(changes);
+    return changes;
+  }
+
+  /** Nobody reads these changes any more. */
+  left(changes: object): void {
+    this.#followers.delete(changes);
+    if (this.#followers.size === 0) this.recent.clear();
+  }
+
+  async revision({ what = 'read the revision', signal }: RequestOptions = {}): Promise<string> {
+    return `${(await this.head({ what, signal })).revision}`;
+  }
+
+  /** Rejects if an alarm keeps etcd from taking writes: it is full (NOSPACE), or damaged (CORRUPT). Every member knows. */
+  async checkHealth(): Promise<void> {
+    const what = 'read the alarms';
+    this.check(undefined);
+    const outcome = await this.channel.ask(STATUS, new Uint8Array(0));
+    this.check(undefined);
+    if (!('answer' in outcome)) throw toError(outcome.failure, { what });
+    const [, alarm] = /\balarm:\s*(\w+)/.exec(this.read(outcome.answer, readFaults, what).join(' ')) ?? [];
+    if (alarm !== undefined) throw unavailable(`etcd takes no writes: its alarm ${alarm} is set`);
+  }
+
+  async close(): Promise<void> {
+    this.#pending.close();
+    this.channel.close();
+  }
+
+  /** Throws CLOSED once this is closed, and the reason of a signal that has aborted. */
+  check(signal: AbortSignal | undefined): void {
+    this.#pending.check(signal);
+  }
+
+  /** What etcd as a whole agrees on at present: its newest revision and its term. */
+  async head(context: CallContext): Promise<Header> {
+    return (await this.#range({ key: toBytes(this.settings.root), countOnly: true }, context)).header;
+  }
+
+  /** Reads keys, or returns a failure that the caller may be able to handle. */
+  async tryRange(
+    request: KeyRange & Parameters<typeof writeRange>[0],
+    { what, signal }: CallContext,
+  ): Promise<RangeResponse | Failure> {
+    this.check(signal);
+    const outcome = await this.channel.ask(RANGE, writeRange(request), { signal });
+    if ('answer' in outcome) return this.read(outcome.answer, readRange, what);
+    this.check(signal);
+    return outcome.failure;
+  }
+
+  /** Decodes an answer. A failure to do so is an error of this request. */
+  read<R>(answer: Uint8Array, reading: (bytes: Uint8Array) => R, what: string): R {
+    try {
+      return reading(answer);
+    } catch (cause) {
+      throw new WatchError('INVALID_FRAME', `${what}: ${(cause as Error).message}`, { cause });
+    }
+  }
+
+  async #range(request: Parameters<typeof writeRange>[0], context: CallContext): Promise<RangeResponse> {
+    const range = await this.tryRange(request, context);
+    if ('kvs' in range) return range;
+    throw toError(range, context);
+  }
+
+  /** Reads as many of these keys as fit into an answer. */
+  async #part(
+    request: Parameters<typeof writeRange>[0] & { readonly limit: number },
+    context: CallContext,
+  ): Promise<RangeResponse> {
+    const { limit, revision } = request;
+    const range = await this.tryRange(request, context);
+    if ('kvs' in range) return range;
+    if (isFuture(range)) {
+      // A member may be behind the one before: etcd as a whole is not.
+      if (request.serializable) return this.#part({ ...request, serializable: false }, context);
+      throw await this.#tooLarge(`${revision}`, context);
+    }
+    if (isCompacted(range)) throw expired(`${revision}`, 'it has been compacted');
+    if (!isWatchError(range.error, 'FRAME_TOO_LARGE') || limit === 1) throw toError(range, context);
+    return this.#part({ ...request, limit: Math.max(1, Math.floor(limit / 8)) }, context);
+  }
+
+  /** 410 for a version that is newer than what etcd as a whole has; 504 for one that a member did not have yet. */
+  async #tooLarge(version: string, context: CallContext): Promise<WatchError> {
+    const { revision } = await this.head(context);
+    return revision < BigInt(version) ? foreign(version, `${revision}`) : tooLarge(version, `${revision}`);
+  }
+
+  /** Writes if the key is as expected, with a lease if there is a time to live. */
+  async #write(
+    write: { key: Uint8Array; expected: bigint; value: Uint8Array | undefined; ttlSeconds: number },
+    context: CallContext,
+  ): Promise<WriteResponse> {
+    const { value, ttlSeconds, ...guard } = write;
+    this.check(context.signal);
+    for (let attempts = 1; ; attempts++) {
+      let lease = 0n;
+      if (value && ttlSeconds > 0) {
+        // Others may wait for the same lease: an abort ends this wait, not the request for the lease.
+        lease = await this.#pending.until(this.#leases.of(ttlSeconds), context.signal);
+        this.check(context.signal);
+      }
+      const message = writeGuarded({ ...guard, put: value && { value, lease } });
+      const outcome = await this.channel.ask(TXN, message, { isWrite: true, signal: context.signal });
+      if ('answer' in outcome) return this.read(outcome.answer, readWrite, context.what);
+      this.check(context.signal);
+      const { failure } = outcome;
+      if (!failure.message.includes('lease not found') || attempts > 1) throw toError(failure, { ...context, isWrite: true });
+      this.#leases.forget(ttlSeconds);
+    }
+  }
+
+  async #grant(ttlSeconds: number): Promise<bigint> {
+    const what = 'grant a lease';
+    const outcome = await this.channel.ask(LEASE_GRANT, writeLeaseGrant(ttlSeconds));
+    if ('answer' in outcome) return this.read(outcome.answer, readLease, what).id;
+    this.check(undefined);
+    throw toError(outcome.failure, { what });
+  }
+}

@@ -1,0 +1,356 @@
+/**
+ * The changes of a range, by as many calls of etcd's watch as it takes: after a cut it resumes where the last call ended, at any member.
+ *
+ *     connect ---> read ---> read ---> cut ---> wait ---> connect ---> read ...
+ *        '-- 1. ask etcd as a whole for its revision and term
+ *            2. open a call at the member that answered, from the cursor on
+ *
+ * The first step keeps a watch away from members that have lost contact with the others, and shows whether etcd still has the
+ * past that this watch has seen: if its revision or its term went back, or the last change is another one, it was started with
+ * other data. Then nothing can be resumed: 410.
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import type { Backoff } from '../../watch/backoff.ts';
+import type { WatchError } from '../../watch/errors.ts';
+import type { Change, ChangeBatch, Changes, ChangesOptions, Entry } from '../backend.ts';
+import { behind, toBytes, toText } from '../key-bytes.ts';
+import { expired, foreign, unavailable } from '../statuses.ts';
+import { toObject } from '../stored.ts';
+import type { CallContext, EtcdBackend } from './etcd-backend.ts';
+import type { RecentObjects } from './recent.ts';
+import type { CallStream, Read } from './wire/call-stream.ts';
+import { WATCH } from './wire/channel.ts';
+import {
+  type Header,
+  type KeyEvent,
+  type KeyValue,
+  readWatch,
+  type WatchResponse,
+  writeWatchCreate,
+  writeWatchProgress,
+} from './wire/messages.ts';
+import { CODE, type Failure, isCompacted, isFuture, isPassing, isStaleToken, toError } from './wire/outcome.ts';
+
+/** How long to wait for the answer to a progress request before it is made again: etcd does not answer while it owes events. */
+const PROGRESS_MS = 200;
+const MAX_PROGRESS_MS = 10_000;
+
+export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
+  readonly #backend: EtcdBackend;
+  readonly #abort: AbortController = new AbortController();
+  readonly #context: CallContext & { readonly signal: AbortSignal };
+  readonly #options: ChangesOptions;
+  readonly #cursor: WatchCursor;
+  readonly #backoff: Backoff;
+  /** What etcd said of itself last. */
+  #head: Pick<Header, 'clusterId' | 'term'> | undefined;
+  #link: { readonly call: CallStream; readonly leave: () => void } | undefined;
+  /** The last change, copied, so that it does not keep a whole response in memory. */
+  #last: { readonly key: Uint8Array; readonly revision: bigint; readonly deleted: boolean } | undefined;
+  #isNew: boolean = true;
+  #owesProgress: boolean = false;
+  #progressMs: number = PROGRESS_MS;
+  #stopClock: (() => void) | undefined;
+
+  /** Everything up to `after` is known. */
+  constructor(backend: EtcdBackend, after: string, options: ChangesOptions) {
+    this.#backend = backend;
+    this.#options = options;
+    this.#head = options.life as Header | undefined;
+    this.#cursor = new WatchCursor(BigInt(after));
+    this.#context = { what: `watch ${options.prefix}`, signal: this.#abort.signal };
+    this.#backoff = backend.channel.backoff();
+  }
+
+  /** Opens the first call. Rejects if etcd refuses it, or cannot be reached within the time of a request. */
+  async open(): Promise<void> {
+    const head = await this.#backend.head(this.#context);
+    const { revision } = this.#cursor;
+    if (head.revision < revision) throw foreign(`${revision}`, `${head.revision}`);
+    this.#head = head;
+    this.#isNew = false;
+    this.#call();
+  }
+
+  async next(): Promise<ChangeBatch<T> | undefined> {
+    try {
+      for (;;) {
+        if (this.#abort.signal.aborted) return undefined;
+        const link = this.#link;
+        const batch = link ? this.#take(await link.call.read()) : await this.#reconnect();
+        if (batch) return batch;
+      }
+    } catch (error) {
+      if (this.#abort.signal.aborted) return undefined;
+      throw error;
+    }
+  }
+
+  poll(): ChangeBatch<T> | undefined {
+    for (;;) {
+      const read = this.#link?.call.poll();
+      const batch = read && this.#take(read);
+      if (batch || !read) return batch;
+    }
+  }
+
+  requestProgress(): void {
+    // If this has ended already, nobody would stop the timer.
+    if (this.#abort.signal.aborted) return;
+    this.#owesProgress = true;
+    // A new caller does not wait as long as one before it had to during an outage.
+    if (this.#progressMs > 2 * PROGRESS_MS) this.#stopAsking();
+    this.#progressMs = PROGRESS_MS;
+    if (!this.#stopClock) this.#askProgress();
+  }
+
+  close(): void {
+    this.#abort.abort();
+    this.#stopAsking();
+    this.#owesProgress = false;
+    this.#link?.call.cancel();
+    this.#link = undefined;
+    this.#backend.left(this);
+  }
+
+  #stopAsking(): void {
+    this.#stopClock?.();
+    this.#stopClock = undefined;
+  }
+
+  #askProgress(): void {
+    this.#stopClock = undefined;
+    if (!this.#owesProgress) return;
+    // Without a call, the next one asks.
+    this.#link?.call.write(writeWatchProgress());
+    this.#stopClock = this.#backend.settings.clock.schedule(this.#progressMs, () => this.#askProgress());
+    this.#progressMs = Math.min(this.#progressMs * 2, MAX_PROGRESS_MS);
+  }
+
+  #call(): void {
+    // If it was ended meanwhile, nothing would end a later call.
+    if (this.#abort.signal.aborted) return;
+    const opened = this.#backend.channel.stream(WATCH);
+    if ('failure' in opened) return;
+    const { prefix, previous } = this.#options;
+    const key = toBytes(prefix);
+    opened.call.write(writeWatchCreate({ key, end: behind(key), startRevision: this.#cursor.resume(), previous }));
+    this.#link = opened;
+    if (this.#owesProgress) opened.call.write(writeWatchProgress());
+  }
+
+  /** Resumes at the cursor, after a wait. Throws if that is impossible for good. */
+  async #reconnect(): Promise<undefined> {
+    const waitMs = this.#isNew ? 0 : this.#backoff.failed({});
+    if (waitMs > 0) await this.#backend.channel.wait(waitMs, this.#abort.signal);
+    this.#isNew = false;
+    let head: Header;
+    try {
+      head = await this.#backend.head(this.#context);
+      if (!(await this.#isKnown())) throw this.#replaced(head);
+    } catch (error) {
+      this.#backend.check(this.#abort.signal);
+      if ((error as WatchError).code === 'TIMEOUT') return;
+      throw error;
+    }
+    const { clusterId, term } = this.#head ?? head;
+    const { revision } = this.#cursor;
+    if (head.clusterId !== clusterId || head.term < term || head.revision < revision) throw this.#replaced(head);
+    this.#head = head;
+    this.#call();
+  }
+
+  /** Whether etcd still has the last change that it delivered, unless that has been compacted. */
+  async #isKnown(): Promise<boolean> {
+    if (!this.#last) return true;
+    const { key, revision, deleted } = this.#last;
+    const range = await this.#backend.tryRange({ key, revision }, this.#context);
+    if ('kvs' in range) return range.kvs[0]?.modRevision === (deleted ? undefined : revision);
+    if (isFuture(range)) return false;
+    if (isCompacted(range)) return true;
+    throw toError(range, this.#context);
+  }
+
+  #replaced({ revision }: Header): WatchError {
+    return expired(`${this.#cursor.revision}`, `etcd was started with other data, now at ${revision}`);
+  }
+
+  /** What is new in what came, if anything is. */
+  #take(read: Read): ChangeBatch<T> | undefined {
+    if ('ended' in read) return this.#lost(read.ended);
+    const response = this.#backend.read(read.message, readWatch, this.#context.what);
+    if (response.canceled) return this.#cancelled(response);
+    if (response.created) return undefined;
+    this.#backoff.healthy();
+    const last = response.events.at(-1);
+    if (last) {
+      this.#last = { key: last.kv.key.slice(), revision: last.kv.modRevision, deleted: last.deleted };
+      const events = this.#cursor.events(response);
+      const { recent } = this.#backend;
+      return events.length > 0 ? { changes: events.map((event) => new EtcdChange<T>(event, recent)) } : undefined;
+    }
+    if (!this.#cursor.progress(response.header.revision)) return undefined;
+    this.#owesProgress = false;
+    return { changes: [], progress: `${response.header.revision}` };
+  }
+
+  /** The call is over. Most of the time another one can go on. */
+  #lost(failure: Failure | undefined): undefined {
+    this.#drop();
+    if (failure === undefined || isPassing(failure) || !isRefusal(failure)) return;
+    if (!isStaleToken(failure)) throw toError(failure, this.#context);
+    this.#backend.channel.forgetToken();
+  }
+
+  #cancelled({ compactRevision, cancelReason }: WatchResponse): undefined {
+    this.#drop();
+    if (compactRevision > 0n) throw expired(`${this.#cursor.revision}`, `${compactRevision}`);
+    if (cancelReason.includes('permission denied')) throw unavailable(`${this.#context.what}: ${cancelReason}`);
+    if (cancelReason.includes('auth')) this.#backend.channel.forgetToken();
+  }
+
+  #drop(): void {
+    this.#link?.leave();
+    this.#link?.call.cancel();
+    this.#link = undefined;
+  }
+}
+
+/** Whether trying again will not help. Broken connections are reported in many ways. */
+function isRefusal({ code, error }: Failure): boolean {
+  return error !== undefined || code === CODE.permissionDenied || code === CODE.unauthenticated || code === CODE.invalidArgument;
+}
+
+/** What etcd has under a key. Both are decoded when they are needed. */
+export class EtcdEntry<T extends KubernetesObject> implements Entry<T> {
+  readonly kv: KeyValue;
+
+  constructor(kv: KeyValue) {
+    this.kv = kv;
+  }
+
+  get key(): string {
+    return toText(this.kv.key);
+  }
+
+  get revision(): string {
+    return `${this.kv.modRevision}`;
+  }
+
+  get object(): T {
+    return toObject<T>(this.kv.value, this);
+  }
+}
+
+/** What etcd tells of a key. */
+class EtcdChange<T extends KubernetesObject> implements Change<T> {
+  readonly type: Change<T>['type'];
+  readonly #event: KeyEvent;
+  readonly #recent: RecentObjects;
+
+  constructor(event: KeyEvent, recent: RecentObjects) {
+    const { deleted, kv } = event;
+    this.type = deleted ? 'DELETED' : kv.createRevision === kv.modRevision ? 'ADDED' : 'MODIFIED';
+    this.#event = event;
+    this.#recent = recent;
+  }
+
+  get key(): string {
+    return toText(this.#event.kv.key);
+  }
+
+  get revision(): string {
+    return `${this.#event.kv.modRevision}`;
+  }
+
+  get object(): T | undefined {
+    return this.type === 'DELETED' ? undefined : this.#shared(this.#event.kv);
+  }
+
+  /** Etcd leaves out a previous value that has been compacted. */
+  get previous(): T | undefined {
+    if (this.type === 'ADDED') return undefined;
+    const { previous, kv } = this.#event;
+    if (previous && previous.modRevision !== 0n) return this.#shared(previous);
+    throw expired(`${kv.modRevision - 1n}`, 'the previous value has been compacted');
+  }
+
+  /** There is one object for a key and a revision, whether a write or a watch has made it. */
+  #shared(kv: KeyValue): T {
+    const known = this.#recent.find(kv);
+    if (known !== undefined) return known as T;
+    const { object } = new EtcdEntry<T>(kv);
+    this.#recent.add(kv.modRevision, object);
+    return object;
+  }
+}
+
+/**
+ * Where a watch of etcd is: which events have come, and from where to go on after a cut. Pure: responses in, new events out.
+ *
+ *     revision   5 5 | 6 | 7 7 7          what etcd has, with start 5
+ *     responses  [5 5 6 7 ...][... 7 7]   the first is a fragment: more of its last revision may follow
+ *     given out   5 5 6         7 7 7     a revision is given out as a whole: one can resume after its number
+ *                          ^ cut here: go on at 7, and leave out the first event of 7, which has come
+ *
+ * The header of a response with events says what the member has, not what was sent, so it does not count. That of a response
+ * without events, which is progress, says that everything up to it was sent.
+ *
+ * Invariants
+ * - Every event of a revision up to `revision` has been given out. Of the next one, the first events may be in `#partial`.
+ * - `revision` never goes back. No event is given out twice.
+ */
+
+export class WatchCursor {
+  #revision: bigint;
+  /** What has come of a revision that is not whole yet. */
+  #partial: KeyEvent[] = [];
+  /** How many of its events come again after a cut. */
+  #again: number = 0;
+
+  /** Everything up to this revision has been given out. */
+  constructor(revision: bigint) {
+    this.#revision = revision;
+  }
+
+  get revision(): bigint {
+    return this.#revision;
+  }
+
+  /** Returns the revision to resume at: what comes next begins there. */
+  resume(): bigint {
+    this.#again = this.#partial.length;
+    return this.#revision + 1n;
+  }
+
+  /** Takes a response with events, and returns what is new, in whole revisions. */
+  events({ events, fragment }: Pick<WatchResponse, 'events' | 'fragment'>): KeyEvent[] {
+    const whole: KeyEvent[] = [];
+    for (const event of events) {
+      const { modRevision } = event.kv;
+      if (modRevision <= this.#revision) continue;
+      if (this.#partial[0]?.kv.modRevision !== modRevision) whole.push(...this.#complete(modRevision - 1n));
+      if (this.#again > 0) this.#again--;
+      else this.#partial.push(event);
+    }
+    const last = events.at(-1);
+    if (last && !fragment) whole.push(...this.#complete(last.kv.modRevision));
+    return whole;
+  }
+
+  /** Takes a response without events. Returns whether it says anything new. */
+  progress(revision: bigint): boolean {
+    if (revision < this.#revision) return false;
+    this.#complete(revision);
+    return true;
+  }
+
+  #complete(revision: bigint): readonly KeyEvent[] {
+    if (revision < this.#revision) return [];
+    const whole = this.#partial;
+    this.#revision = revision;
+    this.#partial = [];
+    this.#again = 0;
+    return whole;
+  }
+}

@@ -1,0 +1,318 @@
+/**
+ * What writes into the collection of a `MemoryStorage`: revisions and lives, the journal, limits, times to live.
+ *
+ *     write ---> (journal, if there is one) ---> collection: state, log, views, watches
+ *       '--- unsafe: what the journal has not confirmed ---^ in the order of revisions, a group at once
+ *
+ * The collection is what readers see, so a change comes there when it is safe: at once without a journal, and with one when its group
+ * is on disk. Writes are decided by what was written last, whether it is safe or not; and an operation that depends on a write that is
+ * not safe yet, such as a create that finds the key taken, waits for that before it answers: nobody ever learns of a write that could
+ * still be lost.
+ *
+ *     revisions     1  2  3  4  5       9  10  11  12
+ *                                       |       ^  `#revision: the newest write
+ *         a storage that is opened again|       `the collection's version: the newest that anybody may see
+ *         leaves out revisions (life.ts)'
+ *
+ * Invariants
+ * - What is unsafe has the revisions after the collection's version, in order. Each revision is that of one write, or begins a life.
+ * - Where revisions were left out is never forgotten: whoever reads this storage may keep older states than it does.
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { compareDecimals } from '../../cache/versions.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { Collection } from '../collection/collection.ts';
+import { StateEntry, type Step } from '../collection/entries.ts';
+import type { Source } from '../collection/lists.ts';
+import { Watches } from '../collection/watches.ts';
+import { encoded, encodedBytes, encodedOnce } from '../encoded.ts';
+import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/journal.ts';
+import { newLife } from '../life.ts';
+import { Pending } from '../pending.ts';
+import { foreign, refused, tooLargeObject, tooManyRequests } from '../statuses.ts';
+import type { ServedOptions } from '../storage.ts';
+import { Expiry } from './expiry.ts';
+import { costOf, type Settings } from './options.ts';
+import { atRevision, type Draft, fromBytes, type Value } from './value.ts';
+
+/** A write that is not safe yet. Without an object: another life begins. */
+interface Unsafe {
+  readonly revision: number;
+  readonly step: Step<KubernetesObject> | undefined;
+}
+
+export class Writer implements Source<KubernetesObject> {
+  readonly collection: Collection<KubernetesObject>;
+  readonly settings: Settings;
+  /** Those that the storage itself has opened, and those of each server. */
+  readonly watches: Watches<KubernetesObject>;
+  readonly #allWatches: Set<Watches<KubernetesObject>> = new Set();
+  readonly #expiry: Expiry;
+  /** The revision of the newest write. */
+  #revision: number;
+  /** In the order of revisions, and the last one of each key. */
+  #unsafe: Unsafe[] = [];
+  readonly #unsafeByKey: Map<string, Step<KubernetesObject>> = new Map();
+  /** The revisions around each gap. There is one for each life that begins in here. */
+  readonly #gaps: { readonly before: number; readonly after: number }[] = [];
+  /** The bytes of all objects, as of the newest write. */
+  #bytes: number = 0;
+  /** The group of the newest write, and when it is visible. */
+  #group: Promise<number> | undefined;
+  #safe: Promise<void> | undefined;
+  #broken: { readonly error: unknown } | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(settings: Settings) {
+    const { journal, startRevision, clock, history, onError } = settings;
+    this.settings = settings;
+    this.collection = new Collection({
+      ...{ limits: history, compareVersions: compareDecimals, clock, onFieldError: onError },
+      costOf: ({ key, isDeletion }: Step<KubernetesObject>, before: StateEntry<KubernetesObject> | undefined) =>
+        costOf(key, { bytes: sizeOf(before?.object), isDeletion }),
+    });
+    this.watches = this.serve({});
+    this.#expiry = new Expiry(clock, (keys) => this.#expire(keys));
+    const restored = journal?.restore((revision) => this.#snapshot(revision));
+    this.#revision = restored?.state.revision ?? startRevision ?? 1;
+    this.collection.replace(restored ? this.#restoredState(restored.state.records) : [], `${this.#revision}`);
+    if (!restored) return;
+    for (const record of restored.writes) this.#restoreWrite(record);
+    this.#beginLife(startRevision ?? newLife(this.#revision));
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Watches that are opened and ended together. */
+  serve({
+    bookmarkMs = Number.POSITIVE_INFINITY,
+    maxWatches = Number.POSITIVE_INFINITY,
+    clock = this.settings.clock,
+  }: ServedOptions): Watches<KubernetesObject> {
+    const parts = { collection: this.collection, source: this };
+    const watches = new Watches(parts, { bookmarkMs, maxWatches, clock, pending: new Pending() });
+    if (this.#closed) watches.close();
+    else this.#allWatches.add(watches);
+    return watches;
+  }
+
+  /** Ends the watches of a server. */
+  unserve(watches: Watches<KubernetesObject>): void {
+    this.#allWatches.delete(watches);
+    watches.close();
+  }
+
+  get openWatches(): number {
+    let open = 0;
+    for (const { size } of this.#allWatches) open += size;
+    return open;
+  }
+
+  requestProgress(prefix: string): void {
+    for (const watches of this.#allWatches) watches.requestProgress(prefix);
+  }
+
+  ready(): void {}
+
+  newest(): string {
+    return this.collection.version;
+  }
+
+  reach(version: string): void {
+    if (!this.hasGiven(version)) throw foreign(version, this.collection.version);
+  }
+
+  /** Whether anybody may have been given a version. Of those from before the first state nobody knows. */
+  hasGiven(version: string): boolean {
+    const revision = Number(version);
+    if (revision > Number(this.collection.version)) return false;
+    return !this.#gaps.some(({ before, after }) => before < revision && revision < after);
+  }
+
+  /** The visible version of so many changes ago, or the oldest one that can be read. A life begins with one. */
+  ago(changes: number): string {
+    let revision = Number(this.collection.version);
+    let left = changes;
+    const gaps = this.#gaps.filter(({ after }) => after <= revision);
+    for (let gap = gaps.pop(); gap && revision - left < gap.after; gap = gaps.pop()) {
+      left -= revision - gap.after + 1;
+      revision = gap.before;
+    }
+    return `${Math.max(revision - left, Number(this.collection.log.base))}`;
+  }
+
+  /** What is under a key as of the newest write, whether it is safe or not. */
+  head(key: string): KubernetesObject | undefined {
+    const unsafe = this.#unsafeByKey.size > 0 ? this.#unsafeByKey.get(key) : undefined;
+    if (!unsafe) return this.collection.get(key);
+    return unsafe.isDeletion ? undefined : unsafe.object;
+  }
+
+  /** Writes an object, or with undefined deletes what is there; returns what it is now, or was at last. */
+  write(key: string, draft: Draft<KubernetesObject> | undefined, ttlSeconds: number = 0): KubernetesObject {
+    const revision = this.#revision + 1;
+    const head = this.head(key);
+    const value = draft && this.#valueOf(draft, revision);
+    const bytes = this.#bytes + (value?.bytes ?? 0) - sizeOf(head);
+    this.#checkWritable();
+    if (value && bytes > this.settings.maxBytes) {
+      throw tooManyRequests(`the storage is full: it holds ${this.#bytes} of ${this.settings.maxBytes} bytes`, 10);
+    }
+    this.#bytes = bytes;
+    this.#revision = revision;
+    const object = value?.object ?? atRevision(head as KubernetesObject, `${revision}`);
+    const ttlMs = value && ttlSeconds > 0 ? ttlSeconds * 1_000 : undefined;
+    this.#expiry.set(key, ttlMs);
+    const step = { key, object, isDeletion: !value };
+    if (this.settings.journal) this.#record({ revision, step }, ttlMs);
+    else this.collection.apply(step);
+    return object;
+  }
+
+  /** An object as it will be kept at a revision. */
+  #valueOf(draft: Draft<KubernetesObject>, revision: number): Value<KubernetesObject> {
+    const value = draft.at(`${revision}`);
+    const { maxObjectBytes } = this.settings;
+    if (value.bytes > maxObjectBytes) throw tooLargeObject(value.bytes, maxObjectBytes);
+    return value;
+  }
+
+  /** Why nothing can be written any more. */
+  get failure(): { readonly error: unknown } | undefined {
+    return this.#broken;
+  }
+
+  /** @throws {WatchError} REFUSED with code 500 if the journal has failed: nothing can be written any more. */
+  #checkWritable(): void {
+    if (!this.#broken) return;
+    const refusal = refused(500, 'InternalError', 'the journal has failed: nothing is written any more');
+    // Not in the text, which may go to strangers: they need not know where the file is.
+    refusal.cause = this.#broken.error;
+    throw refusal;
+  }
+
+  /** Resolves when everything that is written by now is safe, and visible; undefined if it is. */
+  safe(): Promise<void> | undefined {
+    return this.#unsafe.length > 0 ? this.#safe : undefined;
+  }
+
+  /** A refusal, once the writes behind it are safe: what could still be lost must not be revealed. */
+  async sure(refusal: WatchError): Promise<WatchError> {
+    await this.safe()?.catch(() => this.#checkWritable());
+    return refusal;
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    for (const { pending } of this.#allWatches) pending.close();
+    this.#expiry.clear();
+    try {
+      if (this.settings.journal) await this.settings.journal.close();
+    } finally {
+      for (const watches of this.#allWatches) watches.close();
+    }
+  }
+
+  #record(unsafe: Unsafe, ttlMs: number | undefined): void {
+    const { revision, step } = unsafe;
+    this.#unsafe.push(unsafe);
+    if (step) this.#unsafeByKey.set(step.key, step);
+    const json = step && !step.isDeletion ? encoded(step.object) : undefined;
+    const group = (this.settings.journal as StorageJournal).append({ revision, key: step?.key ?? '', json, ttlMs });
+    if (group === this.#group) return;
+    this.#group = group;
+    this.#safe = group.then(
+      (last) => this.#reveal(last),
+      (error: unknown) => {
+        this.#broken ??= { error };
+        this.settings.onError(error);
+        throw isWatchError(error) ? error : new WatchError('TIMEOUT', UNKNOWN, { cause: error });
+      },
+    );
+    this.#safe.catch(() => {}); // nobody waits for a deletion by its time to live
+  }
+
+  /** Makes what was written up to a revision visible. */
+  #reveal(last: number): void {
+    const later = this.#unsafe.findIndex(({ revision }) => revision > last);
+    for (const { revision, step } of this.#unsafe.splice(0, later < 0 ? this.#unsafe.length : later)) {
+      this.#apply(revision, step);
+      if (step && this.#unsafeByKey.get(step.key) === step) this.#unsafeByKey.delete(step.key);
+    }
+  }
+
+  #apply(revision: number, step: Step<KubernetesObject> | undefined): void {
+    if (step) this.collection.apply(step);
+    else this.collection.moveTo(`${revision}`);
+  }
+
+  /** Begins another life of what the journal held. Nobody sees its first revision before that is safe. */
+  #beginLife(revision: number): void {
+    if (revision <= this.#revision) return;
+    this.#leap(revision);
+    this.#record({ revision, step: undefined }, undefined);
+  }
+
+  #leap(revision: number): void {
+    if (revision > this.#revision + 1) this.#gaps.push({ before: this.#revision, after: revision });
+    this.#revision = revision;
+  }
+
+  /** The state to be written. An object becomes JSON when its record is read: all at once, a million would stop the process. */
+  #snapshot(revision: number): JournalSnapshot {
+    const state = this.collection.snapshot();
+    // The journal has confirmed them, and is the first to know.
+    for (const { revision: written, step } of this.#unsafe) {
+      if (written > revision || !step) continue;
+      if (step.isDeletion) state.delete(step.key);
+      else state.set(step.key, new StateEntry(step.key, step.object, -1));
+    }
+    const records = Array.from(state.values(), ({ key, object }): JournalRecord => {
+      const ttlMs = this.#expiry.left(key);
+      return {
+        ...{ revision: Number(object.metadata?.resourceVersion), key, ttlMs },
+        get json(): Uint8Array {
+          return encodedOnce(object);
+        },
+      };
+    });
+    return { revision, records };
+  }
+
+  *#restoredState(records: Iterable<JournalRecord>): Generator<{ key: string; object: KubernetesObject }, undefined> {
+    for (const { key, json, ttlMs } of records) {
+      const { object, bytes } = fromBytes<KubernetesObject>(json as Uint8Array);
+      this.#bytes += bytes;
+      this.#expiry.set(key, ttlMs);
+      yield { key, object };
+    }
+  }
+
+  #restoreWrite({ key, json, revision, ttlMs }: JournalRecord): void {
+    if (revision <= this.#revision)
+      throw new WatchError('INVALID_FRAME', `a journal has revision ${revision} after ${this.#revision}`);
+    this.#leap(revision);
+    const head = this.collection.get(key);
+    const value = json && fromBytes<KubernetesObject>(json);
+    this.#bytes += (value?.bytes ?? 0) - sizeOf(head);
+    const object = value?.object ?? (head && atRevision(head, `${revision}`));
+    this.#apply(revision, object && { key, object, isDeletion: !value });
+    this.#expiry.set(key, ttlMs);
+  }
+
+  #expire(keys: readonly string[]): void {
+    for (const key of keys) if (this.head(key) && !this.#broken) this.write(key, undefined);
+  }
+}
+
+const UNKNOWN = 'the journal has failed before it was certain that the write is safe: it may have happened';
+
+function sizeOf(object: KubernetesObject | undefined): number {
+  return object ? (encodedBytes(object) ?? 0) : 0;
+}

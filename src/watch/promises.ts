@@ -1,4 +1,0 @@
-/** Whether a user's function answers later. An immediate answer is used in the same turn, so nothing can come in between. */
-export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> & Promise<T> {
-  return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
-}
