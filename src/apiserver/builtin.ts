@@ -2,7 +2,9 @@
  * Kubernetes' own kinds that a server can serve besides those of its program, such as the ones that kubectl can create at once.
  */
 import type { KubernetesObject } from '../cache/object.ts';
+import { comparing } from '../storage/json.ts';
 import { badRequest } from '../storage/statuses.ts';
+import { inPieces, paceOf, STRIDE, type Work } from '../watch/fair-queue.ts';
 import type { FieldCause, PrinterColumn, ResourceDefinition } from './definition.ts';
 import { faultOfLabel, utf8Bytes } from './verbs/names.ts';
 
@@ -47,11 +49,14 @@ export const CONFIG_MAPS: ResourceDefinition<ConfigMap> = {
     },
     AGE,
   ],
-  validate: (object, old) => {
-    checkForm(object);
-    return [...keysOf(object), ...frozen(object, old), ...finalizersOf(object)];
-  },
+  // There may be sixty thousand values.
+  validate: (object, old) => inPieces(causesIn(object, old), { pace: paceOf(undefined) }),
 };
+
+function* causesIn(object: ConfigMap, old: ConfigMap | undefined): Work<FieldCause[]> {
+  yield* checkForm(object);
+  return [...(yield* keysOf(object)), ...(yield* frozen(object, old)), ...finalizersOf(object)];
+}
 
 /**
  * `namespaces` of `v1`. If a server serves them, objects can be created only in a namespace that exists; `default` always does.
@@ -80,18 +85,23 @@ export const NAMESPACES: ResourceDefinition<Namespace> = {
 };
 
 /** Refuses what cannot be read as a ConfigMap. Upstream never validates values of a wrong type: decoding fails before. */
-function checkForm({ data, binaryData, immutable }: ConfigMap): void {
-  const base64 = (value: unknown): boolean =>
-    /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(String(value));
-  if (!isTexts(data)) throw unreadable('data: expected an object of strings');
-  if (!isTexts(binaryData) || !Object.values(binaryData ?? {}).every(base64)) throw unreadable('binaryData: expected base64');
+function* checkForm({ data, binaryData, immutable }: ConfigMap): Work<void> {
+  const isText = (value: unknown): boolean => typeof value === 'string';
+  const isBase64 = (value: unknown): boolean =>
+    isText(value) && /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(String(value));
+  if (!(yield* areAll(data, isText))) throw unreadable('data: expected an object of strings');
+  if (!(yield* areAll(binaryData, isBase64))) throw unreadable('binaryData: expected base64');
   if (!['undefined', 'boolean'].includes(typeof (immutable ?? undefined))) throw unreadable('immutable: expected true or false');
 }
 
-function isTexts(values: unknown): boolean {
+function* areAll(values: unknown, are: (value: unknown) => boolean): Work<boolean> {
   if (values === undefined || values === null) return true;
   if (typeof values !== 'object' || Array.isArray(values)) return false;
-  return Object.values(values).every((value) => typeof value === 'string');
+  for (const [at, key] of Object.keys(values).entries()) {
+    if (at % STRIDE === STRIDE - 1) yield;
+    if (!are((values as Readonly<Record<string, unknown>>)[key])) return false;
+  }
+  return true;
 }
 
 function unreadable(why: string): Error {
@@ -99,12 +109,14 @@ function unreadable(why: string): Error {
 }
 
 /** Upstream: `ValidateConfigMap`. */
-function keysOf(object: ConfigMap): FieldCause[] {
+function* keysOf(object: ConfigMap): Work<FieldCause[]> {
   const [data, binaryData] = [object.data ?? {}, object.binaryData ?? {}];
   const causes: FieldCause[] = [];
   let bytes = 0;
   for (const [field, values] of Object.entries({ data, binaryData })) {
-    for (const [key, value] of Object.entries(values)) {
+    for (const [at, key] of Object.keys(values).entries()) {
+      if (at % STRIDE === STRIDE - 1) yield;
+      const value = values[key] as string;
       bytes += field === 'data' ? utf8Bytes(value) : Math.floor((value.length * 3) / 4);
       const problem = keyProblem(key);
       if (problem !== undefined) {
@@ -148,18 +160,13 @@ function finalizersOf({ metadata }: ConfigMap): FieldCause[] {
 const STANDARD_FINALIZERS: readonly string[] = ['kubernetes', 'orphan', 'foregroundDeletion'];
 
 /** Upstream: `ValidateConfigMapUpdate`. */
-function frozen(object: ConfigMap, old: ConfigMap | undefined): FieldCause[] {
+function* frozen(object: ConfigMap, old: ConfigMap | undefined): Work<FieldCause[]> {
   if (old?.immutable !== true) return [];
   const causes: FieldCause[] = [];
   const message = 'Forbidden: field is immutable when `immutable` is set';
   const add = (field: string): number => causes.push({ field, message, reason: 'FieldValueForbidden' });
   if (object.immutable !== true) add('immutable');
-  if (text(object.data) !== text(old.data)) add('data');
-  if (text(object.binaryData) !== text(old.binaryData)) add('binaryData');
+  if (!(yield* comparing(object.data ?? {}, old.data ?? {}))) add('data');
+  if (!(yield* comparing(object.binaryData ?? {}, old.binaryData ?? {}))) add('binaryData');
   return causes;
-}
-
-/** The values by name, as a text that does not depend on their order. */
-function text(values: Readonly<Record<string, string>> | undefined): string {
-  return JSON.stringify(Object.entries(values ?? {}).sort(([one], [other]) => (one < other ? -1 : 1)));
 }

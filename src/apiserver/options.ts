@@ -57,7 +57,7 @@ export interface ApiServerLimits {
   readonly maxSelectorLength?: number | undefined;
   /** Watches that are open at the same time; default 10,000. */
   readonly maxWatchers?: number | undefined;
-  /** The same from one address; default 1,000. */
+  /** The same from one address; default 1,000. The addresses of a /64 of IPv6 are one, except in private networks. */
   readonly maxWatchersPerAddress?: number | undefined;
   /** Concurrent requests, not counting watches; default 400. More are refused with 429. */
   readonly maxConcurrentRequests?: number | undefined;
@@ -122,7 +122,8 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly tenantOf?: ((identity: I) => string | undefined) | undefined;
   /**
    * The client's address, for the limits per address and for reports. Default: the remote address. Empty: unknown, and not
-   * counted. Behind a proxy, read a header that the proxy sets and that clients cannot set.
+   * counted. Behind a proxy, read a header that the proxy sets and that clients cannot set. What is no address counts as it is: in
+   * brackets, each one of IPv6 counts by itself.
    */
   readonly clientAddress?: OfRequest<string> | undefined;
   /** Whether a request is allowed; anything but true means 403. Default: everything is allowed. */

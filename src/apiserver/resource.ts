@@ -36,6 +36,7 @@ import {
 } from '../cache/resource-client.ts';
 import { checkOptions, invalid } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
+import { atOnce } from '../watch/fair-queue.ts';
 import type { Watch } from '../watch/watch.ts';
 import { statusOf, toError } from './api-status.ts';
 import { parseJson, tooDeep } from './request/json.ts';
@@ -125,7 +126,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const namespace = info.namespaced ? this.namespace || namespaceOf(object) || undefined : undefined;
     if (info.namespaced && namespace === undefined) throw invalid('namespace', namespace, 'one: use in(namespace)');
     const sent = plain(object);
-    if (check) (await check()).object(sent);
+    if (check) atOnce((await check()).object(sent));
     const created = await answered(context, { signal }, createObject(context, sent, { namespace, dryRun, signal }));
     return this.#shown(created, info.main);
   }
@@ -137,7 +138,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const check = fieldCheck(row.kind ?? this.#context().info, fieldValidation);
     const sent = plain(object);
     const place = placeOfObject(this, sent, 'update');
-    if (check) (await check()).object(sent);
+    if (check) atOnce((await check()).object(sent));
     return this.#update({ place, row, dryRun, signal, make: () => sent });
   }
 
@@ -149,7 +150,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const check = fieldCheck(row.kind ?? info, fieldValidation);
     const sent = plain(patch);
     const fields = check && (await check());
-    const make = toChange(sent, { type, info, row, fields, signal });
+    const make = atOnce(toChange(sent, { type, info, row, fields }));
     return this.#update({ place: placeOf(this, name), row, dryRun, signal, make });
   }
 

@@ -243,12 +243,16 @@ export class LengthPrefixedFramer extends BufferedFramer {
   }
 }
 
+/** A part that is not joined with others before all are. */
+const LONG_BYTES = 65_536;
+
 /**
- * Adds a part. Joins parts so that each is shorter than the one before: a view costs 100 bytes, and a peer may send single bytes.
+ * Adds a part. Joins short parts so that each is shorter than the one before: a view costs 100 bytes, and a peer may send single
+ * bytes.
  */
 export function hold(parts: Uint8Array[], bytes: Uint8Array): void {
   let last = bytes;
-  for (let before = parts.at(-1); before && before.length <= last.length; before = parts.at(-1)) {
+  for (let before = parts.at(-1); before && before.length <= last.length && last.length < LONG_BYTES; before = parts.at(-1)) {
     parts.pop();
     last = joined([before, last]);
   }

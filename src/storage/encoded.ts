@@ -7,6 +7,8 @@
  *
  * Bytes are forgotten with their object. Objects must not be changed after their first use; a change would not be seen.
  */
+import type { Work } from '../watch/fair-queue.ts';
+import { stringifying } from './json.ts';
 
 const encoder = new TextEncoder();
 /** The bytes, or how many there will be. */
@@ -25,6 +27,15 @@ export function encoded(object: object): Uint8Array {
 export function encodedOnce(object: object): Uint8Array {
   const known = made.get(object);
   return typeof known === 'object' ? known : encoder.encode(JSON.stringify(object));
+}
+
+/** The same in pieces. `keeps`: as `encoded` does; otherwise as `encodedOnce`. */
+export function* encoding(object: object, keeps: boolean): Work<Uint8Array> {
+  const known = made.get(object);
+  if (typeof known === 'object') return known;
+  const bytes = encoder.encode(yield* stringifying(object));
+  if (keeps) made.set(object, bytes);
+  return bytes;
 }
 
 /** Sets the JSON of an object, for callers that already have it. */

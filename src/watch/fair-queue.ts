@@ -218,38 +218,57 @@ export function paceOf(signal: AbortSignal | undefined): Pace {
   return requestPace(signal) ?? OWN;
 }
 
-/** Steps between two looks at the clock. */
-const STRIDE = 256;
+/** Work that yields every few hundred steps, where it may be interrupted. */
+export type Work<R> = Generator<undefined, R>;
 
-/**
- * Shows things one by one until `visit` returns false, and gives way every few milliseconds. Done at once, with undefined, if
- * that takes no longer; otherwise it rejects if the signal aborts.
- */
-export function through<T>(
-  things: Iterable<T>,
-  visit: (thing: T) => boolean,
-  { pace, signal }: { readonly pace: Pace; readonly signal?: AbortSignal | undefined },
-): Promise<void> | undefined {
-  const iterator = things[Symbol.iterator]();
-  const stretch = (): Promise<void> | undefined => {
-    for (let step = 1; ; step++) {
-      const { done, value } = iterator.next();
-      if (done || !visit(value)) return undefined;
-      const pause = step % STRIDE === 0 ? pace.pause() : undefined;
-      if (pause) return pause;
-    }
-  };
-  const first = stretch();
-  return first && resumed(first, stretch, signal);
+/** Now, or later if it takes long. */
+export type Soon<R> = R | Promise<R>;
+
+/** By what work goes on. */
+export interface Terms {
+  readonly pace: Pace;
+  readonly signal?: AbortSignal | undefined;
 }
 
-async function resumed(
-  first: Promise<void>,
-  stretch: () => Promise<void> | undefined,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  for (let pause: Promise<void> | undefined = first; pause; pause = stretch()) {
-    await pause;
+/** The most steps of work between two yields. */
+export const STRIDE = 256;
+
+/** Does work at a stretch. */
+export function atOnce<R>(work: Work<R>): R {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+  }
+}
+
+/** Does work, and gives way every few milliseconds. Done at once if that takes no longer; otherwise it rejects if the signal aborts. */
+export function inPieces<R>(work: Work<R>, terms: Terms): Soon<R> {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+    const pause = terms.pace.pause();
+    if (pause) return resumed(work, pause, terms);
+  }
+}
+
+async function resumed<R>(work: Work<R>, first: Promise<void>, { pace, signal }: Terms): Promise<R> {
+  for (let pause: Promise<void> | undefined = first; ; pause = pace.pause()) {
+    if (pause) await pause;
     signal?.throwIfAborted();
+    const { done, value } = work.next();
+    if (done) return value;
+  }
+}
+
+/** Shows things one by one until `visit` returns false, in pieces. Undefined: it is done. */
+export function through<T>(things: Iterable<T>, visit: (thing: T) => boolean, terms: Terms): Promise<void> | undefined {
+  return inPieces(visiting(things, visit), terms) as Promise<void> | undefined;
+}
+
+function* visiting<T>(things: Iterable<T>, visit: (thing: T) => boolean): Work<void> {
+  let steps = 0;
+  for (const thing of things) {
+    if (!visit(thing)) return;
+    if (++steps % STRIDE === 0) yield;
   }
 }

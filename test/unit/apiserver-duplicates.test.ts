@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { duplicateFields, membersIn } from '../../src/apiserver/request/duplicates.ts';
 import { FieldPaths, MAX_PATHS } from '../../src/apiserver/request/field-paths.ts';
 import { extentOf, parseJson } from '../../src/apiserver/request/json.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -40,15 +41,15 @@ describe('members that are sent twice', () => {
   ])('%s: %j', (text, paths) => {
     expect(told(text)).toEqual(paths);
     expect(parseJson(bytes(text))).toEqual(JSON.parse(text));
-    expect(duplicateFields(text).told).toEqual(paths ?? []);
+    expect(atOnce(duplicateFields(text)).told).toEqual(paths ?? []);
   });
 
   it('JSON that was written from a value has none, however it is written', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(undefined, 1, '\t'), (value, space) => {
         const text = JSON.stringify(value, null, space);
-        expect(extentOf(bytes(text)).members).toBe(membersIn(JSON.parse(text)));
-        expect(duplicateFields(text).told).toEqual([]);
+        expect(atOnce(extentOf(bytes(text))).members).toBe(atOnce(membersIn(JSON.parse(text))));
+        expect(atOnce(duplicateFields(text)).told).toEqual([]);
       }),
     );
   });
@@ -66,11 +67,11 @@ describe('members that are sent twice', () => {
 
   it('a hundred are told, and the others counted; long paths are cut', () => {
     const many = Array.from({ length: 150 }, (_, at) => `"a${at}":1,"a${at}":2`).join();
-    const found = duplicateFields(`{${many}}`);
+    const found = atOnce(duplicateFields(`{${many}}`));
     expect([found.told.length, found.more]).toEqual([MAX_PATHS, 50]);
     const name = 'x'.repeat(10_000);
-    expect(duplicateFields(`{"${name}":{"a":1,"a":2}}`).told).toEqual([`${'x'.repeat(256)}...`]);
-    expect(duplicateFields(`{"${name}":[[{"a":1,"a":2}]]}`).told).toEqual([`${'x'.repeat(256)}...`]);
+    expect(atOnce(duplicateFields(`{"${name}":{"a":1,"a":2}}`)).told).toEqual([`${'x'.repeat(256)}...`]);
+    expect(atOnce(duplicateFields(`{"${name}":[[{"a":1,"a":2}]]}`)).told).toEqual([`${'x'.repeat(256)}...`]);
   });
 
   it('steps are asked for only if they are told', () => {

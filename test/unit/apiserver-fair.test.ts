@@ -1,11 +1,17 @@
 // What clients send and ask for is bounded, and whose turn it is goes by tenant and address.
 import { describe, expect, test } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/index.ts';
-import { MAX_KEYS, MAX_PARTS } from '../../src/apiserver/request/json.ts';
+import { toPatch } from '../../src/apiserver/patch/patch.ts';
+import { duplicateFields } from '../../src/apiserver/request/duplicates.ts';
+import { MAX_KEYS, MAX_PARTS, parsingBody } from '../../src/apiserver/request/json.ts';
+import { toKnownFields, unknownFields } from '../../src/apiserver/validation/known-fields.ts';
+import { MAX_MATCHED_CHARS } from '../../src/apiserver/validation/patterns.ts';
 import { compileSchema } from '../../src/apiserver/validation/schema.ts';
+import { metadataCauses } from '../../src/apiserver/verbs/metadata-causes.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
+import { drafting } from '../../src/storage/memory/value.ts';
 import { FakeClock } from '../../src/testing/index.ts';
-import { FairQueue, requestPace } from '../../src/watch/fair-queue.ts';
+import { atOnce, FairQueue, requestPace, type Work } from '../../src/watch/fair-queue.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const record = (count: number, value: unknown = ''): Record<string, unknown> =>
@@ -86,7 +92,7 @@ describe('metadata', () => {
 describe('a schema', () => {
   const checks = async (spec: object, value: unknown): Promise<string | undefined> => {
     const validate = await compileSchema({ type: 'object', properties: { spec } } as never);
-    return validate({ metadata: { name: 'a' }, spec: value } as KubernetesObject)[0]?.message;
+    return atOnce(validate({ metadata: { name: 'a' }, spec: value } as KubernetesObject))[0]?.message;
   };
 
   test('has patterns that take linear time', async () => {
@@ -98,6 +104,16 @@ describe('a schema', () => {
       await checks({ patternProperties: { [pattern]: { type: 'string' } } }, { [`${'a'.repeat(10_000)}!`]: 1, b: 'x' }),
     ).toBeUndefined();
     expect(await checks({ patternProperties: { [pattern]: { type: 'string' } } }, { b: 1 })).toMatch(/must be of type string/);
+  });
+
+  test('has patterns for texts of so many characters, and no more', async () => {
+    const spec = { type: 'string', pattern: '^a*$' };
+    expect(await checks(spec, 'a'.repeat(MAX_MATCHED_CHARS))).toBeUndefined();
+    const refused = checks(spec, 'a'.repeat(MAX_MATCHED_CHARS + 1));
+    await expect(refused).rejects.toMatchObject({
+      code: 'REFUSED',
+      status: { code: 422, message: /^Too long: a text of 262145 / },
+    });
   });
 
   test('tells patterns apart, and takes those of JavaScript that RE2 has', async () => {
@@ -129,6 +145,40 @@ describe('a schema', () => {
     ).toMatch(/must NOT have duplicate items$/);
     expect(await checks({ type: 'array', uniqueItems: false }, [1, 1])).toBeUndefined();
     expect(await checks(unique, [...list(50_000, (at) => ({ at })), { at: 7 }])).toMatch(/duplicate items$/);
+  });
+});
+
+describe('work on what is large may be interrupted', () => {
+  const wide = record(60_000, '1');
+  const bytes = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
+  const patched = (patch: unknown, type: 'merge' | 'json' | 'strategic'): Work<unknown> =>
+    (function* () {
+      const apply = yield* toPatch(patch, { type, kind: { group: '', version: 'v1', kind: 'ConfigMap' } });
+      return yield* apply({ data: wide });
+    })();
+  const schema = { properties: { list: { items: { properties: { a: {} } } } } };
+  test.each<[name: string, work: () => Work<unknown>, pauses: number]>([
+    ['a body', () => parsingBody(bytes({ wide, same: list(40_000, () => ({})) }), () => {}), 60],
+    ['a search for what comes twice', () => duplicateFields(JSON.stringify(wide)), 10],
+    ['a merge patch', () => patched({ data: wide }, 'merge'), 600],
+    ['a strategic merge patch', () => patched({ data: { ...wide, $retainKeys: Object.keys(wide) } }, 'strategic'), 1_000],
+    [
+      'a JSON patch',
+      () =>
+        patched(
+          list(10_000, () => ({ op: 'test', path: '/data/k1', value: '1' })),
+          'json',
+        ),
+      70,
+    ],
+    ['a copy of much', () => patched([{ op: 'copy', from: '/data', path: '/more' }], 'json'), 200],
+    ['metadata', () => metadataCauses({ finalizers: list(50_000, (at) => `a/${at}`), labels: record(4_096) } as never), 100],
+    ['fields', () => unknownFields(toKnownFields(schema), { list: list(50_000, () => ({ b: 1 })) }), 150],
+    ['a draft', () => drafting({ metadata: { name: 'a' }, spec: wide } as KubernetesObject), 30],
+  ])('%s', (_, work, pauses) => {
+    let seen = 0;
+    for (const running = work(); !running.next().done; ) seen++;
+    expect(seen).toBeGreaterThanOrEqual(pauses);
   });
 });
 

@@ -3,6 +3,7 @@ import type { JsonSchema } from '../../src/apiserver/definition.ts';
 import { schemaOf } from '../../src/apiserver/openapi/schemas.ts';
 import { toKnownFields, unknownFields } from '../../src/apiserver/validation/known-fields.ts';
 import { toPattern, withPatterns } from '../../src/apiserver/validation/patterns.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 
 const text = { type: 'string' };
 const a = { properties: { a: text } };
@@ -10,7 +11,7 @@ const conditional = JSON.parse('{"then":{"properties":{"b":{}}},"else":{"propert
 
 /** The unknown fields of an object. */
 const unknown = (schema: JsonSchema, object: unknown, before?: unknown): readonly string[] =>
-  unknownFields(toKnownFields(schema), object, before).told;
+  atOnce(unknownFields(toKnownFields(schema), object, before)).told;
 
 // The engine for patterns is loaded when one needs it.
 beforeAll(() => withPatterns(() => toPattern('')));
@@ -95,7 +96,9 @@ describe('which fields a schema knows', () => {
   });
 
   it('a hundred are told, and the others counted', () => {
-    const found = unknownFields(toKnownFields(a), Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`x${at}`, 1])));
+    const found = atOnce(
+      unknownFields(toKnownFields(a), Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`x${at}`, 1]))),
+    );
     expect([found.told.length, found.more]).toEqual([100, 200]);
   });
 });

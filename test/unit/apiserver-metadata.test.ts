@@ -1,7 +1,8 @@
 // What an object must say about itself, and what only the server says: in the words in which clients hear of it.
 import { describe, expect, test } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/index.ts';
-import { sameJson } from '../../src/apiserver/verbs/equal.ts';
+import { comparing } from '../../src/storage/json.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 import { type Answered, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 /** A server over memory, all of whose objects have one uid. */
@@ -448,7 +449,7 @@ test.each([
   ['a', 'b', false],
   [JSON.parse('{"__proto__":{}}'), { a: {} }, false],
 ])('%j and %j are the same JSON: %s', (one, other, same) => {
-  expect(sameJson(one, other)).toBe(same);
+  expect(atOnce(comparing(one, other))).toBe(same);
 });
 
 describe('dryRun', () => {

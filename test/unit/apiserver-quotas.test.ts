@@ -67,6 +67,12 @@ describe('an address', () => {
     expect(server.metrics).toContain('watchmux_apiserver_requests_limited_total{limit="address"} 1');
   });
 
+  test('of IPv6 shares with its network', async () => {
+    const { ask } = open({ maxWatchersPerAddress: 1 });
+    const watched = async (from: string): Promise<number> => (await ask({ from, path: `${ORDERS_PATH}?watch=1` }).answer).status;
+    expect([await watched('2001:db8::1'), await watched('2001:db8::2'), await watched('2001:db8:1::1')]).toEqual([200, 429, 200]);
+  });
+
   test('that nobody knows counts only in all', async () => {
     const { opened, open: let_in } = gate();
     const { ask } = open({ maxConcurrentRequests: 4, maxConcurrentRequestsPerAddress: 1, authorize: () => opened });

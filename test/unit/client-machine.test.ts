@@ -110,3 +110,22 @@ describe('a start over after a 410', () => {
     expect(machine.over(lost)).toMatchObject({ delayMs: 4, notice: true, error: { code: 410 } });
   });
 });
+
+test.each([
+  [
+    'once its attempts are spent, a regular end is reported',
+    2,
+    { error: toFailure(LOST, 'ended after maxAttempts'), notice: true },
+  ],
+  ['without any attempt, a regular end is the end', 0, { error: undefined, notice: false }],
+])('%s', (_, maxAttempts, last) => {
+  const machine = new ClientMachine({ ...options, maxAttempts }, 'e.1');
+  const end = (): unknown => {
+    machine.connect();
+    machine.opened();
+    return machine.over({ code: ENDED, error: toFailure(ENDED) });
+  };
+  for (let at = 0; at < maxAttempts; at++)
+    expect([end(), machine.state]).toMatchObject([{ delayMs: expect.any(Number) }, 'waiting']);
+  expect([end(), machine.state]).toEqual([last, 'closed']);
+});

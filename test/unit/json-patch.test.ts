@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { jsonPatch, PatchFailure, toOperations } from '../../src/apiserver/patch/json-patch.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 
 interface Case {
   readonly comment?: string;
@@ -14,7 +15,8 @@ interface Case {
 /** The suite of json-patch/json-patch-tests, which is npm's json-patch-test-suite 1.1.0; Apache-2.0. */
 const suite = (name: string): Case[] => JSON.parse(readFileSync(new URL(`./json-patch-tests/${name}`, import.meta.url), 'utf8'));
 
-const apply = (doc: unknown, patch: unknown[], maxCopied?: number): unknown => jsonPatch(doc, toOperations(patch), maxCopied);
+const apply = (doc: unknown, patch: unknown[], maxCopied?: number): unknown =>
+  atOnce(jsonPatch(doc, atOnce(toOperations(patch)), maxCopied));
 
 describe.each(['spec_tests.json', 'tests.json'])('%s of json-patch-test-suite', (file) => {
   const cases = suite(file).map((each, at) => ({ ...each, title: `${at}: ${each.comment ?? JSON.stringify(each.patch)}` }));
@@ -180,12 +182,14 @@ describe('jsonPatch', () => {
   });
 
   it('values of the patch are not changed by later operations, so it can be applied again', () => {
-    const operations = toOperations([
-      { op: 'add', path: '/list', value: [] },
-      { op: 'add', path: '/list/-', value: 1 },
-    ]);
-    expect(jsonPatch({}, operations)).toEqual({ list: [1] });
-    expect(jsonPatch({}, operations)).toEqual({ list: [1] });
+    const operations = atOnce(
+      toOperations([
+        { op: 'add', path: '/list', value: [] },
+        { op: 'add', path: '/list/-', value: 1 },
+      ]),
+    );
+    expect(atOnce(jsonPatch({}, operations))).toEqual({ list: [1] });
+    expect(atOnce(jsonPatch({}, operations))).toEqual({ list: [1] });
   });
 
   it('an array is copied once, however many operations are on it', () => {

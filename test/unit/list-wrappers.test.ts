@@ -260,3 +260,37 @@ test.each([
   const once = prepare?.(thing('a')) as Thing;
   expect([prepare?.(once) === once, seen]).toEqual([true, ['a']]);
 });
+
+/** A class that looks at its lists, as a user writes it. */
+function looking<S extends new (...args: never[]) => ReflectorStore<Thing>>(Base: S, looked: Thing[]): S {
+  return class extends (Base as new (...args: never[]) => ReflectorStore<Thing>) {
+    override replace(list: Iterable<Thing>, resourceVersion: string): void {
+      const things = [...list];
+      looked.push(...things);
+      super.replace(things, resourceVersion);
+    }
+  } as S;
+}
+
+test.each([
+  ['a Store', (looked: Thing[]) => looking(Store<Thing>, looked)],
+  ['an Indexer', (looked: Thing[]) => looking(Indexer<Thing>, looked)],
+  ['a DeltaFifo', (looked: Thing[]) => looking(DeltaFifo<Thing>, looked)],
+  ['a RealFifo', (looked: Thing[]) => looking(RealFifo<Thing>, looked)],
+])('%s whose class overrides replace gets objects, and transforms them', async (_name, open) => {
+  const { transform, seen } = slim();
+  const looked: Thing[] = [];
+  const store = new (open(looked) as new (options: object) => ReflectorStore<Thing>)({ transform });
+  expect(store.prepare).toBeUndefined();
+  const reflector = new Reflector<Thing>(http(), store, { streamingList: false });
+  const stop = new AbortController();
+  const running = reflector.run(stop.signal);
+  await until(() => reflector.resourceVersion === '9');
+  expect([looked.map(({ data }) => data), seen]).toEqual([
+    ['much', 'much', 'much'].slice(0, looked.length),
+    looked.map(({ metadata }) => metadata.name),
+  ]);
+  expect(looked.length).toBeGreaterThan(1);
+  stop.abort();
+  await running;
+});

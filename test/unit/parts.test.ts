@@ -34,6 +34,16 @@ describe('hold', () => {
     );
   });
 
+  test('joins no long parts', () => {
+    const parts: Uint8Array[] = [];
+    for (let at = 0; at < 8; at++) hold(parts, bytes(at, 65_536));
+    expect(parts).toHaveLength(8);
+    hold(parts, bytes(8, 1));
+    hold(parts, bytes(9, 2));
+    expect(parts.slice(8)).toEqual([Uint8Array.of(8, 9, 10)]);
+    expect(parts[7]).toHaveLength(65_536);
+  });
+
   test('joins no parts before it has to', () => {
     const all = [bytes(0, 4), bytes(4, 3), bytes(7, 1)];
     const parts: Uint8Array[] = [];

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { applyPatch, toPatch, toPatchType } from '../../src/apiserver/patch/patch.ts';
 import type { PatchType } from '../../src/cache/resource-client.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 
 const [MERGE, JSON_PATCH, STRATEGIC] = ['merge', 'json', 'strategic'] as const;
 const kind = { group: '', version: 'v1', kind: 'ConfigMap' };
@@ -114,9 +115,11 @@ describe('what a patch may be', () => {
   });
 
   it('is read once, and applied as often as it takes', () => {
-    const patch = toPatch([{ op: 'add', path: '/list/-', value: 1 }], { type: JSON_PATCH, kind });
-    expect([patch({ list: [] }), patch({ list: [0] })]).toEqual([{ list: [1] }, { list: [0, 1] }]);
-    expect(words(() => toPatch([{ op: 'add', path: 'a' }], { type: JSON_PATCH, kind }))).toContain('is not a JSON pointer');
+    const patch = atOnce(toPatch([{ op: 'add', path: '/list/-', value: 1 }], { type: JSON_PATCH, kind }));
+    expect([atOnce(patch({ list: [] })), atOnce(patch({ list: [0] }))]).toEqual([{ list: [1] }, { list: [0, 1] }]);
+    expect(words(() => atOnce(toPatch([{ op: 'add', path: 'a' }], { type: JSON_PATCH, kind })))).toContain(
+      'is not a JSON pointer',
+    );
   });
 });
 
@@ -347,8 +350,8 @@ describe('toPatchType', () => {
     expect(words(() => toPatchType('text/plain', kind))).toBe(said(unknown, three));
     const apply = 'server-side apply is not supported';
     expect(words(() => toPatchType('application/apply-patch+yaml', kind))).toBe(said(apply, three));
-    expect(words(() => toPatch({}, { type: 'apply', kind: order }))).toBe(said(apply, two));
-    expect(words(() => toPatch({}, { type: STRATEGIC, kind: order }))).toBe(said(unknown, two));
+    expect(words(() => atOnce(toPatch({}, { type: 'apply', kind: order })))).toBe(said(apply, two));
+    expect(words(() => atOnce(toPatch({}, { type: STRATEGIC, kind: order })))).toBe(said(unknown, two));
   });
 
   it('knows three languages; that of built-in kinds only for these', () => {

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { FieldCause, JsonSchema } from '../../src/apiserver/definition.ts';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import { compileSchema, toCauses } from '../../src/apiserver/validation/schema.ts';
 import { Schemas } from '../../src/apiserver/validation/schemas.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 
 const schema = {
   type: 'object',
@@ -26,8 +28,13 @@ const schema = {
   },
 };
 
-const check = async (spec: unknown): Promise<string> => {
+const compiled = async (schema: JsonSchema): Promise<(object: KubernetesObject) => readonly FieldCause[]> => {
   const validate = await compileSchema(schema);
+  return (object) => atOnce(validate(object));
+};
+
+const check = async (spec: unknown): Promise<string> => {
+  const validate = await compiled(schema);
   const object = { apiVersion: 'x/v1', kind: 'X', metadata: { name: 'a' }, ...(spec !== undefined && { spec }) };
   const [cause] = validate(object as KubernetesObject);
   return cause === undefined ? '' : `${cause.field} ${cause.reason}: ${cause.message}`;
@@ -61,7 +68,7 @@ describe('compileSchema', () => {
   it('a bound may be marked as exclusive, as in OpenAPI 3.0', async () => {
     const size = (more: object): object => ({ type: 'object', properties: { size: { type: 'number', ...more } } });
     const fits = async (schema: object, value: number): Promise<boolean> => {
-      const validate = await compileSchema(schema as never);
+      const validate = await compiled(schema as never);
       return validate({ metadata: { name: 'a' }, size: value } as KubernetesObject).length === 0;
     };
     const between = size({ minimum: 1, exclusiveMinimum: true, maximum: 3, exclusiveMaximum: true });
@@ -73,12 +80,12 @@ describe('compileSchema', () => {
   });
 
   it('a required member that is only inherited is missing', async () => {
-    const validate = await compileSchema({ type: 'object', required: ['constructor'] });
+    const validate = await compiled({ type: 'object', required: ['constructor'] });
     expect(validate({ metadata: {} })).toHaveLength(1);
   });
 
   it('a kind may forbid all members but those it names, and those that all kinds have', async () => {
-    const validate = await compileSchema({
+    const validate = await compiled({
       type: 'object',
       additionalProperties: false,
       properties: { data: { type: 'string' } },
@@ -156,19 +163,19 @@ describe('compileSchema', () => {
       [{ type: 'object', patternProperties: { '^a': port } }, (value: unknown) => ({ any: value })],
       [{ not: { type: 'object', required: ['x'], properties: { x: port } } }, (value: unknown) => ({ y: value })],
     ] as const) {
-      const validate = await compileSchema({ type: 'object', properties: { spec: schema } });
+      const validate = await compiled({ type: 'object', properties: { spec: schema } });
       const of = (value: unknown): number => validate({ spec: wrap(value) } as KubernetesObject).length;
       expect([of(80), of('http')]).toEqual([0, 0]);
       if (!('not' in schema)) expect(of(true)).toBeGreaterThan(0);
     }
-    const not = await compileSchema({ properties: { spec: { not: { properties: { x: port }, required: ['x'] } } } });
+    const not = await compiled({ properties: { spec: { not: { properties: { x: port }, required: ['x'] } } } });
     expect(not({ spec: { x: 80 } } as KubernetesObject)).toHaveLength(1);
     // What only looks like a schema is left as it is.
-    const named = await compileSchema({
+    const named = await compiled({
       properties: { spec: { type: 'array', items: [{ type: 'integer' }], minItems: 1, additionalItems: true } },
     });
     expect(named({ spec: [1] } as KubernetesObject)).toEqual([]);
-    const only = await compileSchema({ properties: { spec: { enum: [{ 'x-a': 1 }], default: { 'x-a': 1 } } } });
+    const only = await compiled({ properties: { spec: { enum: [{ 'x-a': 1 }], default: { 'x-a': 1 } } } });
     expect(only({ spec: { 'x-a': 1 } } as KubernetesObject)).toEqual([]);
     expect(only({ spec: {} } as KubernetesObject)).toHaveLength(1);
   });
@@ -183,4 +190,19 @@ describe('compileSchema', () => {
     ).toHaveLength(50);
     expect(toCauses([], 1)).toEqual([{ field: '', message: 'Invalid value: does not fit the schema' }]);
   });
+});
+
+it('compares the items of a long list wherever a schema says so', async () => {
+  const items = Array.from({ length: 1_000 }, (_, at) => ({ at }));
+  const twice = [...items, { at: 7 }];
+  const fits = async (spec: object, value: unknown): Promise<boolean> => {
+    const validate = await compiled({ type: 'object', properties: { spec } });
+    return validate({ metadata: { name: 'a' }, spec: value } as KubernetesObject).length === 0;
+  };
+  const unique = { uniqueItems: true };
+  const either = { anyOf: [unique, { maxItems: 3 }] };
+  expect([await fits(unique, items), await fits(unique, twice)]).toEqual([true, false]);
+  expect([await fits({ not: unique }, items), await fits({ not: unique }, twice)]).toEqual([false, true]);
+  expect([await fits(either, twice), await fits(either, [{}, {}])]).toEqual([false, true]);
+  expect(await fits({ allOf: [either, unique] }, [{}, {}])).toBe(false);
 });

@@ -7,10 +7,11 @@ import { encoded } from '../../src/storage/encoded.ts';
 import { checkKey, checkPrefix } from '../../src/storage/keys.ts';
 import { Expiry } from '../../src/storage/memory/expiry.ts';
 import { Sorted } from '../../src/storage/memory/sorted.ts';
-import { copyOf, Draft, isSameContent } from '../../src/storage/memory/value.ts';
+import { copyOf, drafting, isSameContent } from '../../src/storage/memory/value.ts';
 import { Pending } from '../../src/storage/pending.ts';
 import { parseVersion, planList, planWatch, predicateOf } from '../../src/storage/selection.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
 
 const RUNS = runs(1_500);
@@ -147,7 +148,9 @@ describe('what a request says', () => {
 describe('a value', () => {
   test('is what JSON has of an object, at a version', () => {
     const date = new Date(0);
-    const { object, bytes } = new Draft({ metadata: { name: 'a', resourceVersion: '3', creationTimestamp: date } }).at('7');
+    const { object, bytes } = atOnce(drafting({ metadata: { name: 'a', resourceVersion: '3', creationTimestamp: date } })).at(
+      '7',
+    );
     expect(object).toEqual({ metadata: { name: 'a', creationTimestamp: date.toISOString(), resourceVersion: '7' } });
     expect(new TextDecoder().decode(encoded(object))).toBe(JSON.stringify(object));
     expect(encoded(object).byteLength).toBe(bytes);
@@ -157,7 +160,7 @@ describe('a value', () => {
         return { metadata: { name: 'own' } };
       }
     }
-    expect(new Draft(new Own() as object).at('1').object).toEqual({ metadata: { name: 'own', resourceVersion: '1' } });
+    expect(atOnce(drafting(new Own() as object)).at('1').object).toEqual({ metadata: { name: 'own', resourceVersion: '1' } });
   });
 
   test('is copied to the context', () => {
@@ -169,7 +172,7 @@ describe('a value', () => {
 
   test('is an object', () => {
     for (const wrong of [undefined, null, 7, 'a', [], { metadata: 7 }, { metadata: [] }]) {
-      expect(codeOf(() => new Draft(wrong as object))).toBe('INVALID_ARGUMENT');
+      expect(codeOf(() => atOnce(drafting(wrong as object)))).toBe('INVALID_ARGUMENT');
     }
   });
 

@@ -1,14 +1,15 @@
 /** Bodies: their types and their contents. */
 import type { PatchType } from '../../cache/resource-client.ts';
 import { refused } from '../../storage/statuses.ts';
-import { paceOf } from '../../watch/fair-queue.ts';
+import type { Soon } from '../../watch/fair-queue.ts';
+import { inPieces, paceOf } from '../../watch/fair-queue.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { type PatchedKind, toPatchType } from '../patch/patch.ts';
 import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../protobuf/kinds.ts';
 import { mediaType } from '../request/accept.ts';
 import type { FieldPaths } from '../request/field-paths.ts';
-import { isRecord, parseJson, parseText, repeated } from '../request/json.ts';
+import { isRecord, parseJson, parsingBody } from '../request/json.ts';
 import { shown } from '../verbs/names.ts';
 import type { DeleteTerms } from '../verbs/remove.ts';
 import type { WireRequest } from './wire.ts';
@@ -49,17 +50,11 @@ export async function readObject(
   const supported = hasProtobuf(kind) ? [JSON_TYPE, PROTOBUF] : [JSON_TYPE];
   if (!supported.includes(type)) throw unsupported(type, supported);
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
-  return type === JSON_TYPE ? await parseInPieces(bytes, { signal, again }) : readProtobuf(bytes, kind);
+  return type === JSON_TYPE ? await parsed(bytes, { signal, again }) : readProtobuf(bytes, kind);
 }
 
-/** Parses a body, and looks for repeated members in another piece. */
-async function parseInPieces(bytes: Uint8Array, { signal, again }: Pick<WrittenBodyMeans, 'signal' | 'again'>): Promise<unknown> {
-  const parsed = parseText(bytes);
-  if (again === undefined) return parsed.value;
-  if (bytes.length > SMALL_BYTES) await paceOf(signal).pause();
-  const duplicates = repeated(parsed);
-  if (duplicates) again(duplicates);
-  return parsed.value;
+function parsed(bytes: Uint8Array, { signal, again }: Pick<WrittenBodyMeans, 'signal' | 'again'>): Soon<unknown> {
+  return inPieces(parsingBody(bytes, again), { pace: paceOf(signal), signal });
 }
 
 /** The longest body that is read without a turn of its own, in bytes: what comes within a millisecond. */
@@ -68,7 +63,7 @@ const SMALL_BYTES = 32_768;
 /** The longest body of which any number is worked on at a time. */
 const LARGE_BYTES = 262_144;
 
-/** A body when it may be read. A long one is read and stored in turns of their own: none of it can be cut. */
+/** A body when it may be read. A long one is read and stored in turns of their own. */
 async function bodyInTurn(request: WireRequest, { maxBodyBytes, signal }: BodyOptions): Promise<Uint8Array> {
   const bytes = await request.body(maxBodyBytes, signal);
   if (bytes.length > LARGE_BYTES) await paceOf(signal).heavy?.(signal);
@@ -85,7 +80,7 @@ export async function readPatch(
 ): Promise<{ type: PatchType; patch: unknown }> {
   const type = toPatchType(mediaType(request.header('content-type')), kind);
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
-  return { type, patch: await parseInPieces(bytes, { signal, again }) };
+  return { type, patch: await parsed(bytes, { signal, again }) };
 }
 
 /** Whether a request is a dry run: `dryRun=All`. `kind` is that of its options. */

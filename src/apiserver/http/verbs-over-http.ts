@@ -3,8 +3,10 @@
 import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName } from '../../cache/resource-client.ts';
+import { encoding } from '../../storage/encoded.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { type Pace, paceOf } from '../../watch/fair-queue.ts';
+import { inPieces, type Pace, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
 import { hasCode, methodNotAllowed, noSuchPath } from '../api-status.ts';
 import type { ResourcePath, Verb } from '../request/path.ts';
 import { type ListParameters, readListQuery } from '../request/query.ts';
@@ -80,10 +82,19 @@ function placeOf({ path, context }: Task): NamespacedName {
   return { namespace, name };
 }
 
-function shown(task: Task, presentation: Presentation, code: number, object: KubernetesObject): Answer {
+function shown(task: Task, presentation: Presentation, code: number, object: KubernetesObject): Soon<Answer> {
   const { info } = task.context;
   const { kind = info, view } = rowOfTask(task);
-  return { code, headers: JSON_HEADERS, body: presentation.object(kind, view(presented(info, object))) };
+  const seen = view(presented(info, object));
+  const answer = (): Answer => ({ code, headers: JSON_HEADERS, body: presentation.object(kind, seen) });
+  // What is not stored has no JSON yet.
+  const bytes = presentation === PLAIN ? done(encoding(seen, true), task.signal) : undefined;
+  return isPromise(bytes) ? bytes.then(answer) : answer();
+}
+
+/** Does work for a request in pieces. */
+function done<R>(work: Work<R>, signal: AbortSignal): Soon<R> {
+  return inPieces(work, { pace: paceOf(signal), signal });
 }
 
 /** The check of a write's fields; undefined: they are not checked. */
@@ -108,7 +119,7 @@ async function create(task: Task, presentation: Presentation): Promise<Answer> {
   const fields = await fieldCheckOf(task, 'CreateOptions');
   const sent = await readObject(task.request, bodyOf(task, fields));
   await paceOf(signal).pause();
-  fields?.object(sent);
+  if (fields) await done(fields.object(sent), signal);
   return shown(task, presentation, 201, await createObject(context, sent, terms));
 }
 
@@ -127,7 +138,7 @@ async function readReplacement(task: Task): Promise<UpdateTerms['make']> {
   const fields = await fieldCheckOf(task, 'UpdateOptions');
   const sent = await readObject(task.request, bodyOf(task, fields));
   await paceOf(task.signal).pause();
-  fields?.object(sent);
+  if (fields) await done(fields.object(sent), task.signal);
   return () => sent;
 }
 
@@ -136,7 +147,7 @@ async function readChange(task: Task): Promise<UpdateTerms['make']> {
   const fields = await fieldCheckOf(task, 'PatchOptions');
   const { type, patch } = await readPatch(task.request, bodyOf(task, fields));
   await paceOf(task.signal).pause();
-  return toChange(patch, { type, info: task.context.info, row: rowOfTask(task), fields, signal: task.signal });
+  return done(toChange(patch, { type, info: task.context.info, row: rowOfTask(task), fields }), task.signal);
 }
 
 async function remove(task: Task, presentation: Presentation): Promise<Answer> {

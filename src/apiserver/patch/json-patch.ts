@@ -10,7 +10,9 @@
  *   thousand operations on one array copy it once.
  * - What `copy` adds is a deep copy, counted in characters of JSON before it is added: no value is shared between two places.
  */
-import { checkDepth, isObject, isSameJson, type JsonObject, ownValue, setOwnValue, shallowCopy } from './json.ts';
+import { comparing, parsing, put, stringifying } from '../../storage/json.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
+import { checkingDepth, copyingMembers, isObject, type JsonObject, ownValue } from './json.ts';
 
 /** An operation that cannot be applied. */
 export class PatchFailure extends Error {
@@ -24,53 +26,46 @@ export type Operation =
   | { readonly op: 'move' | 'copy'; readonly path: readonly string[]; readonly from: readonly string[] };
 
 /** Reads the operations of a patch. Throws {@link PatchFailure}. */
-export function toOperations(patch: readonly unknown[]): Operation[] {
-  return patch.map((each, at) => {
-    if (!isObject(each)) throw new PatchFailure(`operation ${at} is not an object`);
-    const op = ownValue(each, 'op');
-    const path = toPointer(ownValue(each, 'path'), `path of operation ${at}`);
-    switch (op) {
-      case 'add':
-      case 'replace':
-      case 'test':
-        if (!Object.hasOwn(each, 'value')) throw new PatchFailure(`operation ${at}, ${op}, has no value`);
-        return { op, path, value: each.value };
-      case 'remove':
-        return { op, path };
-      case 'move':
-      case 'copy':
-        return { op, path, from: toPointer(ownValue(each, 'from'), `from of operation ${at}`) };
-      default:
-        throw new PatchFailure(`operation ${at} has an unknown op`);
-    }
-  });
+export function* toOperations(patch: readonly unknown[]): Work<Operation[]> {
+  const operations: Operation[] = [];
+  for (const [at, each] of patch.entries()) {
+    operations.push(toOperation(each, at));
+    if (at % STRIDE === STRIDE - 1) yield;
+  }
+  return operations;
 }
 
-/** Returns the result of applying the operations to a document, in their order. Throws {@link PatchFailure}. */
-export function jsonPatch(document: unknown, operations: readonly Operation[], maxCopied: number = Infinity): unknown {
-  const work = patching(document, operations, maxCopied);
-  for (;;) {
-    const { done, value } = work.next();
-    if (done) return value;
+function toOperation(each: unknown, at: number): Operation {
+  if (!isObject(each)) throw new PatchFailure(`operation ${at} is not an object`);
+  const op = ownValue(each, 'op');
+  const path = toPointer(ownValue(each, 'path'), `path of operation ${at}`);
+  switch (op) {
+    case 'add':
+    case 'replace':
+    case 'test':
+      if (!Object.hasOwn(each, 'value')) throw new PatchFailure(`operation ${at}, ${op}, has no value`);
+      return { op, path, value: each.value };
+    case 'remove':
+      return { op, path };
+    case 'move':
+    case 'copy':
+      return { op, path, from: toPointer(ownValue(each, 'from'), `from of operation ${at}`) };
+    default:
+      throw new PatchFailure(`operation ${at} has an unknown op`);
   }
 }
 
-/** Operations, and moves of elements, between two places to pause. */
-const STRIDE = 256;
+/** Moves of elements between two places to pause. */
 const MOVES = 2 ** 20;
 
-/** The same, and may pause after each yield. */
-export function* patching(
-  document: unknown,
-  operations: readonly Operation[],
-  maxCopied: number = Infinity,
-): Generator<undefined, unknown> {
+/** Returns the result of applying the operations to a document, in their order. Throws {@link PatchFailure}. */
+export function* jsonPatch(document: unknown, operations: readonly Operation[], maxCopied: number = Infinity): Work<unknown> {
   const means: Means = { copies: new WeakSet(), maxCopied, copied: 0, parts: 0, moved: 0 };
   let current = document;
   let moves = MOVES;
   for (const [at, operation] of operations.entries()) {
-    current = applied(current, operation, means);
-    if (at % STRIDE < STRIDE - 1 && means.moved < moves && operation.op !== 'copy') continue;
+    current = yield* applied(current, operation, means);
+    if (at % STRIDE < STRIDE - 1 && means.moved < moves) continue;
     moves = means.moved + MOVES;
     yield;
   }
@@ -94,47 +89,49 @@ const MAX_PARTS = 102_400;
 /** The limit of `moved`: an insertion at the front of a long array moves all of it. */
 const MAX_MOVED = 2 ** 28;
 
-function applied(current: unknown, operation: Operation, means: Means): unknown {
+function* applied(current: unknown, operation: Operation, means: Means): Work<unknown> {
   const { op, path } = operation;
-  const place = (value: unknown, act: Act): unknown => (path.length === 0 ? value : changed(current, path, { act, means }));
+  const place = function* (value: unknown, act: Act): Work<unknown> {
+    return path.length === 0 ? value : yield* changed(current, path, { act, means });
+  };
   switch (op) {
     case 'test':
       if (operation.value === null && isAbsent(current, path)) return current;
-      if (!isSameJson(read(current, path), operation.value)) throw new PatchFailure(`test failed at ${show(path)}`);
+      if (!(yield* comparing(read(current, path), operation.value))) throw new PatchFailure(`test failed at ${show(path)}`);
       return current;
     case 'remove':
-      return changed(current, path, { act: remove, means });
+      return yield* changed(current, path, { act: remove, means });
     case 'add':
-      return place(operation.value, adding(operation.value));
+      return yield* place(operation.value, adding(operation.value));
     case 'replace':
-      return place(operation.value, replacing(operation.value));
+      return yield* place(operation.value, replacing(operation.value));
     case 'copy': {
-      const value = copyOf(read(current, operation.from), means);
-      return place(value, adding(value));
+      const value = yield* copyOf(read(current, operation.from), means);
+      return yield* place(value, adding(value));
     }
     case 'move':
-      return moved(current, operation, means);
+      return yield* moved(current, operation, means);
   }
 }
 
-function copyOf(value: unknown, means: Means): unknown {
+function* copyOf(value: unknown, means: Means): Work<unknown> {
   // Copying a parent into itself doubles the depth each time, and JSON.stringify needs a stack.
-  means.parts += checkDepth(value);
+  means.parts += yield* checkingDepth(value);
   if (means.parts > MAX_PARTS) throw new PatchFailure(`copies more than ${MAX_PARTS} values`);
-  const text = JSON.stringify(value);
+  const text = yield* stringifying(value);
   means.copied += text.length;
   if (means.copied > means.maxCopied) throw new PatchFailure(`copies more than ${means.maxCopied} characters`);
-  return JSON.parse(text);
+  return yield* parsing(text);
 }
 
-function moved(current: unknown, { path, from }: Operation & { op: 'move' | 'copy' }, means: Means): unknown {
+function* moved(current: unknown, { path, from }: Operation & { op: 'move' | 'copy' }, means: Means): Work<unknown> {
   const value = read(current, from);
   if (from.every((token, at) => token === path[at])) {
     if (from.length === path.length) return current;
     throw new PatchFailure(`cannot move ${show(from)} into itself`);
   }
   if (path.length === 0) return value;
-  return changed(changed(current, from, { act: remove, means }), path, { act: adding(value), means });
+  return yield* changed(yield* changed(current, from, { act: remove, means }), path, { act: adding(value), means });
 }
 
 /** Reads a pointer: `/a~1b/0` is `a/b`, then `0`. */
@@ -186,22 +183,22 @@ type Changed = JsonObject | unknown[];
 type Act = (parent: Changed, token: string, means: Means) => void;
 
 /** Copies everything on the way to a place, unless that has been done already, and acts at its end. */
-function changed(document: unknown, path: readonly string[], { act, means }: { act: Act; means: Means }): unknown {
+function* changed(document: unknown, path: readonly string[], { act, means }: { act: Act; means: Means }): Work<unknown> {
   const last = path.length - 1;
   if (last < 0) throw new PatchFailure('the document itself cannot be removed');
-  const copied = (value: unknown): Changed => {
+  const copied = function* (value: unknown): Work<Changed> {
     if (!Array.isArray(value) && !isObject(value)) throw new PatchFailure(`${show(path)} is inside a value without members`);
     if (means.copies.has(value)) return value;
-    const copy = Array.isArray(value) ? [...value] : shallowCopy(value);
+    const copy = Array.isArray(value) ? [...value] : yield* copyingMembers(value);
     means.copies.add(copy);
     return copy;
   };
-  const root = copied(document);
+  const root = yield* copied(document);
   let parent = root;
   for (const token of path.slice(0, last)) {
     const before = step(parent, token);
-    const child = copied(before);
-    if (child !== before) setOwnValue(parent as JsonObject, token, child);
+    const child = yield* copied(before);
+    if (child !== before) put(parent as JsonObject, token, child);
     parent = child;
   }
   act(parent, path[last] as string, means);
@@ -226,13 +223,13 @@ const remove: Act = (parent, token, means) => {
 function adding(value: unknown): Act {
   return (parent, token, means) => {
     if (Array.isArray(parent)) splice(parent, index(parent, token, true), { means, items: [value] });
-    else setOwnValue(parent, token, value);
+    else put(parent, token, value);
   };
 }
 
 function replacing(value: unknown): Act {
   return (parent, token) => {
     step(parent, token);
-    setOwnValue(parent as JsonObject, token, value);
+    put(parent as JsonObject, token, value);
   };
 }

@@ -1,5 +1,7 @@
-/** JSON values as patches handle them: copied, compared, and set under any name without harm. */
+/** JSON values as patches handle them: copied and measured, in pieces. */
+import { put, walking } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 
 /** An object of JSON. */
 export type JsonObject = Record<string, unknown>;
@@ -17,49 +19,24 @@ export function ownValue(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-/** Sets an own value. A plain assignment to `__proto__` would change what the object inherits. */
-export function setOwnValue(object: JsonObject, name: string, value: unknown): void {
-  if (name === '__proto__') {
-    Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
-  } else object[name] = value;
-}
-
-/** A copy of an object, but not of its values. */
-export function shallowCopy(object: JsonObject): JsonObject {
-  return { ...object };
-}
-
-/** Whether two values are the same JSON, whatever the order of names. */
-export function isSameJson(one: unknown, other: unknown): boolean {
-  if (one === other) return true;
-  if (Array.isArray(one)) {
-    return Array.isArray(other) && one.length === other.length && one.every((value, at) => isSameJson(value, other[at]));
+/** The members of an object, but not their values, to be changed. */
+export function* copyingMembers(object: JsonObject): Work<JsonObject> {
+  const names = Object.keys(object);
+  if (names.length < STRIDE) return { ...object };
+  const copy: JsonObject = {};
+  for (const [at, name] of names.entries()) {
+    put(copy, name, object[name]);
+    if (at % STRIDE === 0) yield;
   }
-  if (!isObject(one) || !isObject(other)) return false;
-  const names = Object.keys(one);
-  return (
-    names.length === Object.keys(other).length &&
-    names.every((name) => Object.hasOwn(other, name) && isSameJson(one[name], other[name]))
-  );
+  return copy;
 }
 
-/** Throws 400 if a value is nested too deeply. Does not recurse itself. Returns how many values it consists of. */
-export function checkDepth(value: unknown): number {
+/** Throws 400 if a value is nested too deeply. Returns how many values it consists of. */
+export function* checkingDepth(value: unknown): Work<number> {
   let parts = 1;
-  let level: object[] = isContainer(value) ? [value] : [];
-  for (let depth = 0; level.length > 0; depth++) {
+  yield* walking(value, (_, size, depth) => {
     if (depth >= MAX_DEPTH) throw refused(400, 'BadRequest', `the patch is nested more than ${MAX_DEPTH} deep`);
-    const below: object[] = [];
-    for (const each of level) {
-      const values: readonly unknown[] = Array.isArray(each) ? each : Object.values(each);
-      parts += values.length;
-      for (const one of values) if (isContainer(one)) below.push(one);
-    }
-    level = below;
-  }
+    parts += size;
+  });
   return parts;
-}
-
-function isContainer(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

@@ -11,9 +11,9 @@
  */
 import type { PatchType } from '../../cache/resource-client.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
-import type { Pace } from '../../watch/fair-queue.ts';
-import { checkDepth, isObject, type JsonObject } from './json.ts';
-import { type Operation, PatchFailure, patching, toOperations } from './json-patch.ts';
+import { atOnce, type Work } from '../../watch/fair-queue.ts';
+import { checkingDepth, isObject, type JsonObject } from './json.ts';
+import { jsonPatch, type Operation, PatchFailure, toOperations } from './json-patch.ts';
 import { mergePatch } from './merge-patch.ts';
 import { METADATA_LISTS, type MergeStrategies, strategicMerge } from './strategic-merge.ts';
 
@@ -38,8 +38,6 @@ export interface PatchTerms {
   readonly maxOperations?: number | undefined;
   /** The most characters of JSON that the `copy` operations of a JSON patch may add together. Default 3 MiB. */
   readonly maxCopied?: number | undefined;
-  /** How long operations are applied at a stretch. Default: all of them are. */
-  readonly pace?: Pace | undefined;
 }
 
 const MAX_OPERATIONS = 10_000;
@@ -80,69 +78,52 @@ function unsupported(type: PatchType | undefined, kind: PatchedKind): Error {
 }
 
 /**
- * Reads a parsed patch once; the result can be applied as often as a write is tried. With a pace, a long JSON patch is applied in
- * pieces, and then a promise is returned.
+ * Reads a parsed patch once; the result can be applied as often as a write is tried.
  *
  * @throws {WatchError} REFUSED with 400, 413, 415 or 422.
  */
-export function toPatch(patch: unknown, terms: PatchTerms): (current: object) => JsonObject | Promise<JsonObject> {
+export function* toPatch(patch: unknown, terms: PatchTerms): Work<(current: object) => Work<JsonObject>> {
   const { type, kind } = terms;
   const strategies = strategiesOf(kind);
   if (type === 'apply' || (type === 'strategic' && strategies === undefined)) throw unsupported(type, kind);
-  checkDepth(patch);
+  yield* checkingDepth(patch);
   if (type === 'json') {
-    const operations = read(patch, terms);
+    const operations = yield* read(patch, terms);
     return (current) => applied(current, operations, terms);
   }
   if (!isObject(patch)) throw badRequest(`error decoding patch: a ${type} patch must be an object`);
   if (strategies !== undefined && type === 'strategic') {
     return (current) => strategicMerge(current as JsonObject, patch, strategies);
   }
-  return (current) => mergePatch(current, patch) as JsonObject;
+  return (current) => mergePatch(current, patch) as Work<JsonObject>;
 }
 
 /** Returns the result of applying a patch to an object, at a stretch. See the top of this file. */
-export function applyPatch(current: object, patch: unknown, terms: Omit<PatchTerms, 'pace'>): JsonObject {
-  return toPatch(patch, terms)(current) as JsonObject;
+export function applyPatch(current: object, patch: unknown, terms: PatchTerms): JsonObject {
+  return atOnce(atOnce(toPatch(patch, terms))(current));
 }
 
-function read(patch: unknown, { maxOperations = MAX_OPERATIONS }: PatchTerms): Operation[] {
+function* read(patch: unknown, { maxOperations = MAX_OPERATIONS }: PatchTerms): Work<Operation[]> {
   if (!Array.isArray(patch)) throw badRequest('error decoding patch: a JSON patch must be a list of operations');
   if (patch.length > maxOperations) {
     const message = `The allowed maximum operations in a JSON patch is ${maxOperations}, got ${patch.length}`;
     throw refused(413, 'RequestEntityTooLarge', message);
   }
-  return told(() => toOperations(patch));
+  return yield* told(toOperations(patch));
 }
 
-function applied(
-  current: object,
-  operations: readonly Operation[],
-  { maxCopied = MAX_COPIED, pace }: PatchTerms,
-): JsonObject | Promise<JsonObject> {
-  const work = patching(current, operations, maxCopied);
-  const stretch = (): JsonObject | Promise<JsonObject> => {
-    for (;;) {
-      const { done, value } = told(() => work.next());
-      if (done) return checked(value);
-      const pause = pace?.pause();
-      if (pause) return pause.then(stretch);
-    }
-  };
-  return stretch();
-}
-
-function checked(result: unknown): JsonObject {
+function* applied(current: object, operations: readonly Operation[], { maxCopied = MAX_COPIED }: PatchTerms): Work<JsonObject> {
+  const result = yield* told(jsonPatch(current, operations, maxCopied));
   if (!isObject(result)) throw refused(422, 'Invalid', 'the result of the patch is not an object');
   // A hundred operations that each add one level are not a deep patch, but make a deep object.
-  checkDepth(result);
+  yield* checkingDepth(result);
   return result;
 }
 
 /** A failure of a JSON patch is a 422: the patch was understood, but does not fit the object. */
-function told<T>(work: () => T): T {
+function* told<T>(work: Work<T>): Work<T> {
   try {
-    return work();
+    return yield* work;
   } catch (error) {
     if (!(error instanceof PatchFailure)) throw error;
     throw refused(422, 'Invalid', `the server rejected our request due to an error in our request: ${error.message}`);

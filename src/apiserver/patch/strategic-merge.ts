@@ -9,8 +9,10 @@
  *     $patch: 'replace' | 'delete' | 'merge'   of an object: replace it, empty it, merge
  *     $retainKeys: ['type']                    of an object: remove all other members
  */
+import { put } from '../../storage/json.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
-import { isObject, type JsonObject, ownValue, setOwnValue, shallowCopy } from './json.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
+import { copyingMembers, isObject, type JsonObject, ownValue } from './json.ts';
 
 /** How a list is merged: as a set of plain values, or as objects with one member as their key. Other lists are replaced. */
 export type ListStrategy = 'set' | { readonly key: string };
@@ -30,7 +32,7 @@ const ORDER = '$setElementOrder/';
 const DELETE = '$deleteFromPrimitiveList/';
 
 /** Returns the result of applying the patch to an object. Neither is changed. Throws a refusal with 400 for an invalid patch. */
-export function strategicMerge(current: JsonObject, patch: JsonObject, strategies: MergeStrategies): JsonObject {
+export function strategicMerge(current: JsonObject, patch: JsonObject, strategies: MergeStrategies): Work<JsonObject> {
   return mergeObjects(current, patch, { strategies, path: '' });
 }
 
@@ -39,50 +41,78 @@ interface Place {
   readonly path: string;
 }
 
-function mergeObjects(current: JsonObject, patch: JsonObject, place: Place): JsonObject {
+function* mergeObjects(current: JsonObject, patch: JsonObject, place: Place): Work<JsonObject> {
   const directive = ownValue(patch, DIRECTIVE);
-  if (directive === 'replace') return without(patch, [DIRECTIVE]);
+  if (directive === 'replace') return yield* without(patch, DIRECTIVE);
   if (directive === 'delete') return {};
   if (directive !== undefined && directive !== 'merge') throw badRequest(`unknown patch type: ${shown(directive)}`);
-  const result = shallowCopy(current);
-  retain(result, patch);
-  for (const name of Object.keys(patch)) if (patch[name] === null) delete result[name];
-  for (const name of listsOf(patch)) mergeMember(result, patch, { ...place, path: join(place.path, name) }, name);
+  const result = yield* copyingMembers(current);
+  const names = Object.keys(patch);
+  if (names.length > STRIDE) yield;
+  if (ownValue(patch, RETAIN) !== undefined) yield* retain(result, patch, names);
+  yield* each(names, (name) => {
+    if (patch[name] === null) delete result[name];
+  });
+  const concerned = new Set<string>();
+  yield* each(names, (name) => {
+    if (name === DIRECTIVE || name === RETAIN) return;
+    // Even if only by a directive.
+    concerned.add(name.startsWith(ORDER) || name.startsWith(DELETE) ? name.slice(name.indexOf('/') + 1) : name);
+  });
+  let steps = 0;
+  for (const name of concerned) {
+    const merging = mergeMember(result, patch, { ...place, path: join(place.path, name) }, name);
+    if (merging) yield* merging;
+    if (++steps % STRIDE === 0) yield;
+  }
   return result;
 }
 
-/** The names of all members that a patch concerns, even if only by a directive. */
-function listsOf(patch: JsonObject): Set<string> {
-  const names = new Set<string>();
-  for (const name of Object.keys(patch)) {
-    if (name === DIRECTIVE || name === RETAIN) continue;
-    if (name.startsWith(ORDER) || name.startsWith(DELETE)) names.add(name.slice(name.indexOf('/') + 1));
-    else names.add(name);
+function* each(names: readonly string[], visit: (name: string) => void): Work<void> {
+  for (const [at, name] of names.entries()) {
+    visit(name);
+    if (at % STRIDE === STRIDE - 1) yield;
   }
-  return names;
 }
 
-function mergeMember(result: JsonObject, patch: JsonObject, place: Place, name: string): void {
+/** Returns what is left to do. */
+function mergeMember(result: JsonObject, patch: JsonObject, place: Place, name: string): Work<void> | undefined {
   const current = ownValue(result, name);
   const value = ownValue(patch, name);
   const strategy = ownValue(place.strategies as JsonObject, place.path) as ListStrategy | undefined;
-  if (strategy !== undefined) {
-    const merged = mergeList(current, patch, { ...place, name, strategy });
-    if (merged !== undefined) setOwnValue(result, name, merged);
-  } else if (value === undefined || value === null) {
-    // It is removed, or has only directives for a list that is not merged: there is nothing to do.
-  } else if (isObject(value)) setOwnValue(result, name, mergeObjects(isObject(current) ? current : {}, value, place));
-  else setOwnValue(result, name, value);
+  if (strategy !== undefined) return mergeListMember(result, patch, { ...place, name, strategy });
+  // If it is removed, or has only directives for a list that is not merged, there is nothing to do.
+  if (value === undefined || value === null) return undefined;
+  if (isObject(value)) return mergeObjectMember(result, { name, current, value, place });
+  put(result, name, value);
+  return undefined;
+}
+
+function* mergeListMember(result: JsonObject, patch: JsonObject, place: ListPlace): Work<void> {
+  const merged = yield* mergeList(ownValue(result, place.name), patch, place);
+  if (merged !== undefined) put(result, place.name, merged);
+}
+
+function* mergeObjectMember(
+  result: JsonObject,
+  { name, current, value, place }: { name: string; current: unknown; value: JsonObject; place: Place },
+): Work<void> {
+  put(result, name, yield* mergeObjects(isObject(current) ? current : {}, value, place));
 }
 
 /** Removes what `$retainKeys` does not name. */
-function retain(result: JsonObject, patch: JsonObject): void {
+function* retain(result: JsonObject, patch: JsonObject, patched: readonly string[]): Work<void> {
   const kept = ownValue(patch, RETAIN);
-  if (kept === undefined) return;
-  const plain = Object.keys(patch).filter((name) => !name.startsWith('$') && patch[name] !== null);
-  const names = new Set(isStrings(kept) ? kept : undefined);
-  if (!isStrings(kept) || plain.some((name) => !names.has(name))) throw badRequest('invalid patch format of retainKeys');
-  for (const name of Object.keys(result)) if (!names.has(name)) delete result[name];
+  if (!isStrings(kept)) throw badRequest('invalid patch format of retainKeys');
+  const names = new Set<string>();
+  yield* each(kept, (name) => void names.add(name));
+  yield* each(patched, (name) => {
+    if (name.startsWith('$') || patch[name] === null || names.has(name)) return;
+    throw badRequest('invalid patch format of retainKeys');
+  });
+  yield* each(Object.keys(result), (name) => {
+    if (!names.has(name)) delete result[name];
+  });
 }
 
 interface ListPlace extends Place {
@@ -90,7 +120,7 @@ interface ListPlace extends Place {
   readonly strategy: ListStrategy;
 }
 
-function mergeList(current: unknown, patch: JsonObject, place: ListPlace): unknown[] | undefined {
+function* mergeList(current: unknown, patch: JsonObject, place: ListPlace): Work<unknown[] | undefined> {
   const { name, strategy } = place;
   const there: readonly unknown[] = Array.isArray(current) ? current : [];
   const given = ownValue(patch, name) ?? [];
@@ -99,7 +129,8 @@ function mergeList(current: unknown, patch: JsonObject, place: ListPlace): unkno
   if (!Array.isArray(given)) throw invalidList(`${place.path} is not a list`);
   if (!Array.isArray(removed)) throw badRequest('invalid patch format of primitive list');
   if (order !== undefined && !Array.isArray(order)) throw badRequest('invalid patch format of setElementOrder list');
-  const merged = strategy === 'set' ? mergeSet(there, given, removed) : mergeByKey(there, given, { ...place, key: strategy.key });
+  const merged =
+    strategy === 'set' ? mergeSet(there, given, removed) : yield* mergeByKey(there, given, { ...place, key: strategy.key });
   if (current === undefined && merged.length === 0) return undefined;
   if (order === undefined) return merged;
   const idOf = (item: unknown): unknown => (strategy === 'set' || !isObject(item) ? item : ownValue(item, strategy.key));
@@ -112,30 +143,37 @@ function mergeSet(there: readonly unknown[], given: readonly unknown[], removed:
   return [...new Set([...there, ...given])].filter((item) => !out.has(item));
 }
 
-function mergeByKey(there: readonly unknown[], given: readonly unknown[], place: Place & { key: string }): unknown[] {
+function* mergeByKey(there: readonly unknown[], given: readonly unknown[], place: Place & { key: string }): Work<unknown[]> {
   const { key } = place;
   const items = given.map((item) => {
     if (!isObject(item)) throw invalidList(`an element of ${place.path} is not an object`);
     return item;
   });
-  if (items.some((item) => ownValue(item, DIRECTIVE) === 'replace')) {
-    return items
-      .filter((item) => ownValue(item, DIRECTIVE) !== 'replace' || Object.keys(item).length > 1)
-      .map((item) => without(item, [DIRECTIVE]));
-  }
+  if (items.some((item) => ownValue(item, DIRECTIVE) === 'replace')) return yield* replacements(items);
   const result: unknown[] = [...there];
   const places = placesOf(there, key);
-  for (const item of items) {
+  for (const [at, item] of items.entries()) {
+    if (at % STRIDE === STRIDE - 1) yield;
     const id = JSON.stringify(ownValue(item, key));
     if (id === undefined) throw badRequest(`map: ${shown(item)} does not contain declared merge key: ${key}`);
     const found = places.get(id);
     if (ownValue(item, DIRECTIVE) === 'delete') {
       for (const at of found ?? []) result[at] = undefined;
       places.delete(id);
-    } else if (found === undefined) places.set(id, [result.push(mergeObjects({}, item, place)) - 1]);
-    else result[found[0] as number] = mergeObjects(result[found[0] as number] as JsonObject, item, place);
+    } else if (found === undefined) places.set(id, [result.push(yield* mergeObjects({}, item, place)) - 1]);
+    else result[found[0] as number] = yield* mergeObjects(result[found[0] as number] as JsonObject, item, place);
   }
   return result.filter((each) => each !== undefined);
+}
+
+/** What replaces a list. */
+function* replacements(items: readonly JsonObject[]): Work<unknown[]> {
+  const result: unknown[] = [];
+  for (const item of items) {
+    const replaces = ownValue(item, DIRECTIVE) === 'replace';
+    if (!replaces || Object.keys(item).length > 1) result.push(yield* without(item, DIRECTIVE));
+  }
+  return result;
 }
 
 /**
@@ -179,9 +217,9 @@ function inOrder(
   return [...result, ...named.slice(nextNamed), ...others.slice(nextOther)];
 }
 
-function without(object: JsonObject, names: readonly string[]): JsonObject {
-  const result = shallowCopy(object);
-  for (const name of names) delete result[name];
+function* without(object: JsonObject, name: string): Work<JsonObject> {
+  const result = yield* copyingMembers(object);
+  delete result[name];
   return result;
 }
 

@@ -1,4 +1,4 @@
-import type { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
+import { type ConnectionSlots, networkOf } from '../../bridge/hub/admission/connection-slots.ts';
 import type { CutReason } from '../../bridge/hub/connection.ts';
 import type { FairQueue, OnBehalf, Pace } from '../../watch/fair-queue.ts';
 import type { Slot } from '../http/wire.ts';
@@ -41,7 +41,9 @@ interface Asked {
  */
 export class Place implements Slot, Pace, OnBehalf {
   private readonly places: Places;
+  /** What its client's address counts as. */
   readonly address: string;
+  private readonly from: string;
   /** Empty: there is none, or it is not known yet. */
   tenant: string = '';
   private isOver: boolean = false;
@@ -59,7 +61,8 @@ export class Place implements Slot, Pace, OnBehalf {
     if (missing?.reason === 'full') refuse('full', `${limits.max} ${MEANT[kind]}`);
     if (missing) refuse('address', `${limits.perAddress} ${MEANT[kind]} for this address`);
     this.places = places;
-    this.address = address;
+    this.address = networkOf(address);
+    this.from = address;
   }
 
   /** Also counts against a tenant. Throws 429 if it has no more room. */
@@ -80,6 +83,7 @@ export class Place implements Slot, Pace, OnBehalf {
   }
 
   heavy(signal: AbortSignal): Promise<void> | undefined {
+    if (this.isHeavy) return undefined;
     const begun = (): void => {
       this.isHeavy = true;
       // The request may have ended in the same turn.
@@ -111,7 +115,7 @@ export class Place implements Slot, Pace, OnBehalf {
     if (this.isOver) return;
     this.isOver = true;
     this.lighten();
-    const { places, address, tenant, target, verb, begunMs } = this;
+    const { places, from: address, tenant, target, verb, begunMs } = this;
     places.addresses.release(address);
     if (tenant !== '') places.tenants.release(tenant);
     if (reason === undefined || target === undefined || verb === undefined) return;

@@ -4,7 +4,7 @@
  *     request --> a place: in all? of its address? --> who is it? --> of its tenant? --> a write? of its tenant's per second?
  *                              429                                        429                        429
  *
- * A place is held until the answer has been sent. The empty name is nobody: it counts only towards the total. The processor is
+ * A place is held until the answer has been sent. Addresses of IPv6 count by their networks: see `networkOf`. The empty name is nobody: it counts only towards the total. The processor is
  * divided by the same names: see `FairQueue`.
  */
 import { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
@@ -66,7 +66,7 @@ export class Quotas {
         refuse: (reason, message) => this.refuse(reason, message),
       },
       addresses: new ConnectionSlots({ maxClients: limits.max, maxClientsPerAddress: limits.perAddress }),
-      tenants: new ConnectionSlots({ maxClients: Number.POSITIVE_INFINITY, maxClientsPerAddress: limits.perTenant }),
+      tenants: new ConnectionSlots({ maxClients: Number.POSITIVE_INFINITY, maxClientsPerAddress: limits.perTenant }, String),
     };
   }
 

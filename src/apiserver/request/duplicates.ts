@@ -6,22 +6,16 @@
  *                        +--> as many? none came twice
  *     value --> members -'    otherwise: the search, once through the text
  */
+import { walking } from '../../storage/json.ts';
+import type { Work } from '../../watch/fair-queue.ts';
 import { FieldPaths, type Step } from './field-paths.ts';
 
 /** How many members a value has, at any depth. */
-export function membersIn(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0;
+export function* membersIn(value: unknown): Work<number> {
   let members = 0;
-  if (Array.isArray(value)) {
-    for (const each of value) if (typeof each === 'object') members += membersIn(each);
-    return members;
-  }
-  const own = value as Readonly<Record<string, unknown>>;
-  for (const name of Object.keys(own)) {
-    members++;
-    const each = own[name];
-    if (typeof each === 'object') members += membersIn(each);
-  }
+  yield* walking(value, (names) => {
+    members += names?.length ?? 0;
+  });
   return members;
 }
 
@@ -38,17 +32,25 @@ interface Level {
 }
 
 /** Finds them in a valid JSON text. */
-export function duplicateFields(text: string): FieldPaths {
+export function* duplicateFields(text: string): Work<FieldPaths> {
   const found = new FieldPaths();
   const levels: Level[] = [];
   let level: Level | undefined;
+  let [start, next] = [-1, PIECE_CHARS];
   for (let at = 0; at < text.length; at++) {
+    if (at >= next) {
+      next = at + PIECE_CHARS;
+      yield;
+    }
     const char = text.charCodeAt(at);
-    if (char === QUOTE) {
-      const end = endOfText(text, at);
-      if (level?.isNext && !isNew(level, nameOf(text.slice(at + 1, end)))) found.add(() => levels.map(stepOf));
-      at = end;
-    } else if (char === COMMA) proceed(level as Level);
+    if (start >= 0) {
+      if (char === BACKSLASH) at++;
+      else if (char === QUOTE) {
+        if (level?.isNext && !isNew(level, nameOf(text.slice(start, at)))) found.add(() => levels.map(stepOf));
+        start = -1;
+      }
+    } else if (char === QUOTE) start = at + 1;
+    else if (char === COMMA) proceed(level as Level);
     else if (char === OBJECT || char === LIST) {
       const isObject = char === OBJECT;
       level = { names: isObject ? new Set() : undefined, index: 0, name: '', isNext: isObject };
@@ -61,6 +63,8 @@ export function duplicateFields(text: string): FieldPaths {
   return found;
 }
 
+/** How much is read in one step, in characters. */
+const PIECE_CHARS = 65_536;
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OBJECT, END_OF_OBJECT, LIST, END_OF_LIST] = [0x7b, 0x7d, 0x5b, 0x5d];
 
@@ -84,11 +88,4 @@ function isNew(level: Level, name: string): boolean {
 /** The name that is written between quotes. */
 function nameOf(written: string): string {
   return written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
-}
-
-/** The last quote of the string that begins here. */
-function endOfText(text: string, start: number): number {
-  let at = start + 1;
-  for (let char = text.charCodeAt(at); char !== QUOTE; char = text.charCodeAt(++at)) if (char === BACKSLASH) at++;
-  return at;
 }

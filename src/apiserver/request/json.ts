@@ -5,7 +5,10 @@
  * JavaScript would change, as it may an int64 beyond 2^53, is refused: clients in other languages keep it, so nobody would notice
  * the loss.
  */
+
+import { parsing, walking } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
+import { atOnce, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import { duplicateFields, membersIn } from './duplicates.ts';
 import type { FieldPaths } from './field-paths.ts';
@@ -35,11 +38,15 @@ export interface Extent {
 }
 
 /** Measures a JSON text, up to the first object or list that is deeper than `limit`. */
-export function extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFINITY): Extent {
-  let [depth, deepest, members, containers, widest, inText] = [0, 0, 0, 0, 0, false];
+export function* extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFINITY): Work<Extent> {
+  let [depth, deepest, members, containers, widest, inText, next] = [0, 0, 0, 0, 0, false, PIECE_BYTES];
   /** The members of the open objects and lists so far. */
   const open: number[] = [0];
   for (let at = 0; at < bytes.length && deepest <= limit; at++) {
+    if (at >= next) {
+      next = at + PIECE_BYTES;
+      yield;
+    }
     const byte = bytes[at];
     if (inText) {
       if (byte === BACKSLASH) at++;
@@ -59,32 +66,36 @@ export function extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFI
   return { depth: deepest, members, containers, widest };
 }
 
-/** A parsed body, before its members are counted. */
-export interface Parsed {
-  readonly text: string;
-  readonly value: unknown;
-  /** How many members are written in it. */
-  readonly members: number;
-}
+/** How much is read in one step. */
+const PIECE_BYTES = 65_536;
 
 /**
  * Parses a body. Throws 400 for one that is not JSON in UTF-8, too deep, or with a number that cannot be kept, and 413 for one with
- * too many parts.
+ * too many parts. `again`, if given, is called with the members that occur more than once.
  */
-export function parseText(bytes: Uint8Array): Parsed {
-  const { depth, members, containers, widest } = extentOf(bytes, MAX_DEPTH);
+export function* parsingBody(bytes: Uint8Array, again?: (duplicates: FieldPaths) => void): Work<unknown> {
+  const { depth, members, containers, widest } = yield* extentOf(bytes, MAX_DEPTH);
   if (depth > MAX_DEPTH) throw tooDeep();
   if (members + containers > MAX_PARTS || widest > MAX_KEYS) throw tooManyParts();
   let [text, value]: [string, unknown] = ['', undefined];
   try {
     text = utf8.decode(bytes);
-    value = JSON.parse(text);
+    if (bytes.length > PIECE_BYTES) yield;
+    value = yield* parsing(text);
   } catch {
     throw badRequest('the body is not JSON in UTF-8');
   }
-  const lost = LONG_NUMBER.test(text) ? lossyNumber(text) : undefined;
+  if (bytes.length > PIECE_BYTES) yield;
+  const lost = (yield* mayBeLossy(text)) ? yield* lossyNumber(text) : undefined;
   if (lost !== undefined) throw badRequest(`the number ${lost.slice(0, MAX_SHOWN)} cannot be kept as it is: send it as a string`);
-  return { text, value, members };
+  if (bytes.length > PIECE_BYTES) yield;
+  if (again && (yield* membersIn(value)) !== members) again(yield* duplicateFields(text));
+  return value;
+}
+
+/** The same at a stretch. */
+export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) => void): unknown {
+  return atOnce(parsingBody(bytes, again));
 }
 
 /** The refusal of what is nested too deeply. */
@@ -92,31 +103,13 @@ export function tooDeep(): Error {
   return badRequest(`the body is nested deeper than ${MAX_DEPTH} levels`);
 }
 
-/** The members of a body that occur more than once; undefined if there are none. */
-export function repeated({ text, value, members }: Parsed): FieldPaths | undefined {
-  return membersIn(value) === members ? undefined : duplicateFields(text);
-}
-
-/** Parses a body at a stretch: see {@link parseText}. `again`, if given, is called with the members that occur more than once. */
-export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) => void): unknown {
-  const parsed = parseText(bytes);
-  const duplicates = again && repeated(parsed);
-  if (duplicates) again(duplicates);
-  return parsed.value;
-}
-
 /** Throws 413 for a value with more than twice as many parts as a body may have: patches can add what no body could have. */
-export function checkParts(value: unknown): void {
+export function* checkingParts(value: unknown): Work<void> {
   let left = 2 * MAX_PARTS;
-  const count = (each: unknown): void => {
-    if (typeof each !== 'object' || each === null) return;
-    const isList = Array.isArray(each);
-    const values = isList ? (each as readonly unknown[]) : Object.values(each);
-    left -= 1 + (isList ? 0 : values.length);
-    if (left < 0 || (!isList && values.length > MAX_KEYS)) throw tooManyParts(2 * MAX_PARTS);
-    for (const below of values) if (typeof below === 'object') count(below);
-  };
-  count(value);
+  yield* walking(value, (names) => {
+    left -= 1 + (names?.length ?? 0);
+    if (left < 0 || (names && names.length > MAX_KEYS)) throw tooManyParts(2 * MAX_PARTS);
+  });
 }
 
 function tooManyParts(most: number = MAX_PARTS): Error {
@@ -126,12 +119,23 @@ function tooManyParts(most: number = MAX_PARTS): Error {
 
 /** Matches every number that cannot be kept, and few others: a quick check for bodies without any. */
 const LONG_NUMBER = /[0-9]{16}|[0-9][eE]\+?[0-9]{3}/;
+const LONG_NUMBER_CHARS = 16;
 /** Longer integers are no int64, but floating point everywhere. */
 const LONG_INTEGER = /^-?[0-9]{16,21}$/;
 const MAX_SHOWN = 40;
 
+function* mayBeLossy(text: string): Work<boolean> {
+  if (text.length <= PIECE_BYTES) return LONG_NUMBER.test(text);
+  for (let at = 0; at < text.length; at += PIECE_BYTES) {
+    if (LONG_NUMBER.test(text.slice(at, at + PIECE_BYTES + LONG_NUMBER_CHARS))) return true;
+    yield;
+  }
+  return false;
+}
+
 /** The first number of a JSON text that would be changed: an integer, or one beyond the range of numbers. */
-function lossyNumber(text: string): string | undefined {
+function* lossyNumber(text: string): Work<string | undefined> {
+  let steps = 0;
   for (let at = 0; at < text.length; at++) {
     const quote = text.indexOf('"', at);
     const outside = text.slice(at, quote < 0 ? undefined : quote);
@@ -139,9 +143,13 @@ function lossyNumber(text: string): string | undefined {
       const value = Number(token);
       if (!Number.isFinite(value) || (LONG_INTEGER.test(token) && Math.abs(value) < 1e21 && String(value) !== token))
         return token;
+      if (++steps % STRIDE === 0) yield;
     }
     if (quote < 0) return undefined;
-    for (at = quote + 1; text[at] !== '"'; at++) if (text[at] === '\\') at++;
+    for (at = quote + 1; text.charCodeAt(at) !== QUOTE; at++) {
+      if (text.charCodeAt(at) === BACKSLASH) at++;
+      if (++steps % PIECE_BYTES === 0) yield;
+    }
   }
   return undefined;
 }

@@ -7,6 +7,7 @@
  *     object --> unknown -----'
  */
 import { FIELD_VALIDATIONS, type FieldValidation } from '../../cache/resource-client.ts';
+import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
 import { schemaOf } from '../openapi/schemas.ts';
 import type { FieldPaths } from '../request/field-paths.ts';
@@ -61,12 +62,12 @@ export class FieldCheck {
   };
 
   /** Checks an object that was sent. Throws 400. An object of another kind is refused by its reader. */
-  object(sent: unknown): void {
+  *object(sent: unknown): Work<void> {
     const { kind, version } = this.#kind;
     if (!isOfKind(this.#kind, sent)) return;
     const found: Found[] = [
       ['duplicate', this.#twice?.told, this.#twice?.more],
-      ['unknown', ...sorted(unknownFields(this.#known, sent))],
+      ['unknown', ...sorted(yield* unknownFields(this.#known, sent))],
     ];
     this.#tell(found, (why) => badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`));
   }
@@ -75,12 +76,12 @@ export class FieldCheck {
    * Checks the result of a patch. Fields that were unknown before are not reported: they are kept here, and a patch of something
    * else must not fail because of them. Throws 422, as upstream.
    */
-  patched(patch: unknown, made: object, current: object): void {
+  *patched(patch: unknown, made: object, current: object): Work<void> {
     const of = Array.isArray(patch) ? 'json patch ' : '';
     const found: Found[] = [
       [`${of}duplicate`, this.#twice?.told, this.#twice?.more],
-      ...(of ? [[`${of}unknown`, ...sorted(unknownFields(OPERATIONS, patch))] as const] : []),
-      ['unknown', ...sorted(unknownFields(this.#known, made, current))],
+      ...(of ? [[`${of}unknown`, ...sorted(yield* unknownFields(OPERATIONS, patch))] as const] : []),
+      ['unknown', ...sorted(yield* unknownFields(this.#known, made, current))],
     ];
     this.#tell(found, (why) => invalidPatch(made, why));
   }

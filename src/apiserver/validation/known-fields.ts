@@ -9,6 +9,8 @@
  * admits them. A schema that names no members knows any. Each part of `allOf`, `anyOf` and the like may name some. A `$ref`
  * within the schema is not followed: any member may be there.
  */
+
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { OBJECT_META, OPEN, SHARED } from '../openapi/schemas.ts';
 import { FieldPaths, type Step } from '../request/field-paths.ts';
@@ -100,9 +102,9 @@ function grouped(parts: readonly Json[], keyword: 'properties' | 'patternPropert
  * Finds the unknown fields of an object. Those that `before` has in the same place are left out: a change of one part of an
  * object does not report the rest.
  */
-export function unknownFields(known: KnownFields, object: unknown, before?: unknown): FieldPaths {
+export function* unknownFields(known: KnownFields, object: unknown, before?: unknown): Work<FieldPaths> {
   const found = new FieldPaths();
-  if (known !== ANY) look(known, object, { before, steps: [], found });
+  if (known !== ANY) yield* look(known, object, { before, steps: [], found });
   return found;
 }
 
@@ -112,23 +114,31 @@ interface Search {
   readonly found: FieldPaths;
 }
 
-function look(known: KnownFields, value: unknown, search: Search): void {
-  if (Array.isArray(value)) {
-    for (let at = 0; at < value.length; at++) lookBelow(known.items, value[at], at, search);
-  } else if (isRecord(value)) {
-    for (const name of Object.keys(value)) {
-      const below = known.members.get(name) ?? known.patterns.find(([form]) => form.test(name))?.[1] ?? known.others;
-      if (below !== undefined) lookBelow(below, value[name], name, search);
-      else if (!hasOwn(search.before, name)) search.found.add(() => [...search.steps, name]);
+function* look(known: KnownFields, value: unknown, search: Search): Work<void> {
+  const { before, steps, found } = search;
+  const names = isRecord(value) ? Object.keys(value) : undefined;
+  if (names === undefined && !Array.isArray(value)) return;
+  const members = value as Readonly<Record<Step, unknown>>;
+  const count = names?.length ?? (value as readonly unknown[]).length;
+  if (count > STRIDE) yield;
+  for (let at = 0; at < count; at++) {
+    if (at % STRIDE === STRIDE - 1) yield;
+    const step = names?.[at] ?? at;
+    const below = typeof step === 'number' ? known.items : memberOf(known, step);
+    const member = members[step];
+    if (below === undefined) {
+      if (names && !hasOwn(before, step)) found.add(() => [...steps, step]);
+    } else if (below !== ANY && typeof member === 'object') {
+      steps.push(step);
+      yield* look(below, member, { before: hasOwn(before, step) ? before[step] : undefined, steps, found });
+      steps.pop();
     }
   }
 }
 
-function lookBelow(known: KnownFields | undefined, value: unknown, step: Step, { before, steps, found }: Search): void {
-  if (known === undefined || known === ANY || typeof value !== 'object') return;
-  steps.push(step);
-  look(known, value, { before: hasOwn(before, step) ? before[step] : undefined, steps, found });
-  steps.pop();
+/** What a schema knows below a member; undefined: it does not know that. */
+function memberOf({ members, patterns, others }: KnownFields, name: string): KnownFields | undefined {
+  return members.get(name) ?? patterns.find(([form]) => form.test(name))?.[1] ?? others;
 }
 
 const hasOwn = (value: unknown, step: Step): value is Readonly<Record<Step, unknown>> =>

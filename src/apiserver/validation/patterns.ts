@@ -3,11 +3,12 @@
  * which go back and try again, a client could block the server with 40 characters. The engine, `re2js`, is loaded when the first
  * pattern needs it.
  */
+import { refused } from '../../storage/statuses.ts';
 import { WatchError } from '../../watch/errors.ts';
 
 /** A compiled pattern. */
 export interface Pattern {
-  /** Whether it matches anywhere in a text. */
+  /** Whether it matches anywhere in a text. Throws 422 for a text that is too long. */
   test(text: string): boolean;
   /** Its source: ajv tells patterns apart by it. */
   toString(): string;
@@ -21,6 +22,9 @@ interface Engine {
 
 /** Thrown where a pattern is needed before the engine has been loaded. */
 class NotLoaded extends Error {}
+
+/** The longest text that is matched, in characters: a match cannot be interrupted. */
+export const MAX_MATCHED_CHARS = 262_144;
 
 let engine: Engine | undefined;
 const compiled: Map<string, Pattern> = new Map();
@@ -36,13 +40,19 @@ export function toPattern(source: string): Pattern {
   if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
   try {
     const program = engine.compile(engine.translateRegExp(source));
-    const pattern: Pattern = { test: (text) => program.test(text), toString: () => source };
+    const pattern: Pattern = { test: (text) => program.test(checked(text)), toString: () => source };
     compiled.set(source, pattern);
     return pattern;
   } catch (cause) {
     const why = `pattern ${JSON.stringify(source).slice(0, 200)}: expected the syntax of RE2: ${(cause as Error).message}`;
     throw new WatchError('INVALID_ARGUMENT', why, { cause });
   }
+}
+
+function checked(text: string): string {
+  if (text.length <= MAX_MATCHED_CHARS) return text;
+  const message = `Too long: a text of ${text.length} characters has to match a pattern: may not be more than ${MAX_MATCHED_CHARS}`;
+  throw refused(422, 'Invalid', message);
 }
 
 /**

@@ -9,12 +9,14 @@
  * `uniqueItems`, for which ajv compares each item with each other.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
+import { put, stringifying } from '../../storage/json.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 
-/** Returns what is wrong with an object; an empty list if nothing is. */
-export type SchemaCheck = (object: KubernetesObject) => readonly FieldCause[];
+/** Finds what is wrong with an object; an empty list if nothing is. */
+export type SchemaCheck = (object: KubernetesObject) => Work<readonly FieldCause[]>;
 
 /** The most causes that are reported: nobody reads more, and a hostile object could have millions. */
 const MAX_CAUSES = 50;
@@ -26,10 +28,11 @@ const MAX_CAUSES = 50;
  */
 export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
   const Ajv = await loadAjv();
+  const lists = new Lists();
   const compile = (): ValidateFunction => {
     const ajv = new Ajv(AJV_OPTIONS);
-    ajv.removeKeyword(UNIQUE.keyword);
-    ajv.addKeyword(UNIQUE);
+    ajv.removeKeyword('uniqueItems');
+    ajv.addKeyword({ ...UNIQUE, validate: (wanted: boolean, items: readonly unknown[]) => !wanted || lists.differ(items) });
     return ajv.compile(toJsonSchema(schema)) as ValidateFunction;
   };
   let validate: ValidateFunction;
@@ -39,7 +42,19 @@ export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
     if (isWatchError(cause)) throw cause;
     throw new WatchError('INVALID_ARGUMENT', `schema: ${(cause as Error).message}`, { cause });
   }
-  return (object) => (validate(object) ? [] : toCauses(validate.errors ?? [], object));
+  return (object) => checking(object, validate, lists);
+}
+
+/** Runs ajv until it has met no list that has not been judged: it cannot be interrupted. */
+function* checking(object: KubernetesObject, validate: ValidateFunction, lists: Lists): Work<readonly FieldCause[]> {
+  const judged = new Map<readonly unknown[], boolean>();
+  for (;;) {
+    const met: (readonly unknown[])[] = [];
+    lists.begin(judged, met);
+    const isValid = validate(object);
+    if (met.length === 0) return isValid ? [] : toCauses(validate.errors ?? [], object);
+    for (const items of met) judged.set(items, yield* areDifferent(items));
+  }
 }
 
 /** The part of ajv that is used, so that no public type needs it. */
@@ -56,20 +71,62 @@ const AJV_OPTIONS = {
   code: { regExp },
 };
 
-/** In the time that it takes to write the items. */
 const UNIQUE = {
   keyword: 'uniqueItems',
   ...{ type: 'array', schemaType: 'boolean' },
   error: { message: 'must NOT have duplicate items' },
-  validate: (wanted: boolean, items: readonly unknown[]): boolean =>
-    !wanted || new Set(items.map(canonical)).size === items.length,
 };
 
-/** The JSON of a value, the same for values that differ only in the order of members. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, each: unknown) =>
-    isJsonObject(each) ? Object.fromEntries(Object.entries(each).sort(([one], [other]) => (one < other ? -1 : 1))) : each,
-  );
+/** What ajv asks about lists. */
+class Lists {
+  #judged: ReadonlyMap<readonly unknown[], boolean> = new Map();
+  #met: (readonly unknown[])[] = [];
+
+  /** Before a run: the lists that have been judged, and where others are put. */
+  begin(judged: ReadonlyMap<readonly unknown[], boolean>, met: (readonly unknown[])[]): void {
+    this.#judged = judged;
+    this.#met = met;
+  }
+
+  /** Whether the items of a list differ. One that takes time is taken for such a list at first. */
+  differ(items: readonly unknown[]): boolean {
+    const judged = this.#judged.get(items);
+    if (judged !== undefined) return judged;
+    if (items.length <= FEW && items.every((item) => typeof item !== 'object')) return new Set(items).size === items.length;
+    this.#met.push(items);
+    return true;
+  }
+}
+
+const FEW = 256;
+
+/** In the time that it takes to write the items. */
+function* areDifferent(items: readonly unknown[]): Work<boolean> {
+  const texts = new Set<string>();
+  for (const [at, item] of items.entries()) {
+    texts.add(yield* stringifying(yield* ordered(item)));
+    if (at % STRIDE === STRIDE - 1) yield;
+  }
+  return texts.size === items.length;
+}
+
+/** The same for values that differ only in the order of members. */
+function* ordered(value: unknown): Work<unknown> {
+  if (Array.isArray(value)) {
+    const items: unknown[] = [];
+    for (const each of value) {
+      items.push(typeof each === 'object' ? yield* ordered(each) : each);
+      if (items.length % STRIDE === 0) yield;
+    }
+    return items;
+  }
+  if (!isJsonObject(value)) return value;
+  const members: Record<string, unknown> = {};
+  for (const [at, name] of Object.keys(value).sort().entries()) {
+    put(members, name, yield* ordered(value[name]));
+    if (at % STRIDE === STRIDE - 1) yield;
+  }
+  return members;
 }
 
 function isJsonObject(value: unknown): value is JsonSchema {
@@ -164,7 +221,9 @@ function toCause({ instancePath, keyword, params, message = 'does not fit' }: Aj
     .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
   const at = (more: readonly string[] = []): string => fieldOf([...tokens, ...more], object);
   const value = valueAt(tokens, object);
-  const shown = String(JSON.stringify(typeof value === 'string' ? value.slice(0, 200) : value)).slice(0, 200);
+  // Of a long list, as much as is shown.
+  const begin = typeof value === 'string' || Array.isArray(value) ? value.slice(0, 200) : value;
+  const shown = String(JSON.stringify(begin)).slice(0, 200);
   switch (keyword) {
     case 'required':
       return { field: at([String(params.missingProperty)]), message: 'Required value', reason: 'FieldValueRequired' };

@@ -1,4 +1,5 @@
 /** The schemas of a server's resources, each compiled once. */
+import { inPieces, paceOf } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import { compileSchema, type SchemaCheck } from './schema.ts';
@@ -20,7 +21,7 @@ export class Schemas {
   /** The check of a resource's objects; undefined for a resource without a schema. */
   checkOf({ schema }: Pick<ResourceInfo, 'schema'>): ((object: AnyObject) => Promise<readonly FieldCause[]>) | undefined {
     if (schema === undefined) return undefined;
-    return async (object) => (await this.#checked(schema))(object);
+    return async (object) => inPieces((await this.#checked(schema))(object), { pace: paceOf(undefined) });
   }
 
   /** A schema that cannot be compiled is the server's error, not that of a client that writes an object. */

@@ -1,9 +1,8 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { PatchType } from '../../cache/resource-client.ts';
-import { isPromise } from '../../watch/abort.ts';
-import { paceOf } from '../../watch/fair-queue.ts';
+import type { Work } from '../../watch/fair-queue.ts';
 import { toPatch } from '../patch/patch.ts';
-import { checkParts, type Json } from '../request/json.ts';
+import { checkingParts, type Json } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { Subresource } from '../subresources.ts';
 import { type FieldCheck, invalidPatch } from '../validation/field-check.ts';
@@ -18,27 +17,22 @@ export interface ChangeTerms {
   readonly row: Subresource;
   /** The check of the result's fields; undefined: they are not checked. */
   readonly fields: FieldCheck | undefined;
-  /** The signal of the request, by which its pace is found. */
-  readonly signal: AbortSignal | undefined;
 }
 
 /** The change that a patch makes to what a client sees of an object. Refuses an invalid patch. */
-export function toChange(
+export function* toChange(
   patch: unknown,
-  { type, info, row, fields, signal }: ChangeTerms,
-): (current: KubernetesObject) => object | Promise<object> {
-  const patched = toPatch(patch, { type, kind: row.kind ?? info, pace: paceOf(signal) });
-  return (current) => {
+  { type, info, row, fields }: ChangeTerms,
+): Work<(current: KubernetesObject) => Work<object>> {
+  const patched = yield* toPatch(patch, { type, kind: row.kind ?? info });
+  return function* (current) {
     const before = row.view(presented(info, current), true);
-    const checked = (made: object): object => {
-      checkParts(made);
-      fields?.patched(patch, made, before);
-      const isOther = row.kind && !isOfKind(row.kind, made);
-      const fault = isOther ? `expected a ${row.kind?.kind}` : row.fault?.(made as Json);
-      if (fault !== undefined) throw invalidPatch(made, fault);
-      return made;
-    };
-    const made = patched(before);
-    return isPromise(made) ? made.then(checked) : checked(made);
+    const made = yield* patched(before);
+    yield* checkingParts(made);
+    if (fields) yield* fields.patched(patch, made, before);
+    const isOther = row.kind && !isOfKind(row.kind, made);
+    const fault = isOther ? `expected a ${row.kind?.kind}` : row.fault?.(made as Json);
+    if (fault !== undefined) throw invalidPatch(made, fault);
+    return made;
   };
 }

@@ -1,5 +1,6 @@
 /** What is wrong with the metadata of an object: 422, with all causes at once. Upstream: the validation of `ObjectMeta`. */
 import { faultOfKey, faultOfValue } from '../../selectors/syntax.ts';
+import type { Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 import type { Json } from '../request/json.ts';
 import type { Meta } from './metadata.ts';
@@ -9,6 +10,8 @@ import { faultOfLabel, faultOfSubdomain, shown, utf8Bytes } from './names.ts';
 const MAX_MAP_BYTES = 262_144;
 /** The most labels, and annotations. */
 const MAX_MAP_ITEMS = 4_096;
+/** Of which the check takes less than a millisecond. */
+const FEW = 512;
 const MAX_FINALIZERS = 50_000;
 const MAX_OWNERS = 20_000;
 /** Of further causes, an answer has the number, but not the text. */
@@ -34,15 +37,18 @@ class Causes {
 }
 
 /** What is wrong with metadata, in any write. */
-export function metadataCauses(metadata: Meta): FieldCause[] {
+export function* metadataCauses(metadata: Meta): Work<FieldCause[]> {
   const causes = new Causes();
-  checkMap(causes, { field: 'metadata.labels', map: metadata.labels, fault: labelFault });
-  checkMap(causes, { field: 'metadata.annotations', map: metadata.annotations, fault: annotationFault });
+  yield* checkMap(causes, { field: 'metadata.labels', map: metadata.labels, fault: labelFault });
+  yield* checkMap(causes, { field: 'metadata.annotations', map: metadata.annotations, fault: annotationFault });
   const { finalizers = [] } = metadata;
   if (causes.fits('metadata.finalizers', finalizers.length, MAX_FINALIZERS)) {
-    for (const finalizer of finalizers) causes.invalid('metadata.finalizers', finalizer, faultOfKey(finalizer)?.expected);
+    for (const [at, finalizer] of finalizers.entries()) {
+      causes.invalid('metadata.finalizers', finalizer, faultOfKey(finalizer)?.expected);
+      if (at % FEW === FEW - 1) yield;
+    }
   }
-  checkOwners(causes, metadata);
+  yield* checkOwners(causes, metadata);
   return causes.all;
 }
 
@@ -52,11 +58,14 @@ interface CheckedMap {
   readonly fault: (causes: Causes, key: string, value: string) => void;
 }
 
-function checkMap(causes: Causes, { field, map = {}, fault }: CheckedMap): void {
-  const entries = Object.entries(map);
-  if (!causes.fits(field, entries.length, MAX_MAP_ITEMS)) return;
+function* checkMap(causes: Causes, { field, map = {}, fault }: CheckedMap): Work<void> {
+  const keys = Object.keys(map);
+  if (keys.length > FEW) yield;
+  if (!causes.fits(field, keys.length, MAX_MAP_ITEMS)) return;
   let bytes = 0;
-  for (const [key, value] of entries) {
+  for (const [at, key] of keys.entries()) {
+    if (at % FEW === FEW - 1) yield;
+    const value = map[key] as string;
     fault(causes, key, value);
     bytes += utf8Bytes(key) + utf8Bytes(value);
   }
@@ -75,10 +84,11 @@ function annotationFault(causes: Causes, key: string): void {
 const OWNER_MEMBERS = ['apiVersion', 'kind', 'name', 'uid'] as const;
 
 /** Upstream: `ValidateOwnerReferences`. */
-function checkOwners(causes: Causes, { ownerReferences = [] }: Meta): void {
+function* checkOwners(causes: Causes, { ownerReferences = [] }: Meta): Work<void> {
   const references = ownerReferences as readonly (Json | null)[];
   if (!causes.fits('metadata.ownerReferences', references.length, MAX_OWNERS)) return;
   for (const [at, reference] of references.entries()) {
+    if (at % FEW === FEW - 1) yield;
     for (const member of OWNER_MEMBERS) {
       if (reference?.[member]) continue;
       causes.add(`metadata.ownerReferences[${at}].${member}`, () => 'Required value: must not be empty');

@@ -7,14 +7,15 @@
 
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName } from '../../cache/resource-client.ts';
+import { comparing } from '../../storage/json.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { invalid } from '../../watch/errors.ts';
+import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
 import { badRequest, conflict, invalidObject, MODIFIED } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { isRecord, type Json } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import { type Subresource, withMembers } from '../subresources.ts';
-import { sameJson } from './equal.ts';
 import { isNullish, type Mutable, normalized, withMeta } from './metadata.ts';
 import { metadataCauses, nameCauses, updateCauses } from './metadata-causes.ts';
 import { generateName, shown } from './names.ts';
@@ -39,7 +40,11 @@ export function decodeCreate(info: ResourceInfo, sent: unknown, namespace: strin
 }
 
 /** The object that a creation writes. The server makes its name if it has only `generateName`. */
-export async function prepareCreate(context: ResourceContext, object: Mutable): Promise<Mutable> {
+export async function prepareCreate(
+  context: ResourceContext,
+  object: Mutable,
+  signal?: AbortSignal | undefined,
+): Promise<Mutable> {
   const { info } = context;
   const { metadata } = object;
   if (metadata.resourceVersion !== undefined) throw badRequest('resourceVersion should not be set on objects to be created');
@@ -57,7 +62,8 @@ export async function prepareCreate(context: ResourceContext, object: Mutable): 
   });
   const own = withMembers(created, NOTHING, info.apart);
   const stored = context.prepared?.(own) ?? own;
-  await check(context, stored, { causes: nameCauses(name, metadata.namespace), old: undefined });
+  const checked = check(context, stored, { causes: nameCauses(name, metadata.namespace), old: undefined });
+  await inPieces(checked, { pace: paceOf(signal), signal });
   return stored;
 }
 
@@ -68,10 +74,10 @@ interface Checked {
   readonly old: KubernetesObject | undefined;
 }
 
-/** Throws, or rejects, if something is wrong with an object. Returns a promise only if there is something to wait for. */
-function check(context: ResourceContext, object: Mutable, { causes, old }: Checked): Promise<void> | undefined {
+/** Throws, or the promise rejects, if something is wrong with an object. Returns a promise only if there is something to wait for. */
+function* check(context: ResourceContext, object: Mutable, { causes, old }: Checked): Work<Promise<void> | undefined> {
   const { info, bySchema } = context;
-  const found = [...causes, ...metadataCauses(object.metadata)];
+  const found = [...causes, ...(yield* metadataCauses(object.metadata))];
   if (bySchema !== undefined) return checkBySchema(context, object, { causes: found, old });
   found.push(...partCauses(info, object));
   const more = found.length === 0 ? info.validate?.(object, old) : undefined;
@@ -107,14 +113,14 @@ function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata
 }
 
 /**
- * The object that an update writes: `sent`, merged as its path has it, with the old values of what only the server writes. Synchronous, unless a check takes
- * time: a storage in memory then writes it in the same turn, and never has to start again.
+ * The object that an update writes: `sent`, merged as its path has it, with the old values of what only the server writes. A
+ * promise only if a check takes time: otherwise a storage in memory writes it in the same turn, and never has to start again.
  */
-export function prepareUpdate(
+export function* prepareUpdate(
   context: ResourceContext,
   sent: unknown,
   { current, place, row }: { current: KubernetesObject; place: NamespacedName; row: Subresource },
-): Mutable | Promise<Mutable> {
+): Work<Mutable | Promise<Mutable>> {
   const { info } = context;
   const object = inNamespace(normalized(row.kind ?? info, sent), place.namespace);
   const fault = row.fault?.(object);
@@ -122,11 +128,14 @@ export function prepareUpdate(
   checkIdentity(info, object, { current, place });
   const old = normalized(info, current.apiVersion === info.apiVersion ? current : { ...current, apiVersion: info.apiVersion });
   const merged = row.merge(object, old);
-  const isSame = sameSpec(info, merged, old);
+  // Upstream: `customResourceStrategy`.
+  const { apart } = info;
+  const isSame = yield* comparing(merged, old, apart.length === 0 ? META : ['metadata', ...apart]);
   const next = withMeta(merged, serverMembers(info, old, { sent: merged, isSame }));
   const causes = updateCauses(merged.metadata, old.metadata, next.metadata);
-  if (isSame && causes.length === 0 && sameJson(next, old)) return current as Mutable;
-  return check(context, next, { causes, old: current })?.then(() => next) ?? next;
+  const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
+  if (isSame && causes.length === 0 && (yield* comparing(others(next), others(old)))) return current as Mutable;
+  return (yield* check(context, next, { causes, old: current }))?.then(() => next) ?? next;
 }
 
 /**
@@ -171,11 +180,5 @@ function serverMembers(info: ResourceInfo, old: Mutable, { sent, isSame }: { sen
   };
 }
 
-/**
- * Whether everything except the metadata is the same, ignoring what is written separately. Upstream: `customResourceStrategy`.
- */
-function sameSpec({ apart }: ResourceInfo, next: Mutable, old: Mutable): boolean {
-  return sameJson(next, old, apart.length === 0 ? META : ['metadata', ...apart]);
-}
-
+/** What is ignored to know whether everything is the same but the metadata. */
 const META = ['metadata'] as const;

@@ -7,7 +7,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { versionOf } from '../../cache/object.ts';
 import type { NamespacedName } from '../../cache/resource-client.ts';
 import { isPromise } from '../../watch/abort.ts';
-import { requestPace } from '../../watch/fair-queue.ts';
+import { inPieces, paceOf, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
 import type { Subresource } from '../subresources.ts';
 import { withMeta } from './metadata.ts';
@@ -40,7 +40,7 @@ export async function createObject(
     const within = namespace === undefined ? undefined : await context.namespaceExists(namespace, asked);
     const before = pace?.pause();
     if (before) await before;
-    const object = await prepareCreate(context, readable);
+    const object = await prepareCreate(context, readable, signal);
     const between = pace?.pause();
     if (between) await between;
     const { name = '' } = object.metadata;
@@ -81,11 +81,16 @@ export interface UpdateTerms extends WriteTerms {
   readonly place: NamespacedName;
   /** What is written: the object itself, or a subresource. */
   readonly row: Subresource;
-  /** Returns what was sent, or applies it to what is there; a promise if that takes long. May be called several times. */
+  /** Returns what was sent, or the work that applies it to what is there. May be called several times. */
   readonly make: (current: KubernetesObject) => unknown;
 }
 
-type Change = (current: KubernetesObject) => KubernetesObject | Promise<KubernetesObject>;
+type Change = (current: KubernetesObject) => Soon<KubernetesObject>;
+
+/** JSON has no functions. */
+function isWork(made: unknown): made is Work<unknown> {
+  return typeof (made as Partial<Work<unknown>> | undefined)?.next === 'function';
+}
 
 /** How often other writers may be faster before an update gives up. */
 const MAX_ATTEMPTS = 100;
@@ -99,17 +104,13 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
     if (!context.empty && isDone(next)) throw new Done(next, current);
     return next;
   };
-  const change: Change = (current) => {
-    const prepared = (sent: unknown): KubernetesObject | Promise<KubernetesObject> => {
-      const next = prepareUpdate(context, sent, { current, place, row: terms.row });
-      return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
-    };
+  const changing = function* (current: KubernetesObject): Work<Soon<KubernetesObject>> {
     const made = terms.make(current);
-    if (isPromise(made)) return Promise.resolve(made).then(prepared);
-    // A large object takes long to change, and again to check.
-    const pause = requestPace(signal)?.pause();
-    return pause ? pause.then(() => prepared(made)) : prepared(made);
+    const sent = isWork(made) ? yield* made : made;
+    const next = yield* prepareUpdate(context, sent, { current, place, row: terms.row });
+    return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
   };
+  const change: Change = (current) => inPieces(changing(current), { pace: paceOf(signal), signal }) as Soon<KubernetesObject>;
   for (let attempt = 1; ; attempt++) {
     try {
       if (terms.dryRun) return await dry(context, terms, change);

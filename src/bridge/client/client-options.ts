@@ -87,7 +87,10 @@ export interface ConnectOptions<E> {
   readonly fetch?: FetchLike | undefined;
   /** Delay between two attempts: random, growing, and limited. A delay that the server asks for is added to it. */
   readonly backoff?: Backoff | undefined;
-  /** Consecutive attempts to reconnect, after which the watch ends with the last ERROR; default Infinity. 0: never reconnect. */
+  /**
+   * Consecutive attempts to reconnect, after which the watch ends with the last ERROR, or with 503 if the last connection ended
+   * regularly; default Infinity. 0: never reconnect; then a regular end is the end of the watch.
+   */
   readonly maxAttempts?: number | undefined;
   /**
    * Time limit until the response starts (in Firefox, its body), including what `url` and `headers` take; default 10,000. A hub

@@ -17,7 +17,8 @@
  * - If that is impossible (no version is known, the version is too old, or the server is a different one), the consumer gets one
  *   ERROR with code 410 before anything else.
  * - `failures` counts the consecutive connections that delivered no event to resume from, and did not last for `maxMs`. It
- *   determines the delay. The failure after `maxAttempts` of them ends the watch.
+ *   determines the delay. The failure after `maxAttempts` of them ends the watch, even if it is a regular end: nobody knows that
+ *   nothing was missed. With 0 there is no attempt that could be spent, and a regular end is one.
  * - After a 410 it starts over at once, because the server does answer. From the second in a row on, it waits as after any other
  *   failure.
  * - `closed` is final: every later input returns no action.
@@ -131,8 +132,9 @@ export class ClientMachine {
     // The stream was open but had no version yet. Nobody can tell what the server sends until the next connection.
     const unversioned = this.state === 'open' && !this.position;
     const spent = planned !== 'client' && this.#backoff.failures >= maxAttempts;
-    const enough = !reconnectOnEnd || spent || (unversioned && !restart && !this.#partial);
+    const enough = !reconnectOnEnd || maxAttempts === 0 || (unversioned && !restart && !this.#partial);
     if (code === COMPLETE || (code === ENDED && enough)) return this.close();
+    if (spent && code === ENDED) return this.close(toFailure(LOST, 'ended after maxAttempts'));
     if (spent || (code > COMPLETE && code < 500 && ![408, 410, 429].includes(code))) return this.close(error);
     const notice = unversioned || code === 410;
     const reported = unversioned ? toFailure(410, `${error.message}; no version`) : error;

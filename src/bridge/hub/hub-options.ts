@@ -66,7 +66,7 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   maxClients?: number | undefined;
   /**
    * Clients served at the same time from one address; default 1,000. Behind a proxy all clients have the proxy's address, unless
-   * `clientAddress` tells them apart.
+   * `clientAddress` tells them apart. The addresses of a /64 of IPv6 are one, except in private networks.
    */
   maxClientsPerAddress?: number | undefined;
   /** Publishes that may wait before `publish` rejects with OVERLOADED; default 10,000. */

@@ -35,7 +35,7 @@ import { metadataOf, versionOf } from '../object.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
 import { isOlder } from '../reflector/events.ts';
 import { Indexer, type IndexerOptions } from '../store/indexer.ts';
-import { checkIterable, type FailedChange, Prepared, type StoreChange } from '../store/store.ts';
+import { checkIterable, type FailedChange, Prepared, type StoreChange, takesPrepared } from '../store/store.ts';
 
 /** Is notified of what a {@link LiveStore} does. */
 interface LiveStoreHost<T> {
@@ -85,6 +85,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
   constructor(options: IndexerOptions<T, Name>, host: LiveStoreHost<T>) {
     super(options);
     this.#isPlain = options.transform === undefined && options.keyOf === undefined;
+    takesPrepared(LiveStore.prototype.replace);
     this.#host = host;
     this.#log = new Mux({
       capacity: UNLIMITED,

@@ -1,4 +1,5 @@
 import { checkOptions } from '../../watch/errors.ts';
+import { takesPrepared } from '../store/store.ts';
 import type { DeletedFinalStateUnknown, Delta } from './delta.ts';
 import { DeltaQueue, type DeltaQueueOptions, Deque, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 
@@ -34,6 +35,7 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
   constructor(options: DeltaFifoOptions<T> = {}) {
     super(checkOptions(options, [...QUEUE_OPTIONS, 'emitReplaced']));
     this.#emitReplaced = options.emitReplaced === true;
+    takesPrepared(DeltaFifo.prototype.replace);
   }
 
   /** Number of keys that have something queued. */

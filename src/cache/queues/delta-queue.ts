@@ -19,7 +19,7 @@ import { whenAborted } from '../../watch/abort.ts';
 import { callable, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { checkText, type KubernetesObject, keyOf } from '../object.ts';
-import { checkIterable, Prepared } from '../store/store.ts';
+import { checkIterable, isPreparing, Prepared } from '../store/store.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown, type KnownObjects, type StateDelta } from './delta.ts';
 
 /**
@@ -62,8 +62,6 @@ const DEFAULT_CAPACITY = 2_000;
 
 /** What both queues of deltas share. See the top of this file. */
 export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
-  /** Transforms an object of a list as soon as it has come; only `replace` understands the result. See `ReflectorStore`. */
-  readonly prepare: ((object: T) => T) | undefined;
   protected readonly known: KnownObjects<T> | undefined;
   readonly #keyOf: (object: T) => string;
   readonly #transform: ((object: T) => T) | undefined;
@@ -80,13 +78,21 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
     const { keyOf: own, knownObjects, transform, capacity = DEFAULT_CAPACITY } = options;
     this.#keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
     this.#transform = callable('transform', transform);
-    this.prepare = transform && ((object) => this.#prepared(object) as unknown as T);
     this.#capacity = wholeNumber('capacity', capacity, 1);
     if (knownObjects !== undefined) {
       callable('knownObjects.keys', knownObjects?.keys ?? null);
       callable('knownObjects.get', knownObjects.get ?? null);
     }
     this.known = knownObjects;
+  }
+
+  /**
+   * Transforms an object of a list as soon as it has come; only `replace` understands the result, so there is none in a class that
+   * overrides it. See `ReflectorStore`.
+   */
+  get prepare(): ((object: T) => T) | undefined {
+    if (!this.#transform || !isPreparing(this)) return undefined;
+    return (object) => this.#prepared(object) as unknown as T;
   }
 
   abstract readonly size: number;

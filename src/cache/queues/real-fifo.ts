@@ -1,4 +1,5 @@
 import { checkOptions, wholeNumber } from '../../watch/errors.ts';
+import { takesPrepared } from '../store/store.ts';
 import type { DeletedFinalStateUnknown, RealDelta } from './delta.ts';
 import { DeltaQueue, type DeltaQueueOptions, Deque, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 
@@ -37,6 +38,7 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
   constructor(options: RealFifoOptions<T> = {}) {
     super(checkOptions(options, [...QUEUE_OPTIONS, 'batchSize']));
     this.#batchSize = wholeNumber('batchSize', options.batchSize ?? DEFAULT_BATCH_SIZE, 1);
+    takesPrepared(RealFifo.prototype.replace);
   }
 
   /** Number of queued deltas. */

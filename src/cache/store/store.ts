@@ -10,6 +10,7 @@
  *   store: such a write is refused.
  * - Objects are shared with all readers. Treat them as read-only.
  */
+
 import { readConditions } from '../../selectors/label-parser.ts';
 import type { LabelSelector } from '../../selectors/label-selector.ts';
 import { callable, checkOptions, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
@@ -66,8 +67,6 @@ export interface FailedChange {
 export class Store<T> implements ReflectorStore<T> {
   /** The key of an object, whether it is in the store or not. */
   readonly keyOf: (object: T) => string;
-  /** Transforms an object of a list as soon as it has come; only `replace` understands the result. See `ReflectorStore`. */
-  readonly prepare: ((object: T) => T) | undefined;
   readonly #transform: ((object: T) => T) | undefined;
   #objects: Map<string, T> = new Map();
   #version: string = '';
@@ -78,7 +77,16 @@ export class Store<T> implements ReflectorStore<T> {
     const { keyOf: own, transform } = checkOptions(options, ['keyOf', 'transform']);
     this.keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
     this.#transform = callable('transform', transform);
-    this.prepare = transform && ((object) => this.write(() => this.toPrepared(object)) as unknown as T);
+    takesPrepared(Store.prototype.replace);
+  }
+
+  /**
+   * Transforms an object of a list as soon as it has come; only `replace` understands the result, so there is none in a class that
+   * overrides it. See `ReflectorStore`.
+   */
+  get prepare(): ((object: T) => T) | undefined {
+    if (!this.#transform || !isPreparing(this)) return undefined;
+    return (object) => this.write(() => this.toPrepared(object)) as unknown as T;
   }
 
   /** Number of objects. */
@@ -302,4 +310,19 @@ export class Prepared<T> {
     if (this.failure) throw this.failure.error;
     return [this.key as string, this.object];
   }
+}
+
+const REPLACES: WeakSet<object> = new WeakSet<object>();
+
+/**
+ * Marks the `replace` of a class: it knows what to do with what was prepared. One that overrides it gets objects. Called by the
+ * constructor: in a static block, it would keep classes in bundles that do not use them.
+ */
+export function takesPrepared(replace: object): void {
+  REPLACES.add(replace);
+}
+
+/** Whether the `replace` of a store is marked. */
+export function isPreparing({ replace }: { readonly replace: object }): boolean {
+  return REPLACES.has(replace);
 }

@@ -21,11 +21,11 @@
  */
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
-import type { Soon } from '../../watch/abort.ts';
 import { isPromise } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END, type Status } from '../../watch/event.ts';
+import type { Soon } from '../../watch/fair-queue.ts';
 import { type Pace, paceOf, through } from '../../watch/fair-queue.ts';
 import type { ChangeEvent, FieldFunctions } from '../storage.ts';
 import { ChangeLog, type LogLimits } from './change-log.ts';

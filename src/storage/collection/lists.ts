@@ -13,9 +13,9 @@
  */
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
-import type { Soon } from '../../watch/abort.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { isWatchError } from '../../watch/errors.ts';
+import type { Soon } from '../../watch/fair-queue.ts';
 import { paceOf, through } from '../../watch/fair-queue.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
 import { type ListPlan, planList } from '../selection.ts';

@@ -1,14 +1,13 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { callable, checkOptions, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
-import { paceOf } from '../../watch/fair-queue.ts';
+import { inPieces, paceOf } from '../../watch/fair-queue.ts';
 import type { CacherStats } from '../cacher/options.ts';
 import type { Collection } from '../collection/collection.ts';
 import type { Source } from '../collection/lists.ts';
 import type { Part } from '../collection/router.ts';
 import { CollectionScope, type ScopeParts } from '../collection/scope.ts';
 import type { Watches } from '../collection/watches.ts';
-import { encodedBytes } from '../encoded.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, SERVED_NAMES, UPDATE_NAMES } from '../option-names.ts';
 import { unmetPrecondition } from '../preconditions.ts';
@@ -25,7 +24,7 @@ import type {
   Storage,
   UpdateOptions,
 } from '../storage.ts';
-import { copyOf, Draft, isSameContent, LARGE_BYTES } from './value.ts';
+import { comparingContent, copying, drafting, isLarge } from './value.ts';
 import type { Writer } from './writer.ts';
 
 /** A part of a `MemoryStorage`. */
@@ -69,9 +68,9 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
       throw badRequest('resourceVersion should not be set on objects to be created');
     }
     if (writer.head(place)) throw await writer.sure(alreadyExists(key));
-    const draft = new Draft(object);
-    if (draft.isLarge) {
-      await copied(draft, signal);
+    let draft = inPieces(drafting(object), { pace: paceOf(signal), signal });
+    if (isPromise(draft)) {
+      draft = await draft;
       this.pending.check(signal);
       if (writer.head(place)) throw await writer.sure(alreadyExists(key));
     }
@@ -86,6 +85,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
     if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
     const { writer } = this;
     const place = this.parts.prefix + checkKey(key);
+    const terms = { pace: paceOf(signal), signal };
     for (;;) {
       this.pending.check(signal);
       const head = writer.head(place) as T | undefined;
@@ -94,17 +94,17 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
       if (unmet) throw await writer.sure(unmet);
       // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. A large
       // object is an exception: a copy, a change and a write of it would block everybody together.
-      const isLarge = ((head && encodedBytes(head)) ?? 0) > LARGE_BYTES;
-      const copy = copyOf(head) as T;
-      if (isLarge) await paceOf(signal).pause();
-      const answer = change(copy);
-      const draft = new Draft(isPromise(answer) ? await this.pending.until(answer, signal) : answer);
-      if (draft.isLarge) await copied(draft, signal);
-      const isSame = head !== undefined && isSameContent(draft.copy, head);
-      if (draft.isLarge) await paceOf(signal).pause();
+      if (head && isLarge(head)) await terms.pace.heavy?.(signal as AbortSignal);
+      const copy = head && inPieces(copying(head), terms);
+      const answer = change((isPromise(copy) ? await copy : copy) as T);
+      const changed = isPromise(answer) ? await this.pending.until(answer, signal) : answer;
+      const drafted = inPieces(drafting(changed), terms);
+      const draft = isPromise(drafted) ? await drafted : drafted;
+      const compared = head !== undefined && inPieces(comparingContent(draft.copy, head), terms);
+      const isSame = isPromise(compared) ? await compared : compared;
       this.pending.check(signal);
       if (writer.head(place) !== head) continue;
-      const stored = isSame ? head : (writer.write(place, draft, ttlSeconds) as T);
+      const stored = isSame ? (head as T) : (writer.write(place, draft, ttlSeconds) as T);
       await writer.safe();
       return stored;
     }
@@ -205,12 +205,4 @@ class ServedMemoryScope<T extends KubernetesObject> extends MemoryScope<T> {
   override async close(): Promise<void> {
     this.writer.unserve(this.parts.watches as unknown as Watches<KubernetesObject>);
   }
-}
-
-/** Copies a large object, between other things that take long. */
-async function copied(draft: Draft<KubernetesObject>, signal: AbortSignal | undefined): Promise<void> {
-  const pace = paceOf(signal);
-  await pace.pause();
-  void draft.copy;
-  await pace.pause();
 }

@@ -4,7 +4,9 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { invalid } from '../../watch/errors.ts';
-import { setEncoded, setEncodedBytes } from '../encoded.ts';
+import { atOnce, type Work } from '../../watch/fair-queue.ts';
+import { encodedBytes, encoding, setEncoded, setEncodedBytes } from '../encoded.ts';
+import { comparing, parsing, put, stringifying } from '../json.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -18,31 +20,15 @@ export interface Value<T> {
 /** Stands for the version in a text that was made before the version is known. Nobody can write it into an object. */
 const PLACE = `@${crypto.randomUUID()}`;
 
-/**
- * An object that is to be kept. Its JSON and its copy are made before anything is decided, one after the other, because each takes long
- * for a large object; its version is put in when it is written.
- */
+/** An object that is to be kept: its JSON and its copy. Its version is put in when it is written. */
 export class Draft<T extends KubernetesObject> {
   readonly #text: string;
-  #copy: T | undefined;
-
-  /** @throws {WatchError} INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on. */
-  constructor(object: T) {
-    const plain = typeof (object as { toJSON?: unknown } | null)?.toJSON === 'function' ? jsonOf(object) : object;
-    if (!isRecord(plain)) throw invalid('object', object, 'an object');
-    const { metadata } = plain;
-    if (metadata !== undefined && !isRecord(metadata)) throw invalid('object.metadata', metadata, 'an object');
-    this.#text = JSON.stringify({ ...plain, metadata: atVersion(metadata ?? {}, PLACE) });
-  }
-
-  get isLarge(): boolean {
-    return this.#text.length > LARGE_BYTES;
-  }
-
   /** What was given, as a value: it shares nothing with it. Its version is none. */
-  get copy(): T {
-    this.#copy ??= JSON.parse(this.#text) as T;
-    return this.#copy;
+  readonly copy: T;
+
+  constructor(text: string, copy: T) {
+    this.#text = text;
+    this.copy = copy;
   }
 
   /** The object as it is kept at a version. Call it once. */
@@ -55,8 +41,18 @@ export class Draft<T extends KubernetesObject> {
   }
 }
 
-/** The size from which an object is copied, changed and written in pieces, in bytes of JSON. */
-export const LARGE_BYTES = 262_144;
+/** Makes what is to be kept. Throws INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on. */
+export function* drafting<T extends KubernetesObject>(object: T): Work<Draft<T>> {
+  const plain = typeof (object as { toJSON?: unknown } | null)?.toJSON === 'function' ? jsonOf(object) : object;
+  if (!isRecord(plain)) throw invalid('object', object, 'an object');
+  const { metadata } = plain;
+  if (metadata !== undefined && !isRecord(metadata)) throw invalid('object.metadata', metadata, 'an object');
+  const text = yield* stringifying({ ...plain, metadata: atVersion(metadata ?? {}, PLACE) });
+  return new Draft(text, (yield* parsing(text)) as T);
+}
+
+/** The size from which an object is copied in pieces, in bytes of JSON. */
+const LARGE_BYTES = 262_144;
 
 /** An object whose JSON is there already, as `toValue` has made it. */
 export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
@@ -86,6 +82,17 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether a kept object takes long to copy. */
+export function isLarge(object: object): boolean {
+  return (encodedBytes(object) ?? 0) > LARGE_BYTES;
+}
+
+/** A deep copy of an object that is kept. */
+export function* copying<T extends object>(object: T): Work<T> {
+  if (!isLarge(object)) return copyOf(object);
+  return (yield* parsing(decoder.decode(yield* encoding(object, false)))) as T;
+}
+
 /** A deep copy of what came out of JSON. */
 export function copyOf<T>(value: T): T {
   if (Array.isArray(value)) return value.map(copyOf) as T;
@@ -95,34 +102,15 @@ export function copyOf<T>(value: T): T {
   return copy as T;
 }
 
-/** Sets a member, even one of a name by which an assignment would set something else. */
-function put(object: Record<string, unknown>, name: string, value: unknown): void {
-  if (name === '__proto__') Object.defineProperty(object, name, { value, ...DATA });
-  else object[name] = value;
-}
-
-const DATA = { enumerable: true, writable: true, configurable: true } as const;
-
 /** Whether two kept objects have the same content, whatever their versions and the order of their members. */
+export function* comparingContent(one: KubernetesObject, other: KubernetesObject): Work<boolean> {
+  return (yield* comparing(one.metadata ?? {}, other.metadata ?? {}, VERSION)) && (yield* comparing(one, other, METADATA));
+}
+
+const VERSION = ['resourceVersion'];
+const METADATA = ['metadata'];
+
+/** The same at a stretch. */
 export function isSameContent(one: KubernetesObject, other: KubernetesObject): boolean {
-  return equals(one.metadata ?? {}, other.metadata ?? {}, 'resourceVersion') && equals(one, other, 'metadata');
-}
-
-/** Whether two values of JSON are the same, except for one of their members. */
-function equals(one: unknown, other: unknown, but?: string): boolean {
-  if (one === other) return true;
-  if (Array.isArray(one) && Array.isArray(other)) {
-    return one.length === other.length && one.every((member, at) => equals(member, other[at]));
-  }
-  if (!isRecord(one) || !isRecord(other)) return false;
-  const names = namesOf(one, but);
-  return (
-    names.length === namesOf(other, but).length &&
-    names.every((name) => Object.hasOwn(other, name) && equals(one[name], other[name]))
-  );
-}
-
-function namesOf(object: object, but: string | undefined): string[] {
-  const names = Object.keys(object);
-  return but === undefined ? names : names.filter((name) => name !== but);
+  return atOnce(comparingContent(one, other));
 }

@@ -4,7 +4,7 @@ export const ATTACKS: readonly {
   readonly name: string;
   readonly connections?: number;
   readonly leaveAfterBytes?: number;
-  /** What an honest client may wait, in ms. Default 100. */
+  /** Its bodies, or objects, are near their limits. */
   readonly isLarge?: boolean;
   readonly requests: () => readonly object[];
 }[];

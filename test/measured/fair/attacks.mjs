@@ -25,8 +25,7 @@ const generated = (more = {}) => ({ generateName: 'a-', ...more });
 
 /**
  * The attacks: what `requests` has is sent in turn, on `connections` connections. `leaveAfterBytes`: a connection is closed after so
- * many bytes of an answer. `isLarge`: bodies near their limits, of which parsing, copying and checking cannot be cut. Functions make
- * such bodies only when they are needed.
+ * many bytes of an answer. `isLarge`: bodies, or objects, near their limits. Functions make such bodies only when they are needed.
  *
  * @type {{ name: string, connections?: number, leaveAfterBytes?: number, isLarge?: boolean, requests: () => object[] }[]}
  */

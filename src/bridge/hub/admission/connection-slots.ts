@@ -4,16 +4,49 @@ export interface NoSlot {
   readonly message: string;
 }
 
+/**
+ * What an address counts as. Whoever has one address of IPv6 has all those that begin with the same 64 bits, so these are one; but
+ * those of private networks (`fc00::/7`, `fe80::/10`) are hosts. An address of IPv4 is itself, also if it is written as one of IPv6.
+ * Anything else is what it is.
+ */
+export function networkOf(address: string): string {
+  if (!address.includes(':')) return address;
+  const groups = groupsOf(address);
+  if (groups === undefined) return address;
+  const [first = 0, second = 0, third = 0, fourth = 0, fifth = 0, sixth = 0, seventh = 0, eighth = 0] = groups;
+  if ((first | second | third | fourth | fifth) === 0 && sixth === 0xffff) {
+    return [seventh >> 8, seventh & 0xff, eighth >> 8, eighth & 0xff].join('.');
+  }
+  if ((first & 0xfe00) === 0xfc00 || (first & 0xffc0) === 0xfe80) return address;
+  return `${[first, second, third, fourth].map((group) => group.toString(16)).join(':')}::/64`;
+}
+
+/** The eight numbers of an address of IPv6; undefined if it is none. */
+function groupsOf(address: string): readonly number[] | undefined {
+  const dotted = /^(.*:)(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(address);
+  const byte = (at: number): number => Number(dotted?.[at]);
+  const hex = dotted && `${dotted[1]}${((byte(2) << 8) | byte(3)).toString(16)}:${((byte(4) << 8) | byte(5)).toString(16)}`;
+  const [head = '', tail, more] = (hex ?? address.split('%', 1)[0] ?? '').split('::');
+  const [before, after] = [head, tail ?? ''].map((part) => (part === '' ? [] : part.split(':'))) as [string[], string[]];
+  const left = 8 - before.length - after.length;
+  if (more !== undefined || (tail === undefined ? left !== 0 : left < 1)) return undefined;
+  const all = [...before, ...new Array<string>(left).fill('0'), ...after];
+  return all.every((group) => /^[0-9a-f]{1,4}$/i.test(group)) ? all.map((group) => Number.parseInt(group, 16)) : undefined;
+}
+
 /** Limits the number of clients, in total and per address. The empty address counts only toward the total. */
 export class ConnectionSlots {
   private taken: number = 0;
   private readonly byAddress: Map<string, number> = new Map();
   private readonly maxClients: number;
   private readonly maxClientsPerAddress: number;
+  private readonly keyOf: (address: string) => string;
 
-  constructor(limits: { maxClients: number; maxClientsPerAddress: number }) {
+  /** `keyOf`: what counts as one address. Default: {@link networkOf}. */
+  constructor(limits: { maxClients: number; maxClientsPerAddress: number }, keyOf: (address: string) => string = networkOf) {
     this.maxClients = limits.maxClients;
     this.maxClientsPerAddress = limits.maxClientsPerAddress;
+    this.keyOf = keyOf;
   }
 
   reserve(address: string): Reservation | NoSlot {
@@ -26,7 +59,7 @@ export class ConnectionSlots {
     if (this.taken >= maxClients) {
       return { reason: 'full', message: `${maxClients} clients are connected, which is the limit` };
     }
-    const same = byAddress.get(address) ?? 0;
+    const same = byAddress.get(this.keyOf(address)) ?? 0;
     if (address !== '' && same >= maxClientsPerAddress) {
       return {
         reason: 'address',
@@ -39,16 +72,18 @@ export class ConnectionSlots {
 
   /** Counts a client, even beyond the limits. */
   add(address: string): void {
+    const key = this.keyOf(address);
     this.taken++;
-    this.byAddress.set(address, (this.byAddress.get(address) ?? 0) + 1);
+    this.byAddress.set(key, (this.byAddress.get(key) ?? 0) + 1);
   }
 
   /** Frees a slot. */
   release(address: string): void {
+    const key = this.keyOf(address);
     this.taken--;
-    const left = (this.byAddress.get(address) ?? 0) - 1;
-    if (left > 0) this.byAddress.set(address, left);
-    else this.byAddress.delete(address);
+    const left = (this.byAddress.get(key) ?? 0) - 1;
+    if (left > 0) this.byAddress.set(key, left);
+    else this.byAddress.delete(key);
   }
 }
 
