@@ -20,7 +20,7 @@ export type {
   SubresourceClient,
   WriteOptions,
 } from '../cache/resource-client.ts';
-export { CONFIG_MAPS, type ConfigMap, NAMESPACES, type Namespace } from './builtin.ts';
+export { CONFIG_MAPS, type ConfigMap, LEASES, type Lease, type LeaseSpec, NAMESPACES, type Namespace } from './builtin.ts';
 export type {
   FieldCause,
   JsonSchema,
@@ -31,8 +31,7 @@ export type {
   ValidationResult,
 } from './definition.ts';
 export type { Health, HealthCheck } from './health.ts';
-export type { WatchClient } from './http/watch-clients.ts';
-export { LEASES, type Lease, type LeaseSpec } from './leases.ts';
+export type { WatchClient } from './http/clients.ts';
 export type { ApiServerLimits, ApiServerOptions, Authorize, CacheOptions, CutReport, RequestReport } from './options.ts';
 export type { Verb } from './request/path.ts';
 export { type ApiServerSource, Resource } from './resource.ts';

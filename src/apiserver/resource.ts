@@ -41,13 +41,12 @@ import type { Watch } from '../watch/watch.ts';
 import { statusOf, toError } from './api-status.ts';
 import { parseJson, tooDeep } from './request/json.ts';
 import { fromListOptions, fromWatchOptions } from './request/query.ts';
+import type { ResourceContext } from './resource-info.ts';
 import { rowOf, type SeenKind, type Subresource } from './subresources.ts';
 import { FieldCheck } from './validation/field-check.ts';
-import { toChange } from './verbs/change.ts';
 import { getObject, listObjects, presented, watchObjects } from './verbs/read.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
-import type { ResourceContext } from './verbs/resource-context.ts';
-import { createObject, type UpdateTerms, updateObject } from './verbs/write.ts';
+import { createObject, toChange, type UpdateTerms, updateObject } from './verbs/write.ts';
 
 /** Makes the source of one kind of objects: `ApiServer.source`. */
 export type ApiServerSource = (

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CONFIG_MAPS, NAMESPACES } from '../../src/apiserver/builtin.ts';
 import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
-import { digest } from '../../src/apiserver/discovery/digest.ts';
-import { Discovery } from '../../src/apiserver/discovery/discovery.ts';
-import { compareApiVersions } from '../../src/apiserver/discovery/versions.ts';
+import { compareApiVersions, Discovery, digest } from '../../src/apiserver/documents/discovery.ts';
 import { type ResourceInfo, toInfo } from '../../src/apiserver/resource-info.ts';
 
 const order = (version: string, more: Partial<ResourceDefinition> = {}): ResourceDefinition => ({

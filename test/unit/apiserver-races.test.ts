@@ -1,7 +1,7 @@
 // What others do between the steps of a verb: it is tried again with what is there then, and not for ever.
 import { describe, expect, test } from 'vitest';
+import type { ResourceContext } from '../../src/apiserver/resource-info.ts';
 import { type DeleteTerms, deleteObject, deleteObjects } from '../../src/apiserver/verbs/remove.ts';
-import type { ResourceContext } from '../../src/apiserver/verbs/resource-context.ts';
 import { createObject, updateObject } from '../../src/apiserver/verbs/write.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';

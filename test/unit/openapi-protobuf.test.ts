@@ -1,7 +1,7 @@
 // The OpenAPI v2 document in protobuf says what the one in JSON says. The numbers of fields are those of gnostic's OpenAPIv2.proto.
 import { describe, expect, it } from 'vitest';
+import { openApiV2 } from '../../src/apiserver/documents/openapi.ts';
 import { CONFIG_MAPS, LEASES, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
-import { openApiV2 } from '../../src/apiserver/openapi/openapi-v2.ts';
 import { toInfo } from '../../src/apiserver/resource-info.ts';
 import { ProtoReader } from '../../src/storage/etcd/wire/protobuf.ts';
 

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { CONFIG_MAPS } from '../../src/apiserver/builtin.ts';
 import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
-import { OpenApi } from '../../src/apiserver/openapi/openapi.ts';
-import { PROTOBUF_TYPE } from '../../src/apiserver/openapi/openapi-v2.ts';
-import { Message } from '../../src/apiserver/openapi/protobuf.ts';
-import { schemaOf } from '../../src/apiserver/openapi/schemas.ts';
+import { Message, OpenApi, PROTOBUF_TYPE } from '../../src/apiserver/documents/openapi.ts';
+import { schemaOf } from '../../src/apiserver/documents/schemas.ts';
 import { toInfo } from '../../src/apiserver/resource-info.ts';
 
 const schema = {

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
-import { Discovery } from '../../src/apiserver/discovery/discovery.ts';
+import { Discovery } from '../../src/apiserver/documents/discovery.ts';
 import { toInfo } from '../../src/apiserver/resource-info.ts';
 import { wantsPage } from '../../src/cli/serve/serve.ts';
 import { AGGREGATED, collectionPath, DISCOVERY_PATHS, type PageResource, toResources } from '../../src/pages/serve/api.ts';

@@ -12,9 +12,8 @@
 import type { PatchType } from '../../cache/resource-client.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
 import { atOnce, type Work } from '../../watch/fair-queue.ts';
-import { checkingDepth, isObject, type JsonObject } from './json.ts';
 import { jsonPatch, type Operation, PatchFailure, toOperations } from './json-patch.ts';
-import { mergePatch } from './merge-patch.ts';
+import { checkingDepth, isObject, type JsonObject, mergePatch } from './merge-patch.ts';
 import { METADATA_LISTS, type MergeStrategies, strategicMerge } from './strategic-merge.ts';
 
 const MEDIA_TYPES: Readonly<Record<string, PatchType>> = {

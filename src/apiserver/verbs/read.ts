@@ -9,9 +9,7 @@ import { isWatchError } from '../../watch/errors.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, notFound, translated } from '../api-status.ts';
 import { checkedParameters, checkVersion, type ListParameters } from '../request/query.ts';
-import type { ResourceInfo } from '../resource-info.ts';
-import type { ResourceContext } from './resource-context.ts';
-import { storageKey } from './resource-context.ts';
+import { type ResourceContext, type ResourceInfo, storageKey } from '../resource-info.ts';
 
 /** The request of a list or a watch. */
 export interface Asked {

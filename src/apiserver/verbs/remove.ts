@@ -8,9 +8,8 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName } from '../../cache/resource-client.ts';
 import { paceOf } from '../../watch/fair-queue.ts';
 import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
+import { type ResourceContext, storageKey, timestamp } from '../resource-info.ts';
 import { withMeta } from './metadata.ts';
-import type { ResourceContext } from './resource-context.ts';
-import { storageKey, timestamp } from './resource-context.ts';
 
 /** Options of a deletion. */
 export interface DeleteTerms {

@@ -1,3 +1,76 @@
+import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
+import { badRequest } from '../../storage/statuses.ts';
+import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const YEAR = 365 * DAY;
+
+/** Up to when two units are shown, and from when the smaller one is left out. */
+const STEPS: readonly (readonly [below: number, unit: number, name: string, rest?: number, restName?: string])[] = [
+  [2 * MINUTE, SECOND, 's'],
+  [10 * MINUTE, MINUTE, 'm', SECOND, 's'],
+  [3 * HOUR, MINUTE, 'm'],
+  [8 * HOUR, HOUR, 'h', MINUTE, 'm'],
+  [2 * DAY, HOUR, 'h'],
+  [8 * DAY, DAY, 'd', HOUR, 'h'],
+  [2 * YEAR, DAY, 'd'],
+  [8 * YEAR, YEAR, 'y', DAY, 'd'],
+  [Infinity, YEAR, 'y'],
+];
+
+/** A time span as `kubectl get` shows ages: the shorter, the more exact. Upstream: `duration.HumanDuration`. */
+export function humanDuration(spanMs: number): string {
+  if (!(spanMs > -2 * SECOND)) return '<invalid>';
+  const span = Math.max(spanMs, 0);
+  for (const [below, unit, name, rest, restName] of STEPS) {
+    if (span >= below) continue;
+    const more = rest === undefined ? 0 : Math.floor((span % unit) / rest);
+    return `${Math.floor(span / unit)}${name}${more === 0 ? '' : `${more}${restName}`}`;
+  }
+  return '<invalid>';
+}
+
+/** Objects without their content. Upstream: `metav1.PartialObjectMetadata`. */
+
+/** What remains of an object. */
+interface PartialObjectMetadata {
+  readonly kind: 'PartialObjectMetadata';
+  readonly apiVersion: string;
+  readonly metadata: ObjectMeta;
+}
+
+/** What a list says about itself. Upstream: `metav1.ListMeta`. */
+export interface ListMeta {
+  readonly resourceVersion?: string | undefined;
+  readonly continue?: string | undefined;
+  readonly remainingItemCount?: number | undefined;
+}
+
+/** The metadata of an object, under the version of `meta.k8s.io` that a client knows. */
+export function toPartial(object: KubernetesObject, version: 'v1' | 'v1beta1' = 'v1'): PartialObjectMetadata {
+  return { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${version}`, metadata: object.metadata ?? {} };
+}
+
+/** A list of metadata. */
+interface PartialObjectMetadataList {
+  readonly kind: 'PartialObjectMetadataList';
+  readonly apiVersion: string;
+  readonly metadata: ListMeta;
+  readonly items: readonly PartialObjectMetadata[];
+}
+
+/** The metadata of a list's objects, and the list's own. */
+export function toPartialList(
+  objects: readonly KubernetesObject[],
+  { version = 'v1', metadata = {} }: { version?: 'v1' | 'v1beta1' | undefined; metadata?: ListMeta | undefined } = {},
+): PartialObjectMetadataList {
+  const items = objects.map((each) => toPartial(each, version));
+  return { kind: 'PartialObjectMetadataList', apiVersion: `meta.k8s.io/${version}`, metadata, items };
+}
+
 /**
  * Objects as rows of a table, which is what `kubectl get` prints: the server defines the columns, so kubectl can show kinds that
  * it does not know. Upstream: `metav1.Table`, and `tableconvertor.go` for custom resources.
@@ -8,17 +81,12 @@
  * A watch sends a table of one row with each event. The columns are in the first one, and are null in those that follow. A
  * bookmark is also a table: its version is in the table's metadata, and its annotations are in the row's object.
  */
-import type { KubernetesObject } from '../../cache/object.ts';
-import { badRequest } from '../../storage/statuses.ts';
-import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
-import { humanDuration } from './duration.ts';
-import { type ListMeta, toPartial } from './metadata.ts';
 
 /** How much of an object comes with the cells of its row. Upstream: `metav1.IncludeObjectPolicy`. */
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
 /** One column. Upstream: `metav1.TableColumnDefinition`. */
-export interface TableColumn {
+interface TableColumn {
   readonly name: string;
   readonly type: string;
   readonly format: string;
@@ -27,13 +95,13 @@ export interface TableColumn {
 }
 
 /** One row. Upstream: `metav1.TableRow`. */
-export interface TableRow {
+interface TableRow {
   readonly cells: readonly (string | number | boolean | null)[];
   readonly object: object | null;
 }
 
 /** Upstream: `metav1.Table`. */
-export interface Table {
+interface Table {
   readonly kind: 'Table';
   readonly apiVersion: string;
   readonly metadata: ListMeta;
@@ -42,7 +110,7 @@ export interface Table {
 }
 
 /** Options of {@link toTable}. */
-export interface TableOptions {
+interface TableOptions {
   /** The time, for ages. */
   readonly now: number;
   /** Default `Metadata`. */
@@ -97,7 +165,7 @@ export function toBookmarkTable(definition: Columns, bookmark: KubernetesObject,
 }
 
 /** The columns of a kind. */
-export function toColumns(definition: Columns): TableColumn[] {
+function toColumns(definition: Columns): TableColumn[] {
   return [
     NAME,
     ...columnsOf(definition).map(({ name, type, description = '', priority = 0 }) => ({
