@@ -1,14 +1,18 @@
 /**
- * Finishes the deletion of Terminating namespaces, in each of the servers that share a storage.
+ * Namespaces contain objects: a namespace must exist before its objects, and they are gone before it is. None of this applies if
+ * a server does not serve `namespaces`: then every namespace exists.
  *
- *     list, watch ---> Terminating, and no finalizers of its own ---> after a second or two: finish ---> gone
- *                        '- an object of it is gone (hurry): finish now -^        '- not yet: again, later and later
+ *     create namespace ---> objects may be created
+ *     delete namespace ---> Terminating: creating is 403 ---> its objects are deleted ---> none left (finalizers!): gone
  *
- * The server that was asked to delete a namespace does so while it answers; most of the time the namespace is gone before another
- * server looks. The others finish what is left when an object goes later, by a request to one of them, or when a server dies in
- * between.
+ * Several servers may share a storage, and each of them may be the one that deletes a namespace, that deletes the last object in
+ * it, or that ends in between. So no decision depends on what one of them remembers:
+ * - A namespace is Terminating because the stored object says so. A server that creates an object in a namespace looks at the
+ *   namespace once more *after* that, and takes the object back if the namespace is Terminating; a server that deletes a
+ *   namespace looks for objects after it has been marked. One of the two sees the other (terminating.ts, for the second).
+ * - A server looks for objects where they are stored: another server may have kinds that this one does not know.
+ * - Everything is deleted by its uid, and while the namespace is still the same: a new one with the same name is left alone.
  */
-
 import { setMaxListeners } from 'node:events';
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { compareVersions } from '../cache/versions.ts';
@@ -22,6 +26,17 @@ import { kindOf, unknownKinds } from './stored-data.ts';
 import { withMeta } from './verbs/metadata.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
 import { createObject } from './verbs/write.ts';
+
+/**
+ * Finishes the deletion of Terminating namespaces, in each of the servers that share a storage.
+ *
+ *     list, watch ---> Terminating, and no finalizers of its own ---> after a second or two: finish ---> gone
+ *                        '- an object of it is gone (hurry): finish now -^        '- not yet: again, later and later
+ *
+ * The server that was asked to delete a namespace does so while it answers; most of the time the namespace is gone before another
+ * server looks. The others finish what is left when an object goes later, by a request to one of them, or when a server dies in
+ * between.
+ */
 
 /** What the deletion of namespaces needs. */
 export interface TerminatingDeps {
@@ -175,22 +190,6 @@ export class Terminating {
     if (!signal.aborted && this.jobs.get(job.name) === job) this.plan(job);
   }
 }
-
-/**
- * Namespaces contain objects: a namespace must exist before its objects, and they are gone before it is. None of this applies if
- * a server does not serve `namespaces`: then every namespace exists.
- *
- *     create namespace ---> objects may be created
- *     delete namespace ---> Terminating: creating is 403 ---> its objects are deleted ---> none left (finalizers!): gone
- *
- * Several servers may share a storage, and each of them may be the one that deletes a namespace, that deletes the last object in
- * it, or that ends in between. So no decision depends on what one of them remembers:
- * - A namespace is Terminating because the stored object says so. A server that creates an object in a namespace looks at the
- *   namespace once more *after* that, and takes the object back if the namespace is Terminating; a server that deletes a
- *   namespace looks for objects after it has been marked. One of the two sees the other (terminating.ts, for the second).
- * - A server looks for objects where they are stored: another server may have kinds that this one does not know.
- * - Everything is deleted by its uid, and while the namespace is still the same: a new one with the same name is left alone.
- */
 
 /** The namespace that always exists. */
 const DEFAULT = 'default';

@@ -394,7 +394,7 @@ describe.concurrent('client-go, kube-rs and client-node, our server', () => {
           .in(NAMESPACE)
           .create(fleet as KubernetesObject);
         const program = rig.program(clientGo, ['scale', '--name', 'a']);
-        await until('it has done all', () => program.lines.length === 6);
+        await until(() => program.lines.length === 6);
         const wrote = { type: 'wrote', key: `${NAMESPACE}/a`, selector: 'ship=a' };
         expect(program.lines).toMatchObject([
           { ...wrote, verb: 'get', replicas: 2 },

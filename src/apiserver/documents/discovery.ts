@@ -1,3 +1,14 @@
+/**
+ * The documents from which clients learn what a server serves, made once from its definitions:
+ *
+ *     /api, /apis                    the versions, the groups; or all of it at once, if a client takes an aggregated document
+ *     /apis/<group>                  the versions of a group
+ *     /api/v1, /apis/<group>/<v>     the resources of a version: names, verbs, whether they are in namespaces
+ *     /version                       of the server
+ *     /                              all paths
+ *
+ * kubectl asks for the aggregated document since 1.26, and for all others before. Upstream: `endpoints/discovery`.
+ */
 import { refused } from '../../storage/statuses.ts';
 import type { ResourceDefinition } from '../definition.ts';
 import { conversionOf, isJson, readAccept } from '../request/path.ts';
@@ -75,18 +86,6 @@ export function digest(text: string): string {
     .join('')
     .toUpperCase();
 }
-
-/**
- * The documents from which clients learn what a server serves, made once from its definitions:
- *
- *     /api, /apis                    the versions, the groups; or all of it at once, if a client takes an aggregated document
- *     /apis/<group>                  the versions of a group
- *     /api/v1, /apis/<group>/<v>     the resources of a version: names, verbs, whether they are in namespaces
- *     /version                       of the server
- *     /                              all paths
- *
- * kubectl asks for the aggregated document since 1.26, and for all others before. Upstream: `endpoints/discovery`.
- */
 
 /** A document: its type, its bytes as text, and a tag that changes with it. */
 export interface Document {

@@ -1,7 +1,4 @@
-/**
- * OpenAPI v3 as kubectl reads it: an index at `/openapi/v3`, whose entries lead to one document for each version of a group. A
- * document has only what clients look for: the paths with their kinds, the query parameters of writes, and the schemas.
- */
+/** What a server publishes about itself over HTTP: discovery and OpenAPI. */
 import type { JsonSchema } from '../definition.ts';
 import type { WholeAnswer, WireRequest } from '../http/wire.ts';
 import type { ResourceInfo } from '../resource-info.ts';
@@ -17,6 +14,11 @@ import {
   SHARED,
   schemaOf,
 } from './schemas.ts';
+
+/**
+ * OpenAPI v3 as kubectl reads it: an index at `/openapi/v3`, whose entries lead to one document for each version of a group. A
+ * document has only what clients look for: the paths with their kinds, the query parameters of writes, and the schemas.
+ */
 
 const INDEX = '/openapi/v3';
 
@@ -297,8 +299,6 @@ export class OpenApi {
     };
   }
 }
-
-/** What a server publishes about itself over HTTP: discovery and OpenAPI. */
 
 export class Documents {
   readonly #discovery: Discovery;

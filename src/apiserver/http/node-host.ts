@@ -1,3 +1,4 @@
+/** The server on node:http, and on hosts that are compatible with it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   claimConnection,
@@ -44,8 +45,6 @@ export const MAX_INBOUND_BYTES = 1_024;
 
 /** Requests of one connection that may wait for answers to earlier ones, as in `watchmux pipe`. Hardly any client pipelines. */
 const MAX_PIPELINED = 8;
-
-/** The server on node:http, and on hosts that are compatible with it. */
 
 /** How long a connection is silent before the operating system probes the other end. */
 const KEEP_ALIVE_MS = 60_000;

@@ -1,3 +1,12 @@
+/**
+ * Limits what one address, and one tenant, may use of a server.
+ *
+ *     request --> a place: in all? of its address? --> who is it? --> of its tenant? --> a write? of its tenant's per second?
+ *                              429                                        429                        429
+ *
+ * A place is held until the answer has been sent. Addresses of IPv6 count by their networks: see `networkOf`. The empty name is nobody: it counts only towards the total. The processor is
+ * divided by the same names: see `FairQueue`.
+ */
 import { ConnectionSlots, networkOf } from '../../bridge/hub/admission/connection-slots.ts';
 import type { CutReason } from '../../bridge/hub/connection.ts';
 import { tooManyRequests } from '../../storage/statuses.ts';
@@ -224,16 +233,6 @@ export class Place implements Slot, Pace, OnBehalf {
     onCut({ path: splitTarget(target).path, verb, reason, address, durationMs: clock.now() - begunMs });
   }
 }
-
-/**
- * Limits what one address, and one tenant, may use of a server.
- *
- *     request --> a place: in all? of its address? --> who is it? --> of its tenant? --> a write? of its tenant's per second?
- *                              429                                        429                        429
- *
- * A place is held until the answer has been sent. Addresses of IPv6 count by their networks: see `networkOf`. The empty name is nobody: it counts only towards the total. The processor is
- * divided by the same names: see `FairQueue`.
- */
 
 const RETRY_SECONDS = 1;
 

@@ -1,3 +1,13 @@
+/**
+ * Objects as rows of a table, which is what `kubectl get` prints: the server defines the columns, so kubectl can show kinds that
+ * it does not know. Upstream: `metav1.Table`, and `tableconvertor.go` for custom resources.
+ *
+ *     NAME   COUNT   AGE          <- columnDefinitions: the name, then the columns of the kind; the age if it has none
+ *     a      3       5m           <- a row: cells, and the object's metadata beside them, so that it can be named and deleted
+ *
+ * A watch sends a table of one row with each event. The columns are in the first one, and are null in those that follow. A
+ * bookmark is also a table: its version is in the table's metadata, and its annotations are in the row's object.
+ */
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
 import { badRequest } from '../../storage/statuses.ts';
 import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
@@ -70,17 +80,6 @@ export function toPartialList(
   const items = objects.map((each) => toPartial(each, version));
   return { kind: 'PartialObjectMetadataList', apiVersion: `meta.k8s.io/${version}`, metadata, items };
 }
-
-/**
- * Objects as rows of a table, which is what `kubectl get` prints: the server defines the columns, so kubectl can show kinds that
- * it does not know. Upstream: `metav1.Table`, and `tableconvertor.go` for custom resources.
- *
- *     NAME   COUNT   AGE          <- columnDefinitions: the name, then the columns of the kind; the age if it has none
- *     a      3       5m           <- a row: cells, and the object's metadata beside them, so that it can be named and deleted
- *
- * A watch sends a table of one row with each event. The columns are in the first one, and are null in those that follow. A
- * bookmark is also a table: its version is in the table's metadata, and its annotations are in the row's object.
- */
 
 /** How much of an object comes with the cells of its row. Upstream: `metav1.IncludeObjectPolicy`. */
 export type IncludeObject = 'None' | 'Metadata' | 'Object';

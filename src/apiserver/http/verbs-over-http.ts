@@ -1,4 +1,4 @@
-/** Bodies: their types and their contents. */
+/** The verbs over HTTP: parameters and bodies become terms, and results become answers. Upstream: `endpoints/handlers`. */
 import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
@@ -28,6 +28,8 @@ import { EventStream } from './event-encoder.ts';
 import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
 import { Continued, PiecesSource, WatchSource } from './sources.ts';
 import { type Answer, JSON_HEADERS, jsonAnswer, type WireRequest } from './wire.ts';
+
+/** Bodies: their types and their contents. */
 
 /** What is needed to read a body. */
 interface BodyOptions {
@@ -161,8 +163,6 @@ function errorWatch(error: unknown): Watch<StorageEvent<KubernetesObject>> {
   }
   return fromAsyncIterable(events());
 }
-
-/** The verbs over HTTP: parameters and bodies become terms, and results become answers. Upstream: `endpoints/handlers`. */
 
 /** An admitted request for a resource. */
 interface Task {

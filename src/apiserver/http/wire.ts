@@ -1,3 +1,4 @@
+/** A request and its answer, independent of the host. */
 import type { FromWhere } from '../../bridge/hub/admission/refusals.ts';
 import type { CutReason } from '../../bridge/hub/connection.ts';
 import type { Status } from '../../watch/event.ts';
@@ -20,8 +21,6 @@ export class Presence {
     this.onLeft = onLeft;
   }
 }
-
-/** A request and its answer, independent of the host. */
 
 /** A request, as far as every host knows it. `request` is the host's own object. */
 export interface WireRequest extends FromWhere<unknown> {

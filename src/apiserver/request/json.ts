@@ -1,12 +1,19 @@
 /**
- * Paths of fields to report: a limited number, each shortened if it is long, and how many more there are. A hostile object can
- * have a million fields at the end of paths of a megabyte.
+ * JSON from the wire. Its bytes are limited before they get here; this limits its nesting before it is parsed, since code that
+ * walks an object later is recursive, and its parts, since an empty object takes far longer than its two bytes suggest. Of members with the same name, the last counts, and a caller can ask for them; the text is
+ * never used again, so no two readers can see different ones. A member `__proto__` is a member like any other. A number that
+ * JavaScript would change, as it may an int64 beyond 2^53, is refused: clients in other languages keep it, so nobody would notice
+ * the loss.
  */
-
 import { parsing, walking } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
 import { atOnce, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
+
+/**
+ * Paths of fields to report: a limited number, each shortened if it is long, and how many more there are. A hostile object can
+ * have a million fields at the end of paths of a megabyte.
+ */
 
 /** A name of a member, or an index of a list. */
 export type Step = string | number;
@@ -134,14 +141,6 @@ function isNew(level: Level, name: string): boolean {
 function nameOf(written: string): string {
   return written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
 }
-
-/**
- * JSON from the wire. Its bytes are limited before they get here; this limits its nesting before it is parsed, since code that
- * walks an object later is recursive, and its parts, since an empty object takes far longer than its two bytes suggest. Of members with the same name, the last counts, and a caller can ask for them; the text is
- * never used again, so no two readers can see different ones. A member `__proto__` is a member like any other. A number that
- * JavaScript would change, as it may an int64 beyond 2^53, is refused: clients in other languages keep it, so nobody would notice
- * the loss.
- */
 
 /** The deepest nesting of objects and lists. */
 export const MAX_DEPTH = 128;

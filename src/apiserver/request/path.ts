@@ -1,6 +1,18 @@
-/** Content negotiation: what a client accepts, and the type that a body declares. */
-
+/**
+ * What a URL asks for. Upstream: `RequestInfoFactory`.
+ *
+ *     /api/v1/namespaces/default/configmaps/a            one object
+ *     /apis/example.com/v1/orders                        a collection, in all namespaces
+ *     /apis/example.com/v1/watch/orders                  the same with `watch` forced
+ *     /apis/example.com/v1/namespaces/x/orders/a/status  a subresource
+ *     /healthz, /apis, /openapi/v3, ...                  not a resource: only `segments`
+ *
+ * A URL comes from the wire. Each segment is decoded once; one that is then not a plain name, such as `..`, or contains a slash
+ * or a control character, is refused. Nothing is normalised: a path that is not written as clients write it is not served.
+ */
 import { badRequest, noSuchPath } from '../api-status.ts';
+
+/** Content negotiation: what a client accepts, and the type that a body declares. */
 
 /** One of the media types that a client accepts. */
 export interface MediaRange {
@@ -66,19 +78,6 @@ export function isJson({ type }: MediaRange): boolean {
 export function mediaType(header: string | undefined): string {
   return (header ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
-
-/**
- * What a URL asks for. Upstream: `RequestInfoFactory`.
- *
- *     /api/v1/namespaces/default/configmaps/a            one object
- *     /apis/example.com/v1/orders                        a collection, in all namespaces
- *     /apis/example.com/v1/watch/orders                  the same with `watch` forced
- *     /apis/example.com/v1/namespaces/x/orders/a/status  a subresource
- *     /healthz, /apis, /openapi/v3, ...                  not a resource: only `segments`
- *
- * A URL comes from the wire. Each segment is decoded once; one that is then not a plain name, such as `..`, or contains a slash
- * or a control character, is refused. Nothing is normalised: a path that is not written as clients write it is not served.
- */
 
 /** What a client wants to do, in the words of `authorize`. */
 export type Verb = (typeof VERBS)[number];

@@ -1,15 +1,11 @@
 /**
- * Finds the fields of an object that its schema does not know: they are probably misspelt.
+ * Reports fields of a write that are unknown, or were sent twice. Upstream: `fieldValidation` of `endpoints/handlers`, whose
+ * words these are.
  *
- *     schema of a kind ---> KnownFields, a tree, made once ---> unknownFields(tree, object) ---> their paths
- *
- * A JSON schema allows members that it does not name, unless it says `additionalProperties: false`. So unknown fields are not
- * errors: the object is stored as it is. In Kubernetes, and to a reader of a schema that names members, it is the other way
- * round: other members are unknown, unless `additionalProperties`, `patternProperties` or `x-kubernetes-preserve-unknown-fields`
- * admits them. A schema that names no members knows any. Each part of `allOf`, `anyOf` and the like may name some. A `$ref`
- * within the schema is not followed: any member may be there.
+ *     body ----> sent twice --.
+ *                             +--> Strict: 400, or 422 for a patch's result    Warn: reported, and stored
+ *     object --> unknown -----'
  */
-
 import { FIELD_VALIDATIONS, type FieldValidation } from '../../cache/resource-client.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
@@ -20,6 +16,18 @@ import type { SeenKind } from '../subresources.ts';
 import { isOfKind } from '../verbs/metadata.ts';
 import { shown } from '../verbs/names.ts';
 import { type Pattern, toPattern, withPatterns } from './patterns.ts';
+
+/**
+ * Finds the fields of an object that its schema does not know: they are probably misspelt.
+ *
+ *     schema of a kind ---> KnownFields, a tree, made once ---> unknownFields(tree, object) ---> their paths
+ *
+ * A JSON schema allows members that it does not name, unless it says `additionalProperties: false`. So unknown fields are not
+ * errors: the object is stored as it is. In Kubernetes, and to a reader of a schema that names members, it is the other way
+ * round: other members are unknown, unless `additionalProperties`, `patternProperties` or `x-kubernetes-preserve-unknown-fields`
+ * admits them. A schema that names no members knows any. Each part of `allOf`, `anyOf` and the like may name some. A `$ref`
+ * within the schema is not followed: any member may be there.
+ */
 
 /** What a schema says about the names in one place, and about what is below. */
 interface KnownFields {
@@ -147,15 +155,6 @@ function memberOf({ members, patterns, others }: KnownFields, name: string): Kno
 
 const hasOwn = (value: unknown, step: Step): value is Readonly<Record<Step, unknown>> =>
   typeof value === 'object' && value !== null && Object.hasOwn(value, step);
-
-/**
- * Reports fields of a write that are unknown, or were sent twice. Upstream: `fieldValidation` of `endpoints/handlers`, whose
- * words these are.
- *
- *     body ----> sent twice --.
- *                             +--> Strict: 400, or 422 for a patch's result    Warn: reported, and stored
- *     object --> unknown -----'
- */
 
 /** Reads the parameter of a write. Throws 422, which names the `options` of the verb. */
 export function readFieldValidation(text: string, options: string): FieldValidation {

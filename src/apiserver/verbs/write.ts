@@ -1,3 +1,7 @@
+/**
+ * Create, update and patch. Each is one step in the storage: an update reads and writes the same revision, and if another writer
+ * was faster, it is repeated with what is there then.
+ */
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
 import { comparing } from '../../storage/json.ts';
@@ -207,11 +211,6 @@ function serverMembers(info: ResourceInfo, old: Mutable, { sent, isSame }: { sen
 
 /** What is ignored to know whether everything is the same but the metadata. */
 const META = ['metadata'] as const;
-
-/**
- * Create, update and patch. Each is one step in the storage: an update reads and writes the same revision, and if another writer
- * was faster, it is repeated with what is there then.
- */
 
 /** Options of writes. */
 interface WriteTerms {
