@@ -9,7 +9,7 @@ export interface Budget {
   /** The shape of the table with the row. */
   readonly shape: Shape;
   readonly row: string;
-  /** The row to divide by; of several, the best one. Without it, the row's own figure counts. */
+  /** The row to divide by; of several, the best one. Without it, the row's ownState figure counts. */
   readonly against?: string | readonly string[];
   /** The table of the other row, if it is another one of the same rounds. */
   readonly againstShape?: Shape;
@@ -30,7 +30,7 @@ export interface Judgement {
   readonly to: number;
   readonly verdict: Verdict;
   readonly note: string;
-  /** Whether it is not measured because its own row is missing, and not the row to compare with. */
+  /** Whether it is not measured because its ownState row is missing, and not the row to compare with. */
   readonly ownIsMissing: boolean;
   /** How many times it was measured until then. */
   readonly times: number;
@@ -42,7 +42,7 @@ export function hasFloor({ atLeast, atMost }: Budget): boolean {
 
 /**
  * Whether the check fails because of it. The row to compare with may be missing: Go is not installed everywhere, and a peer may
- * be too slow. The floor's own row may not be missing: then nothing is known.
+ * be too slow. The floor's ownState row may not be missing: then nothing is known.
  */
 export function fails({ budget, verdict, ownIsMissing }: Judgement, absent: ReadonlyMap<string, string>): boolean {
   return verdict === 'BELOW' || (hasFloor(budget) && ownIsMissing && !absent.has(budget.row));

@@ -6,27 +6,10 @@ import { CHARTS } from './chart-set.ts';
 const USAGE = `Usage: node bench/start.mjs charts IN.json ... OUTDIR
 
 Draws SVG charts from the figures that npm run bench has written. Each chart is drawn from the first file that has its figures:
-  fanout-watchers.svg   fan-out, bursts of 64, against the number of watchers
-  fanout-100.svg        fan-out to 100 watchers, bursts of 64
-  laggards-full.svg     publishing while watchers lag whose queues are full
-  laggards-filling.svg  publishing while watchers lag whose queues fill
-  decode.svg            decoding a watch stream
-  stack-fanout.svg      an API server's watches
-  stack-list.svg        its lists
-  stack-sync.svg        the first list of an informer
-  stack-relist.svg      the memory of a list that has not changed
-  stack-queue.svg       a work queue
-  stack-storm.svg       clients that reconnect at once: requests over time
-  stack-replicas.svg    one, two and three API servers on one etcd`;
-
-/** Output for the user. */
-export interface Say {
-  out(line: string): void;
-  err(line: string): void;
-}
+${CHARTS.map(({ id, needs }) => `  ${`${id}.svg`.padEnd(21)} ${needs}`).join('\n')}`;
 
 /** Draws the charts that the reports have data for. Returns the exit code: 2 for invalid arguments or an invalid file. */
-export function drawCharts(args: readonly string[], say: Say): number {
+export function drawCharts(args: readonly string[], say: { out(line: string): void; err(line: string): void }): number {
   if (args.includes('--help')) {
     say.out(USAGE);
     return 0;
@@ -45,7 +28,7 @@ export function drawCharts(args: readonly string[], say: Say): number {
     mkdirSync(folder, { recursive: true });
     for (const chart of CHARTS) {
       const { id, needs } = chart;
-      const svg = firstOf(inputs, (input) => chart.draw(input));
+      const [svg] = inputs.flatMap((input) => chart.draw(input) ?? []);
       const path = join(folder, `${id}.svg`);
       if (svg === undefined) say.err(`left out: ${path}: the report has no ${needs}`);
       else {
@@ -60,13 +43,4 @@ export function drawCharts(args: readonly string[], say: Say): number {
     say.err(`charts: ${why instanceof InputError ? `${file}: ` : ''}${why.message.replaceAll('\n', ' ')}`);
     return 2;
   }
-}
-
-/** What the first input gives that gives anything. */
-function firstOf<I, O>(inputs: readonly I[], draw: (input: I) => O | undefined): O | undefined {
-  for (const input of inputs) {
-    const drawn = draw(input);
-    if (drawn !== undefined) return drawn;
-  }
-  return undefined;
 }

@@ -17,7 +17,8 @@ export interface Component {
     | 'kube-rs'
     | 'kubectl of Debian'
     | 'promtool'
-    | 'systemd-analyze';
+    | 'systemd-analyze'
+    | 'node:sqlite';
   /** Where it is, or would be; empty if nobody has said. */
   readonly path: string;
   /** How to get its tests to run. */
@@ -40,6 +41,12 @@ export const COMPONENTS: readonly Component[] = [
   { name: 'kubectl of Debian', path: debianKubectl(), remedy: 'node test/peers/debian.mjs, on Debian 12' },
   { name: 'promtool', path: '/usr/bin/promtool', remedy: 'apt-get install prometheus' },
   { name: 'systemd-analyze', path: '/usr/bin/systemd-analyze', remedy: 'apt-get install systemd' },
+  // The runtime has it or not: .ci/run has a step on a Node that has.
+  {
+    name: 'node:sqlite',
+    path: process.getBuiltinModule?.('node:sqlite') ? process.execPath : '',
+    remedy: 'Node 22.13 or newer: npx -p node@22 node node_modules/vitest/vitest.mjs run sqlite',
+  },
 ];
 
 /** Returns a component by its name. */
@@ -48,8 +55,8 @@ export function component(name: Component['name']): Component {
 }
 
 /** Whether the tests that need a component skip. */
-export function isMissing({ path }: Component): boolean {
-  return !existsSync(path) && env.REQUIRE_COMPONENTS !== '1';
+export function isMissing({ name, path }: Component): boolean {
+  return !existsSync(path) && (env.REQUIRE_COMPONENTS !== '1' || name === 'node:sqlite');
 }
 
 /** Whether WATCHMUX_BROWSERS, a list such as `chromium,firefox`, leaves a browser out. */

@@ -124,7 +124,9 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
   'watchmux/storage': {
     source: 'src/storage/index.ts',
     exports: [
+      'BackedStorage',
       'Cacher',
+      'Draft',
       'FieldSelector',
       'LabelSelector',
       'MemoryStorage',
@@ -132,9 +134,11 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'openMemoryStorage',
       'parseFieldSelector',
       'parseLabelSelector',
+      'toObject',
     ],
   },
   'watchmux/etcd': { source: 'src/storage/etcd/index.ts', exports: ['EtcdStorage'] },
+  'watchmux/sqlite': { source: 'src/storage/sqlite/index.ts', exports: ['SqliteStorage'] },
   'watchmux/nats': { source: 'src/nats/index.ts', exports: ['NatsStream'] },
   'watchmux/apiserver': {
     source: 'src/apiserver/index.ts',
@@ -144,6 +148,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
   'watchmux/testing': {
     source: 'src/testing/index.ts',
     exports: [
+      'BACKEND_CONTRACT',
       'CACHE_CHECKERS',
       'CHECKERS',
       'CacheRecorder',

@@ -1,6 +1,6 @@
 /** The control: ready bytes by the same transport, Node's HTTP/2 client, and nothing but a look at how each call has ended. */
 import { type ClientHttp2Session, connect } from 'node:http2';
-import { toFrame } from '../../src/storage/etcd/wire/frames.ts';
+import { toFrame } from '../../src/storage/etcd/wire/call-stream.ts';
 
 const PATH = '/etcdserverpb.KV/Txn';
 

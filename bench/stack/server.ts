@@ -1,6 +1,6 @@
-// The server of the workload "stack", in a process of its own: one collection of Pods over plain HTTP, as a kube-apiserver serves
+// The server of the workload "stack", in a process of its ownState: one collection of Pods over plain HTTP, as a kube-apiserver serves
 // it. Every contender gets the same bytes. Lists are made once per version, and then only copied. Each event of a watch is a chunk
-// of its own, as those of a kube-apiserver are.
+// of its ownState, as those of a kube-apiserver are.
 import { EventEmitter } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

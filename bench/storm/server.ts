@@ -13,20 +13,18 @@ let things: Storage<Thing> | undefined;
 const cpuMs = processorMs();
 
 async function start({ port, file }: { readonly port: number; readonly file: string }): Promise<void> {
-  const storage = await openMemoryStorage({ file });
+  const storage = await openMemoryStorage({ file, maxHistoryItems: WINDOW });
   things = storage.scope<Thing>('example.com/things/');
   const { items } = await things.list();
   for (let i = items.length; i < COPIED; i++) await things.create(keyOf(i), thingAt(i));
   const api = new ApiServer({
     storage,
     resources: [{ group: 'example.com', version: 'v1', plural: 'things', kind: 'Thing' }],
-    cache: { windowItems: WINDOW },
     // All clients come from one address here.
     maxWatchersPerAddress: 20_000,
     maxWatchers: 20_000,
   });
   await api.ready;
-  await api.resource<Thing>('things.example.com/v1').list(); // its cache begins with its first use
   const server = createServer(api.handler);
   await new Promise<void>((resolve) => void server.listen({ port, host: '127.0.0.1', backlog: 4_096 }, resolve));
   cpuMs();

@@ -95,7 +95,7 @@ function sessions(selection: Selection): TopicHub {
   };
 }
 
-/** A hub of its own for each topic. */
+/** A hub of its ownState for each topic. */
 function perTopic(start: () => TopicHub): TopicHub {
   const hubs = new Map<string, TopicHub>();
   return {

@@ -10,8 +10,7 @@
  * gone, and knows nothing of writes.
  */
 
-import type { CacherStats } from '../storage/cacher/options.ts';
-import type { Storage } from '../storage/storage.ts';
+import type { CacherStats, Storage } from '../storage/storage.ts';
 import type { Clock } from '../watch/clock.ts';
 import { isWatchError, WatchError } from '../watch/errors.ts';
 import { Deadline, Deadlines } from './http/deadline.ts';

@@ -132,7 +132,8 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly allowedOrigins?: AllowedOrigins<unknown>;
   /**
    * Whether each resource has a cache, created when the resource is first used: lists and watches are then answered from memory,
-   * whatever the storage is. Default true; an object sets the caches' options.
+   * whatever the storage is. Default true; an object sets the caches' options. A storage that is in memory needs no cache: of the
+   * options, `bookmarkMs` and `maxWatches` hold for it.
    */
   readonly cache?: boolean | CacheOptions | undefined;
   /** Default: the host's. */

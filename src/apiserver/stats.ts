@@ -1,6 +1,6 @@
 import { messageOf } from '../bridge/client/transport.ts';
 import { counter, gauge, type Histogram, type Metric, toText } from '../bridge/hub/metrics.ts';
-import type { CacherStats } from '../storage/cacher/options.ts';
+import type { CacherStats } from '../storage/storage.ts';
 import type { KnownHealth } from './health.ts';
 import type { QuotaReason } from './http/quotas.ts';
 

@@ -6,25 +6,11 @@
  *     Deno.serve(watch);                                        // Bun.serve({ fetch: watch })
  *     app.get('/watch', (c) => watch(c.req.raw, c.env));        // Hono
  */
-import { checkOptions } from '../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
-import {
-  ADMISSION_OPTIONS,
-  Admission,
-  type AdmissionOptions,
-  type Admitted,
-  type Caller,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type Limits,
-  toLimits,
-  type Verdict,
-} from './hub/admission/admission.ts';
-import { noWebSocket, PIPELINED } from './hub/admission/refusals.ts';
-import { channelOfHost, publishNotices } from './hub/diagnostics.ts';
-import type { Start } from './hub/feed.ts';
-import { coreOf, type Hub } from './hub/hub.ts';
-import type { HubCore } from './hub/hub-core.ts';
+import type { AdmissionOptions, Caller, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
+import type { Hub } from './hub/hub.ts';
+import type { Admitted } from './hub/hub-core.ts';
+import type { Start } from './hub/hub-log.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
 import { FetchSink } from './transport/fetch-sink.ts';
 import {
@@ -36,20 +22,8 @@ import {
   type Refusable,
   type WholeAnswer,
 } from './transport/http-connection.ts';
-import {
-  ALLOW_ORIGIN,
-  accepts,
-  methodRefusal,
-  ownHeaders,
-  preflightHeaders,
-  refusalBody,
-  refusalHeaders,
-  startOf,
-  streamHeaders,
-  WEBSOCKET_KEY,
-} from './transport/http-head.ts';
-
-import { type SharedTimer, toSharedTimer } from './transport/shared-timer.ts';
+import { accepts, refusalBody, WEBSOCKET_KEY } from './transport/http-head.ts';
+import { channelOfHost, HttpServing } from './transport/serving.ts';
 import { guardStalls } from './transport/stall.ts';
 import { dropBody, type WithBody } from './transport/unread-body.ts';
 
@@ -99,10 +73,7 @@ export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEven
   hub: Hub<E>,
   options: FetchOptions<I, E> = {},
 ): (request: Request, host?: unknown) => Response | Promise<Response> {
-  checkOptions(options, [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'headers']);
-  const handler = new FetchHandler(coreOf(hub), options as unknown as FetchOptions<I>);
-  const channel = channelOfHost();
-  if (channel !== undefined) publishNotices(hub as Hub, channel);
+  const handler = new FetchHandler<I>(hub, options, channelOfHost());
   return (request, host) => handler.handle(request, host ?? {});
 }
 
@@ -118,33 +89,23 @@ interface Host {
 /** The status of an answer that nobody reads, because the client has left. Some hosts log it, and know this number. */
 const GONE = 499;
 
-class FetchHandler<I> {
-  private readonly core: HubCore;
-  private readonly limits: Limits;
-  private readonly admission: Admission<Request, I>;
-  private readonly headers: Readonly<Record<string, string>>;
-  private readonly stalls: SharedTimer | undefined;
-
-  constructor(core: HubCore, options: FetchOptions<I>) {
-    this.core = core;
-    this.limits = toLimits(options);
-    this.admission = new Admission(core, options, this.limits);
-    this.headers = ownHeaders(options.headers);
+class FetchHandler<I> extends HttpServing<Request, I> {
+  constructor(...[hub, options, channel]: ConstructorParameters<typeof HttpServing>) {
+    super(hub, options, channel);
     new Headers(this.headers); // throws for invalid headers
-    const { stallTimeoutMs, clock } = this.limits;
-    this.stalls = toSharedTimer(stallTimeoutMs, clock);
   }
 
   handle(request: Request, via: Host): Response | Promise<Response> {
-    const caller = toCaller(request, { via, headers: this.headers });
+    const caller = this.whoAsks(toCaller(request, via));
     if (!this.claims(caller)) return new Response(null, { status: GONE });
-    if (request.method === 'OPTIONS' && caller.origin !== undefined && this.admission.allows(caller)) {
-      const asked = preflightHeaders(request.headers.get('access-control-request-headers'));
-      return new Response(null, { status: 204, headers: { ...this.admission.corsHeaders(caller), ...asked, ...this.headers } });
+    const { method, headers } = request;
+    if (this.isPreflight(caller, method)) {
+      const asked = headers.get('access-control-request-headers');
+      return new Response(null, { status: 204, headers: this.preflightHeaders(caller, asked) });
     }
-    const status = methodRefusal(request.method);
-    if (status !== undefined) return this.refuse(this.core.refuse({ reason: 'method', status, address: '' }), caller);
-    if (request.headers.has(WEBSOCKET_KEY)) return this.refuse(noWebSocket(request.headers.get('upgrade')), caller);
+    const upgrade = { key: headers.get(WEBSOCKET_KEY), upgrade: headers.get('upgrade') };
+    const refusal = this.refusalOf(method, { address: caller.address, ...upgrade });
+    if (refusal !== undefined) return this.refuse(refusal, caller);
     const verdict = this.admission.admit(caller);
     if (!(verdict instanceof Promise)) return this.answer(caller, verdict);
     return verdict.then((late) => (late === undefined ? new Response(null, { status: GONE }) : this.answer(caller, late)));
@@ -153,7 +114,7 @@ class FetchHandler<I> {
   /** Claims the connection, on Node. Returns false if it has been closed, because an earlier request of it is unanswered. */
   private claims({ via: { incoming, outgoing }, address }: Asking): boolean {
     if (typeof incoming?.socket?.destroy !== 'function' || typeof outgoing?.once !== 'function') return true;
-    const refuse = (): void => void this.core.refuse({ reason: 'pipelined', status: PIPELINED, address });
+    const refuse = (): void => this.refusePipelined(address);
     dropBody(incoming);
     if (!isPipelined(outgoing)) {
       claimConnection(outgoing, refuse);
@@ -178,9 +139,9 @@ class FetchHandler<I> {
   private begin(caller: Asking, admitted: Admitted): Response {
     const { request, via } = caller;
     const sse = accepts(request.headers.get('accept'), EVENT_STREAM);
-    const start = startOf(this.core, admitted, sse);
+    const start = this.start(admitted, sse);
     if (isStatus(start)) return this.refuse(start, caller);
-    const headers = { ...streamHeaders(sse), ...this.admission.corsHeaders(caller), ...this.headers };
+    const headers = this.streamHeaders(caller, sse);
     if (request.method === 'HEAD' || request.signal.aborted) return new Response(null, { headers });
     if (typeof via.timeout === 'function') via.timeout(request, 0);
     return new Response(this.serve(request, { ...admitted, start, sse }), { headers });
@@ -206,13 +167,12 @@ class FetchHandler<I> {
   private refuse(status: Status, caller: Asking): Response {
     const { outgoing } = caller.via;
     if (typeof outgoing?.once === 'function' && !mayRefuse(outgoing)) return new Response(null, { status: GONE });
-    const cors = this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {};
     // The client should retry on another connection, because a closing server waits for this one. A request over HTTP/2 has no
     // `host`, and Node warns of this header there.
     const close = status.code === 503 && caller.request.headers.has('host') ? { connection: 'close' } : {};
     return new Response(refusalBody(status, caller.request.method), {
       status: status.code,
-      headers: { ...refusalHeaders(status), ...close, ...cors },
+      headers: { ...close, ...this.refusalHeaders(caller, status) },
     });
   }
 }
@@ -222,14 +182,14 @@ interface Asking extends Caller<Request> {
   readonly via: Host;
 }
 
-function toCaller(request: Request, { via, headers }: { via: Host; headers: Readonly<Record<string, string>> }): Asking {
+function toCaller(request: Request, via: Host): Asking {
   const { host, search } = new URL(request.url);
   return {
     request,
     via,
     address: addressOf(request, via),
-    origin: ALLOW_ORIGIN in headers ? undefined : (request.headers.get('origin') ?? undefined),
-    site: ALLOW_ORIGIN in headers ? undefined : (request.headers.get('sec-fetch-site') ?? undefined),
+    origin: request.headers.get('origin') ?? undefined,
+    site: request.headers.get('sec-fetch-site') ?? undefined,
     host,
     search: search.slice(1),
     lastEventId: request.headers.get(LAST_EVENT_ID) ?? undefined,

@@ -12,25 +12,11 @@
 
 import { channel } from 'node:diagnostics_channel';
 import { type IncomingMessage, ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
-import { checkOptions } from '../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
-import {
-  ADMISSION_OPTIONS,
-  Admission,
-  type AdmissionOptions,
-  type Admitted,
-  type Caller,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type Limits,
-  toLimits,
-  type Verdict,
-} from './hub/admission/admission.ts';
-import { noWebSocket, PIPELINED } from './hub/admission/refusals.ts';
-import { publishNotices } from './hub/diagnostics.ts';
-import type { Start } from './hub/feed.ts';
-import { coreOf, type Hub } from './hub/hub.ts';
-import type { HubCore } from './hub/hub-core.ts';
+import type { AdmissionOptions, Caller, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
+import type { Hub } from './hub/hub.ts';
+import type { Admitted } from './hub/hub-core.ts';
+import type { Start } from './hub/hub-log.ts';
 import { EVENT_STREAM } from './protocol.ts';
 import {
   claimConnection,
@@ -40,21 +26,9 @@ import {
   type Refusable,
   type WholeAnswer,
 } from './transport/http-connection.ts';
-import {
-  ALLOW_ORIGIN,
-  accepts,
-  methodRefusal,
-  ownHeaders,
-  preflightHeaders,
-  refusalBody,
-  refusalHeaders,
-  startOf,
-  streamHeaders,
-  WEBSOCKET_KEY,
-} from './transport/http-head.ts';
+import { ALLOW_ORIGIN, accepts, refusalBody, toCaller, WEBSOCKET_KEY } from './transport/http-head.ts';
 import { type ByteStream, HttpSink, hasClosed, isPlain } from './transport/http-sink.ts';
-import { toCaller } from './transport/node-caller.ts';
-import { type SharedTimer, toSharedTimer } from './transport/shared-timer.ts';
+import { HttpServing } from './transport/serving.ts';
 import { guardStalls, IN_BUN, type Outbound } from './transport/stall.ts';
 import { dropBody, endUnread } from './transport/unread-body.ts';
 
@@ -64,7 +38,7 @@ export type { AdmissionOptions, ConnectionOptions, Identified } from './hub/admi
 export type { Cleanup, ClientInfo, ClientStats, CutReason, Served, Sink, TransportName } from './hub/connection.ts';
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub/hub.ts';
 export { Hub } from './hub/hub.ts';
-export type { Snapshot, SnapshotContext } from './hub/snapshot.ts';
+export type { Snapshot, SnapshotContext } from './hub/hub-options.ts';
 export type { HubFailure, HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './hub/tally.ts';
 export * from './protocol.ts';
 export type { ConnectionHandler, ConnectionHandlerOptions, ConnectionRequest } from './transport/connection-handler.ts';
@@ -106,49 +80,37 @@ export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent
   hub: Hub<E>,
   options: HttpOptions<I, E, R> = {},
 ): (request: R, response: ServerResponse) => void {
-  checkOptions(options, [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'headers']);
-  const handler = new HttpHandler(coreOf(hub), options as unknown as HttpOptions<I>);
-  publishNotices(hub as Hub, channel);
+  const handler = new HttpHandler<I>(hub, options, channel);
   return (request, response) => handler.handle(request, response);
 }
 
-class HttpHandler<I> {
-  private readonly core: HubCore;
-  private readonly limits: Limits;
-  private readonly admission: Admission<IncomingMessage, I>;
-  private readonly headers: Readonly<Record<string, string>>;
-  private readonly stalls: SharedTimer | undefined;
-
-  constructor(core: HubCore, options: HttpOptions<I>) {
-    this.core = core;
-    this.limits = toLimits(options);
-    this.admission = new Admission(core, options, this.limits);
-    this.headers = ownHeaders(options.headers);
+class HttpHandler<I> extends HttpServing<IncomingMessage, I> {
+  constructor(...[hub, options, channels]: ConstructorParameters<typeof HttpServing>) {
+    super(hub, options, channels);
     for (const [name, value] of Object.entries(this.headers)) {
       validateHeaderName(name);
       validateHeaderValue(name, value);
     }
-    const { stallTimeoutMs, clock } = this.limits;
-    this.stalls = toSharedTimer(stallTimeoutMs, clock);
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
     const caller = this.callerOf(request, response);
     if (isPipelined(response)) {
-      this.refusePipelined(caller);
+      this.refusePipelined(caller.address);
       request.socket.destroy();
       return;
     }
-    if (request.method === 'OPTIONS' && caller.origin !== undefined && this.admission.allows(caller)) {
+    if (this.isPreflight(caller, request.method)) {
       this.preflight(caller, response);
       return;
     }
-    const refusal = this.checkMethod(request, caller.address);
+    const { [WEBSOCKET_KEY]: key, upgrade } = request.headers;
+    const refusal = this.refusalOf(request.method, { address: caller.address, key: key as string | undefined, upgrade });
     if (refusal !== undefined) {
       this.refuse(response, refusal, caller);
       return;
     }
-    claimConnection(response, () => this.refusePipelined(caller));
+    claimConnection(response, () => this.refusePipelined(caller.address));
     const verdict = this.admission.admit(caller);
     if (verdict instanceof Promise) void verdict.then((late) => late && this.answer(caller, response, late));
     else this.answer(caller, response, verdict);
@@ -159,10 +121,7 @@ class HttpHandler<I> {
       response.once('close', callback);
       return () => response.off('close', callback);
     });
-    // If earlier middleware or our own options set this header, the application has decided on the origin.
-    return response.hasHeader(ALLOW_ORIGIN) || ALLOW_ORIGIN in this.headers
-      ? { ...caller, origin: undefined, site: undefined }
-      : caller;
+    return this.whoAsks(caller, ALLOW_ORIGIN in this.headers || response.hasHeader(ALLOW_ORIGIN)); // that of middleware counts, too
   }
 
   private answer(caller: Caller<IncomingMessage>, response: ServerResponse, verdict: Verdict): void {
@@ -183,16 +142,12 @@ class HttpHandler<I> {
   private begin(caller: Caller<IncomingMessage>, response: ServerResponse, admitted: Admitted): void {
     const sse = accepts(caller.request.headers.accept, EVENT_STREAM);
     const { version } = this.core;
-    const start = startOf(this.core, admitted, sse);
+    const start = this.start(admitted, sse);
     if (isStatus(start)) {
       this.refuse(response, start, caller);
       return;
     }
-    response.writeHead(200, {
-      ...streamHeaders(sse),
-      ...this.admission.corsHeaders(caller),
-      ...this.headers,
-    });
+    response.writeHead(200, this.streamHeaders(caller, sse));
     if (caller.request.method === 'HEAD') {
       response.end();
       this.guard(response);
@@ -200,7 +155,7 @@ class HttpHandler<I> {
     }
     response.flushHeaders();
     // Middleware that wraps `writeHead` may have published, and the client would miss that event.
-    const now = this.core.version === version ? start : startOf(this.core, admitted, sse);
+    const now = this.core.version === version ? start : this.start(admitted, sse);
     if (isStatus(now)) response.destroy();
     else this.serve(response, { ...admitted, start: now, sse });
   }
@@ -225,17 +180,6 @@ class HttpHandler<I> {
     if (hasClosed(response)) session.gone();
   }
 
-  private checkMethod(request: IncomingMessage, address: string): Status | undefined {
-    const status = methodRefusal(request.method);
-    if (status !== undefined) return this.core.refuse({ reason: 'method', status, address });
-    return request.headers[WEBSOCKET_KEY] === undefined ? undefined : noWebSocket(request.headers.upgrade);
-  }
-
-  /** Only counts: the connection is closed without an answer. */
-  private refusePipelined({ address }: Caller<IncomingMessage>): void {
-    this.core.refuse({ reason: 'pipelined', status: PIPELINED, address });
-  }
-
   /** Answers with a Status instead of a stream. */
   private refuse(response: ServerResponse, status: Status, caller: Caller<IncomingMessage>): void {
     if (response.headersSent || response.destroyed || !mayRefuse(response as Refusable)) return;
@@ -243,11 +187,8 @@ class HttpHandler<I> {
     if (status.code === 503) response.shouldKeepAlive = false;
     const body = refusalBody(status, caller.request.method);
     const begin = (): void => {
-      response.writeHead(status.code, {
-        ...refusalHeaders(status),
-        ...(body !== null && { 'content-length': Buffer.byteLength(body) }),
-        ...(this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {}),
-      });
+      const length = body === null ? {} : { 'content-length': Buffer.byteLength(body) };
+      response.writeHead(status.code, { ...length, ...this.refusalHeaders(caller, status) });
     };
     endUnread(caller.request, response, { begin, body, clock: this.limits.clock });
     this.guard(response);
@@ -260,11 +201,7 @@ class HttpHandler<I> {
   /** A browser asks first when a page sends headers of its own, such as `authorization`. */
   private preflight(caller: Caller<IncomingMessage>, response: ServerResponse): void {
     dropBody(caller.request);
-    response.writeHead(204, {
-      ...this.admission.corsHeaders(caller),
-      ...preflightHeaders(caller.request.headers['access-control-request-headers']),
-      ...this.headers,
-    });
+    response.writeHead(204, this.preflightHeaders(caller, caller.request.headers['access-control-request-headers']));
     response.end();
     this.guard(response);
   }

@@ -9,31 +9,19 @@ import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, Server } from 'node:http';
 import type { WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../watch/clock.ts';
-import { checkOptions, invalid, wholeNumber } from '../watch/errors.ts';
+import { invalid, wholeNumber } from '../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
 import { LINE, MESSAGE } from './events/forms.ts';
-import {
-  ADMISSION_OPTIONS,
-  Admission,
-  type AdmissionOptions,
-  type Admitted,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type Limits,
-  toLimits,
-  type Verdict,
-} from './hub/admission/admission.ts';
+import type { AdmissionOptions, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
 import type { Reservation } from './hub/admission/connection-slots.ts';
-import { PIPELINED } from './hub/admission/refusals.ts';
-import { publishNotices } from './hub/diagnostics.ts';
-import { COMPLETE, type Start } from './hub/feed.ts';
-import { coreOf, type Hub } from './hub/hub.ts';
-import type { HubCore } from './hub/hub-core.ts';
+import type { Hub } from './hub/hub.ts';
+import type { Admitted } from './hub/hub-core.ts';
+import { COMPLETE, type Start } from './hub/hub-log.ts';
 import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, WATCH_PATH } from './protocol.ts';
 import { Handshakes } from './transport/handshakes.ts';
-import { toCaller } from './transport/node-caller.ts';
-import { type SharedTimer, toSharedTimer } from './transport/shared-timer.ts';
-import { guardStalls, IN_BUN } from './transport/stall.ts';
+import { toCaller } from './transport/http-head.ts';
+import { COMMON_OPTIONS, Serving } from './transport/serving.ts';
+import { guardStalls, IN_BUN, type SharedTimer, toSharedTimer } from './transport/stall.ts';
 import { afterAnswers, attachHandler, pathOf, refuseUpgrade, type UpgradeHandler, WaitingUpgrade } from './transport/upgrades.ts';
 import {
   guardInbound,
@@ -66,18 +54,6 @@ export interface WebSocketServerOptions<I = unknown, E extends WatchEvent = Watc
    */
   maxInboundBytesPerSecond?: number | undefined;
 }
-
-/** The names of the options that only WebSockets have. A record, so that none can be forgotten. */
-const own: Record<Exclude<keyof WebSocketServerOptions, keyof ConnectionOptions | keyof AdmissionOptions<never>>, true> = {
-  heartbeatMs: true,
-  maxInboundMessagesPerSecond: true,
-  maxInboundBytesPerSecond: true,
-};
-const SERVER_OPTIONS: readonly (keyof WebSocketServerOptions)[] = [
-  ...CONNECTION_OPTIONS,
-  ...ADMISSION_OPTIONS,
-  ...(Object.keys(own) as (keyof typeof own)[]),
-];
 
 /** Options of {@link attachWebSocket} and {@link createUpgradeHandler}. */
 export interface WebSocketOptions<I = unknown, E extends WatchEvent = WatchEvent> extends WebSocketServerOptions<I, E> {
@@ -117,11 +93,10 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
   hub: Hub<E>,
   options: WebSocketOptions<I, E> = {},
 ): UpgradeHandler {
-  checkOptions(options, [...SERVER_OPTIONS, 'path', 'maxInboundBytes', 'compression']);
+  const serving = new WebSocketServing<I>(hub, options, [...SERVER_OPTIONS, 'path', 'maxInboundBytes', 'compression']);
   const { path = WATCH_PATH, compression = false } = options;
   if (String(path)[0] !== '/') throw invalid('path', path, 'a path that begins with /');
   const maxInboundBytes = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
-  const serving = new Serving(hub as Hub, options as unknown as WebSocketServerOptions<I>);
   const handshakes = new Handshakes({ compression, maxInboundBytes });
   const handle = (...[request, socket, head]: Parameters<UpgradeHandler>): void => {
     let waiting: WaitingUpgrade | undefined;
@@ -156,7 +131,7 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
 /**
  * Serves the hub to all clients of an existing `ws` server. That server does the handshake, so a client is refused with an ERROR
  * event and the close code 4000 + HTTP status. The limits for what clients send are those of the server. Events are not
- * compressed, even if the server compresses its own messages. Returns a function that detaches the hub; connected clients stay.
+ * compressed, even if the server compresses its ownState messages. Returns a function that detaches the hub; connected clients stay.
  *
  * @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option.
  */
@@ -165,8 +140,7 @@ export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchE
   hub: Hub<E>,
   options: WebSocketServerOptions<I, E> = {},
 ): () => void {
-  checkOptions(options, SERVER_OPTIONS);
-  const serving = new Serving(hub as Hub, options as unknown as WebSocketServerOptions<I>);
+  const serving = new WebSocketServing<I>(hub, options, SERVER_OPTIONS);
   const onConnection = (client: WebSocket, request: IncomingMessage): void => {
     const { socket } = request;
     client.on('error', ignore);
@@ -198,7 +172,7 @@ interface Connection extends Pick<WebSocketConnection, 'client' | 'form'> {
   readonly socket: Parameters<UpgradeHandler>[1];
 }
 
-function toInboundLimits(options: Omit<WebSocketOptions, keyof AdmissionOptions<IncomingMessage>>, clock: Clock): InboundLimits {
+function toInboundLimits(options: WebSocketLimits, clock: Clock): InboundLimits {
   const { maxInboundBytes = 0, maxInboundBytesPerSecond, maxInboundMessagesPerSecond } = options;
   const bytes = maxInboundBytesPerSecond ?? Math.max(DEFAULTS.maxInboundBytesPerSecond, maxInboundBytes + MOST_FRAMING_BYTES);
   const messages = maxInboundMessagesPerSecond ?? DEFAULTS.maxInboundMessagesPerSecond;
@@ -210,34 +184,33 @@ function toInboundLimits(options: Omit<WebSocketOptions, keyof AdmissionOptions<
   };
 }
 
+/** What a client may send, and how often it is asked for a sign of life. */
+type WebSocketLimits = Omit<WebSocketOptions, keyof AdmissionOptions<IncomingMessage>>;
+
+/** The names of the options that only WebSockets have. A record, so that none can be forgotten. */
+const OWN: Record<Exclude<keyof WebSocketServerOptions, keyof ConnectionOptions | keyof AdmissionOptions<never>>, true> = {
+  heartbeatMs: true,
+  maxInboundMessagesPerSecond: true,
+  maxInboundBytesPerSecond: true,
+};
+const SERVER_OPTIONS: readonly string[] = [...COMMON_OPTIONS, ...Object.keys(OWN)];
+
 /** A hub attached to one server or handler. */
-class Serving<I> {
-  readonly admission: Admission<IncomingMessage, I>;
-  private readonly core: HubCore;
-  private readonly limits: Limits;
+class WebSocketServing<I> extends Serving<IncomingMessage, I> {
   private readonly heartbeats: SharedTimer | undefined;
-  private readonly stalls: SharedTimer | undefined;
   /** Limits what the client of an open WebSocket may send from now on. */
   readonly guard: ReturnType<typeof guardInbound>;
 
-  constructor(hub: Hub, options: WebSocketServerOptions<I>) {
-    const heartbeatMs = wholeNumber('heartbeatMs', options.heartbeatMs ?? DEFAULTS.heartbeatMs);
-    this.core = coreOf(hub);
-    this.limits = toLimits(options);
-    this.admission = new Admission(this.core, options, this.limits);
-    const { stallTimeoutMs, clock } = this.limits;
-    this.heartbeats = toSharedTimer(heartbeatMs, clock);
-    this.stalls = toSharedTimer(stallTimeoutMs, clock);
+  constructor(hub: unknown, options: WebSocketLimits, names: readonly string[]) {
+    super(hub, options, { names, channel });
+    const { clock } = this.limits;
+    this.heartbeats = toSharedTimer(wholeNumber('heartbeatMs', options.heartbeatMs ?? DEFAULTS.heartbeatMs), clock);
     this.guard = guardInbound(toInboundLimits(options, clock));
-    publishNotices(hub, channel);
   }
 
   /** Calls `next` when it is this request's turn. Closes its connection if earlier ones are unanswered. */
   afterAnswers(request: IncomingMessage, socket: Connection['socket'], next: () => void): void {
-    const cut = (): void => {
-      const address = request.socket.remoteAddress ?? '';
-      this.core.refuse({ reason: 'pipelined', status: PIPELINED, address });
-    };
+    const cut = (): void => this.refusePipelined(request.socket.remoteAddress ?? '');
     afterAnswers(socket, next, { cut, clock: this.limits.clock });
   }
 

@@ -63,7 +63,7 @@ export const UNLIMITED: number = Number.MAX_SAFE_INTEGER;
 
 const ACCEPTED: Promise<void> = Promise.resolve();
 
-/** Returns the inside of a broadcaster. Not exported from the package: for the bridge, which keeps no events of its own. */
+/** Returns the inside of a broadcaster. Not exported from the package: for the bridge, which keeps no events of its ownState. */
 export function muxOf<E>(broadcaster: { publish(event: E): Promise<void> }): Mux<E> {
   return insides.get(broadcaster) as Mux<E>;
 }
@@ -80,7 +80,7 @@ const insides: WeakMap<object, object> = new WeakMap();
  *
  * All methods may be called at any time, also from inside a consumer, a filter or an `onGap`. Upstream: `watch.Broadcaster`.
  *
- * `Lost` is what `watch()` may deliver besides `E`: {@link ErrorEvent} if the broadcaster's own policy may cut a watch and `E` has
+ * `Lost` is what `watch()` may deliver besides `E`: {@link ErrorEvent} if the broadcaster's ownState policy may cut a watch and `E` has
  * no such event.
  */
 export interface Broadcaster<E extends WatchEvent = WatchEvent, Lost extends ErrorEvent = never> {
@@ -108,7 +108,7 @@ export interface Broadcaster<E extends WatchEvent = WatchEvent, Lost extends Err
    * the incoming queue is full, that is, while a `wait` watcher holds up distribution. Upstream: `Action`.
    *
    * Resolves within the same turn if there is room. A loop that only awaits `publish` lets watchers read, but no timer or socket
-   * run. A `wait` consumer that awaits `publish` inside its own read loop may deadlock.
+   * run. A `wait` consumer that awaits `publish` inside its ownState read loop may deadlock.
    *
    * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED if `maxPending` publishes are waiting; INVALID_ARGUMENT
    * for anything but an object with a `type` that is a string.

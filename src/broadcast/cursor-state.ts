@@ -2,7 +2,7 @@ import type { Status } from '../watch/event.ts';
 import type { Fold, Link } from './fold.ts';
 
 /** An event with lost ones before it, or with its place among all events. */
-class Noted<E> {
+class KeptEvent<E> {
   readonly event: E;
   readonly gap: number;
   readonly place: number | undefined;
@@ -15,7 +15,7 @@ class Noted<E> {
 }
 
 /**
- * A watcher's own short queue, for events that the log no longer keeps for it.
+ * A watcher's ownState short queue, for events that the log no longer keeps for it.
  *
  *              start
  *                v
@@ -24,8 +24,8 @@ class Noted<E> {
  * Watchers that fall behind in step set the same stretch of the log aside. They share one array until one of them has to modify
  * it.
  */
-export class Kept<E> {
-  private events: readonly (E | Noted<E> | undefined)[] = [];
+export class KeptEvents<E> {
+  private events: readonly (E | KeptEvent<E> | undefined)[] = [];
   #shared: boolean = false;
   #start: number = 0;
 
@@ -57,7 +57,7 @@ export class Kept<E> {
   }
 
   push(event: E, gap: number, place?: number): void {
-    this.own().push(gap > 0 || place !== undefined ? new Noted(event, gap, place) : event);
+    this.own().push(gap > 0 || place !== undefined ? new KeptEvent(event, gap, place) : event);
   }
 
   shift(): E {
@@ -77,7 +77,7 @@ export class Kept<E> {
     const last = at === events.length - 1;
     if (!last) {
       const { event, gap, place } = this.at(at + 1);
-      events[at + 1] = new Noted(event, gap + lost, place);
+      events[at + 1] = new KeptEvent(event, gap + lost, place);
     }
     // Moves the few events before it up by one: O(index), however many are after it.
     events.copyWithin(this.#start + 1, this.#start, at);
@@ -85,15 +85,15 @@ export class Kept<E> {
     return last ? lost : 0;
   }
 
-  private at(index: number): Pick<Noted<E>, 'event' | 'gap' | 'place'> {
+  private at(index: number): Pick<KeptEvent<E>, 'event' | 'gap' | 'place'> {
     const event = this.events[index];
-    return event instanceof Noted ? event : { event: event as E, gap: 0, place: undefined };
+    return event instanceof KeptEvent ? event : { event: event as E, gap: 0, place: undefined };
   }
 
   /** Returns the array for modification. */
-  private own(): (E | Noted<E> | undefined)[] {
+  private own(): (E | KeptEvent<E> | undefined)[] {
     if (this.#shared) this.compact();
-    return this.events as (E | Noted<E> | undefined)[];
+    return this.events as (E | KeptEvent<E> | undefined)[];
   }
 
   private compact(): void {
@@ -105,10 +105,10 @@ export class Kept<E> {
 
 /**
  * A watcher's state besides its position in the log: events set aside, losses, the filter's last verdict. Most watchers only read
- * along and need none of it; they share one frozen instance ({@link noExtra}).
+ * along and need none of it; they share one frozen instance ({@link noState}).
  */
-export class Extra<E> {
-  readonly kept: Kept<E> = new Kept();
+export class CursorState<E> {
+  readonly kept: KeptEvents<E> = new KeptEvents();
   /** Number of events this watcher did not get: in total, and since the last gap was reported. */
   lost: number = 0;
   missed: number = 0;
@@ -138,12 +138,12 @@ export class Extra<E> {
   unseen: Fold<E> | undefined;
 }
 
-const NOTHING: Extra<never> = Object.freeze(new Extra<never>());
+const NOTHING: CursorState<never> = Object.freeze(new CursorState<never>());
 
 /**
- * The instance shared by all watchers with nothing set aside. It is frozen: a write that should have gone to a watcher's own
+ * The instance shared by all watchers with nothing set aside. It is frozen: a write that should have gone to a watcher's ownState
  * instance throws.
  */
-export function noExtra<E>(): Extra<E> {
+export function noState<E>(): CursorState<E> {
   return NOTHING;
 }

@@ -1,6 +1,6 @@
 import { type Status, toExpired } from '../watch/event.ts';
 import { NONE, Reader } from '../watch/reader.ts';
-import { Extra, noExtra } from './cursor-state.ts';
+import { CursorState, noState } from './cursor-state.ts';
 import type { Gated } from './gate.ts';
 import type { Laggard, Linked } from './laggards.ts';
 import type { Policy } from './policies.ts';
@@ -58,7 +58,7 @@ export interface CursorOptions<E> {
  * - A filter sees each event once, in order, in `passes` and nowhere else.
  * - `directLimit` > 0 only while nothing is kept, missed, cut or filtered, and the watcher stands in the log.
  *
- * Programs have many idle watchers, so state that only some need is stored in {@link Extra}, and what differs by policy in a
+ * Programs have many idle watchers, so state that only some need is stored in {@link CursorState}, and what differs by policy in a
  * {@link Policy} that all its watchers share.
  */
 export class Cursor<E> extends Reader<E> implements Laggard, Gated {
@@ -66,14 +66,14 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   before: Linked | undefined;
   after: Linked | undefined;
   /** Whether this cursor is in the row of waiting readers. */
-  inPark: boolean = false;
+  isWaiting: boolean = false;
 
   readonly view: View<E>;
   readonly options: CursorOptions<E>;
   position: number;
   /** How far ahead head may be for the next read to go straight to the log. 0 whenever there is anything else to examine. */
   protected directLimit: number = 0;
-  extra: Extra<E> = noExtra();
+  state: CursorState<E> = noState();
 
   constructor(view: View<E>, options: CursorOptions<E>, position: number = view.log.end) {
     super();
@@ -104,7 +104,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /** Where to continue if everything was delivered. */
   protected get headPlace(): number {
-    return Math.max(this.view.mux.log.head, this.extra.begin);
+    return Math.max(this.view.mux.log.head, this.state.begin);
   }
 
   get hasReads(): boolean {
@@ -113,21 +113,21 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /** Whether a full laggard can be left alone until it reads. Not with a filter: it must see every event for an exact count. */
   get isIdle(): boolean {
-    return !this.first && !this.extra.judging && !this.options.filter;
+    return !this.first && !this.state.judging && !this.options.filter;
   }
 
-  /** Returns this watcher's own `Extra`, for modification. */
-  get own(): Extra<E> {
-    if (this.extra === noExtra()) this.extra = new Extra();
-    return this.extra;
+  /** Returns this watcher's ownState `CursorState`, for modification. */
+  get ownState(): CursorState<E> {
+    if (this.state === noState()) this.state = new CursorState();
+    return this.state;
   }
 
   protected override get failure(): { readonly error: unknown } | undefined {
-    return this.extra.failure;
+    return this.state.failure;
   }
 
   protected override set failure(failure: { readonly error: unknown } | undefined) {
-    if (failure !== this.extra.failure) this.own.failure = failure;
+    if (failure !== this.state.failure) this.ownState.failure = failure;
   }
 
   /**
@@ -147,14 +147,14 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   fail(error: unknown): void {
     if (this.over) return;
     this.failure = { error };
-    this.resumeAt(this.extra.place);
+    this.resumeAt(this.state.place);
     this.leave();
-    this.view.park.wake(this);
+    this.view.readers.wake(this);
   }
 
   /** Not while a filter that called `shutdown` is still being asked about an event: that event counts. */
   protected override get drained(): boolean {
-    return this.over || (this.view.mux.closed && !this.extra.judging);
+    return this.over || (this.view.mux.closed && !this.state.judging);
   }
 
   /** Number of distributed events in the log that have not been taken. */
@@ -169,9 +169,9 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   lose(count: number): void {
     this.directLimit = 0;
-    const { own } = this;
-    own.lost += count;
-    own.missed += count;
+    const { ownState } = this;
+    ownState.lost += count;
+    ownState.missed += count;
   }
 
   /** Drops the log's next events, without looking at them. */
@@ -182,7 +182,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /** Remembers where to continue after what is queued; the first call counts. */
   resumeAt(place: number): void {
-    if (this.tellsPlace) this.own.resumeAt ??= place;
+    if (this.tellsPlace) this.ownState.resumeAt ??= place;
   }
 
   /** From standing to judged. A full queue takes no events, so it needs nothing from the log until it is read. */
@@ -220,7 +220,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   bound(): number {
     // Events that the filter rejects take no room, so ask it before reporting that the queue is full.
-    if (this.options.filter && !this.extra.judging && this.position + this.room <= this.view.log.head) {
+    if (this.options.filter && !this.state.judging && this.position + this.room <= this.view.log.head) {
       this.settle();
       // The watch is about to end, so the event that ends it may pass. The next `bound` finds the watch gone.
       if (this.room <= 0 && this.looksAhead()) return this.position + 1;
@@ -228,7 +228,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     return this.position + this.room;
   }
 
-  /** Whether every event must be examined on its own before it counts as queued. */
+  /** Whether every event must be examined on its ownState before it counts as queued. */
   get oneByOne(): boolean {
     return this.options.filter !== undefined || this.options.policy.folds;
   }
@@ -240,20 +240,20 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /** Number of pending reads that need an event. */
   get claims(): number {
-    return this.waiting - (this.extra.reportingGap ? 1 : 0);
+    return this.waiting - (this.state.reportingGap ? 1 : 0);
   }
 
   /** How many more events could be set aside. Pending reads count as room. */
   get room(): number {
-    return this.options.capacity + this.claims - this.extra.kept.length;
+    return this.options.capacity + this.claims - this.state.kept.length;
   }
 
   /** Decides on all events distributed since the last call. */
   settle(): void {
-    if (this.over || this.extra.judging) return;
+    if (this.over || this.state.judging) return;
     if (!this.standing) this.restand();
     const count = this.ahead;
-    const { cut, kept, missed } = this.extra;
+    const { cut, kept, missed } = this.state;
     if (count === 0) return;
     if (this.oneByOne || cut || missed > 0) this.judge();
     else if (count <= this.room) return;
@@ -263,27 +263,27 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /** Sets as much of the log aside as fits, at once. The rest is lost. */
   private fillUp(count: number): void {
-    const { position, own } = this;
+    const { position, ownState } = this;
     const room = Math.max(0, this.room);
     this.directLimit = 0;
-    if (room > 0) own.kept.adopt(this.view.log.slice(position, position + room));
+    if (room > 0) ownState.kept.adopt(this.view.log.slice(position, position + room));
     this.options.policy.refuse(this, count - room);
     this.advance(count);
   }
 
   /** Decides event by event. Runs user code, so it re-reads all state each time. An error from user code ends this watch only. */
   private judge(): void {
-    const { own } = this;
+    const { ownState } = this;
     this.directLimit = 0;
-    own.judging = true;
+    ownState.judging = true;
     try {
       while (this.ahead > 0) {
         const { log } = this.view;
         const event = log.at(this.position);
-        own.place = log.placeOf(this.position);
+        ownState.place = log.placeOf(this.position);
         const passes = this.passes(event);
         if (this.over) {
-          if (passes) own.lost++;
+          if (passes) ownState.lost++;
           break;
         }
         this.advance(1);
@@ -292,9 +292,9 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     } catch (error) {
       this.fail(error);
     }
-    own.judging = false;
+    ownState.judging = false;
     // A read that user code started is pending, and the gate may have seen a full queue that has room now.
-    if (this.first || this.view.gate.blocker === this) this.view.park.wake(this);
+    if (this.first || this.view.gate.blocker === this) this.view.readers.wake(this);
   }
 
   /**
@@ -303,19 +303,19 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
    */
   private looksAhead(): boolean {
     const { log } = this.view;
-    const { own } = this;
-    own.judging = true;
+    const { ownState } = this;
+    ownState.judging = true;
     try {
       while (!this.over && this.position < log.end) {
-        own.place = log.placeOf(this.position);
+        ownState.place = log.placeOf(this.position);
         if (this.passes(log.at(this.position)) || this.over) break; // the filter may have stopped the watch
         this.advance(1);
       }
     } catch {
       return true; // the watch ends when the event is distributed; `passes` then throws again
     } finally {
-      own.judging = false;
-      if (this.first) this.view.park.wake(this);
+      ownState.judging = false;
+      if (this.first) this.view.readers.wake(this);
     }
     return false;
   }
@@ -324,37 +324,37 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   private passes(event: E): boolean {
     const { filter } = this.options;
     if (!filter) return true;
-    const { own } = this;
-    if (own.asked !== this.position) {
-      own.asked = this.position;
-      own.verdict = undefined;
+    const { ownState } = this;
+    if (ownState.asked !== this.position) {
+      ownState.asked = this.position;
+      ownState.verdict = undefined;
       try {
-        own.verdict = Boolean(filter(event));
+        ownState.verdict = Boolean(filter(event));
       } catch (error) {
-        own.verdict = { error };
+        ownState.verdict = { error };
       }
     }
-    if (typeof own.verdict === 'object') throw own.verdict.error;
-    return own.verdict === true;
+    if (typeof ownState.verdict === 'object') throw ownState.verdict.error;
+    return ownState.verdict === true;
   }
 
-  /** Decides on one event, exactly as an array of its own would. */
+  /** Decides on one event, exactly as an array of its ownState would. */
   protected offer(event: E): void {
     this.options.policy.offer(this, event);
   }
 
   keep(event: E): void {
-    const { own } = this;
-    own.kept.push(event, own.missed, this.tellsPlace ? own.place : undefined);
-    own.missed = 0;
+    const { ownState } = this;
+    ownState.kept.push(event, ownState.missed, this.tellsPlace ? ownState.place : undefined);
+    ownState.missed = 0;
   }
 
   dropKept(): void {
-    if (this.extra.kept.length === 0) return;
-    const { own } = this;
-    for (; own.kept.length > 0; own.lost++) {
-      own.missed += own.kept.gap + 1;
-      own.kept.shift();
+    if (this.state.kept.length === 0) return;
+    const { ownState } = this;
+    for (; ownState.kept.length > 0; ownState.lost++) {
+      ownState.missed += ownState.kept.gap + 1;
+      ownState.kept.shift();
     }
   }
 
@@ -364,10 +364,10 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
    */
   join(prefix: readonly E[], { place, failure }: { place: number; failure?: { error: unknown } | undefined }): void {
     // Events that wait at the gates are not for this watch.
-    if (this.tellsPlace && place > this.headPlace) this.own.begin = place;
+    if (this.tellsPlace && place > this.headPlace) this.ownState.begin = place;
     try {
       for (const event of prefix) {
-        this.own.place = place;
+        this.ownState.place = place;
         this.offer(event);
       }
       if (failure) throw failure.error;
@@ -402,25 +402,25 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     if (this.over) return; // its prefix has failed
     this.resumeAt(place);
     this.stop();
-    this.own.cut = true;
-    this.own.refusal = status;
+    this.ownState.cut = true;
+    this.ownState.refusal = status;
   }
 
   get stopped(): boolean {
     this.settle();
-    return this.over || this.extra.cut || this.view.mux.closed;
+    return this.over || this.state.cut || this.view.mux.closed;
   }
 
   get queued(): number {
     this.serve();
     this.settle();
-    return this.extra.kept.length + this.inLog + (this.extra.fold?.live ?? 0);
+    return this.state.kept.length + this.inLog + (this.state.fold?.live ?? 0);
   }
 
   /** The total size of the events that the queue holds. With `coalesce`, those are the last ones of each key. */
   sizeOfQueue(sizeOf: (event: E) => number): number {
     this.settle();
-    const { kept, fold } = this.extra;
+    const { kept, fold } = this.state;
     const { position, inLog } = this;
     let size = kept.total(sizeOf) + (fold?.total(sizeOf) ?? 0);
     if (inLog > 0) for (const event of this.view.log.slice(position, position + inLog)) size += sizeOf(event);
@@ -430,7 +430,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   get dropped(): number {
     this.serve();
     this.settle();
-    return this.extra.lost + (this.extra.fold?.dropped ?? 0);
+    return this.state.lost + (this.state.fold?.dropped ?? 0);
   }
 
   /** Where a watch that continues after what this one has delivered must begin; see log.ts. */
@@ -443,7 +443,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /** The place of the first event that was not delivered, or else of the next one that will be distributed. */
   private get unreadPlace(): number {
-    const { kept, fold, judging, place, resumeAt } = this.extra;
+    const { kept, fold, judging, place, resumeAt } = this.state;
     const unread = kept.length > 0 ? kept.place : fold?.place;
     if (unread !== undefined) return unread;
     if (this.inLog > 0) return this.view.log.placeOf(this.position);
@@ -468,18 +468,18 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     } else {
       this.serve();
     }
-    if (this.first) this.view.park.add(this);
+    if (this.first) this.view.readers.add(this);
   }
 
   /** Whether the next events can be taken straight from the log, as long as the queue is within its capacity. */
   private get clear(): boolean {
-    const { kept, missed } = this.extra;
+    const { kept, missed } = this.state;
     // A cut watcher always has missed events.
     return !this.oneByOne && !this.over && this.standing && kept.length === 0 && missed === 0;
   }
 
-  protected override parked(): void {
-    this.view.park.add(this);
+  protected override readWaits(): void {
+    this.view.readers.add(this);
     if (this.view.topics) this.view.waits();
     this.taken();
   }
@@ -492,13 +492,13 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   protected override take(): E | typeof NONE {
     this.settle();
-    if (this.extra.kept.length > 0) {
+    if (this.state.kept.length > 0) {
       // Removed from the queue first: an `onGap` that publishes must not drop the event it announces.
-      const { kept } = this.own;
+      const { kept } = this.ownState;
       const { gap } = kept;
       const event = kept.shift();
       if (gap === 0 || this.tell(gap)) return event;
-      this.own.lost++;
+      this.ownState.lost++;
       return NONE;
     }
     if (this.inLog === 0) return this.takeFinal();
@@ -510,12 +510,12 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   protected override takeBatch(limit: number): readonly E[] | typeof NONE {
     this.settle();
     const count = Math.min(limit, this.inLog);
-    if (count > 0 && this.extra.kept.length === 0) return this.stretch(count);
+    if (count > 0 && this.state.kept.length === 0) return this.stretch(count);
     return super.takeBatch(limit);
   }
 
   protected override wasted(count: number): void {
-    this.own.lost += count;
+    this.ownState.lost += count;
   }
 
   /** Takes the next event, or all `ahead` as one batch, straight from the log. */
@@ -531,7 +531,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /** A batch ends before a gap, so that `onGap` is called right before the first event after it. */
   protected override get breaks(): boolean {
-    return this.options.onGap !== undefined && this.extra.kept.gap > 0;
+    return this.options.onGap !== undefined && this.state.kept.gap > 0;
   }
 
   protected override end(): void {
@@ -539,10 +539,10 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     const { inLog, position } = this;
     if (inLog > 0) {
       const rest = this.view.log.slice(position, position + inLog);
-      if (this.extra.kept.length === 0 && !this.tellsPlace) this.own.kept.adopt(rest);
+      if (this.state.kept.length === 0 && !this.tellsPlace) this.ownState.kept.adopt(rest);
       else
         rest.forEach((event, at) => {
-          this.own.place = this.view.log.placeOf(position + at);
+          this.ownState.place = this.view.log.placeOf(position + at);
           this.keep(event);
         });
     }
@@ -551,12 +551,12 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   protected override discard(): void {
     this.settle();
-    const { own } = this;
-    if (this.tellsPlace) own.resumeAt = this.unreadPlace;
-    own.lost += this.inLog + (this.extra.fold?.clear() ?? 0);
+    const { ownState } = this;
+    if (this.tellsPlace) ownState.resumeAt = this.unreadPlace;
+    ownState.lost += this.inLog + (this.state.fold?.clear() ?? 0);
     this.dropKept();
-    own.discarded = true;
-    own.cut = false;
+    ownState.discarded = true;
+    ownState.cut = false;
     this.leave();
   }
 
@@ -565,16 +565,16 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
    * returned, or `onGap` threw.
    */
   private tell(gap: number): boolean {
-    const { own } = this;
-    own.reportingGap = this.first !== undefined;
+    const { ownState } = this;
+    ownState.reportingGap = this.first !== undefined;
     try {
       this.options.onGap?.(gap);
     } catch (error) {
       this.discard();
       this.failure = { error };
     }
-    own.reportingGap = false;
-    return !this.extra.discarded;
+    ownState.reportingGap = false;
+    return !this.state.discarded;
   }
 
   /**
@@ -582,13 +582,13 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
    * the end.
    */
   private takeFinal(): E | typeof NONE {
-    const folded = this.extra.fold?.take();
+    const folded = this.state.fold?.take();
     if (folded !== undefined) return folded;
-    if (this.extra.cut) {
-      this.own.cut = false;
+    if (this.state.cut) {
+      this.ownState.cut = false;
       this.leave();
       // Consumers that choose `disconnect` or `coalesce` have ERROR in their event union, as every Kubernetes watch does.
-      const { missed, refusal } = this.extra;
+      const { missed, refusal } = this.state;
       return {
         type: 'ERROR',
         object: refusal ?? toExpired(`too slow: ${missed} events were lost; watch again from a fresh state`, missed),

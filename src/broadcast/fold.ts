@@ -244,8 +244,8 @@ export interface Link<E> {
  * The folds that laggards share. A watcher that falls behind joins when head enters a chunk. Later events are folded once for all
  * laggards, each time head leaves a chunk.
  *
- *     watcher p: [own fold] -> link 1 -> link 2 -> link 3 -> the log from `position` on
- *     watcher q:          [own fold] ------^
+ *     watcher p: [ownState fold] -> link 1 -> link 2 -> link 3 -> the log from `position` on
+ *     watcher q:          [ownState fold] ------^
  *
  * When no laggard starts at a link any more, it is merged into the link before, so there are never more links than laggards.
  * Watchers that fall behind together also have the same unseen events at that moment: the first folds them, the others share
@@ -254,7 +254,7 @@ export interface Link<E> {
 export class FoldChain<E> {
   /** The position up to which the last link has folded. The log keeps the events from there on. */
   position: number = 0;
-  /** While laggards are judged: the last stretch that one of them folded on its own. Shared, so it must not be modified. */
+  /** While laggards are judged: the last stretch that one of them folded on its ownState. Shared, so it must not be modified. */
   unseen: { readonly from: number; readonly to: number; readonly fold: Fold<E> } | undefined = undefined;
   private links: Link<E>[] = [];
   #folding: boolean = false;

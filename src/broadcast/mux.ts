@@ -1,18 +1,18 @@
 import { WatchError } from '../watch/errors.ts';
 import { soon } from '../watch/turn.ts';
+import { BroadcastWatch, type Forgotten, newForgotten } from './broadcast-watch.ts';
 import type { WatcherStats } from './broadcaster-options.ts';
 import type { Cursor } from './cursor.ts';
 import { type StallOptions, Stalls } from './gate.ts';
-import { BroadcastWatch, type Forgotten, newForgotten } from './handle.ts';
 import { type Linked, LinkedSet } from './laggards.ts';
 import type { EventLog, ReplayWindow } from './log.ts';
 import { Signals } from './signals.ts';
 import { concerns, NONE, type Routing, type TopicViews } from './topics.ts';
 import { View, type ViewMember } from './view.ts';
-import type { Park } from './waiting-readers.ts';
+import type { WaitingReaders } from './waiting-readers.ts';
 
 /** Options of a {@link Mux}. */
-export interface MuxOptions<E> {
+interface MuxOptions<E> {
   readonly capacity: number;
   readonly incoming: number;
   readonly keyOf: (event: E) => unknown;
@@ -46,7 +46,7 @@ interface Pending<E> extends Linked {
  * slow readers are not noticed here. **Waking** of pending reads: see waiting-readers.ts. **Closing**: once every accepted event is
  * visible, `closed` is set and nothing moves again.
  *
- * Everything here is synchronous. User code (filters, `onGap`, `keyOf`) runs inside `gate.open`, `enter` and `park.serve`, and
+ * Everything here is synchronous. User code (filters, `onGap`, `keyOf`) runs inside `gate.open`, `enter` and `readers.serve`, and
  * may publish, watch, stop or shut down. Every loop therefore re-reads the state after calling them.
  */
 export class Mux<E> {
@@ -82,24 +82,24 @@ export class Mux<E> {
   #bytes: number = 0;
   readonly #line: LinkedSet<Pending<E>> = new LinkedSet();
   #busy: boolean = false;
-  /** The parks to serve at the end of this turn: all of them in one go, so that nothing moves in between. */
-  #due: Park[] | undefined = undefined;
+  /** The waiting readers to serve at the end of this turn: all of them in one go, so that nothing moves in between. */
+  #due: WaitingReaders[] | undefined = undefined;
 
-  readonly onDue: (park: Park) => void = (park) => {
+  readonly onDue: (readers: WaitingReaders) => void = (readers) => {
     if (this.#due) {
-      this.#due.push(park);
+      this.#due.push(readers);
       return;
     }
-    this.#due = [park]; // an array that grows from nothing would have room for 17
+    this.#due = [readers]; // an array that grows from nothing would have room for 17
     soon(this.#serveDue);
   };
 
-  /** Serves parked readers, then moves on, since their reads have made room. */
+  /** Serves waiting readers, then moves on, since their reads have made room. */
   readonly #serveDue: () => void = () => {
     const due = this.#due ?? NONE;
     this.#due = undefined;
     this.#busy = true;
-    for (const park of due) park.serve();
+    for (const readers of due) readers.serve();
     this.#busy = false;
     this.pump();
   };
@@ -375,8 +375,8 @@ export class Mux<E> {
     this.stalls?.end();
     this.onClosed?.();
     // After those that are due already: a view that is gone may have a read to settle.
-    const parks = [this.all, ...(this.topics?.all() ?? NONE)].map((view) => view.park);
-    this.#due = [...(this.#due ?? NONE), ...parks];
+    const readers = [this.all, ...(this.topics?.all() ?? NONE)].map((view) => view.readers);
+    this.#due = [...(this.#due ?? NONE), ...readers];
     this.#serveDue();
   }
 }

@@ -1,5 +1,5 @@
 import type { Overflow } from '../watch/overflow.ts';
-import type { Extra } from './cursor-state.ts';
+import type { CursorState } from './cursor-state.ts';
 import { Fold, type FoldChain, foldKey } from './fold.ts';
 import type { EventLog } from './log.ts';
 
@@ -8,8 +8,8 @@ interface PolicyQueue<E> {
   readonly options: { readonly capacity: number };
   readonly view: { readonly log: EventLog<E>; readonly chain: FoldChain<E> };
   /** What it has besides its position: to look at, and to modify. */
-  readonly extra: Extra<E>;
-  readonly own: Extra<E>;
+  readonly state: CursorState<E>;
+  readonly ownState: CursorState<E>;
   position: number;
   /** How many more events fit, how many pending reads need one, and how many distributed events it has not looked at. */
   readonly room: number;
@@ -48,7 +48,7 @@ export class Policy {
 
   /** An event has reached a watcher that wants it. Runs while its queue is being decided on. */
   offer<E>(queue: PolicyQueue<E>, event: E): void {
-    if (queue.extra.cut || queue.room <= 0) this.refuse(queue, 1);
+    if (queue.state.cut || queue.room <= 0) this.refuse(queue, 1);
     else queue.keep(event);
   }
 
@@ -93,9 +93,6 @@ class Wait extends Policy {
   override readonly holdsPublisher: boolean = true;
 }
 
-/** `drop-newest`: a full queue keeps what it has; what does not fit is lost, and counted. That is what every {@link Policy} does. */
-class DropNewest extends Policy {}
-
 /**
  * `drop-oldest`: an event that does not fit takes the place of the oldest one in the queue.
  *
@@ -111,10 +108,10 @@ class DropOldest extends Policy {
         this.refuse(queue, 1);
         return;
       }
-      const { own } = queue;
-      own.lost++;
+      const { ownState } = queue;
+      ownState.lost++;
       // Drops the oldest event that no pending read has a claim on.
-      own.missed += own.kept.drop(queue.claims);
+      ownState.missed += ownState.kept.drop(queue.claims);
     }
     queue.keep(event);
   }
@@ -146,8 +143,8 @@ class DropOldest extends Policy {
 class Disconnect extends Policy {
   override refuse<E>(queue: PolicyQueue<E>, count: number): void {
     super.refuse(queue, count);
-    queue.own.cut = true;
-    queue.resumeAt(queue.own.place);
+    queue.ownState.cut = true;
+    queue.resumeAt(queue.ownState.place);
   }
 }
 
@@ -164,9 +161,9 @@ class Coalesce extends Policy {
   override readonly folds: boolean = true;
 
   override offer<E>(queue: PolicyQueue<E>, event: E): void {
-    if (queue.extra.cut) {
+    if (queue.state.cut) {
       queue.lose(1);
-    } else if (queue.extra.kept.length < queue.claims) {
+    } else if (queue.state.kept.length < queue.claims) {
       queue.keep(event);
     } else {
       const key = foldKey(event, queue.view.chain.keyOf);
@@ -175,7 +172,7 @@ class Coalesce extends Policy {
         return;
       }
       const fold = foldOf(queue);
-      fold.add(event, key, queue.own.place);
+      fold.add(event, key, queue.ownState.place);
       if (fold.size > queue.options.capacity) cut(queue);
     }
   }
@@ -188,38 +185,38 @@ class Coalesce extends Policy {
     const { chain, log } = view;
     const { head } = log;
     const { unseen } = chain;
-    const alone = queue.isIdle && !queue.extra.cut;
+    const alone = queue.isIdle && !queue.state.cut;
     if (alone && unseen?.from === position && unseen.to === head && chain.takes(head)) {
       queue.advance(head - position);
-      queue.own.unseen = unseen.fold;
+      queue.ownState.unseen = unseen.fold;
     }
-    const { count = 0, added = 0 } = queue.extra.fold ?? {};
+    const { count = 0, added = 0 } = queue.state.fold ?? {};
     queue.settle();
-    const { fold } = queue.extra;
+    const { fold } = queue.state;
     // Not if there were unseen changes before, or if user code has changed something meanwhile.
     if (!alone || !fold || count > 0 || fold.added - added !== head - position) return;
     chain.unseen = { from: position, to: head, fold: fold.since(added) };
   }
 
   override mayWithdraw<E>(queue: PolicyQueue<E>): boolean {
-    return queue.extra.cut || queue.view.chain.takes(queue.position);
+    return queue.state.cut || queue.view.chain.takes(queue.position);
   }
 
   override withdraw<E>(queue: PolicyQueue<E>): void {
-    if (!queue.extra.cut) queue.own.link = queue.view.chain.join(queue.position, queue.options.capacity);
+    if (!queue.state.cut) queue.ownState.link = queue.view.chain.join(queue.position, queue.options.capacity);
   }
 
   override catchUp<E>(queue: PolicyQueue<E>): { readonly error?: unknown } | undefined {
-    const { link, unseen } = queue.extra;
+    const { link, unseen } = queue.state;
     if (!link) return super.catchUp(queue);
     const { chain } = queue.view;
     const { capacity } = queue.options;
     const fold = foldOf(queue);
     if (unseen) fold.merge(unseen);
-    queue.own.unseen = undefined;
+    queue.ownState.unseen = undefined;
     let failure: { readonly error?: unknown } | undefined;
     for (const later of chain.from(link)) {
-      if (queue.extra.cut) {
+      if (queue.state.cut) {
         queue.lose(later.count);
         continue;
       }
@@ -240,30 +237,30 @@ class Coalesce extends Policy {
   }
 
   override caughtUp<E>(queue: PolicyQueue<E>): void {
-    const { link } = queue.extra;
+    const { link } = queue.state;
     if (!link) return;
     queue.view.chain.leave(link, queue.options.capacity);
-    queue.own.link = undefined;
+    queue.ownState.link = undefined;
   }
 }
 
 function foldOf<E>(queue: PolicyQueue<E>): Fold<E> {
-  const { own } = queue;
-  own.fold ??= new Fold(queue.view.chain.forgets);
-  return own.fold;
+  const { ownState } = queue;
+  ownState.fold ??= new Fold(queue.view.chain.forgets);
+  return ownState.fold;
 }
 
 function cut<E>(queue: PolicyQueue<E>): void {
   const fold = foldOf(queue);
-  queue.own.cut = true;
-  queue.resumeAt(fold.place ?? queue.own.place);
+  queue.ownState.cut = true;
+  queue.resumeAt(fold.place ?? queue.ownState.place);
   queue.lose(fold.clear());
 }
 
 /** The policy of each name. */
 export const POLICIES: Readonly<Record<Overflow, Policy>> = {
   wait: new Wait(),
-  'drop-newest': new DropNewest(),
+  'drop-newest': new Policy(), // a full queue keeps what it has; what does not fit is lost, and counted
   'drop-oldest': new DropOldest(),
   disconnect: new Disconnect(),
   coalesce: new Coalesce(),

@@ -3,16 +3,16 @@ import { FoldChain } from './fold.ts';
 import { Gate, type Gated, type GateListener } from './gate.ts';
 import { Laggards, type Linked, LinkedSet } from './laggards.ts';
 import { EventLog, ReplayWindow } from './log.ts';
-import { Park, type Parked } from './waiting-readers.ts';
+import { type WaitingReader, WaitingReaders } from './waiting-readers.ts';
 
 /** A watcher that can leave its view. */
-export interface ViewMember extends Parked, Gated {
+export interface ViewMember extends WaitingReader, Gated {
   readonly holdsPublisher: boolean;
   stop(): void;
 }
 
 /** What a view and its watchers need of the mux. */
-export interface ViewHost<E> {
+interface ViewHost<E> {
   readonly options: {
     readonly capacity: number;
     readonly keyOf: (event: E) => unknown;
@@ -22,7 +22,7 @@ export interface ViewHost<E> {
   /** The log of all events, whose positions are places. */
   readonly log: EventLog<E>;
   readonly closed: boolean;
-  readonly onDue: (park: Park) => void;
+  readonly onDue: (readers: WaitingReaders) => void;
   readonly onVisible: ((view: View<E>) => void) | undefined;
   /** Hears which watchers hold up the publisher. */
   readonly stalls: GateListener | undefined;
@@ -38,8 +38,8 @@ const OPEN: Gate = new Gate();
  * A group of watchers that see the same events, with a log of these: those that see every event, or those of the same topics (see
  * topics.ts).
  *
- *     Mux ---- every event --------> View of all     log | gate, laggards, judged, park
- *       '----- of topic a, b ------> View of {a}     log | gate, laggards, judged, park
+ *     Mux ---- every event --------> View of all     log | gate, laggards, judged, readers
+ *       '----- of topic a, b ------> View of {a}     log | gate, laggards, judged, readers
  *                                    View of {a, b}  ...
  *
  * A view decides nothing about order: the mux appends an event to the logs of all its views in one step, and makes it visible in
@@ -52,7 +52,7 @@ export class View<E> {
   readonly mux: ViewHost<E>;
   readonly log: EventLog<E>;
   readonly laggards: Laggards = new Laggards();
-  readonly park: Park;
+  readonly readers: WaitingReaders;
   /** Full watchers that stand nowhere and are left alone until they read. */
   readonly judged: LinkedSet<ViewMember> = new LinkedSet();
   /** The topics of its watchers; undefined if they see every event. */
@@ -71,7 +71,7 @@ export class View<E> {
     this.mux = mux;
     this.topics = topics;
     this.log = new EventLog(mux.options.capacity);
-    this.park = new Park(mux.onDue);
+    this.readers = new WaitingReaders(mux.onDue);
     this.window = mux.options.replayItems ? new ReplayWindow(this.log) : undefined;
   }
 
@@ -108,7 +108,7 @@ export class View<E> {
    */
   moved(): void {
     if (this.#enters) this.#enter();
-    this.park.notify();
+    this.readers.notify();
   }
 
   #enter(): void {
@@ -127,11 +127,11 @@ export class View<E> {
    * events, although its watchers stand in the log's last chunk. Decided at the end of the turn, when no filter is running.
    */
   waits(): void {
-    if (this.park.idle < this.watchers || this.#forgetting || this.log.isRead) return;
+    if (this.readers.idle < this.watchers || this.#forgetting || this.log.isRead) return;
     this.#forgetting = true;
     soon(() => {
       this.#forgetting = false;
-      if (this.park.idle === this.watchers) this.forget();
+      if (this.readers.idle === this.watchers) this.forget();
     });
   }
 
@@ -147,7 +147,7 @@ export class View<E> {
 
   left(watcher: ViewMember): void {
     this.watchers--;
-    if (watcher.inPark) this.park.leave();
+    if (watcher.isWaiting) this.readers.leave();
     this.mux.left(watcher, this);
   }
 }

@@ -1,6 +1,6 @@
 /** A watcher whose reads may be pending. */
-export interface Parked {
-  inPark: boolean;
+export interface WaitingReader {
+  isWaiting: boolean;
   /** Serves its pending reads. Adds the watcher again if one still waits. */
   wake(): void;
 }
@@ -16,17 +16,17 @@ export interface Parked {
  * Two arrays take turns: one is served while the other is filled. Growing a new array each time would be a tenth of the cost of
  * an event that finds every watcher waiting.
  */
-export class Park {
-  private row: (Parked | undefined)[] = [];
-  #spare: (Parked | undefined)[] = [];
+export class WaitingReaders {
+  private row: (WaitingReader | undefined)[] = [];
+  #spare: (WaitingReader | undefined)[] = [];
   private count: number = 0;
   /** Number of watchers in the row that have left. */
   #gone: number = 0;
   #scheduled: boolean = false;
-  readonly #onDue: (park: Park) => void;
+  readonly #onDue: (readers: WaitingReaders) => void;
 
   /** @param onDue is called when a watcher is to be served: it sees to it that `serve` is called at the end of the turn. */
-  constructor(onDue: (park: Park) => void) {
+  constructor(onDue: (readers: WaitingReaders) => void) {
     this.#onDue = onDue;
   }
 
@@ -35,24 +35,24 @@ export class Park {
     return this.#scheduled ? 0 : this.count - this.#gone;
   }
 
-  add(watcher: Parked): void {
-    if (watcher.inPark) return;
-    watcher.inPark = true;
+  add(watcher: WaitingReader): void {
+    if (watcher.isWaiting) return;
+    watcher.isWaiting = true;
     this.row[this.count++] = watcher;
   }
 
-  /** Schedules the parked watchers for the end of this turn. Called when an event became visible. */
+  /** Schedules the waiting readers for the end of this turn. Called when an event became visible. */
   notify(): void {
     if (this.count > 0) this.#schedule();
   }
 
-  /** Parks a watcher and serves it at the end of this turn. */
-  wake(watcher: Parked): void {
+  /** Adds a watcher and serves it at the end of this turn. */
+  wake(watcher: WaitingReader): void {
     this.add(watcher);
     this.#schedule();
   }
 
-  /** Wakes all watchers parked now. Must not be called from inside a `wake`, because the row being served is reused next time. */
+  /** Wakes all watchers that wait now. Must not be called from inside a `wake`, because the row being served is reused next time. */
   serve(): void {
     const { row, count } = this;
     this.#scheduled = false;
@@ -60,14 +60,14 @@ export class Park {
     this.#spare = row.length > 4 * count + 64 ? [] : row;
     this.count = this.#gone = 0;
     for (let at = 0; at < count; at++) {
-      const watcher = row[at] as Parked;
+      const watcher = row[at] as WaitingReader;
       row[at] = undefined;
-      watcher.inPark = false;
+      watcher.isWaiting = false;
       watcher.wake();
     }
   }
 
-  /** Called when a parked watcher has left. O(1), amortized. */
+  /** Called when a waiting watcher has left. O(1), amortized. */
   leave(): void {
     this.#gone++;
     // A short row is served at the end of the turn in any case: some may still have a read to settle.

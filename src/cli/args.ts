@@ -7,7 +7,17 @@ import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import { type CheckCommand, toCheck } from './check.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
 import { SERVE_OPTIONS, type ServeCommand, toServe } from './serve/serve-args.ts';
-import { COMMANDS, type CommandName, Given, KEEP_ALIVE_SECONDS, type Options, quote, UsageError } from './usage.ts';
+import {
+  COMMANDS,
+  type CommandName,
+  Given,
+  KEEP_ALIVE_SECONDS,
+  type Options,
+  preset,
+  quote,
+  UsageError,
+  valued,
+} from './usage.ts';
 
 /** The options of `watchmux pipe`. */
 export interface PipeCommand {
@@ -79,34 +89,22 @@ export function parseCommand(argv: readonly string[]): Command {
 }
 
 const PIPE_OPTIONS: Options = {
-  host: { type: 'string', default: '127.0.0.1' },
-  port: { type: 'string', default: '8080' },
-  capacity: { type: 'string', default: '100' },
-  'max-queued-bytes': { type: 'string', default: String(DEFAULTS.maxQueuedBytes) },
-  overflow: { type: 'string', default: 'disconnect' },
-  replay: { type: 'string', default: '0' },
-  window: { type: 'string' },
-  raw: { type: 'boolean', default: false },
-  'keep-open': { type: 'boolean', default: false },
-  title: { type: 'string' },
-  'keep-alive': { type: 'string', default: KEEP_ALIVE_SECONDS },
-  drain: { type: 'string', default: '5' },
+  ...preset({ host: '127.0.0.1', port: '8080', capacity: '100', 'max-queued-bytes': String(DEFAULTS.maxQueuedBytes) }),
+  ...preset({ overflow: 'disconnect', replay: '0', 'keep-alive': KEEP_ALIVE_SECONDS, drain: '5' }),
+  ...valued('window', 'title'),
+  ...{ raw: { type: 'boolean', default: false }, 'keep-open': { type: 'boolean', default: false } },
 };
 
-const WATCH_OPTIONS: Options = {
-  transport: { type: 'string' },
-  resume: { type: 'string' },
-  'no-reconnect': { type: 'boolean', default: false },
-};
+const WATCH_OPTIONS: Options = { ...valued('transport', 'resume'), 'no-reconnect': { type: 'boolean', default: false } };
 
 /** What each command takes, and how its arguments are read. */
-const READERS: Readonly<Record<CommandName, readonly [options: Options, read: (given: Given) => Command]>> = {
+export const READERS: Readonly<Record<CommandName, readonly [options: Options, read: (given: Given) => Command]>> = {
   pipe: [PIPE_OPTIONS, toPipe],
   watch: [WATCH_OPTIONS, toWatch],
   get: [GET_OPTIONS, toGet],
   serve: [SERVE_OPTIONS, toServe],
   check: [{}, toCheck],
-  demo: [{ seconds: { type: 'string', default: '10' } }, toDemo],
+  demo: [preset({ seconds: '10' }), toDemo],
 };
 
 function helpOr(topic: CommandName, args: readonly string[]): Command {

@@ -173,7 +173,7 @@ Usage
 The server prints "listening on http://HOST:PORT" on stdout, and then serves Kubernetes' HTTP protocol: get, list, watch,
 create, update, patch, delete, discovery and OpenAPI, and also /healthz, /readyz, /metrics and /stats. Browsers get a page
 at / that shows objects as they change. The configmaps and namespaces of v1 are always served; --resource adds kinds of your
-own. Objects are in memory, and lost when the server ends, unless --data or --etcd keeps them.
+own. Objects are in memory, and lost when the server ends, unless --data, --sqlite or --etcd keeps them.
 
 Options
   --port P           port, default 8080, which is also kubectl's default; 0 picks a free one
@@ -185,6 +185,8 @@ Options
   --tls-cert FILE, --tls-key FILE
                      serve HTTPS with this certificate and its key, both in PEM
   --data FILE        keep the objects in this file, so that they survive a restart, and a crash
+  --sqlite FILE      keep the objects in this file of SQLite, which several servers of this machine may share; needs Node
+                     22.13 or newer
   --etcd URL         keep the objects in etcd; may be repeated for the members of one cluster
   --prefix P         prefix of all keys in etcd, default /watchmux/
   --etcd-ca FILE     trust the certificates of this CA, in PEM, for etcd's https: URLs; default: the host's

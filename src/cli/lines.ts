@@ -8,14 +8,14 @@ import type { WatchEvent } from '../watch/event.ts';
 export const MAX_LINE_BYTES: number = 16 * 1024 * 1024;
 
 /** One line of input: its number, from 1, and its bytes; undefined if it was too long. */
-export interface Line {
+export interface InputLine {
   readonly number: number;
   readonly bytes: Uint8Array | undefined;
 }
 
-/** Options of {@link Lines} and {@link readLine}. */
+/** Options of {@link InputLines} and {@link readLine}. */
 export interface LineOptions {
-  /** Lines are text rather than JSON, and blank lines count. */
+  /** InputLines are text rather than JSON, and blank lines count. */
   readonly raw: boolean;
   /** For tests; default 16 MiB. */
   readonly maxLineBytes?: number;
@@ -41,7 +41,7 @@ class EveryLine extends NewlineFramer {
  * Splits chunks of bytes into numbered lines. The framer enforces the limits, but skips blank lines silently unless they count. So
  * chunks are fed to it up to one line terminator at a time, which makes the numbers those of an editor.
  */
-export class Lines {
+export class InputLines {
   private readonly framer: NewlineFramer;
   private readonly blanks: boolean;
   private number: number = 1;
@@ -57,7 +57,7 @@ export class Lines {
   }
 
   /** Returns the lines that this chunk completes, in order. A line that is too long is reported as soon as that is certain. */
-  *push(chunk: Uint8Array): Generator<Line, void> {
+  *push(chunk: Uint8Array): Generator<InputLine, void> {
     for (let from = 0; from < chunk.length; ) {
       const eol = chunk.indexOf(LF, from);
       const to = eol < 0 ? chunk.length : eol + 1;
@@ -76,7 +76,7 @@ export class Lines {
   }
 
   /** Returns the last line, if it has no terminator. */
-  *end(): Generator<Line, void> {
+  *end(): Generator<InputLine, void> {
     const bytes = this.framer.end() ?? EMPTY;
     if (this.begun && !this.told && (bytes.length > 0 || this.blanks)) yield { number: this.number, bytes };
   }
@@ -96,20 +96,20 @@ export class Lines {
 }
 
 /** An event and its JSON text. */
-export interface Found {
+export interface LineEvent {
   readonly event: WatchEvent;
   readonly json: string;
 }
 
 /** What is wrong with a line. */
-export interface Fault {
+export interface LineFault {
   readonly fault: string;
   /** A JSON value begins in it, and goes on in the next one. */
   readonly opens?: boolean;
 }
 
 /** The content of a line, or what is wrong with it. */
-type Reading = Found | Fault;
+type ReadLine = LineEvent | LineFault;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const lenient = new TextDecoder();
@@ -118,7 +118,7 @@ const lenient = new TextDecoder();
  * Returns the event in a line. The text is passed on as it was written: numbers keep their digits, and members besides `type` and
  * `object` stay.
  */
-export function readLine(line: Line, options: LineOptions): Reading {
+export function readLine(line: InputLine, options: LineOptions): ReadLine {
   const { bytes } = line;
   if (bytes === undefined) return { fault: `longer than the limit of ${options.maxLineBytes ?? MAX_LINE_BYTES} bytes` };
   if (options.raw) {
@@ -135,7 +135,7 @@ export function readLine(line: Line, options: LineOptions): Reading {
   try {
     value = JSON.parse(text);
   } catch {
-    // Programs for people print an opening bracket on a line of its own.
+    // Programs for people print an opening bracket on a line of its ownState.
     return { fault: `not JSON: ${excerpt(text)}`, ...(/^(\[|\{|\[\{)$/.test(text) && { opens: true }) };
   }
   // In JSON a CR can only be white space, but SSE takes it for a line end. A space is equivalent.

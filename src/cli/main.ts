@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import { version } from '../../package.json';
-import type { Command } from './args.ts';
-import { parseCommand } from './args.ts';
+import { type Command, parseCommand } from './args.ts';
 import { check } from './check.ts';
 import { demo } from './demo/demo.ts';
 import { get } from './get/get.ts';
@@ -15,27 +14,13 @@ import { watch } from './watch.ts';
 
 /** Runs a command. Returns the exit code. */
 async function run(command: Command, output: Output): Promise<number> {
-  switch (command.command) {
-    case 'pipe':
-      return pipe(command, output);
-    case 'watch':
-      return watch(command, output);
-    case 'get':
-      return get(command, output);
-    case 'serve':
-      return serve(command, output);
-    case 'check':
-      return check(command, output);
-    case 'demo':
-      return demo(command, output);
-    case 'help':
-      await output.write(helpText(command.topic));
-      return 0;
-    case 'version':
-      await output.write(`${version}\n`);
-      return 0;
-  }
+  if (command.command === 'help') await output.write(helpText(command.topic));
+  else if (command.command === 'version') await output.write(`${version}\n`);
+  else return COMMANDS[command.command](command as never, output);
+  return 0;
 }
+
+const COMMANDS = { pipe, watch, get, serve, check, demo };
 
 /** Runs a command line, and says so if its output could not be written. Returns the exit code. */
 async function main(argv: readonly string[]): Promise<number> {

@@ -9,6 +9,15 @@ interface StandardStream {
   readonly columns?: number;
 }
 
+/** The part of standard error that is needed by those who do not wait for its reader. */
+export interface UnwaitedStream {
+  write(text: string): unknown;
+  readonly writableLength: number;
+}
+
+/** At most this waits for a reader: further lines are only counted. */
+export const MAX_WAITING_BYTES = 65_536;
+
 /**
  * Standard output, or standard error. Waits for its reader, and notices when nothing more can be written.
  *
@@ -87,4 +96,20 @@ export function onSignals(end: (signal: NodeJS.Signals) => void, signals: readon
   return () => {
     for (const signal of signals) process.off(signal, listener);
   };
+}
+
+/** Resolves when a signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** The first line of a server: where it listens. Without a reader of that it is of no use; one that has read it and ended is no failure. */
+export function announce(output: Output, lines: readonly string[], stop: AbortController): void {
+  output.onGone = () => {
+    if (output.failure !== undefined) stop.abort('output');
+  };
+  void output.write(`${lines.join('\n')}\n`);
 }

@@ -6,12 +6,10 @@ import { placeOf } from '../pages/words.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
-import { type Fault, type Found, Lines, readLine } from './lines.ts';
-import type { Output } from './output.ts';
-import { onSignals } from './output.ts';
+import { InputLines, type LineEvent, type LineFault, readLine } from './lines.ts';
+import { aborted, announce, MAX_WAITING_BYTES, type Output, onSignals, type UnwaitedStream } from './output.ts';
 import { Recoveries } from './server/recoveries.ts';
 import { close, createPipeServer, isSame, listen } from './server/server.ts';
-import { UsageError } from './usage.ts';
 
 /** `watchmux pipe`: serves lines from stdin to clients. Returns the exit code. */
 export async function pipe(command: PipeCommand, output: Output): Promise<number> {
@@ -31,18 +29,12 @@ export async function pipe(command: PipeCommand, output: Output): Promise<number
   const recoveries = observeRecoveries(hub, command);
   const server = createPipeServer(hub, { ...command, skipped: () => reports.skipped, recoveries });
   await attach(server, hub, { host: command.host, reports });
-  const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(explain(error, command), 'pipe');
-  });
+  const url = await listen(server, command);
   // For example too many open files. That costs one connection, but is not a reason to drop the others.
   server.on('error', (error) => reports.say(error.message));
   const stop = new AbortController();
   const release = onSignals(() => stop.abort());
-  // A server is of no use if nobody can read its address. A reader that has read the address and ended is not a failure.
-  output.onGone = () => {
-    if (output.failure !== undefined) stop.abort();
-  };
-  void output.write(`listening on ${url}\n`);
+  announce(output, [`listening on ${url}`], stop);
   if (process.stdin.isTTY) reports.say('reading from the terminal: one event per line, Ctrl-D at the end');
   const fed = await feed(hub, command, { reports, stop: stop.signal });
   if (command.keepOpen && !stop.signal.aborted) {
@@ -106,7 +98,7 @@ async function feed(
   command: PipeCommand,
   { reports, stop }: { reports: Reports; stop: AbortSignal },
 ): Promise<boolean> {
-  const lines = new Lines(command);
+  const lines = new InputLines(command);
   let events = 0;
   let failed = false;
   const feedAll = async (): Promise<void> => {
@@ -138,7 +130,7 @@ async function feed(
 }
 
 /** Publishes the event of a line. Resolves to a fault if clients would not take it: with escapes, text can become six times as long. */
-async function published(hub: Hub, found: Found, command: PipeCommand): Promise<Fault | undefined> {
+async function published(hub: Hub, found: LineEvent, command: PipeCommand): Promise<LineFault | undefined> {
   try {
     await hub.publish(needed(found, command), found.json);
     return undefined;
@@ -152,7 +144,7 @@ async function published(hub: Hub, found: Found, command: PipeCommand): Promise<
  * Returns what the hub needs from an event whose text it has. A value in memory is often many times as large as its text, and
  * only a policy that folds looks at it, for the key.
  */
-function needed({ event }: Found, { overflow }: PipeCommand): WatchEvent {
+function needed({ event }: LineEvent, { overflow }: PipeCommand): WatchEvent {
   return POLICIES[overflow].folds ? event : { type: event.type, object: undefined };
 }
 
@@ -188,49 +180,26 @@ function summarize(hub: Hub, { reports, cut, recovered }: { reports: Reports; cu
   );
 }
 
-function explain(error: NodeJS.ErrnoException, { host, port }: PipeCommand): string {
-  if (error.code === 'EADDRINUSE') return `port ${port} is in use; choose another with --port, or any free one with --port 0`;
-  if (error.code === 'EACCES') return `no permission to listen on port ${port}; choose 1024 or higher`;
-  if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL')
-    return `cannot listen on ${host}: it is not an address of this machine`;
-  return `cannot listen on ${host}, port ${port}: ${error.message}`;
-}
-
 function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
-}
-
-/** Bytes of reports that may wait for the reader of stderr. */
-const MAX_WAITING_BYTES = 65_536;
 /** If as many lines are skipped before there is an event, they are likely to be text. */
 const TEXT_LINES = 10;
-
-/** The part of stderr that {@link Reports} needs. */
-interface ReportOutput {
-  write(text: string): unknown;
-  readonly writableLength: number;
-}
 
 /**
  * What `watchmux pipe` says on stderr. The program that reads it may have stopped, and input may consist of nothing but bad lines:
  * reports that do not fit are only counted.
  */
 export class Reports {
-  /** Lines that were skipped. */
+  /** InputLines that were skipped. */
   skipped: number = 0;
   private untold: number = 0;
   /** A hint about the kind of input was given. */
   private hinted: boolean = false;
-  private readonly output: ReportOutput;
+  private readonly output: UnwaitedStream;
 
-  constructor(output: ReportOutput) {
+  constructor(output: UnwaitedStream) {
     this.output = output;
   }
 
@@ -240,7 +209,7 @@ export class Reports {
   }
 
   /** Reports a line that is skipped. `events` is the number of events before it. */
-  skip({ number, fault, opens = false }: { number: number } & Fault, events: number): void {
+  skip({ number, fault, opens = false }: { number: number } & LineFault, events: number): void {
     this.skipped++;
     if (this.output.writableLength >= MAX_WAITING_BYTES) this.untold++;
     else this.say(`line ${number} skipped: ${fault}`);

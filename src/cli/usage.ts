@@ -27,6 +27,14 @@ export class UsageError extends Error {
 /** The options of a command, as `parseArgs` takes them. */
 export type Options = NonNullable<ParseArgsConfig['options']>;
 
+/** Options that have a value. */
+export const valued = (...names: readonly string[]): Options =>
+  Object.fromEntries(names.map((name) => [name, { type: 'string' }]));
+
+/** The same, with what they are by default. */
+export const preset = (defaults: Readonly<Record<string, string>>): Options =>
+  Object.fromEntries(Object.entries(defaults).map(([name, value]) => [name, { type: 'string', default: value }]));
+
 /** Which whole numbers are taken. */
 interface WholeRange {
   readonly min?: number;

@@ -23,7 +23,7 @@ export async function watch(command: WatchCommand, output: Output): Promise<numb
   const { url, transport, resume, reconnect } = command;
   const target = new URL(url.pathname === '/' ? WATCH_PATH : url.pathname, url);
   target.search = url.search;
-  const story = new Story(target);
+  const story = new ConnectionStory(target);
   const events = connect<Printed>(target, {
     transport,
     WebSocket: transport === 'websocket' ? story.listenTo(await loadWebSocket()) : undefined,
@@ -63,17 +63,17 @@ const json = jsonCodec<Printed>();
 const text = new TextDecoder();
 
 /** What a server has answered, on either kind of transport. */
-interface Answer {
+interface ServerAnswer {
   readonly status: number;
   readonly type: string | undefined;
   readonly location: string | undefined;
 }
 
 /** The history of the connection, for the one line that says why the output ends. */
-class Story implements Codec<Printed> {
+class ConnectionStory implements Codec<Printed> {
   private opened: boolean = false;
   private failure: Status | undefined = undefined;
-  private answer: Answer | undefined = undefined;
+  private answer: ServerAnswer | undefined = undefined;
   /** The line that is not an event. If the client has not reported it, it is the last one. */
   private unread: string | undefined = undefined;
   private readonly target: URL;

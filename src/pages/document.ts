@@ -1,3 +1,4 @@
+// What both pages are made of, in Node: one document that loads nothing, with its style, and the policy that allows nothing else.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
@@ -76,7 +77,7 @@ export const HISTORY = `<h3 id="history-title">History</h3>
   <ol id="history" aria-labelledby="history-title" tabindex="0"></ol>`;
 
 /** What differs between pages. */
-interface Frame {
+interface PageParts {
   readonly style?: string;
   readonly script: string;
   /** As text; default: the name of this program. */
@@ -92,7 +93,7 @@ interface Frame {
  * Makes a page of one file that loads nothing, so it works without a network: head, header with the state of the connection,
  * content, script. Data is inserted only as text, never as markup.
  */
-export function inOneFile({ style = '', script, heading = 'watchmux', skip, main, templates }: Frame): LivePage {
+export function inOneFile({ style = '', script, heading = 'watchmux', skip, main, templates }: PageParts): LivePage {
   const title = toMarkup(heading);
   const styles = STYLE + style;
   // The only sequences that an inline script must not contain. The replacements mean the same in JavaScript.

@@ -1,3 +1,4 @@
+// What both pages are made of, in the browser: elements, JSON, rows of figures, charts.
 import { jsonOf, plural, rate, short, size, visible } from './words.ts';
 
 /** Returns the element with this id. Throws if there is none: page and script belong together, so that is a bug. */
@@ -238,7 +239,7 @@ interface Totals {
 }
 
 /** What is counted, per second, as a number and as two lines: of the server, and of this page. */
-export class RateChart {
+class RateChart {
   private readonly all: Series = new Series(POINTS);
   private readonly here: Series = new Series(POINTS);
   /** What is counted: `Events`. */
@@ -277,18 +278,29 @@ export class RateChart {
   }
 }
 
-/** Shows numbers in the tiles of these names. */
-export function sayTotals(numbers: Readonly<Record<string, number>>): void {
-  for (const [name, value] of Object.entries(numbers)) {
-    const element = byId(`total-${name}`);
-    say(element, short(value));
-    element.classList.toggle('some', value > 0);
+/** The first section of a page: a rate, and totals in tiles. */
+export class Overview {
+  private readonly chart: RateChart;
+
+  /** What is counted per second: `Events`. */
+  constructor(unit: string) {
+    this.chart = new RateChart(unit);
+  }
+
+  /** `why` explains totals: how many of each reason, such as `429: 3, 503: 1`. */
+  show(rates: Totals, totals: Readonly<Record<string, number>>, why: Readonly<Record<string, Counts>>): void {
+    for (const [name, value] of Object.entries(totals)) {
+      const element = byId(`total-${name}`);
+      say(element, short(value));
+      element.classList.toggle('some', value > 0);
+    }
+    for (const [name, counts] of Object.entries(why)) {
+      const reasons = Object.entries(counts).map(([reason, value]) => `${reason}: ${value}`);
+      byId(`total-${name}`).title = reasons.join(', ');
+    }
+    say(byId('total-sent'), size(rates.sentBytes));
+    this.chart.show(rates);
   }
 }
 
-/** Counts in words, such as `429: 3, 503: 1`. */
-export function words(counts: Readonly<Partial<Record<string, number>>>): string {
-  return Object.entries(counts)
-    .map(([reason, value]) => `${reason}: ${value}`)
-    .join(', ');
-}
+type Counts = Readonly<Partial<Record<string, number>>>;

@@ -1,3 +1,4 @@
+// How both pages live, in the browser: the state of their connection, what has happened to it, and the numbers they poll.
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { byId, make, say } from './elements.ts';
 import { plural, timeOf } from './words.ts';
@@ -41,7 +42,7 @@ const PAUSE_MS = 3_000;
  * What has happened to this page's connection, newest first. It is announced to screen readers, too. They read out every change of a
  * polite live region, so it must change seldom: of several messages during a pause only the last is announced, when the pause is over.
  */
-export class History {
+export class PageHistory {
   private repeats: { readonly text: string; readonly times: number } = { text: '', times: 0 };
   private next: string | undefined = undefined;
   private resting: boolean = false;

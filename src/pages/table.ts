@@ -1,3 +1,8 @@
+/**
+ * Objects as rows. A Kubernetes server makes tables itself, with columns that fit the kind, if it is asked for one; other servers
+ * ignore the request, and send objects. From these, rows with the name and the age are made here.
+ */
+import { humanDuration } from '../apiserver/http/duration.ts';
 import type { FetchLike } from '../bridge/client.ts';
 import { filter } from '../broadcast/filter.ts';
 import { toList, toObject } from '../cache/http/answer.ts';
@@ -12,7 +17,7 @@ import type { Watch } from '../watch/watch.ts';
 import { excerpt } from './words.ts';
 
 /** A collection, and how to ask for it. */
-export interface Target {
+export interface CollectionTarget {
   readonly url: URL;
   readonly fetch: FetchLike;
   /** Whether objects of several namespaces may be in it, so that each is shown with its own. */
@@ -20,17 +25,17 @@ export interface Target {
 }
 
 /** A collection, of which one object can be read where the rest may not be. */
-export interface Source<T = KubernetesObject> extends ListWatcher<T> {
+export interface Collection<T = KubernetesObject> extends ListWatcher<T> {
   get(name: string, signal: AbortSignal): Promise<T | undefined>;
 }
 
 /** A collection whose objects are rows: cells instead of content, which is a small part of the bytes. */
-export class TableSource implements Source<Row> {
-  readonly #target: Target;
+export class TableSource implements Collection<TableRow> {
+  readonly #target: CollectionTarget;
   readonly #timeoutMs: number;
-  readonly #shown: Shown = new Shown();
+  readonly #shown: ShownColumns = new ShownColumns();
 
-  constructor(target: Target, responseTimeoutMs: number) {
+  constructor(target: CollectionTarget, responseTimeoutMs: number) {
     this.#target = target;
     this.#timeoutMs = responseTimeoutMs;
   }
@@ -40,11 +45,11 @@ export class TableSource implements Source<Row> {
     return this.#shown.columns;
   }
 
-  async list(options: ListOptions = {}): Promise<Page> {
+  async list(options: ListOptions = {}): Promise<TablePage> {
     return toPage(await this.#text(toListUrl(this.#target.url, options), options.signal), this.#shown);
   }
 
-  async get(name: string, signal: AbortSignal): Promise<Row | undefined> {
+  async get(name: string, signal: AbortSignal): Promise<TableRow | undefined> {
     const object = toObject<object>(await this.#text(urlOf(this.#target, name), signal));
     return object && toRow(object, this.#shown);
   }
@@ -63,20 +68,20 @@ export class TableSource implements Source<Row> {
     }
   }
 
-  async watch(options?: ListWatchOptions): Promise<Watch<ObjectEvent<Row>>> {
+  async watch(options?: ListWatchOptions): Promise<Watch<ObjectEvent<TableRow>>> {
     const { fetch, url } = this.#target;
     const asTable: FetchLike = (to, init) => fetch(to, { ...init, headers: { ...init.headers, accept: TABLE } });
     const source = createListWatcher<KubernetesObject>(url, { fetch: asTable, responseTimeoutMs: this.#timeoutMs });
     return filter(await source.watch(options), (event) => {
       return event.type === 'ERROR'
         ? event
-        : ({ type: event.type, object: toRow(event.object, this.#shown) } as ObjectEvent<Row>);
+        : ({ type: event.type, object: toRow(event.object, this.#shown) } as ObjectEvent<TableRow>);
     });
   }
 }
 
 /** A collection of whole objects. */
-export function objectSource(target: Target, responseTimeoutMs: number): Source {
+export function objectSource(target: CollectionTarget, responseTimeoutMs: number): Collection {
   const { fetch, url } = target;
   const means = toHttpSettings({ fetch, responseTimeoutMs });
   return Object.assign(createListWatcher<KubernetesObject>(url, { fetch, responseTimeoutMs }), {
@@ -85,46 +90,41 @@ export function objectSource(target: Target, responseTimeoutMs: number): Source 
 }
 
 /** The URL of one object. */
-function urlOf({ url }: Target, name: string): URL {
+function urlOf({ url }: CollectionTarget, name: string): URL {
   const one = new URL(url);
   one.pathname = `${url.pathname.replace(/\/$/, '')}/${segment('name', name)}`;
   return one;
 }
 
-/**
- * Objects as rows. A Kubernetes server makes tables itself, with columns that fit the kind, if it is asked for one; other servers
- * ignore the request, and send objects. From these, rows with the name and the age are made here.
- */
-
 /** Asks for a table, or else for JSON. */
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
 
 /** One object, as a row. It has metadata, so it can be kept and compared as an object is. */
-export interface Row extends KubernetesObject {
+export interface TableRow extends KubernetesObject {
   readonly metadata: ObjectMeta;
   /** Absent if the server has made none. */
   readonly cells?: readonly string[] | undefined;
 }
 
 /** A page of rows. */
-interface Page {
+interface TablePage {
   readonly columns: readonly string[] | undefined;
-  readonly items: readonly Row[];
+  readonly items: readonly TableRow[];
   readonly resourceVersion: string;
   readonly continue?: string | undefined;
 }
 
-/** What a server sends as a table. Upstream: `metav1.Table`. It comes over the wire, so no member is certain. */
-interface Table {
+/** What a server sends as a table. Upstream: `metav1.WireTable`. It comes over the wire, so no member is certain. */
+interface WireTable {
   readonly metadata?: Readonly<Record<string, unknown>>;
   readonly columnDefinitions?: unknown;
   readonly rows?: unknown;
 }
 
-const isTable = (value: unknown): value is Table => (value as { kind?: unknown } | null)?.kind === 'Table';
+const isTable = (value: unknown): value is WireTable => (value as { kind?: unknown } | null)?.kind === 'Table';
 
 /** Which cells are shown, as the server's `priority` says: the others are for users who ask for all. */
-export class Shown {
+export class ShownColumns {
   #columns: readonly string[] | undefined;
   #shown: readonly boolean[] = [];
 
@@ -133,14 +133,14 @@ export class Shown {
   }
 
   /** Later tables of one stream do not repeat their columns. */
-  learn({ columnDefinitions }: Table): void {
+  learn({ columnDefinitions }: WireTable): void {
     if (!Array.isArray(columnDefinitions)) return;
     const all = columnDefinitions as ({ name?: unknown; priority?: unknown } | null)[];
     this.#shown = all.map((column) => !column?.priority);
     this.#columns = all.filter((_, at) => this.#shown[at]).map((column) => clean(column?.name).toUpperCase());
   }
 
-  rows({ rows }: Table): Row[] {
+  rows({ rows }: WireTable): TableRow[] {
     const all = Array.isArray(rows) ? (rows as ({ cells?: unknown; object?: unknown } | null)[]) : [];
     return all.map((row) => {
       const cells = Array.isArray(row?.cells) ? row.cells : [];
@@ -150,7 +150,7 @@ export class Shown {
 }
 
 /** Reads a list, in either form. */
-export function toPage(text: string, shown: Shown): Page {
+export function toPage(text: string, shown: ShownColumns): TablePage {
   const value: unknown = text.startsWith('{') ? safely(text) : undefined;
   if (!isTable(value)) {
     const { items, ...rest } = toList<KubernetesObject>(text);
@@ -167,7 +167,7 @@ export function toPage(text: string, shown: Shown): Page {
 }
 
 /** The row of the object of an event, in either form; the version of a BOOKMARK is in the table's own metadata. */
-export function toRow(object: unknown, shown: Shown): Row {
+export function toRow(object: unknown, shown: ShownColumns): TableRow {
   if (!isTable(object)) return { metadata: metadataOf(object) };
   shown.learn(object);
   const [row] = shown.rows(object);
@@ -189,34 +189,8 @@ export function clean(cell: unknown): string {
   return excerpt(typeof cell === 'object' ? JSON.stringify(cell) : String(cell), 200);
 }
 
-const [S, M, H, D, Y] = [1, 60, 3_600, 86_400, 365 * 86_400];
-/** Up to a limit, in seconds: a large unit, and a small one next to it. */
-const UNITS: readonly (readonly [limit: number, large: number, small?: number])[] = [
-  [2 * M, S],
-  [10 * M, M, S],
-  [3 * H, M],
-  [8 * H, H, M],
-  [2 * D, H],
-  [8 * D, D, H],
-  [2 * Y, D],
-  [8 * Y, Y, D],
-  [Infinity, Y],
-];
-const LETTERS: ReadonlyMap<number, string> = new Map([
-  [S, 's'],
-  [M, 'm'],
-  [H, 'h'],
-  [D, 'd'],
-  [Y, 'y'],
-]);
-
-/** How long ago a time was, such as `5m30s`. Upstream: `duration.HumanDuration`. */
+/** How long ago a time was, such as `5m30s`. */
 export function age(time: string | Date | undefined, nowMs: number): string {
-  const seconds = Math.floor((nowMs - Date.parse(String(time))) / 1_000);
-  if (Number.isNaN(seconds)) return '<unknown>';
-  const passed = Math.max(0, seconds);
-  const [, large, small] = UNITS.find(([limit]) => passed < limit) ?? [0, Y];
-  const rest = small === undefined ? 0 : Math.floor((passed % large) / small);
-  const part = (count: number, unit: number): string => `${count}${LETTERS.get(unit)}`;
-  return part(Math.floor(passed / large), large) + (rest > 0 ? part(rest, small as number) : '');
+  const spanMs = nowMs - Date.parse(String(time));
+  return Number.isNaN(spanMs) ? '<unknown>' : humanDuration(Math.max(0, spanMs));
 }

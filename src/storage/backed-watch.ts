@@ -17,19 +17,12 @@ import { type BookmarkEvent, INITIAL_EVENTS_END, type Status, toStatus } from '.
 import { type PullSource, PullWatch } from '../watch/pull-watch.ts';
 import { NONE } from '../watch/reader.ts';
 import type { Watch } from '../watch/watch.ts';
-import { type Part, Parts, type Shared } from './backed-storage.ts';
+import { type OpenWatch, type Part, Parts, type Shared } from './backed-lists.ts';
 import type { Change, ChangeBatch, Changes, Entry } from './backend.ts';
 import type { WatchPlan } from './selection.ts';
 import { refused } from './statuses.ts';
 import type { StorageEvent } from './storage.ts';
 import { atVersion } from './stored.ts';
-
-/** A watch, as the storage sees it. */
-export interface OpenWatch {
-  readonly prefix: string;
-  requestProgress(): void;
-  stop(): void;
-}
 
 /** What a watch delivers. */
 export interface WatchOpening<T> {

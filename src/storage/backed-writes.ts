@@ -12,7 +12,7 @@ import type { KubernetesObject } from '../cache/object.ts';
 import { isPromise } from '../watch/abort.ts';
 import { Backoff } from '../watch/backoff.ts';
 import { sleep } from '../watch/clock.ts';
-import type { Shared } from './backed-storage.ts';
+import type { Shared } from './backed-lists.ts';
 import type { Entry } from './backend.ts';
 import { copyOf, isSameContent } from './memory/value.ts';
 import { unmetPrecondition } from './preconditions.ts';

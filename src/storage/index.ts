@@ -1,20 +1,38 @@
 /**
  * The entry point `watchmux/storage`: objects with versions, kept in memory, and a cache that serves many watchers.
  *
- *     MemoryStorage, EtcdStorage ---> Cacher ---> ApiServer, or callers in the process
+ *     MemoryStorage, EtcdStorage, SqliteStorage ---> Cacher ---> ApiServer, or callers in the process
  */
 
 export { FieldSelector, type Fields, type FieldTerm, parseFieldSelector } from '../selectors/field-selector.ts';
 export { LabelSelector, parseLabelSelector } from '../selectors/label-selector.ts';
 export { type Attributes, SelectionPredicate, type SelectionPredicateOptions } from '../selectors/predicate.ts';
+export { BackedStorage, type BackedStorageOptions } from './backed-storage.ts';
+export type {
+  Backend,
+  Backing,
+  Change,
+  ChangeBatch,
+  Changes,
+  ChangesOptions,
+  Entry,
+  GetResult,
+  RangeRequest,
+  RangeResult,
+  ReadOptions,
+  RequestOptions,
+  Txn,
+  TxnResult,
+} from './backend.ts';
 export { Cacher } from './cacher/cacher.ts';
-export type { CacherOptions, CacherStats } from './cacher/options.ts';
+export type { CacherOptions } from './cacher/options.ts';
 export type { JournalRecord, JournalSnapshot, StorageJournal } from './journal/journal.ts';
 export type { LoadProgress, TornTail } from './journal/load.ts';
 export { type OpenMemoryStorageOptions, openMemoryStorage } from './journal/open.ts';
 export { MemoryStorage, type MemoryStorageStats } from './memory/memory-storage.ts';
 export type { MemoryStorageOptions } from './memory/options.ts';
 export type {
+  CacherStats,
   ChangeEvent,
   CreateOptions,
   DeleteOptions,
@@ -23,8 +41,10 @@ export type {
   KeysOptions,
   Preconditions,
   ScopeOptions,
+  ServedOptions,
   Storage,
   StorageEvent,
   StorageWatchOptions,
   UpdateOptions,
 } from './storage.ts';
+export { Draft, toObject } from './stored.ts';

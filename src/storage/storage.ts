@@ -34,7 +34,6 @@ import type { Clock } from '../watch/clock.ts';
 import type { BookmarkEvent, ChangeType, ErrorEvent, WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import type { Backing } from './backend.ts';
-import type { CacherStats } from './cacher/options.ts';
 
 /** A change in a storage, with the object before the change, if there was one. */
 export interface ChangeEvent<T> extends WatchEvent<ChangeType, T> {
@@ -119,6 +118,32 @@ export type FieldFunctions<T> = Readonly<Record<string, (object: T) => string | 
 export interface ScopeOptions<T> {
   /** Default: those of the storage that the scope belongs to. */
   readonly fields?: FieldFunctions<T> | undefined;
+}
+
+/** The state of what answers lists and watches from memory, at one moment: of a cacher, or of a part of a storage in memory. */
+export interface CacherStats {
+  readonly phase: 'pending' | 'ready' | 'stopped';
+  /** Why it is not ready, if that is known. */
+  readonly error?: unknown;
+  /** How often it has become ready. */
+  readonly generation: number;
+  /** The version of its state; empty before the first list. */
+  readonly resourceVersion: string;
+  readonly objects: number;
+  /** Changes since it started. */
+  readonly changes: number;
+  /** The past changes that are kept. A watch may begin at `since` or any later version. */
+  readonly window: { readonly items: number; readonly bytes: number; readonly since: string };
+  /** Open watches. */
+  readonly watches: number;
+  /** Different selections among them: a change is evaluated at most once for each. */
+  readonly views: number;
+  /** Watches that got a 410 because they were too slow. */
+  readonly fellBehind: number;
+  /** How often all watches got a 410 because the storage no longer had the changes in between. */
+  readonly gaps: number;
+  /** Reads that wait for a version. */
+  readonly waiting: number;
 }
 
 /** Options of {@link Storage.served}. */

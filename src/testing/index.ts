@@ -48,6 +48,7 @@ export {
 } from './checkers/checkers.ts';
 export type { History, Step, WatcherOptions } from './checkers/history.ts';
 export { type CacheGuaranteeName, GUARANTEES, type GuaranteeName, type Violation } from './checkers/history.ts';
+export { BACKEND_CONTRACT, type BackendCase, type BackendSubject, type BackendTrait } from './contracts/backend-contract.ts';
 export type { ContractCase, ContractTrait, WatchSubject } from './contracts/contract.ts';
 export { WATCH_CONTRACT } from './contracts/contract.ts';
 export { LIST_WATCHER_CONTRACT } from './contracts/list-watcher-contract.ts';

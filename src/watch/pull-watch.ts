@@ -89,7 +89,7 @@ export class PullWatch<E> extends Reader<E> {
     this.lost += count;
   }
 
-  protected override parked(): void {
+  protected override readWaits(): void {
     this.pull();
   }
 

@@ -101,7 +101,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
   /** Ends the watch and drops all queued events. Idempotent. */
   protected abstract discard(): void;
   /** Called when a read starts to wait. */
-  protected parked(): void {}
+  protected readWaits(): void {}
   /** Called when an event was read, or a pending read was served. */
   protected taken(): void {}
   /** Called with the number of events that were taken for a read that had ended by then. */
@@ -213,7 +213,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
       else this.last.next = read;
       if (!read.next) this.last = read;
       this.waiting++;
-      this.parked();
+      this.readWaits();
     });
   }
 

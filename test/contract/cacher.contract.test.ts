@@ -38,9 +38,9 @@ function asListWatcher(storage: Storage, compact: () => void): ListWatcherSubjec
   };
 }
 
-function cacher(of: (storage: MemoryStorage) => Storage, keyOf?: (object: KubernetesObject) => string): Cacher {
+function cacher(of: (storage: MemoryStorage) => Storage): Cacher {
   const storage = new MemoryStorage();
-  const made = new Cacher(of(storage), { keyOf });
+  const made = new Cacher(of(storage));
   open.push(made, storage);
   return made;
 }
@@ -53,48 +53,25 @@ describe('the contract of a list watcher, a Cacher', () => {
     it(`${name}, of a scope`, () => run(() => subject(cacher((storage) => storage.scope('orders/')))));
     it(`${name}, through a scope`, () =>
       run(() => {
-        const whole = cacher(
-          (storage) => storage,
-          ({ metadata }) => `orders/default/${metadata?.name}`,
-        );
+        const whole = cacher((storage) => storage);
         return subject(whole, whole.scope('orders/').scope('default/'));
       }));
   }
 });
 
-/** An object that says under which key it is: in the contract's cases, its name does not. */
-type Labelled = StoredThing & { readonly storedAs?: string };
-
-/** A part of a storage that writes the key into every object. */
-function labelling(storage: Storage<Labelled>, prefix: string = ''): Storage<Labelled> {
-  const label = (key: string, object: Labelled): Labelled => ({ ...object, storedAs: prefix + key });
-  const own: Partial<Storage<Labelled>> = {
-    create: (key, object, options) => storage.create(key, label(key, object), options),
-    update: (key, change, options) => storage.update(key, async (now) => label(key, await change(now)), options),
-    scope: <U extends KubernetesObject>(more: string) =>
-      labelling(storage.scope<Labelled>(more), prefix + more) as unknown as Storage<U>,
-  };
-  return new Proxy(storage, {
-    get: (target, name) => {
-      const found = own[name as keyof typeof own] ?? target[name as keyof typeof target];
-      return typeof found === 'function' ? found.bind(target) : found;
-    },
-  });
-}
-
 describe('the contract of a storage, a Cacher', () => {
   const subject = (scope: string): StorageSubject => {
     const clock = new FakeClock();
-    const memory = new MemoryStorage<Labelled>({ clock });
-    const storage = scope ? memory.scope<Labelled>(scope) : memory;
-    const cacher = new Cacher<Labelled>(storage, { freshnessTimeoutMs: 20, keyOf: ({ storedAs = '' }) => storedAs });
+    const memory = new MemoryStorage<StoredThing>({ clock });
+    const storage = scope ? memory.scope<StoredThing>(scope) : memory;
+    const cacher = new Cacher<StoredThing>(storage, { freshnessTimeoutMs: 20 });
     open.push(cacher as Storage, memory as Storage);
     const compact = async (): Promise<void> => {
       await cacher.list();
       cacher.compact();
       memory.compact();
     };
-    return { storage: labelling(cacher), compact, pass: (ms) => clock.advance(ms) };
+    return { storage: cacher, compact, pass: (ms) => clock.advance(ms) };
   };
   for (const { name, run } of STORAGE_CONTRACT) {
     it(name, () => run(() => subject('')));

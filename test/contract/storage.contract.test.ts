@@ -5,6 +5,7 @@ import { afterAll, afterEach, describe, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { MemoryStorage, openMemoryStorage, type Storage } from '../../src/storage/index.ts';
 import {
+  BACKEND_CONTRACT,
   FakeClock,
   LIST_WATCHER_CONTRACT,
   type ListWatcherSubject,
@@ -75,6 +76,22 @@ describe('the contract of a storage, a MemoryStorage in a file', () => {
         return { storage, compact: () => storage.compact(), pass: (ms) => clock.advance(ms) };
       }),
     );
+  }
+});
+
+describe('the contract of a backend, a MemoryStorage', () => {
+  for (const { name, needs, run } of BACKEND_CONTRACT) {
+    if (needs === 'shared') continue;
+    for (const prefix of [undefined, 'things/default/'])
+      it(prefix ? `${name}, below a prefix` : name, () =>
+        run(() => {
+          const clock = new FakeClock();
+          const storage = new MemoryStorage({ clock });
+          open.push(storage);
+          const { backend } = storage.backing;
+          return { backend, prefix, compact: () => storage.compact(), pass: (ms) => clock.advance(ms) };
+        }),
+      );
   }
 });
 

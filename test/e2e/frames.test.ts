@@ -120,7 +120,7 @@ describe('an existing ws server', () => {
     await until(() => reader.texts.length === 2 * SIZES.length);
     check(reader.texts.filter((text) => text.startsWith('{')));
     expect(reader.texts.filter((text) => text.startsWith('own'))).toHaveLength(SIZES.length);
-    // The hub's own are not compressed: whether the connection keeps a window is the server's affair.
+    // The hub's ownState are not compressed: whether the connection keeps a window is the server's affair.
     const payload = reader.texts.filter((text) => text.startsWith('{')).reduce((sum, text) => sum + Buffer.byteLength(text), 0);
     expect(hub.stats().clients[0]?.sentBytes).toBeGreaterThan(payload);
     reader.socket.terminate();

@@ -1,4 +1,4 @@
-// The built package in Bun and in Deno: as servers, both with their own server and with node:http, and as clients of Node.
+// The built package in Bun and in Deno: as servers, both with their ownState server and with node:http, and as clients of Node.
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:http';
 import type { Duplex } from 'node:stream';

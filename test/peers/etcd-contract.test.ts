@@ -1,10 +1,12 @@
-// The storage on a real etcd, by the contracts of every list watcher and of every storage.
+// The storage on a real etcd, by the contracts of every list watcher, of every storage and of every backend.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, it } from 'vitest';
 import { compareVersions, type KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import {
+  BACKEND_CONTRACT,
+  type BackendSubject,
   LIST_WATCHER_CONTRACT,
   type ListWatcherSubject,
   STORAGE_CONTRACT,
@@ -69,4 +71,20 @@ function storageSubject(): StorageSubject {
 
 describe.skipIf(missing)('the contract of a storage, etcd', () => {
   for (const { name, run } of STORAGE_CONTRACT) it(name, () => run(storageSubject));
+});
+
+function backendSubject(): BackendSubject {
+  const prefix = `test-${scopes++}`;
+  const [storage, other] = [0, 1].map(() => new EtcdStorage({ endpoints: [etcd.url], prefix })) as [EtcdStorage, EtcdStorage];
+  open.push(storage, other);
+  return {
+    ...storage.backing,
+    compact: async () => void (await etcd.compact()),
+    pass: (ms) => sleep(ms + LATE_MS),
+    another: () => other.backing.backend,
+  };
+}
+
+describe.skipIf(missing)('the contract of a backend, etcd', () => {
+  for (const { name, run } of BACKEND_CONTRACT) it(name, () => run(backendSubject));
 });

@@ -123,7 +123,7 @@ class Stage {
     await this.scheduler.waitIdle();
     for (const watch of [...this.watches, ...this.extra]) {
       if (watch === undefined) continue;
-      // Read what is left. Actors that read on their own have already reached the end.
+      // Read what is left. Actors that read on their ownState have already reached the end.
       while (attempt(() => watch.tryNext()) !== undefined) {}
       if (watch.stopped) void watch.next().catch(() => {});
     }

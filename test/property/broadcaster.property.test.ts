@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { BroadcastWatch } from '../../src/broadcast/broadcast-watch.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
-import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { CHANGES, isErrorEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';

@@ -71,3 +71,23 @@ describe('a sorted map', () => {
     30_000 + RUNS * 100,
   );
 });
+
+test.each([
+  ['in their order', (at: number) => at],
+  ['in the reverse order', (at: number) => 4_999 - at],
+  ['in no order', (at: number) => (at * 1_777) % 5_000],
+])('many keys that come %s are there, and can be taken out again', (_name, placed) => {
+  const keys = Array.from({ length: 5_000 }, (_, at) => `k${`${placed(at)}`.padStart(4, '0')}`);
+  const map = new SortedMap<string>();
+  for (const key of keys) map.set(key, key);
+  const inOrder = [...keys].sort();
+  const from = (start: string): string[] => [...map.values('', start)];
+  for (const start of ['', 'k0000', 'k1023', 'k1024', 'k2048x', 'k4999', 'k5']) {
+    expect(from(start)).toEqual(inOrder.filter((key) => key >= start));
+  }
+  for (const key of keys.filter((_, at) => at % 2 === 0)) expect(map.delete(key)).toBe(true);
+  const left = new Set(keys.filter((_, at) => at % 2 === 1));
+  expect([from(''), map.size]).toEqual([inOrder.filter((key) => left.has(key)), 2_500]);
+  for (const key of left) map.delete(key);
+  expect([from(''), map.size, map.delete('k0001')]).toEqual([[], 0, false]);
+});

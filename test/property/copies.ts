@@ -1,7 +1,7 @@
 // A state, a hub that serves it, and the copies that others should have, for the property tests of copies.
 import fc from 'fast-check';
 import { Hub } from '../../src/bridge/hub/hub.ts';
-import type { Objects } from '../../src/bridge/hub/snapshot.ts';
+import type { Objects } from '../../src/bridge/hub/hub-options.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 

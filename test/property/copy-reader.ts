@@ -1,7 +1,7 @@
 // A client that keeps a copy, as PROTOCOL.md describes it, for the property test of copies.
 import { expect } from 'vitest';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf } from '../../src/bridge/hub/hub.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
 import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
 import type { Overflow } from '../../src/broadcast/broadcaster.ts';
 import { isInitialEventsEnd, isStatus } from '../../src/watch/event.ts';

@@ -1,16 +1,14 @@
 // What users rely on: a client that applies what it gets to a copy ends with the server's state, or was told that it cannot know.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Feed } from '../../src/bridge/hub/feed.ts';
 import { coreOf } from '../../src/bridge/hub/hub.ts';
+import type { HubLog } from '../../src/bridge/hub/hub-log.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { LOSSY } from '../policies.ts';
 import { runs } from '../runs.ts';
 import { turn } from '../unit/fake-sink.ts';
-import type { Change, Options, Thing } from './copies.ts';
-import { isCaught, MAX_AGE_MS, NAMES, Server, SOURCES, State, same } from './copies.ts';
-import type { Taste } from './copy-reader.ts';
-import { Reader } from './copy-reader.ts';
+import { type Change, isCaught, MAX_AGE_MS, NAMES, type Options, Server, SOURCES, State, same, type Thing } from './copies.ts';
+import { Reader, type Taste } from './copy-reader.ts';
 
 const RUNS = runs(750, { least: 375 });
 /** The suite's own, or more for more runs: a run took 8 ms on a loaded machine. */
@@ -148,7 +146,7 @@ const BREAKS: Readonly<Record<string, Break>> = {
     server.view = () => new Map(server.published.slice(0, -1).reduce(later, new State().things));
   },
   'a window that skips an event': ({ hub }) => {
-    const { feed } = coreOf(hub) as unknown as { feed: Feed };
+    const { feed } = coreOf(hub) as unknown as { feed: HubLog };
     const { since } = feed;
     feed.since = (...asked) => since.apply(feed, asked)?.slice(1);
   },

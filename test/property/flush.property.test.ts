@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub/hub.ts';
-import type { Session } from '../../src/bridge/hub/session.ts';
+import type { HubSession } from '../../src/bridge/hub/hub-session.ts';
 import type { Overflow } from '../../src/broadcast/broadcaster.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
@@ -111,7 +111,7 @@ describe('any schedule of backpressure', () => {
         await microtasks();
         for (const { sink, filtered, policy, since } of clients) {
           const { session } = sink;
-          const { delivered, dropped, queued } = (session as Session).stats();
+          const { delivered, dropped, queued } = (session as HubSession).stats();
           if (!sink.isPressed && !session?.over) expect(queued).toBe(0);
           const of = filtered ? Array.from({ length: count }, (_, i) => i).filter((i) => i >= since && i % 2 === 0) : [];
           const accepted = filtered ? of.length : count - since;

@@ -1,8 +1,8 @@
 // The size of a queue, which the hub limits, equals that of the events that are then read, under every policy.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { BroadcastWatch } from '../../src/broadcast/broadcast-watch.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
-import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { runs } from '../runs.ts';

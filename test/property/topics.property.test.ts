@@ -1,10 +1,10 @@
 // Topics equal a filter: two real broadcasters, one with each, and two hubs, run the same commands.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { type ClientOptions, coreOf, Hub } from '../../src/bridge/hub/hub.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
+import type { BroadcastWatch } from '../../src/broadcast/broadcast-watch.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
-import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import { isStatus, type WatchEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
 import { policiesWith } from '../policies.ts';

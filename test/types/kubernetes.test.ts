@@ -136,7 +136,7 @@ async function names(cluster: Cluster): Promise<void> {
     ? true
     : false = true;
   claim<Equal<typeof renamed, true>>();
-  // A type of one's own keeps its names.
+  // A type of one's ownState keeps its names.
   claim<Equal<AsJson<{ readonly schema?: { readonly ref: 'a' } }>, { readonly schema?: { readonly ref: 'a' } }>>();
   claim<Equal<AsJson<{ a?: unknown; b: Date[]; c: number | Date }>, { a?: unknown; b: string[]; c: number | string }>>();
 }

@@ -122,7 +122,7 @@ function controllers(): void {
   // @ts-expect-error the queue stays
   controller.queue = new WorkQueue<string>();
   const reconcile = async (): Promise<void> => {};
-  // Informers of several types, each with keys of its own.
+  // Informers of several types, each with keys of its ownState.
   new Controller<Deployment | Pod>({
     informers: [deployments, { informer: pods, keysOf: (pod: Pod) => [pod.metadata.owner], filter: () => true, resyncMs: 5 }],
     reconcile,

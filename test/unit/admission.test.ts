@@ -1,13 +1,8 @@
 // Who is admitted: origins, the application's hooks, timeouts, and clients that leave meanwhile.
 import { describe, expect, test, vi } from 'vitest';
-import {
-  Admission,
-  type AdmissionOptions,
-  type Admitted,
-  type Caller,
-  toLimits,
-} from '../../src/bridge/hub/admission/admission.ts';
+import { Admission, type AdmissionOptions, type Caller, toLimits } from '../../src/bridge/hub/admission/admission.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
+import type { Admitted } from '../../src/bridge/hub/hub-core.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 
 type Request = { readonly user?: string };

@@ -394,7 +394,7 @@ describe('hosts', () => {
 test('a body of no type is JSON, but not from a page of another origin; what is no JSON is told as such', async () => {
   const { server } = rig({ allowedOrigins: ['http://page'] });
   const post = async (name: string, headers: Record<string, string> = {}): Promise<number> => {
-    // Bytes: a text would have a type of its own.
+    // Bytes: a text would have a type of its ownState.
     const body = new TextEncoder().encode(JSON.stringify({ metadata: { name } }));
     return (await server.fetch(new Request(`http://a${ORDERS_PATH}`, { method: 'POST', headers, body }))).status;
   };

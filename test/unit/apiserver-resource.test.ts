@@ -58,7 +58,7 @@ describe.each(['cached', 'memory', 'plain'] as const)('%s', (kind) => {
 describe('arguments', () => {
   const names = ['', '.', '..', 'a/b', 'a%', 'a?', 'a#', ' a', 'a ', 'a\\b', '\n'];
   it.each([...names, 7, undefined])('%j is no name, and no namespace', async (name) => {
-    const all = orders(false);
+    const all = orders('plain');
     const invalid = (what: string): object => ({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(what) });
     expect(() => all.in(name as string)).toThrow(
       expect.objectContaining(invalid('^namespace: expected a non-empty name without "/", "%" or white space')),
@@ -72,7 +72,7 @@ describe('arguments', () => {
   });
 
   it('of a deletion are checked, and those that have no effect accepted', async () => {
-    const all = orders(false);
+    const all = orders('plain');
     const stored = await all.create({ metadata: { name: 'a' } });
     for (const [options, message] of [
       [{ propagation: 'Later' }, /^propagation: .*Foreground.*Background.*Orphan/],
@@ -94,7 +94,7 @@ describe('arguments', () => {
   });
 
   it('of a deletion of many', async () => {
-    const all = orders(false);
+    const all = orders('plain');
     for (const name of ['a', 'b']) await all.create({ metadata: { name, labels: { name } } });
     expect(await all.deleteCollection({ dryRun: true })).toHaveLength(2);
     expect((await all.list()).items).toHaveLength(2);
@@ -106,7 +106,7 @@ describe('arguments', () => {
   });
 
   it('an object is one, and has a place', async () => {
-    const all = orders(false);
+    const all = orders('plain');
     for (const object of [undefined, () => {}]) {
       await expect(all.create(object as never)).rejects.toThrow(/^object: expected an object/);
       await expect(all.update(object as never)).rejects.toThrow(/^object: expected an object/);

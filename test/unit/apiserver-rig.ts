@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { ApiServer, type ApiServerOptions, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { without } from './storage-without.ts';
 
 export interface Order extends KubernetesObject {
   readonly spec?: { readonly item?: string; readonly count?: number } | undefined;
@@ -23,16 +24,7 @@ export const ORDERS: ResourceDefinition<Order> = {
 export const ORDERS_PATH = '/apis/example.com/v1/namespaces/default/orders';
 
 /** The same storage as one that is not in memory: a server puts a cache before it. */
-export function remote(storage: Storage): Storage {
-  return new Proxy(storage, {
-    get: (target, name) => {
-      if (name === 'served') return undefined;
-      if (name === 'scope') return (...of: Parameters<Storage['scope']>) => remote(target.scope(...of) as Storage);
-      const found = target[name as keyof Storage];
-      return typeof found === 'function' ? found.bind(target) : found;
-    },
-  });
-}
+export const remote = (storage: MemoryStorage): Storage => without(storage, 'served');
 
 /** A server over memory. `call` makes a request without a socket. */
 export function rig(options: Partial<ApiServerOptions> = {}): {

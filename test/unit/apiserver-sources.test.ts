@@ -90,6 +90,20 @@ describe('a list', () => {
     expect([written, told]).toEqual([[1, 2, CHUNK_BYTES, CHUNK_BYTES], ['complete']]);
   });
 
+  test('whose pieces take long is written in several turns', () => {
+    let nowMs = 0;
+    function* slow(): Generator<Uint8Array> {
+      for (let at = 0; at < 5; at++) {
+        nowMs += 3;
+        yield new Uint8Array(1);
+      }
+    }
+    const pace = { turn: () => undefined, pause: () => undefined };
+    const source = new PiecesSource(slow(), pace, () => nowMs);
+    const read = (): unknown => (source.next() as Uint8Array | undefined)?.length;
+    expect([read(), read(), read(), read()]).toEqual([2, 2, 1, undefined]);
+  });
+
   test('that nobody takes any more is not read any more', () => {
     let released = 0;
     const source = new PiecesSource(pieces(4, () => released++));

@@ -1,10 +1,15 @@
 // A storage that outlives the definitions of the servers that use it: kinds that one of them does not know, old data under another
 // kind, scope or version, and a storage that somebody has emptied.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type ApiServerOptions, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { SqliteStorage } from '../../src/storage/sqlite/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { component, isMissing } from '../components.ts';
 import { rig } from './apiserver-rig.ts';
 import { FakeEtcd } from './fake-etcd.ts';
 import { ModelEtcd } from './model-etcd.ts';
@@ -48,10 +53,21 @@ async function etcd(): Promise<Storage> {
   return storage;
 }
 
-describe.each<[string, () => Storage | Promise<Storage>]>([
+function sqlite(): Storage {
+  const folder = mkdtempSync(join(tmpdir(), 'watchmux-stored-'));
+  const storage = new SqliteStorage({ file: join(folder, 'file'), synchronous: 'NORMAL' });
+  onTestFinished(async () => {
+    await storage.close();
+    rmSync(folder, { recursive: true });
+  });
+  return storage;
+}
+
+describe.each<readonly [string, () => Storage | Promise<Storage>]>([
   ['memory', () => new MemoryStorage()],
   ['a part of one', () => new MemoryStorage().scope('part/')],
   ['etcd', etcd],
+  ...(isMissing(component('node:sqlite')) ? [] : [['SQLite', sqlite] as const]),
 ])('in %s', (_name, open) => {
   test('a namespace that a server deletes takes objects whose kind that server does not know', async () => {
     const storage = await open();

@@ -1,6 +1,6 @@
 // The parts in which a list of a backend is read, and its pages: how large they are, what is asked for, and what a refusal becomes.
 import { describe, expect, it } from 'vitest';
-import { type PartOptions, Parts, readList } from '../../src/storage/backed-storage.ts';
+import { type PartOptions, Parts, readList } from '../../src/storage/backed-lists.ts';
 import type { Entry, RangeRequest, RangeResult } from '../../src/storage/backend.ts';
 import { decodeContinue } from '../../src/storage/continue.ts';
 import { expired } from '../../src/storage/statuses.ts';

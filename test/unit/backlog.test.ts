@@ -1,7 +1,6 @@
 // How often the queues of clients are measured, without clients.
 import { describe, expect, test } from 'vitest';
-import type { Backlogged } from '../../src/bridge/hub/backlog.ts';
-import { Backlog } from '../../src/bridge/hub/backlog.ts';
+import { Backlog, type Backlogged } from '../../src/bridge/hub/sessions.ts';
 
 class Member implements Backlogged {
   isBehind: boolean = true;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ListOptions, ListWatchOptions } from '../../src/cache/index.ts';
 import { Readiness, retryAfterSeconds } from '../../src/storage/cacher/readiness.ts';
-import { type Due, Schedule } from '../../src/storage/cacher/schedule.ts';
+import { type Due, Schedule } from '../../src/storage/collection/schedule.ts';
 import { SortedMap } from '../../src/storage/collection/sorted-map.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';

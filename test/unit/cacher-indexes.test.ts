@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { collectionOf } from '../../src/storage/cacher/engine.ts';
 import { toSettings } from '../../src/storage/cacher/options.ts';
-import { type Due, Schedule } from '../../src/storage/cacher/schedule.ts';
 import { StateEntry } from '../../src/storage/collection/entries.ts';
 import { Indexes } from '../../src/storage/collection/indexes.ts';
+import { type Due, Schedule } from '../../src/storage/collection/schedule.ts';
 import type { Field } from '../../src/storage/collection/selection.ts';
 import type { SortedMap } from '../../src/storage/collection/sorted-map.ts';
 import { FakeClock } from '../../src/testing/index.ts';

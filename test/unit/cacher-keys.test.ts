@@ -1,4 +1,4 @@
-// A cacher whose keyOf does not tell the keys of its storage would list nothing, and nobody would know why.
+// Of a storage that does not tell keys: a cacher whose keyOf does not tell them either would list nothing, and nobody would know why.
 import { afterEach, describe, expect, it } from 'vitest';
 import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { keyOf } from '../../src/cache/index.ts';
@@ -6,6 +6,7 @@ import type { KubernetesObject } from '../../src/cache/object.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { eventually } from '../eventually.ts';
 import { ORDERS, type Order } from './apiserver-rig.ts';
+import { without } from './storage-without.ts';
 
 const open: { close(): Promise<void> }[] = [];
 afterEach(async () => {
@@ -13,7 +14,7 @@ afterEach(async () => {
 });
 
 function cached(options?: { keyOf: (object: KubernetesObject) => string }): Cacher {
-  const storage = new MemoryStorage();
+  const storage = without(new MemoryStorage(), 'backing');
   const cacher = new Cacher(storage, options);
   open.push(cacher, storage);
   return cacher;
@@ -39,7 +40,7 @@ describe('a cacher whose keyOf tells another key', () => {
   });
 
   it.each(['create', 'update'] as const)('%s writes nothing', async (verb) => {
-    const storage = new MemoryStorage();
+    const storage = without(new MemoryStorage(), 'backing');
     const cacher = new Cacher(storage);
     open.push(cacher, storage);
     await expect(write[verb](cacher)).rejects.toEqual(mistaken('1', 'lisbon/1'));
@@ -49,7 +50,7 @@ describe('a cacher whose keyOf tells another key', () => {
   it.each([(name: string) => ({ metadata: { name } }), async (name: string) => ({ metadata: { name } })])(
     'an update that renames the object writes nothing, be it late or not',
     async (named) => {
-      const storage = new MemoryStorage();
+      const storage = without(new MemoryStorage(), 'backing');
       const cacher = new Cacher(storage);
       open.push(cacher, storage);
       const stored = await cacher.create('a', { metadata: { name: 'a' } });
@@ -60,7 +61,7 @@ describe('a cacher whose keyOf tells another key', () => {
   );
 
   it('an object that was renamed behind its back is under its new key alone, and its watches are told 410', async () => {
-    const storage = new MemoryStorage();
+    const storage = without(new MemoryStorage(), 'backing');
     const cacher = new Cacher(storage, { onError: () => {} });
     open.push(cacher, storage);
     await storage.create('a', { metadata: { name: 'a' } });

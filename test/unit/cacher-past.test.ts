@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { ListOptions } from '../../src/cache/index.ts';
 import { versionOf } from '../../src/cache/object.ts';
 import { listPast } from '../../src/storage/cacher/past.ts';
+import { upstreamOf } from '../../src/storage/cacher/upstream.ts';
 import { Cacher, MemoryStorage, openMemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { codeOf, names, type Rig, rig, seen } from './cacher-support.ts';
@@ -151,7 +152,8 @@ describe('a cacher that begins later', () => {
       },
     } as unknown as Storage<Pod>;
     const { signal } = new AbortController();
-    expect(await listPast(storage, { revisions: 10, pageSize: 500, signal })).toBeUndefined();
+    const upstream = upstreamOf(storage, () => 'a');
+    expect(await listPast({ storage, upstream }, { revisions: 10, signal })).toBeUndefined();
     expect(asked).toEqual([]);
   });
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { Answer, MAX_AGE_MS, MIN_AGE_MS } from '../../src/cli/server/server.ts';
+import { MAX_AGE_MS, MIN_AGE_MS, SharedAnswer } from '../../src/cli/server/server.ts';
 
 /** An answer that takes `costMs` to make, and a clock that only this moves. */
 function slow(costMs: number): { made: () => number; read: () => string; pass: (ms: number) => void } {
   let nowMs = 0;
   let made = 0;
-  const answer = new Answer(
+  const answer = new SharedAnswer(
     () => {
       nowMs += costMs;
       return `${++made}`;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { parseCommand } from '../../src/cli/args.ts';
 import { helpText } from '../../src/cli/help.ts';
-import type { Line } from '../../src/cli/lines.ts';
-import { Lines, readLine } from '../../src/cli/lines.ts';
+import type { InputLine } from '../../src/cli/lines.ts';
+import { InputLines, readLine } from '../../src/cli/lines.ts';
 import { UsageError } from '../../src/cli/usage.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 
@@ -158,11 +158,11 @@ describe('the command line', () => {
 
 describe('lines', () => {
   const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
-  const text = ({ number, bytes }: Line): string =>
+  const text = ({ number, bytes }: InputLine): string =>
     `${number}:${bytes === undefined ? 'too long' : new TextDecoder().decode(bytes)}`;
 
   function read(input: string, options: { raw?: boolean; size: number; maxLineBytes?: number }): string[] {
-    const lines = new Lines({ raw: false, maxLineBytes: 1_000, ...options });
+    const lines = new InputLines({ raw: false, maxLineBytes: 1_000, ...options });
     const all = bytes(input);
     const found: string[] = [];
     for (let at = 0; at < all.length; at += options.size)

@@ -1,6 +1,6 @@
 // The columns of the demo, on a terminal of 80 by 24 characters, and in a file.
 import { describe, expect, test } from 'vitest';
-import { Columns, gauge } from '../../src/cli/demo/columns.ts';
+import { DemoColumns, gauge } from '../../src/cli/demo/columns.ts';
 
 const ESC = '\u001b';
 const COLOUR = new RegExp(`${ESC}\\[[\\d;]*m`, 'g');
@@ -37,7 +37,7 @@ class Terminal {
 describe('on a terminal', () => {
   test('the panel stays in view below a hundred lines, is drawn once, and no line is wider than the screen', () => {
     const terminal = new Terminal();
-    const columns = new Columns(terminal);
+    const columns = new DemoColumns(terminal);
     let lost = 0;
     columns.line('the first line');
     columns.head(['left'], ['right']);
@@ -61,7 +61,7 @@ describe('on a terminal', () => {
 
   test('an empty panel removes it', () => {
     const terminal = new Terminal();
-    const columns = new Columns(terminal);
+    const columns = new DemoColumns(terminal);
     columns.keep(() => ['the title']);
     columns.keep(() => []);
     columns.line('the sum');
@@ -72,7 +72,7 @@ describe('on a terminal', () => {
 test('in a file there is no panel, and no control character', () => {
   const written: string[] = [];
   const output = { isTTY: false, columns: 80, write: (text: string) => written.push(text) };
-  const columns = new Columns(output);
+  const columns = new DemoColumns(output);
   columns.keep(() => ['the title']);
   columns.left('one', 'added');
   columns.refresh();

@@ -4,7 +4,7 @@ import type { GetCommand } from '../../src/cli/get/get-args.ts';
 import { AlignedColumns, createPrinter, type PrinterOptions } from '../../src/cli/get/printer.ts';
 import { helpText } from '../../src/cli/help.ts';
 import { UsageError } from '../../src/cli/usage.ts';
-import { age, clean, Shown, toPage, toRow } from '../../src/pages/table.ts';
+import { age, clean, ShownColumns, toPage, toRow } from '../../src/pages/table.ts';
 
 const parsed = (line: string): GetCommand => parseCommand(['get', ...line.split(' ')]) as GetCommand;
 
@@ -92,7 +92,7 @@ describe('rows', () => {
   const row = (name: string, ...cells: unknown[]): object => ({ cells: [name, ...cells], object: { metadata: { name } } });
 
   test('of a table: the columns of the first priority', () => {
-    const shown = new Shown();
+    const shown = new ShownColumns();
     const page = toPage(JSON.stringify(table(row('a', 'Running', '1.2.3.4'), row('b', null, ''))), shown);
     expect(page).toEqual({
       columns: ['NAME', 'STATUS'],
@@ -114,13 +114,13 @@ describe('rows', () => {
       ...table({ cells: ['', ''], object: { metadata: { annotations } } }),
       metadata: { resourceVersion: '12' },
     };
-    expect(toRow(bookmark, new Shown()).metadata).toEqual({ resourceVersion: '12', annotations });
-    expect(toRow({ ...bookmark, rows: null }, new Shown()).metadata).toEqual({ resourceVersion: '12' });
+    expect(toRow(bookmark, new ShownColumns()).metadata).toEqual({ resourceVersion: '12', annotations });
+    expect(toRow({ ...bookmark, rows: null }, new ShownColumns()).metadata).toEqual({ resourceVersion: '12' });
   });
 
   test('of a list of objects: no cells', () => {
     const list = { kind: 'PodList', metadata: { resourceVersion: '7' }, items: [{ metadata: { name: 'a' } }] };
-    const shown = new Shown();
+    const shown = new ShownColumns();
     expect(toPage(JSON.stringify(list), shown)).toEqual({
       columns: undefined,
       items: [{ metadata: { name: 'a' } }],
@@ -130,7 +130,7 @@ describe('rows', () => {
   });
 
   test.each(['', 'null', '[]', '{}', '{"kind":"PodList"}', '<html>'])('%j is no list', (text) => {
-    expect(() => toPage(text, new Shown())).toThrow();
+    expect(() => toPage(text, new ShownColumns())).toThrow();
   });
 
   test('of a table from a hostile server', () => {
@@ -140,7 +140,8 @@ describe('rows', () => {
       { columnDefinitions: [null, 5] },
       { metadata: null },
     ];
-    for (const each of odd) expect(toPage(JSON.stringify({ ...table(), ...each }), new Shown()).items).toBeInstanceOf(Array);
+    for (const each of odd)
+      expect(toPage(JSON.stringify({ ...table(), ...each }), new ShownColumns()).items).toBeInstanceOf(Array);
     expect(clean('\u001b[31mred\nline')).toBe('.[31mred.line');
     expect(clean({ a: 1 })).toBe('{"a":1}');
     expect(clean('x'.repeat(1_000)).length).toBeLessThan(300);

@@ -1,6 +1,6 @@
 // What `watchmux pipe` makes of its input: lines, events, and what it says about those that are none. What is printed is harmless.
 import { describe, expect, test } from 'vitest';
-import { harmless, type LineOptions, Lines, printable, readLine } from '../../src/cli/lines.ts';
+import { harmless, InputLines, type LineOptions, printable, readLine } from '../../src/cli/lines.ts';
 import { Reports } from '../../src/cli/pipe.ts';
 import { excerpt } from '../../src/pages/words.ts';
 
@@ -8,7 +8,7 @@ const utf8 = new TextEncoder();
 
 /** The lines of a text that comes in pieces, as numbers and texts. */
 function linesOf(text: string, options: LineOptions, pieceBytes: number): (readonly [number, string | undefined])[] {
-  const lines = new Lines(options);
+  const lines = new InputLines(options);
   const bytes = utf8.encode(text);
   const found: (readonly [number, string | undefined])[] = [];
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -61,7 +61,7 @@ describe('what is said about lines that are no events', () => {
     const said: string[] = [];
     const reports = new Reports({ write: (text) => said.push(text), writableLength: 0 });
     let events = 0;
-    for (const line of new Lines({ raw: false }).push(utf8.encode(input))) {
+    for (const line of new InputLines({ raw: false }).push(utf8.encode(input))) {
       const reading = readLine(line, { raw: false });
       if ('fault' in reading) reports.skip({ number: line.number, ...reading }, events);
       else events++;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
 import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
 import { Recoveries } from '../../src/cli/server/recoveries.ts';
 import { runs } from '../runs.ts';

@@ -31,7 +31,7 @@ describe('the query', () => {
   test('0 is no version, and stays in the URL', async () => {
     expect(await asked('http://h/w?resourceVersion=0', { bookmarks: false })).toBe('http://h/w?resourceVersion=0');
     expect(await asked('http://h/w?resourceVersion=', { bookmarks: false })).toBe('http://h/w?resourceVersion=');
-    // As an option it is an own answer: not the version in the URL.
+    // As an option it is an ownState answer: not the version in the URL.
     expect(await asked('http://h/w?resourceVersion=e.1', { resourceVersion: '0', bookmarks: false })).toBe('http://h/w');
     expect(await asked('http://h/w?resourceVersion=e.1', { resourceVersion: '', bookmarks: false })).toBe(
       'http://h/w?resourceVersion=e.1',

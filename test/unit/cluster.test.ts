@@ -215,7 +215,7 @@ describe('where the cluster is', () => {
   });
 });
 
-/** A configuration of one's own, without client-node. */
+/** A configuration of one's ownState, without client-node. */
 function own(url: string, proxyUrl?: string): KubeConfigLike {
   return {
     getCurrentContext: () => 'c',

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
+import type { BroadcastWatch } from '../../src/broadcast/broadcast-watch.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { Fold, FoldChain, foldKey, type Link } from '../../src/broadcast/fold.ts';
-import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import { EventLog } from '../../src/broadcast/log.ts';
 import { event, type TestEvent } from './support.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { CursorOptions } from '../../src/broadcast/cursor.ts';
 import { Cursor } from '../../src/broadcast/cursor.ts';
-import { type Extra, noExtra } from '../../src/broadcast/cursor-state.ts';
+import { type CursorState, noState } from '../../src/broadcast/cursor-state.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
 import { POLICIES } from '../../src/broadcast/policies.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
@@ -70,8 +70,8 @@ function length(row: Row): number {
 }
 
 /** What a watcher has set aside. */
-function extraOf(cursor: Cursor<TestEvent>): Extra<TestEvent> {
-  return (cursor as unknown as { extra: Extra<TestEvent> }).extra;
+function extraOf(cursor: Cursor<TestEvent>): CursorState<TestEvent> {
+  return (cursor as unknown as { state: CursorState<TestEvent> }).state;
 }
 
 function setAside(cursor: Cursor<TestEvent>): unknown {
@@ -115,7 +115,7 @@ describe('a laggard', () => {
     const cursor = rig.watch('drop-oldest');
     rig.publish(0, 200);
     expect(rig.held).toMatchObject({ needs: 1, due: 0 });
-    expect(extraOf(cursor)).toBe(noExtra());
+    expect(extraOf(cursor)).toBe(noState());
   });
 
   test("'drop-oldest' discards what it had set aside once its whole queue is in the log's last events", () => {
@@ -290,7 +290,7 @@ describe('a laggard', () => {
     const cursor = rig.watch(overflow, 1, { filter: ({ object }) => object.id % 2 === 0 });
     expect(rig.publish(0, 26)).toBe(26);
     expect(cursor.queued).toBe(1);
-    expect(cursor.inPark).toBe(false);
+    expect(cursor.isWaiting).toBe(false);
   });
 
   test('a watcher that reads along is not one', () => {
@@ -330,7 +330,7 @@ describe('reads directly from the log', () => {
       expect([id((await waits).value), id((await cursor.next()).value)]).toEqual([i, i + 1]);
     }
     expect(cursor.tryNext()).toBeUndefined();
-    expect(extraOf(cursor)).toBe(noExtra());
+    expect(extraOf(cursor)).toBe(noState());
     expect(rig.held.stored).toBeLessThanOrEqual(16);
     cursor.stop();
     expect(rig.held).toEqual(NOTHING);
@@ -381,7 +381,7 @@ describe('reads directly from the log', () => {
     first.stop();
     expect(second.sizeOfQueue(() => 1)).toBe(5);
     expect(second.tryBatch()).toBe(batch);
-    expect(extraOf(first)).toBe(noExtra());
+    expect(extraOf(first)).toBe(noState());
   });
 
   test('of the watcher that head waits for let head move on', async () => {
@@ -634,7 +634,7 @@ describe('the gate asks a filter', () => {
     rig.publish(0, 3);
     expect(cursor.bound()).toBe(0);
     expect(cursor.queued).toBe(0);
-    expect(extraOf(cursor)).toBe(noExtra());
+    expect(extraOf(cursor)).toBe(noState());
   });
 
   test('not with undistributed events, if rejected events have made room', () => {
@@ -670,10 +670,10 @@ describe('waking', () => {
       got = id(value);
     });
     rig.mux.accept(event(0));
-    expect(cursor.inPark).toBe(true);
+    expect(cursor.isWaiting).toBe(true);
     await turn();
     expect(got).toBe(0);
-    expect(cursor.inPark).toBe(false);
+    expect(cursor.isWaiting).toBe(false);
   });
 
   test('a pending read whose filter rejects everything continues to wait', async () => {
@@ -682,6 +682,6 @@ describe('waking', () => {
     void cursor.next();
     rig.publish(0, 50);
     await turn();
-    expect(cursor).toMatchObject({ inPark: true, waiting: 1, queued: 0 });
+    expect(cursor).toMatchObject({ isWaiting: true, waiting: 1, queued: 0 });
   });
 });

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { Envelope } from '../../src/bridge/events/envelope.ts';
 import { LINE } from '../../src/bridge/events/forms.ts';
 import { Hub } from '../../src/bridge/hub/hub.ts';
-import { Past } from '../../src/bridge/hub/source/catch-up.ts';
-import type { PastEvent, SourceEvent } from '../../src/bridge/hub/source/source.ts';
+import { SourcePages } from '../../src/bridge/hub/source/catch-up.ts';
+import type { SourceEntry, SourceEvent } from '../../src/bridge/hub/source/source.ts';
 import { DEFLATED_MESSAGE } from '../../src/bridge/transport/handshakes.ts';
 import { FakeSource } from '../../src/testing/fakes/fake-source.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
@@ -148,8 +148,8 @@ test('the pages that are read for clients that are behind are limited with their
   // 900 KB per page, of which compression leaves three quarters.
   for (let i = 0; i < 256 * pages; i++) source.append(JSON.stringify(added(randomBytes(2_600).toString('base64'))));
   const feed = { epoch: source.epoch, sequence: 256 * pages, restarts: 0, placeBefore: (sequence: number) => sequence };
-  const past = new Past(source, feed, { maxReads: 4, maxEventBytes: 1_000_000 });
-  const page = async (number: number): Promise<readonly PastEvent[]> => {
+  const past = new SourcePages(source, feed, { maxReads: 4, maxEventBytes: 1_000_000 });
+  const page = async (number: number): Promise<readonly SourceEntry[]> => {
     const { sequence, mark } = source.events[256 * number] as SourceEvent;
     return (await past.after({ epoch: source.epoch, sequence, mark })) ?? [];
   };

@@ -1,7 +1,7 @@
 // How deep JSON may be nested, wherever it comes in: nothing that recurses over it runs out of stack. And halves of surrogate pairs.
 import { describe, expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub/hub.ts';
-import { parse } from '../../src/bridge/hub/source/follower.ts';
+import { parse } from '../../src/bridge/hub/source/source-follower.ts';
 import { isTooDeep, jsonCodec, MAX_DEPTH } from '../../src/decode/codec.ts';
 import { StreamWatcher, toDecoder } from '../../src/index.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';

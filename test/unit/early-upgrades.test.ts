@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { guardEnded, type WholeAnswer } from '../../src/bridge/transport/http-connection.ts';
-import { SharedTimer } from '../../src/bridge/transport/shared-timer.ts';
+import { SharedTimer } from '../../src/bridge/transport/stall.ts';
 import { afterAnswers } from '../../src/bridge/transport/upgrades.ts';
 import { attachWebSocket, attachWebSocketServer } from '../../src/bridge/websocket.ts';
 import { Pipelining } from '../../src/cli/server/connections.ts';

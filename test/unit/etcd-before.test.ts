@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import { WATCH } from '../../src/storage/etcd/wire/channel.ts';
-import { ProtoReader, ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
+import { ProtoReader, ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import type { StorageEvent, StorageWatchOptions } from '../../src/storage/storage.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 import { type FakeCall, FakeEtcd, keyValue, put, watchResponse } from './fake-etcd.ts';

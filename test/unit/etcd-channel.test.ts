@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
-import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
+import { ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { until } from '../eventually.ts';

@@ -3,6 +3,8 @@ import { afterEach, describe, it } from 'vitest';
 import { compareVersions, type KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import {
+  BACKEND_CONTRACT,
+  type BackendSubject,
   FakeClock,
   LIST_WATCHER_CONTRACT,
   type ListWatcherSubject,
@@ -22,9 +24,13 @@ async function open() {
   const model = new ModelEtcd(clock);
   const etcd = await FakeEtcd.start(model.answers);
   closing.push(() => etcd.stop());
-  const storage = new EtcdStorage({ endpoints: [etcd.url] });
+  return { clock, model, storage: opened(etcd.url), url: etcd.url };
+}
+
+function opened(url: string): EtcdStorage {
+  const storage = new EtcdStorage({ endpoints: [url] });
   closing.push(() => storage.close());
-  return { clock, model, storage };
+  return storage;
 }
 
 async function listWatcher(): Promise<ListWatcherSubject<KubernetesObject>> {
@@ -66,4 +72,17 @@ async function storageSubject(): Promise<StorageSubject> {
 
 describe('the contract of a storage, etcd in memory', () => {
   for (const { name, run } of STORAGE_CONTRACT) it(name, () => run(storageSubject));
+});
+
+async function backendSubject(): Promise<BackendSubject> {
+  const { clock, model, storage, url } = await open();
+  const compact = (): void => {
+    model.put('/elsewhere', '{}');
+    model.compact();
+  };
+  return { ...storage.backing, compact, pass: (ms) => clock.advance(ms), another: () => opened(url).backing.backend };
+}
+
+describe('the contract of a backend, etcd in memory', () => {
+  for (const { name, run } of BACKEND_CONTRACT) it(name, () => run(backendSubject));
 });

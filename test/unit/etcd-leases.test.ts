@@ -1,7 +1,7 @@
 // Which objects share a lease of etcd, and for how long.
 import { afterEach, describe, expect, it } from 'vitest';
+import { Leases } from '../../src/storage/etcd/etcd-backend.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
-import { Leases } from '../../src/storage/etcd/lease.ts';
 import { LEASE_GRANT, TXN } from '../../src/storage/etcd/wire/channel.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { type Answers, FakeEtcd } from './fake-etcd.ts';

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { RANGE, WATCH } from '../../src/storage/etcd/wire/channel.ts';
-import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
+import { ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import type { StorageEvent } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { until } from '../eventually.ts';

@@ -1,11 +1,15 @@
 // etcd's messages, each with the numbers that its fields have in etcd's rpc.proto and kv.proto, and with fields that we do not know.
 import { describe, expect, it } from 'vitest';
 import {
+  ProtoReader,
+  ProtoWriter,
   readLease,
   readRange,
   readText,
   readWatch,
   readWrite,
+  sizeOfBytes,
+  sizeOfInt64,
   writeAuthenticate,
   writeGuarded,
   writeLeaseGrant,
@@ -13,7 +17,6 @@ import {
   writeWatchCreate,
   writeWatchProgress,
 } from '../../src/storage/etcd/wire/messages.ts';
-import { ProtoReader, ProtoWriter, sizeOfBytes, sizeOfInt64 } from '../../src/storage/etcd/wire/protobuf.ts';
 
 const bytes = (text: string): Uint8Array => Buffer.from(text, 'latin1');
 const hex = (message: Uint8Array): string => Buffer.from(message).toString('hex');

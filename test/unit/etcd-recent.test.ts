@@ -2,12 +2,10 @@
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { encoded } from '../../src/storage/encoded.ts';
-import { EtcdEntry } from '../../src/storage/etcd/etcd-changes.ts';
+import { EtcdEntry, RecentObjects } from '../../src/storage/etcd/etcd-changes.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
-import { RecentObjects } from '../../src/storage/etcd/recent.ts';
 import { TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
-import type { KeyValue } from '../../src/storage/etcd/wire/messages.ts';
-import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
+import { type KeyValue, ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import type { ChangeEvent } from '../../src/storage/storage.ts';
 import { FakeEtcd, header, keyValue, put, watchResponse } from './fake-etcd.ts';
 

@@ -9,7 +9,7 @@ import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/ind
 import type { CallStream } from '../../src/storage/etcd/wire/call-stream.ts';
 import { LEASE_GRANT, RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import { Connection } from '../../src/storage/etcd/wire/connection.ts';
-import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
+import { ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import type { StorageEvent } from '../../src/storage/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';

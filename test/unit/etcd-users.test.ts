@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
-import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
+import { ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { type Answers, type FakeCall, FakeEtcd, header, keyValue, put, range, STATUS, watchResponse } from './fake-etcd.ts';
 

@@ -3,11 +3,18 @@ import type { ClientHttp2Stream } from 'node:http2';
 import { Duplex } from 'node:stream';
 import * as fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { CallStream } from '../../src/storage/etcd/wire/call-stream.ts';
-import { FrameReader, toFrame } from '../../src/storage/etcd/wire/frames.ts';
-import { readLease, readRange, readText, readWatch, readWrite, writeGuarded } from '../../src/storage/etcd/wire/messages.ts';
-import { ProtoReader, ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
-import { isTooOld } from '../../src/storage/etcd/wire/server-version.ts';
+import { CallStream, FrameReader, toFrame } from '../../src/storage/etcd/wire/call-stream.ts';
+import { isTooOld } from '../../src/storage/etcd/wire/channel.ts';
+import {
+  ProtoReader,
+  ProtoWriter,
+  readLease,
+  readRange,
+  readText,
+  readWatch,
+  readWrite,
+  writeGuarded,
+} from '../../src/storage/etcd/wire/messages.ts';
 import { behind, toBytes, toText } from '../../src/storage/key-bytes.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { runs } from '../runs.ts';

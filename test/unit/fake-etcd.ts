@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import { FrameReader, toFrame } from '../../src/storage/etcd/wire/call-stream.ts';
 import { RANGE } from '../../src/storage/etcd/wire/channel.ts';
-import { FrameReader, toFrame } from '../../src/storage/etcd/wire/frames.ts';
-import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
+import { ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 
 export const STATUS = '/etcdserverpb.Maintenance/Status';
 const text = new TextEncoder();

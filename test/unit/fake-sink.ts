@@ -2,11 +2,11 @@
 
 import { type Form, LINE } from '../../src/bridge/events/forms.ts';
 import type { Sink } from '../../src/bridge/hub/connection.ts';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, type Hub } from '../../src/bridge/hub/hub.ts';
 import type { Client } from '../../src/bridge/hub/hub-core.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
+import type { HubSession } from '../../src/bridge/hub/hub-session.ts';
 import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
-import type { Session } from '../../src/bridge/hub/session.ts';
 import type { Ending, WireEvent } from '../../src/bridge/protocol.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { macrotask } from './support.ts';
@@ -24,7 +24,7 @@ export class FakeSink implements Sink {
   retryMs: number | undefined = undefined;
   destroyed: boolean = false;
   bufferedBytes: number = 0;
-  session: Session | undefined = undefined;
+  session: HubSession | undefined = undefined;
   protected stalled: boolean = false;
 
   constructor(form: Form = LINE) {
@@ -40,7 +40,7 @@ export class FakeSink implements Sink {
     this.session?.relieved();
   }
 
-  opened(session: Session): void {
+  opened(session: HubSession): void {
     this.session = session;
   }
 
@@ -85,9 +85,9 @@ export function connect<S extends FakeSink>(
   hub: Hub,
   sink: S = new FakeSink() as S,
   client: Partial<Client> = {},
-): S & { session: Session } {
+): S & { session: HubSession } {
   coreOf(hub).open(sink, { transport: 'http', address: 'test', ...client });
-  return sink as S & { session: Session };
+  return sink as S & { session: HubSession };
 }
 
 /** Requests a start from a hub, and opens a session there. */

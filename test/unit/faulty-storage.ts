@@ -214,6 +214,6 @@ export class Pods {
 }
 
 /** Lets everything happen that can happen without time. */
-export async function settle(turns: number = 60): Promise<void> {
+export async function settle(turns: number = 120): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await Promise.resolve();
 }

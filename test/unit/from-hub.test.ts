@@ -1,4 +1,4 @@
-// A hub as the source of an informer, over the client's own connection.
+// A hub as the source of an informer, over the client's ownState connection.
 import { describe, expect, test } from 'vitest';
 import { connect } from '../../src/bridge/client.ts';
 import { createFetchHandler, Hub } from '../../src/bridge/fetch.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
+import { BroadcastWatch } from '../../src/broadcast/broadcast-watch.ts';
 import { Broadcaster, muxOf } from '../../src/broadcast/broadcaster.ts';
 import type { Cursor } from '../../src/broadcast/cursor.ts';
-import { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
 import { policiesWith } from '../policies.ts';
 import {

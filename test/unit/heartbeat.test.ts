@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { WebSocket } from 'ws';
 import { MESSAGE } from '../../src/bridge/events/forms.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
-import { SharedTimer } from '../../src/bridge/transport/shared-timer.ts';
+import { SharedTimer } from '../../src/bridge/transport/stall.ts';
 import { WebSocketSink } from '../../src/bridge/transport/websocket-connection.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 

@@ -60,7 +60,7 @@ const status = (code: number, reason: string, more: object = {}): object => ({
 });
 const line = (type: string, object: unknown): string => `${JSON.stringify({ type, object })}\n`;
 const stream = (...lines: string[]): Answer => json(lines.join(''));
-/** `fetch` takes no URL with a password; one of one's own may. */
+/** `fetch` takes no URL with a password; one of one's ownState may. */
 const plain = (url: URL): URL => Object.assign(new URL(url), { username: '', password: '' });
 const queryOf = (at: number): Record<string, string> => Object.fromEntries(new URL(requests[at]?.url ?? '', base).searchParams);
 /** All events of a watch to its end: their types, and the name or the code of their objects. */

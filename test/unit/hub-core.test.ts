@@ -1,9 +1,9 @@
 // How a hub admits clients: where each one starts, the notices about it, and the reasons for refusals.
 import { describe, expect, test } from 'vitest';
 import { LEAVING } from '../../src/bridge/hub/admission/refusals.ts';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Client } from '../../src/bridge/hub/hub-core.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { startOf } from '../../src/bridge/transport/http-head.ts';
 import { added, connect, FakeSink, turn } from './fake-sink.ts';

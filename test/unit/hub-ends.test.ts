@@ -1,8 +1,8 @@
 // The end of a hub, and what its clients see of it, without sockets.
 import { describe, expect, test } from 'vitest';
 import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { Status, WatchEvent } from '../../src/watch/event.ts';

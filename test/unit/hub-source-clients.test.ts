@@ -2,8 +2,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { Envelope } from '../../src/bridge/events/envelope.ts';
 import { LEAVING, NOT_READY } from '../../src/bridge/hub/admission/refusals.ts';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { connect, FakeSink, turn, until } from './fake-sink.ts';
 import { handFed } from './snapshot-source.ts';

@@ -1,8 +1,8 @@
 // How a hub follows its stream: what it says about that, when it tries again, and which versions it knows by itself.
 import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf } from '../../src/bridge/hub/hub.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
 import { toPosition, toSourceVersion } from '../../src/bridge/hub/source/source.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 import { CountingSource, endWorlds, publish, reset, versionAt, type World, world, worldOf } from './source-world.ts';

@@ -1,6 +1,6 @@
 // What a hub reads from its stream for clients that are behind: which pages, how often, and what it keeps of them.
 import { describe, expect, test } from 'vitest';
-import { Past } from '../../src/bridge/hub/source/catch-up.ts';
+import { SourcePages } from '../../src/bridge/hub/source/catch-up.ts';
 import type { ReadFrom, ReadLimits, SourceEvent, SourcePosition } from '../../src/bridge/hub/source/source.ts';
 import { FakeSource } from '../../src/testing/fakes/fake-source.ts';
 import { added } from './fake-sink.ts';
@@ -42,7 +42,7 @@ class Asked extends FakeSource {
 
 interface World {
   readonly source: Asked;
-  readonly past: Past;
+  readonly past: SourcePages;
   /** Where the hub is. */
   readonly feed: { epoch: string; sequence: number; restarts: number; placeBefore: (sequence: number) => number };
 }
@@ -51,7 +51,7 @@ function world(count: number, { maxReads = 4, filler = '' }: { maxReads?: number
   const source = new Asked();
   for (let i = 1; i <= count; i++) source.append(JSON.stringify(added(filler || i)));
   const feed = { epoch: source.epoch, sequence: count, restarts: 0, placeBefore: (sequence: number) => sequence };
-  return { source, past: new Past(source, feed, { maxReads, maxEventBytes: 16_000_000 }), feed };
+  return { source, past: new SourcePages(source, feed, { maxReads, maxEventBytes: 16_000_000 }), feed };
 }
 
 /** The sequences after a position. */

@@ -1,7 +1,7 @@
 // Rooms of a hub: clients limited to topics.
 import { describe, expect, test } from 'vitest';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { type ClientOptions, coreOf, Hub, type HubOptions } from '../../src/bridge/hub/hub.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
 import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
 import { isErrorEvent, isStatus, type WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';

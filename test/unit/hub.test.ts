@@ -1,9 +1,9 @@
 // Hubs without sockets: replay, limits, and bridged watches.
 import { describe, expect, test } from 'vitest';
 import type { Reservation } from '../../src/bridge/hub/admission/connection-slots.ts';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, Hub, type HubOptions } from '../../src/bridge/hub/hub.ts';
 import type { Client } from '../../src/bridge/hub/hub-core.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filter } from '../../src/broadcast/filter.ts';

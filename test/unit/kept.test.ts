@@ -1,20 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Kept } from '../../src/broadcast/cursor-state.ts';
+import { KeptEvents } from '../../src/broadcast/cursor-state.ts';
 import { runs } from '../runs.ts';
 
-const inside = (kept: Kept<number>): unknown[] => (kept as unknown as { events: unknown[] }).events;
-const take = (kept: Kept<number>): { gap: number; event: number } => ({ gap: kept.gap, event: kept.shift() });
+const inside = (kept: KeptEvents<number>): unknown[] => (kept as unknown as { events: unknown[] }).events;
+const take = (kept: KeptEvents<number>): { gap: number; event: number } => ({ gap: kept.gap, event: kept.shift() });
 
 describe('Kept', () => {
   test('is empty at first, with no gap', () => {
-    const kept = new Kept<number>();
+    const kept = new KeptEvents<number>();
     expect(kept.length).toBe(0);
     expect(kept.gap).toBe(0);
   });
 
   test('returns events in order, each with the gap before it', () => {
-    const kept = new Kept<number>();
+    const kept = new KeptEvents<number>();
     kept.push(1, 0);
     kept.push(2, 3);
     expect(kept.length).toBe(2);
@@ -28,7 +28,7 @@ describe('Kept', () => {
   });
 
   test('a dropped event enlarges the gap before the next one', () => {
-    const kept = new Kept<number>();
+    const kept = new KeptEvents<number>();
     kept.push(1, 2);
     kept.push(2, 5);
     kept.push(3, 0);
@@ -41,7 +41,7 @@ describe('Kept', () => {
   });
 
   test('drops from the middle, and keeps what is before it', () => {
-    const kept = new Kept<number>();
+    const kept = new KeptEvents<number>();
     for (let i = 0; i < 4; i++) kept.push(i, 0);
     kept.shift();
     expect(kept.drop(1)).toBe(0);
@@ -52,7 +52,7 @@ describe('Kept', () => {
   });
 
   test('retains no event that was taken, and at most twice the space it needs', () => {
-    const kept = new Kept<number>();
+    const kept = new KeptEvents<number>();
     for (let i = 0; i < 64; i++) kept.push(i, 0);
     for (let i = 0; i < 32; i++) kept.shift();
     expect(inside(kept)).toHaveLength(64);
@@ -64,7 +64,7 @@ describe('Kept', () => {
   });
 
   test('does not compact a short array before 32 events are gone', () => {
-    const kept = new Kept<number>();
+    const kept = new KeptEvents<number>();
     for (let i = 0; i < 32; i++) kept.push(i, 0);
     for (let i = 0; i < 31; i++) kept.shift();
     expect(inside(kept)).toHaveLength(32);
@@ -73,7 +73,7 @@ describe('Kept', () => {
   });
 
   test('a shared array is not modified, and is released when it was read', () => {
-    const [stretch, kept, other] = [[1, 2, 3, 4], new Kept<number>(), new Kept<number>()];
+    const [stretch, kept, other] = [[1, 2, 3, 4], new KeptEvents<number>(), new KeptEvents<number>()];
     kept.push(0, 2);
     kept.shift();
     for (const one of [kept, other]) one.adopt(stretch);
@@ -93,7 +93,7 @@ describe('Kept', () => {
   });
 
   test('a shared array is copied once, however much is pushed after it', () => {
-    const kept = new Kept<number>();
+    const kept = new KeptEvents<number>();
     kept.adopt([1, 2]);
     kept.push(3, 0);
     const own = inside(kept);
@@ -103,7 +103,7 @@ describe('Kept', () => {
   });
 
   test('stores an event as it is if nothing was lost before it', () => {
-    const kept = new Kept<number>();
+    const kept = new KeptEvents<number>();
     kept.push(1, 0);
     kept.push(2, 3);
     kept.push(4, 0);
@@ -121,7 +121,7 @@ describe('Kept', () => {
     );
     fc.assert(
       fc.property(fc.array(op, { maxLength: 200, size: 'max' }), (ops) => {
-        const kept = new Kept<number>();
+        const kept = new KeptEvents<number>();
         const array: { event: number; gap: number }[] = [];
         ops.forEach((each, event) => {
           if (typeof each === 'object' && 'push' in each) {
@@ -150,7 +150,7 @@ describe('Kept', () => {
   });
 
   test('dropping the oldest event behind pending reads moves only those few events', () => {
-    const kept = new Kept<number>();
+    const kept = new KeptEvents<number>();
     for (let i = 0; i < 5; i++) kept.push(i, 0);
     const events = (kept as unknown as { events: unknown[] }).events;
     expect(kept.drop(1)).toBe(0);
@@ -159,7 +159,7 @@ describe('Kept', () => {
   });
 
   test('a shared array is released when half of it was read', () => {
-    const kept = new Kept<number>();
+    const kept = new KeptEvents<number>();
     const stretch = Array.from({ length: 100 }, (_, i) => i);
     kept.adopt(stretch);
     for (let i = 0; i < 99; i++) expect(kept.shift()).toBe(i);

@@ -1,7 +1,7 @@
 // An etcd in memory, over the wire of the fake one: revisions, compaction, guarded writes, watches, leases. For what needs an etcd
 // that remembers; its time is that of a clock. The real one is in test/peers.
 import { LEASE_GRANT, RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
-import { ProtoReader, ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
+import { ProtoReader, ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import type { Clock } from '../../src/watch/clock.ts';
 import { type Answers, type FakeCall, header, watchResponse } from './fake-etcd.ts';
 

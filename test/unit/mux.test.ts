@@ -18,7 +18,7 @@ function make(incoming = 2): Mux<TestEvent> {
 
 /** A watcher that does nothing but be told. */
 class Fake implements ViewMember {
-  inPark = false;
+  isWaiting = false;
   inSet: object | undefined;
   before: ViewMember | undefined;
   after: ViewMember | undefined;
@@ -61,8 +61,8 @@ function gateThatForces(mux: Mux<TestEvent>): () => void {
   };
 }
 
-const parked = (mux: Mux<TestEvent>): unknown[] => {
-  const { row, count } = mux.all.park as unknown as { row: unknown[]; count: number };
+const waiting = (mux: Mux<TestEvent>): unknown[] => {
+  const { row, count } = mux.all.readers as unknown as { row: unknown[]; count: number };
   return row.slice(0, count);
 };
 
@@ -70,35 +70,35 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe('the park', () => {
-  test('contains a watcher once, however often it parks', () => {
+describe('the waiting readers', () => {
+  test('contains a watcher once, however often it is added', () => {
     const mux = make();
     const fake = new Fake();
-    mux.all.park.add(fake);
-    mux.all.park.add(fake);
-    expect(fake.inPark).toBe(true);
-    expect(parked(mux)).toEqual([fake]);
+    mux.all.readers.add(fake);
+    mux.all.readers.add(fake);
+    expect(fake.isWaiting).toBe(true);
+    expect(waiting(mux)).toEqual([fake]);
   });
 
   test('the first event of a burst schedules one microtask, which serves all watchers', async () => {
     const mux = make();
     const fakes = Array.from({ length: 5 }, () => new Fake());
-    for (const fake of fakes) mux.all.park.add(fake);
+    for (const fake of fakes) mux.all.readers.add(fake);
     const scheduled = vi.mocked(soon).mockClear();
     for (const one of events(0, 10)) mux.accept(one);
     expect(scheduled).toHaveBeenCalledTimes(1);
     expect(fakes.map(({ woken }) => woken)).toEqual([0, 0, 0, 0, 0]);
     await turn();
-    expect(fakes.map(({ woken, inPark }) => [woken, inPark])).toEqual(new Array(5).fill([1, false]));
-    expect(parked(mux)).toEqual([]);
-    mux.all.park.add(fakes[0]!);
+    expect(fakes.map(({ woken, isWaiting }) => [woken, isWaiting])).toEqual(new Array(5).fill([1, false]));
+    expect(waiting(mux)).toEqual([]);
+    mux.all.readers.add(fakes[0]!);
     mux.accept(event(10));
     expect(scheduled).toHaveBeenCalledTimes(2);
     await turn();
     expect(fakes[0]!.woken).toBe(2);
   });
 
-  test('publishing schedules nothing while nobody is parked', () => {
+  test('publishing schedules nothing while nobody waits', () => {
     const mux = make();
     const scheduled = vi.mocked(soon).mockClear();
     for (const one of events(0, 100)) mux.accept(one);
@@ -114,10 +114,10 @@ describe('the park', () => {
     mux.accept(event(0), { topics: 'a', bytes: 0 });
     view.log.move(0, 1);
     const scheduled = vi.mocked(soon).mockClear();
-    view.park.add(fakes[0]);
+    view.readers.add(fakes[0]);
     view.waits();
     expect(scheduled).not.toHaveBeenCalled();
-    view.park.add(fakes[1]);
+    view.readers.add(fakes[1]);
     for (let i = 0; i < 3; i++) view.waits();
     expect(scheduled).toHaveBeenCalledOnce();
     expect(view.log.isEmpty).toBe(false);
@@ -130,8 +130,8 @@ describe('the park', () => {
   test('wake serves a watcher in this turn, without an event', async () => {
     const mux = make();
     const fake = new Fake();
-    mux.all.park.wake(fake);
-    mux.all.park.wake(fake);
+    mux.all.readers.wake(fake);
+    mux.all.readers.wake(fake);
     expect(fake.woken).toBe(0);
     await turn();
     expect(fake.woken).toBe(1);
@@ -141,8 +141,8 @@ describe('the park', () => {
     const mux = make();
     const fakes = Array.from({ length: 100 }, () => new Fake());
     for (const fake of fakes) {
-      fake.onWake = () => mux.all.park.add(fake);
-      mux.all.park.add(fake);
+      fake.onWake = () => mux.all.readers.add(fake);
+      mux.all.readers.add(fake);
     }
     const leave = async (from: number, to: number): Promise<void> => {
       for (const fake of fakes.slice(from, to)) {
@@ -152,36 +152,36 @@ describe('the park', () => {
       await turn();
     };
     await leave(0, 49);
-    expect(parked(mux)).toHaveLength(100);
+    expect(waiting(mux)).toHaveLength(100);
     await leave(49, 50);
-    expect(parked(mux)).toEqual(fakes.slice(50));
-    expect(fakes.map(({ inPark }) => inPark)).toEqual([...new Array(50).fill(false), ...new Array(50).fill(true)]);
+    expect(waiting(mux)).toEqual(fakes.slice(50));
+    expect(fakes.map(({ isWaiting }) => isWaiting)).toEqual([...new Array(50).fill(false), ...new Array(50).fill(true)]);
     // A short list is swept at the end of every turn.
     await leave(50, 51);
-    expect(parked(mux)).toEqual(fakes.slice(51));
+    expect(waiting(mux)).toEqual(fakes.slice(51));
   });
 
-  test('watchers that leave without being parked are not counted', () => {
+  test('watchers that leave without waiting are not counted', () => {
     const mux = make();
     const stays = Array.from({ length: 10 }, () => new Fake());
-    for (const fake of stays) mux.all.park.add(fake);
+    for (const fake of stays) mux.all.readers.add(fake);
     for (let i = 0; i < 100; i++) mux.all.left(new Fake());
-    expect(parked(mux)).toHaveLength(10);
+    expect(waiting(mux)).toHaveLength(10);
   });
 
   test('being served resets the count', async () => {
     const mux = make();
-    const park = (count: number): Fake[] =>
+    const wait = (count: number): Fake[] =>
       Array.from({ length: count }, () => {
         const fake = new Fake();
-        mux.all.park.add(fake);
+        mux.all.readers.add(fake);
         return fake;
       });
-    for (const fake of park(80).slice(0, 39)) mux.all.left(fake);
+    for (const fake of wait(80).slice(0, 39)) mux.all.left(fake);
     mux.accept(event(0));
     await turn();
-    for (const fake of park(80).slice(0, 39)) mux.all.left(fake);
-    expect(parked(mux)).toHaveLength(80);
+    for (const fake of wait(80).slice(0, 39)) mux.all.left(fake);
+    expect(waiting(mux)).toHaveLength(80);
   });
 
   test('a watcher that leaves a short row has it served at the end of the turn; a long row is unaffected', () => {
@@ -191,7 +191,7 @@ describe('the park', () => {
     ]) {
       const mux = make();
       const fakes = Array.from({ length: length! }, () => new Fake());
-      for (const fake of fakes) mux.all.park.add(fake);
+      for (const fake of fakes) mux.all.readers.add(fake);
       const scheduled = vi.mocked(soon).mockClear();
       mux.all.left(fakes[0]!);
       expect(scheduled).toHaveBeenCalledTimes(times!);
@@ -199,12 +199,12 @@ describe('the park', () => {
   });
 
   test('two rows take turns, and one that has grown far too long is discarded', () => {
-    const { park } = make().all;
-    const row = (): unknown[] => (park as unknown as { row: unknown[] }).row;
+    const { readers } = make().all;
+    const row = (): unknown[] => (readers as unknown as { row: unknown[] }).row;
     const serve = (count: number): unknown[] => {
       const served = row();
-      for (let i = 0; i < count; i++) park.add(new Fake());
-      park.serve();
+      for (let i = 0; i < count; i++) readers.add(new Fake());
+      readers.serve();
       return served;
     };
     const [first, second] = [serve(69), serve(68)];
@@ -223,8 +223,8 @@ describe('the park', () => {
   test('a watcher that parks while others are served waits for the next event', async () => {
     const mux = make();
     const [a, late] = [new Fake(), new Fake()];
-    a.onWake = () => mux.all.park.add(late);
-    mux.all.park.add(a);
+    a.onWake = () => mux.all.readers.add(late);
+    mux.all.readers.add(a);
     mux.accept(event(0));
     await turn();
     expect([a.woken, late.woken]).toEqual([1, 0]);
@@ -246,8 +246,8 @@ describe('the park', () => {
       heads.push(mux.log.head);
     };
     b.onWake = () => heads.push(mux.log.head);
-    mux.all.park.add(a);
-    mux.all.park.add(b);
+    mux.all.readers.add(a);
+    mux.all.readers.add(b);
     for (const one of events(0, 3)) mux.accept(one);
     expect(mux.log.head).toBe(1);
     await turn();
@@ -257,8 +257,8 @@ describe('the park', () => {
 
   test('watchers that have left with a pending read are not retained', async () => {
     const mux = new Mux<TestEvent>({ capacity: 1, incoming: 0, keyOf: String });
-    const parked = (): unknown[] => {
-      const { row, count } = mux.all.park as unknown as { row: unknown[]; count: number };
+    const waiting = (): unknown[] => {
+      const { row, count } = mux.all.readers as unknown as { row: unknown[]; count: number };
       return row.slice(0, count);
     };
     const options = { capacity: 1, policy: POLICIES['drop-newest'], filter: undefined, onGap: undefined } as const;
@@ -267,11 +267,11 @@ describe('the park', () => {
       cursor.join([], { place: 0 });
       void cursor.next();
     }
-    expect(parked()).toHaveLength(4);
+    expect(waiting()).toHaveLength(4);
     void cursors[0]?.return();
     cursors[1]?.stop();
     await turn();
-    expect(parked()).toEqual(cursors.slice(2));
+    expect(waiting()).toEqual(cursors.slice(2));
   });
 });
 
@@ -404,10 +404,10 @@ describe('accepting', () => {
 });
 
 describe('closing', () => {
-  test('once everything is distributed, all parked watchers are served at once', () => {
+  test('once everything is distributed, all waiting watchers are served at once', () => {
     const mux = make();
     const fake = new Fake();
-    mux.all.park.add(fake);
+    mux.all.readers.add(fake);
     let told = 0;
     mux.onClosed = () => told++;
     mux.pump();
@@ -420,7 +420,7 @@ describe('closing', () => {
     expect(told).toBe(1);
   });
 
-  test('works without parked watchers', () => {
+  test('works without waiting watchers', () => {
     const mux = make();
     mux.closing = true;
     expect(() => mux.pump()).not.toThrow();

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { openApiV2 } from '../../src/apiserver/documents/openapi.ts';
 import { CONFIG_MAPS, LEASES, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { toInfo } from '../../src/apiserver/resource-info.ts';
-import { ProtoReader } from '../../src/storage/etcd/wire/protobuf.ts';
+import { ProtoReader } from '../../src/storage/etcd/wire/messages.ts';
 
 /** The fields of a message, all of which are bytes here. */
 class Fields {

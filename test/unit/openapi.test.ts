@@ -188,7 +188,7 @@ describe('OpenAPI v2', () => {
       api.document('/openapi/v2', accept),
     );
     expect(plain?.contentType).toBe('application/json');
-    // Each has a tag of its own.
+    // Each has a tag of its ownState.
     expect(packed?.etag).toBe(plain?.etag?.replace(/"$/, '-pb"'));
     expect(packed?.etag).toMatch(/^"[0-9A-F]{16}-pb"$/);
   });

@@ -28,7 +28,7 @@ class ArrayReader extends Reader<number> {
     this.over = true;
     return NONE;
   }
-  protected override parked(): void {
+  protected override readWaits(): void {
     this.parks++;
   }
   protected override end(): void {

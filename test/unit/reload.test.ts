@@ -13,7 +13,7 @@ import { certify } from './certificates.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'watchmux-reload-'));
 let count = 0;
-/** A folder of its own. */
+/** A folder of its ownState. */
 function place(): string {
   const own = join(folder, `${++count}`);
   mkdirSync(own);

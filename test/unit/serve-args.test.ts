@@ -11,7 +11,14 @@ describe('watchmux serve: arguments', () => {
   test('defaults: the port at which kubectl looks, this machine only, memory', () => {
     expect(parse()).toEqual({
       ...{ command: 'serve', host: '127.0.0.1', port: 8080, resources: [], etcd: [], prefix: '/watchmux/' },
-      ...{ token: undefined, tls: undefined, dataFile: undefined, tokenFile: undefined, metrics: undefined },
+      ...{
+        token: undefined,
+        tls: undefined,
+        dataFile: undefined,
+        sqliteFile: undefined,
+        tokenFile: undefined,
+        metrics: undefined,
+      },
       ...{ log: 'text', keepAliveMs: 120_000, drainMs: 10_000, drainDelayMs: 0, clientHeader: undefined, limits: {} },
     });
   });
@@ -22,6 +29,7 @@ describe('watchmux serve: arguments', () => {
       ...{ host: '::', port: 0, token: 't', tls: { certFile: 'c', keyFile: 'k' }, dataFile: 'f' },
       resources: [order, { group: 'io', version: 'v1beta1', plural: 'zones', kind: 'Zone', namespaced: false }],
     });
+    expect(parse('--sqlite', 's')).toMatchObject({ sqliteFile: 's', dataFile: undefined });
     expect(parse('--metrics', '[::1]:9090', '--log', 'json', '--drain', '20', '--drain-delay', '2.5')).toMatchObject({
       ...{ metrics: { host: '::1', port: 9090 }, log: 'json', drainMs: 20_000, drainDelayMs: 2_500 },
     });
@@ -108,6 +116,9 @@ describe('watchmux serve: arguments', () => {
     [['--tls-key', ''], '--tls-key takes a non-empty value'],
     [['--data', ''], '--data takes a non-empty value'],
     [['--data', 'f', '--etcd', 'http://a'], '--data and --etcd cannot be combined'],
+    [['--data', 'f', '--sqlite', 'g'], '--data and --sqlite cannot be combined'],
+    [['--sqlite', 'g', '--etcd', 'http://a'], '--sqlite and --etcd cannot be combined'],
+    [['--sqlite', ''], '--sqlite'],
     [['--prefix', '/p'], '--prefix goes with --etcd'],
     [['--etcd', 'a:1'], '--etcd takes a URL such as http://127.0.0.1:2379, not "a:1"'],
     [['--metrics', 'x'], '--metrics takes a port, or a host and a port such as 0.0.0.0:9090, not "x"'],

@@ -1,7 +1,7 @@
 // What follows a collection for the page of `watchmux serve`, against an API server without a socket.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Access, type PageResource } from '../../src/pages/serve/api.ts';
-import { Follower, type Scope } from '../../src/pages/serve/follower.ts';
+import { RowFollower, type Scope } from '../../src/pages/serve/follower.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const ORDERS: PageResource = {
@@ -23,7 +23,7 @@ function follower({ token }: { token?: string } = {}) {
   });
   const access = new Access();
   const told: string[] = [];
-  const follower = new Follower(access, {
+  const follower = new RowFollower(access, {
     onChange: () => {},
     onState: ({ phase, connected }) => void told.push(`${phase} ${connected}`),
     onFailure: (error) => void told.push(String(error)),
@@ -35,7 +35,7 @@ function follower({ token }: { token?: string } = {}) {
   return { ...made, access, follower, told, names };
 }
 
-const started: Follower[] = [];
+const started: RowFollower[] = [];
 beforeEach(() => void started.splice(0));
 afterEach(() => {
   for (const each of started) each.stop();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { Health } from '../../src/apiserver/index.ts';
 import { parseCommand } from '../../src/cli/args.ts';
-import { Digest, Log, type LogFields, type LogFormat } from '../../src/cli/serve/log.ts';
+import { Log, LogDigest, type LogFields, type LogFormat } from '../../src/cli/serve/log.ts';
 import { Tokens, toTokens } from '../../src/cli/serve/reload.ts';
 import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
 import { HealthMonitor, ServeEvents } from '../../src/cli/serve/serve-events.ts';
@@ -56,10 +56,10 @@ describe('a log', () => {
 });
 
 describe('a digest', () => {
-  function digest(): { digest: Digest; clock: FakeClock; told: LogFields[] } {
+  function digest(): { digest: LogDigest; clock: FakeClock; told: LogFields[] } {
     const clock = new FakeClock();
     const told: LogFields[] = [];
-    return { digest: new Digest({ keys: 'codes', clock, tell: (fields) => told.push(fields) }), clock, told };
+    return { digest: new LogDigest({ keys: 'codes', clock, tell: (fields) => told.push(fields) }), clock, told };
   }
 
   test('tells the first at once, and the others once per second', () => {

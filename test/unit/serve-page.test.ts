@@ -10,7 +10,7 @@ import { arrivalWords, failureWords } from '../../src/pages/serve/follower.ts';
 import { type Content, chooseRows, ObjectReader } from '../../src/pages/serve/objects.ts';
 import { objectsPage } from '../../src/pages/serve/page.ts';
 import { faultOf, noteWords, windowWords } from '../../src/pages/serve/resources.ts';
-import type { Row } from '../../src/pages/table.ts';
+import type { TableRow } from '../../src/pages/table.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { WatchError } from '../../src/watch/errors.ts';
 import { toStatus } from '../../src/watch/event.ts';
@@ -19,7 +19,7 @@ const ORDERS: PageResource = {
   ...{ id: 'orders.example.com/v1', name: 'orders.example.com', group: 'example.com', version: 'v1', plural: 'orders' },
   ...{ kind: 'Order', namespaced: true },
 };
-const row = (name: string, namespace: string = 'default'): Row => ({ metadata: { name, namespace } });
+const row = (name: string, namespace: string = 'default'): TableRow => ({ metadata: { name, namespace } });
 
 describe('the page of serve', () => {
   test('loads nothing from elsewhere, and its policy allows only its own content', () => {
@@ -100,7 +100,7 @@ describe('the rows that are shown', () => {
 
   test('the one that is read stays, in its place, even if it is gone, or beyond the limit', () => {
     const rows = ['a', 'c', 'd', 'e'].map((name) => row(name));
-    const names = (pinned: Row): unknown =>
+    const names = (pinned: TableRow): unknown =>
       chooseRows(rows, { text: '', max: 2, pinned }).rows.map(({ metadata }) => metadata.name);
     expect(names(row('b'))).toEqual(['a', 'b', 'c']);
     expect(names(row('e'))).toEqual(['a', 'c', 'e']);

@@ -8,6 +8,7 @@ import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
 import { closeStorage, openStorage } from '../../src/cli/serve/storages.ts';
 import { WatchError } from '../../src/index.ts';
 import { openMemoryStorage } from '../../src/storage/index.ts';
+import { component, isMissing } from '../components.ts';
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -52,6 +53,17 @@ test('a file that takes long says how far it is, every two seconds', async () =>
   expect(percents.length).toBeLessThan(5);
   expect([...percents].sort((a, b) => a - b)).toEqual(percents);
   expect(percents.every((percent) => percent > 0 && percent < 100)).toBe(true);
+});
+
+test('a file of SQLite is opened, or it is said why not', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'watchmux-serve-'));
+  const file = join(folder, 'file');
+  const command = { sqliteFile: file, etcd: [] } as unknown as ServeCommand;
+  const opening = openStorage(command, { log: new Lines().log, etcdTls: undefined, etcdUser: undefined });
+  if (isMissing(component('node:sqlite')))
+    await expect(opening).rejects.toThrow(/--sqlite ".*file": SqliteStorage: expected a runtime/);
+  else await (await opening).close();
+  rmSync(folder, { recursive: true });
 });
 
 describe('the end of a storage', () => {

@@ -1,8 +1,8 @@
 // What a session says of itself at each moment: whether it has everything, whether it is behind, and what waits for it.
 import { expect, test } from 'vitest';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
-import type { Session } from '../../src/bridge/hub/session.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
+import type { HubSession } from '../../src/bridge/hub/hub-session.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';
 
@@ -11,7 +11,7 @@ class Lingering extends FakeSink {
   override end(): void {}
 }
 
-const stateOf = ({ upToDate, isBehind, hasRoom }: Session): object => ({ upToDate, isBehind, hasRoom });
+const stateOf = ({ upToDate, isBehind, hasRoom }: HubSession): object => ({ upToDate, isBehind, hasRoom });
 const CURRENT = { upToDate: true, isBehind: false, hasRoom: true };
 
 test('it is up to date from the first moment, and after each event', async () => {

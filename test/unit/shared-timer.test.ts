@@ -1,7 +1,6 @@
 // One timer for many connections.
 import { expect, test } from 'vitest';
-import type { TimerMember } from '../../src/bridge/transport/shared-timer.ts';
-import { SharedTimer, TICKS, toSharedTimer } from '../../src/bridge/transport/shared-timer.ts';
+import { SharedTimer, TICKS, type TimerMember, toSharedTimer } from '../../src/bridge/transport/stall.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 
 function members(count: number): (TimerMember & { ticks: number })[] {

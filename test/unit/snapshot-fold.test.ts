@@ -145,7 +145,7 @@ describe('a client that gets a snapshot, then folded events', () => {
     expect(told(sink.events)).toEqual(['BOOKMARK']);
     sink.session.gone();
     // biome-ignore lint/complexity/useLiteralKeys: the way to a private member
-    expect(hub['core']['feed'].broadcaster.watchers).toBe(1); // the flush signal
+    expect(hub['core']['log'].broadcaster.watchers).toBe(1); // the flush signal
   });
 
   test('ends as failed if its filter throws meanwhile, and is cut if too many keys change', async () => {

@@ -1,6 +1,6 @@
 import type { HubOptions } from '../../src/bridge/hub/hub.ts';
 import { Hub } from '../../src/bridge/hub/hub.ts';
-import type { Snapshot } from '../../src/bridge/hub/snapshot.ts';
+import type { Snapshot } from '../../src/bridge/hub/hub-options.ts';
 
 // Hubs with a snapshot, and a source for it.
 

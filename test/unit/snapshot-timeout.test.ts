@@ -1,7 +1,7 @@
 // How long a hub waits for the source of a snapshot.
 import { describe, expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub/hub.ts';
-import type { Snapshot } from '../../src/bridge/hub/snapshot.ts';
+import type { Snapshot } from '../../src/bridge/hub/hub-options.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';

@@ -1,9 +1,9 @@
 // Snapshots and other clients: turns of the event loop, backpressure, and the limit on concurrent snapshots.
 import { describe, expect, test } from 'vitest';
 import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf } from '../../src/bridge/hub/hub.ts';
-import type { Snapshot } from '../../src/bridge/hub/snapshot.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
+import type { Snapshot } from '../../src/bridge/hub/hub-options.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';

@@ -1,8 +1,8 @@
 // Snapshots: what a client gets, and what is left when it leaves.
 import { describe, expect, test } from 'vitest';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
+import type { Snapshot } from '../../src/bridge/hub/hub-options.ts';
 import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
-import type { Snapshot } from '../../src/bridge/hub/snapshot.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { added, join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';

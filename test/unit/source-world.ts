@@ -1,9 +1,9 @@
 // A hub that follows a stream, on a clock that moves only when told to.
 import { expect } from 'vitest';
-import type { Start } from '../../src/bridge/hub/feed.ts';
 import { coreOf, Hub, type HubOptions } from '../../src/bridge/hub/hub.ts';
 import type { Client } from '../../src/bridge/hub/hub-core.ts';
-import { type CatchUp, toSourceVersion } from '../../src/bridge/hub/source/source.ts';
+import type { Start } from '../../src/bridge/hub/hub-log.ts';
+import { type CatchUpStart, toSourceVersion } from '../../src/bridge/hub/source/source.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeSource } from '../../src/testing/fakes/fake-source.ts';
@@ -81,6 +81,6 @@ export async function catchUp(
   const core = coreOf(all.hub);
   const asked = { resourceVersion: versionAt(all, sequence), ...client.asked };
   expect(core.mustLocate(asked)).toBe(true);
-  const found = (await core.locate(asked, new AbortController().signal)) as CatchUp;
+  const found = (await core.locate(asked, new AbortController().signal)) as CatchUpStart;
   return connect(all.hub, sink, { asked, start: core.start(asked, { catchUp: found }) as Start, ...client });
 }

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { Hub } from '../../src/bridge/hub/hub.ts';
-import { SharedTimer } from '../../src/bridge/transport/shared-timer.ts';
-import type { Outbound } from '../../src/bridge/transport/stall.ts';
-import { guardStalls } from '../../src/bridge/transport/stall.ts';
+import { guardStalls, type Outbound, SharedTimer } from '../../src/bridge/transport/stall.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { connect } from './fake-sink.ts';
 

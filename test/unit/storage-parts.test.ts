@@ -6,7 +6,6 @@ import { continueAfter, decodeContinue, encodeContinue } from '../../src/storage
 import { encoded } from '../../src/storage/encoded.ts';
 import { checkKey, checkPrefix } from '../../src/storage/keys.ts';
 import { Expiry } from '../../src/storage/memory/expiry.ts';
-import { Sorted } from '../../src/storage/memory/sorted.ts';
 import { copyOf, drafting, isSameContent } from '../../src/storage/memory/value.ts';
 import { Pending } from '../../src/storage/pending.ts';
 import { parseVersion, planList, planWatch, predicateOf } from '../../src/storage/selection.ts';
@@ -223,58 +222,6 @@ const isEqual = (one: unknown, other: unknown): boolean => {
     return false;
   }
 };
-
-describe('sorted entries', () => {
-  test('are what a sorted array is', () => {
-    const step = fc.record({ do: fc.constantFrom('add' as const, 'add', 'delete'), key: fc.nat(4_000).map((n) => `k${n}`) });
-    fc.assert(
-      fc.property(fc.array(step, { minLength: 1_000, maxLength: 4_000 }), fc.nat(4_000), (steps, from) => {
-        const sorted = new Sorted<{ readonly key: string }>();
-        const model = new Set<string>();
-        for (const { do: verb, key } of steps) {
-          if (verb === 'delete') expect(sorted.delete(key) !== undefined).toBe(model.delete(key));
-          else if (!model.has(key)) {
-            sorted.add({ key });
-            model.add(key);
-          }
-        }
-        const seen: string[] = [];
-        sorted.scan(`k${from}`, ({ key }) => seen.push(key) > 0);
-        expect(seen).toEqual([...model].sort().filter((key) => key >= `k${from}`));
-        expect([sorted.size, sorted.first?.key]).toEqual([model.size, [...model].sort()[0]]);
-      }),
-      { numRuns: Math.ceil(RUNS / 50) },
-    );
-  });
-});
-
-test.each([
-  ['in their order', (at: number) => at],
-  ['in the reverse order', (at: number) => 4_999 - at],
-  ['in no order', (at: number) => (at * 1_777) % 5_000],
-])('many sorted entries that come %s are there, and can be taken out again', (_name, placed) => {
-  const keys = Array.from({ length: 5_000 }, (_, at) => `k${`${placed(at)}`.padStart(4, '0')}`);
-  const sorted = new Sorted<{ readonly key: string }>();
-  for (const key of keys) sorted.add({ key });
-  const inOrder = [...keys].sort();
-  const from = (start: string): string[] => {
-    const seen: string[] = [];
-    sorted.scan(start, ({ key }) => seen.push(key) > 0);
-    return seen;
-  };
-  expect(from('')).toEqual(inOrder);
-  for (const start of ['k0000', 'k1023', 'k1024', 'k2048x', 'k4999']) {
-    expect(from(start)).toEqual(inOrder.filter((key) => key >= start));
-  }
-  expect([from('k5'), sorted.first?.key, sorted.size]).toEqual([[], 'k0000', 5_000]);
-  for (const key of keys.filter((_, at) => at % 2 === 0)) expect(sorted.delete(key)?.key).toBe(key);
-  const left = new Set(keys.filter((_, at) => at % 2 === 1));
-  expect([from(''), sorted.size]).toEqual([inOrder.filter((key) => left.has(key)), 2_500]);
-  for (const key of left) sorted.delete(key);
-  expect([from(''), sorted.first, sorted.size, sorted.delete('k0001')]).toEqual([[], undefined, 0, undefined]);
-  sorted.add({ key: 'again' });
-  expect(from('')).toEqual(['again']);
-});
 
 describe('deadlines', () => {
   test('are met in their order by one timer, and an early timer is set again', () => {

@@ -1,7 +1,7 @@
 // What the logs of topics keep, and for how long.
 import { describe, expect, test } from 'vitest';
+import type { BroadcastWatch } from '../../src/broadcast/broadcast-watch.ts';
 import { Broadcaster, muxOf } from '../../src/broadcast/broadcaster.ts';
-import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 import { policiesWith } from '../policies.ts';
 import { event, fate, ids, range, readAll, type TestEvent, turn } from './support.ts';

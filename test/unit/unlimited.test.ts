@@ -1,7 +1,7 @@
 // A queue of `coalesce` that only the number of objects limits: what comes and goes must leave nothing in it.
 import { describe, expect, test } from 'vitest';
+import type { BroadcastWatch } from '../../src/broadcast/broadcast-watch.ts';
 import { Broadcaster, UNLIMITED } from '../../src/broadcast/broadcaster.ts';
-import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 import { event, ids, range, readAll, type TestEvent } from './support.ts';
 

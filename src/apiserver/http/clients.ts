@@ -1,7 +1,7 @@
 /** The application's hooks for a request. If one throws, nobody is admitted. */
 import { checkExpiry, expiryOf, identityOf, toDenied } from '../../bridge/hub/admission/refusals.ts';
 import type { CutReason } from '../../bridge/hub/connection.ts';
-import { type SharedTimer, TICKS, type TimerMember, toSharedTimer } from '../../bridge/transport/shared-timer.ts';
+import { type SharedTimer, TICKS, type TimerMember, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { refused } from '../../storage/statuses.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { hasCode, REVOKED, toError } from '../api-status.ts';

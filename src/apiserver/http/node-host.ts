@@ -3,14 +3,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   claimConnection,
   type WholeAnswer as Ended,
-  followClaim,
   guardEnded,
   isPipelined,
   mayRefuse,
   type Refusable,
+  whenClaimEnds,
 } from '../../bridge/transport/http-connection.ts';
+import { toCaller } from '../../bridge/transport/http-head.ts';
 import { type ByteStream, HttpSink, hasClosed, isPlain } from '../../bridge/transport/http-sink.ts';
-import { toCaller } from '../../bridge/transport/node-caller.ts';
 import { IN_BUN, type Outbound } from '../../bridge/transport/stall.ts';
 import { dropBody, endUnread } from '../../bridge/transport/unread-body.ts';
 import { hold, joined } from '../../decode/framing.ts';
@@ -284,9 +284,9 @@ function sendStream(
   if (isOver(request, response)) session.gone();
 }
 
-/** Notifies a session of the end of its response. A watch has no separate listener for that: see {@link followClaim}. */
+/** Notifies a session of the end of its response. A watch has no separate listener for that: see {@link whenClaimEnds}. */
 function follow(response: ServerResponse, session: Session): void {
-  if (followClaim(response, session)) response.on('error', destroyed);
+  if (whenClaimEnds(response, session)) response.on('error', destroyed);
   else response.on('close', () => session.gone()).on('error', () => session.gone());
 }
 

@@ -10,6 +10,7 @@ import { encoded } from '../../storage/encoded.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import type { WatchError } from '../../watch/errors.ts';
+import { PIECE_MS } from '../../watch/fair-queue.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
@@ -104,8 +105,9 @@ class ProjectedEvents {
   slice(batch: readonly Event[], from: number, form: Form): Slice {
     const envelopes: Envelope[] = [];
     let bytes = 0;
-    // No more than a slice takes: a batch may be a whole collection.
-    for (let at = from; at < batch.length && bytes <= SLICE_BYTES; at++) {
+    const untilMs = performance.now() + PIECE_MS;
+    // No more than a slice takes: a batch may be a whole collection, and to look at one of its objects takes long if it is large.
+    for (let at = from; at < batch.length && bytes <= SLICE_BYTES && (at === from || performance.now() < untilMs); at++) {
       const envelope = this.#envelope(batch[at] as Event);
       envelopes.push(envelope);
       bytes += envelope.bytes.length;

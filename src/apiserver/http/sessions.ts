@@ -5,8 +5,7 @@
  *     change --> write --> [ change, change, change ] --> next turn: one write --> [ ... ] --> next turn
  */
 import type { Cleanup, CutReason, Served, Sink } from '../../bridge/hub/connection.ts';
-import { type SharedTimer, type TimerMember, toSharedTimer } from '../../bridge/transport/shared-timer.ts';
-import { type Outbound, StallGuard } from '../../bridge/transport/stall.ts';
+import { type Outbound, type SharedTimer, StallGuard, type TimerMember, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import type { Listener } from '../../watch/watch.ts';

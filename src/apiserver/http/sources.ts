@@ -2,7 +2,7 @@
 import { type Form, toSlice } from '../../bridge/events/forms.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import type { Pace } from '../../watch/fair-queue.ts';
+import { type Pace, PIECE_MS } from '../../watch/fair-queue.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import { isListening, type Listener, type ListeningWatch } from '../../watch/watch.ts';
 import { statusOf } from '../api-status.ts';
@@ -150,13 +150,15 @@ const CHUNK_PIECES = 1_024;
 export class PiecesSource implements Source {
   readonly joins: boolean = false;
   private readonly pace: Pace | undefined;
+  private readonly now: () => number;
   private readonly pieces: Iterator<Uint8Array>;
   private rest: Uint8Array | undefined = undefined;
 
   /** Without a pace the pieces are there already. */
-  constructor(pieces: Iterable<Uint8Array>, pace?: Pace) {
+  constructor(pieces: Iterable<Uint8Array>, pace?: Pace, now: () => number = () => performance.now()) {
     this.pieces = pieces[Symbol.iterator]();
     this.pace = pace;
+    this.now = now;
   }
 
   next(): Uint8Array | undefined | Promise<Uint8Array | undefined> {
@@ -164,10 +166,11 @@ export class PiecesSource implements Source {
     return turn ? turn.then(() => this.chunk()) : this.chunk();
   }
 
-  /** The next chunk. A piece that is larger than a chunk comes alone. */
+  /** The next chunk. A piece that is larger than a chunk, or that takes longer to make, comes alone. */
   private chunk(): Uint8Array | undefined {
     const parts: Uint8Array[] = [];
     let bytes = 0;
+    const untilMs = this.pace ? this.now() + PIECE_MS : Number.POSITIVE_INFINITY;
     for (let piece = this.take(); piece !== undefined; piece = this.take()) {
       if (bytes > 0 && (bytes + piece.length > CHUNK_BYTES || parts.length === CHUNK_PIECES)) {
         this.rest = piece;
@@ -175,6 +178,7 @@ export class PiecesSource implements Source {
       }
       parts.push(piece);
       bytes += piece.length;
+      if (this.now() >= untilMs) break;
     }
     if (parts.length <= 1) return parts[0];
     const chunk = new Uint8Array(bytes);

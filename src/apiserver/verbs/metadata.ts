@@ -5,7 +5,6 @@ import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { isRecord, type Json } from '../request/json.ts';
-import type { ResourceInfo } from '../resource-info.ts';
 import { faultOfLabel, faultOfSubdomain, shown, utf8Bytes } from './names.ts';
 
 /** The most bytes of all labels together, and of all annotations. Upstream: `TotalAnnotationSizeLimitB`. */
@@ -144,15 +143,20 @@ export type Mutable = KubernetesObject & Json & { readonly metadata: Meta };
 
 type Meta = ObjectMeta & Json;
 
+interface KindName {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
 /** Whether what was sent is an object that does not declare another kind. */
-export function isOfKind(info: Pick<ResourceInfo, 'apiVersion' | 'kind'>, sent: unknown): boolean {
+export function isOfKind(info: KindName, sent: unknown): boolean {
   if (!isRecord(sent)) return false;
   const { apiVersion = info.apiVersion, kind = info.kind } = sent;
   return apiVersion === info.apiVersion && kind === info.kind;
 }
 
 /** Checks that what was sent is an object of this kind, and fills in what all objects have in common. */
-export function normalized(info: Pick<ResourceInfo, 'apiVersion' | 'kind'>, sent: unknown): Mutable {
+export function normalized(info: KindName, sent: unknown): Mutable {
   if (!isRecord(sent)) throw badRequest('expected an object');
   const { apiVersion = info.apiVersion, kind = info.kind, metadata, ...rest } = sent;
   if (!isOfKind(info, sent)) {

@@ -176,25 +176,14 @@ export interface ClientWatch<E> extends Watch<E> {
   reconnect(): void;
 }
 
-/** Settings of a client. */
-export interface ClientSettings<E> extends MachineOptions {
-  readonly capacity: number;
-  readonly maxBufferedBytes: number;
-  readonly maxFrameChars: number;
-  readonly overflow: ClientOverflow;
-  /** Resume after this version. Empty: the one in the URL; `0`: none. */
-  readonly resourceVersion?: string | undefined;
-  /** Whether to ask for BOOKMARKs if the URL does not say. */
-  readonly bookmarks: boolean;
-  readonly connectTimeoutMs: number;
-  /** 0: never. Undefined: derived from the server's signs of life. */
-  readonly idleTimeoutMs?: number | undefined;
-  readonly clock: Clock;
-  readonly codec?: Pick<Codec<E>, 'decode'> | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly onStateChange?: ((state: ClientState, detail: StateDetail) => void) | undefined;
-  readonly onGap?: ((missed: number) => void) | undefined;
-}
+/** The options of a client that have a default. */
+type Defaulted = 'capacity' | 'maxBufferedBytes' | 'maxFrameChars' | 'overflow' | 'bookmarks' | 'connectTimeoutMs' | 'clock';
+
+/** Settings of a client: its options with all defaults filled in. */
+export type ClientSettings<E> = MachineOptions &
+  Omit<ConnectOptions<E>, Defaulted | keyof MachineOptions> & {
+    readonly [K in Defaulted]-?: Exclude<ConnectOptions<E>[K], undefined>;
+  };
 
 /**
  * Opens a connection. `complete` is called once with the query of its URL: it adds where to resume, and whether to send

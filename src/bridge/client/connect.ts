@@ -1,18 +1,21 @@
 import { systemClock } from '../../watch/clock.ts';
 import { checkOptions, invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
-import { toOpener } from './attempt.ts';
 import {
+  type Attempt,
   type Backoff,
   type ClientOverflow,
   type ClientWatch,
   type ConnectOptions,
+  type Open,
   type PerAttempt,
   TRANSPORTS,
 } from './client-options.ts';
-import type { FetchLike } from './stream.ts';
-import type { WebSocketConstructor } from './transport.ts';
+import { LOST } from './machine.ts';
+import { type FetchLike, openStream } from './stream.ts';
+import { type Connection, messageOf, type Receiver, toUrl, type WebSocketConstructor } from './transport.ts';
 import { Client, type ClientEvent } from './watch.ts';
+import { checkWebSocket, openWebSocket } from './websocket.ts';
 
 /**
  * Watches a hub at a URL. In a browser the URL may be relative, as for `fetch`. The client connects at once, and reconnects
@@ -113,4 +116,96 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
     settings[name] = value;
   }
   return settings as Settings<E>;
+}
+
+/** What is needed to open connections. */
+interface AttemptSettings extends Pick<ConnectOptions<never>, 'transport' | 'headers'> {
+  readonly maxFrameChars: number;
+  readonly fetch: FetchLike;
+  readonly WebSocket: WebSocketConstructor | undefined;
+}
+
+type Headed = Readonly<Record<string, string>> | undefined;
+
+/**
+ * Returns a function that opens one connection. Fixed values are checked now. What functions return is checked at each attempt,
+ * and an invalid result is final: the function would return the same the next time.
+ */
+function toOpener(url: PerAttempt<string | URL>, means: AttemptSettings): Open {
+  const { headers } = means;
+  const target = typeof url === 'function' ? undefined : toUrl(url);
+  check(target, headers, means);
+  return (complete, receiver) => {
+    const begin = (to: URL, head: Headed): Connection => {
+      const { searchParams } = to;
+      complete(searchParams);
+      const transport = transportOf(to, means);
+      const socket = transport === 'websocket';
+      to.protocol = to.protocol.replace(/ws|http/, socket ? 'ws' : 'http');
+      to.hash = '';
+      const opening = { ...means, url: to, headers: head };
+      return socket
+        ? openWebSocket({ ...opening, WebSocket: means.WebSocket as WebSocketConstructor }, receiver)
+        : openStream({ ...opening, sse: transport === 'sse' }, receiver);
+    };
+    if (target && typeof headers !== 'function') return begin(new URL(target), headers);
+    return openLater(async (attempt) => {
+      const [to, head] = await Promise.all([ask(url, attempt), ask(headers, attempt)]);
+      return () => {
+        const checked = toUrl(to);
+        check(checked, head, means);
+        return begin(checked, head);
+      };
+    }, receiver);
+  };
+}
+
+/** Async, so that what a function throws also becomes a rejection. */
+async function ask<T>(value: PerAttempt<T>, attempt: Attempt): Promise<T> {
+  return typeof value === 'function' ? (value as (attempt: Attempt) => T)(attempt) : value;
+}
+
+/** Opens a connection as soon as its URL and headers are known. Until then, it can be closed like any other. */
+function openLater(prepare: (attempt: Attempt) => Promise<() => Connection>, receiver: Receiver): Connection {
+  const abort = new AbortController();
+  const { signal } = abort;
+  let connection: Connection | undefined;
+  const fail = (code: number, error: unknown): void => {
+    if (!signal.aborted) receiver.over({ code, why: messageOf(error) });
+  };
+  const run = (begin: () => Connection): void => {
+    if (signal.aborted) return;
+    try {
+      connection = begin();
+      // User code, such as a custom `fetch`, may have stopped the watch.
+      if (signal.aborted) connection.close();
+    } catch (error) {
+      fail(400, error);
+    }
+  };
+  prepare({ signal }).then(run, (error) => fail(LOST, error));
+  return {
+    get pause() {
+      return connection?.pause;
+    },
+    close: () => {
+      abort.abort();
+      connection?.close();
+    },
+  };
+}
+
+/** Throws if no connection can be made to this URL with these headers. Without a URL, its scheme is not known yet. */
+function check(url: URL | undefined, headers: AttemptSettings['headers'], means: AttemptSettings): void {
+  const [header] = typeof headers === 'function' ? [headers] : new Headers(headers).keys();
+  const transport = transportOf(url, means);
+  const socket = transport === 'websocket';
+  if (socket) checkWebSocket(means.WebSocket, header);
+  // If the host has none, a later attempt would fail as well.
+  const needed = socket ? 'WebSocket' : 'fetch';
+  if (transport && !means[needed]) throw invalid(needed, means[needed], 'a function');
+}
+
+function transportOf(url: URL | undefined, { transport }: AttemptSettings): AttemptSettings['transport'] {
+  return transport ?? (url && (url.protocol[0] === 'w' ? 'websocket' : 'http'));
 }

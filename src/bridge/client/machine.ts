@@ -70,7 +70,7 @@ export interface Action {
 /**
  * How an event relates to the last accepted one: it follows, it is already known, or it is from another lifetime of the server.
  */
-export type Order = 'next' | 'known' | 'foreign';
+type Order = 'next' | 'known' | 'foreign';
 
 export class ClientMachine {
   state: ClientState = 'waiting';

@@ -1,6 +1,14 @@
 import { EVENT_STREAM, JSON_LINES } from '../protocol.ts';
 import { LOST, UNREADABLE } from './machine.ts';
-import { type Connection, type End, MAX_REFUSAL_CHARS, messageOf, type Opening, type Receiver, toRefusal } from './transport.ts';
+import {
+  type Connection,
+  type ConnectionEnd,
+  MAX_REFUSAL_CHARS,
+  messageOf,
+  type Opening,
+  type Receiver,
+  toRefusal,
+} from './transport.ts';
 
 /** The part of `fetch` that the client uses. */
 export type FetchLike = (
@@ -18,7 +26,7 @@ interface StreamOpening extends Opening {
   readonly sse: boolean;
 }
 
-const lost = (error: unknown): End => ({ code: LOST, why: messageOf(error) });
+const lost = (error: unknown): ConnectionEnd => ({ code: LOST, why: messageOf(error) });
 
 /**
  * Opens an endless GET response of JSON lines or Server-Sent Events. While it is paused, nothing is read from the network, so the
@@ -32,7 +40,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
   let gate: Promise<void> | undefined;
   let open = (): void => {};
 
-  const over = (end: End): void => {
+  const over = (end: ConnectionEnd): void => {
     if (!signal.aborted) receiver.over({ ...end, hintMs: end.hintMs || hintMs });
   };
   const onField = (name: string, value: string): void => {
@@ -52,7 +60,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     const streams = status === 200;
     const type = answered.get('content-type');
     const [retryAfter, date] = [answered.get('retry-after'), answered.get('date')];
-    const end = (): End =>
+    const end = (): ConnectionEnd =>
       toRefusal(status, location ? `a redirect to ${location.split('?')[0]}` : refusal, { retryAfter, date });
     const parse = !streams
       ? jsonLines(MAX_REFUSAL_CHARS)
@@ -121,7 +129,7 @@ export function checkLength(length: number, limit: number): void {
 
 /**
  * Splits bytes into lines, which end in LF or CRLF. Buffers only the start of one unfinished line. Throws if that is longer than
- * `limit`, and `extra` characters around a frame, and for invalid UTF-8.
+ * `limit`, and `state` characters around a frame, and for invalid UTF-8.
  */
 function splitter(limit: number, extra: number = 0): (chunk?: Uint8Array) => string[] {
   const utf8 = new TextDecoder('utf-8', { fatal: true });

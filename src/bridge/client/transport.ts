@@ -1,4 +1,4 @@
-import { whyOf } from '../../watch/errors.ts';
+import { invalid, whyOf } from '../../watch/errors.ts';
 import { isStatus, type Status } from '../../watch/event.ts';
 import { fromRetryReason } from '../protocol.ts';
 import { COMPLETE, ENDED, LOST, type Loss, toFailure, UNREADABLE } from './machine.ts';
@@ -12,11 +12,11 @@ export interface Receiver {
   /** One frame, and the version that the transport has for it. Throws if the frame cannot be decoded. */
   frame(text: string, id?: string): void;
   /** The connection has ended. The client closes it at once, so the transport need not. */
-  over(end: End): void;
+  over(end: ConnectionEnd): void;
 }
 
 /** Why a connection is over. */
-export interface End {
+export interface ConnectionEnd {
   /** An HTTP status, or one of the machine's codes. */
   readonly code: number;
   /** The failure, in the server's words or ours. */
@@ -54,7 +54,7 @@ interface RefusalHeaders {
 }
 
 /** Reads a response that is not a stream: the Status in its body, or its text. The text of a page is a cause, not a message. */
-export function toRefusal(code: number, body: string, { retryAfter, date }: RefusalHeaders): End {
+export function toRefusal(code: number, body: string, { retryAfter, date }: RefusalHeaders): ConnectionEnd {
   const message = body.trim().slice(0, 200);
   const why = isPage(message)
     ? { ...toFailure(code, `status ${code}, with a page`), details: { causes: [{ reason: UNEXPECTED, message }] } }
@@ -151,4 +151,23 @@ export function listen(socket: WebSocketLike, receiver: Receiver): Connection {
       socket.close();
     },
   };
+}
+
+/** The used part of a page's global object. Its base may differ from its location. */
+interface Page {
+  readonly document: { readonly baseURI: string };
+  readonly location: { readonly href: string };
+}
+
+/** Resolves a URL, a relative one against the page. Throws INVALID_ARGUMENT for schemes other than those of the web. */
+export function toUrl(url: string | URL): URL {
+  // A worker has no document.
+  const { document, location } = globalThis as Partial<Page>;
+  try {
+    const target = new URL(url, document?.baseURI ?? location?.href);
+    if (/^(ws|http)s?:$/.test(target.protocol)) return target;
+  } catch {
+    // Not a URL.
+  }
+  throw invalid('url', url, 'an http(s) or ws(s) URL');
 }

@@ -13,7 +13,7 @@ import type { ClientSettings, ClientWatch, Open, StateDetail } from './client-op
 import { type Action, ClientMachine, type ClientState, ENDED, LOST, type Loss, toFailure } from './machine.ts';
 import { ClientQueue, ClientReads } from './reads.ts';
 import { checkLength } from './stream.ts';
-import { type Connection, type End, messageOf, type Receiver } from './transport.ts';
+import { type Connection, type ConnectionEnd, messageOf, type Receiver } from './transport.ts';
 
 /**
  * A thin shell around {@link ClientMachine}. It opens connections, owns the queue and the only timer, and performs the machine's
@@ -155,7 +155,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     else this.#accept(event, { chars: text.length, version: resourceVersion || id || undefined });
   }
 
-  over({ code, why, hintMs, planned }: End, event?: E): void {
+  over({ code, why, hintMs, planned }: ConnectionEnd, event?: E): void {
     const { clock, maxMs } = this.#settings;
     if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.lasted();
     const error = isStatus(why) ? why : toFailure(code, why);

@@ -71,7 +71,8 @@ export interface ClientInfo {
 }
 
 /** Why the server cut a client off. */
-export type CutReason = 'expired' | 'failed' | 'stalled' | 'silent' | 'deadline' | 'disconnected' | 'flooding';
+export type CutReason = (typeof CUT_REASONS)[number];
+export const CUT_REASONS = ['expired', 'failed', 'stalled', 'silent', 'deadline', 'disconnected', 'flooding'] as const;
 
 /** Statistics of one client. */
 export interface ClientStats extends ClientInfo {

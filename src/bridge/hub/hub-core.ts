@@ -5,124 +5,91 @@ import { sleep } from '../../watch/clock.ts';
 import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
 import { emptyWatch } from '../../watch/pull-watch.ts';
 import type { Envelope } from '../events/envelope.ts';
-import { Publisher } from '../events/publisher.ts';
 import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
 import { LEAVING, NOT_READY, unavailable } from './admission/refusals.ts';
-import { Backlog } from './backlog.ts';
 import type { ClientInfo, Sink } from './connection.ts';
-import { COMPLETE, Feed, permitted, type Start, verdictOf } from './feed.ts';
-import { Flusher } from './flusher.ts';
+import { COMPLETE, HubLog, Lifetime, permitted, type Start, verdictOf } from './hub-log.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
-import { Lifetime } from './lifetime.ts';
+import { HubSession, type ReadableWatch, type SessionWatch } from './hub-session.ts';
+import { Publisher } from './publisher.ts';
 import type { ParsedQuery } from './query.ts';
-import type { ReadableWatch, SessionHost } from './session.ts';
-import { Session } from './session.ts';
 import { SessionTimers } from './session-timers.ts';
+import { Sessions } from './sessions.ts';
 import { Snapshots } from './snapshot.ts';
-import type { CatchUp } from './source/source.ts';
-import { FIRST_PLACE, SourceFeed } from './source/source-feed.ts';
-import { type CatchUpListener, Sourced } from './source/sourced.ts';
-
+import type { CatchUpStart } from './source/source.ts';
+import { SourceAccess } from './source/source-access.ts';
+import { SourceLog } from './source/source-log.ts';
 import { type Refusal, Tally } from './tally.ts';
 
-/** A client, as its transport describes it. */
-export interface Client extends ClientInfo {
+/** A client that may connect. */
+export interface Admitted {
+  readonly reservation: Reservation;
+  readonly address: string;
+  readonly asked: ParsedQuery;
+  readonly identity: unknown;
+  readonly options: ClientOptions;
+  /** When its stream has to end, in ms since 1970; Infinity: never. */
+  readonly expiresAtMs: number;
+  /** Where the client is in the hub's source, if the hub does not keep what it has missed. */
+  readonly catchUp?: CatchUpStart | undefined;
+}
+
+/** A client, as its transport describes it. Default: it has no rights of its own, and gets a new slot. */
+export interface Client extends ClientInfo, Partial<Omit<Admitted, 'address' | 'catchUp'>> {
   /** Where it starts, from {@link HubCore.start} in the same synchronous step; default: as for a request without parameters. */
   readonly start?: Start | undefined;
-  readonly asked?: ParsedQuery | undefined;
-  readonly options?: ClientOptions | undefined;
-  readonly identity?: unknown;
-  /** When its stream has to end, in ms since 1970; default: never. */
-  readonly expiresAtMs?: number | undefined;
-  /** Its slot; default: a new one. */
-  readonly reservation?: Reservation | undefined;
 }
 
 /**
  * A hub as its transports see it: admits clients, decides where each one starts, and opens its session.
  *
- *     reserve --> (who is it? what may it see?) --> start --> open --> Session
+ *     reserve --> (who is it? what may it see?) --> start --> open --> HubSession
  *        '-- no slot, or closing: 503                 '-- 400, 410; once the stream has ended, 204
  *
  * Call `start` and `open` in one synchronous step, so that missed and live events meet without a gap.
  */
 export class HubCore {
-  readonly publisher: Publisher;
   readonly tally: Tally;
   readonly lifetime: Lifetime;
+  readonly publisher: Publisher;
+  readonly sessions: Sessions;
+  /** What a hub with a source does with it. */
+  readonly source: SourceAccess | undefined = undefined;
+  /** Readers in this process, which are notified when the source cannot be continued. */
+  readonly readers: Set<{ lose(why: string): void }> = new Set();
+  /** How often the application has disconnected clients. */
+  disconnects: number = 0;
   private readonly settings: HubSettings<WatchEvent>;
-  private readonly feed: Feed;
-  private readonly flusher: Flusher;
-  private readonly backlog: Backlog<Session> = new Backlog();
+  private readonly log: HubLog;
   private readonly slots: ConnectionSlots;
   private readonly snapshots: Snapshots;
   private readonly timers: SessionTimers;
-  private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
-  /** The additional parts of a hub with a source. */
-  readonly sourced: Sourced | undefined = undefined;
-  /** Readers in this process, which are notified when the source cannot be continued. */
-  readonly readers: Set<{ lose(why: string): void }> = new Set();
-  private readonly listener: CatchUpListener = {
-    ready: (session) => this.flusher.ready(session),
-    joined: (session) => this.flusher.add(session),
-  };
-  /** How often the application has disconnected clients. */
-  disconnects: number = 0;
-  /** Resolves the promise that waits for the last client to go. */
-  private empty: (() => void) | undefined = undefined;
 
   constructor(settings: HubSettings<WatchEvent>) {
+    const { source } = settings;
     this.settings = settings;
     this.tally = new Tally(settings);
     this.lifetime = new Lifetime(settings.random);
-    const { source } = settings;
-    const isForAll = (envelope: Envelope): boolean => this.isOwnFailure(envelope);
-    const sourceFeed = source && new SourceFeed(settings, isForAll);
-    this.feed = sourceFeed ?? new Feed(settings, isForAll);
     this.slots = new ConnectionSlots(settings);
-    this.flusher = new Flusher({
-      flushSignal: this.feed.watch({ capacity: 1, overflow: 'drop-newest' }),
-      feed: this.feed,
-      before: () => {
-        this.publisher.flushed();
-        this.host.seen = this.feed.head;
-      },
-      after: () => this.backlog.check(),
-      ...settings,
-    });
-    const { feed, flusher, backlog } = this;
-    this.publisher = new Publisher({
-      ...settings,
-      broadcaster: feed.broadcaster,
-      keeper: {
-        grew: (envelope, bytes) => {
-          feed.grew(envelope, bytes);
-          backlog.grow(bytes);
-        },
-      },
-      flush: () => flusher.flush(),
-      backlog,
-      most: () => flusher.most,
-      ...(sourceFeed && { sequence: FIRST_PLACE, accepted: () => this.sourced?.reached() }),
-    });
-    this.snapshots = new Snapshots({
-      atOnce: settings.maxSnapshots,
-      timeoutMs: settings.snapshotTimeoutMs,
-      maxEventBytes: settings.maxEventBytes,
-      clock: settings.clock,
-      turn: () => new Promise((resolve) => settings.nextTurn(resolve)),
-    });
+    this.snapshots = new Snapshots(settings);
     this.timers = new SessionTimers({ ...settings, version: () => this.version });
-    this.host = this.toHost();
-    if (source !== undefined && sourceFeed !== undefined) {
-      const { publisher, tally } = this;
-      this.sourced = new Sourced({ source, feed: sourceFeed, publisher, settings, tally, onReset: () => this.reset() });
+    const { tally, lifetime, slots } = this;
+    const sourceLog = source && new SourceLog(settings, lifetime);
+    const log = sourceLog ?? new HubLog(settings, lifetime);
+    const sessions = new Sessions({ settings, log, lifetime, tally, slots });
+    const publisher = new Publisher({ settings, log, sessions });
+    this.log = log;
+    this.sessions = sessions;
+    this.publisher = publisher;
+    if (source !== undefined && sourceLog !== undefined) {
+      const onReset = (): void => this.reset();
+      this.source = new SourceAccess({ source, settings, log: sourceLog, publisher, sessions, lifetime, tally, onReset });
     }
   }
 
   /** The version of the last distributed event. */
   get version(): string {
-    return this.feed.version;
+    return this.log.version;
   }
 
   /** The time of day, in ms since 1970. */
@@ -132,52 +99,44 @@ export class HubCore {
 
   /** Whether clients may be limited to topics. */
   get hasTopics(): boolean {
-    return this.settings.topicsOf !== undefined;
-  }
-
-  /** The sessions of all connected clients. */
-  get sessions(): ReadonlySet<Session> {
-    return this.flusher.sessions;
+    return this.log.hasTopics;
   }
 
   stats(): HubStats {
-    const { version } = this;
-    const clients = Array.from(this.sessions, (session) => session.stats());
-    const { sourced } = this;
-    const { oversize } = this.publisher;
-    const accepted = this.feed.head - (sourced ? FIRST_PLACE : 0);
-    const more = sourced && { source: sourced.follower.stats() };
-    return { version, accepted, oversize, clients, total: this.tally.totals(clients), ...more };
+    const { version, source, log, publisher } = this;
+    const clients = Array.from(this.sessions.all, (session) => session.stats());
+    const counts = { accepted: log.accepted, oversize: publisher.oversize, clients, total: this.tally.totals(clients) };
+    return { version, ...counts, ...(source && { source: source.follower.stats() }) };
   }
 
   /** Refuses new events, delivers accepted ones, then ends every stream. Resolves when all clients have gone. */
   close(retryAfterMs?: number): Promise<void> {
     // A stream does not end with one of the hubs that follow it.
-    const afterMs = retryAfterMs ?? (this.sourced && RETRY_AFTER_MS);
+    const afterMs = retryAfterMs ?? (this.source && RETRY_AFTER_MS);
     return this.lifetime.close(() => this.drain(), afterMs);
   }
 
   /** Whether only the source can tell where a client with this request starts, or this hub is not connected to it yet. */
   mustLocate(asked: ParsedQuery): boolean {
-    return this.sourced?.locator.knows(asked) === false;
+    return this.source?.knows(asked) === false;
   }
 
   /** Asks the source. Resolves to undefined when this hub can answer the request by itself, be it with 410. */
-  locate(asked: ParsedQuery, gone: AbortSignal): Promise<CatchUp | undefined> {
-    return this.sourced?.locator.locate(asked, gone) ?? Promise.resolve(undefined);
+  locate(asked: ParsedQuery, gone: AbortSignal): Promise<CatchUpStart | undefined> {
+    return this.source?.locate(asked, gone) ?? Promise.resolve(undefined);
   }
 
   /** Watches the events after a version, if all of them are kept here. */
   watchAfter(version: string, options: WatchOptions<Envelope>): ReadableWatch<Envelope> | undefined {
-    const place = this.feed.placeOf(version);
-    return place === undefined ? undefined : this.feed.watchAfter(place, options);
+    const place = this.log.placeOf(version);
+    return place === undefined ? undefined : this.log.watchAfter(place, options);
   }
 
   /** Resolves when clients are served; to false if the hub ends, or `gone` aborts, before that. */
   ready(gone: AbortSignal): Promise<boolean> {
-    const { sourced, lifetime } = this;
-    return sourced
-      ? sourced.follower.until(() => sourced.follower.ready, gone)
+    const { source, lifetime } = this;
+    return source
+      ? source.follower.until(() => source.follower.ready, gone)
       : Promise.resolve(!lifetime.closing && !gone.aborted);
   }
 
@@ -211,11 +170,11 @@ export class HubCore {
    * Returns where a client with this request starts, or a Status of code 410, 400 or 503. That counts as a refusal, as does
    * {@link COMPLETE}: the stream has ended, and this client has received all that its filter lets through.
    */
-  start(asked: ParsedQuery, { address = '', options = {}, catchUp }: StartContext = {}): Start | Status {
+  start(asked: ParsedQuery, { address = '', options = {}, catchUp }: Partial<Admitted> = {}): Start | Status {
     if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
-    if (this.sourced?.follower.ready === false) return this.refuse({ reason: 'failed', status: NOT_READY, address });
+    if (this.source?.follower.ready === false) return this.refuse({ reason: 'failed', status: NOT_READY, address });
     if (catchUp !== undefined) return { missed: [], resumed: true, snapshot: false, catchUp };
-    const start = this.feed.start(asked, options.topics);
+    const start = this.log.start(asked, options.topics);
     if (isStatus(start)) return this.refuse({ reason: start.code === 410 ? 'expired' : 'badRequest', status: start, address });
     return this.lifetime.ended && !start.snapshot && this.hidesAll(start, options.filter)
       ? this.refuse({ reason: 'ended', status: COMPLETE, address })
@@ -223,48 +182,43 @@ export class HubCore {
   }
 
   /** Starts a session. */
-  open(sink: Sink, client: Client): Session {
-    const { version } = this;
+  open(sink: Sink, client: Client): HubSession {
+    const { version, log, settings } = this;
     // A request without parameters is never refused.
-    const { options = {}, reservation } = client;
-    const { start = this.feed.start({}, options.topics) as Start } = client;
-    const overflow = options.overflow ?? this.settings.overflow;
+    const { options = {}, reservation, start = log.start({}, options.topics) as Start } = client;
+    const { topics, capacity, maxQueuedBytes = settings.maxQueuedBytes, overflow = settings.overflow } = options;
     const filter = options.filter && this.judge(options.filter);
-    const { topics, capacity, maxQueuedBytes } = options;
     const own = { topics, capacity, overflow, filter };
     const { catchUp } = start;
-    const behind = catchUp && this.sourced?.watch(catchUp, own, { ...this.listener, session: () => session });
-    const watch = this.lifetime.ended ? undefined : (behind ?? this.feed.watch(own));
+    const behind = catchUp && this.source?.watch(catchUp, own, () => session);
+    const watch = this.lifetime.ended ? emptyWatch<Envelope>() : (behind ?? log.watch(own));
     const { missed, thrown } = permitted(start.missed, filter);
     // The first may be an ERROR, which has no position. With a version before it, a client could resume and never see it.
     const first = start.missed[0]?.sequence;
-    const after = (catchUp && this.sourced?.feed.placeBefore(catchUp.position.sequence)) ?? (first || this.feed.head + 1) - 1;
+    const after = behind?.startPlace ?? (first || log.head + 1) - 1;
     const told = client.transport === 'sse' && !start.snapshot && first !== 0;
-    const session: Session = new Session({
+    const session: HubSession = new HubSession({
       id: ++this.tally.clients,
       identity: client.identity,
       transport: client.transport,
       address: client.address,
-      host: this.host,
+      host: this.sessions,
       folds: POLICIES[overflow].folds,
-      maxQueuedBytes: maxQueuedBytes ?? this.settings.maxQueuedBytes,
+      maxQueuedBytes,
       resumed: start.resumed,
       missed,
       after,
-      version: told ? (catchUp?.version ?? this.feed.versionOf(after)) : undefined,
+      version: told ? (catchUp?.version ?? log.versionOf(after)) : undefined,
       topics,
-      watch: watch ?? (emptyWatch<Envelope>() as ReadableWatch<Envelope>),
+      watch: watch as SessionWatch,
       sink,
     });
     if (reservation === undefined) this.slots.add(client.address);
     else reservation.keep();
-    if (capacity !== undefined) session.whenOver(this.publisher.pace.include(capacity));
-    if (maxQueuedBytes !== undefined) session.whenOver(this.publisher.bytePace.include(maxQueuedBytes));
-    this.flusher.add(session);
+    this.sessions.open(session, options);
     const broken = attempt(() => sink.opened(session));
     this.tally.opened(() => session.stats());
-    const replayed = catchUp ? this.feed.head - after : start.missed.length;
-    if (start.resumed) this.tally.resumed(() => session.stats(), replayed);
+    if (start.resumed) this.tally.resumed(() => session.stats(), catchUp ? log.head - after : start.missed.length);
     if (thrown !== undefined) session.stop('failed', thrown.error);
     if (broken !== undefined) session.cut('failed', broken.error);
     this.begin(session, sink, { ...client, filter: topics ? this.select(topics, filter) : filter, start, version });
@@ -274,7 +228,7 @@ export class HubCore {
   /** The source cannot be continued: connected clients must not mistake what follows for a continuation. */
   private reset(): void {
     const why = 'the stream was replaced, or has lost events';
-    for (const session of [...this.sessions]) session.expire(why);
+    for (const session of [...this.sessions.all]) session.expire(why);
     for (const reader of [...this.readers]) reader.lose(why);
   }
 
@@ -284,7 +238,7 @@ export class HubCore {
     return seen.missed.length === 0 && seen.thrown === undefined;
   }
 
-  private begin(session: Session, sink: Sink, client: Client & Beginning): void {
+  private begin(session: HubSession, sink: Sink, client: Client & Beginning): void {
     const { snapshot: source } = this.settings;
     const { start, version, asked = {}, identity, filter, expiresAtMs = Number.POSITIVE_INFINITY } = client;
     this.timers.endAt(session, expiresAtMs);
@@ -292,7 +246,7 @@ export class HubCore {
     const age = (): void => this.timers.limitAge(session);
     // An age counted from before the snapshot could end each attempt at a long one.
     if (start.snapshot && source !== undefined) {
-      this.backlog.add(session);
+      this.sessions.behind(session);
       void this.snapshots.run(session, { source, identity, version, filter }).then(age);
     } else {
       age();
@@ -303,35 +257,8 @@ export class HubCore {
     if (asked.allowWatchBookmarks === true) session.bookmark();
   }
 
-  private toHost(): HubCore['host'] {
-    const core = this;
-    return {
-      slices: this.flusher.slices,
-      seen: 0,
-      closing: false,
-      bookmarkIntervalMs: this.settings.bookmarkIntervalMs,
-      get head() {
-        return core.feed.head;
-      },
-      get version() {
-        return core.version;
-      },
-      endOfStream: () => this.lifetime.endOfStream(),
-      behind: (session) => this.backlog.add(session),
-      ready: (session) => this.flusher.ready(session),
-      flushed: () => this.flusher.flushed(),
-      left: (session) => {
-        this.flusher.remove(session);
-        this.backlog.remove(session);
-        this.slots.release(session.address);
-        this.tally.closed(session.stats(), session.reason, session.error);
-        if (this.sessions.size === 0) this.empty?.();
-      },
-    };
-  }
-
   private judge(filter: (event: WatchEvent) => boolean): (event: WatchEvent) => boolean {
-    return (event) => this.isOwnFailure(event) || verdictOf(filter(event));
+    return (event) => this.lifetime.isFailure(event) || verdictOf(filter(event));
   }
 
   /** A filter for objects of a snapshot, which have not been routed by topic. */
@@ -339,34 +266,20 @@ export class HubCore {
     return (event) => concerns(toTopics(this.settings.topicsOf?.(event)), topics) && (filter?.(event) ?? true);
   }
 
-  /** Whether this is the ERROR that tells every client about a failed source. */
-  private isOwnFailure(event: WatchEvent): boolean {
-    return this.lifetime.failure !== undefined && event.object === this.lifetime.failure;
-  }
-
   private async drain(): Promise<void> {
-    this.host.closing = true;
-    this.sourced?.stop();
-    for (const session of this.sessions) if (session.isCatchingUp) session.stop('goingAway');
-    await this.feed.broadcaster.shutdown();
-    this.flusher.close();
-    this.lifetime.ended = true;
-    if (this.sessions.size === 0) return;
-    await new Promise<void>((resolve) => {
-      this.empty = resolve;
-    });
+    const { sessions, lifetime } = this;
+    sessions.closing = true;
+    this.source?.stop();
+    for (const session of sessions.all) if (session.isCatchingUp) session.stop('goingAway');
+    await this.log.broadcaster.shutdown();
+    sessions.close();
+    lifetime.ended = true;
+    await sessions.empty();
   }
 }
 
 /** How long clients have to spread out when a hub with a source goes away, by default. */
 const RETRY_AFTER_MS = 1_000;
-
-/** What is known about a client that asks where it starts. */
-export interface StartContext {
-  readonly address?: string;
-  readonly options?: ClientOptions;
-  readonly catchUp?: CatchUp | undefined;
-}
 
 /** What is decided before a session begins. */
 interface Beginning {
@@ -376,7 +289,7 @@ interface Beginning {
   readonly filter: ClientOptions['filter'];
 }
 
-/** Runs code of a connection. What it throws affects only its own client. */
+/** Runs code of a connection. What it throws affects only its ownState client. */
 function attempt(code: () => void): { readonly error: unknown } | undefined {
   try {
     code();

@@ -1,13 +1,12 @@
 import { toOverflow } from '../../broadcast/broadcaster.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import type { MissingAdded, ObjectOf, WatchEvent } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import { nextTurn, type Turn } from '../../watch/turn.ts';
 import { DEFAULTS, newEpoch } from '../protocol.ts';
 import type { ClientStats } from './connection.ts';
 import { EPOCH } from './query.ts';
-import type { Snapshot } from './snapshot.ts';
 import type { HubSource, SourceStats } from './source/source.ts';
 import type { HubFailure, HubNotice, HubTotals } from './tally.ts';
 
@@ -141,6 +140,22 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   nextTurn?: Turn | undefined;
 }
 
+/** What a snapshot function is told about its client. */
+export interface SnapshotContext {
+  /** What `authenticate` returned for the client; undefined without `authenticate`. */
+  readonly identity: unknown;
+  /** The position taken before the snapshot. Events after it follow the snapshot automatically. */
+  readonly resourceVersion: string;
+  /** Aborts when the client is gone, or has waited too long, and the rest is not needed. */
+  readonly signal: AbortSignal;
+}
+
+/** Returns the current state: the objects that a client gets as ADDED events before live events. */
+export type Snapshot<T = unknown> = (context: SnapshotContext) => Objects<T> | Promise<Objects<T>>;
+
+/** The objects of a snapshot, available now or produced over time. */
+export type Objects<T = unknown> = Iterable<T> | AsyncIterable<T>;
+
 /** Options of one client's watch. */
 export interface ClientOptions<E extends WatchEvent = WatchEvent> {
   /**
@@ -214,88 +229,56 @@ export type HubSettings<E extends WatchEvent> = {
     : Exclude<HubOptions<E>[K], undefined>;
 };
 
-/** The names of all options. A record, so that none can be forgotten. */
-const names: Record<keyof HubOptions, true> = {
-  capacity: true,
+/** Each option that is a number: its default, and its minimum. Records, so that none can be forgotten. */
+const COUNTS: Readonly<Record<CountedOption, readonly [fallback: number, min: number]>> = {
+  capacity: [DEFAULTS.capacity, 1],
+  maxQueuedBytes: [DEFAULTS.maxQueuedBytes, 1],
+  maxEventBytes: [DEFAULTS.maxEventBytes, 1],
+  replay: [0, 0],
+  replayItems: [DEFAULTS.replayItems, 0],
+  replayBytes: [DEFAULTS.replayBytes, 0],
+  maxSnapshots: [DEFAULTS.maxSnapshots, 1],
+  snapshotTimeoutMs: [DEFAULTS.snapshotTimeoutMs, 0],
+  maxClients: [DEFAULTS.maxClients, 1],
+  maxClientsPerAddress: [DEFAULTS.maxClientsPerAddress, 1],
+  maxPending: [10_000, 0],
+  flushIntervalMs: [0, 0],
+  bookmarkIntervalMs: [DEFAULTS.bookmarkIntervalMs, 1],
+  maxConnectionAgeMs: [0, 0],
+  maxCatchUpItems: [100_000, 0],
+  maxCatchUpBytes: [DEFAULTS.maxQueuedBytes, 0],
+  maxReads: [4, 1],
+};
+const HOOKS = ['snapshot', 'keyOf', 'topicsOf', 'onNotice', 'onError', 'now'] as const;
+const OTHERS: Readonly<Record<Exclude<keyof HubOptions, CountedOption | (typeof HOOKS)[number]>, true>> = {
   overflow: true,
-  maxQueuedBytes: true,
-  maxEventBytes: true,
-  replay: true,
-  replayItems: true,
-  replayBytes: true,
-  snapshot: true,
-  maxSnapshots: true,
-  snapshotTimeoutMs: true,
-  maxClients: true,
-  maxClientsPerAddress: true,
-  maxPending: true,
-  flushIntervalMs: true,
-  bookmarkIntervalMs: true,
-  maxConnectionAgeMs: true,
-  keyOf: true,
-  topicsOf: true,
   epoch: true,
   source: true,
-  maxCatchUpItems: true,
-  maxCatchUpBytes: true,
-  maxReads: true,
-  onNotice: true,
-  onError: true,
   clock: true,
-  now: true,
   random: true,
   nextTurn: true,
 };
-const HUB_OPTIONS = Object.keys(names) as (keyof HubOptions)[];
+const HUB_OPTIONS = [...Object.keys(COUNTS), ...HOOKS, ...Object.keys(OTHERS)] as (keyof HubOptions)[];
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for an invalid option. */
 export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSettings<E> {
-  const { epoch = newEpoch(), overflow = 'disconnect' } = checkOptions(options, HUB_OPTIONS);
+  const { epoch = newEpoch(), overflow = 'disconnect', source } = checkOptions(options, HUB_OPTIONS);
   if (!EPOCH.test(epoch)) throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');
-  const count = (name: CountedOption, fallback: number, min: number = 0): number =>
-    wholeNumber(name, options[name] ?? fallback, min);
-  const replay = count('replay', 0);
-  const replayItems = count('replayItems', Math.max(replay, DEFAULTS.replayItems));
-  if (replay > replayItems) throw invalid('replay', replay, `no more than replayItems, which is ${replayItems}`);
-  for (const hook of ['snapshot', 'keyOf', 'topicsOf', 'onNotice', 'onError', 'now'] as const) {
-    if (options[hook] !== undefined && typeof options[hook] !== 'function') throw invalid(hook, options[hook], 'a function');
+  const counts = {} as Record<CountedOption, number>;
+  for (const [name, [fallback, min]] of Object.entries(COUNTS) as [CountedOption, readonly [number, number]][]) {
+    counts[name] = wholeNumber(name, options[name] ?? fallback, min);
   }
-  const { source } = options;
+  const { replay } = counts;
+  if (options.replayItems === undefined) counts.replayItems = Math.max(replay, counts.replayItems);
+  if (replay > counts.replayItems) throw invalid('replay', replay, `no more than replayItems, which is ${counts.replayItems}`);
+  for (const hook of HOOKS) callable(hook, options[hook]);
   if (source !== undefined) {
     requireMethod('source', source, 'follow', 'a HubSource, such as a NatsStream');
     if (options.epoch !== undefined) throw invalid('epoch', epoch, 'none, because the source sets it');
   }
-  return {
-    epoch,
-    source,
-    maxCatchUpItems: count('maxCatchUpItems', 100_000),
-    maxCatchUpBytes: count('maxCatchUpBytes', DEFAULTS.maxQueuedBytes),
-    maxReads: count('maxReads', 4, 1),
-    overflow: toOverflow(overflow),
-    replay,
-    replayItems,
-    capacity: count('capacity', DEFAULTS.capacity, 1),
-    maxQueuedBytes: count('maxQueuedBytes', DEFAULTS.maxQueuedBytes, 1),
-    replayBytes: count('replayBytes', DEFAULTS.replayBytes),
-    maxEventBytes: count('maxEventBytes', DEFAULTS.maxEventBytes, 1),
-    maxSnapshots: count('maxSnapshots', DEFAULTS.maxSnapshots, 1),
-    snapshotTimeoutMs: count('snapshotTimeoutMs', DEFAULTS.snapshotTimeoutMs),
-    maxClients: count('maxClients', DEFAULTS.maxClients, 1),
-    maxClientsPerAddress: count('maxClientsPerAddress', DEFAULTS.maxClientsPerAddress, 1),
-    maxPending: count('maxPending', 10_000),
-    flushIntervalMs: count('flushIntervalMs', 0),
-    bookmarkIntervalMs: count('bookmarkIntervalMs', DEFAULTS.bookmarkIntervalMs, 1),
-    maxConnectionAgeMs: count('maxConnectionAgeMs', 0),
-    snapshot: options.snapshot,
-    keyOf: options.keyOf,
-    topicsOf: options.topicsOf,
-    onNotice: options.onNotice,
-    onError: options.onError,
-    clock: options.clock ?? systemClock,
-    now: options.now ?? Date.now,
-    random: options.random ?? Math.random,
-    nextTurn: options.nextTurn ?? nextTurn,
-  };
+  const { snapshot, keyOf, topicsOf, onNotice, onError, clock = systemClock, now = Date.now, random = Math.random } = options;
+  const rest = { snapshot, keyOf, topicsOf, onNotice, onError, clock, now, random, nextTurn: options.nextTurn ?? nextTurn };
+  return { ...counts, ...rest, epoch, source, overflow: toOverflow(overflow) };
 }
 
 type CountedOption = {

@@ -6,10 +6,10 @@ import { toExpired } from '../../watch/event.ts';
 import { PullWatch } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { Envelope } from '../events/envelope.ts';
-import { verdictOf } from './feed.ts';
 import type { HubCore } from './hub-core.ts';
-import type { ReadableWatch } from './session.ts';
-import { type CatchUp, toSourceVersion } from './source/source.ts';
+import { verdictOf } from './hub-log.ts';
+import type { ReadableWatch } from './hub-session.ts';
+import { type CatchUpStart, toSourceVersion } from './source/source.ts';
 
 /** What a watch of a hub in this process delivers: the events with their versions, and an ERROR if it cannot continue. */
 export type HubEvent<E extends WatchEvent = WatchEvent> = (E & { readonly resourceVersion: string }) | ErrorEvent;
@@ -139,7 +139,7 @@ class HubReader {
   /** Stands among the live events, if all that follow are kept here. */
   private find(): boolean {
     const { core } = this;
-    if (this.lost !== undefined || core.lifetime.closing || core.sourced?.follower.ready === false) return false;
+    if (this.lost !== undefined || core.lifetime.closing || core.source?.follower.ready === false) return false;
     this.version ??= core.version;
     const { topics, capacity } = this.options;
     this.live = core.watchAfter(this.version, { topics, capacity, overflow: 'disconnect' });
@@ -167,7 +167,7 @@ class HubReader {
       this.over = true;
       return undefined;
     }
-    let found: CatchUp | undefined;
+    let found: CatchUpStart | undefined;
     try {
       found = await core.locate({ resourceVersion: version }, this.gone.signal);
     } catch {
@@ -189,7 +189,7 @@ class HubReader {
     return { type: 'ERROR', object: toExpired(`${why}; watch again from a fresh state`) };
   }
 
-  private take({ page }: CatchUp): void {
+  private take({ page }: CatchUpStart): void {
     const { topics: own } = this.options;
     for (const { position, envelope, topics } of page) {
       this.pageEnd = toSourceVersion(position);

@@ -7,7 +7,6 @@ import { HubCore } from './hub-core.ts';
 import { type HubOptions, type HubStats, type PublishOptions, type ShutdownOptions, toSettings } from './hub-options.ts';
 import { type HubEvent, type HubWatchOptions, watchHub } from './hub-watch.ts';
 import { hubMetrics, type MetricsOptions, toText } from './metrics.ts';
-import { Outbox } from './source/sourced.ts';
 import type { Observer } from './tally.ts';
 
 export type { ClientOptions, HubOptions, HubStats, PublishOptions, ShutdownOptions } from './hub-options.ts';
@@ -20,7 +19,7 @@ export type { MetricsOptions } from './metrics.ts';
  * `attachWebSocket`, or to several of them.
  *
  *     publish --> Broadcaster --+--> window: the last events, for clients that reconnect
- *                               +--> flush signal --> flusher: all sessions, once per turn of the event loop
+ *                               +--> flush signal --> all sessions, once per turn of the event loop
  *                               +--> a cursor per session --> its connection
  *
  * A client that names a version continues right after it. The events it missed and the live events meet at one position, which is
@@ -29,18 +28,13 @@ export type { MetricsOptions } from './metrics.ts';
 export class Hub<E extends WatchEvent = WatchEvent> {
   /** The side that transports use; see {@link coreOf}. */
   private readonly core: HubCore;
-  /** Where events go, if they come back from a source. */
-  private readonly outbox: Outbox | undefined;
   /** The watches that `follow` is publishing from. */
   private readonly followed: Set<Watch<E>> = new Set();
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: HubOptions<E> = {}) {
     // Internally the event type does not matter; the compiler has checked it outside.
-    const settings = toSettings(options as unknown as HubOptions);
-    this.core = new HubCore(settings);
-    const { source } = settings;
-    this.outbox = source && new Outbox({ ...settings, source, publisher: this.core.publisher, lifetime: this.core.lifetime });
+    this.core = new HubCore(toSettings(options as unknown as HubOptions));
     const { onNotice } = options;
     if (onNotice !== undefined) this.core.tally.observe({ tell: onNotice });
   }
@@ -58,7 +52,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * publishing it again with the same `id` is safe. Also rejects with what JSON.stringify throws.
    */
   publish(event: E, options?: string | PublishOptions): Promise<void> {
-    if (this.outbox !== undefined) return this.outbox.publish(event, options);
+    if (this.core.source !== undefined) return this.core.source.publish(event, options);
     if (options === undefined || typeof options === 'string') return this.core.publisher.publish(event, options);
     return this.publishWith(event, options);
   }
@@ -175,13 +169,13 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    */
   disconnect(which: (client: ClientStats) => boolean): number {
     this.core.disconnects++;
-    const chosen = [...this.core.sessions].filter((session) => which(session.stats()));
+    const chosen = [...this.core.sessions.all].filter((session) => which(session.stats()));
     for (const session of chosen) session.cut('disconnected');
     return chosen.length;
   }
 
   private refuseSource(what: string, instead: string): void {
-    if (this.outbox !== undefined) throw invalid(what, 'a hub with a source', `a hub without a source; use ${instead}`);
+    if (this.core.source !== undefined) throw invalid(what, 'a hub with a source', `a hub without a source; use ${instead}`);
   }
 
   /**
@@ -197,7 +191,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     const closed = this.core.close(retryAfterMs);
     for (const watch of this.followed) watch.stop();
     const cut = (): void => {
-      for (const session of [...this.core.sessions]) session.cut('deadline');
+      for (const session of [...this.core.sessions.all]) session.cut('deadline');
     };
     const leave = whenAborted(signal, cut);
     await closed;

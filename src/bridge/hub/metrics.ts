@@ -21,7 +21,7 @@ export interface Metric {
 }
 
 /** One value per value of a label. */
-export interface Labelled<T> {
+interface Labelled<T> {
   readonly label: string;
   readonly values: Readonly<Record<string, T>>;
 }

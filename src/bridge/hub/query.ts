@@ -10,7 +10,7 @@ export interface ParsedQuery extends WatchQuery {
 }
 
 /** The raw parts of a request. */
-export interface RawQuery {
+interface RawQuery {
   /** The text after the `?`, or empty. */
   readonly search: string;
   readonly lastEventId: string | undefined;
@@ -81,7 +81,7 @@ const BOOLEANS: ReadonlyMap<string, boolean | undefined> = new Map([
 ]);
 
 /** A version, split into its parts. */
-export interface Version {
+interface Version {
   readonly epoch: string;
   /** Infinity if it is larger than any number counted here. */
   readonly sequence: number;

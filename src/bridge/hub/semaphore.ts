@@ -1,3 +1,5 @@
+import { whenAborted } from '../../watch/abort.ts';
+
 /**
  * A semaphore with two lines. Each line is first come, first served. Callers that have begun and paused go before callers that
  * have not begun, because unfinished work holds more memory.
@@ -20,16 +22,13 @@ export class Semaphore {
     }
     const line = hasBegun ? this.begun : this.fresh;
     return new Promise((resolve) => {
-      const leave = (): void => {
+      const settle = (hasSlot: boolean): void => {
         line.delete(go);
-        resolve(false);
+        leave();
+        resolve(hasSlot);
       };
-      const go = (): void => {
-        line.delete(go);
-        gone.removeEventListener('abort', leave);
-        resolve(true);
-      };
-      gone.addEventListener('abort', leave, { once: true });
+      const go = (): void => settle(true);
+      const leave = whenAborted(gone, () => settle(false));
       line.add(go);
     });
   }

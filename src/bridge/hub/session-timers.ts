@@ -2,8 +2,8 @@
 import type { Clock } from '../../watch/clock.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
 import type { Sink } from './connection.ts';
+import type { HubSession } from './hub-session.ts';
 import type { ParsedQuery } from './query.ts';
-import type { Session } from './session.ts';
 
 /** Something that will happen to a session, unless it is over before. */
 class Alarm implements HeapNode {
@@ -46,20 +46,20 @@ export class SessionTimers extends Timetable<Alarm> {
   }
 
   /** Begins a session's timers: the end that its client asked for, and regular reports of its position. */
-  start(session: Session, sink: Sink, { timeoutSeconds, allowWatchBookmarks }: ParsedQuery): void {
+  start(session: HubSession, sink: Sink, { timeoutSeconds, allowWatchBookmarks }: ParsedQuery): void {
     if (timeoutSeconds !== undefined) this.#set(session, timeoutSeconds * 1_000, () => session.stop('timeout'));
     if (allowWatchBookmarks === true) this.#bookmark(session);
     else this.#mark(session, sink);
   }
 
   /** Ends a session so that its client reconnects. The time is random: clients that came together must not all return together. */
-  limitAge(session: Session): void {
+  limitAge(session: HubSession): void {
     const { maxConnectionAgeMs, random } = this.#settings;
     if (maxConnectionAgeMs > 0) this.#set(session, (maxConnectionAgeMs * (1 + random())) / 2, () => session.stop('goingAway'));
   }
 
   /** Ends a session when its right to its stream ends, in ms since 1970, so that its client comes again and is admitted anew. */
-  endAt(session: Session, expiresAtMs: number): void {
+  endAt(session: HubSession, expiresAtMs: number): void {
     if (expiresAtMs === Infinity) return;
     const { now } = this.#settings;
     const alarm = this.#set(session, expiresAtMs - now(), () => {
@@ -71,13 +71,13 @@ export class SessionTimers extends Timetable<Alarm> {
   }
 
   /** Sends a BOOKMARK at each interval, and one before an end by timeout or age. */
-  #bookmark(session: Session): void {
+  #bookmark(session: HubSession): void {
     session.bookmarks = true;
     this.#every(session, () => session.bookmark());
   }
 
   /** Does the same without an event, if the wire format can express it. */
-  #mark(session: Session, sink: Sink): void {
+  #mark(session: HubSession, sink: Sink): void {
     if (sink.mark === undefined) return;
     this.#every(session, () => {
       if (!session.upToDate) return;
@@ -89,7 +89,7 @@ export class SessionTimers extends Timetable<Alarm> {
     });
   }
 
-  #every(session: Session, act: () => void): void {
+  #every(session: HubSession, act: () => void): void {
     const { bookmarkIntervalMs } = this.#settings;
     const alarm = this.#set(session, bookmarkIntervalMs, () => {
       session.flush();
@@ -98,7 +98,7 @@ export class SessionTimers extends Timetable<Alarm> {
     });
   }
 
-  #set(session: Session, delayMs: number, ring: () => void): Alarm {
+  #set(session: HubSession, delayMs: number, ring: () => void): Alarm {
     const alarm = new Alarm(this, ring);
     this.after(alarm, delayMs);
     session.whenOver(alarm);

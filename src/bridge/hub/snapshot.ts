@@ -1,29 +1,12 @@
-import type { Clock } from '../../watch/clock.ts';
-import type { WatchEvent } from '../../watch/event.ts';
-import { toStatus } from '../../watch/event.ts';
+import { toStatus, type WatchEvent } from '../../watch/event.ts';
 import { checkSize, Envelope } from '../events/envelope.ts';
 import { SLICE_BYTES } from '../events/forms.ts';
+import type { HubSettings, Objects, Snapshot } from './hub-options.ts';
+import type { HubSession } from './hub-session.ts';
 import { Semaphore } from './semaphore.ts';
-import type { Session } from './session.ts';
-
-/** What a snapshot function is told about its client. */
-export interface SnapshotContext {
-  /** What `authenticate` returned for the client; undefined without `authenticate`. */
-  readonly identity: unknown;
-  /** The position taken before the snapshot. Events after it follow the snapshot automatically. */
-  readonly resourceVersion: string;
-  /** Aborts when the client is gone, or has waited too long, and the rest is not needed. */
-  readonly signal: AbortSignal;
-}
-
-/** Returns the current state: the objects that a client gets as ADDED events before live events. */
-export type Snapshot<T = unknown> = (context: SnapshotContext) => Objects<T> | Promise<Objects<T>>;
-
-/** The objects of a snapshot, available now or produced over time. */
-export type Objects<T = unknown> = Iterable<T> | AsyncIterable<T>;
 
 /** One snapshot for one client. */
-export interface SnapshotRequest {
+interface SnapshotRequest {
   readonly source: Snapshot;
   readonly identity: unknown;
   readonly version: string;
@@ -31,16 +14,10 @@ export interface SnapshotRequest {
 }
 
 /** Settings of all snapshots of a hub. */
-interface SnapshotsOptions {
-  readonly atOnce: number;
-  /** The limit of each wait for a source; 0: none. */
-  readonly timeoutMs: number;
-  /** The longest object, in bytes of the text of its event. */
-  readonly maxEventBytes: number;
-  readonly clock: Clock;
-  /** Resolves in the next turn of the event loop. */
-  readonly turn: () => Promise<void>;
-}
+type SnapshotSettings = Pick<
+  HubSettings<WatchEvent>,
+  'maxSnapshots' | 'snapshotTimeoutMs' | 'maxEventBytes' | 'clock' | 'nextTurn'
+>;
 
 /** How many objects are examined, and sent, at once at most. */
 const BATCH = 256;
@@ -59,15 +36,15 @@ const BATCH = 256;
  */
 export class Snapshots {
   private readonly slots: Semaphore;
-  private readonly options: SnapshotsOptions;
+  private readonly settings: SnapshotSettings;
 
-  constructor(options: SnapshotsOptions) {
-    this.slots = new Semaphore(options.atOnce);
-    this.options = options;
+  constructor(settings: SnapshotSettings) {
+    this.slots = new Semaphore(settings.maxSnapshots);
+    this.settings = settings;
   }
 
   /** Sends a snapshot to a client and then releases its live events. Cleans up when the client leaves. */
-  async run(session: Session, request: SnapshotRequest): Promise<void> {
+  async run(session: HubSession, request: SnapshotRequest): Promise<void> {
     const gone = new AbortController();
     session.whenOver(() => gone.abort());
     const copy: Copy = { ...request, session, gone: gone.signal, hasSlot: await this.slots.enter(gone.signal) };
@@ -113,7 +90,7 @@ export class Snapshots {
         }
         if (batch.length > 0 && !(await this.send(copy, batch))) return false;
         // A source with all objects at hand must leave the other clients their turns.
-        await this.options.turn();
+        await new Promise<void>((resolve) => this.settings.nextTurn(resolve));
         batch = [];
         looked = bytes = 0;
       }
@@ -128,7 +105,7 @@ export class Snapshots {
    * for the whole state.
    */
   private checked(event: Envelope): Envelope {
-    checkSize('an object of the snapshot', event.bytes.length, this.options.maxEventBytes);
+    checkSize('an object of the snapshot', event.bytes.length, this.settings.maxEventBytes);
     return event;
   }
 
@@ -147,7 +124,7 @@ export class Snapshots {
    * `Promise.race` would leak: a promise that lasts as long as the client would keep every value it ever raced with.
    */
   private unless<T>(gone: AbortSignal, outcome: T | PromiseLike<T>): Promise<T | undefined> {
-    const { timeoutMs, clock } = this.options;
+    const { snapshotTimeoutMs: timeoutMs, clock } = this.settings;
     return new Promise((resolve, reject) => {
       const late = (): void => settle(() => reject(new Error(`no object for ${timeoutMs} ms (snapshotTimeoutMs)`)));
       const cancel = timeoutMs > 0 ? clock.schedule(timeoutMs, late) : undefined;
@@ -174,7 +151,7 @@ export class Snapshots {
 
 /** A snapshot in progress. */
 interface Copy extends SnapshotRequest {
-  readonly session: Session;
+  readonly session: HubSession;
   /** Aborts when the client goes. */
   readonly gone: AbortSignal;
   /** Whether it holds one of the slots. */

@@ -2,7 +2,7 @@ import type { Clock } from '../../watch/clock.ts';
 import type { Status } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { Ending } from '../protocol.ts';
-import type { ClientStats, CutReason } from './connection.ts';
+import { type ClientStats, CUT_REASONS, type CutReason } from './connection.ts';
 
 /** Why a client was refused. */
 export type RefusalReason =
@@ -190,16 +190,6 @@ function all(counts: ReadonlyMap<string, number>): number {
   return sum;
 }
 
-const CUTS: Readonly<Record<CutReason, true>> = {
-  expired: true,
-  failed: true,
-  stalled: true,
-  silent: true,
-  deadline: true,
-  disconnected: true,
-  flooding: true,
-};
-
 function isCut(reason: string): reason is CutReason {
-  return Object.hasOwn(CUTS, reason);
+  return (CUT_REASONS as readonly string[]).includes(reason);
 }

@@ -1,20 +1,10 @@
-import { checkOptions, invalid } from '../../watch/errors.ts';
+import { invalid } from '../../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
-import {
-  ADMISSION_OPTIONS,
-  Admission,
-  type AdmissionOptions,
-  type Admitted,
-  type Caller,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  toLimits,
-} from '../hub/admission/admission.ts';
+import type { AdmissionOptions, Caller, ConnectionOptions } from '../hub/admission/admission.ts';
 import type { Sink } from '../hub/connection.ts';
-import { channelOfHost, publishNotices } from '../hub/diagnostics.ts';
-import { coreOf, type Hub } from '../hub/hub.ts';
-import type { HubCore } from '../hub/hub-core.ts';
-import { type SharedTimer, toSharedTimer } from './shared-timer.ts';
+import type { Hub } from '../hub/hub.ts';
+import type { Admitted } from '../hub/hub-core.ts';
+import { COMMON_OPTIONS, channelOfHost, Serving } from './serving.ts';
 import { guardStalls } from './stall.ts';
 
 /** A client's request, as your own transport knows it. `R` is what the hooks get. */
@@ -71,27 +61,19 @@ export function createConnectionHandler<R = unknown, I = unknown, E extends Watc
   hub: Hub<E>,
   options: ConnectionHandlerOptions<R, I, E> = {},
 ): ConnectionHandler<R> {
-  checkOptions(options, [...CONNECTION_OPTIONS.filter((name) => name !== 'maxBufferedBytes'), ...ADMISSION_OPTIONS, 'transport']);
-  const handler = new Connections<R, I>(coreOf(hub), options as unknown as ConnectionHandlerOptions<R, I>);
-  const channel = channelOfHost();
-  if (channel !== undefined) publishNotices(hub as Hub, channel);
+  const handler = new Connections<R, I>(hub, options);
   return (sink, request) => handler.handle(sink, request);
 }
 
-class Connections<R, I> {
-  private readonly core: HubCore;
-  private readonly admission: Admission<R, I>;
-  private readonly stalls: SharedTimer | undefined;
+class Connections<R, I> extends Serving<R, I> {
   private readonly transport: string;
 
-  constructor(core: HubCore, options: ConnectionHandlerOptions<R, I>) {
+  constructor(hub: unknown, options: { readonly transport?: string | undefined }) {
+    const names = [...COMMON_OPTIONS.filter((name) => name !== 'maxBufferedBytes'), 'transport'];
+    super(hub, options, { names, channel: channelOfHost() });
     const { transport = 'custom' } = options;
     if (typeof transport !== 'string' || transport === '') throw invalid('transport', transport, 'a non-empty string');
-    const limits = toLimits(options);
-    this.core = core;
     this.transport = transport;
-    this.admission = new Admission(core, options, limits);
-    this.stalls = toSharedTimer(limits.stallTimeoutMs, limits.clock);
   }
 
   async handle(sink: Sink, request: ConnectionRequest<R>): Promise<Status | undefined> {

@@ -1,7 +1,6 @@
 /** Answers of node:http that have been given, and whether their clients take them. */
 import { nextTurn } from '../../watch/turn.ts';
-import type { SharedTimer, TimerMember } from './shared-timer.ts';
-import { IN_BUN, type Outbound, StallGuard } from './stall.ts';
+import { IN_BUN, type Outbound, type SharedTimer, StallGuard, type TimerMember } from './stall.ts';
 
 /** The used part of a response. */
 export interface Answer {
@@ -24,7 +23,7 @@ export interface WholeAnswer extends Outbound, Answer {
 }
 
 /** The part of a socket that is used. */
-interface Guarded extends Outbound, Answering {
+interface GuardedSocket extends Outbound, Answering {
   readonly destroyed: boolean;
   destroy(): unknown;
   once(event: 'close', listener: () => void): unknown;
@@ -45,7 +44,7 @@ export function guardAnswer(answer: WholeAnswer, timer: SharedTimer | undefined)
     answer.once('close', () => guard.leave());
     return;
   }
-  const socket = answer.req.socket as Guarded;
+  const socket = answer.req.socket as GuardedSocket;
   if (socket.destroyed) return;
   const guard = guards.get(socket) ?? new AnswerGuard(socket, timer);
   guards.set(socket, guard);
@@ -89,10 +88,10 @@ export function unguard(answer: WholeAnswer): void {
 /** Guards the answers of one connection that have not been sent. It looks at none but ours: those of others may take their time. */
 class AnswerGuard implements TimerMember {
   readonly answers: WeakSet<object> = new WeakSet();
-  private readonly socket: Guarded;
+  private readonly socket: GuardedSocket;
   private readonly stall: StallGuard;
 
-  constructor(socket: Guarded, timer: SharedTimer) {
+  constructor(socket: GuardedSocket, timer: SharedTimer) {
     this.socket = socket;
     this.stall = new StallGuard({ sentBytes: 0, cut: () => socket.destroy() }, socket);
     timer.add(this);
@@ -136,11 +135,11 @@ interface Claim {
   readonly original: Parser['onIncoming'];
   readonly socket: { destroy(): unknown };
   readonly refused: () => void;
-  follower: Follower | undefined;
+  follower: CloseListener | undefined;
 }
 
 /** Is notified that a response has closed, without a separate listener. */
-interface Follower {
+interface CloseListener {
   gone(): void;
 }
 
@@ -182,7 +181,7 @@ function release(this: Claimed): void {
 }
 
 /** Notifies a follower when the response of a claimed connection has closed. Returns whether it is claimed. */
-export function followClaim(response: object, follower: Follower): boolean {
+export function whenClaimEnds(response: object, follower: CloseListener): boolean {
   const claim = (response as Claimed)[CLAIM];
   if (claim !== undefined) claim.follower = follower;
   return claim !== undefined;

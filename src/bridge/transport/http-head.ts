@@ -1,9 +1,9 @@
-import { type Status, toStatus } from '../../watch/event.ts';
+import type { Status } from '../../watch/event.ts';
 import { Envelope } from '../events/envelope.ts';
-import type { Admitted } from '../hub/admission/admission.ts';
-import { FROM_NOW, type Start } from '../hub/feed.ts';
-import type { HubCore } from '../hub/hub-core.ts';
-import { DEFAULTS, EVENT_STREAM, JSON_LINES } from '../protocol.ts';
+import type { Caller } from '../hub/admission/admission.ts';
+import type { Admitted, HubCore } from '../hub/hub-core.ts';
+import { FROM_NOW, type Start } from '../hub/hub-log.ts';
+import { DEFAULTS, EVENT_STREAM, JSON_LINES, LAST_EVENT_ID } from '../protocol.ts';
 
 /** The header that admits pages of another origin. An application that sets it has decided on the origin itself. */
 export const ALLOW_ORIGIN = 'access-control-allow-origin';
@@ -13,6 +13,31 @@ export const ALLOW_ORIGIN = 'access-control-allow-origin';
  * request arrives here. A stream as the response would leave its client waiting for the handshake forever.
  */
 export const WEBSOCKET_KEY = 'sec-websocket-key';
+
+/** The used part of a request of node:http. */
+interface NodeRequest {
+  readonly url?: string | undefined;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly socket: { readonly remoteAddress?: string | undefined };
+}
+
+/** Returns a request of node:http as admission sees it. `onGone` is that of {@link Caller}. */
+export function toCaller<R extends NodeRequest>(request: R, onGone: Caller<R>['onGone']): Caller<R> {
+  const { url = '', socket } = request;
+  const at = url.indexOf('?');
+  // HTTP/2 has `:authority` in place of `Host`.
+  const { origin, 'sec-fetch-site': site, host, ':authority': authority, [LAST_EVENT_ID]: lastEventId } = request.headers;
+  return {
+    request,
+    address: socket.remoteAddress ?? '',
+    origin: origin as string | undefined,
+    site: site as string | undefined,
+    host: (host ?? authority) as string | undefined,
+    search: at < 0 ? '' : url.slice(at + 1),
+    lastEventId: Array.isArray(lastEventId) ? lastEventId.join() : lastEventId,
+    onGone,
+  };
+}
 
 /** The headers of a stream, except CORS headers and the application's own. */
 export function streamHeaders(sse: boolean): Record<string, string> {
@@ -81,12 +106,6 @@ export function preflightHeaders(asked: string | null | undefined): Record<strin
     ...(asked ? { 'access-control-allow-headers': asked } : {}),
     'access-control-max-age': '600',
   };
-}
-
-/** Refuses every method but GET and HEAD. */
-export function methodRefusal(method: string | undefined): Status | undefined {
-  if (method === 'GET' || method === 'HEAD') return undefined;
-  return toStatus({ code: 405, reason: 'MethodNotAllowed', message: 'use GET or HEAD to read a watch' });
 }
 
 /**

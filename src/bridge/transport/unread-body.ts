@@ -12,14 +12,14 @@
 import { type Clock, upkeepClock } from '../../watch/clock.ts';
 
 /** Bytes of a body that are read and dropped. A request for a watch has none; a stream of tiny chunks would only cost time. */
-export const MAX_BODY_BYTES = 65_536;
+const MAX_BODY_BYTES = 65_536;
 /** How long a client that is still sending has for that, and for reading its answer. */
 const LINGER_MS = 5_000;
 /** How long an answer waits for the end of a body without a length. */
 const HOLD_MS = 1_000;
 
 /** The used part of a socket. */
-export interface BodySocket {
+interface BodySocket {
   readonly remoteAddress?: string | undefined;
   destroy(): unknown;
   once(event: 'close', listener: () => void): unknown;
@@ -36,7 +36,7 @@ export interface WithBody {
 }
 
 /** The used part of a request that is answered before its body has come. */
-export interface Unread extends WithBody {
+interface Unread extends WithBody {
   readonly complete: boolean;
   readonly readableEnded?: boolean;
   pause(): unknown;
@@ -44,7 +44,7 @@ export interface Unread extends WithBody {
 }
 
 /** The used part of a response. */
-export interface WholeResponse {
+interface WholeResponse {
   readonly headersSent: boolean;
   shouldKeepAlive?: boolean;
   flushHeaders(): void;
@@ -59,7 +59,7 @@ export function dropBody(request: WithBody): void {
 }
 
 /** A whole answer. */
-export interface WholeBody {
+interface WholeBody {
   /** Writes the head, with the length of the body: without one, the client would wait for the end. Called at most once. */
   readonly begin: () => void;
   /** Null if there is none. */

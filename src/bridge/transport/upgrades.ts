@@ -92,7 +92,7 @@ function ignore(): void {}
 const TAKE_MS = 5_000;
 
 /** What happens to a request for an upgrade that comes too early. */
-export interface TooEarly {
+interface TooEarly {
   /** Called if the connection is closed because of it. */
   readonly cut?: (() => void) | undefined;
   readonly clock?: Clock | undefined;
@@ -153,7 +153,7 @@ export function answerStatus(socket: Duplex, status: Status): void {
 }
 
 /** An answer to an upgrade request that is not a WebSocket. */
-export interface UpgradeAnswer {
+interface UpgradeAnswer {
   readonly code: number;
   readonly type: string;
   readonly body: string;

@@ -4,8 +4,7 @@ import type { Form } from '../events/forms.ts';
 import type { Served, Sink } from '../hub/connection.ts';
 import { CLOSE_CODES, CLOSE_REASONS, type Ending, toRetryReason } from '../protocol.ts';
 import type { ByteStream } from './http-sink.ts';
-import { type SharedTimer, TICKS, type TimerMember } from './shared-timer.ts';
-import { IN_BUN, type Outbound, progressOf } from './stall.ts';
+import { IN_BUN, type Outbound, progressOf, type SharedTimer, TICKS, type TimerMember } from './stall.ts';
 
 /** What a sink writes to. */
 export interface WebSocketConnection {
@@ -59,7 +58,7 @@ export class WebSocketSink implements Sink, TimerMember {
 
   opened(session: Served): void {
     this.session = session;
-    (this.client as Known)[SINK] = this;
+    (this.client as WithSink)[SINK] = this;
     this.client.on('close', onClose);
   }
 
@@ -148,19 +147,19 @@ export class WebSocketSink implements Sink, TimerMember {
  */
 const SINK: unique symbol = Symbol('sink');
 
-type Known = WebSocket & { [SINK]?: WebSocketSink };
+type WithSink = WebSocket & { [SINK]?: WebSocketSink };
 
 /** The session of a client, once it has one. */
 export function sessionOf(client: WebSocket): Served | undefined {
-  return (client as Known)[SINK]?.served;
+  return (client as WithSink)[SINK]?.served;
 }
 
 function onClose(this: WebSocket): void {
-  (this as Known)[SINK]?.closed();
+  (this as WithSink)[SINK]?.closed();
 }
 
 function onPong(this: WebSocket, data: Buffer): void {
-  (this as Known)[SINK]?.answered(data);
+  (this as WithSink)[SINK]?.answered(data);
 }
 
 /** What a client may send within one second; 0: no limit. */
@@ -184,7 +183,7 @@ const SECOND_MS = 1_000;
 
 /** Where all clients' shared listeners find the guard. */
 const GUARD: unique symbol = Symbol('inbound guard');
-type Guarded = { [GUARD]?: InboundGuard };
+type WithGuard = { [GUARD]?: InboundGuard };
 
 /** Messages, and the control frames that the package ws answers by itself. */
 const FRAMES = ['message', 'ping', 'pong'] as const;
@@ -209,8 +208,8 @@ export class InboundGuard {
     this.client = client;
     this.socket = socket;
     this.limits = limits;
-    (client as Guarded)[GUARD] = this;
-    (socket as Guarded)[GUARD] = this;
+    (client as WithGuard)[GUARD] = this;
+    (socket as WithGuard)[GUARD] = this;
     for (const frame of FRAMES) client.on(frame, IN_BUN ? onWholeFrame : onFrame);
     if (!IN_BUN) socket.on('data', onData);
   }
@@ -273,15 +272,15 @@ function exceeds(count: number, limit: number): boolean {
 }
 
 function onData(this: unknown, chunk: Uint8Array): void {
-  (this as Guarded)[GUARD]?.count(chunk.length, 0);
+  (this as WithGuard)[GUARD]?.count(chunk.length, 0);
 }
 
 function onFrame(this: unknown): void {
-  (this as Guarded)[GUARD]?.count(0, 1);
+  (this as WithGuard)[GUARD]?.count(0, 1);
 }
 
 function onWholeFrame(this: unknown, data: { readonly length?: number } | undefined): void {
-  (this as Guarded)[GUARD]?.count(data?.length ?? 0, 1);
+  (this as WithGuard)[GUARD]?.count(data?.length ?? 0, 1);
 }
 
 const LF = 0x0a;

@@ -1,4 +1,4 @@
-import { toUrl } from '../../bridge/client/attempt.ts';
+import { toUrl } from '../../bridge/client/transport.ts';
 import type { Codec } from '../../decode/codec.ts';
 import { decoderOf } from '../../decode/decoder.ts';
 import { NewlineFramer } from '../../decode/framing.ts';

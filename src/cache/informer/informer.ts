@@ -110,7 +110,7 @@ export class Informer<T, Name extends string = string> {
     return this.#ran;
   }
 
-  /** Whether the state of the source is in the store. Handlers may still lag behind: each has its own `synced`. */
+  /** Whether the state of the source is in the store. Handlers may still lag behind: each has its ownState `synced`. */
   get hasSynced(): boolean {
     return this.#synced.isOpen;
   }
@@ -172,7 +172,7 @@ export class Informer<T, Name extends string = string> {
 
   /**
    * Resolves when the store has reached a version, for example that of an object that you have just written, so that you read
-   * your own writes.
+   * your ownState writes.
    *
    * @throws {WatchError} (rejects) CLOSED if the informer stops before that; TIMEOUT; INVALID_ARGUMENT for an invalid version or
    * time; the reason of `signal`.

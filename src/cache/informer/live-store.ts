@@ -23,9 +23,10 @@
  * - An object of the same uid and version as the stored one is not a change. The stored one stays, so a list without changes
  *   calls no handler, and keeps every reference.
  */
+
+import type { BroadcastWatch } from '../../broadcast/broadcast-watch.ts';
 import { Cursor } from '../../broadcast/cursor.ts';
 import { withVersionOf } from '../../broadcast/filter.ts';
-import type { BroadcastWatch } from '../../broadcast/handle.ts';
 import { Mux } from '../../broadcast/mux.ts';
 import { POLICIES } from '../../broadcast/policies.ts';
 import { WatchError } from '../../watch/errors.ts';

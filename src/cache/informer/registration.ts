@@ -14,7 +14,7 @@
  *   changes were lost by a policy that was asked for.
  * - What a handler throws is reported, and ends nothing. A handler that was cut is also reported.
  */
-import type { BroadcastWatch } from '../../broadcast/handle.ts';
+import type { BroadcastWatch } from '../../broadcast/broadcast-watch.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { isInitialEventsEnd, type Status } from '../../watch/event.ts';
 import type { Handler, HandlerOptions, HandlerRegistration } from './informer-options.ts';

@@ -262,7 +262,7 @@ export class Store<T> implements ReflectorStore<T> {
   #remove(target: T | DeletedFinalStateUnknown<T>): void {
     const key = isDeletedFinalStateUnknown<T>(target) ? target.key : this.keyOf(target);
     this.drop(key);
-    // An inferred deletion has no version of its own, and that of its object is an older one.
+    // An inferred deletion has no version of its ownState, and that of its object is an older one.
     this.#version = versionOf(target) || this.#version;
   }
 }

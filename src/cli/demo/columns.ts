@@ -1,7 +1,7 @@
 import { dotted } from '../../pages/words.ts';
 
-/** The part of standard output that {@link Columns} needs. */
-export interface ColumnsOutput {
+/** The part of standard output that {@link DemoColumns} needs. */
+interface ColumnsOutput {
   write(text: string): unknown;
   readonly isTTY: boolean;
   /** Width in characters. */
@@ -17,7 +17,7 @@ const GAP = '  ';
  * Two columns of text, each filled from the top independently; in colour on a terminal. There, a panel stays in view below them:
  * it is erased before each line and drawn again after it. The lines above scroll as usual, and remain when the panel is removed.
  */
-export class Columns {
+export class DemoColumns {
   private readonly output: ColumnsOutput;
   private readonly colour: boolean;
   private readonly startMs: number = performance.now();

@@ -13,7 +13,7 @@ import type { DemoCommand } from '../args.ts';
 import { type Output, onSignals } from '../output.ts';
 import { close, listen } from '../server/server.ts';
 import { UsageError } from '../usage.ts';
-import { Columns, gauge, type Style } from './columns.ts';
+import { DemoColumns, gauge, type Style } from './columns.ts';
 import { DirectoryWatch, type FileEvent } from './directory.ts';
 
 /** The slow reader's queue: short, so that losses are visible. */
@@ -24,13 +24,6 @@ const FAST_CAPACITY = 100;
 const TITLE = 'watchmux demo: file changes, one fast reader, one slow';
 /** The time between two updates of what is in view all the time. */
 const REFRESH_MS = 100;
-
-/** How many events were accepted, and how many each reader got. */
-interface Tally {
-  accepted: number;
-  fast: number;
-  slow: number;
-}
 
 /**
  * `watchmux demo`: changing files -> Broadcaster -> filter -> two readers, one over HTTP, one deliberately slow. Returns the exit
@@ -43,7 +36,7 @@ export async function demo({ directory, durationMs }: DemoCommand, output: Outpu
   const path = directory ?? (await mkdtemp(join(tmpdir(), 'watchmux-demo-')));
   const worker = new DemoWorker(path);
   try {
-    return await play({ path, durationMs, worker, end, columns: new Columns(output) });
+    return await new Demo(new DemoColumns(output), end).play(worker, { path, durationMs });
   } finally {
     await worker.tidy();
     if (directory === undefined) await rm(path, { recursive: true, force: true }).catch(() => {});
@@ -51,66 +44,105 @@ export async function demo({ directory, durationMs }: DemoCommand, output: Outpu
   }
 }
 
-interface Scene {
-  readonly path: string;
-  readonly durationMs: number;
-  readonly worker: DemoWorker;
-  readonly end: AbortController;
-  readonly columns: Columns;
-}
+/** Two readers of one stream of changes, and how many events were accepted, and how many each reader got. */
+class Demo {
+  private accepted: number = 0;
+  private fast: number = 0;
+  private slow: number = 0;
+  private readonly columns: DemoColumns;
+  private readonly end: AbortController;
 
-async function play({ path, durationMs, worker, end, columns }: Scene): Promise<number> {
-  const pauseMs = Math.round(Math.min(700, durationMs / 12));
-  const tally: Tally = { accepted: 0, fast: 0, slow: 0 };
-  const files = new Broadcaster<FileEvent>();
-  const directory = new DirectoryWatch(path, async (event) => {
-    await files.publish(event);
-    if (isText(event)) tally.accepted++;
-  });
-  await directory.open().catch((error: Error) => {
-    throw new UsageError(`cannot watch ${path}: ${error.message}`, 'demo');
-  });
-  columns.line(TITLE);
-  columns.line(`the *.txt files in ${path}, for ${durationMs / 1_000} s; Ctrl-C ends it`);
-  columns.line();
+  constructor(columns: DemoColumns, end: AbortController) {
+    this.columns = columns;
+    this.end = end;
+  }
 
-  const bridge = await openBridge(files.watch({ filter: isText }));
-  const slow = files.watch({
-    filter: isText,
-    capacity: SLOW_CAPACITY,
-    overflow: 'drop-oldest',
-    onGap: (missed) => columns.right(`! lost ${count(missed)} here`, 'lost'),
-  });
-  const heads = ['fast: over HTTP, at full speed', `slow: one per ${pauseMs} ms, drop-oldest`] as const;
-  columns.head([heads[0]], [heads[1]]);
-  columns.keep(() => [
-    '',
-    `${TITLE}   ${columns.seconds.toFixed(1)} of ${durationMs / 1_000} s`,
-    columns.pair(...heads),
-    queues(columns, bridge, slow),
-  ]);
-  const fastDone = readFast(bridge, { columns, tally });
-  const slowDone = readSlow(slow, { columns, tally, pauseMs, end: end.signal });
-  const workDone = worker.work({ pauseMs: Math.min(110, durationMs / 60), signal: end.signal });
+  async play(worker: DemoWorker, { path, durationMs }: { readonly path: string; readonly durationMs: number }): Promise<number> {
+    const { columns, end } = this;
+    const { signal } = end;
+    const pauseMs = Math.round(Math.min(700, durationMs / 12));
+    const files = new Broadcaster<FileEvent>();
+    const directory = new DirectoryWatch(path, async (event) => {
+      await files.publish(event);
+      if (isText(event)) this.accepted++;
+    });
+    await directory.open().catch((error: Error) => {
+      throw new UsageError(`cannot watch ${path}: ${error.message}`, 'demo');
+    });
+    columns.line(TITLE);
+    columns.line(`the *.txt files in ${path}, for ${durationMs / 1_000} s; Ctrl-C ends it`);
+    columns.line();
 
-  const refreshing = keepFresh(columns, end.signal);
-  await sleep(durationMs, { signal: end.signal }).catch(() => {});
-  end.abort();
-  await refreshing;
-  await workDone;
-  await directory.close();
-  await files.shutdown();
-  await bridge.close();
-  await fastDone;
-  await slowDone;
-  columns.keep(() => []);
-  return sum(tally, slow, columns);
-}
+    const bridge = await openBridge(files.watch({ filter: isText }));
+    const slow = files.watch({
+      filter: isText,
+      capacity: SLOW_CAPACITY,
+      overflow: 'drop-oldest',
+      onGap: (missed) => columns.right(`! lost ${missed} event${missed === 1 ? '' : 's'} here`, 'lost'),
+    });
+    const heads = ['fast: over HTTP, at full speed', `slow: one per ${pauseMs} ms, drop-oldest`] as const;
+    columns.head([heads[0]], [heads[1]]);
+    const queue = (queued: number, of: number): string => `queue ${gauge(queued, of, 8)} ${queued} of ${of}`;
+    columns.keep(() => [
+      '',
+      `${TITLE}   ${columns.seconds.toFixed(1)} of ${durationMs / 1_000} s`,
+      columns.pair(...heads),
+      columns.pair(queue(bridge.queued(), FAST_CAPACITY), `${queue(slow.queued, SLOW_CAPACITY)}, lost ${slow.dropped}`),
+    ]);
+    const reading = [this.readFast(bridge), this.readSlow(slow, pauseMs)];
+    const working = [worker.work({ pauseMs: Math.min(110, durationMs / 60), signal }), this.keepFresh()];
+    await sleep(durationMs, { signal }).catch(() => {});
+    end.abort();
+    await Promise.all(working);
+    await directory.close();
+    await files.shutdown();
+    await bridge.close();
+    await Promise.all(reading);
+    columns.keep(() => []);
+    return this.sum(slow);
+  }
 
-async function keepFresh(columns: Columns, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    columns.refresh();
-    await sleep(REFRESH_MS, { signal }).catch(() => {});
+  private async keepFresh(): Promise<void> {
+    const { signal } = this.end;
+    while (!signal.aborted) {
+      this.columns.refresh();
+      await sleep(REFRESH_MS, { signal }).catch(() => {});
+    }
+  }
+
+  private async readFast({ events, queued }: Bridge): Promise<void> {
+    for await (const event of events) {
+      this.fast++;
+      const [text, style] = describe(event);
+      this.columns.left(this.columns.apart(text, gauge(queued(), FAST_CAPACITY, SLOW_CAPACITY)), style);
+    }
+  }
+
+  /** Takes one event at a time and pauses after it. Leaves its queue as it is at the end, because the final sum counts it. */
+  private async readSlow(slow: Watch<FileEvent>, pauseMs: number): Promise<void> {
+    const { signal } = this.end;
+    while (!signal.aborted) {
+      const { done, value } = await slow.next();
+      if (done) return;
+      this.slow++;
+      const [text, style] = describe(value);
+      // One cell per event.
+      this.columns.right(this.columns.apart(text, gauge(slow.queued, SLOW_CAPACITY, SLOW_CAPACITY)), style);
+      await sleep(pauseMs, { signal }).catch(() => {});
+    }
+  }
+
+  private sum({ dropped, queued }: Watch<FileEvent>): number {
+    const { accepted, fast, slow, columns } = this;
+    const adds = fast === accepted && slow + dropped + queued === accepted;
+    const row = (name: string, numbers: readonly number[]): void =>
+      columns.line(`${name.padEnd(10)}${numbers.map((number) => String(number).padStart(11)).join('')}`);
+    columns.line(`\n${'          '}  delivered    dropped     queued   accepted`);
+    row('fast', [fast, 0, 0, accepted]);
+    row('slow', [slow, dropped, queued, accepted]);
+    const told = 'Delivered, dropped and queued add up to what was accepted, for both.';
+    columns.line(adds ? `\n${told}` : '\nThe numbers do not add up: please report this.');
+    return adds ? 0 : 1;
   }
 }
 
@@ -141,59 +173,6 @@ async function openBridge(watch: Watch<FileEvent>): Promise<Bridge> {
   };
 }
 
-interface Reading {
-  readonly columns: Columns;
-  readonly tally: Tally;
-}
-
-async function readFast({ events, queued }: Bridge, { columns, tally }: Reading): Promise<void> {
-  for await (const event of events) {
-    tally.fast++;
-    const [text, style] = describe(event);
-    columns.left(columns.apart(text, gauge(queued(), FAST_CAPACITY, SLOW_CAPACITY)), style);
-  }
-}
-
-/** Takes one event at a time and pauses after it. Leaves its queue as it is at the end, because the final sum counts it. */
-async function readSlow(slow: Watch<FileEvent>, reading: Reading & { pauseMs: number; end: AbortSignal }): Promise<void> {
-  const { columns, tally, pauseMs, end } = reading;
-  while (!end.aborted) {
-    const { done, value } = await slow.next();
-    if (done) return;
-    tally.slow++;
-    const [text, style] = describe(value);
-    // One cell per event.
-    columns.right(columns.apart(text, gauge(slow.queued, SLOW_CAPACITY, SLOW_CAPACITY)), style);
-    await sleep(pauseMs, { signal: end }).catch(() => {});
-  }
-}
-
-/** Both queues, each below the head of its column. */
-function queues(columns: Columns, { queued }: Bridge, slow: Watch<FileEvent>): string {
-  const lossy = `${queueOf(slow.queued, SLOW_CAPACITY)}, lost ${slow.dropped}`;
-  return columns.pair(queueOf(queued(), FAST_CAPACITY), lossy);
-}
-
-function queueOf(queued: number, capacity: number): string {
-  return `queue ${gauge(queued, capacity, 8)} ${queued} of ${capacity}`;
-}
-
-function sum({ accepted, fast, slow }: Tally, lossy: Watch<FileEvent>, columns: Columns): number {
-  const { dropped, queued } = lossy;
-  const adds = fast === accepted && slow + dropped + queued === accepted;
-  const row = (name: string, numbers: readonly number[]): void =>
-    columns.line(`${name.padEnd(10)}${numbers.map((number) => String(number).padStart(11)).join('')}`);
-  columns.line(`\n${'          '}  delivered    dropped     queued   accepted`);
-  row('fast', [fast, 0, 0, accepted]);
-  row('slow', [slow, dropped, queued, accepted]);
-  columns.line(
-    adds
-      ? '\nDelivered, dropped and queued add up to what was accepted, for both.'
-      : '\nThe numbers do not add up: please report this.',
-  );
-  return adds ? 0 : 1;
-}
-
 function describe({ type, object }: FileEvent): [text: string, style: Style] {
   if (!('name' in object)) return ['message' in object ? object.message : type, 'lost'];
   const { name, bytes } = object;
@@ -204,10 +183,6 @@ function describe({ type, object }: FileEvent): [text: string, style: Style] {
 
 function isText({ object }: FileEvent): boolean {
   return 'name' in object && object.name.endsWith('.txt');
-}
-
-function count(events: number): string {
-  return `${events} event${events === 1 ? '' : 's'}`;
 }
 
 const FRUITS = ['apple', 'pear', 'plum', 'fig', 'quince', 'cherry', 'lemon', 'grape'];

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ChangeType, ObjectEvent } from '../../watch/event.ts';
 
 /** A file as last seen. */
-export interface FileState {
+interface FileState {
   readonly name: string;
   readonly bytes: number;
   readonly modifiedMs: number;
@@ -15,7 +15,7 @@ export interface FileState {
 export type FileEvent = ObjectEvent<FileState>;
 
 /** The inode distinguishes a file from another one that has taken its name. */
-type Seen = FileState & { readonly inode: number };
+type SeenFile = FileState & { readonly inode: number };
 
 /**
  * Reports what really happens to the files of a directory. The operating system's notices come duplicated, merged or late, so
@@ -26,7 +26,7 @@ type Seen = FileState & { readonly inode: number };
 export class DirectoryWatch {
   private readonly path: string;
   private readonly tell: (event: FileEvent) => Promise<void>;
-  private readonly known: Map<string, Seen> = new Map();
+  private readonly known: Map<string, SeenFile> = new Map();
   /** The names to look at; null for all. */
   private readonly names: Set<string | null> = new Set();
   private watcher: FSWatcher | undefined = undefined;
@@ -98,7 +98,7 @@ export class DirectoryWatch {
   }
 
   /** Returns the file's state; undefined if it is gone, is not a regular file, or cannot be accessed. */
-  private async look(name: string): Promise<Seen | undefined> {
+  private async look(name: string): Promise<SeenFile | undefined> {
     try {
       const found = await stat(join(this.path, name));
       return found.isFile() ? { name, bytes: found.size, modifiedMs: found.mtimeMs, inode: found.ino } : undefined;
@@ -108,7 +108,7 @@ export class DirectoryWatch {
   }
 }
 
-function difference(before: Seen | undefined, now: Seen | undefined): ChangeType | undefined {
+function difference(before: SeenFile | undefined, now: SeenFile | undefined): ChangeType | undefined {
   if (before === undefined) return now === undefined ? undefined : 'ADDED';
   if (now === undefined) return 'DELETED';
   const same = before.bytes === now.bytes && before.modifiedMs === now.modifiedMs && before.inode === now.inode;

@@ -1,4 +1,4 @@
-import { type Given, type Options, quote } from '../usage.ts';
+import { type Given, type Options, preset, quote, valued } from '../usage.ts';
 
 /** How objects are printed. */
 export type Format = 'table' | 'json' | 'name';
@@ -26,16 +26,12 @@ export interface GetCommand {
 }
 
 export const GET_OPTIONS: Options = {
+  ...preset({ timeout: '60' }),
+  ...valued('field-selector', 'limit', 'token', 'kubeconfig', 'context'),
   watch: { type: 'boolean', short: 'w', default: false },
   output: { type: 'string', short: 'o', default: 'table' },
   selector: { type: 'string', short: 'l' },
-  'field-selector': { type: 'string' },
-  limit: { type: 'string' },
   header: { type: 'string', multiple: true },
-  token: { type: 'string' },
-  timeout: { type: 'string', default: '60' },
-  kubeconfig: { type: 'string' },
-  context: { type: 'string' },
   namespace: { type: 'string', short: 'n' },
   'all-namespaces': { type: 'boolean', short: 'A', default: false },
 };

@@ -6,14 +6,14 @@ import type { List, ListOptions, ListWatcher } from '../../cache/list-watcher.ts
 import type { KubernetesObject } from '../../cache/object.ts';
 import { loadCluster } from '../../kubernetes/cluster.ts';
 import { createNodeFetch, type NodeFetch } from '../../kubernetes/node-fetch.ts';
-import { objectSource, type Source, TableSource, type Target } from '../../pages/table.ts';
+import { type Collection, type CollectionTarget, objectSource, TableSource } from '../../pages/table.ts';
 import { excerpt } from '../../pages/words.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { withoutSecret } from '../lines.ts';
 import { type Output, onSignals } from '../output.ts';
 import { quote, UsageError } from '../usage.ts';
 import type { GetCommand } from './get-args.ts';
-import { type Change, createPrinter, type Printer } from './printer.ts';
+import { createPrinter, type PrintedChange, type Printer } from './printer.ts';
 
 /** Objects are read in pages of this size, as kubectl does, so that a list of any length needs little memory. */
 const PAGE_SIZE = 500;
@@ -33,7 +33,7 @@ export async function get(command: GetCommand, output: Output): Promise<number> 
       columns: () => table?.columns,
     });
     const source = table ?? objectSource(target, command.responseTimeoutMs);
-    const work = { command, source, printer, output, signal: stop.signal, note };
+    const work = { command, source, printer, output, signal: stop.signal };
     if (command.watch) return await follow(work);
     return await (isNamed(command, target) ? one(work) : list(work));
   } catch (error) {
@@ -45,13 +45,13 @@ export async function get(command: GetCommand, output: Output): Promise<number> 
 }
 
 /** Whether one object is asked for that has a URL of its own: who asks may be allowed to `get` it, and not to `list`. */
-function isNamed({ name, labelSelector, fieldSelector }: GetCommand, { manyNamespaces }: Target): boolean {
+function isNamed({ name, labelSelector, fieldSelector }: GetCommand, { manyNamespaces }: CollectionTarget): boolean {
   const otherwise = labelSelector !== undefined || fieldSelector !== `metadata.name=${name}`;
   return name !== undefined && !otherwise && !manyNamespaces;
 }
 
 /** Prints one object. */
-async function one({ command: { name = '' }, source, printer, output, signal }: Work): Promise<number> {
+async function one({ command: { name = '' }, source, printer, output, signal }: GetWork): Promise<number> {
   const object = await source.get(name, signal).catch((error: unknown) => {
     const { code, details } = (isWatchError(error, 'REFUSED') && error.status) || {};
     if (code === 404 && details?.name === name) return undefined; // and not the collection
@@ -63,7 +63,7 @@ async function one({ command: { name = '' }, source, printer, output, signal }: 
 }
 
 /** Prints the current objects. */
-async function list({ command, source, printer, output, signal }: Work): Promise<number> {
+async function list({ command, source, printer, output, signal }: GetWork): Promise<number> {
   let count = 0;
   let begun = false;
   for await (const { items, resourceVersion } of pages(source, command, signal)) {
@@ -135,15 +135,13 @@ function note(text: string): void {
 }
 
 /** What to print: from where, how, and where to. */
-interface Work {
+interface GetWork {
   readonly command: GetCommand;
-  readonly source: Source;
+  readonly source: Collection;
   readonly printer: Printer;
   readonly output: Output;
   /** Aborts when nobody reads the output any more. */
   readonly signal: AbortSignal;
-  /** Says something outside the output. */
-  readonly note: (text: string) => void;
 }
 
 /**
@@ -153,7 +151,7 @@ interface Work {
  *
  * Rejects with the first failure if nothing could be read at all: that is more likely a mistake than a temporary problem.
  */
-async function follow({ command, source, printer, output, signal, note }: Work): Promise<number> {
+async function follow({ command, source, printer, output, signal }: GetWork): Promise<number> {
   const { labelSelector, fieldSelector } = command;
   let failed: { readonly error: unknown } | undefined;
   const onError = (error: unknown, failure: InformerFailure<KubernetesObject>): void => {
@@ -177,7 +175,9 @@ async function follow({ command, source, printer, output, signal, note }: Work):
   signal.addEventListener('abort', stop);
   const running = informer.run();
   for await (const batch of events.batches()) {
-    const changes = batch.flatMap((event): Change[] => (event.type === 'BOOKMARK' || event.type === 'ERROR' ? [] : [event]));
+    const changes = batch.flatMap((event): PrintedChange[] =>
+      event.type === 'BOOKMARK' || event.type === 'ERROR' ? [] : [event],
+    );
     if (changes.length > 0) await output.write(printer.events(changes));
     if (output.gone) break;
   }
@@ -190,7 +190,7 @@ async function follow({ command, source, printer, output, signal, note }: Work):
 }
 
 /** Finds the collection: that of a URL, or that of a resource in the cluster of a kubeconfig. Throws a {@link UsageError} if there is none. */
-async function findTarget(command: GetCommand, signal: AbortSignal): Promise<Target> {
+async function findTarget(command: GetCommand, signal: AbortSignal): Promise<CollectionTarget> {
   const { target, headers } = command;
   if (target instanceof URL) {
     const fetch = withHeaders(

@@ -1,11 +1,11 @@
 // The three forms of output. Each prints a list page by page, or changes one by one.
 import { type KubernetesObject, metadataOf, namespaceOf } from '../../cache/object.ts';
-import { age, clean, type Row } from '../../pages/table.ts';
+import { age, clean, type TableRow } from '../../pages/table.ts';
 import { harmless } from '../lines.ts';
 import type { Format } from './get-args.ts';
 
 /** What has happened to an object. */
-export interface Change {
+export interface PrintedChange {
   readonly type: string;
   readonly object: KubernetesObject;
 }
@@ -18,7 +18,7 @@ export interface Printer {
   /** The text after the last object. */
   end(): string;
   /** Changes. */
-  events(some: readonly Change[]): string;
+  events(some: readonly PrintedChange[]): string;
 }
 
 /** What a printer needs to know. */
@@ -53,7 +53,7 @@ class Names implements Printer {
   end(): string {
     return '';
   }
-  events(some: readonly Change[]): string {
+  events(some: readonly PrintedChange[]): string {
     return some.map(({ type, object }) => `${type} ${keyOf(object)}\n`).join('');
   }
 }
@@ -67,7 +67,7 @@ class JsonObjects extends Names {
   override objects(some: readonly KubernetesObject[]): string {
     return some.map((object) => `${jsonOf(object)}\n`).join('');
   }
-  override events(some: readonly Change[]): string {
+  override events(some: readonly PrintedChange[]): string {
     return some.map(({ type, object }) => `${jsonOf({ type, object })}\n`).join('');
   }
 }
@@ -95,31 +95,24 @@ class JsonList extends JsonObjects {
 /** Room for each type of event. */
 const WIDEST = 'MODIFIED'.length;
 
-class TableLines implements Printer {
+class TableLines extends Names {
   readonly #options: PrinterOptions;
   readonly #aligned: AlignedColumns = new AlignedColumns();
   #head: boolean = true;
 
   constructor(options: PrinterOptions) {
+    super();
     this.#options = options;
   }
 
-  begin(): string {
-    return '';
-  }
-
-  objects(some: readonly KubernetesObject[]): string {
+  override objects(some: readonly KubernetesObject[]): string {
     return this.#lines(
       some.map((object) => this.#row(object)),
       [],
     );
   }
 
-  end(): string {
-    return '';
-  }
-
-  events(some: readonly Change[]): string {
+  override events(some: readonly PrintedChange[]): string {
     const rows = some.map(({ type, object }) => [type, ...this.#row(object)]);
     return this.#lines(rows, ['EVENT'.padEnd(WIDEST)]);
   }
@@ -138,7 +131,7 @@ class TableLines implements Printer {
     return [...(this.#options.manyNamespaces ? [clean(namespaceOf(object) || undefined)] : []), ...this.#cells(object)];
   }
 
-  #cells(object: Row | KubernetesObject): readonly string[] {
+  #cells(object: TableRow | KubernetesObject): readonly string[] {
     if ('cells' in object && object.cells) return object.cells;
     const { name, creationTimestamp } = metadataOf(object);
     return [clean(name), age(creationTimestamp, (this.#options.now ?? Date.now)())];

@@ -9,6 +9,7 @@
  */
 import { dotted } from '../../pages/words.ts';
 import type { Clock } from '../../watch/clock.ts';
+import { MAX_WAITING_BYTES, type UnwaitedStream } from '../output.ts';
 
 export type LogFormat = 'text' | 'json';
 
@@ -17,22 +18,14 @@ type LogLevel = 'info' | 'warn' | 'error';
 /** What is said besides the name of the event. Undefined members are left out. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** The part of a standard stream that is used. */
-interface LogOutput {
-  write(text: string): unknown;
-  readonly writableLength: number;
-}
-
 /** Options of a {@link Log}. */
 interface LogOptions {
   readonly format: LogFormat;
-  readonly output: LogOutput;
+  readonly output: UnwaitedStream;
   /** The time of day in ms. */
   readonly now: () => number;
 }
 
-/** At most this waits for a reader. */
-const MAX_WAITING_BYTES = 65_536;
 /** The longest value. */
 const MAX_CHARS = 1_000;
 /** A value that needs no quotes. */
@@ -85,7 +78,7 @@ export class Log {
 }
 
 /** The message of an error. Not its stack, which has many lines. */
-export function messageOf(error: unknown): string {
+export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
@@ -94,7 +87,7 @@ const EVERY_MS = 1_000;
 /** How many different keys a line may have. */
 const MAX_KEYS = 20;
 
-/** Options of a {@link Digest}. */
+/** Options of a {@link LogDigest}. */
 interface DigestOptions {
   /** The field that stands for single events: how many of each key, such as `429:17,401:2`. */
   readonly keys: string;
@@ -107,7 +100,7 @@ interface DigestOptions {
  * Logs something that may happen any number of times, in one line per second at most. The first is logged at once; those that
  * follow are counted, and logged with the last of them.
  */
-export class Digest {
+export class LogDigest {
   private readonly options: DigestOptions;
   private readonly counts: Map<string, number> = new Map();
   private last: LogFields = {};

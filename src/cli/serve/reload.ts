@@ -17,7 +17,7 @@ import { createSecureContext } from 'node:tls';
 import type { EtcdTls } from '../../storage/etcd/options.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { quote, UsageError } from '../usage.ts';
-import { type Log, messageOf } from './log.ts';
+import { errorText, type Log } from './log.ts';
 import { isToken, type ServeCommand } from './serve-args.ts';
 
 /** How often files are read. */
@@ -75,7 +75,7 @@ export class FromFiles<T> {
       this.onChange(this.current, before);
       return 'changed';
     } catch (error) {
-      const failure = messageOf(error);
+      const failure = errorText(error);
       if (failure === this.failure && !again) return undefined;
       this.failure = failure;
       return error as Error;
@@ -159,7 +159,7 @@ export class Reloads {
       if (this.ended) return;
       const files = each.files.map(({ file }) => file).join(',');
       if (news === 'changed') log.info('reloaded', { files });
-      else if (news !== undefined) log.error('reload-failed', { files, error: messageOf(news).replace(/^watchmux serve: /, '') });
+      else if (news !== undefined) log.error('reload-failed', { files, error: errorText(news).replace(/^watchmux serve: /, '') });
     }
   }
 }

@@ -1,4 +1,4 @@
-import { type Given, KEEP_ALIVE_SECONDS, type Options, quote, UsageError } from '../usage.ts';
+import { type Given, KEEP_ALIVE_SECONDS, type Options, preset, quote, UsageError, valued } from '../usage.ts';
 import type { LogFormat } from './log.ts';
 
 /** The options of `watchmux serve`. */
@@ -22,6 +22,8 @@ export interface ServeCommand {
   readonly etcdPasswordFile: string | undefined;
   /** The file that keeps memory across restarts. */
   readonly dataFile: string | undefined;
+  /** The file of SQLite that keeps the objects, perhaps for other processes, too. */
+  readonly sqliteFile: string | undefined;
   /** The file of tokens and the tenants that have them. */
   readonly tokenFile: string | undefined;
   /** Where numbers and health are served without a token. */
@@ -46,54 +48,32 @@ interface EtcdTlsFiles {
   readonly keyFile: string | undefined;
 }
 
-/** Limits that the command line can change. */
-interface ServeLimits {
-  readonly maxWatchers: number | undefined;
-  readonly maxWatchersPerAddress: number | undefined;
-  readonly maxConcurrentRequestsPerAddress: number | undefined;
-  readonly maxWatchersPerTenant: number | undefined;
-  readonly maxConcurrentRequestsPerTenant: number | undefined;
-  readonly maxWritesPerSecondPerTenant: number | undefined;
-}
+/** Limits that the command line can change: their options, and those of an `ApiServer`. */
+const LIMITS = {
+  'max-watchers': 'maxWatchers',
+  'max-watchers-per-address': 'maxWatchersPerAddress',
+  'max-requests-per-address': 'maxConcurrentRequestsPerAddress',
+  'max-watchers-per-tenant': 'maxWatchersPerTenant',
+  'max-requests-per-tenant': 'maxConcurrentRequestsPerTenant',
+  'max-writes-per-second-per-tenant': 'maxWritesPerSecondPerTenant',
+} as const;
+
+export type ServeLimits = Readonly<Record<(typeof LIMITS)[keyof typeof LIMITS], number | undefined>>;
+
+/** Options that are texts which may not be empty. */
+const TEXTS = [
+  ...(['data', 'sqlite', 'prefix', 'tls-cert', 'tls-key', 'token-file'] as const),
+  ...(['etcd-ca', 'etcd-cert', 'etcd-key', 'etcd-user', 'etcd-password-file'] as const),
+] as const;
 
 export const SERVE_OPTIONS: Options = {
-  host: { type: 'string', default: '127.0.0.1' },
-  port: { type: 'string', default: '8080' },
-  resource: { type: 'string', multiple: true },
-  token: { type: 'string' },
-  'tls-cert': { type: 'string' },
-  'tls-key': { type: 'string' },
-  etcd: { type: 'string', multiple: true },
-  prefix: { type: 'string' },
-  'etcd-ca': { type: 'string' },
-  'etcd-cert': { type: 'string' },
-  'etcd-key': { type: 'string' },
-  'etcd-user': { type: 'string' },
-  'etcd-password-file': { type: 'string' },
-  data: { type: 'string' },
-  'token-file': { type: 'string' },
-  metrics: { type: 'string' },
-  log: { type: 'string', default: 'text' },
-  'keep-alive': { type: 'string', default: KEEP_ALIVE_SECONDS },
-  drain: { type: 'string', default: '10' },
-  'drain-delay': { type: 'string', default: '0' },
-  'client-address': { type: 'string' },
-  'max-watchers': { type: 'string' },
-  'max-watchers-per-address': { type: 'string' },
-  'max-requests-per-address': { type: 'string' },
-  'max-watchers-per-tenant': { type: 'string' },
-  'max-requests-per-tenant': { type: 'string' },
-  'max-writes-per-second-per-tenant': { type: 'string' },
+  ...preset({ host: '127.0.0.1', port: '8080', log: 'text', 'keep-alive': KEEP_ALIVE_SECONDS, drain: '10', 'drain-delay': '0' }),
+  ...valued(...TEXTS, 'token', 'metrics', 'client-address', ...Object.keys(LIMITS)),
+  ...{ resource: { type: 'string', multiple: true }, etcd: { type: 'string', multiple: true } },
 };
 
 /** Without tokens nobody is a tenant. */
 const OF_TENANTS = ['max-watchers-per-tenant', 'max-requests-per-tenant', 'max-writes-per-second-per-tenant'] as const;
-
-/** Options that are texts which may not be empty. */
-const TEXTS = [
-  ...(['data', 'prefix', 'tls-cert', 'tls-key', 'token-file'] as const),
-  ...(['etcd-ca', 'etcd-cert', 'etcd-key', 'etcd-user', 'etcd-password-file'] as const),
-] as const;
 
 /** Prefixes of other programs' keys would be overwritten; this one is ours. */
 const DEFAULT_PREFIX = '/watchmux/';
@@ -119,6 +99,7 @@ export function toServe(given: Given): ServeCommand {
     ...etcd,
     prefix: text('prefix') ?? DEFAULT_PREFIX,
     dataFile: text('data'),
+    sqliteFile: text('sqlite'),
     tokenFile: text('token-file'),
     metrics: toMetrics(given),
     log: toLogFormat(given),
@@ -167,7 +148,8 @@ function checkPair(given: Given, of: 'tls' | 'etcd'): void {
 /** What goes with `--etcd` and nothing else. */
 function toEtcd(given: Given): Pick<ServeCommand, 'etcd' | 'etcdTls' | 'etcdUser' | 'etcdPasswordFile'> {
   const etcd = given.list('etcd').map((url) => toEtcdUrl(given, url));
-  if (etcd.length > 0 && given.has('data')) throw given.error('--data and --etcd cannot be combined');
+  const places = ['data', 'sqlite', 'etcd'].filter((option) => given.has(option)).map((option) => `--${option}`);
+  if (places.length > 1) throw given.error(`${places.slice(0, 2).join(' and ')} cannot be combined`);
   const stray = OF_ETCD.find((option) => given.has(option));
   if (etcd.length === 0 && stray !== undefined) throw given.error(`--${stray} goes with --etcd`);
   checkPair(given, 'etcd');
@@ -210,15 +192,9 @@ function toHeader(given: Given): string | undefined {
 }
 
 function toLimits(given: Given): ServeLimits {
-  const limit = (option: string, min: number = 1): number | undefined => given.wholeIf(option, { min });
-  return {
-    maxWatchers: limit('max-watchers'),
-    maxWatchersPerAddress: limit('max-watchers-per-address'),
-    maxConcurrentRequestsPerAddress: limit('max-requests-per-address'),
-    maxWatchersPerTenant: limit('max-watchers-per-tenant'),
-    maxConcurrentRequestsPerTenant: limit('max-requests-per-tenant'),
-    maxWritesPerSecondPerTenant: limit('max-writes-per-second-per-tenant', 0),
-  };
+  const least = (option: string): number => (option === 'max-writes-per-second-per-tenant' ? 0 : 1);
+  const limits = Object.entries(LIMITS).map(([option, limit]) => [limit, given.wholeIf(option, { min: least(option) })]);
+  return Object.fromEntries(limits) as ServeLimits;
 }
 
 function toEtcdUrl(given: Given, value: string): URL {

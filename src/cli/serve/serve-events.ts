@@ -3,7 +3,7 @@ import { version } from '../../../package.json';
 import type { Health, HealthCheck } from '../../apiserver/health.ts';
 import type { ApiServerOptions } from '../../apiserver/options.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { Digest, type Log, messageOf } from './log.ts';
+import { errorText, type Log, LogDigest } from './log.ts';
 import type { ServeCommand } from './serve-args.ts';
 
 /**
@@ -20,14 +20,14 @@ export class ServeEvents {
   /** For the server. */
   readonly hooks: Pick<ApiServerOptions, 'onRequest' | 'onCut' | 'onError'>;
   private readonly log: Log;
-  private readonly refused: Digest;
-  private readonly digests: readonly Digest[];
+  private readonly refused: LogDigest;
+  private readonly digests: readonly LogDigest[];
 
   constructor(log: Log, clock: Clock) {
     this.log = log;
-    const cut = new Digest({ keys: 'reasons', clock, tell: (fields) => log.warn('client-cut', fields) });
-    const failed = new Digest({ keys: 'kinds', clock, tell: (fields) => log.error('error', fields) });
-    this.refused = new Digest({ keys: 'codes', clock, tell: (fields) => log.warn('refused', fields) });
+    const cut = new LogDigest({ keys: 'reasons', clock, tell: (fields) => log.warn('client-cut', fields) });
+    const failed = new LogDigest({ keys: 'kinds', clock, tell: (fields) => log.error('error', fields) });
+    this.refused = new LogDigest({ keys: 'codes', clock, tell: (fields) => log.warn('refused', fields) });
     this.digests = [cut, failed, this.refused];
     this.hooks = {
       onRequest: ({ code, method, path, address }) => {
@@ -35,19 +35,19 @@ export class ServeEvents {
       },
       onCut: ({ reason, verb, path, address, durationMs }) =>
         cut.add(reason, { verb, path, address, durationMs: Math.round(durationMs) }),
-      onError: (error) => failed.add((error as Error | undefined)?.name ?? typeof error, { error: messageOf(error) }),
+      onError: (error) => failed.add((error as Error | undefined)?.name ?? typeof error, { error: errorText(error) }),
     };
   }
 
   /** The server has begun. Logs its options without secrets: only the address of a URL. */
-  started({ etcd, prefix, dataFile, resources, token, tokenFile, tls }: ServeCommand): void {
+  started({ etcd, prefix, dataFile, sqliteFile, resources, token, tokenFile, tls }: ServeCommand): void {
     this.log.info('start', {
       version,
       pid: process.pid,
-      storage: etcd.length > 0 ? 'etcd' : dataFile === undefined ? 'memory' : 'file',
+      storage: etcd.length > 0 ? 'etcd' : sqliteFile !== undefined ? 'sqlite' : dataFile === undefined ? 'memory' : 'file',
       etcd: etcd.length > 0 ? etcd.map(({ origin }) => origin).join(',') : undefined,
       prefix: etcd.length > 0 ? prefix : undefined,
-      file: dataFile,
+      file: sqliteFile ?? dataFile,
       resources: resources.length + 2,
       tokens: token !== undefined || tokenFile !== undefined,
       tls: tls !== undefined,
@@ -115,7 +115,7 @@ export class HealthMonitor {
     if (storage !== undefined && storage.ok !== this.hasStorage) {
       this.hasStorage = storage.ok;
       if (storage.ok) log.info('storage-back', { afterMs: Math.round(clock.now() - this.lostMs) });
-      else log.error('storage-lost', { error: messageOf(storage.error) });
+      else log.error('storage-lost', { error: errorText(storage.error) });
       this.lostMs = clock.now();
     }
     const failing = checks.filter(({ ok }) => !ok);
@@ -132,5 +132,5 @@ export class HealthMonitor {
 
 function reasonOf(failing: readonly HealthCheck[]): string | undefined {
   const told = failing.find(({ error }) => error !== undefined);
-  return told && messageOf(told.error);
+  return told && errorText(told.error);
 }

@@ -12,12 +12,11 @@ import type { LivePage } from '../../pages/document.ts';
 import { objectsPage } from '../../pages/serve/page.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { systemClock } from '../../watch/clock.ts';
-import { type Output, onSignals } from '../output.ts';
+import { aborted, announce, type Output, onSignals } from '../output.ts';
 import { Pipelining, refuseBadRequests } from '../server/connections.ts';
 import {
   close,
   isMeant,
-  type ListenAddress,
   listen,
   MAX_CONNECTIONS_PER_ADDRESS,
   METRICS_PATH,
@@ -27,7 +26,6 @@ import {
   sendWhole,
   WRONG_NAME,
 } from '../server/server.ts';
-import { UsageError } from '../usage.ts';
 import { Log } from './log.ts';
 import { type FromFiles, type Pair, Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
@@ -54,7 +52,7 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
   return code;
 }
 
-interface Means {
+interface ServeMeans {
   readonly command: ServeCommand;
   readonly output: Output;
   readonly tls: FromFiles<Pair> | undefined;
@@ -62,7 +60,7 @@ interface Means {
   readonly log: Log;
 }
 
-async function serveFrom(storage: Storage, means: Means): Promise<number> {
+async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
   const { command, tls, tokens, log } = means;
   const events = new ServeEvents(log, systemClock);
   const api = new ApiServer<string>({
@@ -79,15 +77,16 @@ async function serveFrom(storage: Storage, means: Means): Promise<number> {
       if (lost.size > 0) api.disconnect(({ identity }) => lost.has(identity));
     };
   }
-  const state: State = { isLeaving: false };
+  const state: Departure = { isLeaving: false };
   const server = createHttpServer(api, { command, tls, events, state });
-  const scraped = command.metrics && createMetricsServer(api, { ...command, host: command.metrics.host });
+  const { metrics } = command;
+  const scraped = metrics && createMetricsServer(api, { ...command, host: metrics.host });
   let monitor: HealthMonitor | undefined;
   try {
-    const metricsUrl = scraped && `${await listening(scraped, command.metrics as ListenAddress)}${METRICS_PATH}`;
+    const metricsUrl = scraped && metrics && `${await listen(scraped, { ...metrics, command: 'serve' })}${METRICS_PATH}`;
     await api.ready;
     const own = { ...command, maxConnectionsPerAddress: connectionsOf(command) };
-    const url = await listening(server, own, tls === undefined ? 'http' : 'https');
+    const url = await listen(server, own, tls === undefined ? 'http' : 'https');
     for (const each of [server, scraped]) each?.on('error', (error) => log.error('error', { error: error.message }));
     events.started(command);
     log.info('listening', { url, metrics: metricsUrl });
@@ -114,32 +113,19 @@ function connectionsOf({ clientHeader, limits }: ServeCommand): number {
   return clientHeader === undefined ? Math.max(MAX_CONNECTIONS_PER_ADDRESS, needed) : Number.POSITIVE_INFINITY;
 }
 
-function listening(server: Server, address: ListenAddress, scheme: string = 'http'): Promise<string> {
-  return listen(server, address, scheme).catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(explain(error, address), 'serve');
-  });
-}
-
 /** Prints the addresses, and resolves when the server should end. */
-async function untilEnd({ command, output, tls, tokens, log }: Means, lines: readonly string[]): Promise<void> {
+async function untilEnd({ command, output, tls, tokens, log }: ServeMeans, lines: readonly string[]): Promise<void> {
   const stop = new AbortController();
   // From then on a signal exits at once: the listener stays until the process ends.
   onSignals((signal) => stop.abort(signal), ['SIGINT', 'SIGTERM']);
-  // A server is of no use if nobody can read its address. A reader that has read the address and ended is not a failure.
-  output.onGone = () => {
-    if (output.failure !== undefined) stop.abort('output');
-  };
-  void output.write(`${lines.join('\n')}\n`);
+  announce(output, lines, stop);
   if (tokens !== undefined && tls === undefined) {
     log.warn('token-unencrypted', {
       message:
         'the token is sent without encryption, and kubectl does not send it at all, because it does so only over HTTPS; see --tls-cert',
     });
   }
-  await new Promise<void>((resolve) => {
-    if (stop.signal.aborted) resolve();
-    else stop.signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+  await aborted(stop.signal);
   log.info('shutdown', { reason: String(stop.signal.reason), drainMs: command.drainMs });
 }
 
@@ -160,7 +146,7 @@ async function drain(
 }
 
 /** Who may ask, and from where. */
-function hooksOf({ command, tokens }: Means): Pick<ApiServerOptions<string>, 'authenticate' | 'clientAddress'> {
+function hooksOf({ command, tokens }: ServeMeans): Pick<ApiServerOptions<string>, 'authenticate' | 'clientAddress'> {
   const { clientHeader } = command;
   return {
     ...(tokens && { authenticate: (request) => tokens.value.nameOf((request as IncomingMessage).headers.authorization) }),
@@ -175,21 +161,26 @@ function addressOf({ headers, socket }: IncomingMessage, header: string): string
 }
 
 /** Whether the server goes away: its clients should come back on other connections, which lead elsewhere. */
-interface State {
+interface Departure {
   isLeaving: boolean;
 }
 
 function createHttpServer(
   api: ApiServer<string>,
-  { command: { host, keepAliveMs }, tls, events, state }: Pick<Means, 'command' | 'tls'> & { events: ServeEvents; state: State },
+  {
+    command: { host, keepAliveMs },
+    tls,
+    events,
+    state,
+  }: Pick<ServeMeans, 'command' | 'tls'> & { events: ServeEvents; state: Departure },
 ): Server {
   const page = objectsPage();
   const pipelining = new Pipelining();
   const listener: RequestListener = (request, response) => {
     if (state.isLeaving) response.setHeader('connection', 'close');
-    // Any host name may resolve to this machine; a page from that host would be mistaken for one of this server's own.
+    // Any host name may resolve to this machine; a page from that host would be mistaken for one of this server's ownState.
     const meant = isMeant(request, { server, host });
-    // The API has limits of its own.
+    // The API has limits of its ownState.
     if (meant && !wantsPage(request)) api.handler(request, response);
     else if (!pipelining.takes(response)) return;
     else if (!meant) {
@@ -225,15 +216,6 @@ function securely(tls: FromFiles<Pair>, create: (pair: Pair) => ReturnType<typeo
   const server = create(tls.value);
   tls.onChange = (pair) => server.setSecureContext(pair);
   return server;
-}
-
-function explain(error: NodeJS.ErrnoException, { host, port }: ListenAddress): string {
-  if (error.code === 'EADDRINUSE') return `port ${port} is in use; choose another with --port, or any free one with --port 0`;
-  if (error.code === 'EACCES') return `no permission to listen on port ${port}; choose 1024 or higher`;
-  if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL') {
-    return `cannot listen on ${host}: it is not an address of this machine`;
-  }
-  return `cannot listen on ${host}, port ${port}: ${error.message}`;
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Storage } from '../../storage/storage.ts';
 import { systemClock, within } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { quote, UsageError } from '../usage.ts';
-import { type Log, messageOf } from './log.ts';
+import { errorText, type Log } from './log.ts';
 import type { EtcdUser, FromFiles } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 
@@ -20,9 +20,10 @@ export interface StorageMeans {
   readonly etcdUser: EtcdUser | undefined;
 }
 
-/** Opens what a command names: memory, memory with a file, or etcd. */
-export async function openStorage({ dataFile, etcd, prefix }: ServeCommand, means: StorageMeans): Promise<Storage> {
+/** Opens what a command names: memory, memory with a file, SQLite, or etcd. */
+export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeCommand, means: StorageMeans): Promise<Storage> {
   if (etcd.length > 0) return openEtcd({ etcd, prefix }, means);
+  if (sqliteFile !== undefined) return openSqlite(sqliteFile);
   const { log } = means;
   // Above all versions of a server that ran before: its clients get a 410 instead of waiting for versions that mean something
   // else.
@@ -39,7 +40,7 @@ export async function openStorage({ dataFile, etcd, prefix }: ServeCommand, mean
       onError: (error) =>
         log.error('storage-failed', {
           file: dataFile,
-          error: messageOf(error),
+          error: errorText(error),
           message: 'nothing is written any more: restart the server when the disk is well',
         }),
     });
@@ -76,13 +77,24 @@ export async function closeStorage(storage: Pick<Storage, 'checkHealth' | 'close
   try {
     await storage.close();
   } catch (error) {
-    log.error('storage-failed', { error: messageOf(error) });
+    log.error('storage-failed', { error: errorText(error) });
     failure = error;
   }
   return failure === undefined ? 0 : 1;
 }
 
-/** It is loaded late: most servers do without. */
+/** It is loaded late, as etcd is: most servers do without. */
+async function openSqlite(file: string): Promise<Storage> {
+  const { SqliteStorage } = await import('../../storage/sqlite/sqlite-storage.ts');
+  try {
+    const storage = new SqliteStorage({ file });
+    await storage.currentVersion();
+    return storage;
+  } catch (error) {
+    throw new UsageError(`--sqlite ${quote(file)}: ${(error as Error).message}`, 'serve');
+  }
+}
+
 async function openEtcd(
   { etcd: urls, prefix }: Pick<ServeCommand, 'etcd' | 'prefix'>,
   { log, etcdTls: tls, etcdUser }: StorageMeans,

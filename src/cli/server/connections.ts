@@ -2,7 +2,7 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { DEFAULTS } from '../../bridge/protocol.ts';
 import { guardAnswer, unguard, type WholeAnswer } from '../../bridge/transport/http-connection.ts';
-import { type SharedTimer, toSharedTimer } from '../../bridge/transport/shared-timer.ts';
+import { type SharedTimer, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { answerStatus } from '../../bridge/transport/upgrades.ts';
 import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
 import { type Status, toStatus } from '../../watch/event.ts';

@@ -5,7 +5,7 @@ import type { HubNotice, Observer } from '../../bridge/hub/tally.ts';
 const MAX_ENDED = 1_000;
 
 /** One connection of a client, as far as it is of interest here. */
-interface Connection {
+interface ClientConnection {
   readonly id: number;
   readonly address: string;
   readonly transport: ClientStats['transport'];
@@ -18,7 +18,7 @@ interface Connection {
 }
 
 /** A connection that has ended without some of its events: it got all up to position `to`, and none after it. */
-interface Ended extends Connection {
+interface Ended extends ClientConnection {
   readonly to: number;
   readonly dropped: number;
 }
@@ -37,7 +37,7 @@ export class Recoveries implements Observer {
   /** Events that were dropped for a connection, and sent to a later one of the same client. */
   total: number = 0;
   private readonly head: () => number;
-  private readonly present: Map<number, Connection> = new Map();
+  private readonly present: Map<number, ClientConnection> = new Map();
   private ended: Ended[] = [];
 
   /** `head` returns the position of the last accepted event. */
@@ -90,14 +90,14 @@ export class Recoveries implements Observer {
     if (this.ended.length > MAX_ENDED) this.ended.shift();
   }
 
-  private recover(next: Connection, { recovered, dropped }: Ended): void {
+  private recover(next: ClientConnection, { recovered, dropped }: Ended): void {
     next.open = false;
     next.recovered = recovered + dropped;
     this.total += dropped;
   }
 }
 
-function follows(next: Connection, { id, address, transport, from, to }: Ended): boolean {
+function follows(next: ClientConnection, { id, address, transport, from, to }: Ended): boolean {
   return next.id > id && next.address === address && next.transport === transport && from <= next.from && next.from <= to;
 }
 

@@ -15,6 +15,7 @@ import { CLIENT_HEADER, type PipeStats, SLOW } from '../../pages/pipe/stats.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { type Status, toStatus } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
+import { type CommandName, UsageError } from '../usage.ts';
 import { Pipelining } from './connections.ts';
 import type { Recoveries } from './recoveries.ts';
 import { LINE_BYTES, MAX_BYTES_PER_SECOND, narrow } from './slow-line.ts';
@@ -31,7 +32,7 @@ const SHARE = 1 / 20;
  * between get the same bytes. So no number of requests costs more than a small part of the processor, and while there are few
  * clients the numbers are current.
  */
-export class Answer {
+export class SharedAnswer {
   private readonly make: () => string;
   private readonly now: () => number;
   private made: { readonly body: Uint8Array; readonly untilMs: number } | undefined = undefined;
@@ -117,13 +118,13 @@ function toRoutes(hub: Hub, options: PipeServerOptions): Routes {
   const { capacity, overflow, title, skipped = () => 0, recoveries } = options;
   const page = livePage(undefined, title);
   const recovered = (): number => recoveries?.total ?? 0;
-  const stats = new Answer(() => {
+  const stats = new SharedAnswer(() => {
     const { clients, ...rest } = hub.stats();
     const all = clients.map((client) => ({ ...client, recovered: recoveries?.of(client.id) ?? 0 }));
     const own: Omit<PipeStats, keyof HubStats> = { recovered: recovered(), capacity, overflow };
     return `${JSON.stringify({ ...rest, clients: all, ...own })}\n`;
   });
-  const metrics = new Answer(
+  const metrics = new SharedAnswer(
     () =>
       toText([
         ...hubMetrics(hub.stats()),
@@ -141,7 +142,7 @@ function toRoutes(hub: Hub, options: PipeServerOptions): Routes {
   return Object.assign(Object.create(null) as Routes, routes);
 }
 
-/** Serves the watch. The live page adds `?slow=<bytes per second>` to limit its own rate; 0 means no limit. */
+/** Serves the watch. The live page adds `?slow=<bytes per second>` to limit its ownState rate; 0 means no limit. */
 function createWatch(
   hub: Hub,
   allowedOrigins: (origin: string, request: IncomingMessage) => boolean,
@@ -165,16 +166,16 @@ export const WRONG_NAME = 'the header Host does not name this server';
 export const MISDIRECTED: Status = toStatus({ code: 421, reason: 'Misdirected', message: WRONG_NAME });
 
 /** A server, and the host that it was told to listen on. */
-interface Listener {
+interface NamedServer {
   readonly server: Server;
   readonly host: string;
 }
 
 /**
- * Whether a request addresses this server by one of its own names. A foreign page can map its own host name to our loopback
+ * Whether a request addresses this server by one of its ownState names. A foreign page can map its ownState host name to our loopback
  * address and would then have our origin (DNS rebinding), but it cannot hide that name.
  */
-export function isMeant(request: IncomingMessage, { server, host }: Listener): boolean {
+export function isMeant(request: IncomingMessage, { server, host }: NamedServer): boolean {
   const { host: asked } = request.headers;
   // No browser leaves it out.
   return asked === undefined || isOwn(asked, host) || !isLocal(server);
@@ -195,7 +196,7 @@ function isLocal(server: Server): boolean {
 }
 
 /** Whether an origin is this server's own. */
-export function isSame(origin: string, request: IncomingMessage, listener: Listener): boolean {
+export function isSame(origin: string, request: IncomingMessage, listener: NamedServer): boolean {
   const same = URL.canParse(origin) && new URL(origin).host === request.headers.host;
   return same && isMeant(request, listener);
 }
@@ -255,14 +256,16 @@ const connections: WeakMap<Server, Set<Socket>> = new WeakMap();
 export const MAX_CONNECTIONS_PER_ADDRESS = 4_000;
 
 /** Where to listen. */
-export interface ListenAddress {
+interface ListenAddress {
   readonly host: string;
   readonly port: number;
+  /** Which command listens. */
+  readonly command?: CommandName;
   /** Default {@link MAX_CONNECTIONS_PER_ADDRESS}. Further ones are closed, and the server emits `drop`, as Node does for its limit. */
   readonly maxConnectionsPerAddress?: number | undefined;
 }
 
-/** Starts listening. Resolves with the URL; rejects with the system's error. */
+/** Starts listening. Resolves with the URL; rejects with a {@link UsageError}. */
 export function listen(server: Server, address: ListenAddress, scheme: string = 'http'): Promise<string> {
   const { maxConnectionsPerAddress: most = MAX_CONNECTIONS_PER_ADDRESS } = address;
   const slots = new ConnectionSlots({ maxClients: Number.POSITIVE_INFINITY, maxClientsPerAddress: most });
@@ -282,13 +285,23 @@ export function listen(server: Server, address: ListenAddress, scheme: string = 
     });
   });
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    const failed = (error: NodeJS.ErrnoException): void => reject(new UsageError(explain(error, address), address.command));
+    server.once('error', failed);
     server.listen(address.port, address.host, () => {
-      server.off('error', reject);
+      server.off('error', failed);
       const { port } = server.address() as AddressInfo;
       resolve(`${scheme}://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`);
     });
   });
+}
+
+function explain(error: NodeJS.ErrnoException, { host, port }: ListenAddress): string {
+  if (error.code === 'EADDRINUSE') return `port ${port} is in use; choose another with --port, or any free one with --port 0`;
+  if (error.code === 'EACCES') return `no permission to listen on port ${port}; choose 1024 or higher`;
+  if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL') {
+    return `cannot listen on ${host}: it is not an address of this machine`;
+  }
+  return `cannot listen on ${host}, port ${port}: ${error.message}`;
 }
 
 /** Stops listening and closes all connections. `closeAllConnections` would leave out upgraded ones. */

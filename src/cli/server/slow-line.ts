@@ -29,14 +29,14 @@ export function narrow(response: ServerResponse, options: { bytesPerSecond: numb
 /**
  * The line itself.
  *
- *     push --> waiting --(ten times per second, as many bytes as are due)--> the response's own write
+ *     push --> waiting --(ten times per second, as many bytes as are due)--> the response's ownState write
  */
 class NarrowLine {
   /** Bytes waiting. */
   bytes: number = 0;
   private readonly waiting: Uint8Array[] = [];
   private readonly response: ServerResponse;
-  /** The response's own methods, before they were replaced. */
+  /** The response's ownState methods, before they were replaced. */
   private readonly own: { write(chunk: Uint8Array): boolean; end(): void };
   private readonly bytesPerTick: number;
   private readonly clock: Clock;

@@ -4,15 +4,13 @@ import type { ClientStats } from '../../bridge/hub/connection.ts';
 import { WATCH_PATH, type WireEvent } from '../../bridge/protocol.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import { byId, say } from '../elements.ts';
-import { type History, type HistoryKind, StateLine } from '../status.ts';
+import { type PageHistory, StateLine } from '../status.ts';
 import { count, parseExactly, placeOf, plural, size } from '../words.ts';
 import { CLIENT_HEADER, type PipeClient, type PipeStats, SLOW } from './stats.ts';
 
-/** The callbacks of a {@link Connection}. */
-interface ConnectionEvents {
+/** The callbacks of a {@link PageConnection}. */
+interface PageConnectionEvents {
   readonly onEvents: (batch: readonly WireEvent[]) => void;
-  /** Reports something that a reader may want to look up later. */
-  readonly onHistory: (text: string, kind: HistoryKind) => void;
   readonly onState: (state: ClientState, delayMs: number | undefined) => void;
 }
 
@@ -20,17 +18,19 @@ interface ConnectionEvents {
  * This page's own watch: the client of `watchmux/client`, with its states put into words. `reopen` ends the watch and starts
  * another one that continues where the first was.
  */
-export class Connection {
+export class PageConnection {
   /** Which of the server's clients this page is; undefined until it is known. */
   own: number | undefined = undefined;
   /** Bytes per second that the page asks for; 0 means no limit. */
   slow: number = 0;
   resumes: number = 0;
-  private readonly events: ConnectionEvents;
+  private readonly history: PageHistory;
+  private readonly events: PageConnectionEvents;
   private watch: ClientWatch<WireEvent> | undefined = undefined;
   private reading: Promise<void> = Promise.resolve();
 
-  constructor(events: ConnectionEvents) {
+  constructor(history: PageHistory, events: PageConnectionEvents) {
+    this.history = history;
     this.events = events;
   }
 
@@ -85,13 +85,13 @@ export class Connection {
   }
 
   private tell(state: ClientState, { error }: StateDetail, asked: string | undefined): void {
-    const { onHistory } = this.events;
+    const { history } = this;
     if (state === 'open') {
       const place = placeOf(asked);
-      if (place === undefined) onHistory('Connected: new events arrive from now on.', 'good');
+      if (place === undefined) history.add('Connected: new events arrive from now on.', 'good');
       else {
         this.resumes++;
-        onHistory(`Connected, and resumed after event ${count(place)}: nothing is missing, and nothing is repeated.`, 'good');
+        history.add(`Connected, and resumed after event ${count(place)}: nothing is missing, and nothing is repeated.`, 'good');
       }
       return;
     }
@@ -100,17 +100,17 @@ export class Connection {
     const missed = error.details?.missed;
     if (error.code === 410 && missed !== undefined) {
       const lost = `${plural(missed, 'event')} did not fit in its queue`;
-      onHistory(`Cut by the server (410): this page was too slow, and ${lost}. It reconnects and asks for them.`, 'cut');
+      history.add(`Cut by the server (410): this page was too slow, and ${lost}. It reconnects and asks for them.`, 'cut');
     } else if (error.code === 410 && asked !== undefined) {
       const place = count(placeOf(asked) ?? 0);
       const why = 'that was too long ago, or the server has been restarted';
-      onHistory(`Expired (410): the server cannot resume after event ${place}; ${why}. Starting from now.`, 'loss');
+      history.add(`Expired (410): the server cannot resume after event ${place}; ${why}. Starting from now.`, 'loss');
     } else if (error.code === 410) {
-      onHistory('The connection broke before there was an event to resume after. Starting from now.', 'loss');
+      history.add('The connection broke before there was an event to resume after. Starting from now.', 'loss');
     } else if (error.message === ENDED) {
-      onHistory('The stream has ended. If it goes on, this page resumes.', 'note');
+      history.add('The stream has ended. If it goes on, this page resumes.', 'note');
     } else {
-      onHistory(state === 'closed' ? `Ended: ${error.message}` : `Connection lost: ${error.message}`, 'note');
+      history.add(state === 'closed' ? `Ended: ${error.message}` : `Connection lost: ${error.message}`, 'note');
     }
   }
 }
@@ -138,8 +138,8 @@ const POLICIES: Readonly<Record<Overflow, string>> = {
 
 /** The state of this page's connection in words, and the button that slows it down. */
 export class ConnectionPanel {
-  private readonly connection: Connection;
-  private readonly history: History;
+  private readonly connection: PageConnection;
+  private readonly history: PageHistory;
   private readonly line: StateLine = new StateLine();
   private bytesPerSecond: number = 0;
   private last: { readonly id: number; readonly sentBytes: number; readonly atMs: number } | undefined = undefined;
@@ -148,7 +148,7 @@ export class ConnectionPanel {
   /** Since when the server does not answer. */
   private lostMs: number | undefined = undefined;
 
-  constructor(connection: Connection, history: History) {
+  constructor(connection: PageConnection, history: PageHistory) {
     this.connection = connection;
     this.history = history;
     byId('slow').addEventListener('click', () => void this.setSlow(connection.slow === 0));

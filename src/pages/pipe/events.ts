@@ -24,7 +24,7 @@ interface GapRow {
 }
 
 /** A row of the table. */
-type Row = EventRow | GapRow;
+type ListedRow = EventRow | GapRow;
 
 /** A filter for rows. */
 interface Wanted {
@@ -51,7 +51,7 @@ export class EventStore {
   /** The event types seen, up to a limit. */
   readonly types: Set<string> = new Set();
   received: number = 0;
-  private rows: Row[] = [];
+  private rows: ListedRow[] = [];
   private chars: number = 0;
   private kept: number = 0;
   private nextId: number = 0;
@@ -86,9 +86,9 @@ export class EventStore {
   }
 
   /** Returns the rows after a given id that match, newest first. */
-  *newest(wanted: Wanted, after: number = -1): Generator<Row, void> {
+  *newest(wanted: Wanted, after: number = -1): Generator<ListedRow, void> {
     for (let at = this.rows.length - 1; at >= 0; at--) {
-      const row = this.rows[at] as Row;
+      const row = this.rows[at] as ListedRow;
       if (row.id <= after) return;
       if (matches(row, wanted)) yield row;
     }
@@ -128,7 +128,7 @@ export class EventStore {
     const { maxRows, maxChars } = this.limits;
     let from = 0;
     while (this.rows.length - from > maxRows || (this.chars > maxChars && this.rows.length - from > 1)) {
-      const row = this.rows[from++] as Row;
+      const row = this.rows[from++] as ListedRow;
       if (row.kind === 'gap') continue;
       this.chars -= row.text.length;
       this.kept--;
@@ -140,7 +140,7 @@ export class EventStore {
 /** Types offered by the filter. */
 const MAX_TYPES = 50;
 
-function matches(row: Row, { text, type }: Wanted): boolean {
+function matches(row: ListedRow, { text, type }: Wanted): boolean {
   if (row.kind === 'gap') return text === '' && type === '';
   if (type !== '' && row.event.type !== type) return false;
   return text === '' || row.text.toLowerCase().includes(text) || row.event.type.toLowerCase().includes(text);
@@ -290,7 +290,7 @@ export class EventTable {
   }
 }
 
-function toRow(row: Row): HTMLTableRowElement {
+function toRow(row: ListedRow): HTMLTableRowElement {
   if (row.kind === 'event') return toEventRow(row);
   const tr = make('tr', { name: 'gap' });
   const missed = row.missed === undefined ? 'the server has restarted' : `${plural(row.missed, 'event')} did not reach this page`;
@@ -315,7 +315,7 @@ function toEventRow({ id, event, place, text, time }: EventRow): HTMLTableRowEle
   return tr;
 }
 
-function toDetail(row: Row | undefined): HTMLTableRowElement {
+function toDetail(row: ListedRow | undefined): HTMLTableRowElement {
   const tr = make('tr', { name: 'detail' });
   const td = make('td');
   td.colSpan = 4;

@@ -1,7 +1,7 @@
 /**
  * The script of the live page. Its parts, in the order in which data flows:
  *
- *     /watch --> Connection --> EventStore --> EventTable
+ *     /watch --> PageConnection --> EventStore --> EventTable
  *                     '--> ConnectionPanel
  *     /stats --> Poller --> Overview, ClientTable, ConnectionPanel
  *
@@ -9,40 +9,20 @@
  * can be shown are counted and skipped.
  */
 import { STATS_PATH } from '../../bridge/protocol.ts';
-import { arrange, bars, byId, FigureRow, RateChart, say, sayTotals, words } from '../elements.ts';
-import { drawingSoon, History, onPageLife, pollNumbers } from '../status.ts';
+import { arrange, bars, byId, FigureRow, Overview, say } from '../elements.ts';
+import { drawingSoon, onPageLife, PageHistory, pollNumbers } from '../status.ts';
 import { count, plural, size } from '../words.ts';
-import { Connection, ConnectionPanel } from './connection.ts';
+import { ConnectionPanel, PageConnection } from './connection.ts';
 import { EventStore, EventTable } from './events.ts';
 import type { PipeClient, PipeStats } from './stats.ts';
 
 /** The stream as a whole: events per second, as accepted by the server and as received by this page, and the totals. */
-class Overview {
-  private readonly chart: RateChart = new RateChart('Events');
-
-  /** `received` is the number of events this page has received. */
-  show(stats: PipeStats, received: number): void {
-    this.sums(stats, received);
-    this.chart.show({ all: stats.accepted, here: received, sentBytes: stats.total.sentBytes });
-  }
-
-  private sums({ accepted, clients, total, recovered }: PipeStats, received: number): void {
-    sayTotals({
-      accepted,
-      received,
-      watching: clients.length,
-      delivered: total.delivered,
-      // What a client got after all is not lost, here as in the history of this page.
-      dropped: Math.max(0, total.dropped - recovered),
-      recovered,
-      resumes: total.resumes,
-      cut: total.cut,
-      refused: total.refused,
-    });
-    say(byId('total-sent'), size(total.sentBytes));
-    byId('total-cut').title = words(total.cuts);
-    byId('total-refused').title = words(total.refusals);
-  }
+function showOverview({ accepted, clients, total, recovered }: PipeStats, received: number): void {
+  const { delivered, dropped, sentBytes, resumes, cut, cuts, refused, refusals } = total;
+  // What a client got after all is not lost, here as in the history of this page.
+  const lost = Math.max(0, dropped - recovered);
+  const totals = { accepted, received, watching: clients.length, delivered, dropped: lost, recovered, resumes, cut, refused };
+  overview.show({ all: accepted, here: received, sentBytes }, totals, { cut: cuts, refused: refusals });
 }
 
 /** Clients in the table. If there are more, those that lag most are shown. */
@@ -121,17 +101,16 @@ class ClientRow extends FigureRow {
 
 const store = new EventStore({ maxRows: 2_000, maxChars: 8_000_000 });
 const table = new EventTable(store);
-const overview = new Overview();
+const overview = new Overview('Events');
 const clients = new ClientTable(byId<HTMLTableSectionElement>('clients'), byId('more-clients'));
 
 const draw = drawingSoon(() => table.draw());
-const history = new History();
-const connection = new Connection({
+const history = new PageHistory();
+const connection = new PageConnection(history, {
   onEvents: (batch) => {
     store.push(batch);
     draw();
   },
-  onHistory: (text, kind) => history.add(text, kind),
   onState: (state, delayMs) => panel.onState(state, delayMs),
 });
 const panel = new ConnectionPanel(connection, history);
@@ -143,7 +122,7 @@ const poller = pollNumbers<PipeStats>({
     return (await answer.json()) as PipeStats;
   },
   onAnswer: (stats) => {
-    overview.show(stats, store.received);
+    showOverview(stats, store.received);
     clients.show(stats, connection.own);
     panel.show(stats);
   },

@@ -1,10 +1,9 @@
+// What the page asks its server: with a token, if it wants one, and for what it has, as its discovery says. That comes over the wire:
+// anything unexpected is left out.
 import type { FetchLike } from '../../bridge/client.ts';
 import { byId, say } from '../elements.ts';
 
-/** The server wants another token. */
-export class Denied extends Error {}
-
-/** The server has refused a request, or cannot be reached. */
+/** The server has refused a request. */
 export class Refused extends Error {
   readonly code: number;
 
@@ -39,11 +38,11 @@ export class Access {
   /** The host's `fetch`, with the token. */
   readonly fetch: FetchLike = (url, init) => fetch(url, { ...init, headers: { ...init.headers, ...this.headers } });
 
-  /** Gets a text. Rejects with {@link Denied} for 401, and with {@link Refused} for anything but success. */
+  /** Gets a text. Rejects with {@link Refused} for anything but success. */
   async text(path: string, { signal, accept }: { signal?: AbortSignal; accept?: string } = {}): Promise<string> {
     const headers = { ...this.headers, accept: accept ?? 'application/json' };
     const response = await fetch(path, { headers, cache: 'no-store', ...(signal && { signal }) });
-    if (response.status === 401) throw new Denied('the server requires a token');
+    if (response.status === 401) throw new Refused(401, 'the server requires a token');
     const text = await response.text();
     if (!response.ok) throw new Refused(response.status, messageIn(text) ?? `status ${response.status}`);
     return text;
@@ -103,8 +102,6 @@ export class TokenForm {
     this.field.setAttribute('aria-invalid', String(text !== ''));
   }
 }
-
-/** What a server has, as its discovery says. It comes over the wire: anything unexpected is left out. */
 
 /** A kind of objects. */
 export interface PageResource {

@@ -4,8 +4,8 @@ import type { InformerFailure, InformerState } from '../../cache/informer/inform
 import { keyOf } from '../../cache/object.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import type { History, StateLine } from '../status.ts';
-import { type Row, TableSource } from '../table.ts';
+import type { PageHistory, StateLine } from '../status.ts';
+import { type TableRow, TableSource } from '../table.ts';
 import { count, plural } from '../words.ts';
 import { type Access, collectionPath, type PageResource } from './api.ts';
 
@@ -17,12 +17,12 @@ export interface Scope {
   readonly labelSelector: string;
 }
 
-/** The callbacks of a {@link Follower}. */
-interface FollowerEvents {
+/** The callbacks of a {@link RowFollower}. */
+interface RowFollowerEvents {
   /** Something has changed that can be read from the follower. */
   readonly onChange: () => void;
   readonly onState: (state: InformerState) => void;
-  readonly onFailure: (error: unknown, failure: InformerFailure<Row>) => void;
+  readonly onFailure: (error: unknown, failure: InformerFailure<TableRow>) => void;
   /** The server wants another token. */
   readonly onDenied: () => void;
   /** There are more objects than a page can hold. Following has ended. */
@@ -33,22 +33,22 @@ interface FollowerEvents {
 const MAX_OBJECTS = 100_000;
 const ANSWER_MS = 20_000;
 
-interface Run {
+interface Following {
   readonly scope: Scope;
   readonly source: TableSource;
-  readonly informer: Informer<Row>;
+  readonly informer: Informer<TableRow>;
 }
 
 /** Follows one collection at a time: an informer of rows, which survives broken connections and restarts of the server. */
-export class Follower {
+export class RowFollower {
   /** Changes that this page has received, of all collections. */
   received: number = 0;
   private changed: Set<string> = new Set();
-  private run: Run | undefined = undefined;
+  private run: Following | undefined = undefined;
   private readonly access: Access;
-  private readonly events: FollowerEvents;
+  private readonly events: RowFollowerEvents;
 
-  constructor(access: Access, events: FollowerEvents) {
+  constructor(access: Access, events: RowFollowerEvents) {
     this.access = access;
     this.events = events;
   }
@@ -61,12 +61,12 @@ export class Follower {
     return this.run?.source.columns;
   }
 
-  get rows(): readonly Row[] {
+  get rows(): readonly TableRow[] {
     return this.run?.informer.store.list() ?? [];
   }
 
   /** The row of an object; undefined if there is none. */
-  get(key: string): Row | undefined {
+  get(key: string): TableRow | undefined {
     return this.run?.informer.store.get(key);
   }
 
@@ -95,7 +95,7 @@ export class Follower {
     const url = new URL(collectionPath(scope.resource, scope.namespace), location.origin);
     const source = new TableSource({ url, fetch: this.access.fetch, manyNamespaces: true }, ANSWER_MS);
     const isCurrent = (): boolean => this.run?.informer === informer;
-    const informer = new Informer<Row>(source, {
+    const informer = new Informer<TableRow>(source, {
       labelSelector: scope.labelSelector || undefined,
       maxObjects: MAX_OBJECTS,
       maxMs: 10_000,
@@ -115,7 +115,7 @@ export class Follower {
     void run?.informer.stop();
   }
 
-  private async read(informer: Informer<Row>): Promise<void> {
+  private async read(informer: Informer<TableRow>): Promise<void> {
     // Objects that exist already are not changes; a BOOKMARK ends them.
     let begun = false;
     for await (const batch of informer.watch().batches()) {
@@ -130,7 +130,7 @@ export class Follower {
     }
   }
 
-  private failed(error: unknown, failure: InformerFailure<Row>): void {
+  private failed(error: unknown, failure: InformerFailure<TableRow>): void {
     if (isWatchError(error, 'REFUSED') && error.status?.code === 401) {
       this.stop();
       this.events.onDenied();
@@ -142,7 +142,7 @@ export class Follower {
 }
 
 /** A page needs little of the metadata, whose annotations can be as long as the object. */
-function slim({ metadata, cells }: Row): Row {
+function slim({ metadata, cells }: TableRow): TableRow {
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } = metadata;
   return { metadata: { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp }, cells };
 }
@@ -157,14 +157,14 @@ interface Arrival {
 /** How the page follows its collection: what the header says, and what the history keeps. */
 export class FollowState {
   private readonly line: StateLine;
-  private readonly history: History;
+  private readonly history: PageHistory;
   private wasConnected: boolean = false;
   /** Something has failed since the page was connected last. */
   private broken: boolean = false;
   /** The state had to be read again. */
   private expired: boolean = false;
 
-  constructor(line: StateLine, history: History) {
+  constructor(line: StateLine, history: PageHistory) {
     this.line = line;
     this.history = history;
   }

@@ -2,57 +2,49 @@
  * The script of the page of `watchmux serve`. Its parts, in the order in which data flows:
  *
  *     /api, /apis --> catalog --> ResourceTable: which collection
- *     watch of it --> Follower (an informer of rows) --> ObjectTable --> OpenObject: reads one object
- *                         '--> FollowState: header, history
- *     /stats -------> Poller --> ServerOverview, ResourceTable, cache panel
+ *     watch of it --> RowFollower (an informer of rows) --> ObjectTable --> OpenObject: reads one object
+ *                          '--> FollowState: header, history
+ *     /stats -------> Poller --> Overview, ResourceTable, cache panel
  *
  * Everything is bounded: objects held, rows shown, points of a chart, entries of the history. One watch is open at a time, because
  * browsers open six connections to a server, for all of its pages.
  */
 import type { ApiServerStats } from '../../apiserver/stats.ts';
-import { byId, RateChart, say, sayTotals, words } from '../elements.ts';
-import { drawingSoon, History, onPageLife, pollNumbers, StateLine } from '../status.ts';
-import type { Row } from '../table.ts';
-import { plural, size, visible } from '../words.ts';
+import { byId, Overview, say } from '../elements.ts';
+import { drawingSoon, onPageLife, PageHistory, pollNumbers, StateLine } from '../status.ts';
+import type { TableRow } from '../table.ts';
+import { plural, visible } from '../words.ts';
 import {
   Access,
   AGGREGATED,
   collectionPath,
-  Denied,
   DISCOVERY_PATHS,
   type PageResource,
   Refused,
   TokenForm,
   toResources,
 } from './api.ts';
-import { Follower, FollowState } from './follower.ts';
+import { FollowState, RowFollower } from './follower.ts';
 import { type Content, ObjectTable } from './objects.ts';
 import { Filters, MAX_NAMESPACES, ResourceTable, showCache } from './resources.ts';
 
 /** The server as a whole: changes per second, as taken by its caches and as received by this page, and the totals. */
-class ServerOverview {
-  private readonly chart: RateChart = new RateChart('Changes');
-
-  /** `received` is the number of changes this page has received. */
-  show(stats: ApiServerStats, received: number): void {
-    const { requests, resources, watchers, watchersStalled, events, sentBytes } = stats;
-    const changes = sum(resources, ({ cache }) => cache?.changes ?? 0);
-    const refusals = Object.fromEntries(Object.entries(requests).filter(([code]) => Number(code) >= 400));
-    sayTotals({
-      objects: sum(resources, ({ cache }) => cache?.objects ?? 0),
-      changes,
-      watchers,
-      behind: sum(resources, ({ behind }) => behind),
-      cut: watchersStalled,
-      delivered: events,
-      requests: sum(Object.values(requests), (each) => each),
-      refused: sum(Object.values(refusals), (each) => each),
-      expired: sum(resources, ({ cache }) => cache?.fellBehind ?? 0),
-    });
-    say(byId('total-sent'), size(sentBytes));
-    byId('total-refused').title = words(refusals);
-    this.chart.show({ all: changes, here: received, sentBytes });
-  }
+function showOverview(stats: ApiServerStats, received: number): void {
+  const { requests, resources, watchers, watchersStalled, events, sentBytes } = stats;
+  const changes = sum(resources, ({ cache }) => cache?.changes ?? 0);
+  const refusals = Object.fromEntries(Object.entries(requests).filter(([code]) => Number(code) >= 400));
+  const totals = {
+    objects: sum(resources, ({ cache }) => cache?.objects ?? 0),
+    changes,
+    watchers,
+    behind: sum(resources, ({ behind }) => behind),
+    cut: watchersStalled,
+    delivered: events,
+    requests: sum(Object.values(requests), (each) => each),
+    refused: sum(Object.values(refusals), (each) => each),
+    expired: sum(resources, ({ cache }) => cache?.fellBehind ?? 0),
+  };
+  overview.show({ all: changes, here: received, sentBytes }, totals, { refused: refusals });
 }
 
 function sum<T>(values: readonly T[], read: (value: T) => number): number {
@@ -63,9 +55,9 @@ const AGE_MS = 1_000;
 
 const access = new Access();
 const line = new StateLine();
-const history = new History();
+const history = new PageHistory();
 const state = new FollowState(line, history);
-const overview = new ServerOverview();
+const overview = new Overview('Changes');
 let resources: readonly PageResource[] = [];
 let chosen: PageResource | undefined;
 let stats: ApiServerStats | undefined;
@@ -73,7 +65,7 @@ let namespaces: number | undefined;
 /** Whether the collection's state has been reported. */
 let arrived = false;
 
-const follower = new Follower(access, {
+const follower = new RowFollower(access, {
   onChange: () => draw(),
   onState: (now) => {
     state.show(now);
@@ -104,16 +96,18 @@ const draw = drawingSoon(() => {
 });
 
 /** Reads an object as it is now. */
-async function read({ metadata: { namespace = '', name = '' } }: Row, signal: AbortSignal): Promise<Content> {
+async function read({ metadata: { namespace = '', name = '' } }: TableRow, signal: AbortSignal): Promise<Content> {
   if (chosen === undefined) return { is: 'gone' };
   try {
     const path = `${collectionPath(chosen, namespace)}/${encodeURIComponent(name)}`;
     return { is: 'object', text: await access.text(path, { signal }) };
   } catch (error) {
-    if (error instanceof Refused && error.code === 404) return { is: 'gone' };
+    if (isRefused(error, 404)) return { is: 'gone' };
     throw error;
   }
 }
+
+const isRefused = (error: unknown, code: number): boolean => error instanceof Refused && error.code === code;
 
 /** Finds out what resources there are, and follows one. Without a token, if the server wants one, asks for it. */
 async function start(): Promise<void> {
@@ -121,7 +115,7 @@ async function start(): Promise<void> {
   try {
     await discover();
   } catch (error) {
-    if (error instanceof Denied) lock();
+    if (isRefused(error, 401)) lock();
     else {
       line.show('off', 'not connected', { retry: true });
       history.add(`Connection lost: ${(error as Error).message}.`, 'note');
@@ -188,7 +182,7 @@ function lock(): void {
 
 function showStats(): void {
   if (stats === undefined) return;
-  overview.show(stats, follower.received);
+  showOverview(stats, follower.received);
   kinds.show(stats);
   if (chosen === undefined) return;
   const { name } = chosen;
@@ -216,7 +210,7 @@ const poller = pollNumbers<ApiServerStats>({
     try {
       return JSON.parse(await access.text('/stats', { signal })) as ApiServerStats;
     } catch (error) {
-      if (error instanceof Denied) lock();
+      if (isRefused(error, 401)) lock();
       throw error;
     }
   },

@@ -1,9 +1,9 @@
 import { keyOf } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { arrange, byId, clone, jsonBox, make, say, showJson, TabStops } from '../elements.ts';
-import { age, type Row } from '../table.ts';
+import { age, type TableRow } from '../table.ts';
 import { count, parseExactly, plural, timeOf, visible } from '../words.ts';
-import type { Follower } from './follower.ts';
+import type { RowFollower } from './follower.ts';
 
 /** Rows in the table. */
 const MAX_ROWS = 500;
@@ -15,14 +15,14 @@ const DURATION = /^(\d+[smhdy])+$/;
 
 /** What the table needs. */
 interface ObjectTableMeans {
-  readonly follower: Follower;
+  readonly follower: RowFollower;
   /** Reads an object as it is now. */
-  readonly read: (row: Row, signal: AbortSignal) => Promise<Content>;
+  readonly read: (row: TableRow, signal: AbortSignal) => Promise<Content>;
 }
 
-interface Shown {
+interface ShownRow {
   readonly element: HTMLTableRowElement;
-  row: Row;
+  row: TableRow;
   /** The cell that says how old the object is. */
   age: Element | undefined;
 }
@@ -39,7 +39,7 @@ export class ObjectTable {
   private readonly text: HTMLInputElement = byId<HTMLInputElement>('text');
   private readonly means: ObjectTableMeans;
   private readonly stops: TabStops;
-  private readonly shown: Map<string, Shown> = new Map();
+  private readonly shown: Map<string, ShownRow> = new Map();
   private columns: readonly string[] = [];
   /** The index of the name's column; the namespace, if it is shown, is before it. */
   private nameAt: number = 0;
@@ -111,7 +111,7 @@ export class ObjectTable {
     this.body.replaceChildren();
   }
 
-  private elementsOf(row: Row): readonly HTMLTableRowElement[] {
+  private elementsOf(row: TableRow): readonly HTMLTableRowElement[] {
     const key = keyOf(row);
     let shown = this.shown.get(key);
     if (shown === undefined) {
@@ -126,7 +126,7 @@ export class ObjectTable {
     return this.open?.key === key ? [shown.element, this.open.element] : [shown.element];
   }
 
-  private fill(shown: Shown): void {
+  private fill(shown: ShownRow): void {
     const { element, row } = shown;
     const { namespace = '', name = '', creationTimestamp, deletionTimestamp } = row.metadata;
     const own = row.cells ?? [name, ''];
@@ -245,12 +245,12 @@ interface Choice {
   /** Not more than this. */
   readonly max: number;
   /** A row that is shown in any case, because the user reads it. */
-  readonly pinned?: Row | undefined;
+  readonly pinned?: TableRow | undefined;
 }
 
 /** The rows that are shown, in the order of their keys, and how many there are. */
-interface Chosen {
-  readonly rows: readonly Row[];
+interface ChosenRows {
+  readonly rows: readonly TableRow[];
   readonly matching: number;
 }
 
@@ -258,39 +258,34 @@ interface Chosen {
  * Chooses the first rows by key. Of a hundred thousand rows, most are compared only once, with the last of those chosen so far;
  * sorting all of them for each change would take too long.
  */
-export function chooseRows(all: Iterable<Row>, { text, max, pinned }: Choice): Chosen {
-  const first: { readonly key: string; readonly row: Row }[] = [];
+export function chooseRows(all: Iterable<TableRow>, { text, max, pinned }: Choice): ChosenRows {
+  let first: Map<string, TableRow> = new Map();
+  let last: string | undefined;
   let matching = 0;
-  const enter = (key: string, row: Row): void => {
-    first.splice(placeOf(first, key), 0, { key, row });
+  const sort = (): void => {
+    const sorted = [...first].sort(([one], [other]) => (one < other ? -1 : 1));
+    first = new Map(sorted.slice(0, max));
+    last = sorted[max - 1]?.[0];
   };
   for (const row of all) {
     const key = keyOf(row);
     if (text !== '' && !key.toLowerCase().includes(text)) continue;
     matching++;
-    const last = first.at(-1);
-    if (first.length === max && last !== undefined && key > last.key) continue;
-    enter(key, row);
-    if (first.length > max) first.pop();
+    if (last === undefined || key <= last) first.set(key, row);
+    if (first.size >= 2 * max) sort();
   }
-  if (pinned !== undefined && !first.some(({ key }) => key === keyOf(pinned))) enter(keyOf(pinned), pinned);
-  return { rows: first.map(({ row }) => row), matching };
-}
-
-/** Where a key belongs among keys that are in order. */
-function placeOf(sorted: readonly { readonly key: string }[], key: string): number {
-  let [from, to] = [0, sorted.length];
-  while (from < to) {
-    const middle = (from + to) >>> 1;
-    if ((sorted[middle] as { readonly key: string }).key < key) from = middle + 1;
-    else to = middle;
+  sort();
+  if (pinned !== undefined && !first.has(keyOf(pinned))) {
+    first.set(keyOf(pinned), pinned);
+    max++;
+    sort();
   }
-  return from;
+  return { rows: [...first.values()], matching };
 }
 
 /** What an open object needs. */
 interface OpenOptions {
-  readonly row: Row;
+  readonly row: TableRow;
   /** The columns of the table. */
   readonly columns: number;
   readonly read: (signal: AbortSignal) => Promise<Content>;
@@ -302,7 +297,7 @@ class OpenObject {
   readonly element: HTMLTableRowElement = make('tr', { name: 'detail' });
   isGone: boolean = false;
   /** Its last known row. */
-  row: Row;
+  row: TableRow;
   private readonly facts: HTMLParagraphElement = make('p', { text: 'Reading \u2026' });
   private readonly json: HTMLPreElement = jsonBox('');
   private readonly reader: ObjectReader;
@@ -318,7 +313,7 @@ class OpenObject {
   }
 
   /** Shows this row as its current state. */
-  show(row: Row): void {
+  show(row: TableRow): void {
     if (row === this.row && !this.isGone) return;
     this.row = row;
     this.isGone = false;

@@ -1,15 +1,28 @@
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
-import { listAll } from '../../cache/pager.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { callable, checkOptions, invalid } from '../../watch/errors.ts';
+import type { Backing } from '../backend.ts';
 import type { ListedState, Source } from '../collection/lists.ts';
+import type { Part } from '../collection/router.ts';
 import { CollectionScope } from '../collection/scope.ts';
 import type { FieldReader } from '../collection/selection.ts';
+import { partStats, type Watches } from '../collection/watches.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
-import { CREATE_NAMES, DELETE_NAMES, UPDATE_NAMES } from '../option-names.ts';
+import { CREATE_NAMES, DELETE_NAMES, SERVED_NAMES, UPDATE_NAMES } from '../option-names.ts';
 import { parseVersion } from '../selection.ts';
-import type { CreateOptions, DeleteOptions, GetOptions, KeysOptions, ScopeOptions, Storage, UpdateOptions } from '../storage.ts';
+import type {
+  CacherStats,
+  CreateOptions,
+  DeleteOptions,
+  GetOptions,
+  KeysOptions,
+  ScopeOptions,
+  ServedOptions,
+  Storage,
+  UpdateOptions,
+} from '../storage.ts';
 import type { Engine } from './engine.ts';
+import { upstreamOf } from './upstream.ts';
 
 /** A part of a cacher, and where it belongs. */
 export interface CacherScopeParts<T extends KubernetesObject> {
@@ -19,6 +32,8 @@ export interface CacherScopeParts<T extends KubernetesObject> {
   /** The same part of the storage. */
   readonly storage: Storage<T>;
   readonly reader: FieldReader<T>;
+  /** Default: those of the cacher. */
+  readonly watches?: Watches<T> | undefined;
 }
 
 /** The part of a `Cacher` whose keys begin with a prefix. The whole is the part whose prefix is empty. */
@@ -26,11 +41,15 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> extends 
   protected readonly engine: Engine<T>;
   readonly #storage: Storage<T>;
 
-  constructor({ engine, prefix, storage, reader }: CacherScopeParts<T>) {
-    const { collection, watches } = engine;
-    super({ collection, source: new ScopeSource(engine, storage), watches, prefix, reader });
+  constructor({ engine, prefix, storage, reader, watches = engine.watches }: CacherScopeParts<T>) {
+    const { collection } = engine;
+    super({ collection, source: new ScopeSource({ engine, storage, prefix }), watches, prefix, reader });
     this.engine = engine;
     this.#storage = storage;
+  }
+
+  get backing(): Backing | undefined {
+    return this.#storage.backing;
   }
 
   /** Without a version it reads the storage, which is no slower than asking for its version. */
@@ -54,6 +73,7 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> extends 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
     const { cached = this.#hint(key), signal } = checkOptions(options, UPDATE_NAMES);
     if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
+    const { keyOf } = this.engine.upstream;
     const placed = (current: T): T | Promise<T> => {
       const changed = change(current);
       return isPromise(changed)
@@ -61,7 +81,7 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> extends 
         : this.#placed(key, changed);
     };
     const all = cached === undefined ? options : { ...options, cached };
-    return this.#write(signal, (storage) => storage.update(key, placed, all));
+    return this.#write(signal, (storage) => storage.update(key, keyOf ? placed : change, all));
   }
 
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
@@ -97,7 +117,7 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> extends 
     const { engine } = this;
     await engine.ready(undefined);
     await engine.freshness.wait(await engine.pending.until(this.#storage.currentVersion(), undefined));
-    engine.watches.requestProgress(this.parts.prefix);
+    engine.watchGroups.requestProgress(this.parts.prefix);
   }
 
   scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
@@ -105,7 +125,15 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> extends 
     const engine = this.engine as unknown as Engine<U>;
     const whole = this.parts.prefix + checkPrefix(prefix);
     const reader = fields ? engine.collection.readerOf(fields, whole) : (this.parts.reader as unknown as FieldReader<U>);
-    return new CacherScope<U>({ engine, prefix: whole, storage: this.#storage.scope<U>(prefix, options), reader });
+    const watches = this.parts.watches as unknown as Watches<U>;
+    return new CacherScope<U>({ engine, prefix: whole, storage: this.#storage.scope<U>(prefix, options), reader, watches });
+  }
+
+  served(options: ServedOptions = {}): Storage<T> {
+    const { engine, parts } = this;
+    const { prefix, reader } = parts;
+    const watches = engine.watchGroups.add(checkOptions(options, SERVED_NAMES));
+    return new ServedCacherScope<T>({ engine, prefix, storage: this.#storage, reader, watches });
   }
 
   async #write<R>(signal: AbortSignal | undefined, code: (storage: Storage<T>) => Promise<R>): Promise<R> {
@@ -115,14 +143,16 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> extends 
   }
 
   /**
-   * Returns the object if it may be written: if `keyOf` gives another key, nobody would find it here, and no error would say so.
+   * Returns the object if it may be written. Under a storage that does not tell keys: if `keyOf` gives another one, nobody would find the
+   * object here, and no error would say so.
    *
    * @throws {WatchError} INVALID_ARGUMENT if it may not. What `keyOf` throws is passed on.
    */
   #placed(key: string, object: T): T {
+    const { keyOf } = this.engine.upstream;
     const place = this.parts.prefix + key;
     // The storage refuses what is not an object.
-    const found = typeof object === 'object' && object !== null ? this.engine.settings.keyOf(object) : place;
+    const found = keyOf && typeof object === 'object' && object !== null ? keyOf(object) : place;
     if (found === place) return object;
     throw invalid('keyOf(object)', found, `${JSON.stringify(place)}, under which the object is to be written`);
   }
@@ -143,14 +173,34 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> extends 
   }
 }
 
+/** A part that a server serves: with its own watches, and its own end. */
+class ServedCacherScope<T extends KubernetesObject> extends CacherScope<T> {
+  readonly #part: Part<T>;
+
+  constructor(parts: CacherScopeParts<T>) {
+    super(parts);
+    this.#part = this.parts.collection.part(this.parts.prefix);
+  }
+
+  get cacheStats(): CacherStats {
+    return { ...this.engine.stats, ...partStats(this.parts, this.#part) };
+  }
+
+  override async close(): Promise<void> {
+    this.engine.watchGroups.end(this.parts.watches);
+  }
+}
+
 /** What a scope's reads need of the cacher, and of the scope's part of the storage. */
 class ScopeSource<T extends KubernetesObject> implements Source<T> {
   readonly #engine: Engine<T>;
   readonly #storage: Storage<T>;
+  readonly #prefix: string;
 
-  constructor(engine: Engine<T>, storage: Storage<T>) {
+  constructor({ engine, storage, prefix }: Pick<CacherScopeParts<T>, 'engine' | 'storage' | 'prefix'>) {
     this.#engine = engine;
     this.#storage = storage;
+    this.#prefix = prefix;
   }
 
   ready(signal: AbortSignal | undefined): void | Promise<void> {
@@ -167,12 +217,9 @@ class ScopeSource<T extends KubernetesObject> implements Source<T> {
 
   /** All objects with the prefix, as the storage has them. It does not know the fields of the cacher, so it cannot select. */
   async elsewhere(resourceVersion: string | undefined, signal: AbortSignal | undefined): Promise<ListedState<T>> {
-    const { keyOf } = this.#engine.settings;
-    const exact = resourceVersion === undefined ? {} : { resourceVersion, resourceVersionMatch: 'Exact' as const };
-    const list = await listAll(this.#storage, { ...exact, pageSize: 0, signal });
-    return {
-      resourceVersion: list.resourceVersion,
-      entries: list.items.map((object) => ({ key: keyOf(object), object })),
-    };
+    const upstream = upstreamOf(this.#storage, this.#engine.settings.keyOf);
+    const { entries, resourceVersion: version } = await upstream.list(resourceVersion, signal);
+    const prefix = upstream.keyOf ? '' : this.#prefix;
+    return { resourceVersion: version, entries: entries.map(({ key, object }) => ({ key: prefix + key, object })) };
   }
 }

@@ -19,10 +19,10 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { requireMethod } from '../../watch/errors.ts';
-import type { Storage } from '../storage.ts';
+import type { CacherStats, Storage } from '../storage.ts';
 import { CacherScope } from './cacher-scope.ts';
 import { Engine } from './engine.ts';
-import { type CacherOptions, type CacherStats, toSettings } from './options.ts';
+import { type CacherOptions, toSettings } from './options.ts';
 
 /**
  * Keeps a storage's objects in memory, and serves any number of lists and watches from there. It is itself a storage; writes pass

@@ -4,14 +4,15 @@ import type { VersionComparator } from '../../cache/versions.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { Collection } from '../collection/collection.ts';
 import type { Source } from '../collection/lists.ts';
-import { Watches } from '../collection/watches.ts';
+import { type Watches, WatchGroups } from '../collection/watches.ts';
 import { encoded } from '../encoded.ts';
-import { Pending } from '../pending.ts';
-import type { Storage } from '../storage.ts';
+import type { Pending } from '../pending.ts';
+import type { CacherStats, Storage } from '../storage.ts';
 import { Feed } from './feed.ts';
 import { Freshness } from './freshness.ts';
-import type { CacherSettings, CacherStats } from './options.ts';
+import type { CacherSettings } from './options.ts';
 import { Readiness } from './readiness.ts';
+import { type Upstream, upstreamOf } from './upstream.ts';
 
 /** Changes that are never dropped for their age. Upstream: `defaultLowerBoundCapacity`. */
 const LEAST = 100;
@@ -35,11 +36,12 @@ export function collectionOf<T extends KubernetesObject>(settings: CacherSetting
 
 export class Engine<T extends KubernetesObject> implements Source<T> {
   readonly storage: Storage<T>;
+  readonly upstream: Upstream<T>;
   readonly settings: CacherSettings<T>;
   readonly collection: Collection<T>;
   readonly readiness: Readiness;
   readonly freshness: Freshness;
-  readonly pending: Pending = new Pending();
+  readonly watchGroups: WatchGroups<T>;
   readonly watches: Watches<T>;
   readonly compareVersions: VersionComparator;
   readonly #feed: Feed<T>;
@@ -50,19 +52,18 @@ export class Engine<T extends KubernetesObject> implements Source<T> {
     const { clock, random, compareVersions } = settings;
     this.storage = storage;
     this.settings = settings;
+    this.upstream = upstreamOf(storage, settings.keyOf);
     this.compareVersions = compareVersions;
     this.collection = collectionOf(settings);
     this.collection.part('');
     const { bookmarkMs, maxWatches } = settings;
-    this.watches = new Watches(
-      { collection: this.collection, source: this },
-      { bookmarkMs, maxWatches, clock, pending: this.pending },
-    );
+    this.watchGroups = new WatchGroups({ collection: this.collection, source: this }, clock);
+    this.watches = this.watchGroups.add({ bookmarkMs, maxWatches });
     this.readiness = new Readiness({ now: () => clock.now(), random });
     this.freshness = new Freshness({
       ...settings,
       version: () => this.collection.version || '0',
-      requestProgress: () => storage.requestProgress(),
+      requestProgress: () => this.upstream.requestProgress(),
       currentVersion: async () => storage.currentVersion({ signal: this.#abort.signal }),
       hasGiven: storage.hasGiven && (async (version) => (storage as Required<Storage<T>>).hasGiven(version)),
     });
@@ -70,8 +71,12 @@ export class Engine<T extends KubernetesObject> implements Source<T> {
     this.#running = this.#feed.run(this.#abort.signal);
   }
 
+  get pending(): Pending {
+    return this.watches.pending;
+  }
+
   get stats(): CacherStats {
-    const { readiness, collection, freshness, watches } = this;
+    const { readiness, collection, freshness, watches, watchGroups } = this;
     const { length, bytes, base } = collection.log;
     return {
       phase: readiness.phase,
@@ -81,7 +86,7 @@ export class Engine<T extends KubernetesObject> implements Source<T> {
       objects: collection.size,
       changes: collection.place,
       window: { items: length, bytes, since: base },
-      watches: watches.size,
+      watches: watchGroups.size,
       views: collection.views,
       fellBehind: watches.behind,
       gaps: this.#feed.gaps,
@@ -126,10 +131,10 @@ export class Engine<T extends KubernetesObject> implements Source<T> {
   async close(): Promise<void> {
     this.readiness.stop();
     this.#abort.abort();
-    this.pending.close();
+    this.watchGroups.refuse();
     this.freshness.close();
     this.collection.end();
-    this.watches.close();
+    this.watchGroups.close();
     await this.#running;
   }
 }

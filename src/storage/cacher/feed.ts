@@ -22,23 +22,20 @@
  */
 
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
-import { listAll } from '../../cache/pager.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { sleep, upkeepClock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type { Status } from '../../watch/event.ts';
-import type { Watch } from '../../watch/watch.ts';
 import type { Collection } from '../collection/collection.ts';
 import { isLate } from '../collection/lists.ts';
 import { lostStatus } from '../collection/watch.ts';
-import type { ChangeEvent, Storage, StorageEvent } from '../storage.ts';
+import type { Storage } from '../storage.ts';
+import { atVersion } from '../stored.ts';
 import type { Freshness } from './freshness.ts';
 import type { CacherSettings } from './options.ts';
 import { listPast } from './past.ts';
 import type { Readiness } from './readiness.ts';
-
-/** Upstream: `storageWatchListPageSize`. */
-const PAGE_SIZE = 10_000;
+import type { KeyedChange, Upstream, UpstreamEvent, UpstreamWatch } from './upstream.ts';
 
 /** A watch that lasts this long is healthy: the next failure does not continue a series. */
 const SHORT_MS = 1_000;
@@ -52,6 +49,7 @@ const MAX_GOAL_WAITS = 4;
 /** What a feed feeds. */
 export interface FeedTarget<T extends KubernetesObject> {
   readonly storage: Storage<T>;
+  readonly upstream: Upstream<T>;
   readonly settings: CacherSettings<T>;
   readonly collection: Collection<T>;
   readonly freshness: Freshness;
@@ -114,15 +112,13 @@ export class Feed<T extends KubernetesObject> {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { storage, collection, freshness, readiness, settings } = this.#target;
-    const pages = { pageSize: PAGE_SIZE, signal };
-    const past = this.#listsPast ? await listPast(storage, { revisions: settings.pastRevisions, ...pages }) : undefined;
-    const { items, resourceVersion } = past ?? (await listAll(storage, pages));
+    const { storage, upstream, collection, freshness, readiness, settings } = this.#target;
+    const revisions = this.#listsPast ? settings.pastRevisions : 0;
+    const past = await listPast({ storage, upstream }, { revisions, signal });
+    const { entries, resourceVersion } = past ?? (await upstream.list(undefined, signal));
     signal.throwIfAborted();
     this.#listsPast = false;
     this.#goal = past?.goal;
-    const { keyOf } = settings;
-    const entries = items.map((object) => ({ key: keyOf(object), object }));
     // At the same version nothing has happened, so nobody has missed anything; unless the storage was started with other data.
     if (resourceVersion !== collection.version || this.#mayBeWrong || !collection.isJust(entries)) {
       if (readiness.generation > 0) this.gaps++;
@@ -136,9 +132,9 @@ export class Feed<T extends KubernetesObject> {
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
-    const { storage, collection, readiness } = this.#target;
-    const previousOf = (key: string): T | undefined => collection.get(key);
-    const watch = await storage.watch({ resourceVersion: collection.version, allowWatchBookmarks: true, previousOf, signal });
+    const { upstream, collection, readiness } = this.#target;
+    const stateOf = (key: string): T | undefined => collection.get(key);
+    const watch = await upstream.watch(collection.version, { stateOf, signal });
     const over = new AbortController();
     let stopAsking: (() => void) | undefined;
     try {
@@ -151,14 +147,14 @@ export class Feed<T extends KubernetesObject> {
     } finally {
       over.abort();
       stopAsking?.();
-      void watch.return();
+      watch.stop();
       // What stopped it may be only in the past.
       if (this.#goal !== undefined) this.#hasState = false;
     }
   }
 
   /** Makes the cache ready once the state has reached `goal`. Ends the watch if that takes too long. */
-  async #reach(goal: string, { watch, over }: { watch: Watch<StorageEvent<T>>; over: AbortSignal }): Promise<void> {
+  async #reach(goal: string, { watch, over }: { watch: UpstreamWatch<T>; over: AbortSignal }): Promise<void> {
     const { freshness, readiness } = this.#target;
     try {
       for (let attempts = 1; attempts <= MAX_GOAL_WAITS; attempts++) {
@@ -174,7 +170,7 @@ export class Feed<T extends KubernetesObject> {
     }
   }
 
-  async #read(watch: Watch<StorageEvent<T>>): Promise<void> {
+  async #read(watch: UpstreamWatch<T>): Promise<void> {
     for await (const events of watch.batches()) {
       for (const event of events) this.#take(event);
       this.#target.freshness.moved();
@@ -182,13 +178,13 @@ export class Feed<T extends KubernetesObject> {
     }
   }
 
-  #take(event: StorageEvent<T>): void {
+  #take(event: UpstreamEvent<T>): void {
     const { collection, settings } = this.#target;
-    if (event.type === 'BOOKMARK') {
+    if (!('key' in event) && event.type === 'BOOKMARK') {
       collection.moveTo(versionOf(event.object));
       return;
     }
-    if (event.type === 'ERROR') {
+    if (!('key' in event)) {
       const { code, reason, message } = event.object;
       const nowMs = settings.clock.now();
       // An error from a watch that has lasted does not continue the failures before it.
@@ -209,24 +205,21 @@ export class Feed<T extends KubernetesObject> {
     }
   }
 
-  #apply({ type, object, previous }: ChangeEvent<T>): void {
-    const { keyOf } = this.#target.settings;
-    const key = keyOf(object);
-    if (previous && keyOf(previous) !== key) {
-      throw new WatchError('INVALID_FRAME', `the key changed from ${keyOf(previous)} to ${key}: keyOf is wrong`);
-    }
-    this.#target.collection.apply({ key, object, isDeletion: type === 'DELETED' });
+  #apply({ key, version, object }: KeyedChange<T>): void {
+    const { collection } = this.#target;
+    const last = object ?? atVersion(collection.get(key) ?? ({} as T), version);
+    collection.apply({ key, object: last, isDeletion: object === undefined });
   }
 
   /** Keeps asking for progress, so that watches of a quiet collection get BOOKMARKs with new versions. */
   #askForProgress(): () => void {
-    const { storage, settings } = this.#target;
+    const { upstream, settings } = this.#target;
     const clock = upkeepClock(settings.clock);
     let cancel: () => void;
     const again = (): void => {
       cancel = clock.schedule(Math.ceil(settings.bookmarkMs / 2), () => {
         again();
-        new Promise((resolve) => resolve(storage.requestProgress())).catch(() => {});
+        new Promise((resolve) => resolve(upstream.requestProgress())).catch(() => {});
       });
     };
     again();

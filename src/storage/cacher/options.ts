@@ -4,14 +4,13 @@ import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, checkOptions, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { FieldFunctions } from '../storage.ts';
-import type { ReadinessPhase } from './readiness.ts';
 
 /** Options of a {@link Cacher}. */
 export interface CacherOptions<T extends KubernetesObject = KubernetesObject> {
   /**
-   * The key of an object in the storage, which must be the one under which it was created: a `create` or `update` under another
-   * key is refused with INVALID_ARGUMENT, and nothing is written. Default: `<namespace>/<name>`, or the name for an object without
-   * a namespace.
+   * Only for a storage of your own that has no `backing`, and so does not tell keys: the key of an object, which must be the one under
+   * which it was created. A `create` or `update` under another one is refused with INVALID_ARGUMENT, and nothing is written. Default:
+   * `<namespace>/<name>`, or the name for an object without a namespace.
    */
   readonly keyOf?: ((object: T) => string) | undefined;
   /** Fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Each is an index. */
@@ -52,32 +51,6 @@ export interface CacherOptions<T extends KubernetesObject = KubernetesObject> {
   readonly clock?: Clock | undefined;
   /** Source of jitter: a number from 0 to below 1. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
-}
-
-/** The state of a cacher at one moment. */
-export interface CacherStats {
-  readonly phase: ReadinessPhase;
-  /** Why it is not ready, if that is known. */
-  readonly error?: unknown;
-  /** How often it has become ready. */
-  readonly generation: number;
-  /** The version of its state; empty before the first list. */
-  readonly resourceVersion: string;
-  readonly objects: number;
-  /** Changes since it started. */
-  readonly changes: number;
-  /** The past changes that are kept. A watch may begin at `since` or any later version. */
-  readonly window: { readonly items: number; readonly bytes: number; readonly since: string };
-  /** Open watches. */
-  readonly watches: number;
-  /** Different selections among them: a change is evaluated at most once for each. */
-  readonly views: number;
-  /** Watches that got a 410 because they were too slow. */
-  readonly fellBehind: number;
-  /** How often all watches got a 410 because the storage no longer had the changes in between. */
-  readonly gaps: number;
-  /** Reads that wait for a version. */
-  readonly waiting: number;
 }
 
 /** The options with their defaults. */

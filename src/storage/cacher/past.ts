@@ -11,13 +11,13 @@
  * nothing give a window of at least a quarter of what the storage keeps.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { listAll } from '../../cache/pager.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import type { Storage } from '../storage.ts';
+import type { Upstream } from './upstream.ts';
 
 /** A past state, and the version that must be reached before it is of use. */
-export interface Past<T> {
-  readonly items: readonly T[];
+export interface Past<T extends KubernetesObject> {
+  readonly entries: Awaited<ReturnType<Upstream<T>['list']>>['entries'];
   readonly resourceVersion: string;
   readonly goal: string;
 }
@@ -26,7 +26,6 @@ export interface Past<T> {
 export interface PastOptions {
   /** At most this many before the newest. */
   readonly revisions: number;
-  readonly pageSize: number;
   readonly signal: AbortSignal;
 }
 
@@ -34,8 +33,8 @@ const STEP = 4;
 
 /** Lists the state of some revisions ago. Undefined if there is none, or if the storage cannot list it. */
 export async function listPast<T extends KubernetesObject>(
-  storage: Storage<T>,
-  { revisions, pageSize, signal }: PastOptions,
+  { storage, upstream }: { readonly storage: Storage<T>; readonly upstream: Upstream<T> },
+  { revisions, signal }: PastOptions,
 ): Promise<Past<T> | undefined> {
   if (revisions === 0) return undefined;
   const goal = await storage.currentVersion({ signal });
@@ -44,10 +43,8 @@ export async function listPast<T extends KubernetesObject>(
   if (!/^\d+$/.test(goal) || !Number.isSafeInteger(newest)) return undefined;
   for (let back = Math.min(revisions, newest - 1); back > 0; back = Math.floor(back / STEP)) {
     const version = (await storage.pastVersion?.(back)) ?? `${newest - back}`;
-    const exactly = { resourceVersion: version, resourceVersionMatch: 'Exact' } as const;
     try {
-      const { items, resourceVersion } = await listAll(storage, { ...exactly, pageSize, signal });
-      return { items, resourceVersion, goal };
+      return { ...(await upstream.list(version, signal)), goal };
     } catch (error) {
       if (!isWatchError(error, 'REFUSED')) throw error;
       // Another refusal may concern only the past. If not, the list that follows fails as well.

@@ -7,8 +7,9 @@
  */
 import { WatchError } from '../../watch/errors.ts';
 import { tooManyRequests } from '../statuses.ts';
+import type { CacherStats } from '../storage.ts';
 
-export type ReadinessPhase = 'pending' | 'ready' | 'stopped';
+export type ReadinessPhase = CacherStats['phase'];
 
 export class Readiness {
   phase: ReadinessPhase = 'pending';

@@ -35,7 +35,7 @@ import { type Part, Router } from './router.ts';
 import { FieldReader, type Selection } from './selection.ts';
 import { SortedMap } from './sorted-map.ts';
 import { SharedView } from './view.ts';
-import { CollectionWatch, type WatchHost, type WatchStart } from './watch.ts';
+import { CollectionWatch, type Progress, type WatchHost, type WatchStart } from './watch.ts';
 
 /** What a collection needs. */
 export interface CollectionOptions<T extends KubernetesObject> {
@@ -60,12 +60,6 @@ export interface JoinOptions {
   readonly until?: (<R>(promise: Promise<R>) => Promise<R>) | undefined;
   /** How long the state is read at a stretch. */
   readonly pace?: Pace | undefined;
-}
-
-/** A version that watches are to be told, and where they are in the log when they have everything up to it. */
-export interface Progress {
-  readonly place: number;
-  readonly event: BookmarkEvent;
 }
 
 /** Views are trimmed after this many changes, or as many as there are views if that is more: at most one look per change. */

@@ -16,7 +16,7 @@
  * - If `end` is set, it has ended: no event follows, and watchers that have read everything get the reason.
  */
 import { EventLog, ReplayWindow } from '../../broadcast/log.ts';
-import { Park } from '../../broadcast/waiting-readers.ts';
+import { WaitingReaders } from '../../broadcast/waiting-readers.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isPromise } from '../../watch/abort.ts';
 import type { Status } from '../../watch/event.ts';
@@ -29,7 +29,7 @@ import type { Selection } from './selection.ts';
 export class SharedView<T extends KubernetesObject> {
   readonly selection: Selection<T>;
   /** Its watchers that are waiting. */
-  readonly park: Park;
+  readonly park: WaitingReaders;
   watchers: number = 0;
   /** How many of them wait until the state has been read. */
   opening: number = 0;
@@ -49,7 +49,7 @@ export class SharedView<T extends KubernetesObject> {
 
   constructor(selection: Selection<T>) {
     this.selection = selection;
-    this.park = new Park(serveSoon);
+    this.park = new WaitingReaders(serveSoon);
   }
 
   /** The position after its last event. */
@@ -96,9 +96,13 @@ export class SharedView<T extends KubernetesObject> {
     }
   }
 
-  /** The position of the first event whose place is not before the given one. */
+  /** The position of the first event whose place is not before the given one. Most watches have read all events, or all but the last. */
   positionOf(place: number): number {
-    return this.#window?.positionOf(place) ?? 0;
+    const { head } = this;
+    const window = this.#window;
+    if (!window || window.start === head || this.placeAt(head - 1) < place) return head;
+    if (window.start === head - 1 || this.placeAt(head - 2) < place) return head - 1;
+    return window.positionOf(place);
   }
 
   at(position: number): ChangeEvent<T> {
@@ -160,6 +164,6 @@ export class SharedView<T extends KubernetesObject> {
   }
 }
 
-function serveSoon(park: Park): void {
+function serveSoon(park: WaitingReaders): void {
   soon(() => park.serve());
 }

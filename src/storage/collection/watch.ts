@@ -13,16 +13,21 @@
  * - Every change before `place` was delivered, or is not selected.
  * - A BOOKMARK of a version is delivered after all events up to it, and before all later ones.
  */
-import type { Parked } from '../../broadcast/waiting-readers.ts';
+import type { WaitingReader } from '../../broadcast/waiting-readers.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
 import { type BookmarkEvent, type ErrorEvent, type Status, toStatus } from '../../watch/event.ts';
 import { NONE, Reader } from '../../watch/reader.ts';
 import type { Listener, ListeningWatch } from '../../watch/watch.ts';
-import type { Due } from '../cacher/schedule.ts';
 import type { ChangeEvent, StorageEvent } from '../storage.ts';
-import type { Progress } from './collection.ts';
+import type { Due } from './schedule.ts';
 import type { SharedView } from './view.ts';
+
+/** A version that watches are to be told, and where they are in the log when they have everything up to it. */
+export interface Progress {
+  readonly place: number;
+  readonly event: BookmarkEvent;
+}
 
 /** What a watch needs from those who serve it. */
 export interface WatchHost<T extends KubernetesObject> {
@@ -68,10 +73,10 @@ interface DueBookmarks {
 
 export class CollectionWatch<T extends KubernetesObject>
   extends Reader<StorageEvent<T>>
-  implements ListeningWatch<StorageEvent<T>>, Parked, Due
+  implements ListeningWatch<StorageEvent<T>>, WaitingReader, Due
 {
   readonly view: SharedView<T>;
-  inPark: boolean = false;
+  isWaiting: boolean = false;
   dueMs: number = 0;
   /** When it ends, by the clock; 0: never. In whole milliseconds, which take no extra memory. */
   deadlineMs: number = 0;
@@ -175,7 +180,7 @@ export class CollectionWatch<T extends KubernetesObject>
     if (this.until !== undefined && this.view.positionOf(place) >= this.reach) this.place = this.until;
   }
 
-  protected override parked(): void {
+  protected override readWaits(): void {
     this.view.park.add(this);
   }
 
@@ -200,9 +205,12 @@ export class CollectionWatch<T extends KubernetesObject>
       if (!opening.mark) this.opening = undefined;
       return passed === 0 ? initial : initial.slice(passed);
     }
-    if (opening || this.until !== undefined || this.dueBookmarks || this.isLost) return super.takeBatch(limit);
+    if (opening || this.stopped || this.dueBookmarks || this.isLost) return super.takeBatch(limit);
     const position = view.positionOf(this.place);
-    if (position >= view.head) return super.takeBatch(limit);
+    if (position >= view.head) {
+      this.place = this.host.place;
+      return NONE;
+    }
     const events = view.from(position);
     const last = view.head - 1;
     this.place = view.placeAt(last) + 1;
@@ -283,7 +291,7 @@ export class CollectionWatch<T extends KubernetesObject>
   }
 
   private leave(): void {
-    if (this.inPark) this.view.park.leave();
+    if (this.isWaiting) this.view.park.leave();
     this.onLeave?.();
     this.onLeave = undefined;
     this.view.watchers--;

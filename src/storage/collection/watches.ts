@@ -8,14 +8,17 @@ import type { VersionComparator } from '../../cache/versions.ts';
 import { isPromise, whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { paceOf } from '../../watch/fair-queue.ts';
-import { Schedule } from '../cacher/schedule.ts';
-import type { Pending } from '../pending.ts';
+
+import { Pending } from '../pending.ts';
 import { parseVersion, planWatch } from '../selection.ts';
 import { expired, tooManyRequests } from '../statuses.ts';
-import type { Collection, JoinOptions, Progress } from './collection.ts';
+import type { CacherStats, ServedOptions } from '../storage.ts';
+import type { Collection, JoinOptions } from './collection.ts';
 import type { Source } from './lists.ts';
+import type { Part } from './router.ts';
+import { Schedule } from './schedule.ts';
 import type { Selection } from './selection.ts';
-import type { CollectionWatch, WatchHost } from './watch.ts';
+import type { CollectionWatch, Progress, WatchHost } from './watch.ts';
 
 /** The last BOOKMARK comes this long before a watch ends. */
 const BEFORE_END_MS = 2_000;
@@ -171,6 +174,69 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
     for (const watch of this.#open) watch.stop();
     this.#schedule.clear();
   }
+}
+
+/** All watches of a collection: those of the storage, and those of each server before it. */
+export class WatchGroups<T extends KubernetesObject> {
+  readonly #parts: { readonly collection: Collection<T>; readonly source: Source<T> };
+  readonly #clock: Clock;
+  readonly #groups: Set<Watches<T>> = new Set();
+  #closed: boolean = false;
+
+  constructor(parts: { readonly collection: Collection<T>; readonly source: Source<T> }, clock: Clock) {
+    this.#parts = parts;
+    this.#clock = clock;
+  }
+
+  /** Number of open watches. */
+  get size(): number {
+    let open = 0;
+    for (const { size } of this.#groups) open += size;
+    return open;
+  }
+
+  /** Watches that are opened and ended together. */
+  add({ bookmarkMs = Infinity, maxWatches = Infinity, clock = this.#clock }: ServedOptions): Watches<T> {
+    const watches = new Watches(this.#parts, { bookmarkMs, maxWatches, clock, pending: new Pending() });
+    if (this.#closed) watches.close();
+    else this.#groups.add(watches);
+    return watches;
+  }
+
+  /** Ends those. */
+  end(watches: Watches<T>): void {
+    this.#groups.delete(watches);
+    watches.close();
+  }
+
+  requestProgress(prefix: string): void {
+    for (const watches of this.#groups) watches.requestProgress(prefix);
+  }
+
+  /** Ends what waits, and refuses what comes later. */
+  refuse(): void {
+    this.#closed = true;
+    for (const { pending } of this.#groups) pending.close();
+  }
+
+  /** Ends all of them. */
+  close(): void {
+    this.refuse();
+    for (const watches of this.#groups) watches.close();
+  }
+}
+
+/** The figures of a part that a server serves. */
+export function partStats<T extends KubernetesObject>(
+  { collection, watches, prefix }: { readonly collection: Collection<T>; readonly watches: Watches<T>; readonly prefix: string },
+  { changes }: Part<T>,
+): Omit<CacherStats, 'phase' | 'error' | 'generation' | 'gaps' | 'waiting'> {
+  const { length: items, bytes, base: since } = collection.log;
+  return {
+    ...{ resourceVersion: collection.version, objects: collection.count(prefix), changes },
+    window: { items, bytes, since },
+    ...{ watches: watches.size, views: watches.views, fellBehind: watches.behind },
+  };
 }
 
 /** What a watch begins with. Upstream: the table of `GetCacheIntervalForRequest` and `getWatchCacheResourceVersion`. */

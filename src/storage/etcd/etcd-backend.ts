@@ -7,6 +7,7 @@
  *     changesAfter -> EtcdChanges ---> Watch    etcd-changes.ts
  */
 import type { KubernetesObject } from '../../cache/object.ts';
+import type { Clock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type {
   Backend,
@@ -23,14 +24,12 @@ import type {
 import { after, behind, toBytes } from '../key-bytes.ts';
 import { Pending } from '../pending.ts';
 import { expired, foreign, tooLarge, unavailable } from '../statuses.ts';
-import { EtcdChanges, EtcdEntry } from './etcd-changes.ts';
-import { Leases } from './lease.ts';
+import { type CallContext, type EtcdCalls, EtcdChanges, EtcdEntry, RecentObjects } from './etcd-changes.ts';
 import type { Settings } from './options.ts';
-import { RecentObjects } from './recent.ts';
 import { Channel, LEASE_GRANT, RANGE, STATUS, TXN } from './wire/channel.ts';
 import {
+  type RangeRequest as EtcdRange,
   type Header,
-  type KeyRange,
   type RangeResponse,
   readFaults,
   readLease,
@@ -46,13 +45,7 @@ import { type Failure, isCompacted, isFuture, toError } from './wire/outcome.ts'
 /** The largest revision: etcd counts in signed 64-bit numbers. A larger one would be another revision there, or invalid. */
 const MAX_REVISION = 2n ** 63n - 1n;
 
-/** How a call is made, and what it is called in errors. */
-export interface CallContext {
-  readonly what: string;
-  readonly signal?: AbortSignal | undefined;
-}
-
-export class EtcdBackend implements Backend {
+export class EtcdBackend implements Backend, EtcdCalls {
   readonly settings: Settings;
   readonly channel: Channel;
   /** For changes: empty while nobody follows them. */
@@ -151,10 +144,7 @@ export class EtcdBackend implements Backend {
   }
 
   /** Reads keys, or returns a failure that the caller may be able to handle. */
-  async tryRange(
-    request: KeyRange & Parameters<typeof writeRange>[0],
-    { what, signal }: CallContext,
-  ): Promise<RangeResponse | Failure> {
+  async tryRange(request: EtcdRange, { what, signal }: CallContext): Promise<RangeResponse | Failure> {
     this.check(signal);
     const outcome = await this.channel.ask(RANGE, writeRange(request), { signal });
     if ('answer' in outcome) return this.read(outcome.answer, readRange, what);
@@ -171,17 +161,14 @@ export class EtcdBackend implements Backend {
     }
   }
 
-  async #range(request: Parameters<typeof writeRange>[0], context: CallContext): Promise<RangeResponse> {
+  async #range(request: EtcdRange, context: CallContext): Promise<RangeResponse> {
     const range = await this.tryRange(request, context);
     if ('kvs' in range) return range;
     throw toError(range, context);
   }
 
   /** Reads as many of these keys as fit into an answer. */
-  async #part(
-    request: Parameters<typeof writeRange>[0] & { readonly limit: number },
-    context: CallContext,
-  ): Promise<RangeResponse> {
+  async #part(request: EtcdRange & { readonly limit: number }, context: CallContext): Promise<RangeResponse> {
     const { limit, revision } = request;
     const range = await this.tryRange(request, context);
     if ('kvs' in range) return range;
@@ -231,5 +218,74 @@ export class EtcdBackend implements Backend {
     if ('answer' in outcome) return this.read(outcome.answer, readLease, what).id;
     this.check(undefined);
     throw toError(outcome.failure, { what });
+  }
+}
+
+const REUSE_SHARE = 0.05;
+const MAX_REUSE_SECONDS = 60;
+/** The number of different times to live that are remembered. */
+const MAX_KINDS = 1_000;
+
+interface Shared {
+  readonly id: Promise<bigint>;
+  readonly untilMs: number;
+  objects: number;
+}
+
+/** Settings of {@link Leases}. */
+interface LeaseSettings {
+  readonly clock: Clock;
+  readonly maxLeaseObjects: number;
+  /** Grants a lease of this many seconds. */
+  readonly grant: (ttlSeconds: number) => Promise<bigint>;
+}
+
+/**
+ * Leases, shared by objects that expire at about the same time: etcd can have far more keys than leases. An object may join the
+ * last lease of its time to live for a twentieth of that time, a minute at most; leases are longer by as much, so nothing expires
+ * early. Below twenty seconds, each object has a separate lease.
+ *
+ * Upstream: `leaseManager` of storage/etcd3, which has the same limits.
+ */
+export class Leases {
+  readonly #settings: LeaseSettings;
+  readonly #shared: Map<number, Shared> = new Map();
+
+  constructor(settings: LeaseSettings) {
+    this.#settings = settings;
+  }
+
+  /** Resolves with the lease for an object that expires after this many seconds; 0 for never. */
+  of(ttlSeconds: number): Promise<bigint> {
+    if (ttlSeconds === 0) return Promise.resolve(0n);
+    const { clock, maxLeaseObjects } = this.#settings;
+    const shared = this.#shared.get(ttlSeconds);
+    if (shared && shared.untilMs > clock.now() && shared.objects < maxLeaseObjects) {
+      shared.objects++;
+      return shared.id;
+    }
+    return this.#grant(ttlSeconds);
+  }
+
+  /** Drops a lease that etcd does not know: it has expired, or etcd has lost its data. */
+  forget(ttlSeconds: number): void {
+    this.#shared.delete(ttlSeconds);
+  }
+
+  #grant(ttlSeconds: number): Promise<bigint> {
+    const { clock, grant } = this.#settings;
+    const reuseSeconds = Math.min(Math.floor(ttlSeconds * REUSE_SHARE), MAX_REUSE_SECONDS);
+    const id = grant(ttlSeconds + reuseSeconds);
+    this.#shared.delete(ttlSeconds);
+    if (reuseSeconds === 0) return id;
+    for (const [other, { untilMs }] of this.#shared) if (untilMs <= clock.now()) this.#shared.delete(other);
+    const [oldest] = this.#shared.keys();
+    if (this.#shared.size >= MAX_KINDS) this.#shared.delete(oldest as number);
+    const shared: Shared = { id, untilMs: clock.now() + reuseSeconds * 1_000, objects: 1 };
+    this.#shared.set(ttlSeconds, shared);
+    id.catch(() => {
+      if (this.#shared.get(ttlSeconds) === shared) this.#shared.delete(ttlSeconds);
+    });
+    return id;
   }
 }

@@ -11,19 +11,21 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { Backoff } from '../../watch/backoff.ts';
+import type { Clock } from '../../watch/clock.ts';
 import type { WatchError } from '../../watch/errors.ts';
 import type { Change, ChangeBatch, Changes, ChangesOptions, Entry } from '../backend.ts';
+import { encoded, encodedBytes } from '../encoded.ts';
 import { behind, toBytes, toText } from '../key-bytes.ts';
 import { expired, foreign, unavailable } from '../statuses.ts';
-import { toObject } from '../stored.ts';
-import type { CallContext, EtcdBackend } from './etcd-backend.ts';
-import type { RecentObjects } from './recent.ts';
+import { spliceOf, toObject } from '../stored.ts';
 import type { CallStream, Read } from './wire/call-stream.ts';
-import { WATCH } from './wire/channel.ts';
+import { type Channel, WATCH } from './wire/channel.ts';
 import {
   type Header,
   type KeyEvent,
   type KeyValue,
+  type RangeRequest,
+  type RangeResponse,
   readWatch,
   type WatchResponse,
   writeWatchCreate,
@@ -35,8 +37,26 @@ import { CODE, type Failure, isCompacted, isFuture, isPassing, isStaleToken, toE
 const PROGRESS_MS = 200;
 const MAX_PROGRESS_MS = 10_000;
 
+/** How a call is made, and what it is called in errors. */
+export interface CallContext {
+  readonly what: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What changes use of their backend: its calls. */
+export interface EtcdCalls {
+  readonly settings: { readonly clock: Clock };
+  readonly channel: Channel;
+  readonly recent: RecentObjects;
+  head(context: CallContext): Promise<Header>;
+  tryRange(request: RangeRequest, context: CallContext): Promise<RangeResponse | Failure>;
+  read<R>(answer: Uint8Array, reading: (bytes: Uint8Array) => R, what: string): R;
+  check(signal: AbortSignal | undefined): void;
+  left(changes: object): void;
+}
+
 export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
-  readonly #backend: EtcdBackend;
+  readonly #backend: EtcdCalls;
   readonly #abort: AbortController = new AbortController();
   readonly #context: CallContext & { readonly signal: AbortSignal };
   readonly #options: ChangesOptions;
@@ -53,7 +73,7 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
   #stopClock: (() => void) | undefined;
 
   /** Everything up to `after` is known. */
-  constructor(backend: EtcdBackend, after: string, options: ChangesOptions) {
+  constructor(backend: EtcdCalls, after: string, options: ChangesOptions) {
     this.#backend = backend;
     this.#options = options;
     this.#head = options.life as Header | undefined;
@@ -300,7 +320,6 @@ class EtcdChange<T extends KubernetesObject> implements Change<T> {
  * - Every event of a revision up to `revision` has been given out. Of the next one, the first events may be in `#partial`.
  * - `revision` never goes back. No event is given out twice.
  */
-
 export class WatchCursor {
   #revision: bigint;
   /** What has come of a revision that is not whole yet. */
@@ -353,4 +372,56 @@ export class WatchCursor {
     this.#again = 0;
     return whole;
   }
+}
+
+/** The limit for the total size of the objects' JSON. */
+const MAX_BYTES = 4_194_304;
+
+/**
+ * Objects that were written or delivered a moment ago, by their revision. A write comes back in a watch, and what a watch has
+ * delivered is what was there before the next change: neither has to be decoded a second time, and a cache shares the bytes of
+ * the answer to the write.
+ *
+ *     update ---> etcd ---> answer ---> object at 7 ----.
+ *                  '------> watch: 7 { ... } -----------+---> the same object
+ *
+ * Nothing is taken on trust: the bytes must be those that etcd sends. Another etcd, or one that was started with other data, may
+ * have something else at a revision.
+ */
+export class RecentObjects {
+  readonly #objects: Map<bigint, object> = new Map();
+  #bytes: number = 0;
+
+  /** Keeps an object whose bytes have been made, as long as there is room for it and for what comes after it. */
+  add(revision: bigint, object: object): void {
+    const bytes = encodedBytes(object);
+    if (bytes === undefined || this.#objects.has(revision)) return;
+    this.#objects.set(revision, object);
+    this.#bytes += bytes;
+    for (const [oldest, each] of this.#objects) {
+      if (this.#bytes <= MAX_BYTES) return;
+      this.#objects.delete(oldest);
+      this.#bytes -= encodedBytes(each) ?? 0;
+    }
+  }
+
+  /** The object that a value contains, if it is known. */
+  find(kv: KeyValue): object | undefined {
+    const object = this.#objects.get(kv.modRevision);
+    return object !== undefined && isEncodingOf(encoded(object), kv) ? object : undefined;
+  }
+
+  clear(): void {
+    this.#objects.clear();
+    this.#bytes = 0;
+  }
+}
+
+/** Whether these are the bytes that this value gets at its revision. */
+function isEncodingOf(bytes: Uint8Array, { value, modRevision }: KeyValue): boolean {
+  const { head, start } = spliceOf(value, `${modRevision}`);
+  const { length } = start;
+  if (bytes.length - head.length !== value.length - length) return false;
+  if (Buffer.compare(value.subarray(0, length), start) !== 0) return false;
+  return Buffer.compare(bytes.subarray(head.length), value.subarray(length)) === 0;
 }

@@ -1,7 +1,9 @@
 import type { Clock } from '../../watch/clock.ts';
-import { type Keyed, Sorted } from './sorted.ts';
+import { SortedMap } from '../collection/sorted-map.ts';
 
-interface Deadline extends Keyed {
+interface Deadline {
+  /** Sorts as the times do. */
+  readonly place: string;
   readonly atMs: number;
   readonly of: string;
 }
@@ -14,7 +16,7 @@ interface Deadline extends Keyed {
 export class Expiry {
   readonly #clock: Clock;
   readonly #expire: (keys: readonly string[]) => void;
-  readonly #sorted: Sorted<Deadline> = new Sorted();
+  readonly #sorted: SortedMap<Deadline> = new SortedMap();
   readonly #byKey: Map<string, Deadline> = new Map();
   #timer: { readonly atMs: number; readonly cancel: () => void } | undefined;
 
@@ -36,8 +38,8 @@ export class Expiry {
     if (old) this.#remove(old);
     if (inMs !== undefined) {
       const atMs = Math.max(0, Math.ceil(this.#clock.now() + inMs));
-      const deadline: Deadline = { key: `${sortable(atMs)}/${key}`, atMs, of: key };
-      this.#sorted.add(deadline);
+      const deadline: Deadline = { place: `${sortable(atMs)}/${key}`, atMs, of: key };
+      this.#sorted.set(deadline.place, deadline);
       this.#byKey.set(key, deadline);
     }
     this.#schedule();
@@ -54,13 +56,17 @@ export class Expiry {
     this.#schedule();
   }
 
+  get #first(): Deadline | undefined {
+    return this.#sorted.values().next().value;
+  }
+
   #remove(deadline: Deadline): void {
-    this.#sorted.delete(deadline.key);
+    this.#sorted.delete(deadline.place);
     this.#byKey.delete(deadline.of);
   }
 
   #schedule(): void {
-    const atMs = this.#sorted.first?.atMs;
+    const atMs = this.#first?.atMs;
     if (atMs === this.#timer?.atMs) return;
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -73,7 +79,7 @@ export class Expiry {
     const now = this.#clock.now();
     const due: string[] = [];
     // The host's timer may be early: a delay beyond the host's maximum is shortened.
-    for (let first = this.#sorted.first; first && first.atMs <= now; first = this.#sorted.first) {
+    for (let first = this.#first; first && first.atMs <= now; first = this.#first) {
       this.#remove(first);
       due.push(first.of);
     }

@@ -2,18 +2,19 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { callable, checkOptions, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { inPieces, paceOf } from '../../watch/fair-queue.ts';
-import type { CacherStats } from '../cacher/options.ts';
+import type { Backing } from '../backend.ts';
 import type { Collection } from '../collection/collection.ts';
 import type { Source } from '../collection/lists.ts';
 import type { Part } from '../collection/router.ts';
 import { CollectionScope, type ScopeParts } from '../collection/scope.ts';
-import type { Watches } from '../collection/watches.ts';
+import { partStats, type Watches } from '../collection/watches.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, SERVED_NAMES, UPDATE_NAMES } from '../option-names.ts';
 import { unmetPrecondition } from '../preconditions.ts';
 import { parseVersion } from '../selection.ts';
 import { alreadyExists, badRequest, notFound } from '../statuses.ts';
 import type {
+  CacherStats,
   CreateOptions,
   DeleteOptions,
   FieldFunctions,
@@ -24,6 +25,7 @@ import type {
   Storage,
   UpdateOptions,
 } from '../storage.ts';
+import { MemoryBackend } from './memory-backend.ts';
 import { comparingContent, copying, drafting, isLarge } from './value.ts';
 import type { Writer } from './writer.ts';
 
@@ -47,6 +49,10 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
       reader: collection.readerOf(fields, prefix),
     });
     this.writer = writer;
+  }
+
+  get backing(): Backing {
+    return { backend: new MemoryBackend(this.writer), prefix: this.parts.prefix };
   }
 
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
@@ -166,7 +172,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
 
   async requestProgress(): Promise<void> {
     this.pending.check(undefined);
-    this.writer.requestProgress(this.parts.prefix);
+    this.writer.watchGroups.requestProgress(this.parts.prefix);
   }
 
   scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
@@ -177,7 +183,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> extends 
 
   served(options: ServedOptions = {}): Storage<T> {
     const { prefix, reader } = this.parts;
-    const watches = this.writer.serve(checkOptions(options, SERVED_NAMES)) as unknown as Watches<T>;
+    const watches = this.writer.watchGroups.add(checkOptions(options, SERVED_NAMES)) as unknown as Watches<T>;
     return new ServedMemoryScope<T>(this.writer, { watches, prefix, fields: reader.functions });
   }
 }
@@ -192,17 +198,11 @@ class ServedMemoryScope<T extends KubernetesObject> extends MemoryScope<T> {
   }
 
   get cacheStats(): CacherStats {
-    const { collection, watches, prefix } = this.parts;
-    const { length, bytes, base } = collection.log;
-    return {
-      ...{ phase: watches.pending.isClosed ? 'stopped' : 'ready', generation: 1, resourceVersion: collection.version },
-      ...{ objects: collection.count(prefix), changes: this.#part.changes },
-      window: { items: length, bytes, since: base },
-      ...{ watches: watches.size, views: watches.views, fellBehind: watches.behind, gaps: 0, waiting: 0 },
-    };
+    const phase = this.pending.isClosed ? 'stopped' : 'ready';
+    return { phase, generation: 1, ...partStats(this.parts, this.#part), gaps: 0, waiting: 0 };
   }
 
   override async close(): Promise<void> {
-    this.writer.unserve(this.parts.watches as unknown as Watches<KubernetesObject>);
+    this.writer.watchGroups.end(this.parts.watches as unknown as Watches<KubernetesObject>);
   }
 }

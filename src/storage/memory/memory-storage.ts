@@ -36,8 +36,8 @@ export class MemoryStorage<T extends KubernetesObject = KubernetesObject> extend
   }
 
   get stats(): MemoryStorageStats {
-    const { bytes, openWatches, collection } = this.writer;
-    return { bytes, watches: openWatches, historyItems: collection.log.length, historyBytes: collection.log.bytes };
+    const { bytes, watchGroups, collection } = this.writer;
+    return { bytes, watches: watchGroups.size, historyItems: collection.log.length, historyBytes: collection.log.bytes };
   }
 
   /** The oldest version at which lists can be read, and from which watches can begin. */

@@ -18,22 +18,27 @@
  * - What is unsafe has the revisions after the collection's version, in order. Each revision is that of one write, or begins a life.
  * - Where revisions were left out is never forgotten: whoever reads this storage may keep older states than it does.
  */
+
 import type { KubernetesObject } from '../../cache/object.ts';
 import { compareDecimals } from '../../cache/versions.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import { Collection } from '../collection/collection.ts';
 import { StateEntry, type Step } from '../collection/entries.ts';
 import type { Source } from '../collection/lists.ts';
-import { Watches } from '../collection/watches.ts';
-import { encoded, encodedBytes, encodedOnce } from '../encoded.ts';
+import { type Watches, WatchGroups } from '../collection/watches.ts';
+import { dropEncoded, encoded, encodedBytes, encodedOnce } from '../encoded.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/journal.ts';
 import { newLife } from '../life.ts';
-import { Pending } from '../pending.ts';
 import { foreign, refused, tooLargeObject, tooManyRequests } from '../statuses.ts';
-import type { ServedOptions } from '../storage.ts';
 import { Expiry } from './expiry.ts';
 import { costOf, type Settings } from './options.ts';
 import { atRevision, type Draft, fromBytes, type Value } from './value.ts';
+
+/**
+ * The JSON of the last writes is kept, for the journal and for watches that are up to date. Later it is made again if it is asked
+ * for, and kept from then on: most objects are written more often than they are listed, and in memory JSON takes as much as the object.
+ */
+const MAX_RECENT_BYTES = 4 * 2 ** 20;
 
 /** A write that is not safe yet. Without an object: another life begins. */
 interface Unsafe {
@@ -44,9 +49,9 @@ interface Unsafe {
 export class Writer implements Source<KubernetesObject> {
   readonly collection: Collection<KubernetesObject>;
   readonly settings: Settings;
-  /** Those that the storage itself has opened, and those of each server. */
+  readonly watchGroups: WatchGroups<KubernetesObject>;
+  /** Those that were opened through the storage itself. */
   readonly watches: Watches<KubernetesObject>;
-  readonly #allWatches: Set<Watches<KubernetesObject>> = new Set();
   readonly #expiry: Expiry;
   /** The revision of the newest write. */
   #revision: number;
@@ -57,6 +62,10 @@ export class Writer implements Source<KubernetesObject> {
   readonly #gaps: { readonly before: number; readonly after: number }[] = [];
   /** The bytes of all objects, as of the newest write. */
   #bytes: number = 0;
+  /** The last objects that were written, from `#recentFrom` on, and the bytes of their JSON. */
+  #recent: (KubernetesObject | undefined)[] = [];
+  #recentFrom: number = 0;
+  #recentBytes: number = 0;
   /** The group of the newest write, and when it is visible. */
   #group: Promise<number> | undefined;
   #safe: Promise<void> | undefined;
@@ -71,7 +80,8 @@ export class Writer implements Source<KubernetesObject> {
       costOf: ({ key, isDeletion }: Step<KubernetesObject>, before: StateEntry<KubernetesObject> | undefined) =>
         costOf(key, { bytes: sizeOf(before?.object), isDeletion }),
     });
-    this.watches = this.serve({});
+    this.watchGroups = new WatchGroups({ collection: this.collection, source: this }, clock);
+    this.watches = this.watchGroups.add({});
     this.#expiry = new Expiry(clock, (keys) => this.#expire(keys));
     const restored = journal?.restore((revision) => this.#snapshot(revision));
     this.#revision = restored?.state.revision ?? startRevision ?? 1;
@@ -83,35 +93,6 @@ export class Writer implements Source<KubernetesObject> {
 
   get bytes(): number {
     return this.#bytes;
-  }
-
-  /** Watches that are opened and ended together. */
-  serve({
-    bookmarkMs = Number.POSITIVE_INFINITY,
-    maxWatches = Number.POSITIVE_INFINITY,
-    clock = this.settings.clock,
-  }: ServedOptions): Watches<KubernetesObject> {
-    const parts = { collection: this.collection, source: this };
-    const watches = new Watches(parts, { bookmarkMs, maxWatches, clock, pending: new Pending() });
-    if (this.#closed) watches.close();
-    else this.#allWatches.add(watches);
-    return watches;
-  }
-
-  /** Ends the watches of a server. */
-  unserve(watches: Watches<KubernetesObject>): void {
-    this.#allWatches.delete(watches);
-    watches.close();
-  }
-
-  get openWatches(): number {
-    let open = 0;
-    for (const { size } of this.#allWatches) open += size;
-    return open;
-  }
-
-  requestProgress(prefix: string): void {
-    for (const watches of this.#allWatches) watches.requestProgress(prefix);
   }
 
   ready(): void {}
@@ -168,7 +149,25 @@ export class Writer implements Source<KubernetesObject> {
     const step = { key, object, isDeletion: !value };
     if (this.settings.journal) this.#record({ revision, step }, ttlMs);
     else this.collection.apply(step);
+    if (value) this.#remember(value);
     return object;
+  }
+
+  /** Lets the JSON go of what was written before the last few megabytes, or is not in the history any more. */
+  #remember({ object, bytes }: Value<KubernetesObject>): void {
+    const recent = this.#recent;
+    recent.push(object);
+    this.#recentBytes += bytes;
+    const most = this.collection.log.length + this.#unsafe.length;
+    while (this.#recentBytes > MAX_RECENT_BYTES || recent.length - this.#recentFrom > most) {
+      const oldest = recent[this.#recentFrom] as KubernetesObject;
+      recent[this.#recentFrom++] = undefined;
+      this.#recentBytes -= sizeOf(oldest);
+      dropEncoded(oldest);
+    }
+    if (this.#recentFrom < 1_000 || this.#recentFrom * 2 < recent.length) return;
+    this.#recent = recent.slice(this.#recentFrom);
+    this.#recentFrom = 0;
   }
 
   /** An object as it will be kept at a revision. */
@@ -210,12 +209,12 @@ export class Writer implements Source<KubernetesObject> {
   }
 
   async #close(): Promise<void> {
-    for (const { pending } of this.#allWatches) pending.close();
+    this.watchGroups.refuse();
     this.#expiry.clear();
     try {
       if (this.settings.journal) await this.settings.journal.close();
     } finally {
-      for (const watches of this.#allWatches) watches.close();
+      this.watchGroups.close();
     }
   }
 

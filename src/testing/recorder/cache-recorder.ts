@@ -7,7 +7,7 @@ import type { Watch } from '../../watch/watch.ts';
 import type { CacheHistory, CacheState, CacheStep, HandlerCall } from '../checkers/cache/cache-history.ts';
 import { type CacheNotebook, RecordedObjectWatch, RecordedSource } from './recorded-source.ts';
 
-/** A source that a {@link CacheRecorder} can change: a `FakeListWatcher`, or your own server. */
+/** A source that a {@link CacheRecorder} can change: a `FakeListWatcher`, or your ownState server. */
 export interface ChangeableSource<T> extends ListWatcher<T> {
   readonly resourceVersion: string;
   /** The oldest version from which watches can resume, if the source reports it. */

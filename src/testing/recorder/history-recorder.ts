@@ -14,7 +14,7 @@ import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import type { History, ReadCall, Step, WatcherOptions } from '../checkers/history.ts';
 import { ListenerCount } from '../fakes/fake-clock.ts';
 
-/** Options of a {@link HistoryRecorder}. Pass the broadcaster's own options again, because a broadcaster does not expose them. */
+/** Options of a {@link HistoryRecorder}. Pass the broadcaster's ownState options again, because a broadcaster does not expose them. */
 export interface HistoryRecorderOptions<E> extends BroadcasterOptions<E> {
   /** See {@link History.idOf}. */
   readonly idOf?: ((event: E) => unknown) | undefined;
@@ -173,7 +173,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends Err
     };
   }
 
-  /** Returns what a watcher selects, as a filter: topics, which do not concern its prefix, and its own filter. */
+  /** Returns what a watcher selects, as a filter: topics, which do not concern its prefix, and its ownState filter. */
   private selection({ filter, prefix, topics }: WatchOptions<E>): WatchOptions<E>['filter'] {
     const { topicsOf } = this.options;
     if (!topics || !topicsOf) return filter;
@@ -222,7 +222,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends Err
 
 type Ending = Pick<Notebook<unknown>, 'ends' | 'ended'>;
 
-/** Two listeners of a signal for all recorded watches that it stops: one before the broadcaster's own, and one after it. */
+/** Two listeners of a signal for all recorded watches that it stops: one before the broadcaster's ownState, and one after it. */
 class AbortPair {
   /** The watches that are about to end. */
   readonly before: Set<Ending> = new Set();

@@ -65,6 +65,9 @@ exports.exercise = async function exercise(given) {
   // There is no server here, either.
   const etcd = new given.etcd.EtcdStorage({ endpoints: ['http://127.0.0.1:1'], onError: () => {} });
   await etcd.close();
+  const sqlite = () => new given.sqlite.SqliteStorage({ file: 'unused' });
+  if (process.getBuiltinModule('node:sqlite')) await sqlite().close();
+  else assert.throws(sqlite, /expected a runtime with node:sqlite/);
 
   const store = new cache.Store();
   store.add(event.object);

@@ -18,6 +18,7 @@ exercise({
   nats: require('watchmux/nats'),
   nodeStream: require('watchmux/node-stream'),
   rxjs: require('watchmux/rxjs'),
+  sqlite: require('watchmux/sqlite'),
   storage: require('watchmux/storage'),
   testing: require('watchmux/testing'),
   workqueue: require('watchmux/workqueue'),

@@ -13,6 +13,7 @@ import { Cluster } from 'watchmux/kubernetes';
 import { NatsStream } from 'watchmux/nats';
 import { fromReadable, toReadable } from 'watchmux/node-stream';
 import { fromObservable, observe } from 'watchmux/rxjs';
+import { SqliteStorage } from 'watchmux/sqlite';
 import { MemoryStorage } from 'watchmux/storage';
 import { FakeWatcher } from 'watchmux/testing';
 import { WorkQueue } from 'watchmux/workqueue';
@@ -37,6 +38,7 @@ await exercise({
   nats: { NatsStream },
   nodeStream: { fromReadable, toReadable },
   rxjs: { fromObservable, observe },
+  sqlite: { SqliteStorage },
   storage: { MemoryStorage },
   testing: { FakeWatcher },
   workqueue: { WorkQueue },

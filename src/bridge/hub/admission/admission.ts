@@ -5,11 +5,9 @@ import { type Clock, systemClock } from '../../../watch/clock.ts';
 import { checkOptions, invalid, wholeNumber } from '../../../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../../../watch/event.ts';
 import { DEFAULTS } from '../../protocol.ts';
-import type { HubCore } from '../hub-core.ts';
+import type { Admitted, HubCore } from '../hub-core.ts';
 import type { ClientOptions } from '../hub-options.ts';
-import { type ParsedQuery, readQuery } from '../query.ts';
-import type { CatchUp } from '../source/source.ts';
-import type { Reservation } from './connection-slots.ts';
+import { readQuery } from '../query.ts';
 import {
   type AllowedOrigins,
   checkExpiry,
@@ -29,7 +27,7 @@ export type { Identified } from './refusals.ts';
 /** Who may connect, and what they may see. `R` is the host's request, `I` the application's identity of a client. */
 export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEvent> {
   /**
-   * Origins whose web pages may connect. Default: this host's own, according to the header `Host`, which a proxy must pass on. A
+   * Origins whose web pages may connect. Default: this host's ownState, according to the header `Host`, which a proxy must pass on. A
    * list replaces the default, so it must include this host. A function decides per request. `'*'` admits all. Clients other than
    * browsers send no origin and are admitted. Browsers send none either for a `<script>`, a frame, a link or `fetch` with
    * `no-cors`: unless `'*'` is set, such requests are refused if the header `Sec-Fetch-Site` says that they come from another
@@ -68,19 +66,6 @@ export interface Caller<R> extends FromWhere<R> {
   readonly lastEventId: string | undefined;
   /** Calls back if the client leaves before it is answered. Returns a function that cancels this. */
   onGone(callback: () => void): () => void;
-}
-
-/** A client that may connect. */
-export interface Admitted {
-  readonly reservation: Reservation;
-  readonly address: string;
-  readonly asked: ParsedQuery;
-  readonly identity: unknown;
-  readonly options: ClientOptions;
-  /** When its stream has to end, in ms since 1970; Infinity: never. */
-  readonly expiresAtMs: number;
-  /** Where the client is in the hub's source, if the hub does not keep what it has missed. */
-  readonly catchUp?: CatchUp | undefined;
 }
 
 /** Admitted, or the Status of the refusal. */

@@ -1,5 +1,5 @@
 /** Why there is no free slot. */
-export interface NoSlot {
+interface NoSlot {
   readonly reason: 'full' | 'address';
   readonly message: string;
 }

@@ -1,36 +1,33 @@
+import type { WatchOptions } from '../../../broadcast/broadcaster.ts';
+import { concerns } from '../../../broadcast/topics.ts';
 import { type ErrorEvent, toExpired } from '../../../watch/event.ts';
 import { Envelope, type Keeper } from '../../events/envelope.ts';
+import type { HubSession, SessionWatch } from '../hub-session.ts';
 import { Semaphore } from '../semaphore.ts';
-import type { SessionWatch } from '../session.ts';
-import { parse } from './follower.ts';
+import type { Sessions } from '../sessions.ts';
 import {
-  type CatchUp,
+  type CatchUpStart,
   type HubSource,
-  type PastEvent,
+  type SourceEntry,
   type SourceEvent,
   type SourcePosition,
   toSourceVersion,
 } from './source.ts';
-import type { SourceFeed } from './source-feed.ts';
+import { parse } from './source-follower.ts';
+import type { SourceLog } from './source-log.ts';
 
 /** Options of a {@link CatchUpWatch}. */
 interface CatchUpOptions {
-  readonly start: CatchUp;
-  readonly feed: SourceFeed;
+  readonly start: CatchUpStart;
+  readonly log: SourceLog;
+  readonly pages: SourcePages;
   /** How many bytes may be read for this client. */
   readonly maxBytes: number;
-  /** Reads on. Resolves to undefined if the stream does not continue there any more. */
-  readonly read: (after: SourcePosition) => Promise<readonly PastEvent[] | undefined>;
-  /** What the client may see. */
-  readonly accepts: (envelope: Envelope, topics: readonly string[]) => boolean;
-  /** Opens the watch that continues after a place. */
-  readonly live: (place: number) => SessionWatch<Envelope>;
-  /** There is something to read again. */
-  readonly ready: () => void;
-  /** It stands among the live events now. */
-  readonly joined: () => void;
-  /** The source cannot be reached: the client should come back, if it is still there. */
-  readonly failed: () => void;
+  /** How the client watches, and what it may see. */
+  readonly own: WatchOptions<Envelope>;
+  readonly sessions: Sessions;
+  /** Its session, which is made after its watch. */
+  readonly session: () => HubSession;
 }
 
 /**
@@ -48,7 +45,7 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
   private readonly options: CatchUpOptions;
   /** The last event that was looked at. */
   private at: SourcePosition;
-  private page: readonly PastEvent[] | undefined;
+  private page: readonly SourceEntry[] | undefined;
   private inner: SessionWatch<Envelope> | undefined = undefined;
   /** The ERROR that ends it, once everything before has been read. */
   private notice: ErrorEvent | undefined = undefined;
@@ -65,6 +62,12 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
   /** It has not come to the live events, so the hub's version is not that of its client. */
   get behind(): boolean {
     return this.inner === undefined;
+  }
+
+  /** The place of its client in the hub's log, before what that keeps. */
+  get startPlace(): number {
+    const { log, start } = this.options;
+    return log.placeBefore(start.position.sequence);
   }
 
   get view(): object | undefined {
@@ -122,45 +125,52 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
 
   /** Goes over to the live events, if this hub keeps all that follow. */
   private join(): boolean {
-    const place = this.options.feed.placeOf(toSourceVersion(this.at));
+    const { log, own, sessions, session } = this.options;
+    const place = log.placeOf(toSourceVersion(this.at));
     if (place === undefined) return false;
-    this.inner = this.options.live(place);
-    this.options.joined();
+    this.inner = log.watchAfter(place, own);
+    sessions.add(session());
     return true;
   }
 
   /** Returns what the client may see of a page, as far as this hub has come itself. */
-  private turnPage(page: readonly PastEvent[]): readonly Envelope[] {
-    const { feed, accepts, maxBytes } = this.options;
+  private turnPage(page: readonly SourceEntry[]): readonly Envelope[] {
+    const { log, maxBytes } = this.options;
     const batch: Envelope[] = [];
     this.page = undefined;
     for (const { position, envelope, topics } of page) {
-      if (position.sequence > feed.sequence) break;
+      if (position.sequence > log.sequence) break;
       this.at = position;
       if (envelope === undefined) continue;
       this.bytes += envelope.bytes.length;
-      if (accepts(envelope, topics)) batch.push(envelope);
+      if (this.accepts(envelope, topics)) batch.push(envelope);
     }
     if (this.bytes > maxBytes) this.notice = toNotice(`more than ${maxBytes} bytes would have to be read`);
     return batch;
   }
 
+  private accepts(envelope: Envelope, topics: readonly string[]): boolean {
+    const { own } = this.options;
+    return (!own.topics || concerns(topics, own.topics)) && (own.filter?.(envelope) ?? true);
+  }
+
   private readOn(): void {
     if (this.reading) return;
     this.reading = true;
-    this.options.read(this.at).then(
+    this.options.pages.after(this.at).then(
       (page) => this.got(page),
-      () => this.options.failed(),
+      () => this.options.session().stop('goingAway'),
     );
   }
 
-  private got(page: readonly PastEvent[] | undefined): void {
+  private got(page: readonly SourceEntry[] | undefined): void {
     this.reading = false;
     if (this.over) return;
     // Nothing, although the hub has more: what it keeps and what the stream holds do not meet.
     if (page === undefined || page.length === 0) this.notice = toNotice('the stream holds no more of it');
     else this.page = page;
-    this.options.ready();
+    const { sessions, session } = this.options;
+    sessions.ready(session());
   }
 }
 
@@ -175,12 +185,12 @@ const PAGE_BYTES = 1_048_576;
 const KEPT_BYTES = 16_777_216;
 
 interface Page {
-  readonly entries: readonly PastEvent[];
+  readonly entries: readonly SourceEntry[];
   bytes: number;
 }
 
-/** Limits of {@link Past}. */
-interface PastLimits {
+/** Limits of {@link SourcePages}. */
+interface SourcePagesLimits {
   readonly maxReads: number;
   /** A longer event is skipped. */
   readonly maxEventBytes: number;
@@ -197,21 +207,21 @@ interface PastLimits {
  * What is kept is valid for as long as the hub can continue in the stream. Once it has begun again elsewhere, all of it is
  * forgotten; not before, because until then it is not known how much of the stream is lost.
  */
-export class Past {
+export class SourcePages {
   private readonly source: HubSource;
-  private readonly feed: Pick<SourceFeed, 'epoch' | 'sequence' | 'restarts' | 'placeBefore'>;
+  private readonly log: Pick<SourceLog, 'epoch' | 'sequence' | 'restarts' | 'placeBefore'>;
   private readonly slots: Semaphore;
   private readonly maxEventBytes: number;
   private readonly pages: Map<number, Page> = new Map();
   private readonly reading: Map<number, Promise<Page | undefined>> = new Map();
   private readonly ended: AbortController = new AbortController();
   private bytes: number = 0;
-  /** The start of the feed to which the pages belong. */
+  /** The start of the log to which the pages belong. */
   private restarts: number = 0;
 
-  constructor(source: HubSource, feed: Past['feed'], { maxReads, maxEventBytes }: PastLimits) {
+  constructor(source: HubSource, log: SourcePages['log'], { maxReads, maxEventBytes }: SourcePagesLimits) {
     this.source = source;
-    this.feed = feed;
+    this.log = log;
     this.slots = new Semaphore(maxReads);
     this.maxEventBytes = maxEventBytes;
   }
@@ -226,8 +236,8 @@ export class Past {
    * Returns entries right after a position: at least one, or none if there is none yet. Resolves to undefined if the stream does not hold the
    * entry of that position, or another one in its place, or not the next one.
    */
-  async after({ epoch, sequence, mark }: SourcePosition): Promise<readonly PastEvent[] | undefined> {
-    const isLater = ({ position }: PastEvent): boolean => position.sequence > sequence;
+  async after({ epoch, sequence, mark }: SourcePosition): Promise<readonly SourceEntry[] | undefined> {
+    const isLater = ({ position }: SourceEntry): boolean => position.sequence > sequence;
     const page = sequence === 0 ? EMPTY : await this.pageWith(epoch, sequence);
     const own = page?.entries.find(({ position }) => position.sequence === sequence)?.position.mark;
     if (mark !== (sequence === 0 ? '0' : own)) return undefined;
@@ -241,14 +251,14 @@ export class Past {
   /** Returns the page that holds a sequence, or what there is in its place; undefined if the stream is another one. */
   private async pageWith(epoch: string, sequence: number): Promise<Page | undefined> {
     const number = Math.floor((sequence - 1) / PAGE_ITEMS);
-    const page = await (epoch === this.feed.epoch ? this.shared(epoch, number) : this.read(epoch, firstOf(number)));
+    const page = await (epoch === this.log.epoch ? this.shared(epoch, number) : this.read(epoch, firstOf(number)));
     // With large events, the page may have ended before it. How many bytes they take, only the source knows.
     const last = page?.entries.at(-1)?.position.sequence ?? sequence;
     return last < sequence ? this.read(epoch, sequence) : page;
   }
 
   private shared(epoch: string, number: number): Promise<Page | undefined> | Page {
-    const { restarts } = this.feed;
+    const { restarts } = this.log;
     if (restarts !== this.restarts) this.forget();
     const kept = this.pages.get(number);
     if (kept !== undefined) {
@@ -260,9 +270,9 @@ export class Past {
     const running = this.reading.get(number);
     if (running !== undefined) return running;
     const reading = this.read(epoch, firstOf(number)).then((page) => {
-      // What comes after the hub's own position may still grow, or be lost without the hub's notice.
-      const isWhole = page !== undefined && (number + 1) * PAGE_ITEMS <= this.feed.sequence;
-      if (isWhole && restarts === this.feed.restarts) this.keep(number, page);
+      // What comes after the hub's ownState position may still grow, or be lost without the hub's notice.
+      const isWhole = page !== undefined && (number + 1) * PAGE_ITEMS <= this.log.sequence;
+      if (isWhole && restarts === this.log.restarts) this.keep(number, page);
       return page;
     });
     const done = (): void => {
@@ -274,7 +284,7 @@ export class Past {
   }
 
   private forget(): void {
-    this.restarts = this.feed.restarts;
+    this.restarts = this.log.restarts;
     this.pages.clear();
     this.reading.clear();
     this.bytes = 0;
@@ -317,13 +327,13 @@ export class Past {
   }
 
   private toPage(events: readonly SourceEvent[], epoch: string): Page {
-    const entries: PastEvent[] = [];
+    const entries: SourceEntry[] = [];
     const page: Page = { entries, bytes: 0 };
     const keeper: Keeper = { grew: (_, bytes) => this.grew(page, bytes) };
     for (const { sequence, mark, json, topics } of events) {
       const position = { epoch, sequence, mark };
       const event = parse(json);
-      const place = { sequence: this.feed.placeBefore(sequence), version: toSourceVersion(position), json, keeper };
+      const place = { sequence: this.log.placeBefore(sequence), version: toSourceVersion(position), json, keeper };
       const envelope = event && new Envelope(event, place);
       const fits = envelope !== undefined && envelope.bytes.length <= this.maxEventBytes;
       page.bytes += fits ? envelope.bytes.length : 0;
@@ -341,7 +351,7 @@ function firstOf(number: number): number {
 }
 
 /** Returns the entries up to a gap. */
-function consecutive(entries: readonly PastEvent[], after: number): readonly PastEvent[] {
+function consecutive(entries: readonly SourceEntry[], after: number): readonly SourceEntry[] {
   const gap = entries.findIndex((entry, i) => entry.position.sequence !== after + 1 + i);
   return gap < 0 ? entries : entries.slice(0, gap);
 }

@@ -124,7 +124,7 @@ export function toPosition(version: string): SourcePosition | undefined {
 }
 
 /** An entry of a hub's source that was read from there. */
-export interface PastEvent {
+export interface SourceEntry {
   readonly position: SourcePosition;
   /** Undefined if it is not an event, or a longer one than clients take. */
   readonly envelope: Envelope | undefined;
@@ -132,9 +132,9 @@ export interface PastEvent {
 }
 
 /** Where a client that is brought up from the source is: its position, and the events right after it. */
-export interface CatchUp {
+export interface CatchUpStart {
   /** What it asked for. */
   readonly version: string;
   readonly position: SourcePosition;
-  readonly page: readonly PastEvent[];
+  readonly page: readonly SourceEntry[];
 }

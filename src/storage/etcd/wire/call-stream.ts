@@ -1,15 +1,77 @@
 /**
- * One call on an HTTP/2 connection: messages out, messages in, and how it ended. A unary call is one of one message each way.
- *
- *     write ---> [ HTTP/2 stream ] ---> chunks -> FrameReader -> read()
- *                                       '-- held back while more than a few messages wait to be read
- *
- * It ends once: by its status, by an error, or by `cancel`. After that nothing is pending and no listener does anything.
+ * gRPC's frames: a byte that says whether the message is compressed, four bytes of length, the message. Nothing is kept of a
+ * message whose length exceeds the limit, and many small chunks are joined into few.
  */
 import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
-import { isWatchError, type WatchError } from '../../../watch/errors.ts';
-import { FrameReader, toFrame } from './frames.ts';
+import { hold, joined } from '../../../decode/framing.ts';
+import { isWatchError, WatchError } from '../../../watch/errors.ts';
 import { CODE, type Failure, type Outcome } from './outcome.ts';
+
+const HEAD_BYTES = 5;
+
+/** A message with its head. */
+export function toFrame(message: Uint8Array): Uint8Array {
+  const frame = Buffer.allocUnsafe(HEAD_BYTES + message.length);
+  frame[0] = 0;
+  frame.writeUInt32BE(message.length, 1);
+  frame.set(message, HEAD_BYTES);
+  return frame;
+}
+
+/** Takes chunks, and gives messages. */
+export class FrameReader {
+  readonly #maxBytes: number;
+  #chunks: Uint8Array[] = [];
+  #bytes: number = 0;
+  /** How many bytes the next frame has, once its head has come. */
+  #wanted: number = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** How many bytes wait for the rest of their frame, or to be read. */
+  get pendingBytes(): number {
+    return this.#bytes;
+  }
+
+  push(chunk: Uint8Array): void {
+    hold(this.#chunks, chunk);
+    this.#bytes += chunk.length;
+  }
+
+  /**
+   * The next message, if all of it is there.
+   *
+   * @throws {WatchError} FRAME_TOO_LARGE if it is longer than allowed, INVALID_FRAME if it is compressed, which nobody asked for.
+   */
+  read(): Uint8Array | undefined {
+    if (this.#wanted === 0 && !this.#readHead()) return undefined;
+    if (this.#bytes < this.#wanted) return undefined;
+    const whole = joined(this.#chunks);
+    const frame = whole.subarray(0, this.#wanted);
+    this.#chunks = whole.length > frame.length ? [whole.subarray(frame.length)] : [];
+    this.#bytes = whole.length - frame.length;
+    this.#wanted = 0;
+    return frame.subarray(HEAD_BYTES);
+  }
+
+  #readHead(): boolean {
+    if (this.#bytes < HEAD_BYTES) return false;
+    if ((this.#chunks[0] as Uint8Array).length < HEAD_BYTES) this.#chunks = [joined(this.#chunks)];
+    const head = this.#chunks[0] as Uint8Array;
+    if (head[0] !== 0) throw new WatchError('INVALID_FRAME', "etcd's answer is compressed, or it is no gRPC");
+    const length = new DataView(head.buffer, head.byteOffset, HEAD_BYTES).getUint32(1);
+    if (length > this.#maxBytes) throw tooLong(this.#maxBytes);
+    this.#wanted = HEAD_BYTES + length;
+    return true;
+  }
+}
+
+/** The error for an answer that is longer than allowed. */
+function tooLong(maxBytes: number): WatchError {
+  return new WatchError('FRAME_TOO_LARGE', `etcd's answer is longer than maxResponseBytes (${maxBytes})`, { limit: maxBytes });
+}
 
 /** NGHTTP2_CANCEL */
 const CANCEL = 8;
@@ -21,6 +83,14 @@ const HIGH_BYTES = 1_048_576;
 /** What a read gives: a message, or how the call has ended. A failure of undefined is the status OK. */
 export type Read = { readonly message: Uint8Array } | { readonly ended: Failure | undefined };
 
+/**
+ * One call on an HTTP/2 connection: messages out, messages in, and how it ended. A unary call is one of one message each way.
+ *
+ *     write ---> [ HTTP/2 stream ] ---> chunks -> FrameReader -> read()
+ *                                       '-- held back while more than a few messages wait to be read
+ *
+ * It ends once: by its status, by an error, or by `cancel`. After that nothing is pending and no listener does anything.
+ */
 export class CallStream {
   readonly #stream: ClientHttp2Stream;
   readonly #frames: FrameReader;

@@ -18,7 +18,6 @@ import type { CallStream } from './call-stream.ts';
 import { Connection, type ConnectionConfig } from './connection.ts';
 import { readText, writeAuthenticate } from './messages.ts';
 import { CODE, type Failure, isPassing, isStaleToken, mayBeDone, type Outcome } from './outcome.ts';
-import { isTooOld } from './server-version.ts';
 
 /** What a channel needs to know. */
 export interface ChannelConfig extends ConnectionConfig {
@@ -32,7 +31,7 @@ export interface ChannelConfig extends ConnectionConfig {
 }
 
 /** How a request may be made. */
-export interface AskOptions {
+interface AskOptions {
   /** Whether it changes something, so that it must not be made twice. */
   readonly isWrite?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -226,4 +225,17 @@ function tooOld(endpoint: string, version: string): Failure {
   const seen = version.slice(0, 40) || 'of no version';
   const message = `${endpoint} is etcd ${seen}: 3.4.31, 3.5.13 or newer is needed, whose progress notifications can be trusted`;
   return { code: CODE.invalidArgument, message, sent: false, error: internalError(message) };
+}
+
+/** The first release of each line whose answers to progress requests come after all events that are owed. */
+const FIRST: Readonly<Record<string, number>> = { '3.4': 31, '3.5': 13 };
+
+/** Whether an etcd of this version may answer a progress request before events that are owed, so that a cache would lose them. */
+export function isTooOld(version: string): boolean {
+  const found = /^v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})/.exec(version);
+  if (!found) return true;
+  const [major = 0, minor = 0, patch = 0] = found.slice(1).map(Number);
+  const first = FIRST[`${major}.${minor}`];
+  if (first !== undefined) return patch < first;
+  return major < 3 || (major === 3 && minor < 4);
 }

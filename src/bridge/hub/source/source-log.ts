@@ -1,15 +1,15 @@
 import type { WatchEvent } from '../../../watch/event.ts';
-import type { Envelope } from '../../events/envelope.ts';
-import { Feed } from '../feed.ts';
+import { HubLog, type Lifetime } from '../hub-log.ts';
 import type { HubSettings } from '../hub-options.ts';
-import type { SourcePosition } from './source.ts';
-import { toPosition, toSourceVersion } from './source.ts';
+import { type SourcePosition, toPosition, toSourceVersion } from './source.ts';
 
 /**
  * The place of the first event that a hub with a source distributes. Earlier events also have places when a client is brought up
  * from the source: such a place must not be 0, which stands for no place. All are small integers to V8.
  */
-export const FIRST_PLACE: number = 2 ** 28;
+const FIRST_PLACE = 2 ** 28;
+
+const BEFORE_ALL: SourcePosition = { epoch: 'none', sequence: 0, mark: '0' };
 
 /**
  * The events of a hub with a source. Places count the events in this process; versions are those of the stream. Both grow together,
@@ -19,18 +19,19 @@ export const FIRST_PLACE: number = 2 ** 28;
  *     stream     41  42  43  44  45          43 is not an event
  *     place       6   7       8   9          after version 43: not found here, so the source is asked
  */
-export class SourceFeed extends Feed {
-  /** The topics of the event that is being published. They come from the stream. */
+export class SourceLog extends HubLog {
+  /** The position, and the topics, of the event that is being published. They come from the stream. */
+  next: SourcePosition = BEFORE_ALL;
   topics: readonly string[] = [];
   /** How often it has begun at a position that does not continue what was before. */
   restarts: number = 0;
-  private position: SourcePosition = { epoch: 'none', sequence: 0, mark: '0' };
+  private position: SourcePosition = BEFORE_ALL;
   private last: string = toSourceVersion(this.position);
   /** What is before it belongs to another stream. */
   private floor: number = FIRST_PLACE;
 
-  constructor(settings: HubSettings<WatchEvent>, isForAll: (envelope: Envelope) => boolean) {
-    super(settings, isForAll);
+  constructor(settings: HubSettings<WatchEvent>, lifetime: Lifetime) {
+    super(settings, lifetime);
     this.mux.begin(FIRST_PLACE);
   }
 
@@ -45,6 +46,14 @@ export class SourceFeed extends Feed {
   reach(position: SourcePosition): void {
     this.position = position;
     this.last = toSourceVersion(position);
+  }
+
+  override distributed(): void {
+    this.reach(this.next);
+  }
+
+  override get accepted(): number {
+    return this.head - FIRST_PLACE;
   }
 
   /** The stream that it is in, and how far. */

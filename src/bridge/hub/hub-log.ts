@@ -1,16 +1,16 @@
+import type { BroadcastWatch } from '../../broadcast/broadcast-watch.ts';
 import { Broadcaster, muxOf, type WatchOptions } from '../../broadcast/broadcaster.ts';
 import { objectKey } from '../../broadcast/fold.ts';
-import type { BroadcastWatch } from '../../broadcast/handle.ts';
 import type { Mux } from '../../broadcast/mux.ts';
 import { concerns, EVERY_TOPIC, type Routing } from '../../broadcast/topics.ts';
 import type { View } from '../../broadcast/view.ts';
-import { invalid } from '../../watch/errors.ts';
+import { invalid, wholeNumber } from '../../watch/errors.ts';
 import { type ErrorEvent, type Status, toStatus, type WatchEvent } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
-import { toVersion } from '../protocol.ts';
+import { type Ending, toVersion } from '../protocol.ts';
 import type { ClientOptions, HubSettings } from './hub-options.ts';
 import { invalidQuery, type ParsedQuery, readVersion } from './query.ts';
-import type { CatchUp } from './source/source.ts';
+import type { CatchUpStart } from './source/source.ts';
 
 /**
  * The events of a hub: a broadcaster that keeps its last ones.
@@ -22,14 +22,17 @@ import type { CatchUp } from './source/source.ts';
  * continues after place n. A caller that runs `start` and `watch` in one synchronous step gets missed and live events without a gap
  * or a repetition.
  */
-export class Feed {
+export class HubLog {
   readonly broadcaster: Broadcaster<Envelope, ErrorEvent>;
+  /** Whether clients may be limited to topics. */
+  readonly hasTopics: boolean;
   protected readonly settings: HubSettings<WatchEvent>;
   protected readonly mux: Mux<Envelope>;
 
-  constructor(settings: HubSettings<WatchEvent>, isForAll: (envelope: Envelope) => boolean) {
+  constructor(settings: HubSettings<WatchEvent>, lifetime: Lifetime) {
     const { capacity, overflow, keyOf, topicsOf, maxPending, replayItems, replayBytes } = settings;
     this.settings = settings;
+    this.hasTopics = topicsOf !== undefined;
     // With an incoming queue, an event could be accepted but not distributed. A new client would not see it.
     this.broadcaster = new Broadcaster<Envelope>({
       capacity,
@@ -38,7 +41,7 @@ export class Feed {
       incoming: 0,
       stalledMs: 0, // a client that takes nothing is cut
       keyOf: (event) => eventKey(event, keyOf),
-      topicsOf: topicsOf && ((event) => (isForAll(event) ? EVERY_TOPIC : this.topicsOf(event))),
+      topicsOf: topicsOf && ((event) => (lifetime.isFailure(event) ? EVERY_TOPIC : this.topicsOf(event))),
       replay: replayItems,
       replayBytes,
       sizeOf: (event) => event.heldBytes,
@@ -46,15 +49,18 @@ export class Feed {
     this.mux = muxOf(this.broadcaster);
   }
 
-  /** Whether clients may be limited to topics. */
-  get hasTopics(): boolean {
-    return this.settings.topicsOf !== undefined;
-  }
-
   /** Sequence of the last distributed event. */
   get head(): number {
     return this.mux.log.head;
   }
+
+  /** How many events have been distributed. */
+  get accepted(): number {
+    return this.head;
+  }
+
+  /** Called with each event that has been distributed, before clients are written to. */
+  distributed(): void {}
 
   /** Watches all events from now on. */
   watch(options: WatchOptions<Envelope>): BroadcastWatch<Envelope> {
@@ -136,7 +142,7 @@ export interface Start {
   readonly resumed: boolean;
   readonly snapshot: boolean;
   /** It resumes before what the hub keeps, and is brought up from the hub's source first. */
-  readonly catchUp?: CatchUp | undefined;
+  readonly catchUp?: CatchUpStart | undefined;
 }
 
 /** What a hub can start a client with. */
@@ -201,4 +207,67 @@ function eventKey<E extends WatchEvent>(envelope: Envelope, keyOf: ((event: E) =
   if (keyOf !== undefined) return keyOf(envelope as WatchEvent as E);
   const { metadata } = (envelope.object ?? {}) as { metadata?: { name?: unknown } | null };
   return typeof metadata?.name === 'string' ? objectKey(envelope) : `#${envelope.sequence}`;
+}
+
+/**
+ * The lifetime of a hub, and how its clients learn of the end.
+ *
+ *     open --close--> closing --all distributed--> ended --last client gone--> gone
+ *
+ * There are two kinds of end. If the stream ends, the hub still serves the events that it keeps. If the server goes away
+ * (`retryAfterMs`), new clients are refused, and should ask another server.
+ */
+export class Lifetime {
+  /** Every event has been distributed, and no more will follow. */
+  ended: boolean = false;
+  /** The Status that tells clients about a failed source. It passes every filter. */
+  failure: Status | undefined = undefined;
+  private gone: Promise<void> | undefined = undefined;
+  private retryAfterMs: number | undefined = undefined;
+  /** Callbacks of clients that wait for admission and will be refused. */
+  private readonly unsettled: Set<() => void> = new Set();
+  private readonly random: () => number;
+
+  constructor(random: () => number) {
+    this.random = random;
+  }
+
+  /** No more events are accepted. */
+  get closing(): boolean {
+    return this.gone !== undefined;
+  }
+
+  /** No new client can be served: the last events are not distributed yet, or the server goes away. */
+  get leaving(): boolean {
+    return this.closing && (!this.ended || this.retryAfterMs !== undefined);
+  }
+
+  /** Whether this is the ERROR that tells every client about a failed source. */
+  isFailure(event: WatchEvent): boolean {
+    return this.failure !== undefined && event.object === this.failure;
+  }
+
+  /** Starts the end, once; the first call decides its kind. Resolves when `drain` has finished. */
+  close(drain: () => Promise<void>, retryAfterMs: number | undefined): Promise<void> {
+    if (this.gone === undefined) {
+      if (retryAfterMs !== undefined) this.retryAfterMs = wholeNumber('retryAfterMs', retryAfterMs);
+      this.gone = drain();
+      for (const callback of this.unsettled) callback();
+      this.unsettled.clear();
+    }
+    return this.gone;
+  }
+
+  /** Calls back when the hub starts to close. Returns a function that cancels this. */
+  whenClosing(callback: () => void): () => void {
+    this.unsettled.add(callback);
+    return () => void this.unsettled.delete(callback);
+  }
+
+  /** Returns how streams end after their last event. When the server goes away, each client gets a random delay. */
+  endOfStream(): { how: Ending; retryMs: number | undefined } {
+    const { retryAfterMs } = this;
+    if (retryAfterMs === undefined) return { how: 'complete', retryMs: undefined };
+    return { how: 'goingAway', retryMs: Math.floor(this.random() * retryAfterMs) };
+  }
 }

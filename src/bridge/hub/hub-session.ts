@@ -11,7 +11,7 @@
  * **Order.** First missed events, then the snapshot, then what the cursor reads, in slices of about 256 KiB. **Slow clients.**
  * While the sink has no room, the session reads nothing. Its queue fills up, and then its overflow policy applies. So a client
  * costs at most its queue, one batch, and what the sink buffers (its limit and one slice), and affects no other client. If queue
- * and batch have too many bytes, it is cut (see backlog.ts). **Ending.** When the watch ends, the session tells the sink how, and
+ * and batch have too many bytes, it is cut (see sessions.ts). **Ending.** When the watch ends, the session tells the sink how, and
  * the sink tells the client. When the client goes away, in any state, the transport calls `gone`, and everything settles at once.
  *
  *              watch ends             transport: gone()
@@ -33,7 +33,7 @@ import type { Cleanup, ClientInfo, ClientStats, CutReason, Served, Sink } from '
 const NOTHING: readonly WatchEvent[] = [];
 
 /** One client of a hub. Created by the hub. */
-export class Session implements Served {
+export class HubSession implements Served {
   // The fields that every flush reads are adjacent: with hundreds of clients, loading them takes most of the time.
   private flushing: boolean = false;
   over: boolean = false;
@@ -53,7 +53,7 @@ export class Session implements Served {
   private ending: Ending | undefined = undefined;
   private readonly watch: SessionWatch;
   private readonly sink: Sink;
-  private readonly host: SessionHost<Session>;
+  private readonly host: SessionHost;
   private readonly folds: boolean;
   readonly maxQueuedBytes: number;
   /** Something was read from the watch, so what waits in `batch` was queued for this client. */
@@ -76,10 +76,10 @@ export class Session implements Served {
   /** The version of the head when the session was stopped. Later events are not for this client. */
   private lastVersion: string = '';
   /** How the hub has said to end. The last BOOKMARK and the transport report the same delay. */
-  private hubEnd: ReturnType<SessionHost<Session>['endOfStream']> | undefined = undefined;
+  private hubEnd: ReturnType<SessionHost['endOfStream']> | undefined = undefined;
   private cleanups: Cleanup[] | undefined = undefined;
 
-  constructor(options: SessionOptions<Session>) {
+  constructor(options: SessionOptions) {
     this.id = options.id;
     this.identity = options.identity;
     this.transport = options.transport;
@@ -363,8 +363,8 @@ function clean(cleanup: Cleanup): void {
   else cleanup.leave();
 }
 
-/** What a session of type `S` needs from its hub. */
-export interface SessionHost<S> {
+/** What a session needs from its hub. */
+export interface SessionHost {
   readonly slices: Slices;
   /** Position and version of the last distributed event. */
   readonly head: number;
@@ -378,22 +378,22 @@ export interface SessionHost<S> {
   /** How a completed stream ends. Another call may answer with another delay. */
   endOfStream(): { readonly how: Ending; readonly retryMs: number | undefined };
   /** The session has no room any more. */
-  behind(session: S): void;
+  behind(session: HubSession): void;
   /** The session has room again and should be flushed soon. */
-  ready(session: S): void;
+  ready(session: HubSession): void;
   /** The session was flushed. */
   flushed(): void;
   /** The session is over. */
-  left(session: S): void;
+  left(session: HubSession): void;
 }
 
 /** Options of a session. */
-interface SessionOptions<S> extends ClientInfo {
+interface SessionOptions extends ClientInfo {
   readonly id: number;
   readonly identity: unknown;
   readonly watch: SessionWatch;
   readonly sink: Sink;
-  readonly host: SessionHost<S>;
+  readonly host: SessionHost;
   /** Events to send before those of the watch, and the position before the first of them. */
   readonly missed: readonly Envelope[];
   readonly after: number;

@@ -1,10 +1,10 @@
 import { isTooDeep } from '../../../decode/codec.ts';
 import { whenAborted } from '../../../watch/abort.ts';
 import { Backoff } from '../../../watch/backoff.ts';
-import type { Clock } from '../../../watch/clock.ts';
 import { invalid, isWatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
-import type { Publisher } from '../../events/publisher.ts';
+import type { HubSettings } from '../hub-options.ts';
+import type { Publisher } from '../publisher.ts';
 import type { Tally } from '../tally.ts';
 import {
   type Following,
@@ -15,19 +15,15 @@ import {
   toPosition,
   toSourceVersion,
 } from './source.ts';
-import type { SourceFeed } from './source-feed.ts';
+import type { SourceLog } from './source-log.ts';
 
-/** Options of a {@link Follower}. */
-export interface FollowerOptions {
+/** What a {@link SourceFollower} needs from its hub. */
+interface SourceFollowerOptions {
   readonly source: HubSource;
-  readonly feed: SourceFeed;
+  readonly settings: HubSettings<WatchEvent>;
+  readonly log: SourceLog;
   readonly publisher: Publisher;
-  /** How many of the last events to begin with. */
-  readonly last: number;
-  readonly clock: Clock;
-  readonly random: () => number;
-  /** Hears that the source fails, and that it works. */
-  readonly tally: Pick<Tally, 'failed' | 'sourceWorks'>;
+  readonly tally: Tally;
   /** The stream cannot be continued. Everybody must be notified, in this synchronous step. */
   readonly onReset: () => void;
 }
@@ -48,7 +44,7 @@ const MAX_QUIET_MS = 80_000;
  * Invariant: `position` is the last event that was distributed, or undefined before the first and after a reset. So each event comes
  * right after the one before it, or after a reset.
  */
-export class Follower {
+export class SourceFollower {
   /** Where this hub is in the stream. */
   position: SourcePosition | undefined = undefined;
   /** The end of the stream was reached since the last reset, so clients can begin. */
@@ -63,11 +59,11 @@ export class Follower {
   private quietMs: number = QUIET_MS;
   private readonly backoff: Backoff;
   private readonly checks: Set<() => void> = new Set();
-  private readonly options: FollowerOptions;
+  private readonly options: SourceFollowerOptions;
 
-  constructor(options: FollowerOptions) {
+  constructor(options: SourceFollowerOptions) {
     this.options = options;
-    this.backoff = new Backoff({ ...BACKOFF, random: options.random });
+    this.backoff = new Backoff({ ...BACKOFF, random: options.settings.random });
     void this.run();
   }
 
@@ -134,8 +130,8 @@ export class Follower {
 
   /** Resolves to false if the stream cannot be continued where this hub is. */
   private async follow(signal: AbortSignal): Promise<boolean> {
-    const { source, feed, last } = this.options;
-    const following = await source.follow(this.position ?? { last }, signal);
+    const { source, log, settings } = this.options;
+    const following = await source.follow(this.position ?? { last: settings.replayItems }, signal);
     if (signal.aborted) return true;
     if (following === undefined) {
       this.reset();
@@ -143,7 +139,7 @@ export class Follower {
     }
     if (this.position === undefined) {
       this.position = following.position;
-      feed.restart(following.position);
+      log.restart(following.position);
     }
     this.connected = true;
     this.error = undefined;
@@ -172,7 +168,7 @@ export class Follower {
   /** Clients wait until the end is reached. If nothing comes, asks where that is now; less and less often, as a source may be slow. */
   private askAgainLater(): () => void {
     if (this.ready) return () => {};
-    return this.options.clock.schedule(this.quietMs, () => {
+    return this.options.settings.clock.schedule(this.quietMs, () => {
       this.quietMs = Math.min(2 * this.quietMs, MAX_QUIET_MS);
       this.renew();
     });
@@ -184,7 +180,7 @@ export class Follower {
   }
 
   private async take({ sequence, mark, json, topics }: SourceEvent, epoch: string): Promise<void> {
-    const { feed, publisher } = this.options;
+    const { log, publisher } = this.options;
     const position = { epoch, sequence, mark };
     const version = checkedVersion(position);
     const event = parse(json);
@@ -193,7 +189,8 @@ export class Follower {
       this.skip(position);
       return;
     }
-    feed.topics = topics;
+    log.next = position;
+    log.topics = topics;
     try {
       await publisher.publish(event, json, version);
     } catch (error) {
@@ -206,14 +203,14 @@ export class Follower {
 
   private skip(position: SourcePosition): void {
     this.skipped++;
-    this.options.feed.reach(position);
+    this.options.log.reach(position);
   }
 
   /** An event is missing before this one. A client that has not seen it cannot continue; this hub begins again after the gap. */
   private skipTo(sequence: number, epoch: string): void {
     this.reset();
     this.position = { epoch, sequence: sequence - 1, mark: 'unknown' };
-    this.options.feed.restart(this.position);
+    this.options.log.restart(this.position);
   }
 
   private reset(): void {
@@ -226,7 +223,7 @@ export class Follower {
 
   private pause(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.options.clock.schedule(delayMs, () => this.wake?.());
+      const cancel = this.options.settings.clock.schedule(delayMs, () => this.wake?.());
       this.wake = () => {
         cancel();
         this.wake = undefined;

@@ -1,0 +1,149 @@
+import { WatchError } from '../../watch/errors.ts';
+import type { WatchEvent } from '../../watch/event.ts';
+import { checkSize, Envelope, type Keeper } from '../events/envelope.ts';
+import { toVersion } from '../protocol.ts';
+import type { HubLog } from './hub-log.ts';
+import type { HubSettings } from './hub-options.ts';
+import type { Sessions } from './sessions.ts';
+
+/** What a {@link Publisher} publishes to. */
+interface PublisherOptions {
+  readonly settings: HubSettings<WatchEvent>;
+  readonly log: HubLog;
+  readonly sessions: Sessions;
+}
+
+/**
+ * Accepts events: numbers and encodes them, one at a time. An event that is not published uses no number. One that clients would
+ * refuse is refused here, because it would end each of them, again and again.
+ *
+ *     publish --> envelope n+1 --> broadcaster
+ *                    half of a client's queue since the last flush? flush now : the flush signal will
+ *                    half a queue since the last pause? connections get a turn of the event loop
+ *
+ * So a burst of any length does not overflow the queue of a client that reads.
+ */
+export class Publisher implements Keeper {
+  /** Events that were refused, because they are too long for clients. */
+  oversize: number = 0;
+  private sequence: number;
+  private pending: number = 0;
+  private unyielded: number = 0;
+  private unyieldedBytes: number = 0;
+  /** Set while an event is encoded or filtered. That runs user code, which may publish itself. */
+  private busy: boolean = false;
+  private readonly settings: HubSettings<WatchEvent>;
+  private readonly log: HubLog;
+  private readonly sessions: Sessions;
+
+  constructor({ settings, log, sessions }: PublisherOptions) {
+    this.settings = settings;
+    this.log = log;
+    this.sessions = sessions;
+    this.sequence = log.head;
+  }
+
+  /** `version` is the event's, if it has one of another stream already. */
+  async publish(event: WatchEvent, json: string | undefined, version?: string): Promise<void> {
+    // If none may wait, it is not known yet whether this publish would.
+    if (this.pending > 0) this.refuseOverload();
+    // Called from inside a filter or a toJSON: the event being published comes before this one.
+    if (this.busy) await this.turn();
+    const envelope = this.toEnvelope(event, json, version);
+    if (this.pending > 0 || !this.accepts(envelope)) {
+      this.refuseOverload();
+      await this.wait(envelope);
+    }
+    this.unyieldedBytes += envelope.bytes.length;
+    if (++this.unyielded < this.sessions.pace.value && this.unyieldedBytes < this.sessions.bytePace.value) return;
+    this.unyielded = this.unyieldedBytes = 0;
+    await this.turn();
+  }
+
+  tryPublish(event: WatchEvent, json: string | undefined): boolean {
+    if (this.pending > 0 || this.busy) return false;
+    return this.accepts(this.toEnvelope(event, json));
+  }
+
+  /** An event that is kept holds more bytes than when it was published. */
+  grew(envelope: Envelope, bytes: number): void {
+    this.log.grew(envelope, bytes);
+    this.sessions.backlog.grow(bytes);
+  }
+
+  /** Counts and refuses an event whose text is too long. */
+  checkSize(bytes: number): void {
+    try {
+      checkSize('the event', bytes, this.settings.maxEventBytes);
+    } catch (error) {
+      this.oversize++;
+      throw error;
+    }
+  }
+
+  private toEnvelope(event: WatchEvent, json: string | undefined, version?: string): Envelope {
+    const sequence = this.sequence + 1;
+    const { epoch, snapshot } = this.settings;
+    this.busy = true;
+    try {
+      const envelope = new Envelope(event, {
+        sequence,
+        version: version ?? toVersion(epoch, sequence),
+        json,
+        reportsDeletion: snapshot !== undefined,
+        keeper: this,
+      });
+      this.checkSize(envelope.bytes.length);
+      return envelope;
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  private accepts(envelope: Envelope): boolean {
+    this.busy = true;
+    try {
+      if (!this.log.broadcaster.tryPublish(envelope)) return false;
+    } finally {
+      this.busy = false;
+    }
+    this.sequence = envelope.sequence;
+    this.log.distributed();
+    this.sessions.distributed(envelope.bytes.length);
+    return true;
+  }
+
+  /** Waits for room. The event has its number already. */
+  private async wait(envelope: Envelope): Promise<void> {
+    this.sequence = envelope.sequence;
+    this.pending++;
+    try {
+      await this.publishLater(envelope);
+      this.log.distributed();
+      this.sessions.backlog.grow(envelope.bytes.length);
+      this.sessions.backlog.check(); // the flush may have come before
+    } finally {
+      this.pending--;
+    }
+  }
+
+  /** Waiting publishes may have been accepted without having resolved yet. Filters are then asked about this event now. */
+  private publishLater(envelope: Envelope): Promise<void> {
+    this.busy = true;
+    try {
+      return this.log.broadcaster.publish(envelope);
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  private refuseOverload(): void {
+    const { maxPending: limit } = this.settings;
+    if (this.pending >= limit)
+      throw new WatchError('OVERLOADED', `publish: ${limit} publishes are already pending (maxPending)`, { limit });
+  }
+
+  private turn(): Promise<void> {
+    return new Promise((resolve) => this.settings.nextTurn(resolve));
+  }
+}

@@ -1,0 +1,156 @@
+import { checkOptions } from '../../watch/errors.ts';
+import { type Status, toStatus } from '../../watch/event.ts';
+import {
+  ADMISSION_OPTIONS,
+  Admission,
+  type AdmissionOptions,
+  type Caller,
+  CONNECTION_OPTIONS,
+  type ConnectionOptions,
+  type Limits,
+  toLimits,
+} from '../hub/admission/admission.ts';
+import { noWebSocket, PIPELINED } from '../hub/admission/refusals.ts';
+import { coreOf, type Hub } from '../hub/hub.ts';
+import type { Admitted, HubCore } from '../hub/hub-core.ts';
+import type { Start } from '../hub/hub-log.ts';
+import type { HubNotice } from '../hub/tally.ts';
+import { ALLOW_ORIGIN, ownHeaders, preflightHeaders, refusalHeaders, startOf, streamHeaders } from './http-head.ts';
+import { type SharedTimer, toSharedTimer } from './stall.ts';
+
+type Options<R, I> = ConnectionOptions & AdmissionOptions<R, I>;
+
+/** The names of the options that all transports have. */
+export const COMMON_OPTIONS: readonly string[] = [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS];
+
+/** What differs between the transports that serve a hub. */
+interface ServingOptions {
+  /** The names of its options. */
+  readonly names: readonly string[];
+  /** The host's diagnostics channels, if it has some. */
+  readonly channel: ToChannel | undefined;
+}
+
+/** A hub that one handler or server serves: what all transports have in common. `R` is the host's request. */
+export class Serving<R, I> {
+  readonly core: HubCore;
+  readonly limits: Limits;
+  readonly admission: Admission<R, I>;
+  /** Looks for clients that take nothing. */
+  readonly stalls: SharedTimer | undefined;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option. */
+  constructor(hub: unknown, options: object, { names, channel }: ServingOptions) {
+    const given = checkOptions(options as Record<string, unknown>, names) as Options<R, I>;
+    this.core = coreOf(hub as Hub);
+    this.limits = toLimits(given);
+    this.admission = new Admission(this.core, given, this.limits);
+    const { stallTimeoutMs, clock } = this.limits;
+    this.stalls = toSharedTimer(stallTimeoutMs, clock);
+    if (channel !== undefined) publishNotices(hub as Hub, channel);
+  }
+
+  /** Counts a request that came before an earlier one of its connection was answered. It gets no answer. */
+  refusePipelined(address: string): void {
+    this.core.refuse({ reason: 'pipelined', status: PIPELINED, address });
+  }
+}
+
+/** The same over HTTP, where a client is answered with a stream or with a Status. */
+export class HttpServing<R, I> extends Serving<R, I> {
+  /** The application's own headers. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    hub: unknown,
+    options: { readonly headers?: Readonly<Record<string, string>> | undefined },
+    channel: ToChannel | undefined,
+  ) {
+    super(hub, options, { names: [...COMMON_OPTIONS, 'headers'], channel });
+    this.headers = ownHeaders(options.headers);
+  }
+
+  /** The caller as the hub decides on it: who admits other origins by a header of its own has decided already. */
+  whoAsks<C extends Caller<R>>(caller: C, isDecided: boolean = ALLOW_ORIGIN in this.headers): C {
+    return isDecided ? { ...caller, origin: undefined, site: undefined } : caller;
+  }
+
+  /** Whether a browser asks what a page may do. */
+  isPreflight(caller: Caller<R>, method: string | undefined): boolean {
+    return method === 'OPTIONS' && caller.origin !== undefined && this.admission.allows(caller);
+  }
+
+  /** Refuses every method but GET and HEAD, and what wants to be a WebSocket: the key is present only in real ones. */
+  refusalOf(
+    method: string | undefined,
+    { address, key, upgrade }: { address: string; key: string | null | undefined; upgrade: string | null | undefined },
+  ): Status | undefined {
+    if (method === 'GET' || method === 'HEAD') return typeof key === 'string' ? noWebSocket(upgrade) : undefined;
+    const status = toStatus({ code: 405, reason: 'MethodNotAllowed', message: 'use GET or HEAD to read a watch' });
+    return this.core.refuse({ reason: 'method', status, address });
+  }
+
+  /** Where a client starts, or the Status that refuses it. */
+  start(admitted: Admitted, sse: boolean): Start | Status {
+    return startOf(this.core, admitted, sse);
+  }
+
+  streamHeaders(caller: Caller<R>, sse: boolean): Record<string, string> {
+    return { ...streamHeaders(sse), ...this.admission.corsHeaders(caller), ...this.headers };
+  }
+
+  preflightHeaders(caller: Caller<R>, asked: string | null | undefined): Record<string, string> {
+    return { ...this.admission.corsHeaders(caller), ...preflightHeaders(asked), ...this.headers };
+  }
+
+  refusalHeaders(caller: Caller<R>, status: Status): Record<string, string> {
+    const isAllowed = this.admission.allows(caller);
+    return { ...refusalHeaders(status), ...(isAllowed && { ...this.admission.corsHeaders(caller), ...this.headers }) };
+  }
+}
+
+/**
+ * The names of a hub's channels in Node's `diagnostics_channel`, for tracing tools. The message is the notice, with its hub.
+ * While a channel has no subscribers, no notice is created.
+ */
+const CHANNELS: Readonly<Record<HubNotice['type'], string>> = {
+  open: 'watchmux:client:open',
+  close: 'watchmux:client:close',
+  cut: 'watchmux:client:cut',
+  refused: 'watchmux:client:refused',
+  resume: 'watchmux:client:resume',
+};
+
+/** The used part of Node's `Channel`. */
+interface Channel {
+  readonly hasSubscribers: boolean;
+  publish(message: unknown): void;
+}
+type ToChannel = (name: string) => Channel;
+
+const known: WeakSet<Hub> = new WeakSet();
+
+/** Publishes a hub's notices; once per hub, however many handlers serve it. */
+function publishNotices(hub: Hub, channel: ToChannel): void {
+  if (known.has(hub)) return;
+  known.add(hub);
+  const channels = {
+    open: channel(CHANNELS.open),
+    close: channel(CHANNELS.close),
+    cut: channel(CHANNELS.cut),
+    refused: channel(CHANNELS.refused),
+    resume: channel(CHANNELS.resume),
+  };
+  hub.observe({
+    wants: (type) => channels[type].hasSubscribers,
+    tell: (notice) => channels[notice.type].publish({ hub, ...notice }),
+  });
+}
+
+/**
+ * Returns the host's channels, or undefined if it has none. For an entry point that must not import Node. Node >= 20.16 has it.
+ */
+export function channelOfHost(): ToChannel | undefined {
+  const { process } = globalThis as { process?: { getBuiltinModule?(name: string): { channel?: ToChannel } | undefined } };
+  return process?.getBuiltinModule?.('node:diagnostics_channel')?.channel;
+}

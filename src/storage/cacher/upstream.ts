@@ -1,0 +1,188 @@
+/**
+ * What a cacher follows, with keys: the backend under its storage, if there is one, whose changes carry them. Of any other storage it
+ * takes lists and watches, and an object says itself under which key it is.
+ *
+ *     storage.backing ---> backend: range, changesAfter ---.
+ *                                                           '---> entries, then batches of changes with their keys ---> feed.ts
+ *     another storage ---> list, watch, keyOf(object) -----'
+ */
+import { type KubernetesObject, versionOf } from '../../cache/object.ts';
+import { listAll } from '../../cache/pager.ts';
+import { whenAborted } from '../../watch/abort.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
+import type { BookmarkEvent, ErrorEvent, Status } from '../../watch/event.ts';
+import type { Backend, Backing, Change, Changes } from '../backend.ts';
+import type { StateEntry } from '../collection/entries.ts';
+import type { ListedState } from '../collection/lists.ts';
+import type { ChangeEvent, Storage, StorageEvent } from '../storage.ts';
+
+/** Upstream: `storageWatchListPageSize`. */
+const PAGE_SIZE = 10_000;
+
+/** A change of one key. */
+export interface KeyedChange<T> {
+  readonly key: string;
+  readonly version: string;
+  /** What is there since; undefined: nothing. */
+  readonly object: T | undefined;
+}
+
+export type UpstreamEvent<T> = KeyedChange<T> | BookmarkEvent | ErrorEvent;
+
+/** Events that come until it is stopped, or has failed. */
+export interface UpstreamWatch<T> {
+  batches(): AsyncIterable<readonly UpstreamEvent<T>[]>;
+  stop(): void;
+}
+
+export interface Upstream<T extends KubernetesObject> {
+  /** The key of an object, if the storage does not tell it. */
+  readonly keyOf?: ((object: T) => string) | undefined;
+  /** All objects at a version; default: the newest. */
+  list(version: string | undefined, signal: AbortSignal | undefined): Promise<ListedState<T> & { entries: KeyedEntries<T> }>;
+  /** The changes after a version. `stateOf`: the object that the follower has under a key. */
+  watch(version: string, options: { signal: AbortSignal; stateOf: (key: string) => T | undefined }): Promise<UpstreamWatch<T>>;
+  /** Makes the open watch tell the present version. */
+  requestProgress(): Promise<void>;
+}
+
+type KeyedEntries<T extends KubernetesObject> = readonly Pick<StateEntry<T>, 'key' | 'object'>[];
+
+export function upstreamOf<T extends KubernetesObject>(storage: Storage<T>, keyOf: (object: T) => string): Upstream<T> {
+  return storage.backing ? new BackendUpstream(storage.backing) : new StorageUpstream(storage, keyOf);
+}
+
+class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
+  readonly #backend: Backend;
+  readonly #prefix: string;
+  #changes: Changes<T> | undefined;
+
+  constructor({ backend, prefix }: Backing) {
+    this.#backend = backend;
+    this.#prefix = prefix;
+  }
+
+  async list(version: string | undefined, signal: AbortSignal | undefined): ReturnType<Upstream<T>['list']> {
+    const entries: { key: string; object: T }[] = [];
+    for (let revision = version, after: { key: string; object: unknown } | undefined; ; ) {
+      const range = await this.#backend.range<T>({ prefix: this.#prefix, limit: PAGE_SIZE, revision, after, signal });
+      for (const { key, object } of range.entries) entries.push({ key: this.#own(key), object });
+      if (range.left === 0) return { entries, resourceVersion: range.revision };
+      revision = range.revision;
+      after = range.entries.at(-1);
+    }
+  }
+
+  async watch(version: string, { signal }: { signal: AbortSignal }): Promise<UpstreamWatch<T>> {
+    const changes = this.#backend.changesAfter<T>(version, { prefix: this.#prefix, previous: false });
+    const leave = whenAborted(signal, () => changes.close());
+    const stop = (): void => {
+      leave();
+      changes.close();
+    };
+    try {
+      await changes.open();
+    } catch (error) {
+      stop();
+      throw error;
+    }
+    this.#changes = changes;
+    return { stop, batches: () => this.#batches(changes) };
+  }
+
+  async *#batches(changes: Changes<T>): AsyncGenerator<readonly UpstreamEvent<T>[], undefined> {
+    for (;;) {
+      const events: UpstreamEvent<T>[] = [];
+      let failed: { readonly error: unknown } | undefined;
+      try {
+        const batch = changes.poll() ?? (await changes.next());
+        if (!batch) return;
+        for (const change of batch.changes) events.push(this.#keyed(change));
+        if (batch.progress !== undefined) {
+          events.push({ type: 'BOOKMARK', object: { metadata: { resourceVersion: batch.progress } } });
+        }
+      } catch (error) {
+        failed = { error };
+      }
+      // What came before a value that cannot be read is told.
+      const status = failed && statusOf(failed.error);
+      if (status) events.push({ type: 'ERROR', object: status });
+      if (events.length > 0) yield events;
+      if (status) return;
+      if (failed) throw failed.error;
+    }
+  }
+
+  async requestProgress(): Promise<void> {
+    this.#changes?.requestProgress();
+  }
+
+  #keyed({ key, revision, object }: Change<T>): KeyedChange<T> {
+    return { key: this.#own(key), version: revision, object };
+  }
+
+  #own(key: string): string {
+    return key.slice(this.#prefix.length);
+  }
+}
+
+function statusOf(error: unknown): Status | undefined {
+  return isWatchError(error, 'REFUSED') ? error.status : undefined;
+}
+
+class StorageUpstream<T extends KubernetesObject> implements Upstream<T> {
+  readonly keyOf: (object: T) => string;
+  readonly #storage: Storage<T>;
+
+  constructor(storage: Storage<T>, keyOf: (object: T) => string) {
+    this.#storage = storage;
+    this.keyOf = keyOf;
+  }
+
+  async list(version: string | undefined, signal: AbortSignal | undefined): ReturnType<Upstream<T>['list']> {
+    const exact = version === undefined ? {} : { resourceVersion: version, resourceVersionMatch: 'Exact' as const };
+    const { items, resourceVersion } = await listAll(this.#storage, { ...exact, pageSize: PAGE_SIZE, signal });
+    return { entries: items.map((object) => ({ key: this.keyOf(object), object })), resourceVersion };
+  }
+
+  async watch(
+    resourceVersion: string,
+    { signal, stateOf: previousOf }: Parameters<Upstream<T>['watch']>[1],
+  ): Promise<UpstreamWatch<T>> {
+    const watch = await this.#storage.watch({ resourceVersion, allowWatchBookmarks: true, previousOf, signal });
+    const keyed = (event: ChangeEvent<T>): KeyedChange<T> => new OwnKeyedChange(event, this.keyOf);
+    const told = (event: StorageEvent<T>): UpstreamEvent<T> =>
+      event.type === 'BOOKMARK' || event.type === 'ERROR' ? event : keyed(event);
+    const batches = watch.batches();
+    const next = (): Promise<IteratorResult<readonly UpstreamEvent<T>[], undefined>> =>
+      batches.next().then((read) => (read.done ? read : { done: false, value: read.value.map(told) }));
+    return { stop: () => void watch.return(), batches: () => ({ [Symbol.asyncIterator]: () => ({ next }) }) };
+  }
+
+  requestProgress(): Promise<void> {
+    return this.#storage.requestProgress();
+  }
+}
+
+/** A change whose object says under which key it is: when it is taken, so that a wrong one is an error of that change. */
+class OwnKeyedChange<T extends KubernetesObject> implements KeyedChange<T> {
+  readonly version: string;
+  readonly object: T | undefined;
+  readonly #event: ChangeEvent<T>;
+  readonly #keyOf: (object: T) => string;
+
+  constructor(event: ChangeEvent<T>, keyOf: (object: T) => string) {
+    this.version = versionOf(event.object);
+    this.object = event.type === 'DELETED' ? undefined : event.object;
+    this.#event = event;
+    this.#keyOf = keyOf;
+  }
+
+  get key(): string {
+    const { object, previous } = this.#event;
+    const key = this.#keyOf(object);
+    const before = previous ? this.#keyOf(previous) : key;
+    if (before === key) return key;
+    throw new WatchError('INVALID_FRAME', `the key changed from ${before} to ${key}: keyOf is wrong`);
+  }
+}

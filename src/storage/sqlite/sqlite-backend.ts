@@ -1,0 +1,458 @@
+/**
+ * SQLite as a backend: a file that several processes of one machine have open.
+ *
+ *     txn --> queue --> one transaction for all that wait --> fsync --> answers, and wake those who follow
+ *     get, range ----> a snapshot
+ *     changesAfter --> the log, from a cursor on <---- woken by own writes at once, by those of others within `pollMs`
+ *
+ * SQLite works in this thread: each write takes as long as its disk. It never waits for a lock, though: what finds the file locked is
+ * tried again after a while, until `busyTimeoutMs` are over.
+ *
+ * Invariants
+ * - A revision is given within the transaction that stores it, so no two processes give the same one.
+ * - The log has every change after `compacted`. A version is in `objects`, or in the log's row of the change that replaced it.
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { Backoff } from '../../watch/backoff.ts';
+import { type Clock, sleep, upkeepClock } from '../../watch/clock.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
+import type {
+  Backend,
+  Changes,
+  ChangesOptions,
+  Entry,
+  GetResult,
+  RangeRequest,
+  RangeResult,
+  ReadOptions,
+  RequestOptions,
+  Txn,
+  TxnResult,
+} from '../backend.ts';
+import { after, toBytes } from '../key-bytes.ts';
+import { Pending } from '../pending.ts';
+import { expired, foreign, tooLargeObject, tooManyRequests } from '../statuses.ts';
+import { endOf, MAX_READ_BYTES, SqliteChanges, SqliteEntry, type SqliteReads, type State, startOf } from './sqlite-changes.ts';
+import {
+  type Database,
+  isBusy,
+  isDiskError,
+  openDatabase,
+  type Row,
+  type Statement,
+  toError,
+  type Value,
+} from './sqlite-file.ts';
+
+/** The options of a `SqliteStorage` with their defaults. */
+export interface SqliteSettings {
+  readonly file: string;
+  readonly synchronous: 'FULL' | 'NORMAL';
+  readonly pollMs: number;
+  readonly busyTimeoutMs: number;
+  readonly maxObjectBytes: number;
+  readonly history: { readonly maxItems: number; readonly maxBytes: number; readonly maxAgeMs: number };
+  readonly clock: Clock;
+  readonly now: () => number;
+  readonly random: () => number;
+}
+
+/** The most writes of one transaction, and the size from which it is long enough; and of all that wait. */
+const MAX_WRITES = 500;
+const ENOUGH_WRITE_BYTES = 8_388_608;
+const MAX_QUEUED_BYTES = 67_108_864;
+/** What a change costs beside its value. */
+const ROW_BYTES = 100;
+/** How often it looks for what has expired in the hands of a process that has died. */
+const EXPIRY_MS = 10_000;
+
+/** What is there at a revision: now, or what the first later change of a key replaced. */
+const NOW = 'SELECT key, value, revision FROM objects WHERE key >= ? AND key < ?';
+const PAST = `
+  SELECT key, value, revision FROM objects WHERE key >= ?1 AND key < ?2 AND revision <= ?3
+  UNION ALL
+  SELECT key, previous, previous_revision FROM log AS change
+  WHERE key >= ?1 AND key < ?2 AND revision > ?3 AND previous IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM log WHERE key = change.key AND revision > ?3 AND revision < change.revision)`;
+interface Queued {
+  readonly write: Txn<KubernetesObject>;
+  readonly bytes: number;
+  readonly resolve: (result: TxnResult<KubernetesObject>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class SqliteBackend implements Backend, SqliteReads {
+  readonly settings: SqliteSettings;
+  readonly pending: Pending = new Pending();
+  readonly #followers: Set<SqliteChanges<never>> = new Set();
+  readonly #statements: Map<string, Statement> = new Map();
+  #database: Database | undefined;
+  #queue: Queued[] = [];
+  #queuedBytes: number = 0;
+  #isFlushing: boolean = false;
+  /** Why the last write has failed. */
+  #failure: unknown;
+  #stopPolling: (() => void) | undefined;
+  #dataVersion: Value | undefined;
+  #stopExpiry: (() => void) | undefined;
+
+  constructor(settings: SqliteSettings) {
+    this.settings = settings;
+  }
+
+  get<T extends KubernetesObject>(key: string, { what = `get ${key}`, signal }: ReadOptions = {}): Promise<GetResult<T>> {
+    return this.snapshot({ what, signal }, ({ revision }) => ({ entry: this.#entry<T>(toBytes(key)), revision: `${revision}` }));
+  }
+
+  range<T extends KubernetesObject>(request: RangeRequest): Promise<RangeResult<T>> {
+    const { prefix, from = prefix, limit, keysOnly, what = `list ${prefix}`, signal } = request;
+    const first = request.after ? after(toBytes(request.after.key)) : startOf(from);
+    return this.snapshot({ what, signal }, (state) => {
+      const at = request.revision === undefined ? state.revision : this.checked(request.revision, state);
+      const [all, values] = at === state.revision ? [NOW, []] : [PAST, [at]];
+      const states = keysOnly ? `SELECT key, zeroblob(0) AS value, revision FROM (${all})` : all;
+      const wanted = Math.min(limit, Number.MAX_SAFE_INTEGER);
+      const entries: Entry<T>[] = [];
+      let [last, bytes] = [first, 0];
+      for (const row of this.sql(`${states} ORDER BY key LIMIT ${wanted}`).iterate(first, endOf(prefix), ...values)) {
+        const { key, value } = row as { key: Uint8Array; value: Uint8Array };
+        entries.push(new SqliteEntry<T>(row));
+        last = key;
+        bytes += value.byteLength;
+        if (bytes >= MAX_READ_BYTES) break;
+      }
+      const isAll = entries.length < limit && bytes < MAX_READ_BYTES;
+      const count = this.sql(`SELECT count(*) AS n FROM (${states})`);
+      const left = isAll ? 0 : (count.get(after(last), endOf(prefix), ...values)?.n as number);
+      return { entries, revision: `${at}`, left, bytes };
+    });
+  }
+
+  txn<T extends KubernetesObject>(write: Txn<T>): Promise<TxnResult<T>> {
+    const bytes = write.put?.value.byteLength ?? 0;
+    const { maxObjectBytes } = this.settings;
+    if (bytes > maxObjectBytes) return Promise.reject(tooLargeObject(bytes, maxObjectBytes));
+    if (this.#queuedBytes + bytes > MAX_QUEUED_BYTES) {
+      return Promise.reject(tooManyRequests(`more than ${MAX_QUEUED_BYTES} bytes wait to be written`, 1));
+    }
+    const done = new Promise<TxnResult<KubernetesObject>>((resolve, reject) => {
+      this.pending.check(write.signal);
+      this.#queuedBytes += bytes;
+      this.#queue.push({ write: write as Txn<KubernetesObject>, bytes, resolve, reject });
+      if (!this.#isFlushing) void this.#flush();
+    });
+    return this.pending.until(done, write.signal) as Promise<TxnResult<T>>;
+  }
+
+  changesAfter<T extends KubernetesObject>(revision: string, options: ChangesOptions): Changes<T> {
+    const changes = new SqliteChanges<T>(this, revision, options);
+    this.#followers.add(changes as SqliteChanges<never>);
+    this.#stopPolling ??= this.#poll();
+    return changes;
+  }
+
+  /** Nobody reads these changes any more. */
+  left(changes: object): void {
+    this.#followers.delete(changes as SqliteChanges<never>);
+    if (this.#followers.size > 0) return;
+    this.#stopPolling?.();
+    this.#stopPolling = undefined;
+  }
+
+  revision({ what = 'read the revision', signal }: RequestOptions = {}): Promise<string> {
+    return this.snapshot({ what, signal }, ({ revision }) => `${revision}`);
+  }
+
+  hasGiven(version: string): Promise<boolean> {
+    return this.snapshot({ what: 'read the revision' }, (state) => !this.#isForeign(Number(version), state));
+  }
+
+  pastRevision(changes: number): Promise<string> {
+    const past = 'SELECT revision FROM log WHERE seq = (SELECT max(seq) FROM log) - ?';
+    return this.snapshot({ what: 'read the log' }, (state) => `${this.sql(past).get(changes)?.revision ?? state.compacted}`);
+  }
+
+  /** After a write that has failed, whether another one would. */
+  async checkHealth(): Promise<void> {
+    this.pending.check(undefined);
+    if (this.#failure === undefined) return;
+    await this.#run({ what: 'try to write' }, () =>
+      this.#transaction(() => this.sql('UPDATE state SET revision = revision').run()),
+    );
+    this.#failure = undefined;
+  }
+
+  async close(): Promise<void> {
+    this.pending.close();
+    this.#queue = [];
+    for (const each of this.#followers) each.close();
+    this.#stopExpiry?.();
+    this.#statements.clear();
+    this.#database?.close();
+    this.#database = undefined;
+  }
+
+  /** Reads in one state of the file. */
+  snapshot<R>(context: RequestOptions & { readonly what: string }, read: (state: State) => R): Promise<R> {
+    return this.#run(context, (database) => {
+      database.exec('BEGIN');
+      try {
+        return read(this.sql('SELECT revision, compacted FROM state').get() as unknown as State);
+      } finally {
+        database.exec('COMMIT');
+      }
+    });
+  }
+
+  sql(text: string): Statement {
+    let statement = this.#statements.get(text);
+    if (!statement) {
+      statement = (this.#database as Database).prepare(text);
+      this.#statements.set(text, statement);
+    }
+    return statement;
+  }
+
+  /** @throws {WatchError} 410 for a revision whose state is gone, or that was never given. */
+  checked(version: string, state: State): number {
+    const revision = Number(version);
+    if (this.#isForeign(revision, state)) throw foreign(version, `${state.revision}`);
+    if (revision < state.compacted) throw expired(version, `${state.compacted}`);
+    return revision;
+  }
+
+  #isForeign(revision: number, state: State): boolean {
+    return (
+      revision > state.revision ||
+      this.sql('SELECT 1 FROM gaps WHERE last < ? AND ? < first').get(revision, revision) !== undefined
+    );
+  }
+
+  #entry<T extends KubernetesObject>(key: Uint8Array): Entry<T> | undefined {
+    const row = this.sql('SELECT key, value, revision FROM objects WHERE key = ?').get(key);
+    return row && new SqliteEntry<T>(row);
+  }
+
+  /** Does something with the file, and again if another process has it locked. */
+  async #run<R>({ what, signal }: RequestOptions & { readonly what: string }, work: (database: Database) => R): Promise<R> {
+    const { clock, random, busyTimeoutMs } = this.settings;
+    const deadlineMs = clock.now() + busyTimeoutMs;
+    const backoff = new Backoff({ minMs: 1, maxMs: 100, factor: 2, random });
+    for (;;) {
+      this.pending.check(signal);
+      try {
+        if (!this.#database) {
+          this.#database = openDatabase(this.settings);
+          this.#schedule();
+        }
+        return work(this.#database);
+      } catch (error) {
+        if (!isBusy(error)) throw toError(what, error);
+        const late = `${what}: other processes have had the file locked for ${busyTimeoutMs} ms`;
+        if (clock.now() >= deadlineMs) throw tooManyRequests(late, 1);
+      }
+      const over = new AbortController();
+      try {
+        await this.pending.until(sleep(backoff.failed({}), { clock, signal: over.signal }), signal);
+      } finally {
+        over.abort();
+      }
+    }
+  }
+
+  #transaction<R>(work: () => R): R {
+    const database = this.#database as Database;
+    database.exec('BEGIN IMMEDIATE');
+    try {
+      const result = work();
+      commit(database);
+      return result;
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  /** Writes what waits, and expires what is due, until nothing is left to write. */
+  async #flush(): Promise<void> {
+    this.#isFlushing = true;
+    do {
+      // What is asked for in this turn goes into the same transaction.
+      await Promise.resolve();
+      let batch: Queued[] = [];
+      try {
+        const results = await this.#run({ what: 'write' }, () => {
+          batch = this.#batch(batch);
+          return this.#transaction(() => new Transaction(this).write(batch.map(({ write }) => write)));
+        });
+        this.#failure = undefined;
+        for (const [at, { write, resolve }] of batch.entries()) resolve(this.#resultOf(write, results[at] as Written));
+        for (const each of this.#followers) each.wake();
+      } catch (error) {
+        // That others write is no failure.
+        if (!isWatchError(error) || error.status?.code !== 429) this.#failure = error;
+        for (const { reject } of batch) reject(error);
+      }
+    } while (this.#queue.length > 0);
+    this.#isFlushing = false;
+    if (this.#database) this.#schedule();
+  }
+
+  /** What the next transaction writes: this, unless nobody wants it any more, and what has come since. */
+  #batch(before: readonly Queued[]): Queued[] {
+    const batch = before.filter(({ write }) => !write.signal?.aborted);
+    let size = batch.reduce((sum, { bytes }) => sum + bytes, 0);
+    while (batch.length < MAX_WRITES && size < ENOUGH_WRITE_BYTES) {
+      const next = this.#queue.shift();
+      if (!next) break;
+      this.#queuedBytes -= next.bytes;
+      if (next.write.signal?.aborted) continue;
+      size += next.bytes;
+      batch.push(next);
+    }
+    return batch;
+  }
+
+  #resultOf({ put }: Txn<KubernetesObject>, { revision, current }: Written): TxnResult<KubernetesObject> {
+    if (revision === undefined) return { succeeded: false, current: current && new SqliteEntry(current) };
+    return { succeeded: true, revision: `${revision}`, object: put?.at(`${revision}`) };
+  }
+
+  /** Looks for what others have written, as long as somebody follows. */
+  #poll(): () => void {
+    const { clock, pollMs } = this.settings;
+    let cancel: () => void;
+    const again = (): void => {
+      cancel = clock.schedule(pollMs, () => {
+        again();
+        this.#look();
+      });
+    };
+    again();
+    return () => cancel();
+  }
+
+  #look(): void {
+    if (!this.#database) return;
+    try {
+      const version = this.sql('PRAGMA data_version').get()?.data_version;
+      if (version === this.#dataVersion) return;
+      this.#dataVersion = version;
+    } catch {
+      // Whoever reads will be told what is wrong.
+    }
+    for (const each of this.#followers) each.wake();
+  }
+
+  /** Waits for what expires next. */
+  #schedule(): void {
+    const { clock, now } = this.settings;
+    this.#stopExpiry?.();
+    let waitMs = EXPIRY_MS;
+    try {
+      const next = this.sql('SELECT min(deadline_ms) AS at FROM objects WHERE deadline_ms IS NOT NULL').get()?.at;
+      if (typeof next === 'number') waitMs = Math.min(Math.max(next - now(), 0), EXPIRY_MS);
+    } catch {
+      // It looks again later.
+    }
+    this.#stopExpiry = upkeepClock(clock).schedule(waitMs, () => this.#expire());
+  }
+
+  #expire(): void {
+    if (!this.#database || this.#isFlushing) return;
+    let isDue = false;
+    try {
+      isDue = this.sql('SELECT 1 FROM objects WHERE deadline_ms <= ? LIMIT 1').get(this.settings.now()) !== undefined;
+    } catch {
+      // It looks again later.
+    }
+    if (isDue) void this.#flush();
+    else this.#schedule();
+  }
+}
+
+/** What a write has done: the revision that it got, or what is there instead. */
+interface Written {
+  readonly revision?: number;
+  readonly current?: Row | undefined;
+}
+
+/** What happens between BEGIN and COMMIT. */
+class Transaction {
+  readonly #backend: SqliteBackend;
+  readonly #nowMs: number;
+  readonly #first: number;
+  #revision: number;
+  #totalBytes: number;
+
+  constructor(backend: SqliteBackend) {
+    this.#backend = backend;
+    this.#nowMs = Math.floor(backend.settings.now());
+    this.#revision = this.#first = backend.sql('SELECT revision FROM state').get()?.revision as number;
+    this.#totalBytes = (backend.sql('SELECT total_bytes AS n FROM log ORDER BY seq DESC LIMIT 1').get()?.n ?? 0) as number;
+  }
+
+  write(writes: readonly Txn<KubernetesObject>[]): Written[] {
+    const due = this.#backend.sql(`SELECT key, value, revision FROM objects WHERE deadline_ms <= ? LIMIT ${MAX_WRITES}`);
+    for (const row of due.all(this.#nowMs)) this.#apply(row.key as Uint8Array, row, undefined);
+    const results = writes.map((write) => this.#one(write));
+    if (this.#revision > this.#first) {
+      this.#backend.sql('UPDATE state SET revision = ?').run(this.#revision);
+      this.#compact();
+    }
+    return results;
+  }
+
+  #one({ key, expected, put, ttlSeconds = 0 }: Txn<KubernetesObject>): Written {
+    const bytes = toBytes(key);
+    const current = this.#backend.sql('SELECT key, value, revision FROM objects WHERE key = ?').get(bytes);
+    if (`${current?.revision ?? 0}` !== expected) return { current };
+    if (!current && !put) return { revision: this.#revision };
+    const deadlineMs = ttlSeconds > 0 ? this.#nowMs + ttlSeconds * 1_000 : null;
+    return { revision: this.#apply(bytes, current, put && { value: put.value, deadlineMs }) };
+  }
+
+  #apply(key: Uint8Array, current: Row | undefined, put: { value: Uint8Array; deadlineMs: number | null } | undefined): number {
+    const backend = this.#backend;
+    const revision = ++this.#revision;
+    this.#totalBytes += ROW_BYTES + key.byteLength + ((current?.value as Uint8Array | undefined)?.byteLength ?? 0);
+    const [previous, previousRevision] = [current?.value ?? null, current?.revision ?? null];
+    const change = [revision, key, put ? 0 : 1, this.#nowMs, this.#totalBytes, previousRevision, previous];
+    backend.sql('INSERT INTO log VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)').run(...change);
+    const set = 'INSERT OR REPLACE INTO objects (key, revision, deadline_ms, value) VALUES (?, ?, ?, ?)';
+    if (put) backend.sql(set).run(key, revision, put.deadlineMs, put.value);
+    else backend.sql('DELETE FROM objects WHERE key = ?').run(key);
+    return revision;
+  }
+
+  /** Drops the oldest changes that are too many, too large or too old: a few more than were added. */
+  #compact(): void {
+    const backend = this.#backend;
+    const { maxItems, maxBytes, maxAgeMs } = backend.settings.history;
+    const last = backend.sql('SELECT max(seq) AS n FROM log').get()?.n as number;
+    const isOld = ({ seq, start_bytes: startBytes, at_ms: atMs }: Row): boolean =>
+      (seq as number) <= last - maxItems ||
+      (startBytes as number) < this.#totalBytes - maxBytes ||
+      (atMs as number) < this.#nowMs - maxAgeMs;
+    let dropped: Row | undefined;
+    const start = `total_bytes - ${ROW_BYTES} - length(key) - coalesce(length(previous), 0) AS start_bytes`;
+    const rows = backend.sql(`SELECT seq, revision, at_ms, ${start} FROM log ORDER BY seq LIMIT ?`);
+    for (const row of rows.iterate(2 * (this.#revision - this.#first) + 10)) {
+      if (!isOld(row)) break;
+      dropped = row;
+    }
+    if (!dropped) return;
+    backend.sql('DELETE FROM log WHERE seq <= ?').run(dropped.seq as number);
+    backend.sql('UPDATE state SET compacted = ?').run(dropped.revision as number);
+  }
+}
+
+/** A disk that fails at that moment may have it, or not. */
+function commit(database: Database): void {
+  try {
+    database.exec('COMMIT');
+  } catch (cause) {
+    if (!isDiskError(cause)) throw cause;
+    throw new WatchError('TIMEOUT', `write: ${(cause as Error).message}; it may have happened anyway`, { cause });
+  }
+}

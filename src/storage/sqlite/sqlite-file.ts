@@ -1,0 +1,142 @@
+/**
+ * A file of SQLite, as `node:sqlite` opens it, and what is in it.
+ *
+ *     objects   key -> value, revision, deadline        what is there
+ *     log       revision -> key, what it replaced       what was there: each version is stored once
+ *     gaps      the revisions that no life has given    see life.ts
+ *     state     the newest revision, and the oldest state that can still be read
+ *
+ * Whoever finds that nobody else has the file open begins another life of it: the file may be a copy. SQLite tells by letting it change
+ * the journal mode. Two that open it at once may both begin one, which does no harm.
+ */
+import { closeSync, openSync } from 'node:fs';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { newLife } from '../life.ts';
+import { internalError, unavailable } from '../statuses.ts';
+
+/** What SQLite takes and gives. Revisions are below 2^53. */
+export type Value = Uint8Array | number | null;
+export type Row = Readonly<Record<string, Value>>;
+
+/** The part of `node:sqlite` that is used. */
+export interface Statement {
+  get(...values: readonly Value[]): Row | undefined;
+  all(...values: readonly Value[]): Row[];
+  iterate(...values: readonly Value[]): Iterable<Row>;
+  run(...values: readonly Value[]): unknown;
+}
+export interface Database {
+  readonly isTransaction: boolean;
+  exec(sql: string): void;
+  prepare(sql: string): Statement;
+  close(): void;
+}
+type DatabaseClass = new (file: string) => Database;
+
+const SCHEMA = `
+  CREATE TABLE objects (key BLOB PRIMARY KEY, revision INTEGER NOT NULL, deadline_ms INTEGER, value BLOB NOT NULL);
+  CREATE INDEX objects_deadline ON objects (deadline_ms) WHERE deadline_ms IS NOT NULL;
+  CREATE TABLE log (
+    seq INTEGER PRIMARY KEY, revision INTEGER NOT NULL UNIQUE, key BLOB NOT NULL, deleted INTEGER NOT NULL,
+    at_ms INTEGER NOT NULL, total_bytes INTEGER NOT NULL, previous_revision INTEGER, previous BLOB
+  );
+  CREATE INDEX log_key ON log (key, revision);
+  CREATE TABLE gaps (last INTEGER NOT NULL, first INTEGER NOT NULL);
+  CREATE TABLE state (revision INTEGER NOT NULL, compacted INTEGER NOT NULL);
+  PRAGMA user_version = 1;
+`;
+
+/** @throws {WatchError} INVALID_ARGUMENT if this runtime has no SQLite. */
+export function sqliteOf(): DatabaseClass {
+  const found = process.getBuiltinModule?.('node:sqlite') as { readonly DatabaseSync?: DatabaseClass } | undefined;
+  if (found?.DatabaseSync) return found.DatabaseSync;
+  throw new WatchError(
+    'INVALID_ARGUMENT',
+    `SqliteStorage: expected a runtime with node:sqlite, such as Node 22.13 or newer, got ${process.version}`,
+  );
+}
+
+/** How a file is opened. */
+export interface OpenOptions {
+  readonly file: string;
+  readonly synchronous: 'FULL' | 'NORMAL';
+  readonly now: () => number;
+}
+
+/** Opens a file, which only its owner can read if it is new. Throws if another process is just opening it, too: see `isBusy`. */
+export function openDatabase({ file, synchronous, now }: OpenOptions): Database {
+  const Sqlite = sqliteOf();
+  closeSync(openSync(file, 'a', 0o600));
+  const database = new Sqlite(file);
+  try {
+    database.exec(`PRAGMA busy_timeout = 0; PRAGMA synchronous = ${synchronous}`);
+    const isNew = database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n === 0;
+    const version = database.prepare('PRAGMA user_version').get()?.user_version;
+    if (!isNew && version !== 1) throw invalidFile(file, `a file of a SqliteStorage: the version of what is in it is ${version}`);
+    if (leavesWal(database)) {
+      database.exec('BEGIN IMMEDIATE');
+      beginLife(database, now());
+      database.exec('COMMIT');
+    }
+    const mode: unknown = database.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
+    if (mode !== 'wal') throw invalidFile(file, `a file system for SQLite's WAL: the journal mode stays ${mode}`);
+    return database;
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    database.close();
+    throw codeOf(error) === 26 ? invalidFile(file, 'a file of SQLite') : error;
+  }
+}
+
+/** Whether nobody else has the file open: then it is in another mode than WAL now. */
+function leavesWal(database: Database): boolean {
+  try {
+    return (database.prepare('PRAGMA journal_mode = DELETE').get()?.journal_mode as unknown) === 'delete';
+  } catch (error) {
+    if (isBusy(error)) return false;
+    throw error;
+  }
+}
+
+function beginLife(database: Database, nowMs: number): void {
+  if (database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n === 0) {
+    database.exec(SCHEMA);
+    const first = newLife(0, nowMs);
+    database.prepare('INSERT INTO state VALUES (?, ?)').run(first, first);
+    return;
+  }
+  const last = database.prepare('SELECT revision FROM state').get()?.revision as number;
+  const first = newLife(last, nowMs);
+  database.prepare('INSERT INTO gaps VALUES (?, ?)').run(last, first);
+  database.prepare('UPDATE state SET revision = ?').run(first);
+  database.exec('DELETE FROM gaps WHERE first < (SELECT compacted FROM state)');
+}
+
+function invalidFile(file: string, expected: string): WatchError {
+  return new WatchError('INVALID_ARGUMENT', `file: expected ${expected}; got ${file}`);
+}
+
+/** Whether another process has the file locked: SQLITE_BUSY, or SQLITE_LOCKED. */
+export function isBusy(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === 5 || code === 6;
+}
+
+/** SQLITE_IOERR. */
+export function isDiskError(error: unknown): boolean {
+  return codeOf(error) === 10;
+}
+
+/** The error of a request. What SQLite says of its file is for its owner. */
+export function toError(what: string, error: unknown): unknown {
+  const code = codeOf(error);
+  if (isWatchError(error) || code === undefined) return error;
+  const text = `${what}: ${(error as Error).message}`;
+  // READONLY, IOERR, FULL, CANTOPEN: no write succeeds before somebody has seen to it.
+  return code === 8 || code === 10 || code === 13 || code === 14 ? unavailable(text) : internalError(text);
+}
+
+function codeOf(error: unknown): number | undefined {
+  const { errcode } = (error ?? {}) as { errcode?: unknown };
+  return typeof errcode === 'number' ? errcode & 0xff : undefined;
+}

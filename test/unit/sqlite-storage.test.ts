@@ -1,0 +1,268 @@
+// A storage on SQLite beside its contracts: its file, its lives, locks of others, limits, and that it can be served.
+import { copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { ApiServer } from '../../src/apiserver/index.ts';
+import { listAll } from '../../src/cache/pager.ts';
+import { Cacher } from '../../src/storage/index.ts';
+import { SqliteStorage, type SqliteStorageOptions } from '../../src/storage/sqlite/index.ts';
+import { type Database, sqliteOf } from '../../src/storage/sqlite/sqlite-file.ts';
+import { FakeClock } from '../../src/testing/index.ts';
+import { component, isMissing } from '../components.ts';
+
+const missing = isMissing(component('node:sqlite'));
+const directory = mkdtempSync(join(tmpdir(), 'watchmux-sqlite-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+let files = 0;
+
+interface Thing {
+  readonly metadata: { readonly name: string; readonly resourceVersion?: string };
+  readonly n: number;
+  readonly pad?: string;
+}
+const thing = (n: number, pad = ''): Thing => ({ metadata: { name: `t${n}` }, n, pad });
+
+function open(options: Partial<SqliteStorageOptions<Thing>> = {}): {
+  readonly file: string;
+  readonly storage: SqliteStorage<Thing>;
+} {
+  const file = options.file ?? join(directory, `${files++}`);
+  const storage = new SqliteStorage<Thing>({ synchronous: 'NORMAL', ...options, file });
+  onTestFinished(() => storage.close());
+  return { file, storage };
+}
+
+function raw(file: string): Database {
+  const database = new (sqliteOf())(file);
+  onTestFinished(() => database.close());
+  return database;
+}
+
+const versionOf = ({ metadata }: Thing): string => metadata.resourceVersion as string;
+
+describe('the options', () => {
+  it('a runtime without SQLite is told at once, and what it needs', () => {
+    if (missing)
+      expect(() => open()).toThrow(/^SqliteStorage: expected a runtime with node:sqlite, such as Node 22\.13 or newer, got v/);
+    else expect(() => open()).not.toThrow();
+  });
+
+  it.each([
+    [{ file: '' }, 'file'],
+    [{ file: ':memory:' }, 'file'],
+    [{ synchronous: 'OFF' }, 'synchronous'],
+    [{ pollMs: 0 }, 'pollMs'],
+    [{ busyTimeoutMs: -1 }, 'busyTimeoutMs'],
+    [{ maxHistoryItems: 1.5 }, 'maxHistoryItems'],
+    [{ fil: 'x' }, 'unknown option fil'],
+  ])('%j is refused', (options, name) => {
+    expect(() => new SqliteStorage({ file: 'x', ...options } as never)).toThrow(
+      expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(name) }),
+    );
+  });
+});
+
+describe.skipIf(missing)('the file', () => {
+  it("is its owner's alone, and has what was written when it is opened again", async () => {
+    const { file, storage } = open();
+    const stored = await storage.create('a', thing(1));
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(statSync(`${file}-wal`).mode & 0o777).toBe(0o600);
+    await storage.close();
+    expect(await open({ file }).storage.get('a')).toEqual(stored);
+  });
+
+  it.each([
+    ['no file of SQLite', 'x'.repeat(10_000), 'a file of SQLite'],
+    ["another program's", undefined, 'a file of a SqliteStorage'],
+  ])('that is %s is refused and left as it is', async (_, text, expected) => {
+    const file = join(directory, `${files++}`);
+    if (text) writeFileSync(file, text);
+    else raw(file).exec('CREATE TABLE t (x)');
+    await expect(open({ file }).storage.get('a')).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining(expected),
+    });
+    if (!text) expect(raw(file).prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'delete' });
+  });
+
+  it('in a folder that does not exist is told as it is', async () => {
+    await expect(open({ file: join(directory, 'no', 'file') }).storage.get('a')).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+});
+
+describe.skipIf(missing)('a life of it', () => {
+  it('that follows a copy does not know what came after the copy: 410; what was before can be resumed from', async () => {
+    const { file, storage } = open();
+    const kept = versionOf(await storage.create('a', thing(1)));
+    await storage.close();
+    copyFileSync(file, `${file}.copy`);
+    const lost = open({ file }).storage;
+    const gone = versionOf(await lost.create('b', thing(2)));
+    await lost.close();
+    copyFileSync(`${file}.copy`, file);
+    const { storage: restored } = open({ file });
+    expect([await restored.hasGiven?.(kept), await restored.hasGiven?.(gone)]).toEqual([true, false]);
+    for (const resourceVersion of [gone, `${Number(gone) + 1}`]) {
+      await expect(restored.watch({ resourceVersion })).rejects.toMatchObject({ status: { code: 410 } });
+      const exactly = { resourceVersion, resourceVersionMatch: 'Exact' } as const;
+      await expect(restored.list(exactly)).rejects.toMatchObject({ status: { code: 410 } });
+    }
+    const watch = await restored.watch({ resourceVersion: kept });
+    const next = versionOf(await restored.create('c', thing(3)));
+    expect((await watch.next()).value).toMatchObject({ type: 'ADDED', object: { n: 3 } });
+    expect([Number(next) > Number(kept), next === gone]).toEqual([true, false]);
+    expect((await restored.list({ resourceVersion: kept, resourceVersionMatch: 'Exact' })).items).toHaveLength(1);
+  });
+
+  it('does not begin while somebody else has the file open', async () => {
+    const { file, storage } = open();
+    const version = versionOf(await storage.create('a', thing(1)));
+    const { storage: other } = open({ file });
+    expect(await other.currentVersion()).toBe(version);
+    await storage.close();
+    expect(await open({ file }).storage.currentVersion()).toBe(version);
+  });
+});
+
+describe.skipIf(missing)('a lock of another process', () => {
+  it('is waited for, while reads go on and timers fire; then the write is made once', async () => {
+    const { file, storage } = open();
+    await storage.create('a', thing(1));
+    const other = raw(file);
+    other.exec('BEGIN IMMEDIATE');
+    let done = false;
+    const writing = storage.create('b', thing(2)).finally(() => {
+      done = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await storage.get('a')).toMatchObject({ n: 1 });
+    expect(done).toBe(false);
+    other.exec('COMMIT');
+    await writing;
+    expect((await storage.list()).items).toHaveLength(2);
+  });
+
+  it('that lasts too long: 429, and nothing is written; the signal and the end do not wait for it', async () => {
+    const clock = new FakeClock();
+    const { file, storage } = open({ clock, busyTimeoutMs: 1_000, random: () => 0.5 });
+    await storage.create('a', thing(1));
+    const other = raw(file);
+    other.exec('BEGIN IMMEDIATE');
+    const abort = new AbortController();
+    const [late, given] = [storage.create('b', thing(2)), storage.create('c', thing(3), { signal: abort.signal })];
+    abort.abort(new Error('enough'));
+    await expect(given).rejects.toThrow('enough');
+    const settled = expect(late).rejects.toMatchObject({ status: { code: 429 } });
+    for (let i = 0; i < 200; i++) {
+      await Promise.resolve();
+      await new Promise((resolve) => setImmediate(resolve));
+      clock.advance(10);
+    }
+    await settled;
+    expect(await storage.checkHealth?.()).toBeUndefined();
+    const ended = expect(storage.create('d', thing(4))).rejects.toMatchObject({ code: 'CLOSED' });
+    await new Promise((resolve) => setImmediate(resolve));
+    await storage.close();
+    await ended;
+    other.exec('COMMIT');
+    expect(other.prepare('SELECT count(*) AS n FROM objects').get()).toEqual({ n: 1 });
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe.skipIf(missing)('the history', () => {
+  const rows = (file: string): unknown => raw(file).prepare('SELECT count(*) AS n FROM log').get()?.n;
+
+  it('has at most so many changes, and so many bytes', async () => {
+    const few = open({ maxHistoryItems: 10 });
+    const small = open({ maxHistoryBytes: 20_000 });
+    for (const { storage } of [few, small]) {
+      for (let n = 0; n < 60; n++) await storage.update('a', () => thing(n, 'x'.repeat(900)), { createIfMissing: true });
+    }
+    expect([rows(few.file), rows(small.file)]).toEqual([10, 19]);
+    const past = await few.storage.pastVersion?.(5);
+    expect((await few.storage.list({ resourceVersion: past, resourceVersionMatch: 'Exact' })).items).toMatchObject([{ n: 54 }]);
+    const oldest = (await few.storage.pastVersion?.(1_000)) as string;
+    expect((await few.storage.list({ resourceVersion: oldest, resourceVersionMatch: 'Exact' })).items).toMatchObject([{ n: 49 }]);
+    const before = `${Number(oldest) - 1}`;
+    await expect(few.storage.watch({ resourceVersion: before })).rejects.toMatchObject({ status: { code: 410 } });
+  });
+});
+
+describe.skipIf(missing)('what is large', () => {
+  it('is refused with 413 beyond the limit', async () => {
+    const { storage } = open({ maxObjectBytes: 1_000 });
+    await expect(storage.create('a', thing(1, 'x'.repeat(1_000)))).rejects.toMatchObject({ status: { code: 413 } });
+    await storage.create('a', thing(1, 'x'.repeat(900)));
+  });
+
+  it('is read in parts, now and in the past, and followed in batches', async () => {
+    const { storage } = open({ maxObjectBytes: 2 ** 22 });
+    const start = await storage.currentVersion();
+    for (let n = 0; n < 4; n++) await storage.create(`a${n}`, thing(n, 'x'.repeat(3_000_000)));
+    const { backend } = storage.backing;
+    const part = await backend.range({ prefix: '', limit: 100 });
+    expect([part.entries.length, part.left]).toEqual([3, 1]);
+    const { items, resourceVersion } = await listAll(storage);
+    expect(items.map(({ n }) => n)).toEqual([0, 1, 2, 3]);
+    await storage.delete('a0');
+    expect((await storage.list({ resourceVersion, resourceVersionMatch: 'Exact' })).items).toHaveLength(4);
+    const changes = backend.changesAfter(start, { prefix: '', previous: false });
+    const counts: number[] = [];
+    while (counts.reduce((sum, count) => sum + count, 0) < 5) counts.push((await changes.next())?.changes.length ?? 0);
+    expect(counts).toEqual([3, 2]);
+    changes.close();
+  });
+
+  it('writes wait for a while, but not more than 64 MiB of them, and none that is too much is half written', async () => {
+    const { storage } = open({ maxObjectBytes: 2 ** 25 });
+    const pad = 'x'.repeat(15 * 2 ** 20);
+    const results = await Promise.allSettled(Array.from({ length: 6 }, (_, n) => storage.create(`k${n}`, thing(n, pad))));
+    expect(results.map(({ status }) => status === 'fulfilled')).toEqual([true, true, true, true, false, false]);
+    expect(results[4]).toMatchObject({ reason: { status: { code: 429 } } });
+    expect(await storage.keys?.({ limit: 10 })).toEqual(['k0', 'k1', 'k2', 'k3']);
+    await storage.create('k4', thing(4, pad));
+  });
+
+  it('many changes are followed in batches', async () => {
+    const { storage } = open();
+    const start = await storage.currentVersion();
+    await Promise.all(Array.from({ length: 1_200 }, (_, n) => storage.create(`k${n}`, thing(n))));
+    const watch = await storage.watch({ resourceVersion: start });
+    for (let n = 0; n < 1_200; n++) expect((await watch.next()).value?.object).toMatchObject({ n });
+    await watch.return();
+  });
+});
+
+it.skipIf(missing)('two API servers on one file: what one is asked to write, a watch at the other tells', async () => {
+  const { file, storage } = open();
+  const { storage: other } = open({ file });
+  const things = { group: 'example.com', version: 'v1', plural: 'things', kind: 'Thing', namespaced: false };
+  const servers = [storage, other].map((each) => new ApiServer({ storage: each as never, resources: [things] }));
+  onTestFinished(async () => {
+    for (const server of servers) await server.shutdown();
+  });
+  const [one, two] = servers.map((server) => server.resource('things.example.com/v1'));
+  const watch = await two?.watch({ sendInitialEvents: true });
+  const object = { apiVersion: 'example.com/v1', kind: 'Thing', metadata: { name: 'a' } };
+  const created = await one?.create(object as never);
+  for (;;) {
+    const { value } = (await watch?.next()) ?? {};
+    if (value?.type === 'BOOKMARK') continue;
+    expect(value).toMatchObject({ type: 'ADDED', object: created });
+    break;
+  }
+  await watch?.return();
+});
+
+it.skipIf(missing)('a cacher in front of it follows what another one writes', async () => {
+  const { file, storage } = open();
+  const { storage: other } = open({ file });
+  const cacher = new Cacher<Thing>(storage.scope('things/'), { keyOf: ({ metadata }: Thing) => metadata.name ?? '' } as never);
+  onTestFinished(() => cacher.close());
+  const { metadata } = await other.scope<Thing>('things/').create('t1', thing(1));
+  const { items } = await cacher.list({ resourceVersion: metadata.resourceVersion });
+  expect(items).toMatchObject([{ n: 1 }]);
+});
