@@ -7,7 +7,7 @@ import { badRequest } from '../storage/statuses.ts';
 import { inPieces, paceOf, STRIDE, type Work } from '../watch/fair-queue.ts';
 import type { FieldCause, PrinterColumn, ResourceDefinition } from './definition.ts';
 import { isRecord } from './request/json.ts';
-import { faultOfLabel, utf8Bytes } from './verbs/names.ts';
+import { faultOfLabel, utf8Bytes } from './verbs/metadata.ts';
 
 /** Upstream: `v1.ConfigMap`. */
 export interface ConfigMap extends KubernetesObject {

@@ -13,7 +13,6 @@ import { badRequest } from '../../storage/statuses.ts';
 import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { humanDuration } from './duration.ts';
 
-
 /** Objects without their content. Upstream: `metav1.PartialObjectMetadata`. */
 
 /** What remains of an object. */

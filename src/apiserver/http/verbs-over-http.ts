@@ -20,7 +20,7 @@ import { type ListParameters, readListQuery } from '../request/query.ts';
 import type { ResourceContext, ResourceInfo } from '../resource-info.ts';
 import { rowOf, type SeenKind, type Subresource } from '../subresources.ts';
 import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation/field-check.ts';
-import { shown } from '../verbs/names.ts';
+import { shown } from '../verbs/metadata.ts';
 import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
 import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.ts';
 import { createObject, toChange, type UpdateTerms, updateObject } from '../verbs/write.ts';

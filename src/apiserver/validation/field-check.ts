@@ -13,8 +13,7 @@ import type { JsonSchema } from '../definition.ts';
 import { OBJECT_META, OPEN, SHARED, schemaOf } from '../documents/schemas.ts';
 import { FieldPaths, isRecord, type Json, type Step } from '../request/json.ts';
 import type { SeenKind } from '../subresources.ts';
-import { isOfKind } from '../verbs/metadata.ts';
-import { shown } from '../verbs/names.ts';
+import { isOfKind, shown } from '../verbs/metadata.ts';
 import { type Pattern, toPattern, withPatterns } from './patterns.ts';
 
 /**

@@ -15,8 +15,18 @@ import { checkingParts, isRecord, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
 import { type Subresource, withMembers } from '../subresources.ts';
 import { type FieldCheck, invalidPatch } from '../validation/field-check.ts';
-import { isNullish, isOfKind, type Mutable, metadataCauses, nameCauses, normalized, updateCauses, withMeta } from './metadata.ts';
-import { generateName, shown } from './names.ts';
+import {
+  generateName,
+  isNullish,
+  isOfKind,
+  type Mutable,
+  metadataCauses,
+  nameCauses,
+  normalized,
+  shown,
+  updateCauses,
+  withMeta,
+} from './metadata.ts';
 import { presented } from './read.ts';
 import { deleteObject } from './remove.ts';
 
