@@ -45,11 +45,11 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'bridge/websocket.ts': ['node:diagnostics_channel', 'node:http', 'ws'],
   'bridge/transport/websocket-connection.ts': ['ws'],
   'apiserver/http/node-host.ts': ['node:http'],
-  'apiserver/http/upgrade/upgrade.ts': ['node:http', 'node:stream'],
-  'apiserver/http/upgrade/websocket.ts': ['ws'], // its types, and loaded late
+  'apiserver/http/upgrade.ts': ['node:http', 'node:stream'],
+  'apiserver/http/websocket.ts': ['ws'], // its types, and loaded late
   'apiserver/process-metrics.ts': ['../../package.json'],
   'apiserver/server.ts': ['node:events', 'node:http', 'node:stream'],
-  'apiserver/terminating.ts': ['node:events'],
+  'apiserver/namespaces.ts': ['node:events'],
   'kubernetes/cluster.ts': ['node:https'], // its types
   'kubernetes/credentials.ts': ['node:fs/promises', 'node:http', 'node:https', 'node:tls', 'node:util'],
   'kubernetes/exec-plugin.ts': ['node:child_process'],

@@ -3,10 +3,9 @@ import { refused } from '../storage/statuses.ts';
 import { isWatchError, WatchError } from '../watch/errors.ts';
 import { type Status, type StatusCause, toStatus } from '../watch/event.ts';
 import type { FieldCause } from './definition.ts';
-import type { ResourceInfo } from './resource-info.ts';
 
 /** What a message is about. */
-type About = Pick<ResourceInfo, 'group' | 'plural' | 'kind' | 'resourceName' | 'kindName'>;
+type About = Readonly<Record<'group' | 'plural' | 'kind' | 'resourceName' | 'kindName', string>>;
 
 const ofResource = ({ group, plural }: About, name: string): object => ({ name, ...(group && { group }), kind: plural });
 
@@ -39,8 +38,10 @@ export function forbidden(about: About, name: string, why: string, causes?: read
   return refused(403, 'Forbidden', `${about.resourceName} "${name}" is forbidden: ${why}`, details);
 }
 
-export function methodNotAllowed(): WatchError {
-  return refused(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
+/** 405. `about`: the kind whose objects, or a part of them, do not take this verb. */
+export function methodNotAllowed(about?: Pick<About, 'group' | 'plural'>): WatchError {
+  const details = about && { ...(about.group && { group: about.group }), kind: about.plural };
+  return refused(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', details);
 }
 
 /** The most causes in an answer: every byte of an object could be wrong, and reported in a hundred bytes. */
@@ -140,6 +141,11 @@ export function unfinished(error: unknown): unknown {
 
 /** 500. The cause is for the server's owner, not for its clients. */
 const INTERNAL: Status = toStatus({ code: 500, reason: 'InternalError', message: 'Internal error occurred' });
+
+/** 500: an object is not what it is asked for, which its owner has to know. Upstream: `NewInternalError`. */
+export function internalFault(message: string): WatchError {
+  return refused(500, 'InternalError', `Internal error occurred: ${message}`, { causes: [{ message } as StatusCause] });
+}
 
 /** The error that carries a Status. */
 export function toError(status: Status, cause?: unknown): WatchError {

@@ -6,7 +6,8 @@ import { comparing } from '../storage/json.ts';
 import { badRequest } from '../storage/statuses.ts';
 import { inPieces, paceOf, STRIDE, type Work } from '../watch/fair-queue.ts';
 import type { FieldCause, PrinterColumn, ResourceDefinition } from './definition.ts';
-import { faultOfLabel, utf8Bytes } from './verbs/names.ts';
+import { isRecord } from './request/json.ts';
+import { faultOfLabel, utf8Bytes } from './verbs/metadata.ts';
 
 /** Upstream: `v1.ConfigMap`. */
 export interface ConfigMap extends KubernetesObject {
@@ -89,9 +90,10 @@ function* checkForm({ data, binaryData, immutable }: ConfigMap): Work<void> {
   const isText = (value: unknown): boolean => typeof value === 'string';
   const isBase64 = (value: unknown): boolean =>
     isText(value) && /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(String(value));
-  if (!(yield* areAll(data, isText))) throw unreadable('data: expected an object of strings');
-  if (!(yield* areAll(binaryData, isBase64))) throw unreadable('binaryData: expected base64');
-  if (!['undefined', 'boolean'].includes(typeof (immutable ?? undefined))) throw unreadable('immutable: expected true or false');
+  if (!(yield* areAll(data, isText))) throw unreadable('ConfigMap', 'data: expected an object of strings');
+  if (!(yield* areAll(binaryData, isBase64))) throw unreadable('ConfigMap', 'binaryData: expected base64');
+  if (!['undefined', 'boolean'].includes(typeof (immutable ?? undefined)))
+    throw unreadable('ConfigMap', 'immutable: expected true or false');
 }
 
 function* areAll(values: unknown, are: (value: unknown) => boolean): Work<boolean> {
@@ -104,8 +106,8 @@ function* areAll(values: unknown, are: (value: unknown) => boolean): Work<boolea
   return true;
 }
 
-function unreadable(why: string): Error {
-  return badRequest(`ConfigMap in version "v1" cannot be handled as a ConfigMap: ${why}`);
+function unreadable(kind: string, why: string): Error {
+  return badRequest(`${kind} in version "v1" cannot be handled as a ${kind}: ${why}`);
 }
 
 /** Upstream: `ValidateConfigMap`. */
@@ -168,5 +170,81 @@ function* frozen(object: ConfigMap, old: ConfigMap | undefined): Work<FieldCause
   if (object.immutable !== true) add('immutable');
   if (!(yield* comparing(object.data ?? {}, old.data ?? {}))) add('data');
   if (!(yield* comparing(object.binaryData ?? {}, old.binaryData ?? {}))) add('binaryData');
+  return causes;
+}
+
+/** Leases, by which programs agree on which of them leads: client-go's leader election needs nothing else from a server. */
+
+/** Upstream: `coordination.v1.Lease`. */
+export interface Lease extends KubernetesObject {
+  readonly spec?: LeaseSpec | undefined;
+}
+
+/** Upstream: `coordination.v1.LeaseSpec`. */
+export interface LeaseSpec {
+  /** Empty or absent: nobody holds it. */
+  readonly holderIdentity?: string | undefined;
+  /** How long others wait after `renewTime` before they take the lease. */
+  readonly leaseDurationSeconds?: number | undefined;
+  /** With microseconds, such as `2026-01-02T03:04:05.000006Z`. */
+  readonly acquireTime?: string | undefined;
+  readonly renewTime?: string | undefined;
+  /** How often the holder has changed. */
+  readonly leaseTransitions?: number | undefined;
+}
+
+/** `leases` of `coordination.k8s.io/v1`. */
+export const LEASES: ResourceDefinition<Lease> = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  plural: 'leases',
+  kind: 'Lease',
+  columns: [
+    { name: 'Holder', type: 'string', description: 'The current holder.', value: ({ spec }) => spec?.holderIdentity },
+    AGE as NonNullable<ResourceDefinition<Lease>['columns']>[number],
+  ],
+  validate: ({ spec }) => {
+    checkLease(spec);
+    return causesOf(spec ?? {});
+  },
+};
+
+const MAX_INT32 = 2 ** 31 - 1;
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[-+]\d\d:\d\d)$/;
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isCount = (value: unknown): boolean => Number.isInteger(value) && Math.abs(value as number) <= MAX_INT32;
+const isTime = (value: unknown): boolean =>
+  isText(value) && TIME.test(value as string) && !Number.isNaN(Date.parse(value as string));
+
+const FORM: { readonly [Name in keyof LeaseSpec]-?: readonly [(value: unknown) => boolean, expected: string] } = {
+  holderIdentity: [isText, 'a text'],
+  leaseDurationSeconds: [isCount, 'a whole number'],
+  acquireTime: [isTime, 'a time'],
+  renewTime: [isTime, 'a time'],
+  leaseTransitions: [isCount, 'a whole number'],
+};
+
+/** Refuses what cannot be read as a Lease: no typed client could. */
+function checkLease(spec: unknown): void {
+  if (spec === undefined || spec === null) return;
+  if (!isRecord(spec)) throw unreadable('Lease', 'spec: expected an object');
+  for (const [name, [fits, expected]] of Object.entries(FORM)) {
+    const value = spec[name] ?? undefined;
+    if (value !== undefined && !fits(value)) throw unreadable('Lease', `spec.${name}: expected ${expected}`);
+  }
+}
+
+/** Upstream: `ValidateLeaseSpec`. */
+function causesOf({ leaseDurationSeconds, leaseTransitions }: LeaseSpec): FieldCause[] {
+  const causes: FieldCause[] = [];
+  if ((leaseDurationSeconds ?? 1) <= 0) {
+    const message = `Invalid value: ${leaseDurationSeconds}: must be greater than 0`;
+    causes.push({ field: 'spec.leaseDurationSeconds', message });
+  }
+  if ((leaseTransitions ?? 0) < 0) {
+    const message = `Invalid value: ${leaseTransitions}: must be greater than or equal to 0`;
+    causes.push({ field: 'spec.leaseTransitions', message });
+  }
   return causes;
 }

@@ -1,5 +1,6 @@
 /** A program's definition of each kind of object that its API server serves. Upstream: `CustomResourceDefinitionSpec`. */
 import type { KubernetesObject } from '../cache/object.ts';
+import { callable, checkOptions, distance, invalid, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 
 /** One kind of object that an API server serves. */
 export interface ResourceDefinition<T extends KubernetesObject = KubernetesObject> {
@@ -33,10 +34,22 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
   readonly schema?: JsonSchema | undefined;
   /** Whether `status` is a subresource: written only at its own path, and ignored elsewhere. Default false. */
   readonly status?: boolean | undefined;
+  /** How many instances an object stands for: makes `scale` a subresource, as `kubectl scale` and autoscalers use it. Default: none. */
+  readonly scale?: ScaleDefinition | undefined;
   /** The columns of tables after the name; `kubectl get` prints them. Default: the age, which they replace. */
   readonly columns?: readonly PrinterColumn<T>[] | undefined;
   /** Fields that field selectors may use in addition to `metadata.name` and `metadata.namespace`; the cache indexes each of them. */
   readonly fields?: Readonly<Record<string, Of<T, [], string | undefined>>> | undefined;
+}
+
+/** Where in an object the numbers of its `scale` are. Upstream: `CustomResourceSubresourceScale`. */
+export interface ScaleDefinition {
+  /** The path of the number that is wanted, below `.spec`: such as `.spec.replicas`. */
+  readonly specReplicasPath: string;
+  /** The path of the number that there is, below `.status`: such as `.status.replicas`. While there is none, it is 0. */
+  readonly statusReplicasPath: string;
+  /** The path of the label selector of the instances, as a string, below `.spec` or `.status`. Default: none, as for no autoscaler. */
+  readonly labelSelectorPath?: string | undefined;
 }
 
 /**
@@ -68,7 +81,7 @@ export interface FieldCause {
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** The types of columns: the one list of them. */
-export const COLUMN_TYPES = ['string', 'integer', 'number', 'boolean', 'date'] as const;
+const COLUMN_TYPES = ['string', 'integer', 'number', 'boolean', 'date'] as const;
 
 /** A column of a table. Upstream: `CustomResourceColumnDefinition`. */
 export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
@@ -82,4 +95,166 @@ export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
   readonly description?: string | undefined;
   /** Columns above 0 are shown only with `-o wide`. Default 0. */
   readonly priority?: number | undefined;
+}
+
+/**
+ * Finds what is wrong with a schema before anything is checked against it: a misspelt keyword checks nothing, silently.
+ *
+ * A schema may have keywords that only other tools know, so an unknown one is refused only if it resembles a known one.
+ */
+
+/** Keywords with schemas as members, keywords with schemas as list elements, and keywords that are schemas themselves. */
+const NAMED = ['properties', 'patternProperties', 'definitions', '$defs', 'dependentSchemas'] as const;
+const LISTED = ['allOf', 'anyOf', 'oneOf', 'prefixItems'] as const;
+const SINGLE = [
+  ...(['items', 'additionalItems', 'unevaluatedItems', 'contains', 'not', 'if', 'then', 'else'] as const),
+  ...(['additionalProperties', 'unevaluatedProperties', 'propertyNames', 'contentSchema'] as const),
+] as const;
+
+/** The keywords of JSON Schema, from draft 4 to 2020-12, and of OpenAPI v3. */
+const KEYWORDS: readonly string[] = [
+  ...NAMED,
+  ...LISTED,
+  ...SINGLE,
+  ...['$id', 'id', '$schema', '$vocabulary', '$comment', '$ref', '$anchor', '$dynamicRef', '$dynamicAnchor'],
+  ...['$recursiveRef', '$recursiveAnchor', 'title', 'description', 'default', 'deprecated', 'readOnly', 'writeOnly'],
+  ...['example', 'examples', 'externalDocs', 'discriminator', 'xml', 'nullable', 'type', 'format', 'enum', 'const'],
+  ...['multipleOf', 'maximum', 'exclusiveMaximum', 'minimum', 'exclusiveMinimum', 'maxLength', 'minLength', 'pattern'],
+  ...['maxItems', 'minItems', 'uniqueItems', 'maxContains', 'minContains', 'maxProperties', 'minProperties', 'required'],
+  ...['dependentRequired', 'dependencies', 'contentEncoding', 'contentMediaType'],
+];
+
+/**
+ * Checks a schema of objects.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT that names the place.
+ */
+function checkSchema(name: string, schema: JsonSchema): void {
+  const { type = 'object' } = schema;
+  if (type !== 'object') throw invalid(`${name}.type`, type, '"object", as what is served are objects');
+  check(name, schema);
+}
+
+function check(name: string, schema: unknown): void {
+  if (typeof schema === 'boolean') return;
+  if (!isObject(schema)) throw invalid(name, schema, 'a JSON schema, as an object');
+  for (const keyword of Object.keys(schema)) checkKeyword(name, keyword);
+  for (const keyword of NAMED) {
+    const named = schema[keyword];
+    if (named === undefined) continue;
+    if (!isObject(named)) throw invalid(`${name}.${keyword}`, named, 'an object of schemas');
+    for (const [each, below] of Object.entries(named)) check(`${name}.${keyword}.${each}`, below);
+  }
+  for (const keyword of LISTED) {
+    const listed = schema[keyword];
+    if (listed === undefined) continue;
+    if (!Array.isArray(listed)) throw invalid(`${name}.${keyword}`, listed, 'an array of schemas');
+    for (const [at, below] of listed.entries()) check(`${name}.${keyword}[${at}]`, below);
+  }
+  for (const keyword of SINGLE) {
+    const below = schema[keyword];
+    // Before 2020, `items` could be a list.
+    if (below !== undefined && !(keyword === 'items' && Array.isArray(below))) check(`${name}.${keyword}`, below);
+  }
+}
+
+function checkKeyword(name: string, keyword: string): void {
+  if (KEYWORDS.includes(keyword) || keyword.startsWith('x-')) return;
+  // A word resembles another one if at most a third of its letters are wrong.
+  const near = KEYWORDS.find((each) => distance(keyword, each) <= keyword.length / 3);
+  if (near === undefined) return;
+  throw new WatchError('INVALID_ARGUMENT', `${name}: unknown keyword ${keyword.slice(0, 80)}: did you mean ${near}?`);
+}
+
+function isObject(value: unknown): value is JsonSchema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Checks a program's definition of a resource: what would only break discovery, tables or a write later is reported when the
+ * server is created.
+ */
+
+const LABEL = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/;
+const COLUMN = ['name', 'type', 'value', 'description', 'priority'] as const;
+
+/** Throws INVALID_ARGUMENT for a definition that could not be served. */
+export function checkDefinition(definition: ResourceDefinition | SchemaDefinition): void {
+  const { group, version, plural, kind, namespaced = true, status = false, ...more } = definition;
+  if (group !== '') checkText('group', group, { form: SUBDOMAIN, expected: 'a name such as example.com, or an empty string' });
+  checkText('version', version, { form: LABEL, expected: 'a version such as v1' });
+  checkText('plural', plural, { form: LABEL, expected: 'a name in lower case, such as orders' });
+  checkText('kind', kind, { form: KIND, expected: 'a name such as Order' });
+  const { singular, listKind, shortNames = [], categories = [] } = more;
+  if (singular !== undefined) checkText('singular', singular, { form: LABEL, expected: 'a name in lower case' });
+  if (listKind !== undefined) checkText('listKind', listKind, { form: KIND, expected: 'a name such as OrderList' });
+  for (const [name, list] of Object.entries({ shortNames, categories })) {
+    checkList(name, list, 'an array of names in lower case');
+    for (const [at, each] of list.entries()) checkText(`${name}[${at}]`, each, { form: LABEL, expected: 'a name in lower case' });
+  }
+  checkFlag('namespaced', namespaced);
+  checkFlag('status', status);
+  checkScale(more.scale);
+  checkValidation(more);
+  const { columns = [], fields = {} } = more;
+  checkList('columns', columns, 'an array of columns');
+  for (const [at, column] of columns.entries()) checkColumn(`resource.columns[${at}]`, column);
+  if (!isObject(fields)) throw invalid('resource.fields', fields, 'an object of functions');
+  for (const [name, read] of Object.entries(fields)) callable(`resource.fields.${name}`, read ?? null);
+}
+
+/** Whether the value given as the function `validate` is a schema. */
+export function isSchema(validate: unknown): validate is JsonSchema {
+  return isObject(validate);
+}
+
+function checkValidation({ validate, schema }: Pick<ResourceDefinition | SchemaDefinition, 'validate' | 'schema'>): void {
+  if (schema !== undefined && !isObject(schema)) throw invalid('resource.schema', schema, 'a JSON schema, as an object');
+  if (schema !== undefined) checkSchema('resource.schema', schema);
+  if (validate === undefined || typeof validate === 'function') return;
+  if (!isSchema(validate)) throw invalid('resource.validate', validate, 'a function, or a JSON schema as an object');
+  if (schema !== undefined) throw invalid('resource.validate', validate, 'a function, as there is a schema');
+  checkSchema('resource.validate', validate);
+}
+
+const SCALE = ['specReplicasPath', 'statusReplicasPath', 'labelSelectorPath'] as const;
+const PATH = /^\.(?:spec|status)(?:\.[\w-]+)+$/;
+
+function checkScale(scale: ResourceDefinition['scale']): void {
+  if (scale === undefined) return;
+  if (!isObject(scale)) throw invalid('resource.scale', scale, `an object: { ${SCALE.join(', ')} }`);
+  checkOptions(scale, SCALE);
+  const isBelow = (path: unknown, part: string): boolean =>
+    typeof path === 'string' && PATH.test(path) && path.startsWith(`.${part}.`);
+  const { specReplicasPath: spec, statusReplicasPath: status, labelSelectorPath: selector } = scale;
+  if (!isBelow(spec, 'spec')) throw invalid('resource.scale.specReplicasPath', spec, 'a path such as .spec.replicas');
+  if (!isBelow(status, 'status')) throw invalid('resource.scale.statusReplicasPath', status, 'a path such as .status.replicas');
+  if (selector === undefined || isBelow(selector, 'spec') || isBelow(selector, 'status')) return;
+  throw invalid('resource.scale.labelSelectorPath', selector, 'a path below .spec or .status, such as .status.selector');
+}
+
+function checkColumn(path: string, column: PrinterColumn): void {
+  if (!isObject(column)) throw invalid(path, column, 'a column: { name, type, value }');
+  const { name, type, value, description = '', priority = 0 } = column;
+  if (typeof name !== 'string' || name === '') throw invalid(`${path}.name`, name, 'a non-empty string');
+  oneOf(`${path}.type`, type, COLUMN_TYPES);
+  if (typeof value !== 'function') throw invalid(`${path}.value`, value, 'a function of an object');
+  if (typeof description !== 'string') throw invalid(`${path}.description`, description, 'a text');
+  wholeNumber(`${path}.priority`, priority);
+  checkOptions(column, COLUMN);
+}
+
+function checkText(name: string, text: unknown, { form, expected }: { form: RegExp; expected: string }): void {
+  // A pattern alone would read a missing value as the text `undefined`.
+  if (typeof text !== 'string' || !form.test(text)) throw invalid(`resource.${name}`, text, expected);
+}
+
+function checkList(name: string, list: unknown, expected: string): void {
+  if (!Array.isArray(list)) throw invalid(`resource.${name}`, list, expected);
+}
+
+function checkFlag(name: string, flag: unknown): void {
+  if (typeof flag !== 'boolean') throw invalid(`resource.${name}`, flag, 'true or false');
 }

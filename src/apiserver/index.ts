@@ -7,30 +7,33 @@
 
 export type { AllowedOrigins, Identified } from '../bridge/hub/admission/refusals.ts';
 export type { CutReason } from '../bridge/hub/connection.ts';
-export { CONFIG_MAPS, type ConfigMap, NAMESPACES, type Namespace } from './builtin.ts';
+export type {
+  DeleteCollectionOptions,
+  DeleteOptions,
+  GetOptions,
+  ObjectOptions,
+  PatchOptions,
+  PatchType,
+  ResourceClient,
+  ResourceType,
+  Scale,
+  SubresourceClient,
+  WriteOptions,
+} from '../cache/resource-client.ts';
+export { CONFIG_MAPS, type ConfigMap, LEASES, type Lease, type LeaseSpec, NAMESPACES, type Namespace } from './builtin.ts';
 export type {
   FieldCause,
   JsonSchema,
   PrinterColumn,
   ResourceDefinition,
+  ScaleDefinition,
   SchemaDefinition,
   ValidationResult,
 } from './definition.ts';
 export type { Health, HealthCheck } from './health.ts';
-export type { WatchClient } from './http/watch-clients.ts';
-export { LEASES, type Lease, type LeaseSpec } from './leases.ts';
+export type { WatchClient } from './http/clients.ts';
 export type { ApiServerLimits, ApiServerOptions, Authorize, CacheOptions, CutReport, RequestReport } from './options.ts';
-export type { PatchType } from './patch/patch.ts';
 export type { Verb } from './request/path.ts';
-export {
-  type ApiServerSource,
-  type ObjectOptions,
-  type PatchOptions,
-  type ReadOptions,
-  type RemoveManyOptions,
-  type RemoveOptions,
-  Resource,
-  type WriteOptions,
-} from './resource.ts';
+export { type ApiServerSource, Resource } from './resource.ts';
 export { ApiServer, type ShutdownOptions } from './server.ts';
 export type { ApiServerStats, CacheStats, ResourceStats } from './stats.ts';

@@ -1,11 +1,22 @@
 /** What the server knows about each kind that it serves: the definition with its defaults, and how to find it. */
 import type { KubernetesObject } from '../cache/object.ts';
+import type { NamespacedName } from '../cache/resource-client.ts';
+import type { Storage } from '../storage/storage.ts';
 import { checkOptions, invalid } from '../watch/errors.ts';
-import type { JsonSchema, PrinterColumn, ResourceDefinition, SchemaDefinition, ValidationResult } from './definition.ts';
-import { checkDefinition, isSchema } from './definition-checks.ts';
+import {
+  checkDefinition,
+  type FieldCause,
+  isSchema,
+  type JsonSchema,
+  type PrinterColumn,
+  type ResourceDefinition,
+  type SchemaDefinition,
+  type ValidationResult,
+} from './definition.ts';
+import { type Rows, toRows } from './subresources.ts';
 
 /** A definition with all defaults filled in. */
-export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> {
+export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> extends Rows {
   readonly group: string;
   readonly version: string;
   /** `group/version`, or only the version in the group without a name. */
@@ -17,7 +28,6 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> {
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
   readonly namespaced: boolean;
-  readonly status: boolean;
   readonly validate: ((object: T, old: T | undefined) => ValidationResult | Promise<ValidationResult>) | undefined;
   readonly schema: JsonSchema | undefined;
   readonly columns: readonly PrinterColumn<T>[] | undefined;
@@ -33,21 +43,22 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> {
 
 const NAMES = [
   ...(['group', 'version', 'plural', 'kind', 'singular', 'shortNames', 'categories', 'listKind', 'namespaced'] as const),
-  ...(['validate', 'schema', 'status', 'columns', 'fields'] as const),
+  ...(['validate', 'schema', 'status', 'scale', 'columns', 'fields'] as const),
 ] as const;
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for a definition that cannot be served. */
 export function toInfo<T extends KubernetesObject>(definition: ResourceDefinition<T> | SchemaDefinition): ResourceInfo<T> {
-  const { group, version, plural, kind, namespaced = true, status = false, ...more } = checkOptions(definition, NAMES);
+  const { group, version, plural, kind, namespaced = true, ...more } = checkOptions(definition, NAMES);
   checkDefinition(definition as ResourceDefinition);
   const { singular = kind.toLowerCase(), listKind = `${kind}List`, shortNames = [], categories = [], validate, schema } = more;
   const suffix = group && `.${group}`;
   return {
-    ...{ group, version, plural, kind, namespaced, status, singular, listKind, shortNames, categories },
+    ...{ group, version, plural, kind, namespaced, singular, listKind, shortNames, categories },
     apiVersion: group ? `${group}/${version}` : version,
     validate: isSchema(validate) ? undefined : validate,
     schema: isSchema(validate) ? validate : schema,
     columns: more.columns,
+    ...toRows(definition),
     fields: more.fields ?? {},
     prefix: `${group || 'core'}/${plural}/`,
     shared: false,
@@ -109,4 +120,52 @@ export class Catalog {
     }
     return first;
   }
+}
+
+/** How an object is emptied. */
+export interface EmptyTerms {
+  /** Check everything, and change nothing. */
+  readonly dryRun: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** What the verbs of one resource need. */
+export interface ResourceContext {
+  readonly info: ResourceInfo;
+  /** The part of the storage for this resource, in all namespaces. */
+  readonly storage: Storage<KubernetesObject>;
+  /** The time of day, in milliseconds since 1970. */
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly uid: () => string;
+  readonly maxSelectorLength: number;
+  /** Called with unexpected errors. */
+  readonly onError: (error: unknown) => void;
+  /** Aborts when the server shuts down. Absent if watches of the storage end by themselves then. */
+  readonly closing?: AbortSignal | undefined;
+  /**
+   * Rejects with the error for the client if an object of this name may not be created in a namespace. Otherwise resolves with the
+   * `uid` to pass to `namespaceHolds` once the object has been created; undefined if that check is not needed.
+   */
+  readonly namespaceExists: (namespace: string, name: string) => Promise<string | undefined>;
+  /** Rejects if the namespace of a new object is Terminating, or has gone. */
+  readonly namespaceHolds: (namespace: string, checked: { uid: string; created: KubernetesObject }) => Promise<void>;
+  /** Called when an object is gone for good. */
+  readonly removed: (namespace: string | undefined) => void;
+  /** Deletes what an object contains, as namespaces do. Resolves to whether nothing is left; rejects to refuse. */
+  readonly empty?: ((object: KubernetesObject, terms: EmptyTerms) => Promise<boolean>) | undefined;
+  /** Adds the server's own members to a new object, as for namespaces. */
+  readonly prepared?: (<T extends KubernetesObject>(object: T) => T) | undefined;
+  /** What is wrong with an object according to the resource's schema. */
+  readonly bySchema?: ((object: KubernetesObject) => readonly FieldCause[] | Promise<readonly FieldCause[]>) | undefined;
+}
+
+/** The key of an object in the storage of its resource. */
+export function storageKey({ namespace, name }: NamespacedName): string {
+  return namespace === undefined ? name : `${namespace}/${name}`;
+}
+
+/** The time as Kubernetes writes it: to the second. */
+export function timestamp(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 }

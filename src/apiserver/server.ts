@@ -23,27 +23,24 @@ import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { checkOptions, WatchError, wholeNumber } from '../watch/errors.ts';
 import { LEAVING, toError } from './api-status.ts';
+import { Documents } from './documents/openapi.ts';
 import { type Health, HealthChecks, healthText } from './health.ts';
 import { Api } from './http/api.ts';
-import { ApiCounts } from './http/counts.ts';
-import { Documents } from './http/documents.ts';
+import type { WatchClient } from './http/clients.ts';
 import { serveFetch } from './http/fetch-host.ts';
-import type { HostDeps } from './http/host.ts';
-import { serveNode } from './http/node-host.ts';
+import { type HostDeps, serveNode } from './http/node-host.ts';
 import { NO_WATCHES, Sessions } from './http/sessions.ts';
-import { Upgrades } from './http/upgrade/upgrade.ts';
-import type { WatchClient } from './http/watch-clients.ts';
+import { Upgrades } from './http/upgrade.ts';
 import type { Answer, WholeAnswer, WireRequest } from './http/wire.ts';
 import { Namespaces } from './namespaces.ts';
 import { type ApiServerOptions, type Settings, toSettings } from './options.ts';
 import { processMetrics } from './process-metrics.ts';
 import { type OtherPath, splitTarget } from './request/path.ts';
 import { type ApiServerSource, Resource } from './resource.ts';
-import { Catalog, type ResourceInfo } from './resource-info.ts';
-import { type ApiServerStats, toCacheStats, toMetricsText } from './stats.ts';
+import { Catalog, type ResourceContext, type ResourceInfo } from './resource-info.ts';
+import { ApiCounts, type ApiServerStats, toCacheStats, toMetricsText } from './stats.ts';
 import { faultOfStored } from './stored-data.ts';
-import { Schemas } from './validation/schemas.ts';
-import type { ResourceContext } from './verbs/resource-context.ts';
+import { Schemas } from './validation/schema.ts';
 
 /** Options of {@link ApiServer.shutdown}. */
 export interface ShutdownOptions {

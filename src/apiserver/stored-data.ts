@@ -11,6 +11,7 @@ import type { Storage } from '../storage/storage.ts';
 import { invalid, type WatchError } from '../watch/errors.ts';
 import { nextTurn } from '../watch/turn.ts';
 import type { Catalog, ResourceInfo } from './resource-info.ts';
+import { toRows } from './subresources.ts';
 
 /** Objects, or keys, that are read at once. */
 const PAGE = 500;
@@ -91,7 +92,8 @@ export function kindOf(
   if ((rest ?? '') !== group || typeof kind !== 'string' || metadata?.namespace !== namespace || !metadata.uid) return undefined;
   const suffix = group && `.${group}`;
   return {
-    ...{ group, version, apiVersion: String(apiVersion), plural, kind, prefix, namespaced: true, status: false, shared: true },
+    ...{ group, version, apiVersion: String(apiVersion), plural, kind, prefix, namespaced: true, shared: true },
+    ...toRows({ group, plural }),
     ...{ singular: kind.toLowerCase(), listKind: `${kind}List`, shortNames: [], categories: [], fields: {} },
     ...{ validate: undefined, schema: undefined, columns: undefined },
     ...{ resourceName: `${plural}${suffix}`, kindName: `${kind}${suffix}` },

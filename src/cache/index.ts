@@ -51,6 +51,21 @@ export type {
   RetryOptions,
 } from './reflector/reflector-options.ts';
 export { RetryWatcher, type RetryWatcherOptions } from './reflector/retry-watcher.ts';
+export type {
+  DeleteCollectionOptions,
+  DeleteOptions,
+  FieldValidation,
+  GetOptions,
+  ObjectOptions,
+  PatchOptions,
+  PatchType,
+  ResourceClient,
+  ResourceType,
+  Scale,
+  SubresourceClient,
+  SubresourceOf,
+  WriteOptions,
+} from './resource-client.ts';
 export type { IndexFunction } from './store/indexer.ts';
 export {
   Indexer,

@@ -3,13 +3,14 @@ import { type ListWatcherOptions, toHttpSettings } from '../cache/http/exchange.
 import { createListWatcher } from '../cache/http/http-list-watcher.ts';
 import type { ListWatcher } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
+import type { ResourceType } from '../cache/resource-client.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { Credentials, type KubeConfigLike } from './credentials.ts';
 import { findResource } from './discovery.ts';
 import { type KubeConfigOptions, loadKubeConfig } from './kube-config.ts';
 import { type NodeFetch, type NodeRequest, send } from './node-fetch.ts';
 import { Resource, type ResourceDeps } from './resource.ts';
-import { checkedType, type ResourceType } from './resource-type.ts';
+import { checkedType } from './resource-type.ts';
 import { Warnings } from './warnings.ts';
 
 /** Options of a {@link Cluster}: limits of all its requests, like those of `createListWatcher`. */

@@ -7,9 +7,9 @@
  *     deploy              ---> /api/v1, then /apis ---> all groups   the first that has it
  */
 import type { HttpSettings } from '../cache/http/exchange.ts';
+import { type ResourceType, segment } from '../cache/resource-client.ts';
 import { invalid, isWatchError } from '../watch/errors.ts';
 import { ask } from './ask.ts';
-import { type ResourceType, segment } from './resource-type.ts';
 
 /** What the server says about one kind. Upstream: `metav1.APIResource`. It comes over the wire, so no member is certain. */
 interface Described {

@@ -4,6 +4,19 @@
  *     kubeconfig ---> Cluster ---> Resource: a ListWatcher, with get, create, update, patch and delete
  */
 
+export type {
+  DeleteCollectionOptions,
+  DeleteOptions,
+  GetOptions,
+  ObjectOptions,
+  PatchOptions,
+  PatchType,
+  ResourceClient,
+  ResourceType,
+  Scale,
+  SubresourceClient,
+  WriteOptions,
+} from '../cache/resource-client.ts';
 export {
   Cluster,
   type ClusterOptions,
@@ -16,12 +29,3 @@ export type { KubeConfigLike } from './credentials.ts';
 export type { KubeConfigOptions } from './kube-config.ts';
 export { createNodeFetch, type NodeFetch, type NodeRequest, type PrepareRequest } from './node-fetch.ts';
 export type { AsJson, Resource } from './resource.ts';
-export type { ResourceType } from './resource-type.ts';
-export type {
-  DeleteOptions,
-  GetOptions,
-  ObjectOptions,
-  PatchOptions,
-  PatchType,
-  WriteOptions,
-} from './write-options.ts';

@@ -4,30 +4,44 @@
  *
  *     resource('pods') ---> list, watch: the collection          |  in('default')  ---> the same, of one namespace
  *                      ---> get, create, update, patch, delete: one object, `/name`, `/name/status`
+ *                      ---> deleteCollection: what selectors match
  *
  * Nothing is retried here, and nothing is kept: results are what the server sent.
  */
 import type { HttpSettings, RequestSpec } from '../cache/http/exchange.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
-import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
+import type { KubernetesObject } from '../cache/object.ts';
 import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';
-import { checkOptions, invalid, WatchError } from '../watch/errors.ts';
+import {
+  checkedDelete,
+  checkedDeleteCollection,
+  checkedPatch,
+  checkedWrite,
+  checkNamespace,
+  type DeleteCollectionOptions,
+  type DeleteOptions,
+  GET_NAMES,
+  type GetOptions,
+  type NamespacedName,
+  type ObjectOptions,
+  type PatchOptions,
+  type PatchType,
+  placeOf,
+  placeOfObject,
+  type ResourceClient,
+  type ResourceType,
+  type SubresourceClient,
+  type SubresourceOf,
+  segment,
+  subresourceOf,
+  WRITE_NAMES,
+  type WriteOptions,
+} from '../cache/resource-client.ts';
+import { checkOptions, WatchError } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { ask } from './ask.ts';
-import { apiVersionOf, type ResourceType, segment, toPath } from './resource-type.ts';
-import {
-  type DeleteOptions,
-  type GetOptions,
-  OBJECT_NAMES,
-  type ObjectOptions,
-  type PatchOptions,
-  toContentType,
-  toDeleteBody,
-  toParameters,
-  WRITE_NAMES,
-  type WriteOptions,
-} from './write-options.ts';
+import { apiVersionOf, toPath } from './resource-type.ts';
 
 /** What a resource needs from its cluster. */
 export interface ResourceDeps {
@@ -35,12 +49,6 @@ export interface ResourceDeps {
   readonly means: HttpSettings;
   /** The list and the watch of a collection. */
   readonly collection: (url: URL) => ListWatcher<unknown>;
-}
-
-/** Where one object is. */
-interface NamespacedName {
-  readonly namespace: string | undefined;
-  readonly name: string;
 }
 
 /**
@@ -53,7 +61,7 @@ interface NamespacedName {
  * Objects are as in JSON, and so are the types of the package `kubernetes-types`. The classes of `@kubernetes/client-node` differ
  * in dates and in some names: {@link AsJson} makes them fit.
  */
-export class Resource<T extends object = KubernetesObject> implements ListWatcher<T> {
+export class Resource<T extends object = KubernetesObject> implements ResourceClient<T> {
   readonly type: ResourceType;
   /** The namespace; undefined: all namespaces, or the kind is not namespaced. */
   readonly namespace: string | undefined;
@@ -73,8 +81,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
 
   /** Returns this resource, limited to one namespace. */
   in(namespace: string): Resource<T> {
-    if (this.type.namespaced === false)
-      throw invalid('namespace', namespace, `none, because ${this.type.plural} are in no namespace`);
+    checkNamespace(this.type, namespace);
     return new Resource<T>(this.#means, this.type, namespace);
   }
 
@@ -89,8 +96,8 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
 
   /** Reads one object. */
   async get(name: string, options: GetOptions = {}): Promise<T> {
-    const { resourceVersion } = checkOptions(options, [...OBJECT_NAMES, 'resourceVersion']);
-    return this.#object(this.#at(name), options, { parameters: resourceVersion ? { resourceVersion } : {} });
+    const { resourceVersion } = checkOptions(options, GET_NAMES);
+    return this.#object(placeOf(this, name), options, { parameters: resourceVersion ? { resourceVersion } : {} });
   }
 
   /**
@@ -99,25 +106,28 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
    * given.
    */
   async create(object: T, options: WriteOptions = {}): Promise<T> {
-    const parameters = toParameters(checkOptions(options, WRITE_NAMES));
-    const place = this.#placeOf(object, 'create', options.subresource === undefined);
-    const asked = { method: 'POST', body: this.#written(object), parameters };
-    if (options.subresource === undefined) return this.#object({ ...place, name: '' }, options, asked);
+    const parameters = toParameters(checkedWrite(options, WRITE_NAMES));
+    const { subresource } = options;
+    const place = placeOfObject(this, object, subresource === undefined ? undefined : 'create');
+    const asked = { method: 'POST', body: this.#written(object, subresource), parameters };
+    if (subresource === undefined) return this.#object({ ...place, name: '' }, options, asked);
     return (await this.#send(place, options, asked)) ?? object;
   }
 
   /** Replaces an object. If it has a version that is not the newest, the server refuses with 409. */
   async update(object: T, options: WriteOptions = {}): Promise<T> {
-    const parameters = toParameters(checkOptions(options, WRITE_NAMES));
-    return this.#object(this.#placeOf(object, 'update'), options, { method: 'PUT', body: this.#written(object), parameters });
+    const parameters = toParameters(checkedWrite(options, WRITE_NAMES));
+    const asked = { method: 'PUT', body: this.#written(object, options.subresource), parameters };
+    return this.#object(placeOfObject(this, object, 'update'), options, asked);
   }
 
   /** Changes a part of an object. With `apply`, creates the object if it does not exist. */
   async patch(name: string, patch: object, options: PatchOptions = {}): Promise<T> {
-    const parameters = toParameters(checkOptions(options, [...WRITE_NAMES, 'type', 'force']));
-    const contentType = toContentType(patch, options);
-    const body = options.type === 'apply' ? this.#written(patch) : JSON.stringify(patch);
-    return this.#object(this.#at(name), options, { method: 'PATCH', body, contentType, parameters });
+    const { type = 'merge' } = checkedPatch(patch, options);
+    const parameters = toParameters(options);
+    const contentType = CONTENT_TYPES[type];
+    const body = type === 'apply' ? this.#written(patch, options.subresource) : JSON.stringify(patch);
+    return this.#object(placeOf(this, name), options, { method: 'PATCH', body, contentType, parameters });
   }
 
   /**
@@ -125,7 +135,25 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
    * grace period is over. Otherwise resolves with undefined: it is gone.
    */
   async delete(name: string, options: DeleteOptions = {}): Promise<T | undefined> {
-    return this.#send(this.#at(name), options, { method: 'DELETE', body: toDeleteBody(options), parameters: {} });
+    const body = toDeleteBody(checkedDelete(options));
+    return this.#send(placeOf(this, name), options, { method: 'DELETE', body, parameters: {} });
+  }
+
+  /**
+   * Deletes the objects that the selectors match. Resolves with these objects, as far as the server tells them. Objects of all
+   * namespaces at once are refused with 405.
+   */
+  async deleteCollection(options: DeleteCollectionOptions = {}): Promise<readonly T[]> {
+    const { dryRun, signal, labelSelector, fieldSelector } = checkedDeleteCollection(options);
+    const parameters = { ...(labelSelector && { labelSelector }), ...(fieldSelector && { fieldSelector }) };
+    const asked = { method: 'DELETE', body: toDeleteBody({ dryRun }), parameters, limit: 'maxListBytes' } as const;
+    const answer: unknown = await this.#send({ namespace: this.namespace, name: '' }, { signal }, asked);
+    return (answer as Partial<List<T>> | undefined)?.items ?? [];
+  }
+
+  /** A part of the objects with a path of its own, such as `status` or `scale`. */
+  subresource<Name extends string>(name: Name): SubresourceClient<SubresourceOf<T, Name>> {
+    return subresourceOf(this as unknown as ResourceClient<SubresourceOf<T, Name> & object>, name);
   }
 
   #url(namespace: string | undefined): URL {
@@ -135,30 +163,10 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return url;
   }
 
-  /** The place of a name, or of a key. */
-  #at(text: string): NamespacedName {
-    if (typeof text !== 'string') throw invalid('name', text, 'a name, or "namespace/name"');
-    const { namespace, name } = splitKey(text);
-    segment('name', name); // an empty one would mean the whole collection
-    return this.#checked({ namespace: namespace || undefined, name }, text);
-  }
-
-  #placeOf(object: T, verb: string, nameless = false): NamespacedName {
-    const { name } = metadataOf(object);
-    if (!nameless && !name) throw invalid('object.metadata.name', name, `a name, to ${verb} it`);
-    return this.#checked({ namespace: namespaceOf(object) || undefined, name: name ?? '' }, name);
-  }
-
-  #checked({ namespace = this.namespace, name }: NamespacedName, shown: unknown): NamespacedName {
-    const { namespaced, plural } = this.type;
-    if (this.namespace !== undefined && namespace !== this.namespace) throw invalid('namespace', namespace, `${this.namespace}`);
-    if (namespaced && namespace === undefined) throw invalid('name', shown, `a namespace too: use ${plural}.in(namespace)`);
-    if (namespaced === false && namespace) throw invalid('namespace', namespace, `none, because ${plural} are in no namespace`);
-    return { namespace, name };
-  }
-
   /** The text of an object. What all objects of a collection have in common need not be repeated in each. */
-  #written(object: object): string {
+  #written(object: object, subresource: string | undefined): string {
+    // Only a status is of the same kind as the objects.
+    if (subresource !== undefined && subresource !== 'status') return JSON.stringify(object);
     const { kind } = this.type;
     return JSON.stringify({ apiVersion: apiVersionOf(this.type), ...(kind && { kind }), ...object });
   }
@@ -172,19 +180,50 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
   async #send(
     place: NamespacedName,
     { subresource, signal }: ObjectOptions,
-    { parameters, ...rest }: Asked,
+    { parameters, limit, ...rest }: Asked,
   ): Promise<T | undefined> {
     const url = this.#url(place.namespace);
     if (place.name) url.pathname += `/${segment('name', place.name)}`;
     if (subresource !== undefined) url.pathname += `/${segment('subresource', subresource)}`;
     for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
     const question: RequestSpec = rest.method ? { contentType: 'application/json', ...rest } : {};
-    return ask<T>(this.#means.means, url, { question, signal });
+    return ask<T>(this.#means.means, url, { question, signal, limit });
   }
+}
+
+/** The parameters of a write. */
+function toParameters({ dryRun, fieldManager, fieldValidation, force }: PatchOptions): Record<string, string> {
+  return {
+    ...(dryRun && { dryRun: 'All' }),
+    ...(fieldManager && { fieldManager }),
+    ...(fieldValidation && { fieldValidation }),
+    ...(force && { force: 'true' }),
+  };
+}
+
+const CONTENT_TYPES: Readonly<Record<PatchType, string>> = {
+  merge: 'application/merge-patch+json',
+  json: 'application/json-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  apply: 'application/apply-patch+yaml', // of which JSON is a subset
+};
+
+/** The body of a deletion. */
+function toDeleteBody({ dryRun, preconditions, propagation, gracePeriodSeconds }: DeleteOptions): string {
+  return JSON.stringify({
+    kind: 'DeleteOptions',
+    apiVersion: 'v1',
+    ...(dryRun && { dryRun: ['All'] }),
+    preconditions,
+    propagationPolicy: propagation,
+    gracePeriodSeconds,
+  });
 }
 
 interface Asked extends RequestSpec {
   readonly parameters: Readonly<Record<string, string>>;
+  /** Which option limits the answer. Default `maxFrameBytes`, which is for one object. */
+  readonly limit?: 'maxListBytes';
 }
 
 /**

@@ -2,7 +2,7 @@
  * Objects as rows. A Kubernetes server makes tables itself, with columns that fit the kind, if it is asked for one; other servers
  * ignore the request, and send objects. From these, rows with the name and the age are made here.
  */
-import { humanDuration } from '../apiserver/representation/duration.ts';
+import { humanDuration } from '../apiserver/http/duration.ts';
 import type { FetchLike } from '../bridge/client.ts';
 import { filter } from '../broadcast/filter.ts';
 import { toList, toObject } from '../cache/http/answer.ts';
@@ -10,8 +10,8 @@ import { accepted, Exchange, named, toHttpSettings, wholeText } from '../cache/h
 import { createListWatcher, toListUrl } from '../cache/http/http-list-watcher.ts';
 import type { ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, type ObjectMeta } from '../cache/object.ts';
+import { segment } from '../cache/resource-client.ts';
 import { ask } from '../kubernetes/ask.ts';
-import { segment } from '../kubernetes/resource-type.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { excerpt } from './words.ts';

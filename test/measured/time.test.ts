@@ -2,7 +2,7 @@
 // of its square takes sixteen times as long.
 import { connect } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
-import { duplicateFields } from '../../src/apiserver/request/duplicates.ts';
+import { duplicateFields } from '../../src/apiserver/request/json.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { httpStream, killAll, pipe, until } from '../e2e/cli.ts';
 import { ORDERS_PATH, rig } from '../unit/apiserver-rig.ts';

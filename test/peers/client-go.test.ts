@@ -69,9 +69,9 @@ class Rig {
   readonly #http: Server;
   readonly #ends: (() => unknown)[] = [];
 
-  constructor(storage: Storage, cache: CacheOptions) {
+  constructor(storage: Storage, cache: CacheOptions, more: readonly ResourceDefinition[]) {
     this.storage = storage;
-    this.api = new ApiServer({ storage, cache, resources: [CONFIG_MAPS, LEASES] as readonly ResourceDefinition[] });
+    this.api = new ApiServer({ storage, cache, resources: [CONFIG_MAPS, LEASES, ...more] as readonly ResourceDefinition[] });
     this.#http = createServer((request, response) => {
       const { host = '', ...headers } = request.headers;
       this.requests.set(host, [...(this.requests.get(host) ?? []), `${request.url} ${headers['content-type'] ?? ''}`]);
@@ -80,10 +80,10 @@ class Rig {
     });
   }
 
-  static async start(kind: 'memory' | 'etcd', cache: CacheOptions = {}): Promise<Rig> {
+  static async start(kind: 'memory' | 'etcd', cache: CacheOptions = {}, more: readonly ResourceDefinition[] = []): Promise<Rig> {
     const etcd = kind === 'etcd' ? await startEtcd() : undefined;
     const storage = etcd ? new EtcdStorage({ endpoints: [etcd.url] }) : new MemoryStorage();
-    const rig = new Rig(storage, cache);
+    const rig = new Rig(storage, cache, more);
     rig.after(() => etcd?.stop());
     rig.after(() => storage.close());
     await rig.api.ready;
@@ -373,6 +373,40 @@ describe.concurrent('client-go, kube-rs and client-node, our server', () => {
       const requests = await listedAgain(STREAM);
       expect(requests.every((url) => url.includes('watch='))).toBe(true);
       expect(requests.filter((url) => url.includes('sendInitialEvents=true'))).toHaveLength(1 + 2 * CUT_AFTER.length);
+    },
+    RUN_MS,
+  );
+
+  it.skipIf(missing)(
+    'the scale client of client-go finds a Scale, and reads and writes it',
+    async () => {
+      const scale = {
+        specReplicasPath: '.spec.ships',
+        statusReplicasPath: '.status.ships',
+        labelSelectorPath: '.status.selector',
+      };
+      const fleets = { group: 'example.com', version: 'v1', plural: 'fleets', kind: 'Fleet', scale } as const;
+      const rig = await Rig.start('memory', {}, [fleets]);
+      try {
+        const fleet = { metadata: { name: 'a' }, spec: { ships: 2 }, status: { ships: 1, selector: 'ship=a' } };
+        await rig.api
+          .resource('fleets.example.com/v1')
+          .in(NAMESPACE)
+          .create(fleet as KubernetesObject);
+        const program = rig.program(clientGo, ['scale', '--name', 'a']);
+        await until(() => program.lines.length === 6);
+        const wrote = { type: 'wrote', key: `${NAMESPACE}/a`, selector: 'ship=a' };
+        expect(program.lines).toMatchObject([
+          { ...wrote, verb: 'get', replicas: 2 },
+          { ...wrote, verb: 'update', replicas: 3 },
+          { type: 'failed', verb: 'update', code: 409 },
+          { ...wrote, verb: 'patch', replicas: 5 },
+          { type: 'failed', verb: 'update', code: 422 },
+          { type: 'failed', verb: 'get', code: 404 },
+        ]);
+      } finally {
+        await rig.end();
+      }
     },
     RUN_MS,
   );

@@ -25,6 +25,9 @@ export interface ProgramLine {
   readonly identity?: string;
   /** Of a write: `create`, `update`, `delete` and so on. */
   readonly verb?: string;
+  /** Of a scale. */
+  readonly replicas?: number;
+  readonly selector?: string;
   /** Versions by `namespace/name`, of a store. */
   readonly objects?: Readonly<Record<string, string>>;
 }

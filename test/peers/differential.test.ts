@@ -12,6 +12,7 @@ import { type ApiServer, startApiServer } from './apiserver.ts';
 import { DIFFERENCES, differenceOf, OTHER_HEADERS, type Part } from './differential/differences.ts';
 import { FIELD_REQUESTS, MEALS, MEALS_CRD, MEALS_PATH } from './differential/fields.ts';
 import { type Asked, type Memory, REQUESTS } from './differential/requests.ts';
+import { SCALE_REQUESTS, SCALED, SCALED_CRDS, SCALED_PATHS } from './differential/scale.ts';
 
 const missing = isMissing(component('kube-apiserver'));
 const START_MS = 90_000;
@@ -177,9 +178,11 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
 
   beforeAll(async () => {
     real = await startApiServer();
-    await real.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', MEALS_CRD);
-    await served(real, MEALS_PATH);
-    const resources = [CONFIG_MAPS, LEASES, NAMESPACES, MEALS] as ResourceDefinition[];
+    for (const definition of [MEALS_CRD, ...SCALED_CRDS]) {
+      await real.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition);
+    }
+    for (const path of [MEALS_PATH, ...SCALED_PATHS]) await served(real, path);
+    const resources = [CONFIG_MAPS, LEASES, NAMESPACES, MEALS, ...SCALED] as ResourceDefinition[];
     our = new OurServer({ storage: new MemoryStorage(), resources });
     await our.ready;
     server = createServer(our.handler);
@@ -189,7 +192,7 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
       { url: real.url, fetch: real.fetch as unknown as Fetch, memory: newMemory() },
       { url, fetch, memory: newMemory() },
     ];
-    for (const batch of batches([...REQUESTS, ...FIELD_REQUESTS])) {
+    for (const batch of batches([...REQUESTS, ...FIELD_REQUESTS, ...SCALE_REQUESTS])) {
       const answers = await Promise.all(batch.map((asked) => Promise.all(sides.map((side) => ask(side, asked)))));
       for (const [at, asked] of batch.entries()) {
         const [theirs, ours] = answers[at] as [Answered, Answered];
@@ -226,6 +229,20 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
     const words = ({ body }: Answered): unknown => (body as { message?: string } | null)?.message;
     expect(refused.length).toBeGreaterThan(10);
     expect(refused.map(({ ours }) => words(ours))).toEqual(refused.map(({ theirs }) => words(theirs)));
+  });
+
+  it('tell the same of subresources', async () => {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const told = [await real.fetch(`${real.url}/apis/example.com/v1`), await fetch(`${url}/apis/example.com/v1`)];
+    const [theirs, ours] = await Promise.all(
+      told.map(async (response) => {
+        const { resources } = (await response.json()) as { resources: { name: string }[] };
+        const parts = resources.filter(({ name }) => name.includes('/')).map((each) => normal(each));
+        return parts.map((each) => JSON.stringify(each)).sort();
+      }),
+    );
+    expect(ours).toEqual(theirs);
+    expect(ours?.filter((each) => each.includes('"Scale"'))).toHaveLength(SCALED.length);
   });
 
   it('every difference that is listed is there', () => {

@@ -26,6 +26,7 @@ const ORDERS: ResourceDefinition<Order> = {
     shortNames: ['ord'],
     categories: ['all'],
     status: true,
+    scale: { specReplicasPath: '.spec.count', statusReplicasPath: '.status.count', labelSelectorPath: '.status.selector' },
   },
   schema: {
     description: 'An order of something.',
@@ -286,6 +287,29 @@ describe.each(['kubectl', 'kubectl of Debian'] as const)('%s', (name) => {
       /^The request is invalid: patch: Invalid value: ".*: strict decoding error: unknown field "spec\.colour"\n$/,
     );
     expect(await failed('replace -f -', change)).toContain('strict decoding error: unknown field "spec.colour"');
+  });
+
+  test('scale: with the number that there is, with another one, with a version; what the schema refuses', async () => {
+    const order = { apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'scaled' }, spec: { count: 2 } };
+    await kubectl('create -f -', JSON.stringify(order));
+    const count = (): Promise<string> => kubectl('get order scaled -o jsonpath={.spec.count}');
+    expect(await kubectl('scale order scaled --replicas=3')).toBe('order.example.com/scaled scaled\n');
+    expect(await count()).toBe('3');
+    expect(await kubectl('scale orders/scaled --replicas=4 --current-replicas=3')).toBe('order.example.com/scaled scaled\n');
+    expect(await count()).toBe('4');
+    expect(await failed('scale order scaled --replicas=5 --current-replicas=3')).toMatch(/xpected replicas to be 3, was 4/);
+    const version = await kubectl('get order scaled -o jsonpath={.metadata.resourceVersion}');
+    await kubectl(`scale order scaled --replicas=6 --resource-version=${version}`);
+    expect(await failed(`scale order scaled --replicas=7 --resource-version=${version}`)).toMatch(
+      /xpected resource version to be/,
+    );
+    await kubectl('scale order scaled --replicas=9 --dry-run=server');
+    expect(await count()).toBe('6');
+    expect(await failed('scale order scaled --replicas=0')).toMatch(/spec\.count/);
+    expect(await failed('scale zone north --replicas=1')).toMatch(/could not find|not found|NotFound/);
+    if (!old)
+      expect(await kubectl('get order scaled --subresource=scale')).toMatch(/^NAME +DESIRED +AVAILABLE +AGE\nscaled +6 +0 +/);
+    await kubectl('delete order scaled');
   });
 
   test('get -w: the state, then each change', async () => {

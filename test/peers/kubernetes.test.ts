@@ -7,6 +7,14 @@ import { isInitialEventsEnd, type KubernetesObject } from '../../src/cache/index
 import { isWatchError } from '../../src/index.ts';
 import { type Cluster, loadCluster, type Resource } from '../../src/kubernetes/index.ts';
 import { component, isMissing } from '../components.ts';
+import {
+  type Order as ContractOrder,
+  ORDER_NAMES,
+  ORDER_SCALE,
+  ORDER_SCHEMA,
+  RESOURCE_CONTRACT,
+} from '../contract/resource-client.ts';
+import { eventually } from '../eventually.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 
 const missing = isMissing(component('kube-apiserver'));
@@ -237,6 +245,26 @@ describe.skipIf(missing)('a custom resource', () => {
     expect((await orders.list()).items).toMatchObject([{ kind: 'Order', apiVersion: 'shop.example.com/v1' }]);
     expect(await orders.delete('o-1')).toBeUndefined();
   });
+});
+
+describe.skipIf(missing)('the contract of a resource client', () => {
+  beforeAll(async () => {
+    if (missing) return;
+    const { group, version, plural, kind } = ORDER_NAMES;
+    const served = { name: version, served: true, storage: true, subresources: { status: {}, scale: ORDER_SCALE } };
+    await server.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: `${plural}.${group}` },
+      spec: {
+        ...{ group, scope: 'Namespaced', names: { plural, kind } },
+        versions: [{ ...served, schema: { openAPIV3Schema: ORDER_SCHEMA } }],
+      },
+    });
+    await eventually(() => orders().list()); // it is served a moment later
+  }, START_MS);
+  const orders = (): Resource<ContractOrder> => cluster.resource<ContractOrder>({ ...ORDER_NAMES, namespaced: true });
+  for (const { name, run } of RESOURCE_CONTRACT) it(name, () => run(orders()));
 });
 
 describe.skipIf(missing)('who asks', () => {

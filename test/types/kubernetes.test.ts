@@ -11,13 +11,19 @@ import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1
 import type { ConfigMap, Pod } from 'kubernetes-types/core/v1.js';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1.js';
 import { describe, expect, it } from 'vitest';
+import type * as served from '../../src/apiserver/index.ts';
+import type { ApiServer } from '../../src/apiserver/index.ts';
 import {
   createListWatcher,
+  type DeleteCollectionOptions,
   Informer,
   InformerFactory,
   type KubernetesObject,
   type ListWatcher,
   type ListWatcherOptions,
+  type ResourceClient,
+  type Scale,
+  type SubresourceClient,
 } from '../../src/cache/index.ts';
 import {
   type AsJson,
@@ -33,6 +39,7 @@ import {
   type ResourceType,
   type WriteOptions,
 } from '../../src/kubernetes/index.ts';
+import { Controller, type Lease, type LeaseResource } from '../../src/workqueue/index.ts';
 import { type Assignable, claim, compiles, type Equal } from './assert.ts';
 
 type Unsaid<Options> = { readonly [Name in keyof Options]-?: undefined };
@@ -46,6 +53,7 @@ function options(): void {
   claim<Lax<WriteOptions>>();
   claim<Lax<PatchOptions>>();
   claim<Lax<DeleteOptions>>();
+  claim<Lax<DeleteCollectionOptions>>();
   claim<Lax<Omit<ResourceType, 'version' | 'plural'>>>();
 }
 
@@ -133,8 +141,48 @@ async function names(cluster: Cluster): Promise<void> {
   claim<Equal<AsJson<{ a?: unknown; b: Date[]; c: number | Date }>, { a?: unknown; b: string[]; c: number | string }>>();
 }
 
+interface Order extends KubernetesObject {
+  readonly spec?: { readonly count: number };
+}
+
+/** What takes a resource takes that of a cluster, and that of a server in the same process, with the same options. */
+async function either(cluster: Cluster, server: ApiServer): Promise<void> {
+  claim<Assignable<Resource<Order>, ResourceClient<Order>>>();
+  claim<Assignable<served.Resource<Order>, ResourceClient<Order>>>();
+  claim<Assignable<ResourceClient<Order>, ListWatcher<Order>>>();
+  claim<Assignable<ResourceClient<Lease>, LeaseResource>>();
+  claim<Equal<served.WriteOptions, WriteOptions>>();
+  claim<Equal<served.PatchOptions, PatchOptions>>();
+  // A client of other objects is none, either way.
+  claim<Equal<Assignable<ResourceClient<Order>, ResourceClient<V1Pod>>, false>>();
+  claim<Equal<Assignable<served.Resource<V1Pod>, ResourceClient<Order>>, false>>();
+  // A client has what its interface has; a class has more.
+  claim<Equal<Assignable<ResourceClient<Order>, Resource<Order>>, false>>();
+  const controller = (orders: ResourceClient<Order>): Controller<Order> => {
+    const reconcile = async (key: string): Promise<void> => {
+      const scale = orders.subresource('scale');
+      claim<Equal<typeof scale, SubresourceClient<Scale>>>();
+      const status = orders.subresource('status');
+      claim<Equal<typeof status, SubresourceClient<Order>>>();
+      await status.patch(key, { status: {} }, { type: 'merge' });
+      // @ts-expect-error it is that subresource
+      await status.get(key, { subresource: 'scale' });
+      // @ts-expect-error a scale is no order
+      await status.update({ spec: { replicas: 3 } });
+      // @ts-expect-error there is no such option
+      await orders.update(await orders.get(key), { force: true });
+    };
+    return new Controller<Order>({ informers: [new Informer(orders.in('default'))], reconcile });
+  };
+  controller(cluster.resource<Order>('orders.example.com/v1'));
+  controller(await cluster.find<Order>('orders'));
+  controller(server.resource<Order>('orders.example.com/v1'));
+  // @ts-expect-error pods are no orders
+  controller(cluster.resource<V1Pod>('pods'));
+}
+
 describe('the types of clusters', () => {
   it('take what is right, and refuse what is wrong', () => {
-    expect(compiles(options, resources, informers, json, names)).toBe(5);
+    expect(compiles(options, resources, informers, json, names, either)).toBe(6);
   });
 });

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { CONFIG_MAPS, NAMESPACES } from '../../src/apiserver/builtin.ts';
 import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
-import { digest } from '../../src/apiserver/discovery/digest.ts';
-import { Discovery } from '../../src/apiserver/discovery/discovery.ts';
-import { compareApiVersions } from '../../src/apiserver/discovery/versions.ts';
+import { compareApiVersions, Discovery, digest } from '../../src/apiserver/documents/discovery.ts';
+import { type ResourceInfo, toInfo } from '../../src/apiserver/resource-info.ts';
 
 const order = (version: string, more: Partial<ResourceDefinition> = {}): ResourceDefinition => ({
   group: 'example.com',
@@ -17,7 +16,9 @@ const order = (version: string, more: Partial<ResourceDefinition> = {}): Resourc
 });
 const make = (): Discovery =>
   new Discovery(
-    [order('v1beta1', { namespaced: false, status: false }), CONFIG_MAPS, NAMESPACES, order('v1')] as ResourceDefinition[],
+    ([order('v1beta1', { namespaced: false, status: false }), CONFIG_MAPS, NAMESPACES, order('v1')] as ResourceDefinition[]).map(
+      (each) => toInfo(each),
+    ),
     { serverAddress: '127.0.0.1:8080' },
   );
 const body = (path: string, accept?: string): unknown => JSON.parse(make().document(path, accept)?.body ?? 'null');
@@ -127,7 +128,7 @@ describe('discovery', () => {
     expect(body('/apis', `${aggregated('v9')},application/json`)).toMatchObject({ kind: 'APIGroupList' });
     expect(() => discovery.document('/apis', aggregated('v9'))).toThrow('406 NotAcceptable');
     expect(() => discovery.document('/apis', 'text/html')).toThrow('406 NotAcceptable');
-    const other = new Discovery([order('v1')]).document('/apis', accept);
+    const other = new Discovery([toInfo(order('v1'))]).document('/apis', accept);
     expect(other?.etag).not.toBe(document?.etag);
   });
 
@@ -137,14 +138,17 @@ describe('discovery', () => {
       expect(make().document('/nothing', accept)).toBeUndefined();
     }
     for (const accept of ['application/json', 'text/html']) expect(make().document('/nothing', accept)).toBeUndefined();
-    const without = JSON.parse(new Discovery([order('v1') as ResourceDefinition]).document('/api')?.body ?? 'null');
+    const without = JSON.parse(new Discovery([toInfo(order('v1'))]).document('/api')?.body ?? 'null');
     expect(without).toMatchObject({ versions: [], serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress: '' }] });
   });
 
   it('only the namespaces without a group are deleted one by one', () => {
     const resources = [CONFIG_MAPS, NAMESPACES, order('v1', { plural: 'namespaces', kind: 'Namespace' })] as ResourceDefinition[];
     const [core, own] = ['/api/v1', '/apis/example.com/v1'].map((path) => {
-      return JSON.parse(new Discovery(resources).document(path)?.body ?? 'null').resources as { name: string; verbs: string[] }[];
+      return JSON.parse(new Discovery(resources.map((each) => toInfo(each))).document(path)?.body ?? 'null').resources as {
+        name: string;
+        verbs: string[];
+      }[];
     });
     expect(core?.map(({ name, verbs: all }) => [name, all.includes('deletecollection')])).toEqual([
       ['configmaps', true],
@@ -154,7 +158,7 @@ describe('discovery', () => {
   });
 
   it('groups, versions and resources are in their order, whatever that of the definitions', () => {
-    const of = (group: string, plural: string): ResourceDefinition => order('v1', { group, plural, kind: plural }) as never;
+    const of = (group: string, plural: string): ResourceInfo => toInfo(order('v1', { group, plural, kind: plural }));
     const { groups } = JSON.parse(
       new Discovery([of('c.io', 'x'), of('a.io', 'z'), of('b.io', 'x'), of('a.io', 'y')]).document('/apis')?.body ?? 'null',
     );

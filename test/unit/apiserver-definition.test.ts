@@ -105,15 +105,18 @@ describe('a definition', () => {
 
   it('is what it says, with what it leaves out filled in', () => {
     const least = { group: 'x.io', version: 'v1', plural: 'things', kind: 'Thing' };
-    expect(toInfo(least)).toEqual({
+    const { main, subresources, apart, ...info } = toInfo(least);
+    expect([main.name, subresources, apart]).toEqual(['', [], []]);
+    expect(info).toEqual({
       ...least,
       ...{ apiVersion: 'x.io/v1', singular: 'thing', listKind: 'ThingList', shortNames: [], categories: [] },
-      ...{ namespaced: true, status: false, validate: undefined, schema: undefined, columns: undefined, fields: {} },
+      ...{ namespaced: true, validate: undefined, schema: undefined, columns: undefined, fields: {} },
       ...{ prefix: 'x.io/things/', shared: false, resourceName: 'things.x.io', kindName: 'Thing.x.io' },
     });
     const core = toInfo({ ...least, group: '', namespaced: false, status: true, singular: 'one', listKind: 'Things' });
     expect(core).toMatchObject({
-      ...{ apiVersion: 'v1', singular: 'one', listKind: 'Things', namespaced: false, status: true },
+      ...{ apiVersion: 'v1', singular: 'one', listKind: 'Things', namespaced: false, apart: ['status'] },
+      ...{ subresources: [{ name: 'status' }] },
       ...{ prefix: 'core/things/', resourceName: 'things', kindName: 'Thing' },
     });
     const schema = { type: 'object' };

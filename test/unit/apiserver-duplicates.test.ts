@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { duplicateFields, membersIn } from '../../src/apiserver/request/duplicates.ts';
-import { FieldPaths, MAX_PATHS } from '../../src/apiserver/request/field-paths.ts';
-import { extentOf, parseJson } from '../../src/apiserver/request/json.ts';
+import { duplicateFields, extentOf, FieldPaths, MAX_PATHS, membersIn, parseJson } from '../../src/apiserver/request/json.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

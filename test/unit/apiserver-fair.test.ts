@@ -2,12 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/index.ts';
 import { toPatch } from '../../src/apiserver/patch/patch.ts';
-import { duplicateFields } from '../../src/apiserver/request/duplicates.ts';
-import { MAX_KEYS, MAX_PARTS, parsingBody } from '../../src/apiserver/request/json.ts';
-import { toKnownFields, unknownFields } from '../../src/apiserver/validation/known-fields.ts';
+import { duplicateFields, MAX_KEYS, MAX_PARTS, parsingBody } from '../../src/apiserver/request/json.ts';
+import { toKnownFields, unknownFields } from '../../src/apiserver/validation/field-check.ts';
 import { MAX_MATCHED_CHARS } from '../../src/apiserver/validation/patterns.ts';
 import { compileSchema } from '../../src/apiserver/validation/schema.ts';
-import { metadataCauses } from '../../src/apiserver/verbs/metadata-causes.ts';
+import { metadataCauses } from '../../src/apiserver/verbs/metadata.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { drafting } from '../../src/storage/memory/value.ts';
 import { FakeClock } from '../../src/testing/index.ts';

@@ -1,8 +1,7 @@
 // `fieldValidation` of writes, over HTTP and in process. The words are those of a kube-apiserver: test/peers/differential.test.ts compares.
 import { afterAll, describe, expect, it } from 'vitest';
-import { toWarning } from '../../src/apiserver/http/warnings.ts';
-import type { ResourceDefinition } from '../../src/apiserver/index.ts';
-import { CONFIG_MAPS, NAMESPACES } from '../../src/apiserver/index.ts';
+import { toWarning } from '../../src/apiserver/http/api.ts';
+import { CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { type Answered, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 

@@ -1,6 +1,6 @@
 // How many large bodies of one client are worked on at a time.
 import { describe, expect, test } from 'vitest';
-import { Heavy } from '../../src/apiserver/quotas/heavy.ts';
+import { Heavy } from '../../src/apiserver/http/quotas.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 import { turn } from './support.ts';
 

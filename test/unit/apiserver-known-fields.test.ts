@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { JsonSchema } from '../../src/apiserver/definition.ts';
-import { schemaOf } from '../../src/apiserver/openapi/schemas.ts';
-import { toKnownFields, unknownFields } from '../../src/apiserver/validation/known-fields.ts';
+import { schemaOf } from '../../src/apiserver/documents/schemas.ts';
+import { toKnownFields, unknownFields } from '../../src/apiserver/validation/field-check.ts';
 import { toPattern, withPatterns } from '../../src/apiserver/validation/patterns.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 

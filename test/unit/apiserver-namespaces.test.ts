@@ -2,7 +2,7 @@
 // nothing stays behind in one that is gone, and another one of the same name is left alone.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { type ApiServerOptions, NAMESPACES as NAMESPACE_KIND, type ResourceDefinition } from '../../src/apiserver/index.ts';
-import { Terminating } from '../../src/apiserver/terminating.ts';
+import { Terminating } from '../../src/apiserver/namespaces.ts';
 import { filter } from '../../src/broadcast/filter.ts';
 import { type GetOptions, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';

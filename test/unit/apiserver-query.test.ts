@@ -1,9 +1,17 @@
 // What URLs and queries mean: tables of truth, and no way through them for what comes over a wire.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { conversionOf, isJson, mediaType, readAccept } from '../../src/apiserver/request/accept.ts';
 import { extentOf, MAX_DEPTH, parseJson } from '../../src/apiserver/request/json.ts';
-import { type ResourcePath, readPath, splitTarget, toVerb } from '../../src/apiserver/request/path.ts';
+import {
+  conversionOf,
+  isJson,
+  mediaType,
+  type ResourcePath,
+  readAccept,
+  readPath,
+  splitTarget,
+  toVerb,
+} from '../../src/apiserver/request/path.ts';
 import {
   checkedParameters,
   checkVersion,

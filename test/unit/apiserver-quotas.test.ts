@@ -1,10 +1,9 @@
 // What one address and one tenant may cost: a client that wants more gets a 429, and no other notices.
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
+import { Quotas, Rates } from '../../src/apiserver/http/quotas.ts';
 import type { ApiServerOptions, CutReport } from '../../src/apiserver/index.ts';
 import { toSettings } from '../../src/apiserver/options.ts';
-import { Quotas } from '../../src/apiserver/quotas/quotas.ts';
-import { Rates } from '../../src/apiserver/quotas/rates.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually } from '../eventually.ts';

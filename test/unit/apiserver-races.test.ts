@@ -1,7 +1,7 @@
 // What others do between the steps of a verb: it is tried again with what is there then, and not for ever.
 import { describe, expect, test } from 'vitest';
+import type { ResourceContext } from '../../src/apiserver/resource-info.ts';
 import { type DeleteTerms, deleteObject, deleteObjects } from '../../src/apiserver/verbs/remove.ts';
-import type { ResourceContext } from '../../src/apiserver/verbs/resource-context.ts';
 import { createObject, updateObject } from '../../src/apiserver/verbs/write.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
@@ -221,7 +221,7 @@ describe('the update that removes the last finalizer', () => {
   const waiting = order('a', { finalizers: ['a.b/c'], deletionTimestamp: '2026-01-02T03:04:05Z', uid: '1', generation: 2 });
   const freed = { metadata: { name: 'a' } };
   const free = (context: ResourceContext): Promise<KubernetesObject> =>
-    updateObject(context, { place: PLACE, status: false, dryRun: false, make: () => freed });
+    updateObject(context, { place: PLACE, row: context.info.main, dryRun: false, make: () => freed });
 
   test('answers with what was to be written, at the version of its deletion', async () => {
     const { context, calls } = raced({ delete: async () => {} });
@@ -244,7 +244,7 @@ describe('the update that removes the last finalizer', () => {
       makes++;
       return { ...current, metadata: { name: 'a' } };
     };
-    const answered = await updateObject(context, { place: PLACE, status: false, dryRun: false, make });
+    const answered = await updateObject(context, { place: PLACE, row: context.info.main, dryRun: false, make });
     expect(answered).toMatchObject({ spec: { count: 1 } });
     expect([makes, calls.delete, await context.storage.get(KEY)]).toEqual([2, 2, undefined]);
   });
@@ -291,7 +291,7 @@ describe('the update that removes the last finalizer', () => {
     await context.storage.create(KEY, waiting);
     const signal = AbortSignal.abort(new Error('enough'));
     for (const dryRun of [false, true]) {
-      const terms = { place: PLACE, status: false, dryRun, signal, make: () => freed };
+      const terms = { place: PLACE, row: context.info.main, dryRun, signal, make: () => freed };
       await expect(updateObject(context, terms)).rejects.toThrow('enough');
     }
     expect(await context.storage.get(KEY)).toBeDefined();
@@ -304,7 +304,7 @@ describe('what contains others', () => {
     const context = newContext({ empty: async (object) => emptied.push(nameOf(object)) > 0 });
     await context.storage.create(KEY, order('a', { finalizers: ['a.b/c'] }));
     const make = (): unknown => ({ metadata: { name: 'a' } });
-    await updateObject(context, { place: PLACE, status: false, dryRun: false, make });
+    await updateObject(context, { place: PLACE, row: context.info.main, dryRun: false, make });
     expect((await context.storage.get(KEY))?.metadata).not.toHaveProperty('finalizers');
     expect(emptied).toEqual([]);
   });

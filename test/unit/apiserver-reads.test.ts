@@ -1,8 +1,8 @@
 // Get, list and watch: what is asked of a storage, and what of its answers comes through.
 import { describe, expect, test } from 'vitest';
 import { readListQuery } from '../../src/apiserver/request/query.ts';
+import type { ResourceContext } from '../../src/apiserver/resource-info.ts';
 import { getObject, listObjects, watchObjects } from '../../src/apiserver/verbs/read.ts';
-import type { ResourceContext } from '../../src/apiserver/verbs/resource-context.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { newContext, order, over, refusalOf } from './apiserver-verbs-support.ts';
 import { rig as cacherRig } from './cacher-support.ts';

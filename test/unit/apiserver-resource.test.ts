@@ -118,7 +118,7 @@ describe('arguments', () => {
     servers.push(server);
     const everywhere = server.resource<Mutable>('orders.example.com/v1');
     await expect(everywhere.create({ metadata: { name: 'a' } })).rejects.toThrow(/^namespace: expected one: use in\(namespace\)/);
-    await expect(everywhere.get('a')).rejects.toThrow(/^name: expected a namespace too: use in\(namespace\)/);
+    await expect(everywhere.get('a')).rejects.toThrow(/^name: expected a namespace too: use orders.in\(namespace\)/);
     const spaces = server.resource<Mutable>('namespaces/v1');
     await spaces.create({ metadata: { name: 'x' } });
     await everywhere.create({ metadata: { name: 'a', namespace: 'x' } });

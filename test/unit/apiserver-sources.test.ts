@@ -1,11 +1,10 @@
 // What is sent bit by bit: where it comes from, when it is over, and what is released then.
 import { describe, expect, test } from 'vitest';
+import { inPieces } from '../../src/apiserver/http/api.ts';
 import { PlainEvents } from '../../src/apiserver/http/event-encoder.ts';
-import { inPieces } from '../../src/apiserver/http/in-pieces.ts';
 import { choosePresentation, listHead, wantsEventStream } from '../../src/apiserver/http/presentation.ts';
-import { Session } from '../../src/apiserver/http/session.ts';
+import { Session, Turns } from '../../src/apiserver/http/sessions.ts';
 import { CHUNK_BYTES, Continued, PiecesSource, type Source, WatchSource } from '../../src/apiserver/http/sources.ts';
-import { Turns } from '../../src/apiserver/http/turns.ts';
 import { LINE } from '../../src/bridge/events/forms.ts';
 import type { Sink } from '../../src/bridge/hub/connection.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';

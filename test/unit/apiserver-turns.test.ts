@@ -1,9 +1,8 @@
 // What comes for a watcher in one turn of the event loop is one write.
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { Session } from '../../src/apiserver/http/session.ts';
+import { Session, Turns } from '../../src/apiserver/http/sessions.ts';
 import type { Source } from '../../src/apiserver/http/sources.ts';
-import { Turns } from '../../src/apiserver/http/turns.ts';
 import type { Sink } from '../../src/bridge/hub/connection.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { Timetable } from '../../src/watch/timetable.ts';

@@ -3,7 +3,7 @@ import { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { readSubprotocols } from '../../src/apiserver/http/upgrade/subprotocols.ts';
+import { readSubprotocols } from '../../src/apiserver/http/upgrade.ts';
 import type { ApiServerOptions, ResourceDefinition } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock, FakeWatcher } from '../../src/testing/index.ts';

@@ -1,5 +1,4 @@
-import { toInfo } from '../../src/apiserver/resource-info.ts';
-import type { ResourceContext } from '../../src/apiserver/verbs/resource-context.ts';
+import { type ResourceContext, toInfo } from '../../src/apiserver/resource-info.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { type FieldFunctions, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { isWatchError } from '../../src/watch/errors.ts';

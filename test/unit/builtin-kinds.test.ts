@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CONFIG_MAPS, type ConfigMap, NAMESPACES } from '../../src/apiserver/builtin.ts';
-import { LEASES, type Lease } from '../../src/apiserver/leases.ts';
+import { CONFIG_MAPS, type ConfigMap, LEASES, type Lease, NAMESPACES } from '../../src/apiserver/builtin.ts';
 
 const check = async (object: ConfigMap, old?: ConfigMap): Promise<string[]> => {
   const causes = await CONFIG_MAPS.validate?.(object, old);

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { CONFIG_MAPS } from '../../src/apiserver/builtin.ts';
 import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
-import { OpenApi } from '../../src/apiserver/openapi/openapi.ts';
-import { PROTOBUF_TYPE } from '../../src/apiserver/openapi/openapi-v2.ts';
-import { Message } from '../../src/apiserver/openapi/protobuf.ts';
-import { schemaOf } from '../../src/apiserver/openapi/schemas.ts';
+import { Message, OpenApi, PROTOBUF_TYPE } from '../../src/apiserver/documents/openapi.ts';
+import { schemaOf } from '../../src/apiserver/documents/schemas.ts';
+import { toInfo } from '../../src/apiserver/resource-info.ts';
 
 const schema = {
   description: 'An order.',
@@ -33,7 +32,7 @@ const schema = {
 };
 const orders: ResourceDefinition = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', status: true, schema };
 const things: ResourceDefinition = { group: 'example.com', version: 'v1', plural: 'things', kind: 'Thing', namespaced: false };
-const make = (): OpenApi => new OpenApi([CONFIG_MAPS as ResourceDefinition, orders, things], '1.2.3');
+const make = (): OpenApi => new OpenApi([toInfo(CONFIG_MAPS), toInfo(orders), toInfo(things)], '1.2.3');
 // biome-ignore lint/suspicious/noExplicitAny: documents, read without ceremony
 const json = (path: string): any => JSON.parse(String(make().document(path)?.body ?? 'null'));
 
@@ -172,7 +171,7 @@ describe('OpenAPI v2', () => {
 
   it('without a version it says so', () => {
     for (const path of ['/openapi/v2', '/openapi/v3/apis/example.com/v1']) {
-      const { info } = JSON.parse(String(new OpenApi([orders]).document(path)?.body));
+      const { info } = JSON.parse(String(new OpenApi([toInfo(orders)]).document(path)?.body));
       expect(info).toEqual({ title: 'watchmux', version: 'unversioned' });
     }
   });

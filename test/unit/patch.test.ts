@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { applyPatch, type PatchType, toPatch, toPatchType } from '../../src/apiserver/patch/patch.ts';
+import { applyPatch, toPatch, toPatchType } from '../../src/apiserver/patch/patch.ts';
+import type { PatchType } from '../../src/cache/resource-client.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 

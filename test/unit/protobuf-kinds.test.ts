@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CONFIG_MAPS, LEASES, type ResourceDefinition } from '../../src/apiserver/index.ts';
-import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../../src/apiserver/protobuf/kinds.ts';
+import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../../src/apiserver/request/protobuf.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const CONFIG_MAP = { group: '', version: 'v1', kind: 'ConfigMap' };

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
+import { humanDuration } from '../../src/apiserver/http/duration.ts';
 import { choosePresentation, PLAIN, type Subject } from '../../src/apiserver/http/presentation.ts';
-import { humanDuration } from '../../src/apiserver/representation/duration.ts';
-import { toPartialList } from '../../src/apiserver/representation/metadata.ts';
-import { toBookmarkTable, toIncludeObject, toTable } from '../../src/apiserver/representation/table.ts';
+import { toBookmarkTable, toIncludeObject, toPartialList, toTable } from '../../src/apiserver/http/table.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 
 describe('choosePresentation', () => {

@@ -120,6 +120,12 @@ describe('one object', () => {
     expect(sent()).toMatchObject({ metadata: { resourceVersion: '5' } });
     const at = `PUT ${BASE}/namespaces/team/things/a`;
     expect(server.requests.map(({ method, url }) => `${method} ${url}`)).toEqual([at, `${at}/status`]);
+    // A scale is of another kind, which the server knows.
+    await things
+      .in('team')
+      .subresource('scale')
+      .update({ metadata: { name: 'a' }, spec: { replicas: 2 } });
+    expect(sent()).toEqual({ metadata: { name: 'a' }, spec: { replicas: 2 } });
     await expect(things.update({ metadata: { namespace: 'team' } })).rejects.toThrow('object.metadata.name: expected a name');
   });
 
@@ -178,6 +184,20 @@ describe('one object', () => {
     await expect(things.delete('team/a', { propagation: 'Maybe' as never })).rejects.toThrow('one of Foreground');
     await expect(things.delete('team/a', { preconditions: { uuid: '' } as never })).rejects.toThrow('did you mean uid?');
     await expect(things.delete('team/a', { gracePeriodSeconds: -1 })).rejects.toThrow('gracePeriodSeconds');
+  });
+
+  it('a collection is deleted with its selectors; the answer is a list, as long as one may be', async () => {
+    const items = Array.from({ length: 100 }, (_, at) => ({ metadata: { name: `a-${at}` } }));
+    server.reply = json({ kind: 'ThingList', apiVersion: 'example.com/v1', metadata: {}, items });
+    const options = { labelSelector: 'a=b', fieldSelector: 'metadata.name!=x', dryRun: true };
+    expect(await things.in('team').deleteCollection(options)).toEqual(items);
+    const [{ method, url } = {}] = server.requests;
+    expect(`${method} ${url}`).toBe(
+      `DELETE ${BASE}/namespaces/team/things?labelSelector=a%3Db&fieldSelector=metadata.name%21%3Dx`,
+    );
+    expect(sent()).toEqual({ kind: 'DeleteOptions', apiVersion: 'v1', dryRun: ['All'] });
+    server.reply = json({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
+    expect(await things.deleteCollection()).toEqual([]);
   });
 
   it('namespaces that are missing, or too many, are refused if the kind tells', async () => {

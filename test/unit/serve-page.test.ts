@@ -1,7 +1,9 @@
 // The parts of the page of `watchmux serve` that need no browser.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Discovery } from '../../src/apiserver/discovery/discovery.ts';
+import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
+import { Discovery } from '../../src/apiserver/documents/discovery.ts';
+import { toInfo } from '../../src/apiserver/resource-info.ts';
 import { wantsPage } from '../../src/cli/serve/serve.ts';
 import { AGGREGATED, collectionPath, DISCOVERY_PATHS, type PageResource, toResources } from '../../src/pages/serve/api.ts';
 import { arrivalWords, failureWords } from '../../src/pages/serve/follower.ts';
@@ -47,11 +49,12 @@ describe('the page of serve', () => {
 
 describe('the resources of a server', () => {
   test('are those of its discovery, kinds of one’s own first', () => {
-    const discovery = new Discovery([
+    const definitions: readonly ResourceDefinition[] = [
       { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap' },
       { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', status: true },
       { group: 'example.com', version: 'v1', plural: 'zones', kind: 'Zone', namespaced: false },
-    ]);
+    ];
+    const discovery = new Discovery(definitions.map((each) => toInfo(each)));
     const documents = DISCOVERY_PATHS.map((path) => JSON.parse(discovery.document(path, AGGREGATED)?.body ?? '') as unknown);
     const resources = toResources(documents);
     expect(resources.map(({ id, namespaced }) => [id, namespaced])).toEqual([

@@ -1,6 +1,6 @@
 // What a server does about namespaces that are about to go: when it tries to end them, and for how long.
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Terminating, type TerminatingDeps } from '../../src/apiserver/terminating.ts';
+import { Terminating, type TerminatingDeps } from '../../src/apiserver/namespaces.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock, FakeWatcher } from '../../src/testing/index.ts';

@@ -26,20 +26,16 @@ import {
   unfinished,
 } from '../api-status.ts';
 import type { Settings } from '../options.ts';
-import type { Place } from '../quotas/place.ts';
-import { Quotas } from '../quotas/quotas.ts';
 import { type OtherPath, type ResourcePath, readPath, splitTarget, toVerb, type Verb } from '../request/path.ts';
 import { readFlag } from '../request/query.ts';
-import type { Catalog, ResourceInfo } from '../resource-info.ts';
+import type { Catalog, ResourceContext, ResourceInfo } from '../resource-info.ts';
+import type { ApiCounts } from '../stats.ts';
 import type { FieldFaults } from '../validation/field-check.ts';
-import type { ResourceContext } from '../verbs/resource-context.ts';
-import type { ApiCounts } from './counts.ts';
+import { Hooks, type WatchClient, WatchClients } from './clients.ts';
 import { Deadline, Deadlines } from './deadline.ts';
-import { Hooks } from './hooks.ts';
-import { inPieces } from './in-pieces.ts';
+import { type Place, Quotas } from './quotas.ts';
+import { CHUNK_BYTES, PiecesSource } from './sources.ts';
 import { perform } from './verbs-over-http.ts';
-import { toWarning } from './warnings.ts';
-import { type WatchClient, WatchClients } from './watch-clients.ts';
 import { type Answer, refusal, type Slot, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
 
 /** What is needed to answer requests. */
@@ -304,7 +300,7 @@ export class Api {
     const info = this.deps.catalog.find(path.apiVersion, path.plural);
     if (info === undefined || (!info.namespaced && path.namespace !== undefined)) throw noSuchPath();
     const verb = toVerb(request.method, path, isWatch);
-    if (verb === undefined) throw methodNotAllowed();
+    if (verb === undefined) throw methodNotAllowed(path.subresource === undefined ? undefined : info);
     progress.verb = verb;
     const resource = path.subresource === undefined ? info.resourceName : `${info.resourceName}/${path.subresource}`;
     if (authorize) await this.hooks.allow([verb, resource, path.namespace, path.name, identity]);
@@ -346,4 +342,47 @@ function closeLate(answer: Answer): void {
   } catch {
     // There is nobody to report it to.
   }
+}
+
+const encoder = new TextEncoder();
+
+/**
+ * The same answer, but a long one as a stream, so that a client that stops reading is noticed. So is any answer that must wait
+ * for earlier ones on its connection, because nobody knows when the client will read those.
+ */
+export function inPieces(answer: Answer, waits: boolean): Answer {
+  if (answer.source !== undefined || answer.body === null || (!waits && answer.body.length <= CHUNK_BYTES)) return answer;
+  const { code, headers, body } = answer;
+  const source = new PiecesSource([typeof body === 'string' ? encoder.encode(body) : body]);
+  return { code, headers, source, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
+}
+
+/** Warnings for a client, in the header that kubectl prints. Upstream: `WithWarningRecorder` and `NewWarningHeader`. */
+
+/**
+ * The limit of all warnings together. Proxies refuse an answer whose headers exceed their buffer, which may be 4 KiB: a
+ * successful write would seem to fail.
+ */
+const MAX_BYTES = 2_048;
+
+/** The value of the header; undefined if there are no warnings. Those that do not fit are counted. */
+export function toWarning({ texts, more }: FieldFaults): string | undefined {
+  if (texts.length === 0) return undefined;
+  const warnings: string[] = [];
+  let room = MAX_BYTES;
+  for (const text of texts) {
+    const warning = quoted(text);
+    room -= warning.length;
+    if (room < 0) break;
+    warnings.push(warning);
+  }
+  const left = texts.length - warnings.length + more;
+  if (left > 0) warnings.push(quoted(`and ${left} more unknown or duplicate fields`));
+  return warnings.join(', ');
+}
+
+/** One warning. A character of a header is a byte: those beyond ASCII are encoded in UTF-8, which Kubernetes' clients expect. */
+function quoted(text: string): string {
+  const bytes = encoder.encode(text.replace(/[\\"]/g, '\\$&'));
+  return `299 - "${String.fromCharCode(...bytes)}"`;
 }

@@ -10,10 +10,8 @@ import {
 } from '../../bridge/transport/http-connection.ts';
 import { hold, joined } from '../../decode/framing.ts';
 import { badRequest } from '../api-status.ts';
-import { abandon, type HostDeps, tooLarge } from './host.ts';
-import { mayWatch } from './node-host.ts';
-import { Presence } from './presence.ts';
-import type { StreamAnswer, WireRequest } from './wire.ts';
+import { abandon, type HostDeps, mayWatch, tooLarge } from './node-host.ts';
+import { Presence, type StreamAnswer, type WireRequest } from './wire.ts';
 
 /**
  * The used part of a handler's second argument: the server in Bun, information about the connection in Deno, node:http's objects

@@ -15,11 +15,36 @@ import { IN_BUN, type Outbound } from '../../bridge/transport/stall.ts';
 import { dropBody, endUnread } from '../../bridge/transport/unread-body.ts';
 import { hold, joined } from '../../decode/framing.ts';
 import { refused } from '../../storage/statuses.ts';
-import { abandon, type HostDeps, tooLarge } from './host.ts';
-import { MAX_PIPELINED } from './limits.ts';
-import { Presence } from './presence.ts';
-import type { Session } from './session.ts';
-import type { StreamAnswer, WholeAnswer, WireRequest } from './wire.ts';
+import type { Clock } from '../../watch/clock.ts';
+import type { Session, Sessions } from './sessions.ts';
+import { type Answer, Presence, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
+
+/** What a host needs from the server. */
+export interface HostDeps {
+  readonly answer: (request: WireRequest) => Promise<Answer>;
+  readonly sessions: Sessions;
+  /** {@link Sessions.cutEarly}. Not a closure of a request, which would keep alive all that the request has made. */
+  readonly cutEarly: () => void;
+  readonly maxBufferedBytes: number;
+  readonly clock: Clock;
+}
+
+/** Releases an answer that will not be sent. */
+export function abandon(answer: Answer): void {
+  answer.source?.close();
+  answer.slot?.release();
+}
+
+/** 413 for a body. */
+export function tooLarge(maxBytes: number): Error {
+  return refused(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${maxBytes}`);
+}
+
+/** The longest message that a WebSocket client may send, in bytes. Messages from clients have no meaning. */
+export const MAX_INBOUND_BYTES = 1_024;
+
+/** Requests of one connection that may wait for answers to earlier ones, as in `watchmux pipe`. Hardly any client pipelines. */
+const MAX_PIPELINED = 8;
 
 /** How long a connection is silent before the operating system probes the other end. */
 const KEEP_ALIVE_MS = 60_000;

@@ -1,27 +1,168 @@
 /** The verbs over HTTP: parameters and bodies become terms, and results become answers. Upstream: `endpoints/handlers`. */
-
 import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
 import { encoding } from '../../storage/encoded.ts';
+import { refused } from '../../storage/statuses.ts';
+import type { StorageEvent } from '../../storage/storage.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { inPieces, type Pace, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
-import { hasCode, methodNotAllowed, noSuchPath } from '../api-status.ts';
-import type { ResourcePath, Verb } from '../request/path.ts';
+import { fromAsyncIterable } from '../../watch/pull-watch.ts';
+import type { Watch } from '../../watch/watch.ts';
+import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, statusOf } from '../api-status.ts';
+import type { FieldCause } from '../definition.ts';
+import { type PatchedKind, toPatchType } from '../patch/patch.ts';
+import { type FieldPaths, isRecord, parseJson, parsingBody } from '../request/json.ts';
+import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
+import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
 import { type ListParameters, readListQuery } from '../request/query.ts';
-import type { ResourceInfo } from '../resource-info.ts';
+import type { ResourceContext, ResourceInfo } from '../resource-info.ts';
+import { rowOf, type SeenKind, type Subresource } from '../subresources.ts';
 import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation/field-check.ts';
-import { toChange } from '../verbs/change.ts';
+import { shown } from '../verbs/metadata.ts';
 import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
-import { deleteObject, deleteObjects } from '../verbs/remove.ts';
-import type { NamespacedName, ResourceContext } from '../verbs/resource-context.ts';
-import { createObject, type UpdateTerms, updateObject } from '../verbs/write.ts';
-import { readDeleteTerms, readDryRun, readObject, readPatch, type WrittenBodyMeans } from './body.ts';
-import { errorWatch } from './error-watch.ts';
-import { EventStream } from './event-stream.ts';
+import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.ts';
+import { createObject, toChange, type UpdateTerms, updateObject } from '../verbs/write.ts';
+import { EventStream } from './event-encoder.ts';
 import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
 import { Continued, PiecesSource, WatchSource } from './sources.ts';
 import { type Answer, JSON_HEADERS, jsonAnswer, type WireRequest } from './wire.ts';
+
+/** Bodies: their types and their contents. */
+
+/** What is needed to read a body. */
+interface BodyOptions {
+  readonly maxBodyBytes: number;
+  readonly signal: AbortSignal;
+}
+
+/** What is needed to read the body of a write. */
+interface WrittenBodyMeans extends BodyOptions {
+  readonly kind: PatchedKind;
+  /** Called with the members that are sent more than once. */
+  readonly again?: ((duplicates: FieldPaths) => void) | undefined;
+}
+
+function unsupported(given: string, supported: readonly string[]): Error {
+  const message = `the body of the request was in an unknown format (${shown(given)}): accepted media types include: ${supported.join(', ')}`;
+  return refused(415, 'UnsupportedMediaType', message);
+}
+
+/**
+ * The type of a body. A page of another origin can send texts and forms without asking for permission, so those are refused. It
+ * can also leave out the type, as old clients do, such as a deletion of kubectl 1.20; these are not browsers, and send no origin.
+ */
+function typeOf(request: WireRequest): string {
+  const given = request.header('content-type');
+  return given === undefined && request.origin === undefined ? JSON_TYPE : mediaType(given);
+}
+
+/** Reads an object of a kind. */
+async function readObject(request: WireRequest, { maxBodyBytes, signal, kind, again }: WrittenBodyMeans): Promise<unknown> {
+  const type = typeOf(request);
+  const supported = hasProtobuf(kind) ? [JSON_TYPE, PROTOBUF] : [JSON_TYPE];
+  if (!supported.includes(type)) throw unsupported(type, supported);
+  const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
+  return type === JSON_TYPE ? await parsed(bytes, { signal, again }) : readProtobuf(bytes, kind);
+}
+
+function parsed(bytes: Uint8Array, { signal, again }: Pick<WrittenBodyMeans, 'signal' | 'again'>): Soon<unknown> {
+  return inPieces(parsingBody(bytes, again), { pace: paceOf(signal), signal });
+}
+
+/** The longest body that is read without a turn of its own, in bytes: what comes within a millisecond. */
+const SMALL_BYTES = 32_768;
+
+/** The longest body of which any number is worked on at a time. */
+const LARGE_BYTES = 262_144;
+
+/** A body when it may be read. A long one is read and stored in turns of their own. */
+async function bodyInTurn(request: WireRequest, { maxBodyBytes, signal }: BodyOptions): Promise<Uint8Array> {
+  const bytes = await request.body(maxBodyBytes, signal);
+  if (bytes.length > LARGE_BYTES) await paceOf(signal).heavy?.(signal);
+  if (bytes.length > SMALL_BYTES) await paceOf(signal).turn();
+  return bytes;
+}
+
+const JSON_TYPE = 'application/json';
+
+/** Reads a patch for a kind. */
+async function readPatch(
+  request: WireRequest,
+  { maxBodyBytes, signal, kind, again }: WrittenBodyMeans,
+): Promise<{ type: PatchType; patch: unknown }> {
+  const type = toPatchType(mediaType(request.header('content-type')), kind);
+  const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
+  return { type, patch: await parsed(bytes, { signal, again }) };
+}
+
+/** Whether a request is a dry run: `dryRun=All`. `kind` is that of its options. */
+function readDryRun(values: readonly string[], kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions'): boolean {
+  const causes = dryRunCauses(values);
+  if (causes.length > 0) throw invalidOptions(kind, causes);
+  return values.length > 0;
+}
+
+function dryRunCauses(values: readonly string[]): readonly FieldCause[] {
+  if (values.every((value) => value === 'All')) return [];
+  return [{ field: 'dryRun', message: `Unsupported value: [${values.map(shown).join(',')}]: supported values: "All"` }];
+}
+
+const POLICIES: readonly unknown[] = ['Foreground', 'Background', 'Orphan'];
+
+function policyCauses(policy: unknown): readonly FieldCause[] {
+  if (policy === undefined || policy === null || POLICIES.includes(policy)) return [];
+  const supported = POLICIES.map((each) => JSON.stringify(each)).join(', ');
+  return [{ field: 'propagationPolicy', message: `Unsupported value: ${shown(String(policy))}: supported values: ${supported}` }];
+}
+
+/** Reads the options of a deletion: from its body if it has one, and from its query. */
+async function readDeleteTerms(
+  request: WireRequest,
+  query: URLSearchParams,
+  means: BodyOptions,
+): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions'>> {
+  const bytes = await request.body(means.maxBodyBytes, means.signal);
+  const body = bytes.length === 0 ? {} : readOptions(bytes, typeOf(request));
+  if (!isRecord(body) || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
+    throw badRequest('the body is not a DeleteOptions object');
+  const { dryRun = [], preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
+  if (!Array.isArray(dryRun)) throw badRequest('dryRun: expected a list');
+  const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;
+  if (!/^-?[0-9]{1,9}$/.test(String(grace))) throw badRequest('gracePeriodSeconds: expected a whole number');
+  const tries = [...dryRun.map(String), ...query.getAll('dryRun')];
+  const causes = [...policyCauses(propagationPolicy), ...dryRunCauses(tries)];
+  if (causes.length > 0) throw invalidOptions('DeleteOptions', causes);
+  return {
+    dryRun: tries.length > 0,
+    preconditions: toPreconditions(preconditions),
+  };
+}
+
+function readOptions(bytes: Uint8Array, type: string): unknown {
+  if (type === PROTOBUF) return readDeleteOptions(bytes);
+  if (type !== JSON_TYPE) throw unsupported(type, [JSON_TYPE, PROTOBUF]);
+  return parseJson(bytes);
+}
+
+function toPreconditions(value: unknown): DeleteTerms['preconditions'] {
+  if (value === undefined || value === null) return undefined;
+  if (!isRecord(value)) throw badRequest('preconditions: expected an object');
+  const { uid, resourceVersion } = value;
+  for (const each of [uid, resourceVersion]) {
+    if (each !== undefined && each !== null && typeof each !== 'string') throw badRequest('preconditions: expected texts');
+  }
+  return { uid: (uid as string | null) ?? undefined, resourceVersion: (resourceVersion as string | null) ?? undefined };
+}
+
+/** A watch that delivers one error, and ends. */
+function errorWatch(error: unknown): Watch<StorageEvent<KubernetesObject>> {
+  async function* events(): AsyncGenerator<StorageEvent<KubernetesObject>> {
+    yield { type: 'ERROR', object: statusOf(error).status };
+  }
+  return fromAsyncIterable(events());
+}
 
 /** An admitted request for a resource. */
 interface Task {
@@ -51,13 +192,18 @@ export async function perform(task: Task): Promise<Answer> {
     await turn;
     signal.throwIfAborted();
   }
-  checkSubresource(task);
+  if (!rowOfTask(task).verbs.includes(verb)) throw methodNotAllowed(task.context.info);
   if (verb === 'watch') return watch(task);
   if (verb === 'list') return list(task);
   const presentation = presentationOf(task, 'object');
   if (verb === 'get') {
     const resourceVersion = task.query.get('resourceVersion') ?? '';
-    return shown(task, presentation, 200, await getObject(task.context, placeOf(task), { resourceVersion, signal: task.signal }));
+    return answerOf(
+      task,
+      presentation,
+      200,
+      await getObject(task.context, placeOf(task), { resourceVersion, signal: task.signal }),
+    );
   }
   if (verb === 'create') return create(task, presentation);
   if (verb === 'update' || verb === 'patch') return update(task, presentation);
@@ -66,11 +212,11 @@ export async function perform(task: Task): Promise<Answer> {
   return removeMany(task);
 }
 
-/** The only subresource is `status`, and it can only be read and written. */
-function checkSubresource({ path, verb, context }: Task): void {
-  if (path.subresource === undefined) return;
-  if (path.subresource !== 'status' || !context.info.status) throw noSuchPath();
-  if (verb !== 'get' && verb !== 'update' && verb !== 'patch') throw methodNotAllowed();
+/** What the path names of an object: itself, or a subresource. */
+function rowOfTask({ path, context }: Task): Subresource {
+  const row = rowOf(context.info, path.subresource);
+  if (row === undefined) throw noSuchPath();
+  return row;
 }
 
 /** The place of the one object of a request. A namespaced object is not found outside of a namespace. */
@@ -80,11 +226,13 @@ function placeOf({ path, context }: Task): NamespacedName {
   return { namespace, name };
 }
 
-function shown({ context, signal }: Task, presentation: Presentation, code: number, object: KubernetesObject): Soon<Answer> {
-  const seen = presented(context.info, object);
-  const answer = (): Answer => ({ code, headers: JSON_HEADERS, body: presentation.object(context.info, seen) });
+function answerOf(task: Task, presentation: Presentation, code: number, object: KubernetesObject): Soon<Answer> {
+  const { info } = task.context;
+  const { kind = info, view } = rowOfTask(task);
+  const seen = view(presented(info, object));
+  const answer = (): Answer => ({ code, headers: JSON_HEADERS, body: presentation.object(kind, seen) });
   // What is not stored has no JSON yet.
-  const bytes = presentation === PLAIN ? done(encoding(seen, true), signal) : undefined;
+  const bytes = presentation === PLAIN ? done(encoding(seen, true), task.signal) : undefined;
   return isPromise(bytes) ? bytes.then(answer) : answer();
 }
 
@@ -94,14 +242,18 @@ function done<R>(work: Work<R>, signal: AbortSignal): Soon<R> {
 }
 
 /** The check of a write's fields; undefined: they are not checked. */
-async function fieldCheckOf({ query, context, warn }: Task, options: string): Promise<FieldCheck | undefined> {
+async function fieldCheckOf(task: Task, options: string): Promise<FieldCheck | undefined> {
+  const { query, warn } = task;
   const mode = readFieldValidation(query.get('fieldValidation') ?? '', options);
-  return mode === 'Ignore' ? undefined : await FieldCheck.of(context.info, mode === 'Warn' ? warn : undefined);
+  return mode === 'Ignore' ? undefined : await FieldCheck.of(kindOf(task), mode === 'Warn' ? warn : undefined);
 }
 
+const kindOf = (task: Task): SeenKind => rowOfTask(task).kind ?? task.context.info;
+
 /** What is needed to read a body. */
-function bodyOf({ maxBodyBytes, signal, context }: Task, fields: FieldCheck | undefined): WrittenBodyMeans {
-  return { maxBodyBytes, signal, kind: context.info, again: fields?.again };
+function bodyOf(task: Task, fields: FieldCheck | undefined): WrittenBodyMeans {
+  const { maxBodyBytes, signal } = task;
+  return { maxBodyBytes, signal, kind: kindOf(task), again: fields?.again };
 }
 
 async function create(task: Task, presentation: Presentation): Promise<Answer> {
@@ -112,17 +264,17 @@ async function create(task: Task, presentation: Presentation): Promise<Answer> {
   const sent = await readObject(task.request, bodyOf(task, fields));
   await paceOf(signal).pause();
   if (fields) await done(fields.object(sent), signal);
-  return shown(task, presentation, 201, await createObject(context, sent, terms));
+  return answerOf(task, presentation, 201, await createObject(context, sent, terms));
 }
 
 async function update(task: Task, presentation: Presentation): Promise<Answer> {
-  const { path, context, verb, query, signal } = task;
+  const { context, verb, query, signal } = task;
   const place = placeOf(task);
   const dryRun = readDryRun(query.getAll('dryRun'), verb === 'patch' ? 'PatchOptions' : 'UpdateOptions');
   const make = verb === 'patch' ? await readChange(task) : await readReplacement(task);
   await paceOf(signal).pause();
-  const terms = { dryRun, signal, place, status: path.subresource === 'status', make };
-  return shown(task, presentation, 200, await updateObject(context, terms));
+  const terms = { dryRun, signal, place, row: rowOfTask(task), make };
+  return answerOf(task, presentation, 200, await updateObject(context, terms));
 }
 
 /** Reads the object that replaces the stored one. */
@@ -136,11 +288,10 @@ async function readReplacement(task: Task): Promise<UpdateTerms['make']> {
 
 /** Reads the patch of an object. */
 async function readChange(task: Task): Promise<UpdateTerms['make']> {
-  const { info: kind } = task.context;
   const fields = await fieldCheckOf(task, 'PatchOptions');
   const { type, patch } = await readPatch(task.request, bodyOf(task, fields));
   await paceOf(task.signal).pause();
-  return done(toChange(patch, { type, kind, fields }), task.signal);
+  return done(toChange(patch, { type, info: task.context.info, row: rowOfTask(task), fields }), task.signal);
 }
 
 async function remove(task: Task, presentation: Presentation): Promise<Answer> {
@@ -148,7 +299,7 @@ async function remove(task: Task, presentation: Presentation): Promise<Answer> {
   const place = placeOf(task);
   const terms = await readDeleteTerms(request, query, task);
   const { object, gone } = await deleteObject(context, place, { ...terms, signal });
-  if (!gone) return shown(task, presentation, 200, object);
+  if (!gone) return answerOf(task, presentation, 200, object);
   return jsonAnswer(200, success(context.info, object));
 }
 

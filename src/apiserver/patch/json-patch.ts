@@ -12,7 +12,7 @@
  */
 import { comparing, parsing, put, stringifying } from '../../storage/json.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
-import { checkingDepth, copyingMembers, isObject, type JsonObject, ownValue } from './json.ts';
+import { checkingDepth, copyingMembers, isObject, type JsonObject, ownValue } from './merge-patch.ts';
 
 /** An operation that cannot be applied. */
 export class PatchFailure extends Error {

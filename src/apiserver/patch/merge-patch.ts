@@ -1,7 +1,47 @@
-/** RFC 7386: a patch that looks like the object. null removes; objects are merged; everything else replaces. */
-import { put } from '../../storage/json.ts';
+/** JSON values as patches handle them: copied and measured, in pieces. */
+import { put, walking } from '../../storage/json.ts';
+import { refused } from '../../storage/statuses.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
-import { copyingMembers, isObject, type JsonObject, ownValue } from './json.ts';
+
+/** An object of JSON. */
+export type JsonObject = Record<string, unknown>;
+
+/** The deepest nesting of a patch's result. No honest patch comes near, and deeper values would exhaust the stack. */
+const MAX_DEPTH = 200;
+
+/** Whether a value is an object, and not an array. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The own value of an object under a name: undefined for `constructor`, unless the object itself has one. */
+export function ownValue(object: JsonObject, name: string): unknown {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+/** The members of an object, but not their values, to be changed. */
+export function* copyingMembers(object: JsonObject): Work<JsonObject> {
+  const names = Object.keys(object);
+  if (names.length < STRIDE) return { ...object };
+  const copy: JsonObject = {};
+  for (const [at, name] of names.entries()) {
+    put(copy, name, object[name]);
+    if (at % STRIDE === 0) yield;
+  }
+  return copy;
+}
+
+/** Throws 400 if a value is nested too deeply. Returns how many values it consists of. */
+export function* checkingDepth(value: unknown): Work<number> {
+  let parts = 1;
+  yield* walking(value, (_, size, depth) => {
+    if (depth >= MAX_DEPTH) throw refused(400, 'BadRequest', `the patch is nested more than ${MAX_DEPTH} deep`);
+    parts += size;
+  });
+  return parts;
+}
+
+/** RFC 7386: a patch that looks like the object. null removes; objects are merged; everything else replaces. */
 
 /** Returns the result of applying the patch to a value. Neither is changed, but the result may share parts with both. */
 export function* mergePatch(current: unknown, patch: unknown): Work<unknown> {

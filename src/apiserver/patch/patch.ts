@@ -9,15 +9,12 @@
  * No input is changed. Refusals are those of a kube-apiserver: 400 for an invalid patch, 422 for one that cannot be applied, 413
  * for too many operations, 415 for an unknown format.
  */
+import type { PatchType } from '../../cache/resource-client.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
 import { atOnce, type Work } from '../../watch/fair-queue.ts';
-import { checkingDepth, isObject, type JsonObject } from './json.ts';
 import { jsonPatch, type Operation, PatchFailure, toOperations } from './json-patch.ts';
-import { mergePatch } from './merge-patch.ts';
+import { checkingDepth, isObject, type JsonObject, mergePatch } from './merge-patch.ts';
 import { METADATA_LISTS, type MergeStrategies, strategicMerge } from './strategic-merge.ts';
-
-/** The type of a patch, as in `PatchOptions.type` of `watchmux/kubernetes`. */
-export type PatchType = 'merge' | 'json' | 'strategic' | 'apply';
 
 const MEDIA_TYPES: Readonly<Record<string, PatchType>> = {
   'application/json-patch+json': 'json',

@@ -12,7 +12,7 @@
 import { put } from '../../storage/json.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
-import { copyingMembers, isObject, type JsonObject, ownValue } from './json.ts';
+import { copyingMembers, isObject, type JsonObject, ownValue } from './merge-patch.ts';
 
 /** How a list is merged: as a set of plain values, or as objects with one member as their key. Other lists are replaced. */
 type ListStrategy = 'set' | { readonly key: string };

@@ -5,13 +5,142 @@
  * JavaScript would change, as it may an int64 beyond 2^53, is refused: clients in other languages keep it, so nobody would notice
  * the loss.
  */
-
 import { parsing, walking } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
 import { atOnce, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
-import { duplicateFields, membersIn } from './duplicates.ts';
-import type { FieldPaths } from './field-paths.ts';
+
+/**
+ * Paths of fields to report: a limited number, each shortened if it is long, and how many more there are. A hostile object can
+ * have a million fields at the end of paths of a megabyte.
+ */
+
+/** A name of a member, or an index of a list. */
+export type Step = string | number;
+
+/** The most that are reported, as upstream does for its own kinds. */
+export const MAX_PATHS = 100;
+const MAX_PATH_CHARS = 256;
+
+export class FieldPaths {
+  readonly #paths: Set<string> = new Set();
+  #more = 0;
+
+  /** Adds the path of these steps, which are computed only if it is reported. Equal paths are reported once. */
+  add(steps: () => readonly Step[]): void {
+    if (this.#paths.size === MAX_PATHS) this.#more++;
+    else this.#paths.add(toPath(steps()));
+  }
+
+  /** The reported paths, in the order in which they were found. */
+  get told(): string[] {
+    return [...this.#paths];
+  }
+
+  /** How many more were found. */
+  get more(): number {
+    return this.#more;
+  }
+}
+
+/** Such as `spec.items[0].count`. */
+function toPath(steps: readonly Step[]): string {
+  let path = '';
+  for (const step of steps) {
+    path += typeof step === 'number' ? `[${step}]` : `${path === '' ? '' : '.'}${step.slice(0, MAX_PATH_CHARS)}`;
+    if (path.length > MAX_PATH_CHARS) return `${path.slice(0, MAX_PATH_CHARS)}...`;
+  }
+  return path;
+}
+
+/**
+ * Members that a JSON text contains twice, of which a parser keeps the last. No search is needed to know whether there are any:
+ * each member has one colon outside of strings, so there are as many colons as members, unless a name is repeated.
+ *
+ *     text ---> colons --.
+ *                        +--> as many? none came twice
+ *     value --> members -'    otherwise: the search, once through the text
+ */
+
+/** How many members a value has, at any depth. */
+export function* membersIn(value: unknown): Work<number> {
+  let members = 0;
+  yield* walking(value, (names) => {
+    members += names?.length ?? 0;
+  });
+  return members;
+}
+
+/** An open object or list of the text. */
+interface Level {
+  /** The names so far; undefined for a list. */
+  readonly names: Set<string> | undefined;
+  /** The current element of the list. */
+  index: number;
+  /** The current member of the object. */
+  name: string;
+  /** Whether the next string is a name. */
+  isNext: boolean;
+}
+
+/** Finds them in a valid JSON text. */
+export function* duplicateFields(text: string): Work<FieldPaths> {
+  const found = new FieldPaths();
+  const levels: Level[] = [];
+  let level: Level | undefined;
+  let [start, next] = [-1, PIECE_CHARS];
+  for (let at = 0; at < text.length; at++) {
+    if (at >= next) {
+      next = at + PIECE_CHARS;
+      yield;
+    }
+    const char = text.charCodeAt(at);
+    if (start >= 0) {
+      if (char === BACKSLASH) at++;
+      else if (char === QUOTE) {
+        if (level?.isNext && !isNew(level, nameOf(text.slice(start, at)))) found.add(() => levels.map(stepOf));
+        start = -1;
+      }
+    } else if (char === QUOTE) start = at + 1;
+    else if (char === COMMA) proceed(level as Level);
+    else if (char === OBJECT || char === LIST) {
+      const isObject = char === OBJECT;
+      level = { names: isObject ? new Set() : undefined, index: 0, name: '', isNext: isObject };
+      levels.push(level);
+    } else if (char === END_OF_OBJECT || char === END_OF_LIST) {
+      levels.pop();
+      level = levels[levels.length - 1];
+    }
+  }
+  return found;
+}
+
+/** How much is read in one step, in characters. */
+const PIECE_CHARS = 65_536;
+const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+const [OBJECT, END_OF_OBJECT, LIST, END_OF_LIST] = [0x7b, 0x7d, 0x5b, 0x5d];
+
+const stepOf = ({ names, index, name }: Level): Step => (names === undefined ? index : name);
+
+function proceed(level: Level): void {
+  if (level.names === undefined) level.index++;
+  else level.isNext = true;
+}
+
+/** Whether the object has no member of this name yet. */
+function isNew(level: Level, name: string): boolean {
+  level.isNext = false;
+  level.name = name;
+  const { names } = level;
+  if (names === undefined || names.has(name)) return false;
+  names.add(name);
+  return true;
+}
+
+/** The name that is written between quotes. */
+function nameOf(written: string): string {
+  return written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
+}
 
 /** The deepest nesting of objects and lists. */
 export const MAX_DEPTH = 128;
@@ -21,9 +150,6 @@ export const MAX_PARTS = 102_400;
 export const MAX_KEYS = 65_536;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 
 /** What the bytes of a JSON text show before it is parsed. */
 interface Extent {

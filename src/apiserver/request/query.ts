@@ -7,7 +7,7 @@ import { LIST_NAMES } from '../../storage/option-names.ts';
 import { checkOptions, invalid } from '../../watch/errors.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
-import { shown } from '../verbs/names.ts';
+import { shown } from '../verbs/metadata.ts';
 
 /** What a list or a watch asks for. Texts that were not given are empty. */
 export interface ListParameters {

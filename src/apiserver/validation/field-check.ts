@@ -6,20 +6,154 @@
  *                             +--> Strict: 400, or 422 for a patch's result    Warn: reported, and stored
  *     object --> unknown -----'
  */
-import type { Work } from '../../watch/fair-queue.ts';
+import { FIELD_VALIDATIONS, type FieldValidation } from '../../cache/resource-client.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
-import { schemaOf } from '../openapi/schemas.ts';
-import type { FieldPaths } from '../request/field-paths.ts';
-import type { ResourceInfo } from '../resource-info.ts';
-import { isOfKind } from '../verbs/metadata.ts';
-import { shown } from '../verbs/names.ts';
-import { type KnownFields, toKnownFields, unknownFields } from './known-fields.ts';
-import { withPatterns } from './patterns.ts';
+import type { JsonSchema } from '../definition.ts';
+import { OBJECT_META, OPEN, SHARED, schemaOf } from '../documents/schemas.ts';
+import { FieldPaths, isRecord, type Json, type Step } from '../request/json.ts';
+import type { SeenKind } from '../subresources.ts';
+import { isOfKind, shown } from '../verbs/metadata.ts';
+import { type Pattern, toPattern, withPatterns } from './patterns.ts';
 
-/** What happens to a write with such fields. Upstream: `metav1.FieldValidationStrict` and the like. */
-export type FieldValidation = 'Ignore' | 'Strict' | 'Warn';
+/**
+ * Finds the fields of an object that its schema does not know: they are probably misspelt.
+ *
+ *     schema of a kind ---> KnownFields, a tree, made once ---> unknownFields(tree, object) ---> their paths
+ *
+ * A JSON schema allows members that it does not name, unless it says `additionalProperties: false`. So unknown fields are not
+ * errors: the object is stored as it is. In Kubernetes, and to a reader of a schema that names members, it is the other way
+ * round: other members are unknown, unless `additionalProperties`, `patternProperties` or `x-kubernetes-preserve-unknown-fields`
+ * admits them. A schema that names no members knows any. Each part of `allOf`, `anyOf` and the like may name some. A `$ref`
+ * within the schema is not followed: any member may be there.
+ */
 
-export const FIELD_VALIDATIONS: readonly FieldValidation[] = ['Ignore', 'Strict', 'Warn'];
+/** What a schema says about the names in one place, and about what is below. */
+interface KnownFields {
+  /** The members that it names. */
+  readonly members: ReadonlyMap<string, KnownFields>;
+  readonly patterns: readonly (readonly [Pattern, KnownFields])[];
+  /** What is below all others; undefined: there are no others. */
+  readonly others: KnownFields | undefined;
+  /** What is in the elements of a list. */
+  readonly items: KnownFields | undefined;
+}
+
+/** Where nothing is unknown, at any depth: the check goes no further. */
+const ANY: KnownFields = { members: new Map(), patterns: [], others: undefined, items: undefined };
+
+/** The keywords that say which names there are. */
+const NAMING = ['properties', 'patternProperties', 'additionalProperties'] as const;
+const IN_LISTS = ['allOf', 'anyOf', 'oneOf'] as const;
+const AS_SUCH = ['if', 'then', 'else'] as const;
+/** Keywords that lead to schemas which are not followed. */
+const BEYOND = ['$ref', '$dynamicRef', '$recursiveRef', 'dependencies', 'dependentSchemas'] as const;
+const REFERENCE = '#/components/schemas/';
+
+/** Reads a schema. One with patterns needs the engine for them: see `withPatterns`. */
+export function toKnownFields(schema: JsonSchema): KnownFields {
+  return combined([schema], false);
+}
+
+/** What several schemas of one place know together. If a list preserves unknown fields, so do its elements. */
+function combined(schemas: readonly unknown[], preserved: boolean): KnownFields {
+  const parts = schemas.flatMap(partsOf);
+  if (parts.length === 0) return ANY;
+  const of = (keyword: string): unknown[] => parts.map((part) => part[keyword]).filter((each) => each !== undefined);
+  const has = (keyword: string): boolean => of(keyword).length > 0;
+  const keeps = preserved || of(OPEN).includes(true);
+  const others = of('additionalProperties').filter((each) => each !== false);
+  const isOpen = keeps || others.length > 0 || !NAMING.some(has) || BEYOND.some(has);
+  const known: KnownFields = {
+    members: new Map(Array.from(grouped(parts, 'properties'), ([name, each]) => [name, combined(each, false)])),
+    patterns: Array.from(grouped(parts, 'patternProperties'), ([source, each]) => {
+      return [toPattern(source), combined(each, false)] as const;
+    }),
+    others: isOpen ? combined(others, false) : undefined,
+    items: combined(of('items'), keeps),
+  };
+  return isAny(known) ? ANY : known;
+}
+
+function isAny({ members, patterns, others, items }: KnownFields): boolean {
+  const named = [...members.values(), ...patterns.map(([, each]) => each)];
+  return [others, items, ...named].every((each) => each === ANY);
+}
+
+/** A schema, and the schemas of which it is composed. A value that is not a schema knows anything. */
+function partsOf(schema: unknown): Json[] {
+  if (!isRecord(schema)) return [];
+  const { $ref, ...own } = schema;
+  if (typeof $ref === 'string' && $ref.startsWith(REFERENCE)) {
+    return partsOf({ ...own, ...SHARED[$ref.slice(REFERENCE.length)] });
+  }
+  const listed = IN_LISTS.flatMap((name) => (Array.isArray(schema[name]) ? (schema[name] as unknown[]) : []));
+  return [withEmbedded(schema), ...[...listed, ...AS_SUCH.map((name) => schema[name])].flatMap(partsOf)];
+}
+
+/** An object within an object also has metadata. */
+function withEmbedded(schema: Json): Json {
+  if (schema['x-kubernetes-embedded-resource'] !== true) return schema;
+  const properties = isRecord(schema.properties) ? schema.properties : {};
+  return { ...schema, properties: { ...properties, apiVersion: {}, kind: {}, metadata: { $ref: REFERENCE + OBJECT_META } } };
+}
+
+/** The schemas under each name, of all parts. */
+function grouped(parts: readonly Json[], keyword: 'properties' | 'patternProperties'): Map<string, unknown[]> {
+  const groups = new Map<string, unknown[]>();
+  for (const part of parts) {
+    const named = part[keyword];
+    if (!isRecord(named)) continue;
+    for (const [name, schema] of Object.entries(named)) groups.set(name, [...(groups.get(name) ?? []), schema]);
+  }
+  return groups;
+}
+
+/**
+ * Finds the unknown fields of an object. Those that `before` has in the same place are left out: a change of one part of an
+ * object does not report the rest.
+ */
+export function* unknownFields(known: KnownFields, object: unknown, before?: unknown): Work<FieldPaths> {
+  const found = new FieldPaths();
+  if (known !== ANY) yield* look(known, object, { before, steps: [], found });
+  return found;
+}
+
+interface Search {
+  readonly before: unknown;
+  readonly steps: Step[];
+  readonly found: FieldPaths;
+}
+
+function* look(known: KnownFields, value: unknown, search: Search): Work<void> {
+  const { before, steps, found } = search;
+  const names = isRecord(value) ? Object.keys(value) : undefined;
+  if (names === undefined && !Array.isArray(value)) return;
+  const members = value as Readonly<Record<Step, unknown>>;
+  const count = names?.length ?? (value as readonly unknown[]).length;
+  if (count > STRIDE) yield;
+  for (let at = 0; at < count; at++) {
+    if (at % STRIDE === STRIDE - 1) yield;
+    const step = names?.[at] ?? at;
+    const below = typeof step === 'number' ? known.items : memberOf(known, step);
+    const member = members[step];
+    if (below === undefined) {
+      if (names && !hasOwn(before, step)) found.add(() => [...steps, step]);
+    } else if (below !== ANY && typeof member === 'object') {
+      steps.push(step);
+      yield* look(below, member, { before: hasOwn(before, step) ? before[step] : undefined, steps, found });
+      steps.pop();
+    }
+  }
+}
+
+/** What a schema knows below a member; undefined: it does not know that. */
+function memberOf({ members, patterns, others }: KnownFields, name: string): KnownFields | undefined {
+  return members.get(name) ?? patterns.find(([form]) => form.test(name))?.[1] ?? others;
+}
+
+const hasOwn = (value: unknown, step: Step): value is Readonly<Record<Step, unknown>> =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, step);
 
 /** Reads the parameter of a write. Throws 422, which names the `options` of the verb. */
 export function readFieldValidation(text: string, options: string): FieldValidation {
@@ -40,24 +174,24 @@ export interface FieldFaults {
 
 /** Checks the fields of one write. */
 export class FieldCheck {
-  readonly #info: ResourceInfo;
+  readonly #kind: SeenKind;
   readonly #known: KnownFields;
   readonly #warn: ((faults: FieldFaults) => void) | undefined;
   #twice: FieldPaths | undefined;
 
-  private constructor(info: ResourceInfo, known: KnownFields, warn: ((faults: FieldFaults) => void) | undefined) {
-    this.#info = info;
+  private constructor(kind: SeenKind, known: KnownFields, warn: ((faults: FieldFaults) => void) | undefined) {
+    this.#kind = kind;
     this.#known = known;
     this.#warn = warn;
   }
 
   /** `warn` is called with what is wrong after each check. Without it, anything wrong is refused. */
-  static async of(info: ResourceInfo, warn?: (faults: FieldFaults) => void): Promise<FieldCheck> {
-    const known = await withPatterns(() => knownFieldsOf(info)).catch((cause: unknown) => {
+  static async of(seen: SeenKind, warn?: (faults: FieldFaults) => void): Promise<FieldCheck> {
+    const known = await withPatterns(() => knownFieldsOf(seen)).catch((cause: unknown) => {
       // A schema that cannot be read is the server's error, not that of a client that writes an object.
       throw new Error((cause as Error).message, { cause });
     });
-    return new FieldCheck(info, known, warn);
+    return new FieldCheck(seen, known, warn);
   }
 
   /** Called by the reader of the body with the members that occur twice. */
@@ -67,8 +201,8 @@ export class FieldCheck {
 
   /** Checks an object that was sent. Throws 400. An object of another kind is refused by its reader. */
   *object(sent: unknown): Work<void> {
-    const { kind, version } = this.#info;
-    if (!isOfKind(this.#info, sent)) return;
+    const { kind, version } = this.#kind;
+    if (!isOfKind(this.#kind, sent)) return;
     const found: Found[] = [
       ['duplicate', this.#twice?.told, this.#twice?.more],
       ['unknown', ...sorted(yield* unknownFields(this.#known, sent))],
@@ -87,10 +221,7 @@ export class FieldCheck {
       ...(of ? [[`${of}unknown`, ...sorted(yield* unknownFields(OPERATIONS, patch))] as const] : []),
       ['unknown', ...sorted(yield* unknownFields(this.#known, made, current))],
     ];
-    this.#tell(found, (why) => {
-      const message = `Invalid value: ${shown(JSON.stringify(made))}: ${why}`;
-      return invalidObject(NOTHING, '', [{ field: 'patch', message }]);
-    });
+    this.#tell(found, (why) => invalidPatch(made, why));
   }
 
   #tell(found: readonly Found[], refusal: (why: string) => Error): void {
@@ -112,17 +243,21 @@ function sorted({ told, more }: FieldPaths): readonly [readonly string[], number
   return [told.sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1)), more];
 }
 
-/** The result of a patch has no name yet. */
+/** 422: what is wrong with the result of a patch, which has no name yet. */
+export function invalidPatch(made: object, why: string): Error {
+  return invalidObject(NOTHING, '', [{ field: 'patch', message: `Invalid value: ${shown(JSON.stringify(made))}: ${why}` }]);
+}
+
 const NOTHING = { group: '', plural: '', kind: '', resourceName: '', kindName: '' } as const;
 
 /** The fields of the operations of a JSON patch. */
 const OPERATIONS = toKnownFields({ items: { properties: { op: {}, path: {}, from: {}, value: {} } } });
 
-const knownFields: WeakMap<ResourceInfo, KnownFields> = new WeakMap();
+const knownFields: WeakMap<SeenKind, KnownFields> = new WeakMap();
 
 /** The fields that a kind has by its schema, as `kubectl explain` shows them. */
-function knownFieldsOf(info: ResourceInfo): KnownFields {
-  const known = knownFields.get(info) ?? toKnownFields(schemaOf(info));
-  knownFields.set(info, known);
+function knownFieldsOf(kind: SeenKind): KnownFields {
+  const known = knownFields.get(kind) ?? toKnownFields(schemaOf(kind));
+  knownFields.set(kind, known);
   return known;
 }

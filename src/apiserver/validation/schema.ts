@@ -11,12 +11,13 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { put, stringifying } from '../../storage/json.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
-import { STRIDE, type Work } from '../../watch/fair-queue.ts';
+import { inPieces, paceOf, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
+import type { ResourceInfo } from '../resource-info.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 
 /** Finds what is wrong with an object; an empty list if nothing is. */
-export type SchemaCheck = (object: KubernetesObject) => Work<readonly FieldCause[]>;
+type SchemaCheck = (object: KubernetesObject) => Work<readonly FieldCause[]>;
 
 /** The most causes that are reported: nobody reads more, and a hostile object could have millions. */
 const MAX_CAUSES = 50;
@@ -275,4 +276,40 @@ function typeName(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
   return Number.isInteger(value) ? 'integer' : typeof value;
+}
+
+/** The schemas of a server's resources, each compiled once. */
+
+type AnyObject = Parameters<SchemaCheck>[0];
+type Schema = NonNullable<ResourceInfo['schema']>;
+
+export class Schemas {
+  readonly #compiled: Map<Schema, Promise<SchemaCheck>> = new Map();
+
+  /**
+   * Compiles all of them, so that their owner learns of an invalid schema, or of the missing package, before any client does.
+   * Rejects with that error.
+   */
+  async prepare(resources: readonly Pick<ResourceInfo, 'schema'>[]): Promise<void> {
+    for (const { schema } of resources) if (schema !== undefined) await this.#compile(schema);
+  }
+
+  /** The check of a resource's objects; undefined for a resource without a schema. */
+  checkOf({ schema }: Pick<ResourceInfo, 'schema'>): ((object: AnyObject) => Promise<readonly FieldCause[]>) | undefined {
+    if (schema === undefined) return undefined;
+    return async (object) => inPieces((await this.#checked(schema))(object), { pace: paceOf(undefined) });
+  }
+
+  /** A schema that cannot be compiled is the server's error, not that of a client that writes an object. */
+  #checked(schema: Schema): Promise<SchemaCheck> {
+    return this.#compile(schema).catch((cause: unknown) => {
+      throw new Error((cause as Error).message, { cause });
+    });
+  }
+
+  #compile(schema: Schema): Promise<SchemaCheck> {
+    const compiled = this.#compiled.get(schema) ?? compileSchema(schema);
+    this.#compiled.set(schema, compiled);
+    return compiled;
+  }
 }

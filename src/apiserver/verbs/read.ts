@@ -2,15 +2,14 @@
 import { filter } from '../../broadcast/filter.ts';
 import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import type { NamespacedName } from '../../cache/resource-client.ts';
 import { parseFieldSelector, parseLabelSelector } from '../../selectors/index.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, notFound, translated } from '../api-status.ts';
 import { checkedParameters, checkVersion, type ListParameters } from '../request/query.ts';
-import type { ResourceInfo } from '../resource-info.ts';
-import type { NamespacedName, ResourceContext } from './resource-context.ts';
-import { storageKey } from './resource-context.ts';
+import { type ResourceContext, type ResourceInfo, storageKey } from '../resource-info.ts';
 
 /** The request of a list or a watch. */
 interface Asked {

@@ -5,10 +5,11 @@
  *       '----delete, finalizers---> waiting --last one removed (update)-----^
  */
 import type { KubernetesObject } from '../../cache/object.ts';
+import type { NamespacedName } from '../../cache/resource-client.ts';
 import { paceOf } from '../../watch/fair-queue.ts';
 import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
+import { type ResourceContext, storageKey, timestamp } from '../resource-info.ts';
 import { withMeta } from './metadata.ts';
-import { type NamespacedName, type ResourceContext, storageKey, timestamp } from './resource-context.ts';
 
 /** Options of a deletion. */
 export interface DeleteTerms {

@@ -3,7 +3,7 @@ import { createServer as createSecureServer } from 'node:https';
 import { CONFIG_MAPS, NAMESPACES } from '../../apiserver/builtin.ts';
 import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts';
 import { processMetrics } from '../../apiserver/process-metrics.ts';
-import { readAccept } from '../../apiserver/request/accept.ts';
+import { readAccept } from '../../apiserver/request/path.ts';
 import { ApiServer } from '../../apiserver/server.ts';
 import { METRICS_TYPE } from '../../bridge/hub/metrics.ts';
 import { BAD_QUERY_TEXT } from '../../bridge/hub/query.ts';

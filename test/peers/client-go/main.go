@@ -5,8 +5,9 @@
 //	client-go retry-watcher --server URL --namespace NS --from VERSION
 //	client-go writer        --server URL --namespace NS --seed N
 //	client-go elect         --server URL --namespace NS --name LEASE --identity ID
+//	client-go scale         --server URL --namespace NS --name FLEET
 //
-// The first three are about ConfigMaps.
+// The first three are about ConfigMaps; the last one reads and writes how many a fleet of example.com is.
 package main
 
 import (
@@ -22,17 +23,23 @@ import (
 	"sync"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/features"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	clientscale "k8s.io/client-go/scale"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -269,10 +276,48 @@ func elect(ctx context.Context, config *rest.Config) (func() map[string]string, 
 	return nothing, done
 }
 
+// scale does what an autoscaler does: discovery tells it of which kind the subresource is. Each step is told, with the numbers after it.
+func scale(ctx context.Context, config *rest.Config) (func() map[string]string, <-chan struct{}) {
+	done := make(chan struct{})
+	close(done)
+	discovered := memory.NewMemCacheClient(kubernetes.NewForConfigOrDie(config).Discovery())
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(discovered)
+	kinds := clientscale.NewDiscoveryScaleKindResolver(discovered)
+	client := must(clientscale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc, kinds))
+	fleets := schema.GroupResource{Group: "example.com", Resource: "fleets"}
+	scales := client.Scales(*namespace)
+	told := func(verb string, object *autoscalingv1.Scale, err error) *autoscalingv1.Scale {
+		if err != nil {
+			say(line{"type": "failed", "verb": verb, "code": codeOf(err), "message": err.Error()})
+			return object
+		}
+		say(line{"type": "wrote", "verb": verb, "key": keyOf(object), "resourceVersion": object.ResourceVersion,
+			"replicas": object.Spec.Replicas, "selector": object.Status.Selector})
+		return object
+	}
+	write := func(object *autoscalingv1.Scale, replicas int32) {
+		changed := object.DeepCopy()
+		changed.Spec.Replicas = replicas
+		updated, err := scales.Update(ctx, fleets, changed, metav1.UpdateOptions{})
+		told("update", updated, err)
+	}
+	first, err := scales.Get(ctx, fleets, *name, metav1.GetOptions{})
+	told("get", first, err)
+	write(first, 3)
+	write(first, 4) // which is stale now
+	patch := []byte(`{"spec":{"replicas":5}}`)
+	patched, err := scales.Patch(ctx, fleets.WithVersion("v1"), *name, types.MergePatchType, patch, metav1.PatchOptions{})
+	told("patch", patched, err)
+	write(patched, -1)
+	_, err = scales.Get(ctx, fleets, "gone", metav1.GetOptions{})
+	told("get", nil, err)
+	return func() map[string]string { return nil }, done
+}
+
 func main() {
-	modes := map[string]mode{"informer": inform, "retry-watcher": retryWatch, "writer": write, "elect": elect}
+	modes := map[string]mode{"informer": inform, "retry-watcher": retryWatch, "writer": write, "elect": elect, "scale": scale}
 	if len(os.Args) < 2 || modes[os.Args[1]] == nil {
-		panic("the first argument is informer, retry-watcher, writer or elect")
+		panic("the first argument is informer, retry-watcher, writer, elect or scale")
 	}
 	if err := flag.CommandLine.Parse(os.Args[2:]); err != nil {
 		panic(err)

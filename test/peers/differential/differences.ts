@@ -77,6 +77,7 @@ export const DIFFERENCES: readonly Difference[] = [
     parts: ['body'],
     of: [/^FIELDS (Warn|Ignore)? keep:/],
   },
+  { reason: 'A number is whole however it is written', parts: BOTH, of: [/^SCALE .*"replicas":2\.0/] },
   { reason: 'The paths are those that there are', parts: ['body'], of: ['GET /'] },
   { reason: 'A server does not know at which address it is reached', parts: ['body'], of: [/^GET \/api( |$)/] },
   { reason: 'An object of any kind can be replaced without a version', parts: BOTH, of: [/^PUT \S+\/leases\/l\?dryRun=All /] },

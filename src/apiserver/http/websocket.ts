@@ -1,15 +1,14 @@
 /** Watches over WebSocket: one text message per event. Loaded late, because it needs the package ws. */
 import type { WebSocket } from 'ws';
-import { LINE } from '../../../bridge/events/forms.ts';
-import { DEFAULTS } from '../../../bridge/protocol.ts';
-import { Handshakes, type Upgrade } from '../../../bridge/transport/handshakes.ts';
-import { IN_BUN, type SharedTimer, toSharedTimer } from '../../../bridge/transport/stall.ts';
-import { guardInbound, SentLines, sessionOf, WebSocketSink } from '../../../bridge/transport/websocket-connection.ts';
-import type { Clock } from '../../../watch/clock.ts';
-import type { Settings } from '../../options.ts';
-import { abandon, type HostDeps } from '../host.ts';
-import { MAX_INBOUND_BYTES } from '../limits.ts';
-import type { StreamAnswer } from '../wire.ts';
+import { LINE } from '../../bridge/events/forms.ts';
+import { DEFAULTS } from '../../bridge/protocol.ts';
+import { Handshakes, type Upgrade } from '../../bridge/transport/handshakes.ts';
+import { IN_BUN, type SharedTimer, toSharedTimer } from '../../bridge/transport/stall.ts';
+import { guardInbound, SentLines, sessionOf, WebSocketSink } from '../../bridge/transport/websocket-connection.ts';
+import type { Clock } from '../../watch/clock.ts';
+import type { Settings } from '../options.ts';
+import { abandon, type HostDeps, MAX_INBOUND_BYTES } from './node-host.ts';
+import type { StreamAnswer } from './wire.ts';
 
 export class WebSockets {
   private readonly deps: HostDeps;

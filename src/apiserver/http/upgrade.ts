@@ -4,17 +4,13 @@
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { afterAnswers, answerUpgrade, WaitingUpgrade } from '../../../bridge/transport/upgrades.ts';
-import { refused } from '../../../storage/statuses.ts';
-import { badRequest, statusOf } from '../../api-status.ts';
-import type { Settings } from '../../options.ts';
-import { abandon, type HostDeps } from '../host.ts';
-import { MAX_INBOUND_BYTES } from '../limits.ts';
-import { NodeRequest, serveNode } from '../node-host.ts';
-import { Presence } from '../presence.ts';
-import { refusal, type WholeAnswer } from '../wire.ts';
-import { readSubprotocols } from './subprotocols.ts';
+import { afterAnswers, answerUpgrade, WaitingUpgrade } from '../../bridge/transport/upgrades.ts';
+import { refused } from '../../storage/statuses.ts';
+import { badRequest, statusOf } from '../api-status.ts';
+import type { Settings } from '../options.ts';
+import { abandon, type HostDeps, MAX_INBOUND_BYTES, NodeRequest, serveNode } from './node-host.ts';
 import type { WebSockets } from './websocket.ts';
+import { Presence, refusal, type WholeAnswer } from './wire.ts';
 
 /** Bytes that may come before a request is decided. */
 const MAX_EARLY_BYTES = MAX_INBOUND_BYTES + 14;
@@ -115,7 +111,7 @@ function servePlainly(deps: HostDeps, request: IncomingMessage, { socket, head }
   const response = new ServerResponse(whole);
   response.shouldKeepAlive = false;
   // The response learns of it by the socket's `close`.
-  socket.on('error', ignore);
+  socket.on('error', () => {});
   // As node does for its own connections: a response waits for room, and a client that ends its side has left.
   socket.on('drain', () => response.emit('drain'));
   socket.once('end', () => socket.end());
@@ -163,4 +159,40 @@ function withBody(request: IncomingMessage, { socket, head }: Rest): IncomingMes
   return whole;
 }
 
-function ignore(): void {}
+/**
+ * The subprotocols that a WebSocket client requests. Pages cannot set a WebSocket's headers, so a token may come as one of them;
+ * it is never echoed. Upstream: `websocketauth`, and the handshake of a watch, which allows one subprotocol and echoes it.
+ */
+const BEARER = 'base64url.bearer.authorization.k8s.io.';
+
+/** The client's request: the subprotocol to echo, and its token. */
+interface Subprotocols {
+  readonly echoed: string | undefined;
+  readonly token: string | undefined;
+}
+
+/** Reads the header `Sec-WebSocket-Protocol`. Throws 400 for one that breaks the rules. */
+export function readSubprotocols(header: string | undefined): Subprotocols {
+  const all = (header ?? '').split(',').map((each) => each.trim());
+  const asked = all.filter((each) => each !== '');
+  const bearers = asked.filter((each) => each.startsWith(BEARER));
+  const others = asked.filter((each) => !each.startsWith(BEARER));
+  if (bearers.length > 1) throw badRequest('multiple base64.bearer.authorization tokens specified');
+  if (bearers.length === 1 && others.length === 0) throw badRequest('missing additional subprotocol');
+  if (others.length > 1) throw badRequest('a watch has at most one subprotocol');
+  const [bearer] = bearers;
+  return { echoed: others[0], token: bearer === undefined ? undefined : decoded(bearer.slice(BEARER.length)) };
+}
+
+function decoded(text: string): string {
+  if (!/^[A-Za-z0-9_-]+$/.test(text)) throw badRequest('invalid base64.bearer.authorization token encoding');
+  try {
+    const bytes = Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (each) => each.charCodeAt(0));
+    const token = new TextDecoder().decode(bytes);
+    // It becomes a header. Invalid UTF-8 does not match either.
+    if (/[^\x21-\x7e]/.test(token)) throw new Error('not a token');
+    return token;
+  } catch {
+    throw badRequest('invalid base64.bearer.authorization token encoding');
+  }
+}

@@ -10,9 +10,82 @@
  * kubectl asks for the aggregated document since 1.26, and for all others before. Upstream: `endpoints/discovery`.
  */
 import { refused } from '../../storage/statuses.ts';
-import { conversionOf, isJson, readAccept } from '../request/accept.ts';
-import { digest } from './digest.ts';
-import { type Described, type Group, groupVersion, STATUS_VERBS, singularOf, toGroups, verbsOf } from './resources.ts';
+import type { ResourceDefinition } from '../definition.ts';
+import { conversionOf, isJson, readAccept } from '../request/path.ts';
+import type { Rows } from '../subresources.ts';
+
+const FORM = /^v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?$/;
+const STABILITY: readonly (string | undefined)[] = ['alpha', 'beta', undefined];
+
+/**
+ * Compares versions of an API, so that the best comes first: `v2`, `v1`, `v2beta1`, `v1alpha1`, and then other words in
+ * alphabetical order. Upstream: `version.CompareKubeAwareVersionStrings`, in reverse.
+ */
+export function compareApiVersions(one: string, other: string): number {
+  const [a, b] = [FORM.exec(one), FORM.exec(other)];
+  if (a === null || b === null) return Number(a === null) - Number(b === null) || (one < other ? -1 : Number(one > other));
+  const stability = STABILITY.indexOf(b[2]) - STABILITY.indexOf(a[2]);
+  return stability || Number(b[1]) - Number(a[1]) || Number(b[3] ?? 0) - Number(a[3] ?? 0);
+}
+
+/** A resource's definition with all defaults filled in. */
+
+/** The part of a definition that clients see. */
+type Described = Pick<
+  ResourceDefinition,
+  'group' | 'version' | 'plural' | 'kind' | 'singular' | 'shortNames' | 'categories' | 'namespaced'
+> &
+  Pick<Rows, 'main' | 'subresources'>;
+
+/** The versions of one group, the best first, each with its resources in the order of their names. */
+interface Group {
+  readonly name: string;
+  readonly versions: readonly { readonly version: string; readonly resources: readonly Described[] }[];
+}
+
+/** Sorts definitions into groups; groups are in the order of their names. */
+function toGroups(definitions: readonly Described[]): Group[] {
+  const names = [...new Set(definitions.map(({ group }) => group))].sort();
+  return names.map((name) => {
+    const own = definitions.filter(({ group }) => group === name);
+    const versions = [...new Set(own.map(({ version }) => version))].sort(compareApiVersions);
+    return {
+      name,
+      versions: versions.map((version) => ({
+        version,
+        resources: own.filter((each) => each.version === version).sort((a, b) => (a.plural < b.plural ? -1 : 1)),
+      })),
+    };
+  });
+}
+
+/** Such as `v1` or `example.com/v1`. Upstream: `schema.GroupVersion`. */
+export function groupVersion(group: string, version: string): string {
+  return group === '' ? version : `${group}/${version}`;
+}
+
+/** The singular name: the kind in lower case, unless a definition says otherwise. */
+function singularOf({ singular, kind }: Described): string {
+  return singular ?? kind.toLowerCase();
+}
+
+/**
+ * Sixty-four bits of a text as hexadecimal digits, which show whether a document has changed. It needs no builtin of Node, and is
+ * no protection against anybody who tries to find two texts with the same digest.
+ */
+export function digest(text: string): string {
+  let [one, other] = [0x811c9dc5, 0x1000193];
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    one = Math.imul(one ^ unit, 0x01000193);
+    other = Math.imul(other ^ (unit + at), 0x85ebca6b);
+    other ^= other >>> 13;
+  }
+  return [one ^ (other >>> 16), other ^ (one >>> 15)]
+    .map((half) => (half >>> 0).toString(16).padStart(8, '0'))
+    .join('')
+    .toUpperCase();
+}
 
 /** A document: its type, its bytes as text, and a tag that changes with it. */
 export interface Document {
@@ -124,11 +197,18 @@ function toGroup({ name, versions }: Group): object {
 }
 
 function toResources(resource: Described): object[] {
-  const { plural, kind, namespaced = true, shortNames, categories, status = false } = resource;
-  const own = { name: plural, singularName: singularOf(resource), namespaced, kind, verbs: verbsOf(resource) };
-  const all: object[] = [{ ...own, ...(shortNames && { shortNames }), ...(categories && { categories }) }];
-  if (status) all.push({ name: `${plural}/status`, singularName: '', namespaced, kind, verbs: STATUS_VERBS });
-  return all;
+  const { plural, kind, namespaced = true, main, subresources } = resource;
+  const own = { name: plural, singularName: singularOf(resource), namespaced, kind, verbs: main.verbs, ...namesOf(resource) };
+  const parts = subresources.map(({ name, kind: seen, verbs }) => ({
+    ...{ name: `${plural}/${name}`, singularName: '', namespaced },
+    ...(seen && { group: seen.group, version: seen.version }),
+    ...{ kind: seen?.kind ?? kind, verbs },
+  }));
+  return [own, ...parts];
+}
+
+function namesOf({ shortNames = [], categories = [] }: Described): object {
+  return { ...(shortNames.length > 0 && { shortNames }), ...(categories.length > 0 && { categories }) };
 }
 
 function toAggregated({ name, versions }: Group): object {
@@ -143,16 +223,19 @@ function toAggregated({ name, versions }: Group): object {
 }
 
 function toAggregatedResource(resource: Described): object {
-  const { group, version, plural, kind, namespaced = true, shortNames, categories, status = false } = resource;
-  const responseKind = { group, version, kind };
+  const { plural, namespaced = true, main, subresources } = resource;
+  const toKind = ({ group, version, kind }: Pick<Described, 'group' | 'version' | 'kind'>): object => ({ group, version, kind });
   return {
     resource: plural,
-    responseKind,
+    responseKind: toKind(resource),
     scope: namespaced ? 'Namespaced' : 'Cluster',
     singularResource: singularOf(resource),
-    verbs: verbsOf(resource),
-    ...(shortNames && { shortNames }),
-    ...(categories && { categories }),
-    ...(status && { subresources: [{ subresource: 'status', responseKind, verbs: STATUS_VERBS }] }),
+    verbs: main.verbs,
+    ...namesOf(resource),
+    ...(subresources.length > 0 && {
+      subresources: subresources.map(({ name: subresource, kind = resource, verbs }) => {
+        return { subresource, responseKind: toKind(kind), verbs };
+      }),
+    }),
   };
 }

@@ -1,0 +1,222 @@
+/**
+ * The parts of objects that have paths of their own: a row for each, from which discovery, OpenAPI and all verbs know it.
+ *
+ *     path                is read as    a write changes
+ *     /orders/a           the object    all but what rows own         `main`
+ *     /orders/a/status    the object    `status`, which it owns
+ *     /orders/a/scale     a Scale       the replicas of the spec
+ *
+ *     stored ---> view ---> patch ---> sent ---> fault (400) ---> merge with what is stored ---> the checks of any write
+ *
+ * Upstream: `customresource/etcd.go`, with `StatusREST` and `ScaleREST`.
+ */
+import type { KubernetesObject } from '../cache/object.ts';
+import { badRequest, internalFault } from './api-status.ts';
+import { AGE } from './builtin.ts';
+import type { FieldCause, ResourceDefinition, ScaleDefinition } from './definition.ts';
+import { isRecord, type Json } from './request/json.ts';
+import { VERBS, type Verb } from './request/path.ts';
+
+/** What is known about the kind of what is read and written somewhere. */
+export type SeenKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'columns'> & {
+  readonly apiVersion: string;
+};
+
+/** One row. */
+export interface Subresource {
+  /** As in paths; empty for the object itself. */
+  readonly name: string;
+  readonly verbs: readonly Verb[];
+  /** The kind of what is read and written. Absent: that of the objects. */
+  readonly kind?: SeenKind;
+  /** The member of the objects that can be written only here. */
+  readonly owns?: string;
+  /** An object as it is read here; `forWrite`: to be changed by a patch, which may fill in what is missing. */
+  view<T extends KubernetesObject>(object: T, forWrite?: boolean): KubernetesObject;
+  /** What is wrong with the form of what was sent. */
+  fault?(sent: Json): string | undefined;
+  /** The object after a write of `sent`. */
+  merge<T extends Json>(sent: T, old: T): T;
+  /** What is wrong with an object because it has this subresource, however it is written. */
+  causes?(object: Json): FieldCause[];
+}
+
+/** The rows of a kind: the object itself, and its subresources. */
+export interface Rows {
+  readonly main: Subresource;
+  readonly subresources: readonly Subresource[];
+  /** The members that a write of the object itself leaves alone. */
+  readonly apart: readonly string[];
+}
+
+const PART_VERBS: readonly Verb[] = VERBS.filter((verb) => verb === 'get' || verb === 'patch' || verb === 'update');
+
+const STATUS: Subresource = {
+  name: 'status',
+  verbs: PART_VERBS,
+  owns: 'status',
+  view: (object) => object,
+  merge: (sent, old) => withMembers(old, sent, ['status']),
+};
+
+/** Makes the rows of a definition. */
+export function toRows({
+  group,
+  plural,
+  status,
+  scale,
+}: Pick<ResourceDefinition, 'group' | 'plural' | 'status' | 'scale'>): Rows {
+  const isNamespaces = group === '' && plural === 'namespaces';
+  const subresources = [...(status ? [STATUS] : []), ...(scale ? [toScale(scale)] : [])];
+  // The status of a namespace belongs to the server. Upstream: `namespaceStrategy`.
+  const own = isNamespaces ? [STATUS] : subresources;
+  const apart = own.flatMap(({ owns }) => (owns === undefined ? [] : [owns]));
+  const merge: Subresource['merge'] = (sent, old) => (apart.length === 0 ? sent : withMembers(sent, old, apart));
+  // Namespaces are deleted one by one.
+  const verbs = isNamespaces ? VERBS.filter((verb) => verb !== 'deletecollection') : VERBS;
+  return { main: { name: '', verbs, view: (object) => object, merge }, subresources, apart };
+}
+
+/** The row at a path; undefined if there is none. */
+export function rowOf({ main, subresources }: Rows, name: string | undefined): Subresource | undefined {
+  return name === undefined ? main : subresources.find((each) => each.name === name);
+}
+
+/** An object with some members of another one, which may have none. */
+export function withMembers<T extends Json>(object: T, other: Json, members: readonly string[]): T {
+  const result: Record<string, unknown> = { ...object };
+  for (const member of members) {
+    delete result[member];
+    if (other[member] !== undefined) result[member] = other[member];
+  }
+  return result as T;
+}
+
+/** How many there are, and shall be, of any kind. Upstream: `autoscaling/v1` `Scale`. */
+const SCALE: SeenKind = {
+  ...{ group: 'autoscaling', version: 'v1', apiVersion: 'autoscaling/v1', kind: 'Scale' },
+  schema: {
+    description: 'Scale represents a scaling request for a resource.',
+    type: 'object',
+    properties: {
+      spec: {
+        description: 'What is wanted.',
+        type: 'object',
+        properties: { replicas: { description: 'The desired number of instances.', type: 'integer', format: 'int32' } },
+      },
+      status: {
+        description: 'What there is. Read-only.',
+        type: 'object',
+        required: ['replicas'],
+        properties: {
+          replicas: { description: 'The number of instances that were observed.', type: 'integer', format: 'int32' },
+          selector: { description: 'The label selector of the instances, as in queries.', type: 'string' },
+        },
+      },
+    },
+  },
+  columns: [
+    { name: 'Desired', type: 'integer', value: (scale) => (scale as Scaled).spec.replicas ?? 0 },
+    { name: 'Available', type: 'integer', value: (scale) => (scale as Scaled).status.replicas },
+    AGE,
+  ],
+};
+
+interface Scaled extends KubernetesObject {
+  readonly spec: { readonly replicas?: number };
+  readonly status: { readonly replicas: number };
+}
+
+/** To a patch, replicas that are not there: no other number is lower. Upstream: `invalidSpecReplicas`. */
+const UNSET = -(2 ** 31);
+const MAX_REPLICAS = 2 ** 31 - 1;
+
+function toScale({ specReplicasPath, statusReplicasPath, labelSelectorPath }: ScaleDefinition): Subresource {
+  const [specPath, statusPath, selectorPath] = [specReplicasPath, statusReplicasPath, labelSelectorPath].map(toSteps);
+  return {
+    name: 'scale',
+    verbs: PART_VERBS,
+    kind: SCALE,
+    view: (object, forWrite = false) => {
+      const replicas = valueAt(object, specPath) ?? (forWrite ? UNSET : undefined);
+      if (!Number.isInteger(replicas)) {
+        const why = replicas === undefined ? 'does not exist' : 'is not a whole number';
+        throw internalFault(`the spec replicas field "${specReplicasPath}" ${why}`);
+      }
+      const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata ?? {};
+      const selector = valueAt(object, selectorPath);
+      return {
+        ...{ kind: SCALE.kind, apiVersion: SCALE.apiVersion },
+        metadata: { name, ...(namespace && { namespace }), uid, resourceVersion, creationTimestamp },
+        // Zero is left out, as Go does it.
+        spec: replicas === 0 ? {} : { replicas },
+        status: { replicas: valueAt(object, statusPath) ?? 0, ...(selector ? { selector } : {}) },
+      } as KubernetesObject;
+    },
+    fault: faultOfScale,
+    merge: (sent, old) => {
+      const { replicas } = (sent as { spec?: { replicas?: number | null } | null }).spec ?? {};
+      if (replicas === UNSET) throw badRequest(`the spec replicas field "${specReplicasPath}" cannot be empty`);
+      return withValue(old, specPath as Steps, replicas ?? 0);
+    },
+    causes: (object) => [
+      ...countCauses(specReplicasPath, valueAt(object, specPath)),
+      ...countCauses(statusReplicasPath, valueAt(object, statusPath)),
+      ...textCauses(labelSelectorPath, valueAt(object, selectorPath)),
+    ],
+  };
+}
+
+/** What cannot be read as a Scale. */
+function faultOfScale({ spec, status }: Json): string | undefined {
+  for (const [name, part] of Object.entries({ spec, status })) {
+    if (isNone(part)) continue;
+    if (!isRecord(part)) return `${name}: expected an object`;
+    const { replicas, selector } = part;
+    const fits = Number.isInteger(replicas) && Math.abs(replicas as number) <= -UNSET && replicas !== -UNSET;
+    if (!isNone(replicas) && !fits) return `${name}.replicas: expected a whole number of 32 bits`;
+    if (name === 'status' && !isNone(selector) && typeof selector !== 'string') return 'status.selector: expected a string';
+  }
+  return undefined;
+}
+
+function countCauses(field: string, value: unknown): FieldCause[] {
+  const expected =
+    typeof value !== 'number' || !Number.isInteger(value)
+      ? 'should be a whole number'
+      : value < 0
+        ? 'should be a non-negative integer'
+        : value > MAX_REPLICAS && `should be less than or equal to ${MAX_REPLICAS}`;
+  return isNone(value) || !expected ? [] : [{ field, message: `Invalid value: ${said(value)}: ${expected}` }];
+}
+
+function textCauses(field: string | undefined, value: unknown): FieldCause[] {
+  if (field === undefined || isNone(value) || typeof value === 'string') return [];
+  return [{ field, message: `Invalid value: ${said(value)}: should be a string` }];
+}
+
+const said = (value: unknown): string => JSON.stringify(value).slice(0, 300);
+const isNone = (value: unknown): value is undefined | null => value === undefined || value === null;
+
+type Steps = readonly string[];
+
+/** The steps of a path such as `.spec.replicas`. */
+const toSteps = (path: string | undefined): Steps | undefined => path?.split('.').slice(1);
+
+/** The value at a path. If a part of the path is there but no object: that, in a list, which is valid nowhere. */
+function valueAt(object: object, steps: Steps | undefined): unknown {
+  if (steps === undefined) return undefined;
+  let value: unknown = object;
+  for (const step of steps) {
+    if (isNone(value)) return undefined;
+    if (!isRecord(value)) return [value];
+    value = Object.hasOwn(value, step) ? value[step] : undefined;
+  }
+  return value ?? undefined;
+}
+
+/** A copy with another value at a path. */
+function withValue<T extends Json>(object: T, [step = '', ...rest]: Steps, value: unknown): T {
+  const inner = Object.hasOwn(object, step) && isRecord(object[step]) ? object[step] : {};
+  return { ...object, [step]: rest.length === 0 ? value : withValue(inner as Json, rest, value) };
+}
