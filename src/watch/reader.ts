@@ -68,7 +68,7 @@ class PendingRead<T> {
  *     next() --------> take() has one? ----> settled at once
  *                          | no
  *                          v
- *     first -> PendingRead -> PendingRead -> last          served in this order by serve(), when the source has more or ends
+ *     first -> Read -> Read -> last          served in this order by serve(), when the source has more or ends
  *
  * Invariants
  * - While a read is pending, no event is readable. Code that makes an event readable calls `serve`, now or later in the same

@@ -43,7 +43,7 @@ export interface Client extends ClientInfo, Partial<Omit<Admitted, 'address' | '
 /**
  * A hub as its transports see it: admits clients, decides where each one starts, and opens its session.
  *
- *     reserve --> (who is it? what may it see?) --> start --> open --> HubSession
+ *     reserve --> (who is it? what may it see?) --> start --> open --> Session
  *        '-- no slot, or closing: 503                 '-- 400, 410; once the stream has ended, 204
  *
  * Call `start` and `open` in one synchronous step, so that missed and live events meet without a gap.

@@ -98,7 +98,7 @@ export class SourceAccess {
    *        |          '-- ask the stream --> unknown -------> 410
    *        |                '-- known, too far behind ------> 410
    *        |                '-- known, this hub is behind --> wait for this hub, again
-   *        |                '-- known ----------------------> CatchUpStart
+   *        |                '-- known ----------------------> CatchUp
    *
    * A client that comes from another replica may be ahead of this one, so a version from the future is not an error here.
    */
