@@ -85,6 +85,7 @@ describe('the examples', () => {
       'docs/apiserver.md: Serve your own objects',
       'docs/apiserver.md: Test a controller',
       'docs/apiserver.md: Resources',
+      'docs/apiserver.md: Scale',
       'docs/apiserver.md: Misspelt fields',
       'docs/apiserver.md: Authentication and authorization',
       'docs/apiserver.md: Statistics',

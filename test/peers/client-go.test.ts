@@ -4,18 +4,10 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import {
-  ApiServer,
-  type CacheOptions,
-  CONFIG_MAPS,
-  type ConfigMap,
-  LEASES,
-  type Lease,
-  type ResourceDefinition,
-} from 'watchmux/apiserver';
+import { ApiServer, CONFIG_MAPS, type ConfigMap, LEASES, type Lease, type ResourceDefinition } from 'watchmux/apiserver';
 import { createListWatcher, type KubernetesObject, type List } from 'watchmux/cache';
 import { EtcdStorage } from 'watchmux/etcd';
-import { MemoryStorage, type Storage } from 'watchmux/storage';
+import { MemoryStorage, type MemoryStorageOptions, type Storage } from 'watchmux/storage';
 import { type Component, component, isMissing } from '../components.ts';
 import { eventually, until } from '../eventually.ts';
 import { runs } from '../runs.ts';
@@ -69,9 +61,9 @@ class Rig {
   readonly #http: Server;
   readonly #ends: (() => unknown)[] = [];
 
-  constructor(storage: Storage, cache: CacheOptions, more: readonly ResourceDefinition[]) {
+  constructor(storage: Storage, more: readonly ResourceDefinition[]) {
     this.storage = storage;
-    this.api = new ApiServer({ storage, cache, resources: [CONFIG_MAPS, LEASES, ...more] as readonly ResourceDefinition[] });
+    this.api = new ApiServer({ storage, resources: [CONFIG_MAPS, LEASES, ...more] as readonly ResourceDefinition[] });
     this.#http = createServer((request, response) => {
       const { host = '', ...headers } = request.headers;
       this.requests.set(host, [...(this.requests.get(host) ?? []), `${request.url} ${headers['content-type'] ?? ''}`]);
@@ -80,10 +72,14 @@ class Rig {
     });
   }
 
-  static async start(kind: 'memory' | 'etcd', cache: CacheOptions = {}, more: readonly ResourceDefinition[] = []): Promise<Rig> {
+  static async start(
+    kind: 'memory' | 'etcd',
+    memory: MemoryStorageOptions = {},
+    more: readonly ResourceDefinition[] = [],
+  ): Promise<Rig> {
     const etcd = kind === 'etcd' ? await startEtcd() : undefined;
-    const storage = etcd ? new EtcdStorage({ endpoints: [etcd.url] }) : new MemoryStorage();
-    const rig = new Rig(storage, cache, more);
+    const storage = etcd ? new EtcdStorage({ endpoints: [etcd.url] }) : new MemoryStorage(memory);
+    const rig = new Rig(storage, more);
     rig.after(() => etcd?.stop());
     rig.after(() => storage.close());
     await rig.api.ready;
@@ -287,7 +283,7 @@ async function election(kind: 'memory' | 'etcd'): Promise<void> {
 }
 
 async function expired(): Promise<void> {
-  const rig = await Rig.start('memory', { windowItems: 20 });
+  const rig = await Rig.start('memory', { maxHistoryItems: 20 });
   try {
     const { resourceVersion: from } = await rig.list();
     const proxy = await rig.proxy();
@@ -316,7 +312,7 @@ async function expired(): Promise<void> {
 
 /** kube-rs, which is away for longer than changes are kept, and then cut off in the middle of its list. */
 async function listedAgain(...args: readonly string[]): Promise<string[]> {
-  const rig = await Rig.start('memory', { windowItems: 20 });
+  const rig = await Rig.start('memory', { maxHistoryItems: 20 });
   try {
     const maps = rig.api.resource<ConfigMap>('configmaps/v1').in(NAMESPACE);
     for (let n = 0; n < 12; n++) await maps.create({ metadata: { name: `m${n}` }, data: { text: TEXT } });
