@@ -8,7 +8,7 @@ import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeWatcher } from '../../src/testing/index.ts';
 
 const loading = vi.hoisted(() => ({ error: undefined as Error | undefined }));
-vi.mock('../../src/apiserver/http/upgrade.ts', () => ({
+vi.mock('../../src/apiserver/http/websocket.ts', () => ({
   WebSockets: class {
     constructor() {
       throw loading.error;
