@@ -258,6 +258,14 @@ describe('ARCHITECTURE.md', () => {
     expect(Object.fromEntries(table)).toEqual(Object.fromEntries(existing));
   });
 
+  test('names no file twice for one question', () => {
+    const twice = text.split('\n').filter((line) => {
+      const named = line.startsWith('| ') ? (line.match(/`[a-z-]+\/[a-z/-]+\.ts`/g) ?? []) : [];
+      return new Set(named).size < named.length;
+    });
+    expect(twice).toEqual([]);
+  });
+
   test('names only existing files', () => {
     const named = Array.from(text.matchAll(/`((?:[a-z-]+\/)+[a-z-]+\.ts)`/g), ([, file]) => file?.replace('src/', '')).filter(
       (file) => !file?.startsWith('test/'),

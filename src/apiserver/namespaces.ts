@@ -9,7 +9,7 @@
  * it, or that ends in between. So no decision depends on what one of them remembers:
  * - A namespace is Terminating because the stored object says so. A server that creates an object in a namespace looks at the
  *   namespace once more *after* that, and takes the object back if the namespace is Terminating; a server that deletes a
- *   namespace looks for objects after it has been marked. One of the two sees the other (terminating.ts, for the second).
+ *   namespace looks for objects after it has been marked. One of the two sees the other (`Terminating`, for the second).
  * - A server looks for objects where they are stored: another server may have kinds that this one does not know.
  * - Everything is deleted by its uid, and while the namespace is still the same: a new one with the same name is left alone.
  */

@@ -29,7 +29,7 @@ interface PolicyQueue<E> {
 }
 
 /**
- * What is special about one overflow policy. Each policy is one file with one subclass, and one object that all its watchers
+ * What is special about one overflow policy. Each policy is a subclass in this file, and one object that all its watchers
  * share; what belongs to a watcher is in its cursor. The engine compares no names of policies: it asks these methods.
  *
  *     an event is to be queued ---- offer ---> it fits: queue.keep     it does not: refuse, or what the policy does instead

@@ -38,8 +38,8 @@ const OPEN: Gate = new Gate();
  * A group of watchers that see the same events, with a log of these: those that see every event, or those of the same topics (see
  * topics.ts).
  *
- *     Mux ---- every event --------> View of all     log | gate, laggards, judged, park
- *       '----- of topic a, b ------> View of {a}     log | gate, laggards, judged, park
+ *     Mux ---- every event --------> View of all     log | gate, laggards, judged, readers
+ *       '----- of topic a, b ------> View of {a}     log | gate, laggards, judged, readers
  *                                    View of {a, b}  ...
  *
  * A view decides nothing about order: the mux appends an event to the logs of all its views in one step, and makes it visible in

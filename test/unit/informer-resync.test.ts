@@ -5,6 +5,42 @@ import { type Clock, sleep } from '../../src/watch/clock.ts';
 import { Calls, type Pod, pod, rig, settle } from './informer-support.ts';
 
 describe('an informer', () => {
+  test('TestResyncCheckPeriod: each has the period that it asks for, from when it was added', async () => {
+    const fake = new FakeClock();
+    const delays: number[] = [];
+    const schedule: Clock['schedule'] = (delayMs, callback) => {
+      delays.push(delayMs);
+      return fake.schedule(delayMs, callback);
+    };
+    const { informer, start } = rig([pod('a', 1)], { clock: { now: () => fake.now(), schedule } });
+    await start();
+    const told: string[] = [];
+    const add = async (name: string, resyncMs: number): Promise<void> => {
+      await informer.addHandler({ onUpdate: () => void told.push(`${name} ${fake.now()}`) }, { resyncMs }).synced;
+    };
+    const newTimers = async (step: () => Promise<void> | void): Promise<number[]> => {
+      delays.length = 0;
+      await step();
+      await settle();
+      return [...delays];
+    };
+    expect(await newTimers(() => add('never', 0))).toEqual([]);
+    expect(await newTimers(() => add('slow', 10_000))).toEqual([10_000]);
+    fake.advance(9_000);
+    expect(await newTimers(() => add('fast', 50))).toEqual([50]); // the timer is for the first that is due, and is set again
+    expect(await newTimers(() => fake.advance(49))).toEqual([]);
+    expect(await newTimers(() => fake.advance(1))).toEqual([50]);
+    for (let times = 0; times < 20; times++) {
+      fake.advance(50);
+      await settle();
+    }
+    const slow = ['slow 10000'];
+    expect(told.filter((each) => each.startsWith('slow'))).toEqual(slow);
+    expect(told.filter((each) => !slow.includes(each))).toEqual(Array.from({ length: 21 }, (_, at) => `fast ${9_050 + 50 * at}`));
+    await informer.stop();
+    expect(fake.pending).toBe(0);
+  });
+
   test('puts nobody off for a period because a timer of the host was a fraction of a millisecond early', async () => {
     const fake = new FakeClock();
     let fraction = 0.6;
