@@ -146,12 +146,13 @@ const BREAKS: Readonly<Record<string, Break>> = {
     server.view = () => new Map(server.published.slice(0, -1).reduce(later, new State().things));
   },
   'a window that skips an event': ({ hub }) => {
-    const { feed } = coreOf(hub) as unknown as { feed: HubLog };
-    const { since } = feed;
-    feed.since = (...asked) => since.apply(feed, asked)?.slice(1);
+    const { log } = coreOf(hub) as unknown as { log: HubLog };
+    const { since } = log;
+    log.since = (...asked) => since.apply(log, asked)?.slice(1);
   },
   'folds that hide short lives from those with a snapshot': ({ hub }) => {
-    Reflect.set(Reflect.get(coreOf(hub).publisher, 'options'), 'snapshot', undefined);
+    const { publisher } = coreOf(hub);
+    Reflect.set(publisher, 'settings', { ...Reflect.get(publisher, 'settings'), snapshot: undefined });
   },
   'versions inside of a fold': (_server, readers) => {
     for (const reader of readers) {
