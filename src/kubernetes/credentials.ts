@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../watch/clock.ts';
 import { invalid } from '../watch/errors.ts';
 import { ExecPlugin, type PluginAnswer } from './exec-plugin.ts';
-import type { Chosen, ClusterEntry, ProviderEntry, UserEntry } from './kubeconfig-file.ts';
+import type { Chosen, ClusterEntry, ProviderEntry, UserEntry } from './kube-config.ts';
 import { createProxyAgent, proxyOf } from './node-fetch.ts';
 
 /**
