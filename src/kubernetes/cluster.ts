@@ -6,9 +6,9 @@ import type { KubernetesObject } from '../cache/object.ts';
 import type { ResourceType } from '../cache/resource-client.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
-import { Credentials, type KubeConfigLike } from './credentials.ts';
+import { Credentials, type KubeConfigLike, loadKubeConfig } from './credentials.ts';
 import { findResource } from './discovery.ts';
-import { type KubeConfigOptions, loadKubeConfig } from './kube-config.ts';
+import type { KubeConfigOptions } from './kube-config.ts';
 import { type NodeFetch, type NodeRequest, send } from './node-fetch.ts';
 import { checkedType, Resource, type ResourceDeps } from './resource.ts';
 

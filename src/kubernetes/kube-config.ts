@@ -13,10 +13,8 @@ import { access, readFile } from 'node:fs/promises';
 import { isIPv6 } from 'node:net';
 import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path';
-import { type Clock, systemClock } from '../watch/clock.ts';
-import { invalid, isWatchError, WatchError } from '../watch/errors.ts';
-import { type KubeConfigLike, LoadedConfig } from './credentials.ts';
-import { createProxyAgent, optional, proxyOf } from './node-fetch.ts';
+import { invalid, isRecord, isWatchError, WatchError } from '../watch/errors.ts';
+import { optional } from './node-fetch.ts';
 
 /** Where a server is, and whom to trust. */
 export interface ClusterEntry {
@@ -90,17 +88,15 @@ export interface Chosen {
 type Kind = 'string' | 'boolean' | 'object' | 'list' | 'strings' | 'stringLists';
 type Fields<T> = Readonly<Record<keyof T & string, Kind>>;
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every((each) => typeof each === 'string');
 
 const KINDS: Readonly<Record<Kind, readonly [test: (value: unknown) => boolean, expected: string]>> = {
   string: [(value) => typeof value === 'string', 'a string'],
   boolean: [(value) => typeof value === 'boolean', 'true or false'],
-  object: [isObject, 'an object'],
+  object: [isRecord, 'an object'],
   list: [Array.isArray, 'a list'],
   strings: [isStrings, 'a list of strings'],
-  stringLists: [(value) => isObject(value) && Object.values(value).every(isStrings), 'an object of lists of strings'],
+  stringLists: [(value) => isRecord(value) && Object.values(value).every(isStrings), 'an object of lists of strings'],
 };
 
 const CLUSTER: Fields<ClusterEntry> = {
@@ -161,7 +157,7 @@ class Unreadable extends Error {
 /** The known members of a value, each of its type. */
 function known<T>(value: unknown, fields: Fields<T>, place: string): T {
   if (value === undefined || value === null) return {} as T;
-  if (!isObject(value)) throw Unreadable.at(place, 'an object', value);
+  if (!isRecord(value)) throw Unreadable.at(place, 'an object', value);
   const found: Record<string, unknown> = {};
   for (const [name, kind] of Object.entries<Kind>(fields)) {
     const each = value[name];
@@ -347,22 +343,6 @@ export interface KubeConfigOptions {
   readonly inCluster?: boolean | string | undefined;
   /** The name of a context of the kubeconfig. Default: its current context. */
   readonly context?: string | undefined;
-}
-
-/** How exec plugins run. */
-interface PluginSettings {
-  readonly timeoutMs: number;
-  readonly clock?: Clock | undefined;
-}
-
-/** Reads the configuration of a cluster. Rejects with INVALID_ARGUMENT if there is none, or if it has no such context. */
-export async function loadKubeConfig(options: KubeConfigOptions, plugins: PluginSettings): Promise<KubeConfigLike> {
-  const { clock = systemClock, timeoutMs } = plugins;
-  const config = new LoadedConfig(await findContext(options), { clock, timeoutMs });
-  const { server, proxyUrl } = config.getCurrentCluster();
-  const proxy = URL.canParse(server) ? proxyOf(new URL(server), proxyUrl) : undefined;
-  if (proxy) (await createProxyAgent(proxy, undefined)).destroy(); // a package that is missing is missing now
-  return config;
 }
 
 /** Finds the context that a program acts in. */
