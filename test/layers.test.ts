@@ -53,8 +53,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'kubernetes/cluster.ts': ['node:https'], // its types
   'kubernetes/credentials.ts': ['node:fs/promises', 'node:http', 'node:https', 'node:tls', 'node:util'],
   'kubernetes/exec-plugin.ts': ['node:child_process'],
-  'kubernetes/kube-config.ts': ['node:fs/promises', 'node:net', 'node:os', 'node:path'],
-  'kubernetes/kubeconfig-file.ts': ['node:fs/promises', 'node:path', 'yaml'],
+  'kubernetes/kube-config.ts': ['node:fs/promises', 'node:net', 'node:os', 'node:path', 'yaml'],
   'kubernetes/node-fetch.ts': [
     'https-proxy-agent',
     'node:http',

@@ -1,4 +1,4 @@
-import type { KubeConfigLike } from '../../src/kubernetes/kube-config.ts';
+import type { KubeConfigLike } from '../../src/kubernetes/credentials.ts';
 import type { Copy, Pod, StartCopy } from './copy.ts';
 
 type ListPods = () => Promise<{ readonly items: Pod[] }>;

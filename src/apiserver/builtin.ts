@@ -1,12 +1,13 @@
 /**
  * Kubernetes' own kinds that a server can serve besides those of its program, such as the ones that kubectl can create at once.
  */
+
 import type { KubernetesObject } from '../cache/object.ts';
 import { comparing } from '../storage/json.ts';
 import { badRequest } from '../storage/statuses.ts';
+import { isRecord } from '../watch/errors.ts';
 import { inPieces, paceOf, STRIDE, type Work } from '../watch/fair-queue.ts';
 import type { FieldCause, PrinterColumn, ResourceDefinition } from './definition.ts';
-import { isRecord } from './request/json.ts';
 import { faultOfLabel, utf8Bytes } from './verbs/metadata.ts';
 
 /** Upstream: `v1.ConfigMap`. */

@@ -1,6 +1,6 @@
 /** A program's definition of each kind of object that its API server serves. Upstream: `CustomResourceDefinitionSpec`. */
 import type { KubernetesObject } from '../cache/object.ts';
-import { callable, checkOptions, distance, invalid, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, distance, invalid, isRecord, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 
 /** One kind of object that an API server serves. */
 export interface ResourceDefinition<T extends KubernetesObject = KubernetesObject> {
@@ -137,12 +137,12 @@ function checkSchema(name: string, schema: JsonSchema): void {
 
 function check(name: string, schema: unknown): void {
   if (typeof schema === 'boolean') return;
-  if (!isObject(schema)) throw invalid(name, schema, 'a JSON schema, as an object');
+  if (!isRecord(schema)) throw invalid(name, schema, 'a JSON schema, as an object');
   for (const keyword of Object.keys(schema)) checkKeyword(name, keyword);
   for (const keyword of NAMED) {
     const named = schema[keyword];
     if (named === undefined) continue;
-    if (!isObject(named)) throw invalid(`${name}.${keyword}`, named, 'an object of schemas');
+    if (!isRecord(named)) throw invalid(`${name}.${keyword}`, named, 'an object of schemas');
     for (const [each, below] of Object.entries(named)) check(`${name}.${keyword}.${each}`, below);
   }
   for (const keyword of LISTED) {
@@ -166,10 +166,6 @@ function checkKeyword(name: string, keyword: string): void {
   throw new WatchError('INVALID_ARGUMENT', `${name}: unknown keyword ${keyword.slice(0, 80)}: did you mean ${near}?`);
 }
 
-function isObject(value: unknown): value is JsonSchema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /**
  * Checks a program's definition of a resource: what would only break discovery, tables or a write later is reported when the
  * server is created.
@@ -183,16 +179,16 @@ const COLUMN = ['name', 'type', 'value', 'description', 'priority'] as const;
 /** Throws INVALID_ARGUMENT for a definition that could not be served. */
 export function checkDefinition(definition: ResourceDefinition | SchemaDefinition): void {
   const { group, version, plural, kind, namespaced = true, status = false, ...more } = definition;
-  if (group !== '') checkText('group', group, { form: SUBDOMAIN, expected: 'a name such as example.com, or an empty string' });
-  checkText('version', version, { form: LABEL, expected: 'a version such as v1' });
-  checkText('plural', plural, { form: LABEL, expected: 'a name in lower case, such as orders' });
-  checkText('kind', kind, { form: KIND, expected: 'a name such as Order' });
+  if (group !== '') checkForm('group', group, { form: SUBDOMAIN, expected: 'a name such as example.com, or an empty string' });
+  checkForm('version', version, { form: LABEL, expected: 'a version such as v1' });
+  checkForm('plural', plural, { form: LABEL, expected: 'a name in lower case, such as orders' });
+  checkForm('kind', kind, { form: KIND, expected: 'a name such as Order' });
   const { singular, listKind, shortNames = [], categories = [] } = more;
-  if (singular !== undefined) checkText('singular', singular, { form: LABEL, expected: 'a name in lower case' });
-  if (listKind !== undefined) checkText('listKind', listKind, { form: KIND, expected: 'a name such as OrderList' });
+  if (singular !== undefined) checkForm('singular', singular, { form: LABEL, expected: 'a name in lower case' });
+  if (listKind !== undefined) checkForm('listKind', listKind, { form: KIND, expected: 'a name such as OrderList' });
   for (const [name, list] of Object.entries({ shortNames, categories })) {
     checkList(name, list, 'an array of names in lower case');
-    for (const [at, each] of list.entries()) checkText(`${name}[${at}]`, each, { form: LABEL, expected: 'a name in lower case' });
+    for (const [at, each] of list.entries()) checkForm(`${name}[${at}]`, each, { form: LABEL, expected: 'a name in lower case' });
   }
   checkFlag('namespaced', namespaced);
   checkFlag('status', status);
@@ -201,17 +197,17 @@ export function checkDefinition(definition: ResourceDefinition | SchemaDefinitio
   const { columns = [], fields = {} } = more;
   checkList('columns', columns, 'an array of columns');
   for (const [at, column] of columns.entries()) checkColumn(`resource.columns[${at}]`, column);
-  if (!isObject(fields)) throw invalid('resource.fields', fields, 'an object of functions');
+  if (!isRecord(fields)) throw invalid('resource.fields', fields, 'an object of functions');
   for (const [name, read] of Object.entries(fields)) callable(`resource.fields.${name}`, read ?? null);
 }
 
 /** Whether the value given as the function `validate` is a schema. */
 export function isSchema(validate: unknown): validate is JsonSchema {
-  return isObject(validate);
+  return isRecord(validate);
 }
 
 function checkValidation({ validate, schema }: Pick<ResourceDefinition | SchemaDefinition, 'validate' | 'schema'>): void {
-  if (schema !== undefined && !isObject(schema)) throw invalid('resource.schema', schema, 'a JSON schema, as an object');
+  if (schema !== undefined && !isRecord(schema)) throw invalid('resource.schema', schema, 'a JSON schema, as an object');
   if (schema !== undefined) checkSchema('resource.schema', schema);
   if (validate === undefined || typeof validate === 'function') return;
   if (!isSchema(validate)) throw invalid('resource.validate', validate, 'a function, or a JSON schema as an object');
@@ -224,7 +220,7 @@ const PATH = /^\.(?:spec|status)(?:\.[\w-]+)+$/;
 
 function checkScale(scale: ResourceDefinition['scale']): void {
   if (scale === undefined) return;
-  if (!isObject(scale)) throw invalid('resource.scale', scale, `an object: { ${SCALE.join(', ')} }`);
+  if (!isRecord(scale)) throw invalid('resource.scale', scale, `an object: { ${SCALE.join(', ')} }`);
   checkOptions(scale, SCALE);
   const isBelow = (path: unknown, part: string): boolean =>
     typeof path === 'string' && PATH.test(path) && path.startsWith(`.${part}.`);
@@ -236,7 +232,7 @@ function checkScale(scale: ResourceDefinition['scale']): void {
 }
 
 function checkColumn(path: string, column: PrinterColumn): void {
-  if (!isObject(column)) throw invalid(path, column, 'a column: { name, type, value }');
+  if (!isRecord(column)) throw invalid(path, column, 'a column: { name, type, value }');
   const { name, type, value, description = '', priority = 0 } = column;
   if (typeof name !== 'string' || name === '') throw invalid(`${path}.name`, name, 'a non-empty string');
   oneOf(`${path}.type`, type, COLUMN_TYPES);
@@ -246,7 +242,7 @@ function checkColumn(path: string, column: PrinterColumn): void {
   checkOptions(column, COLUMN);
 }
 
-function checkText(name: string, text: unknown, { form, expected }: { form: RegExp; expected: string }): void {
+function checkForm(name: string, text: unknown, { form, expected }: { form: RegExp; expected: string }): void {
   // A pattern alone would read a missing value as the text `undefined`.
   if (typeof text !== 'string' || !form.test(text)) throw invalid(`resource.${name}`, text, expected);
 }

@@ -76,7 +76,6 @@ function isVersionOf(one: ResourceInfo, other: ResourceInfo): boolean {
 export class Catalog {
   readonly all: readonly ResourceInfo[];
   private readonly byPath: Map<string, ResourceInfo> = new Map();
-  private readonly apiVersions: Set<string> = new Set();
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid definition, and for two of the same name. */
   constructor(definitions: readonly (ResourceDefinition | SchemaDefinition)[]) {
@@ -93,16 +92,11 @@ export class Catalog {
       );
       if (twin) throw invalid('resources', path, `another kind than that of ${twin.apiVersion}/${twin.plural}`);
       this.byPath.set(path, info);
-      this.apiVersions.add(info.apiVersion);
     }
   }
 
   find(apiVersion: string, plural: string): ResourceInfo | undefined {
     return this.byPath.get(`${apiVersion}/${plural}`);
-  }
-
-  hasVersion(apiVersion: string): boolean {
-    return this.apiVersions.has(apiVersion);
   }
 
   /** The resource `namespaces` of `v1`; undefined if it is not served. */

@@ -10,11 +10,13 @@
  *
  * Upstream: `customresource/etcd.go`, with `StatusREST` and `ScaleREST`.
  */
+
 import type { KubernetesObject } from '../cache/object.ts';
+import { isRecord } from '../watch/errors.ts';
 import { badRequest, internalFault } from './api-status.ts';
 import { AGE } from './builtin.ts';
 import type { FieldCause, ResourceDefinition, ScaleDefinition } from './definition.ts';
-import { isRecord, type Json } from './request/json.ts';
+import type { Json } from './request/json.ts';
 import { VERBS, type Verb } from './request/path.ts';
 
 /** What is known about the kind of what is read and written somewhere. */

@@ -1,6 +1,6 @@
 import { whenAborted } from '../watch/abort.ts';
 import { systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, checkText, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../watch/event.ts';
 import { toExpired } from '../watch/event.ts';
 import { Failures } from '../watch/failures.ts';
@@ -207,7 +207,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
       policy: POLICIES[toOverflow(options.overflow ?? this.#overflow)],
       filter: callable('filter', filter),
       onGap: callable('onGap', onGap),
-      name: name === undefined ? name : text('name', name),
+      name: name === undefined ? name : checkText('name', name),
     };
     const topics = this.#topicsFor(options);
     this.#checkStart(options);
@@ -334,11 +334,6 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
 /** Returns a valid policy; throws INVALID_ARGUMENT otherwise. */
 export function toOverflow(overflow: Overflow): Overflow {
   return oneOf('overflow', overflow, OVERFLOWS);
-}
-
-function text(name: string, value: string): string {
-  if (typeof value !== 'string') throw invalid(name, value, 'a string');
-  return value;
 }
 
 /** Returns `sizeOf`, if it is needed. */

@@ -1,3 +1,4 @@
+import { whenAborted } from '../watch/abort.ts';
 import { WatchError } from '../watch/errors.ts';
 import { soon } from '../watch/turn.ts';
 import { BroadcastWatch, type Forgotten, newForgotten } from './broadcast-watch.ts';
@@ -6,7 +7,6 @@ import type { Cursor } from './cursor.ts';
 import { type StallOptions, Stalls } from './gate.ts';
 import { type Linked, LinkedSet } from './laggards.ts';
 import type { EventLog, ReplayWindow } from './log.ts';
-import { Signals } from './signals.ts';
 import { concerns, NONE, type Routing, type TopicViews } from './topics.ts';
 import { View, type ViewMember } from './view.ts';
 import type { WaitingReaders } from './waiting-readers.ts';
@@ -388,4 +388,48 @@ function describe({ options: { name }, queued }: { options: { name?: string | un
 
 function bytesOf(routing: unknown): number {
   return (routing as Routing | undefined)?.bytes ?? 0;
+}
+
+/** The watchers that one signal stops, in the order in which they joined. */
+class Stops<W extends { stop(): void }> extends Set<W> {
+  leave: () => void = () => {};
+}
+
+/**
+ * Stops watchers when a consumer's signal aborts. It listens once per signal, however many watches share it.
+ *
+ * Invariant: a signal has a listener only while a watcher here depends on it.
+ */
+class Signals<W extends { stop(): void }> {
+  readonly #signals: Map<W, AbortSignal> = new Map();
+  readonly #listeners: Map<AbortSignal, Stops<W>> = new Map();
+
+  add(watcher: W, signal: AbortSignal): void {
+    let stops = this.#listeners.get(signal);
+    if (!stops) {
+      const all: Stops<W> = new Stops();
+      all.leave = whenAborted(signal, () => {
+        for (const each of all) each.stop(); // each one leaves, and so is deleted from this set
+      });
+      this.#listeners.set(signal, all);
+      stops = all;
+    }
+    stops.add(watcher);
+    this.#signals.set(watcher, signal);
+  }
+
+  delete(watcher: W): void {
+    const signal = this.#signals.get(watcher);
+    if (!signal) return;
+    const stops = this.#listeners.get(signal) as Stops<W>;
+    this.#signals.delete(watcher);
+    stops.delete(watcher);
+    if (stops.size > 0) return;
+    this.#listeners.delete(signal);
+    stops.leave();
+  }
+
+  clear(): void {
+    for (const watcher of this.#signals.keys()) this.delete(watcher);
+  }
 }

@@ -45,12 +45,6 @@ export function versionOf(object: unknown): string {
   return typeof resourceVersion === 'string' ? resourceVersion : '';
 }
 
-/** Returns `value` if it is a string; otherwise throws INVALID_ARGUMENT. */
-export function checkText(name: string, value: unknown): string {
-  if (typeof value !== 'string') throw invalid(name, value, 'a string');
-  return value;
-}
-
 /**
  * The default key of an object: `<namespace>/<name>`, or `<name>` if it is in no namespace. Objects with different names never
  * have the same key, because a `/` that could be mistaken for the separator is refused.

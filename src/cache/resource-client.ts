@@ -89,6 +89,9 @@ export interface DeleteOptions extends Omit<WriteOptions, 'fieldManager' | 'fiel
   readonly gracePeriodSeconds?: number | undefined;
 }
 
+/** What may happen to the objects that a deleted one owns. */
+export const PROPAGATIONS: readonly NonNullable<DeleteOptions['propagation']>[] = ['Foreground', 'Background', 'Orphan'];
+
 /** Options of `deleteCollection`. */
 export interface DeleteCollectionOptions extends Pick<DeleteOptions, 'dryRun' | 'signal'> {
   /** A label selector, such as `app=web`. Default: all objects. */
@@ -193,7 +196,7 @@ export function checkedPatch(patch: object, options: PatchOptions): PatchOptions
 export function checkedDelete(options: DeleteOptions): DeleteOptions {
   const { preconditions, propagation, gracePeriodSeconds } = checkOptions(options, DELETE_NAMES);
   if (preconditions) checkOptions(preconditions, ['uid', 'resourceVersion']);
-  if (propagation) oneOf('propagation', propagation, ['Foreground', 'Background', 'Orphan']);
+  if (propagation) oneOf('propagation', propagation, PROPAGATIONS);
   if (gracePeriodSeconds !== undefined) wholeNumber('gracePeriodSeconds', gracePeriodSeconds);
   return options;
 }

@@ -5,13 +5,12 @@ import type { ListWatcher } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import type { ResourceType } from '../cache/resource-client.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
-import { Credentials, type KubeConfigLike } from './credentials.ts';
+import { oneLine } from '../watch/failures.ts';
+import { Credentials, type KubeConfigLike, loadKubeConfig } from './credentials.ts';
 import { findResource } from './discovery.ts';
-import { type KubeConfigOptions, loadKubeConfig } from './kube-config.ts';
+import type { KubeConfigOptions } from './kube-config.ts';
 import { type NodeFetch, type NodeRequest, send } from './node-fetch.ts';
-import { Resource, type ResourceDeps } from './resource.ts';
-import { checkedType } from './resource-type.ts';
-import { Warnings } from './warnings.ts';
+import { checkedType, Resource, type ResourceDeps } from './resource.ts';
 
 /** Options of a {@link Cluster}: limits of all its requests, like those of `createListWatcher`. */
 export interface ClusterOptions extends Omit<ListWatcherOptions, 'fetch' | 'headers'> {
@@ -163,5 +162,33 @@ export class Cluster {
   /** Closes idle connections, which would otherwise close by themselves within a minute. The cluster can still be used. */
   close(): void {
     this.#credentials.close();
+  }
+}
+
+/**
+ * What a server says beside its answer, in a `Warning` header: that a field is unknown, and was dropped; that a version will be
+ * removed. kubectl and client-go print it, and so does this: each text once.
+ */
+
+const MAX_TEXTS = 1_000;
+
+class Warnings {
+  readonly #onWarning: (text: string) => void;
+  readonly #said: Set<string> = new Set();
+
+  constructor(onWarning: ((text: string) => void) | undefined) {
+    this.#onWarning = onWarning ?? ((text) => console.warn(`watchmux: the cluster warns: ${text}`));
+  }
+
+  read(headers: Headers): void {
+    const header = headers.get('warning');
+    if (header === null) return;
+    for (const [, quoted = ''] of header.matchAll(/\b299 \S+ "((?:[^"\\]|\\.)*)"/g)) {
+      const text = oneLine(quoted.replace(/\\(.)/g, '$1'));
+      if (this.#said.has(text)) continue;
+      if (this.#said.size >= MAX_TEXTS) this.#said.clear();
+      this.#said.add(text);
+      this.#onWarning(text);
+    }
   }
 }

@@ -5,10 +5,17 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent, type RequestOptions } from 'node:https';
 import { checkServerIdentity } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../watch/clock.ts';
+import { type Clock, systemClock } from '../watch/clock.ts';
 import { invalid } from '../watch/errors.ts';
 import { ExecPlugin, type PluginAnswer } from './exec-plugin.ts';
-import type { Chosen, ClusterEntry, ProviderEntry, UserEntry } from './kubeconfig-file.ts';
+import {
+  type Chosen,
+  type ClusterEntry,
+  findContext,
+  type KubeConfigOptions,
+  type ProviderEntry,
+  type UserEntry,
+} from './kube-config.ts';
 import { createProxyAgent, proxyOf } from './node-fetch.ts';
 
 /**
@@ -273,4 +280,20 @@ function toHeaders(headers: object | undefined): Record<string, string | string[
   const entries = Object.entries(headers ?? {}).filter(([, value]) => value !== undefined);
   const trimmed = (value: unknown): string => String(value).trim();
   return Object.fromEntries(entries.map(([name, value]) => [name, Array.isArray(value) ? value.map(trimmed) : trimmed(value)]));
+}
+
+/** How exec plugins run. */
+interface PluginSettings {
+  readonly timeoutMs: number;
+  readonly clock?: Clock | undefined;
+}
+
+/** Reads the configuration of a cluster. Rejects with INVALID_ARGUMENT if there is none, or if it has no such context. */
+export async function loadKubeConfig(options: KubeConfigOptions, plugins: PluginSettings): Promise<KubeConfigLike> {
+  const { clock = systemClock, timeoutMs } = plugins;
+  const config = new LoadedConfig(await findContext(options), { clock, timeoutMs });
+  const { server, proxyUrl } = config.getCurrentCluster();
+  const proxy = URL.canParse(server) ? proxyOf(new URL(server), proxyUrl) : undefined;
+  if (proxy) (await createProxyAgent(proxy, undefined)).destroy(); // a package that is missing is missing now
+  return config;
 }

@@ -6,10 +6,10 @@
  *     deployments.v1.apps ---> /apis/v1.apps, then /apis/apps/v1     as kubectl writes one version of one group
  *     deploy              ---> /api/v1, then /apis ---> all groups   the first that has it
  */
-import type { HttpSettings } from '../cache/http/exchange.ts';
+import { toObject } from '../cache/http/answer.ts';
+import { ask, type HttpSettings } from '../cache/http/exchange.ts';
 import { type ResourceType, segment } from '../cache/resource-client.ts';
 import { invalid, isWatchError } from '../watch/errors.ts';
-import { ask } from './ask.ts';
 
 /** What the server says about one kind. Upstream: `metav1.APIResource`. It comes over the wire, so no member is certain. */
 interface Described {
@@ -95,7 +95,7 @@ async function read<T>({ server, means, signal }: Asker, path: string): Promise<
   const url = new URL(server);
   url.pathname = `${server.pathname.replace(/\/$/, '')}/${path}`;
   try {
-    return await ask<T>(means, url, { signal });
+    return await ask(means, url, { signal, read: toObject<T> });
   } catch (error) {
     if (isWatchError(error, 'REFUSED') && [404, 406, 503].includes(error.status?.code ?? 0)) return undefined;
     throw error;

@@ -11,8 +11,8 @@
  */
 import { spawn } from 'node:child_process';
 import type { Clock } from '../watch/clock.ts';
-import type { ExecEntry } from './kubeconfig-file.ts';
-import { oneLine } from './one-line.ts';
+import { oneLine } from '../watch/failures.ts';
+import type { ExecEntry } from './kube-config.ts';
 
 const MAX_OUTPUT_BYTES = 1_048_576;
 /** How much of what it said is in the error. */
@@ -141,4 +141,4 @@ export class ExecPlugin {
   }
 }
 
-const clean = (text: string): string => oneLine(text).slice(0, MAX_SAID_CHARS);
+const clean = (text: string): string => oneLine(text).trim();

@@ -1,24 +1,332 @@
-// Where a cluster is found, as kubectl finds it.
+/**
+ * Where a cluster is found, as kubectl finds it, and kubeconfig files, read as kubectl reads them (client-go's clientcmd):
+ *
+ *     files ---> each: YAML, checked, with absolute paths ---> merged: the first one to name something wins ---> one context
+ *
+ * - A file that is missing or empty is skipped. A broken one is an error: what it would have said might have counted.
+ * - An entry counts as a whole: two files never make one user or one cluster between them.
+ * - Paths in a file are relative to its folder, and so is the command of an exec plugin, unless it is a bare name.
+ * - What contradicts itself is refused: to ignore `as-groups` without `as` would mean to ask with more rights than intended.
+ */
+
 import { access, readFile } from 'node:fs/promises';
 import { isIPv6 } from 'node:net';
 import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
-import { type Clock, systemClock } from '../watch/clock.ts';
-import { invalid, WatchError } from '../watch/errors.ts';
-import { type KubeConfigLike, LoadedConfig } from './credentials.ts';
-import {
-  type Chosen,
-  choose,
-  isEmpty,
-  type Kubeconfig,
-  merged,
-  parseKubeconfig,
-  readKubeconfig,
-  unreadable,
-} from './kubeconfig-file.ts';
-import { createProxyAgent, proxyOf } from './node-fetch.ts';
+import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path';
+import { invalid, isRecord, isWatchError, WatchError } from '../watch/errors.ts';
+import { optional } from './node-fetch.ts';
 
-export type { KubeConfigLike };
+/** Where a server is, and whom to trust. */
+export interface ClusterEntry {
+  readonly server?: string;
+  readonly 'certificate-authority'?: string;
+  readonly 'certificate-authority-data'?: string;
+  readonly 'insecure-skip-tls-verify'?: boolean;
+  readonly 'tls-server-name'?: string;
+  readonly 'proxy-url'?: string;
+  readonly 'disable-compression'?: boolean;
+  readonly extensions?: readonly unknown[];
+}
+
+/** Who asks. */
+export interface UserEntry {
+  readonly token?: string;
+  readonly tokenFile?: string;
+  readonly username?: string;
+  readonly password?: string;
+  readonly 'client-certificate'?: string;
+  readonly 'client-certificate-data'?: string;
+  readonly 'client-key'?: string;
+  readonly 'client-key-data'?: string;
+  readonly as?: string;
+  readonly 'as-uid'?: string;
+  readonly 'as-groups'?: readonly string[];
+  readonly 'as-user-extra'?: Readonly<Record<string, readonly string[]>>;
+  readonly exec?: ExecEntry;
+  readonly 'auth-provider'?: ProviderEntry;
+}
+
+/** A program that hands out credentials. */
+export interface ExecEntry {
+  readonly command?: string;
+  readonly args?: readonly string[];
+  readonly env?: readonly unknown[];
+  readonly apiVersion?: string;
+  readonly installHint?: string;
+  readonly provideClusterInfo?: boolean;
+  readonly interactiveMode?: string;
+}
+
+export interface ProviderEntry {
+  readonly name?: string;
+  readonly config?: Readonly<Record<string, unknown>>;
+}
+
+interface ContextEntry {
+  readonly cluster?: string;
+  readonly user?: string;
+  readonly namespace?: string;
+}
+
+/** A file, or several that have been merged. */
+interface Kubeconfig {
+  readonly currentContext: string;
+  readonly clusters: ReadonlyMap<string, ClusterEntry>;
+  readonly users: ReadonlyMap<string, UserEntry>;
+  readonly contexts: ReadonlyMap<string, ContextEntry>;
+}
+
+/** One context, with everything that it names. */
+export interface Chosen {
+  readonly context: string;
+  readonly namespace: string | undefined;
+  readonly cluster: ClusterEntry;
+  /** Absent: nobody in particular. */
+  readonly user: UserEntry;
+}
+
+type Kind = 'string' | 'boolean' | 'object' | 'list' | 'strings' | 'stringLists';
+type Fields<T> = Readonly<Record<keyof T & string, Kind>>;
+
+const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every((each) => typeof each === 'string');
+
+const KINDS: Readonly<Record<Kind, readonly [test: (value: unknown) => boolean, expected: string]>> = {
+  string: [(value) => typeof value === 'string', 'a string'],
+  boolean: [(value) => typeof value === 'boolean', 'true or false'],
+  object: [isRecord, 'an object'],
+  list: [Array.isArray, 'a list'],
+  strings: [isStrings, 'a list of strings'],
+  stringLists: [(value) => isRecord(value) && Object.values(value).every(isStrings), 'an object of lists of strings'],
+};
+
+const CLUSTER: Fields<ClusterEntry> = {
+  server: 'string',
+  'certificate-authority': 'string',
+  'certificate-authority-data': 'string',
+  'insecure-skip-tls-verify': 'boolean',
+  'tls-server-name': 'string',
+  'proxy-url': 'string',
+  'disable-compression': 'boolean',
+  extensions: 'list',
+};
+const USER: Fields<UserEntry> = {
+  token: 'string',
+  tokenFile: 'string',
+  username: 'string',
+  password: 'string',
+  'client-certificate': 'string',
+  'client-certificate-data': 'string',
+  'client-key': 'string',
+  'client-key-data': 'string',
+  as: 'string',
+  'as-uid': 'string',
+  'as-groups': 'strings',
+  'as-user-extra': 'stringLists',
+  exec: 'object',
+  'auth-provider': 'object',
+};
+const EXEC: Fields<ExecEntry> = {
+  command: 'string',
+  args: 'strings',
+  env: 'list',
+  apiVersion: 'string',
+  installHint: 'string',
+  provideClusterInfo: 'boolean',
+  interactiveMode: 'string',
+};
+const PROVIDER: Fields<ProviderEntry> = { name: 'string', config: 'object' };
+const CONTEXT: Fields<ContextEntry> = { cluster: 'string', user: 'string', namespace: 'string' };
+const LISTS: Fields<Record<'current-context' | 'kind' | 'apiVersion' | 'clusters' | 'users' | 'contexts', unknown>> = {
+  'current-context': 'string',
+  kind: 'string',
+  apiVersion: 'string',
+  clusters: 'list',
+  users: 'list',
+  contexts: 'list',
+};
+
+/** A file that does not say what a kubeconfig says. The message has the type of a value only: the value may be a secret. */
+class Unreadable extends Error {
+  override readonly name: string = 'Unreadable';
+  static at(place: string, expected: string, value: unknown): Unreadable {
+    const got = value === null ? 'null' : Array.isArray(value) ? 'a list' : `a value of type ${typeof value}`;
+    return new Unreadable(`${place && `${place}: `}expected ${expected}, got ${got}`);
+  }
+}
+
+/** The known members of a value, each of its type. */
+function known<T>(value: unknown, fields: Fields<T>, place: string): T {
+  if (value === undefined || value === null) return {} as T;
+  if (!isRecord(value)) throw Unreadable.at(place, 'an object', value);
+  const found: Record<string, unknown> = {};
+  for (const [name, kind] of Object.entries<Kind>(fields)) {
+    const each = value[name];
+    if (each === undefined || each === null || each === '') continue;
+    const [test, expected] = KINDS[kind];
+    if (!test(each)) throw Unreadable.at(`${place && `${place}.`}${name}`, expected, each);
+    found[name] = each;
+  }
+  return found as T;
+}
+
+function named<T>(list: unknown, member: string, read: (value: unknown, place: string) => T): Map<string, T> {
+  const entries = new Map<string, T>();
+  for (const [at, entry] of ((list ?? []) as readonly unknown[]).entries()) {
+    const place = `${member}s[${at}]`;
+    const { name = '' } = known<{ name?: string }>(entry, { name: 'string' }, place);
+    if (entries.has(name)) throw new Unreadable(`${place}: there is another ${member} "${name}"`);
+    entries.set(name, read((entry as Record<string, unknown> | null)?.[member], `${place}.${member}`));
+  }
+  return entries;
+}
+
+/** Reads the text of a kubeconfig. Paths in it are relative to `folder`. Rejects with INVALID_ARGUMENT if it is none. */
+async function parseKubeconfig(text: string, what: string, folder: string): Promise<Kubeconfig> {
+  try {
+    const all = known(await toValue(text), LISTS, '');
+    if ((all.kind ?? 'Config') !== 'Config' || (all.apiVersion ?? 'v1') !== 'v1') {
+      throw new Unreadable('expected kind Config of apiVersion v1');
+    }
+    return {
+      currentContext: (all['current-context'] as string | undefined) ?? '',
+      clusters: named(all.clusters, 'cluster', (value, place) => {
+        return within(folder, known<ClusterEntry>(value, CLUSTER, place), ['certificate-authority']);
+      }),
+      users: named(all.users, 'user', (value, place) => toUser(known<UserEntry>(value, USER, place), place, folder)),
+      contexts: named(all.contexts, 'context', (value, place) => known<ContextEntry>(value, CONTEXT, place)),
+    };
+  } catch (cause) {
+    throw isWatchError(cause) ? cause : unreadable(what, cause);
+  }
+}
+
+function unreadable(what: string, cause: unknown): WatchError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new WatchError('INVALID_ARGUMENT', `kubeconfig: cannot read ${what}: ${why}`, { cause });
+}
+
+function toUser(user: UserEntry, place: string, folder: string): UserEntry {
+  const { exec, 'auth-provider': provider } = user;
+  const plugin = exec && known<ExecEntry>(exec, EXEC, `${place}.exec`);
+  return {
+    ...within(folder, user, ['client-certificate', 'client-key', 'tokenFile']),
+    ...(plugin && { exec: plugin.command?.includes(sep) ? within(folder, plugin, ['command']) : plugin }),
+    ...(provider && { 'auth-provider': known<ProviderEntry>(provider, PROVIDER, `${place}.auth-provider`) }),
+  };
+}
+
+/** Makes paths absolute. */
+function within<T>(folder: string, entry: T, names: readonly (keyof T & string)[]): T {
+  const paths = names.flatMap((name) => {
+    const path = entry[name] as string | undefined;
+    return path === undefined || isAbsolute(path) ? [] : [[name, join(folder, path)]];
+  });
+  return { ...entry, ...Object.fromEntries(paths) };
+}
+
+/** To kubectl, times are texts, and so is `e1`. */
+const isKnownToKubectl = ({ format, tag }: { readonly format?: string; readonly tag: string }): boolean =>
+  format !== 'TIME' && format !== 'EXP' && !tag.endsWith(':timestamp');
+
+/** JSON needs no package. The rest is YAML of the version that kubectl reads, in which `yes` is true. */
+async function toValue(text: string): Promise<unknown> {
+  if (text.trim() === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    const { parseDocument } = await optional('yaml', { load: () => import('yaml'), what: 'a kubeconfig in YAML' });
+    const document = parseDocument(text, {
+      version: '1.1',
+      customTags: (tags) => tags.filter((tag) => typeof tag === 'string' || isKnownToKubectl(tag)),
+      merge: true,
+      uniqueKeys: false,
+      prettyErrors: false,
+      logLevel: 'silent',
+    });
+    const [error] = document.errors.filter(({ code }) => code !== 'MULTIPLE_DOCS'); // the first one counts
+    if (error) throw error;
+    return document.toJS();
+  }
+}
+
+/** Reads a file. Resolves with undefined if there is none. */
+async function readKubeconfig(path: string): Promise<Kubeconfig | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw unreadable(path, cause);
+  }
+  return parseKubeconfig(text, path, dirname(resolve(path)));
+}
+
+/** Merges files: what an earlier one says counts. */
+function merged(files: readonly Kubeconfig[]): Kubeconfig {
+  return {
+    currentContext: files.find(({ currentContext }) => currentContext !== '')?.currentContext ?? '',
+    clusters: firsts(files.map(({ clusters }) => clusters)),
+    users: firsts(files.map(({ users }) => users)),
+    contexts: firsts(files.map(({ contexts }) => contexts)),
+  };
+}
+
+function firsts<T>(all: readonly ReadonlyMap<string, T>[]): ReadonlyMap<string, T> {
+  const found = new Map<string, T>();
+  for (const entries of all) for (const [name, entry] of entries) if (!found.has(name)) found.set(name, entry);
+  return found;
+}
+
+const isEmpty = ({ clusters, users, contexts, currentContext }: Kubeconfig): boolean =>
+  clusters.size + users.size + contexts.size === 0 && currentContext === '';
+
+/** Returns the context of a name, or the current one. Throws INVALID_ARGUMENT if it cannot be used. */
+function choose(config: Kubeconfig, wanted: string | undefined): Chosen {
+  const name = wanted ?? config.currentContext;
+  const context = config.contexts.get(name);
+  if (!context) {
+    const names = [...config.contexts.keys()].join(', ');
+    throw invalid(wanted === undefined ? 'kubeconfig: current-context' : 'context', name, `one of ${names || 'none'}`);
+  }
+  const chosen: Chosen = {
+    context: name,
+    namespace: context.namespace,
+    cluster: entryOf(config.clusters, context.cluster, `the cluster of context "${name}"`),
+    user: context.user === undefined ? {} : entryOf(config.users, context.user, `the user of context "${name}"`),
+  };
+  const [fault] = faultsOf(chosen);
+  if (fault) throw new WatchError('INVALID_ARGUMENT', `kubeconfig: context "${name}": ${fault}`);
+  return chosen;
+}
+
+function entryOf<T>(entries: ReadonlyMap<string, T>, name: string | undefined, what: string): T {
+  const entry = entries.get(name ?? '');
+  if (entry) return entry;
+  throw invalid(`kubeconfig: ${what}`, name, `one of ${[...entries.keys()].join(', ') || 'none'}`);
+}
+
+/** What kubectl refuses, too: two answers to one question, or half of one. */
+function* faultsOf({ cluster, user }: Chosen): Generator<string> {
+  const has = <T extends object>(entry: T, ...names: (keyof T)[]): boolean => names.some((name) => entry[name] !== undefined);
+  const both = (one: string): string => `expected ${one} or ${one}-data, got both`;
+  if (!cluster.server) yield 'its cluster has no server';
+  const authority = [has(cluster, 'certificate-authority'), has(cluster, 'certificate-authority-data')];
+  if (authority.every(Boolean)) yield both('certificate-authority');
+  if (cluster['insecure-skip-tls-verify'] && authority.some(Boolean)) {
+    yield 'expected insecure-skip-tls-verify or a certificate-authority, got both';
+  }
+  if (has(user, 'client-certificate') && has(user, 'client-certificate-data')) yield both('client-certificate');
+  if (has(user, 'client-key') && has(user, 'client-key-data')) yield both('client-key');
+  if (has(user, 'client-certificate', 'client-certificate-data') !== has(user, 'client-key', 'client-key-data')) {
+    yield 'expected a client-certificate and its client-key, got one of them';
+  }
+  if (has(user, 'token') && has(user, 'username', 'password')) yield 'expected a token or a username, got both';
+  if (user.exec && user['auth-provider']) yield 'expected exec or an auth-provider, got both';
+  if (user.exec && !user.exec.command) yield 'exec has no command';
+  if (!user.as && has(user, 'as-uid', 'as-groups', 'as-user-extra')) {
+    yield 'expected as, to go with as-uid, as-groups and as-user-extra';
+  }
+}
 
 /** Where to find a cluster. At most one of `file`, `text`, `server` and `inCluster` can be given. */
 export interface KubeConfigOptions {
@@ -35,22 +343,6 @@ export interface KubeConfigOptions {
   readonly inCluster?: boolean | string | undefined;
   /** The name of a context of the kubeconfig. Default: its current context. */
   readonly context?: string | undefined;
-}
-
-/** How exec plugins run. */
-interface PluginSettings {
-  readonly timeoutMs: number;
-  readonly clock?: Clock | undefined;
-}
-
-/** Reads the configuration of a cluster. Rejects with INVALID_ARGUMENT if there is none, or if it has no such context. */
-export async function loadKubeConfig(options: KubeConfigOptions, plugins: PluginSettings): Promise<KubeConfigLike> {
-  const { clock = systemClock, timeoutMs } = plugins;
-  const config = new LoadedConfig(await findContext(options), { clock, timeoutMs });
-  const { server, proxyUrl } = config.getCurrentCluster();
-  const proxy = URL.canParse(server) ? proxyOf(new URL(server), proxyUrl) : undefined;
-  if (proxy) (await createProxyAgent(proxy, undefined)).destroy(); // a package that is missing is missing now
-  return config;
 }
 
 /** Finds the context that a program acts in. */

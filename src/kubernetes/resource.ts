@@ -8,7 +8,8 @@
  *
  * Nothing is retried here, and nothing is kept: results are what the server sent.
  */
-import type { HttpSettings, RequestSpec } from '../cache/http/exchange.ts';
+import { toObject } from '../cache/http/answer.ts';
+import { ask, type HttpSettings, type RequestSpec } from '../cache/http/exchange.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';
@@ -37,11 +38,9 @@ import {
   WRITE_NAMES,
   type WriteOptions,
 } from '../cache/resource-client.ts';
-import { checkOptions, WatchError } from '../watch/errors.ts';
+import { checkOptions, invalid, WatchError } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
-import { ask } from './ask.ts';
-import { apiVersionOf, toPath } from './resource-type.ts';
 
 /** What a resource needs from its cluster. */
 export interface ResourceDeps {
@@ -187,7 +186,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     if (subresource !== undefined) url.pathname += `/${segment('subresource', subresource)}`;
     for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
     const question: RequestSpec = rest.method ? { contentType: 'application/json', ...rest } : {};
-    return ask<T>(this.#means.means, url, { question, signal, limit });
+    return ask(this.#means.means, url, { question, signal, limit, read: toObject<T> });
   }
 }
 
@@ -267,3 +266,35 @@ interface SchemaNames extends JsonNames {
 
 type Renamed<Names, K> = K extends keyof Names ? Names[K] : K;
 type JsonName<T, K> = 'x_kubernetes_int_or_string' extends keyof T ? Renamed<SchemaNames, K> : Renamed<JsonNames, K>;
+
+/**
+ * Reads `PLURAL.GROUP/VERSION`, such as `deployments.apps/v1`. In the core group it is `PLURAL/VERSION`, such as `pods/v1`, or
+ * only `pods`. This is the form in which `watchmux/apiserver` names what it serves; a group and a version are always next to each
+ * other, as in `apiVersion`.
+ */
+function toResourceType(text: string): ResourceType {
+  const [, plural = '', group, version] = /^([^./]+)(?:\.([^/]+))?(?:\/([^/]+))?$/.exec(text) ?? [];
+  if (!plural || (group && !version)) throw invalid('resource', text, '"PLURAL.GROUP/VERSION", "PLURAL/v1", or "PLURAL"');
+  return { plural, version: version ?? 'v1', ...(group && { group }) };
+}
+
+/** Checks a resource's name, of either form. */
+export function checkedType(type: string | ResourceType): ResourceType {
+  if (typeof type === 'string') return checkedType(toResourceType(type));
+  if (!type || typeof type !== 'object') throw invalid('resource', type, 'a string or an object');
+  if (type.group) segment('resource.group', type.group);
+  segment('resource.version', type.version);
+  segment('resource.plural', type.plural);
+  return type;
+}
+
+/** The `apiVersion` of the objects of a resource. */
+function apiVersionOf({ group, version }: ResourceType): string {
+  return group ? `${group}/${version}` : version;
+}
+
+/** The path of a collection, relative to that of the server. */
+function toPath({ group, version, plural }: ResourceType, namespace: string | undefined): string {
+  const within = namespace === undefined ? '' : `namespaces/${segment('namespace', namespace)}/`;
+  return `${group ? `apis/${group}` : 'api'}/${version}/${within}${plural}`;
+}

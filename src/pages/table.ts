@@ -2,16 +2,15 @@
  * Objects as rows. A Kubernetes server makes tables itself, with columns that fit the kind, if it is asked for one; other servers
  * ignore the request, and send objects. From these, rows with the name and the age are made here.
  */
-import { humanDuration } from '../apiserver/http/duration.ts';
+import { humanDuration } from '../apiserver/http/table.ts';
 import type { FetchLike } from '../bridge/client.ts';
 import { filter } from '../broadcast/filter.ts';
 import { toList, toObject } from '../cache/http/answer.ts';
-import { accepted, Exchange, named, toHttpSettings, wholeText } from '../cache/http/exchange.ts';
+import { ask, toHttpSettings } from '../cache/http/exchange.ts';
 import { createListWatcher, toListUrl } from '../cache/http/http-list-watcher.ts';
 import type { ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, type ObjectMeta } from '../cache/object.ts';
 import { segment } from '../cache/resource-client.ts';
-import { ask } from '../kubernetes/ask.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { excerpt } from './words.ts';
@@ -46,26 +45,19 @@ export class TableSource implements Collection<TableRow> {
   }
 
   async list(options: ListOptions = {}): Promise<TablePage> {
-    return toPage(await this.#text(toListUrl(this.#target.url, options), options.signal), this.#shown);
+    return this.#ask(toListUrl(this.#target.url, options), options.signal, (text) => toPage(text, this.#shown));
   }
 
   async get(name: string, signal: AbortSignal): Promise<TableRow | undefined> {
-    const object = toObject<object>(await this.#text(urlOf(this.#target, name), signal));
-    return object && toRow(object, this.#shown);
+    return this.#ask(urlOf(this.#target, name), signal, (text) => {
+      const object = toObject<object>(text);
+      return object && toRow(object, this.#shown);
+    });
   }
 
-  async #text(url: URL, signal: AbortSignal | undefined): Promise<string> {
+  #ask<R>(url: URL, signal: AbortSignal | undefined, read: (text: string) => R): Promise<R> {
     const means = toHttpSettings({ fetch: this.#target.fetch, responseTimeoutMs: this.#timeoutMs });
-    const exchange = new Exchange(means, signal);
-    try {
-      const response = await accepted(exchange, url, { accept: TABLE });
-      const limit = { what: 'the list', option: 'maxListBytes', bytes: means.maxListBytes } as const;
-      return await wholeText(exchange, response, limit);
-    } catch (error) {
-      throw named(error, this.#target.url, signal);
-    } finally {
-      exchange.end();
-    }
+    return ask(means, url, { question: { accept: TABLE }, signal, limit: 'maxListBytes', read });
   }
 
   async watch(options?: ListWatchOptions): Promise<Watch<ObjectEvent<TableRow>>> {
@@ -85,7 +77,7 @@ export function objectSource(target: CollectionTarget, responseTimeoutMs: number
   const { fetch, url } = target;
   const means = toHttpSettings({ fetch, responseTimeoutMs });
   return Object.assign(createListWatcher<KubernetesObject>(url, { fetch, responseTimeoutMs }), {
-    get: (name: string, signal: AbortSignal) => ask<KubernetesObject>(means, urlOf(target, name), { signal }),
+    get: (name: string, signal: AbortSignal) => ask(means, urlOf(target, name), { signal, read: toObject<KubernetesObject> }),
   });
 }
 

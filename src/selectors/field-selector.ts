@@ -1,5 +1,5 @@
 import { invalid } from '../watch/errors.ts';
-import { byCodeUnit, checkText, labelOf, type ParseOptions, selectorError } from './syntax.ts';
+import { byCodeUnit, checkLength, labelOf, type ParseOptions, selectorError } from './syntax.ts';
 
 /** The selectable fields of an object: `{ 'metadata.name': 'a' }`. Only own properties count. */
 export type Fields = Readonly<Record<string, string>>;
@@ -121,7 +121,7 @@ export class FieldSelector {
  *   caret; or with the `limit`, for a text longer than `maxChars`.
  */
 export function parseFieldSelector(text: string, options: ParseOptions = {}): FieldSelector {
-  checkText('field selector', text, options);
+  checkLength('field selector', text, options);
   return new FieldSelector(readTerms(text));
 }
 

@@ -1,6 +1,6 @@
 import {
   Condition,
-  checkText,
+  checkLength,
   type Fault,
   faultOfInteger,
   faultOfKey,
@@ -23,7 +23,7 @@ import {
  *   longer than `maxChars`. INVALID_ARGUMENT for anything but a string.
  */
 export function readConditions(text: string, options: ParseOptions = {}): Condition[] {
-  checkText('label selector', text, options);
+  checkLength('label selector', text, options);
   const lexer = new LabelLexer(text);
   const conditions: Condition[] = [];
   if (lexer.is('end')) return conditions;

@@ -3,7 +3,7 @@ import { readConditions } from './label-parser.ts';
 import {
   byCodeUnit,
   Condition,
-  checkText,
+  checkLength,
   type Fault,
   faultOfInteger,
   faultOfKey,
@@ -406,7 +406,7 @@ export function printLabels(labels: Labels): string {
  * @throws {WatchError} INVALID_SELECTOR with a `position`, as {@link parseLabelSelector}.
  */
 export function parseLabels(text: string, options: ParseOptions = {}): Record<string, string> {
-  checkText(KIND, text, options);
+  checkLength(KIND, text, options);
   if (text === '') return {};
   const found: [string, string][] = [];
   let at = 0;

@@ -40,7 +40,7 @@ export function selectorError(kind: string, text: string, { at, expected }: Faul
 }
 
 /** Throws INVALID_SELECTOR for a text that is too long, and INVALID_ARGUMENT for anything but a string. */
-export function checkText(kind: string, text: string, options: ParseOptions): void {
+export function checkLength(kind: string, text: string, options: ParseOptions): void {
   const maxChars = wholeNumber('maxChars', checkOptions(options, ['maxChars']).maxChars ?? MAX_SELECTOR_CHARS);
   if (typeof text !== 'string') throw new WatchError('INVALID_ARGUMENT', `${kind}: expected a string, got ${typeof text}`);
   if (text.length <= maxChars) return;

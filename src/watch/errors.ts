@@ -87,6 +87,17 @@ export function wholeNumber(name: string, value: number, min: number = 0): numbe
   return value;
 }
 
+/** Whether a value is an object, and no list: what JSON calls an object. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Returns `value` if it is a string; otherwise throws INVALID_ARGUMENT. */
+export function checkText(name: string, value: unknown): string {
+  if (typeof value !== 'string') throw invalid(name, value, 'a string');
+  return value;
+}
+
 /** Returns `value` if it has this method; otherwise throws INVALID_ARGUMENT. */
 export function requireMethod<T>(name: string, value: T, method: keyof T & string, expected: string): T {
   if (typeof (value as T | undefined | null)?.[method] !== 'function') throw invalid(name, value, expected);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { PipeStats } from '../../src/pages/pipe/stats.ts';
+import type { PipeStats } from '../../src/pages/words.ts';
 import { inBrowsers } from './browsers.ts';
 import { killAll, type Pipe, pipe, run, until, webSocket } from './cli.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Semaphore } from '../../src/bridge/hub/semaphore.ts';
+import { Semaphore } from '../../src/bridge/hub/snapshot.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { fate, turn } from './support.ts';
 

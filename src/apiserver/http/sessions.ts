@@ -4,7 +4,9 @@
  *
  *     change --> write --> [ change, change, change ] --> next turn: one write --> [ ... ] --> next turn
  */
+
 import type { Cleanup, CutReason, Served, Sink } from '../../bridge/hub/connection.ts';
+import { clean } from '../../bridge/hub/connection.ts';
 import { type Outbound, type SharedTimer, StallGuard, type TimerMember, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
 import { nextTurn } from '../../watch/turn.ts';
@@ -247,11 +249,6 @@ export class Session implements Served, Waits, HeapNode, Listener {
     this.host.ends.remove(this);
     this.source.close();
   }
-}
-
-function clean(cleanup: Cleanup): void {
-  if (typeof cleanup === 'function') cleanup();
-  else cleanup.leave();
 }
 
 /** The open watches of one resource, and how far they are behind. */

@@ -11,7 +11,6 @@
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
 import { badRequest } from '../../storage/statuses.ts';
 import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
-import { humanDuration } from './duration.ts';
 
 /** Objects without their content. Upstream: `metav1.PartialObjectMetadata`. */
 
@@ -210,4 +209,35 @@ function isFirst(definition: Columns, column: PrinterColumn): boolean {
 
 function failure({ name }: PrinterColumn, { metadata }: KubernetesObject, cause: unknown): Error {
   return new Error(`the column ${name} failed for ${metadata?.name}; further failures are not reported`, { cause });
+}
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const YEAR = 365 * DAY;
+
+/** Up to when two units are shown, and from when the smaller one is left out. */
+const STEPS: readonly (readonly [below: number, unit: number, name: string, rest?: number, restName?: string])[] = [
+  [2 * MINUTE, SECOND, 's'],
+  [10 * MINUTE, MINUTE, 'm', SECOND, 's'],
+  [3 * HOUR, MINUTE, 'm'],
+  [8 * HOUR, HOUR, 'h', MINUTE, 'm'],
+  [2 * DAY, HOUR, 'h'],
+  [8 * DAY, DAY, 'd', HOUR, 'h'],
+  [2 * YEAR, DAY, 'd'],
+  [8 * YEAR, YEAR, 'y', DAY, 'd'],
+  [Infinity, YEAR, 'y'],
+];
+
+/** A time span as `kubectl get` shows ages: the shorter, the more exact. Upstream: `duration.HumanDuration`. */
+export function humanDuration(spanMs: number): string {
+  if (!(spanMs > -2 * SECOND)) return '<invalid>';
+  const span = Math.max(spanMs, 0);
+  for (const [below, unit, name, rest, restName] of STEPS) {
+    if (span >= below) continue;
+    const more = rest === undefined ? 0 : Math.floor((span % unit) / rest);
+    return `${Math.floor(span / unit)}${name}${more === 0 ? '' : `${more}${restName}`}`;
+  }
+  return '<invalid>';
 }

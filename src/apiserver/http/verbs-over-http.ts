@@ -1,19 +1,21 @@
 /** The verbs over HTTP: parameters and bodies become terms, and results become answers. Upstream: `endpoints/handlers`. */
+
 import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
+import { PROPAGATIONS } from '../../cache/resource-client.ts';
 import { encoding } from '../../storage/encoded.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { isPromise } from '../../watch/abort.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { isRecord, isWatchError } from '../../watch/errors.ts';
 import { inPieces, type Pace, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
 import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, statusOf } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { type PatchedKind, toPatchType } from '../patch/patch.ts';
-import { type FieldPaths, isRecord, parseJson, parsingBody } from '../request/json.ts';
+import { type FieldPaths, parseJson, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
 import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
 import { type ListParameters, readListQuery } from '../request/query.ts';
@@ -109,11 +111,9 @@ function dryRunCauses(values: readonly string[]): readonly FieldCause[] {
   return [{ field: 'dryRun', message: `Unsupported value: [${values.map(shown).join(',')}]: supported values: "All"` }];
 }
 
-const POLICIES: readonly unknown[] = ['Foreground', 'Background', 'Orphan'];
-
 function policyCauses(policy: unknown): readonly FieldCause[] {
-  if (policy === undefined || policy === null || POLICIES.includes(policy)) return [];
-  const supported = POLICIES.map((each) => JSON.stringify(each)).join(', ');
+  if (policy === undefined || policy === null || (PROPAGATIONS as readonly unknown[]).includes(policy)) return [];
+  const supported = PROPAGATIONS.map((each) => JSON.stringify(each)).join(', ');
   return [{ field: 'propagationPolicy', message: `Unsupported value: ${shown(String(policy))}: supported values: ${supported}` }];
 }
 

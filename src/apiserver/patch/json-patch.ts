@@ -10,9 +10,11 @@
  *   thousand operations on one array copy it once.
  * - What `copy` adds is a deep copy, counted in characters of JSON before it is added: no value is shared between two places.
  */
+
 import { comparing, parsing, put, stringifying } from '../../storage/json.ts';
+import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
-import { checkingDepth, copyingMembers, isObject, type JsonObject, ownValue } from './merge-patch.ts';
+import { checkingDepth, copyingMembers, type JsonObject, ownValue } from './merge-patch.ts';
 
 /** An operation that cannot be applied. */
 export class PatchFailure extends Error {
@@ -36,7 +38,7 @@ export function* toOperations(patch: readonly unknown[]): Work<Operation[]> {
 }
 
 function toOperation(each: unknown, at: number): Operation {
-  if (!isObject(each)) throw new PatchFailure(`operation ${at} is not an object`);
+  if (!isRecord(each)) throw new PatchFailure(`operation ${at} is not an object`);
   const op = ownValue(each, 'op');
   const path = toPointer(ownValue(each, 'path'), `path of operation ${at}`);
   switch (op) {
@@ -161,7 +163,7 @@ function index(array: readonly unknown[], token: string, behind: boolean): numbe
 /** The member of a value that a token names. */
 function step(value: unknown, token: string): unknown {
   if (Array.isArray(value)) return value[index(value, token, false)];
-  if (isObject(value) && Object.hasOwn(value, token)) return value[token];
+  if (isRecord(value) && Object.hasOwn(value, token)) return value[token];
   throw new PatchFailure(`there is no ${JSON.stringify(token.slice(0, 200))}`);
 }
 
@@ -175,7 +177,7 @@ function read(document: unknown, path: readonly string[]): unknown {
 function isAbsent(document: unknown, path: readonly string[]): boolean {
   const name = path.at(-1);
   const parent = name === undefined ? undefined : read(document, path.slice(0, -1));
-  return isObject(parent) && !Object.hasOwn(parent, name as string);
+  return isRecord(parent) && !Object.hasOwn(parent, name as string);
 }
 
 type Changed = JsonObject | unknown[];
@@ -187,7 +189,7 @@ function* changed(document: unknown, path: readonly string[], { act, means }: { 
   const last = path.length - 1;
   if (last < 0) throw new PatchFailure('the document itself cannot be removed');
   const copied = function* (value: unknown): Work<Changed> {
-    if (!Array.isArray(value) && !isObject(value)) throw new PatchFailure(`${show(path)} is inside a value without members`);
+    if (!Array.isArray(value) && !isRecord(value)) throw new PatchFailure(`${show(path)} is inside a value without members`);
     if (means.copies.has(value)) return value;
     const copy = Array.isArray(value) ? [...value] : yield* copyingMembers(value);
     means.copies.add(copy);

@@ -1,6 +1,8 @@
 /** JSON values as patches handle them: copied and measured, in pieces. */
+
 import { put, walking } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
+import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 
 /** An object of JSON. */
@@ -8,11 +10,6 @@ export type JsonObject = Record<string, unknown>;
 
 /** The deepest nesting of a patch's result. No honest patch comes near, and deeper values would exhaust the stack. */
 const MAX_DEPTH = 200;
-
-/** Whether a value is an object, and not an array. */
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** The own value of an object under a name: undefined for `constructor`, unless the object itself has one. */
 export function ownValue(object: JsonObject, name: string): unknown {
@@ -45,12 +42,12 @@ export function* checkingDepth(value: unknown): Work<number> {
 
 /** Returns the result of applying the patch to a value. Neither is changed, but the result may share parts with both. */
 export function* mergePatch(current: unknown, patch: unknown): Work<unknown> {
-  if (!isObject(patch)) return patch;
-  const result: JsonObject = isObject(current) ? yield* copyingMembers(current) : {};
+  if (!isRecord(patch)) return patch;
+  const result: JsonObject = isRecord(current) ? yield* copyingMembers(current) : {};
   for (const [at, name] of Object.keys(patch).entries()) {
     const value = patch[name];
     if (value === null) delete result[name];
-    else put(result, name, isObject(value) ? yield* mergePatch(ownValue(result, name), value) : value);
+    else put(result, name, isRecord(value) ? yield* mergePatch(ownValue(result, name), value) : value);
     if (at % STRIDE === STRIDE - 1) yield;
   }
   return result;

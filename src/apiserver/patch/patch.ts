@@ -9,11 +9,13 @@
  * No input is changed. Refusals are those of a kube-apiserver: 400 for an invalid patch, 422 for one that cannot be applied, 413
  * for too many operations, 415 for an unknown format.
  */
+
 import type { PatchType } from '../../cache/resource-client.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
+import { isRecord } from '../../watch/errors.ts';
 import { atOnce, type Work } from '../../watch/fair-queue.ts';
 import { jsonPatch, type Operation, PatchFailure, toOperations } from './json-patch.ts';
-import { checkingDepth, isObject, type JsonObject, mergePatch } from './merge-patch.ts';
+import { checkingDepth, type JsonObject, mergePatch } from './merge-patch.ts';
 import { METADATA_LISTS, type MergeStrategies, strategicMerge } from './strategic-merge.ts';
 
 const MEDIA_TYPES: Readonly<Record<string, PatchType>> = {
@@ -90,7 +92,7 @@ export function* toPatch(patch: unknown, terms: PatchTerms): Work<(current: obje
     const operations = yield* read(patch, terms);
     return (current) => applied(current, operations, terms);
   }
-  if (!isObject(patch)) throw badRequest(`error decoding patch: a ${type} patch must be an object`);
+  if (!isRecord(patch)) throw badRequest(`error decoding patch: a ${type} patch must be an object`);
   if (strategies !== undefined && type === 'strategic') {
     return (current) => strategicMerge(current as JsonObject, patch, strategies);
   }
@@ -113,7 +115,7 @@ function* read(patch: unknown, { maxOperations = MAX_OPERATIONS }: PatchTerms): 
 
 function* applied(current: object, operations: readonly Operation[], { maxCopied = MAX_COPIED }: PatchTerms): Work<JsonObject> {
   const result = yield* told(jsonPatch(current, operations, maxCopied));
-  if (!isObject(result)) throw refused(422, 'Invalid', 'the result of the patch is not an object');
+  if (!isRecord(result)) throw refused(422, 'Invalid', 'the result of the patch is not an object');
   // A hundred operations that each add one level are not a deep patch, but make a deep object.
   yield* checkingDepth(result);
   return result;

@@ -9,10 +9,12 @@
  *     $patch: 'replace' | 'delete' | 'merge'   of an object: replace it, empty it, merge
  *     $retainKeys: ['type']                    of an object: remove all other members
  */
+
 import { put } from '../../storage/json.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
+import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
-import { copyingMembers, isObject, type JsonObject, ownValue } from './merge-patch.ts';
+import { copyingMembers, type JsonObject, ownValue } from './merge-patch.ts';
 
 /** How a list is merged: as a set of plain values, or as objects with one member as their key. Other lists are replaced. */
 type ListStrategy = 'set' | { readonly key: string };
@@ -83,7 +85,7 @@ function mergeMember(result: JsonObject, patch: JsonObject, place: Place, name: 
   if (strategy !== undefined) return mergeListMember(result, patch, { ...place, name, strategy });
   // If it is removed, or has only directives for a list that is not merged, there is nothing to do.
   if (value === undefined || value === null) return undefined;
-  if (isObject(value)) return mergeObjectMember(result, { name, current, value, place });
+  if (isRecord(value)) return mergeObjectMember(result, { name, current, value, place });
   put(result, name, value);
   return undefined;
 }
@@ -97,7 +99,7 @@ function* mergeObjectMember(
   result: JsonObject,
   { name, current, value, place }: { name: string; current: unknown; value: JsonObject; place: Place },
 ): Work<void> {
-  put(result, name, yield* mergeObjects(isObject(current) ? current : {}, value, place));
+  put(result, name, yield* mergeObjects(isRecord(current) ? current : {}, value, place));
 }
 
 /** Removes what `$retainKeys` does not name. */
@@ -133,7 +135,7 @@ function* mergeList(current: unknown, patch: JsonObject, place: ListPlace): Work
     strategy === 'set' ? mergeSet(there, given, removed) : yield* mergeByKey(there, given, { ...place, key: strategy.key });
   if (current === undefined && merged.length === 0) return undefined;
   if (order === undefined) return merged;
-  const idOf = (item: unknown): unknown => (strategy === 'set' || !isObject(item) ? item : ownValue(item, strategy.key));
+  const idOf = (item: unknown): unknown => (strategy === 'set' || !isRecord(item) ? item : ownValue(item, strategy.key));
   return inOrder(merged, there.map(idOf), { order: order.map(idOf), idOf });
 }
 
@@ -146,7 +148,7 @@ function mergeSet(there: readonly unknown[], given: readonly unknown[], removed:
 function* mergeByKey(there: readonly unknown[], given: readonly unknown[], place: Place & { key: string }): Work<unknown[]> {
   const { key } = place;
   const items = given.map((item) => {
-    if (!isObject(item)) throw invalidList(`an element of ${place.path} is not an object`);
+    if (!isRecord(item)) throw invalidList(`an element of ${place.path} is not an object`);
     return item;
   });
   if (items.some((item) => ownValue(item, DIRECTIVE) === 'replace')) return yield* replacements(items);
@@ -182,7 +184,7 @@ function* replacements(items: readonly JsonObject[]): Work<unknown[]> {
 function placesOf(list: readonly unknown[], key: string): Map<string, number[]> {
   const places = new Map<string, number[]>();
   for (const [at, each] of list.entries()) {
-    const id = isObject(each) ? JSON.stringify(ownValue(each, key)) : undefined;
+    const id = isRecord(each) ? JSON.stringify(ownValue(each, key)) : undefined;
     if (id === undefined) continue;
     const found = places.get(id);
     if (found) found.push(at);

@@ -282,8 +282,3 @@ function* lossyNumber(text: string): Work<string | undefined> {
 
 /** A JSON object. */
 export type Json = Readonly<Record<string, unknown>>;
-
-/** Whether a value is a JSON object: no list, and not null. */
-export function isRecord(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}

@@ -4,7 +4,7 @@
  */
 import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { LIST_NAMES } from '../../storage/option-names.ts';
-import { checkOptions, invalid } from '../../watch/errors.ts';
+import { checkOptions, checkText } from '../../watch/errors.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { shown } from '../verbs/metadata.ts';
@@ -98,10 +98,7 @@ function common(options: ListOptions): ListParameters {
   };
 }
 
-function text(name: string, value: unknown = ''): string {
-  if (typeof value !== 'string') throw invalid(name, value, 'a string');
-  return value;
-}
+const text = (name: string, value: unknown = ''): string => checkText(name, value);
 
 function count(name: string, value: number = 0): number {
   return readCount(name, String(value));

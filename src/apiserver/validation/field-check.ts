@@ -6,12 +6,14 @@
  *                             +--> Strict: 400, or 422 for a patch's result    Warn: reported, and stored
  *     object --> unknown -----'
  */
+
 import { FIELD_VALIDATIONS, type FieldValidation } from '../../cache/resource-client.ts';
+import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
 import type { JsonSchema } from '../definition.ts';
 import { OBJECT_META, OPEN, SHARED, schemaOf } from '../documents/schemas.ts';
-import { FieldPaths, isRecord, type Json, type Step } from '../request/json.ts';
+import { FieldPaths, type Json, type Step } from '../request/json.ts';
 import type { SeenKind } from '../subresources.ts';
 import { isOfKind, shown } from '../verbs/metadata.ts';
 import { type Pattern, toPattern, withPatterns } from './patterns.ts';

@@ -10,7 +10,7 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { put, stringifying } from '../../storage/json.ts';
-import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { isRecord, isWatchError, WatchError } from '../../watch/errors.ts';
 import { inPieces, paceOf, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import type { ResourceInfo } from '../resource-info.ts';
@@ -121,17 +121,13 @@ function* ordered(value: unknown): Work<unknown> {
     }
     return items;
   }
-  if (!isJsonObject(value)) return value;
+  if (!isRecord(value)) return value;
   const members: Record<string, unknown> = {};
   for (const [at, name] of Object.keys(value).sort().entries()) {
     put(members, name, yield* ordered(value[name]));
     if (at % STRIDE === STRIDE - 1) yield;
   }
   return members;
-}
-
-function isJsonObject(value: unknown): value is JsonSchema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A compiled schema of ajv. */

@@ -1,10 +1,12 @@
 /** What names may look like. The messages are Kubernetes', because people search for them. Upstream: `apimachinery/validation`. */
+
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
 import { faultOfKey, faultOfValue } from '../../selectors/syntax.ts';
+import { isRecord } from '../../watch/errors.ts';
 import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
-import { isRecord, type Json } from '../request/json.ts';
+import type { Json } from '../request/json.ts';
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;

@@ -60,6 +60,11 @@ export interface Served {
 /** What to do when a session ends. With many idle clients, an existing object is cheaper than a closure. */
 export type Cleanup = (() => void) | { leave(): void };
 
+export function clean(cleanup: Cleanup): void {
+  if (typeof cleanup === 'function') cleanup();
+  else cleanup.leave();
+}
+
 /** A transport of this package, or one of your own by the name you gave it. */
 export type TransportName = (typeof TRANSPORTS)[number] | (string & Record<never, never>);
 

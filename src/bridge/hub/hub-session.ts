@@ -23,12 +23,14 @@
  * - `delivered + dropped + queued` is the number of events accepted for this client since it connected, including missed ones.
  * - After `over`, no promise of the session is pending, its watch has been returned, and the sink is not called any more.
  */
+
 import { isErrorEvent, toExpired, type WatchEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { bookmarkOf, Envelope, toResumable } from '../events/envelope.ts';
 import type { Slices } from '../events/forms.ts';
 import type { Ending } from '../protocol.ts';
 import type { Cleanup, ClientInfo, ClientStats, CutReason, Served, Sink } from './connection.ts';
+import { clean } from './connection.ts';
 
 const NOTHING: readonly WatchEvent[] = [];
 
@@ -356,11 +358,6 @@ export class HubSession implements Served {
 /** The watch's own ERROR has none. */
 function bytesOf(event: WatchEvent): number {
   return (event as Partial<Envelope>).heldBytes ?? 0;
-}
-
-function clean(cleanup: Cleanup): void {
-  if (typeof cleanup === 'function') cleanup();
-  else cleanup.leave();
 }
 
 /** What a session needs from its hub. */

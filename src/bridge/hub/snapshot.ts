@@ -1,9 +1,9 @@
+import { whenAborted } from '../../watch/abort.ts';
 import { toStatus, type WatchEvent } from '../../watch/event.ts';
 import { checkSize, Envelope } from '../events/envelope.ts';
 import { SLICE_BYTES } from '../events/forms.ts';
 import type { HubSettings, Objects, Snapshot } from './hub-options.ts';
 import type { HubSession } from './hub-session.ts';
-import { Semaphore } from './semaphore.ts';
 
 /** One snapshot for one client. */
 interface SnapshotRequest {
@@ -166,4 +166,45 @@ function iterate(objects: Objects): { iterator: Iterator<unknown> | AsyncIterato
 /** The client is gone, so an error of its source is of no interest. */
 function ignore(outcome: unknown): void {
   if (outcome instanceof Promise) outcome.catch(() => {});
+}
+
+/**
+ * A semaphore with two lines. Each line is first come, first served. Callers that have begun and paused go before callers that
+ * have not begun, because unfinished work holds more memory.
+ */
+export class Semaphore {
+  private free: number;
+  private readonly begun: Set<() => void> = new Set();
+  private readonly fresh: Set<() => void> = new Set();
+
+  constructor(slots: number) {
+    this.free = slots;
+  }
+
+  /** Resolves to true when there is a slot; to false if `gone` aborts first. */
+  enter(gone: AbortSignal, hasBegun: boolean = false): Promise<boolean> {
+    if (gone.aborted) return Promise.resolve(false);
+    if (this.free > 0) {
+      this.free--;
+      return Promise.resolve(true);
+    }
+    const line = hasBegun ? this.begun : this.fresh;
+    return new Promise((resolve) => {
+      const settle = (hasSlot: boolean): void => {
+        line.delete(go);
+        leave();
+        resolve(hasSlot);
+      };
+      const go = (): void => settle(true);
+      const leave = whenAborted(gone, () => settle(false));
+      line.add(go);
+    });
+  }
+
+  /** Frees a slot and gives it to the first in line. */
+  leave(): void {
+    const [go] = this.begun.size > 0 ? this.begun : this.fresh;
+    if (go === undefined) this.free++;
+    else go();
+  }
 }

@@ -3,7 +3,7 @@
 import { isPage, toHintMs, toStatusIn, UNEXPECTED } from '../../bridge/client/transport.ts';
 import { type Codec, jsonCodec } from '../../decode/codec.ts';
 import { MAX_HINT_MS } from '../../watch/backoff.ts';
-import { WatchError } from '../../watch/errors.ts';
+import { isRecord, WatchError } from '../../watch/errors.ts';
 import { CHANGES, isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
 import type { List, ObjectLookup } from '../list-watcher.ts';
 import { type Prepare, prepareItems } from '../pager.ts';
@@ -102,11 +102,6 @@ function unreadable(what: string, cause?: unknown): WatchError {
 }
 
 type JsonObject = Readonly<Record<string, unknown>>;
-
-/** Whether a value is an object, and not an array. */
-function isRecord(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** The `kind` and the `apiVersion` that a list says for all its items; events have them. Undefined: it says none. */
 interface ItemType {

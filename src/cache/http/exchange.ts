@@ -237,12 +237,7 @@ interface Limit {
   readonly bytes: number;
 }
 
-/** Reads a whole answer. Rejects with FRAME_TOO_LARGE if it is too long. */
-export function wholeText(exchange: Exchange, response: Response, limit: Limit): Promise<string> {
-  return exchange.text(response, limit.bytes, () => tooLong(limit));
-}
-
-/** The same, part by part. */
+/** Reads a whole answer, part by part. Rejects with FRAME_TOO_LARGE if it is too long. */
 export function partsOf(
   exchange: Exchange,
   response: Response,
@@ -254,4 +249,30 @@ export function partsOf(
 /** Throws FRAME_TOO_LARGE. */
 export function tooLong({ what, option, bytes }: Limit): never {
   throw new WatchError('FRAME_TOO_LARGE', `${what} is longer than ${option} (${bytes})`, { limit: bytes });
+}
+
+/** What to ask, and when to stop. */
+interface AskOptions<R> {
+  readonly question?: RequestSpec | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** The option that limits the answer. Default `maxFrameBytes`. */
+  readonly limit?: Limit['option'] | undefined;
+  readonly read: (text: string) => R;
+}
+
+/** One request with one whole answer. Rejects with FRAME_TOO_LARGE if it is too long. */
+export async function ask<R>(
+  means: HttpSettings,
+  url: URL,
+  { question, signal, limit: option = 'maxFrameBytes', read }: AskOptions<R>,
+): Promise<R> {
+  const exchange = new Exchange(means, signal);
+  try {
+    const limit = { what: option === 'maxListBytes' ? 'the list' : 'the object', option, bytes: means[option] };
+    return read(await exchange.text(await accepted(exchange, url, question), limit.bytes, () => tooLong(limit)));
+  } catch (error) {
+    throw named(error, url, signal);
+  } finally {
+    exchange.end();
+  }
 }

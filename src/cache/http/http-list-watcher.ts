@@ -3,11 +3,11 @@ import type { Codec } from '../../decode/codec.ts';
 import { decoderOf } from '../../decode/decoder.ts';
 import { NewlineFramer } from '../../decode/framing.ts';
 import { StreamWatcher } from '../../decode/stream-watcher.ts';
-import { callable, checkOptions, invalid, oneOf, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, checkText, invalid, oneOf, wholeNumber } from '../../watch/errors.ts';
 import { isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../list-watcher.ts';
-import { checkText, type KubernetesObject } from '../object.ts';
+import type { KubernetesObject } from '../object.ts';
 import { type Prepare, takesPrepare } from '../pager.ts';
 import { eventCodec, ListParts } from './answer.ts';
 import {

@@ -16,9 +16,9 @@
  * - After `close`, what is queued is still delivered. Then every pop rejects with CLOSED, and nothing waits.
  */
 import { whenAborted } from '../../watch/abort.ts';
-import { callable, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkText, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
-import { checkText, type KubernetesObject, keyOf } from '../object.ts';
+import { type KubernetesObject, keyOf } from '../object.ts';
 import {
   checkIterable,
   type DeletedFinalStateUnknown,

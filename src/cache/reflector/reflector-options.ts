@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
-import { checkText, type KubernetesObject, keyOf } from '../object.ts';
+import { callable, checkOptions, checkText, invalid, wholeNumber } from '../../watch/errors.ts';
+import { type KubernetesObject, keyOf } from '../object.ts';
 import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 
 /**

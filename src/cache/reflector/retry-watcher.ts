@@ -14,13 +14,12 @@
  */
 import { ClientMachine, ENDED, LOST, toFailure as toLost } from '../../bridge/client/machine.ts';
 import { whenAborted } from '../../watch/abort.ts';
-import { checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions, checkText, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { type ObjectEvent, type Status, toStatus } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import { type PullSource, PullWatch } from '../../watch/pull-watch.ts';
 import { done, NONE } from '../../watch/reader.ts';
 import type { ListWatcher } from '../list-watcher.ts';
-import { checkText } from '../object.ts';
 import { Attempt } from './attempt.ts';
 import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toBroken, toFailure, versionIn } from './events.ts';
 import { type CheckedRetry, checkRetry, RETRY_NAMES, type RetryOptions } from './reflector-options.ts';

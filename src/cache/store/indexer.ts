@@ -1,5 +1,5 @@
-import { callable, checkOptions, invalid, requireMethod } from '../../watch/errors.ts';
-import { checkText, namespaceOf } from '../object.ts';
+import { callable, checkOptions, checkText, invalid, requireMethod } from '../../watch/errors.ts';
+import { namespaceOf } from '../object.ts';
 import { Store, type StoreListOptions, type StoreOptions } from './store.ts';
 
 /** Index functions by name. Upstream: `cache.Indexers`. */

@@ -13,9 +13,9 @@
 
 import { readConditions } from '../../selectors/label-parser.ts';
 import type { LabelSelector } from '../../selectors/label-selector.ts';
-import { callable, checkOptions, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
+import { callable, checkOptions, checkText, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
-import { checkText, type KubernetesObject, keyOf, metadataOf, namespaceOf, versionOf } from '../object.ts';
+import { type KubernetesObject, keyOf, metadataOf, namespaceOf, versionOf } from '../object.ts';
 
 /** Throws INVALID_ARGUMENT for a list that cannot be iterated. */
 export function checkIterable(list: Iterable<unknown>): void {

@@ -11,7 +11,7 @@ import { STATS_PATH, WATCH_PATH } from '../../bridge/protocol.ts';
 import { endUnread } from '../../bridge/transport/unread-body.ts';
 import { attachHandler, pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
 import { livePage } from '../../pages/pipe/page.ts';
-import { CLIENT_HEADER, type PipeStats, SLOW } from '../../pages/pipe/stats.ts';
+import { CLIENT_HEADER, type PipeStats, SLOW } from '../../pages/words.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { type Status, toStatus } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';

@@ -1,12 +1,10 @@
-import type { ClientState } from '../../bridge/client.ts';
-import { type ClientWatch, connect, type StateDetail } from '../../bridge/client.ts';
+import { type ClientState, type ClientWatch, connect, type StateDetail } from '../../bridge/client.ts';
 import type { ClientStats } from '../../bridge/hub/connection.ts';
 import { WATCH_PATH, type WireEvent } from '../../bridge/protocol.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import { byId, say } from '../elements.ts';
 import { type PageHistory, StateLine } from '../status.ts';
-import { count, parseExactly, placeOf, plural, size } from '../words.ts';
-import { CLIENT_HEADER, type PipeClient, type PipeStats, SLOW } from './stats.ts';
+import { CLIENT_HEADER, count, type PipeClient, type PipeStats, parseExactly, placeOf, plural, SLOW, size } from '../words.ts';
 
 /** The callbacks of a {@link PageConnection}. */
 interface PageConnectionEvents {

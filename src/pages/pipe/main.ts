@@ -11,10 +11,9 @@
 import { STATS_PATH } from '../../bridge/protocol.ts';
 import { arrange, bars, byId, FigureRow, Overview, say } from '../elements.ts';
 import { drawingSoon, onPageLife, PageHistory, pollNumbers } from '../status.ts';
-import { count, plural, size } from '../words.ts';
+import { count, type PipeClient, type PipeStats, plural, size } from '../words.ts';
 import { ConnectionPanel, PageConnection } from './connection.ts';
 import { EventStore, EventTable } from './events.ts';
-import type { PipeClient, PipeStats } from './stats.ts';
 
 /** The stream as a whole: events per second, as accepted by the server and as received by this page, and the totals. */
 function showOverview({ accepted, clients, total, recovered }: PipeStats, received: number): void {

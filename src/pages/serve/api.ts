@@ -1,6 +1,8 @@
 // What the page asks its server: with a token, if it wants one, and for what it has, as its discovery says. That comes over the wire:
 // anything unexpected is left out.
+
 import type { FetchLike } from '../../bridge/client.ts';
+import { byCodeUnit } from '../../selectors/syntax.ts';
 import { byId, say } from '../elements.ts';
 
 /** The server has refused a request. */
@@ -130,7 +132,7 @@ export function toResources(documents: readonly unknown[]): readonly PageResourc
       list(group, 'versions').flatMap((version) => list(version, 'resources').flatMap(toResource)),
     ),
   );
-  return all.sort((a, b) => Number(a.group === '') - Number(b.group === '') || compare(a.id, b.id));
+  return all.sort((a, b) => Number(a.group === '') - Number(b.group === '') || byCodeUnit(a.id, b.id));
 }
 
 function toResource(wire: Wire): readonly PageResource[] {
@@ -154,8 +156,4 @@ export function collectionPath({ group, version, plural, namespaced }: PageResou
 function list(value: unknown, name: string): readonly Wire[] {
   const found = (value as Wire | null | undefined)?.[name];
   return Array.isArray(found) ? found.filter((each) => typeof each === 'object' && each !== null) : [];
-}
-
-function compare(one: string, other: string): number {
-  return one < other ? -1 : one > other ? 1 : 0;
 }

@@ -3,8 +3,8 @@ import { concerns } from '../../../broadcast/topics.ts';
 import { type ErrorEvent, toExpired } from '../../../watch/event.ts';
 import { Envelope, type Keeper } from '../../events/envelope.ts';
 import type { HubSession, SessionWatch } from '../hub-session.ts';
-import { Semaphore } from '../semaphore.ts';
 import type { Sessions } from '../sessions.ts';
+import { Semaphore } from '../snapshot.ts';
 import {
   type CatchUpStart,
   type HubSource,
