@@ -227,7 +227,7 @@ describe('deadlines', () => {
   test('are met in their order by one timer, and an early timer is set again', () => {
     const clock = new FakeClock();
     const due: string[] = [];
-    const expiry = new Expiry(clock, (keys) => due.push(...keys));
+    const expiry = new Expiry(clock, (key) => due.push(key));
     for (const [key, ms] of [
       ['a', 30],
       ['b', 10],

@@ -8,7 +8,7 @@ import type { VersionComparator } from '../../cache/versions.ts';
 import { isPromise, whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { paceOf } from '../../watch/fair-queue.ts';
-
+import { Timetable } from '../../watch/timetable.ts';
 import { Pending } from '../pending.ts';
 import { parseVersion, planWatch } from '../selection.ts';
 import { expired, tooManyRequests } from '../statuses.ts';
@@ -16,12 +16,13 @@ import type { CacherStats, ServedOptions } from '../storage.ts';
 import type { Collection, JoinOptions } from './collection.ts';
 import type { Source } from './lists.ts';
 import type { Part } from './router.ts';
-import { Schedule } from './schedule.ts';
 import type { Selection } from './selection.ts';
 import type { CollectionWatch, Progress, WatchHost } from './watch.ts';
 
 /** The last BOOKMARK comes this long before a watch ends. */
 const BEFORE_END_MS = 2_000;
+/** The longest that a watch is called late: those that are due within it are called together. Upstream: `watcherBookmarkTimeBuckets`. */
+const GRAIN_MS = 250;
 
 /** How watches are served. */
 export interface WatchesOptions {
@@ -47,7 +48,8 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
   readonly #collection: Collection<T>;
   readonly #source: Source<T>;
   readonly #options: WatchesOptions;
-  readonly #schedule: Schedule;
+  /** When watches are due, for a BOOKMARK or for their end. */
+  readonly #schedule: Timetable<CollectionWatch<T>>;
   readonly #open: Set<CollectionWatch<T>> = new Set();
   #joining: number = 0;
 
@@ -56,7 +58,7 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
     this.#source = source;
     this.#options = options;
     this.compareVersions = collection.compareVersions;
-    this.#schedule = new Schedule(options.clock);
+    this.#schedule = new Timetable(options.clock, (watch, nowMs) => this.#due(watch, nowMs), { grainMs: GRAIN_MS });
   }
 
   get size(): number {
@@ -141,10 +143,11 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
     const deadlineMs = watch.deadlineMs || Infinity;
     const bookmarkMs = Math.min(nowMs + this.#options.bookmarkMs, deadlineMs - BEFORE_END_MS);
     const dueMs = bookmarks && bookmarkMs > nowMs ? bookmarkMs : deadlineMs;
-    if (dueMs < Infinity) this.#schedule.add(watch, dueMs);
+    this.#schedule.at(watch, dueMs);
   }
 
-  due(watch: CollectionWatch<T>, nowMs: number): void {
+  #due(watch: CollectionWatch<T>, nowMs: number): void {
+    if (watch.stopped) return;
     if (watch.deadlineMs > 0 && nowMs >= watch.deadlineMs) {
       watch.stop();
       return;

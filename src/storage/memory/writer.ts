@@ -82,7 +82,7 @@ export class Writer implements Source<KubernetesObject> {
     });
     this.watchGroups = new WatchGroups({ collection: this.collection, source: this }, clock);
     this.watches = this.watchGroups.add({});
-    this.#expiry = new Expiry(clock, (keys) => this.#expire(keys));
+    this.#expiry = new Expiry(clock, (key) => this.#expire(key));
     const restored = journal?.restore((revision) => this.#snapshot(revision));
     this.#revision = restored?.state.revision ?? startRevision ?? 1;
     this.collection.replace(restored ? this.#restoredState(restored.state.records) : [], `${this.#revision}`);
@@ -305,8 +305,8 @@ export class Writer implements Source<KubernetesObject> {
     this.#expiry.set(key, ttlMs);
   }
 
-  #expire(keys: readonly string[]): void {
-    for (const key of keys) if (this.head(key) && !this.#broken) this.write(key, undefined);
+  #expire(key: string): void {
+    if (this.head(key) && !this.#broken) this.write(key, undefined);
   }
 }
 
