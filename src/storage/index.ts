@@ -26,11 +26,11 @@ export type {
 } from './backend.ts';
 export { Cacher } from './cacher/cacher.ts';
 export type { CacherOptions } from './cacher/options.ts';
-export type { JournalRecord, JournalSnapshot, StorageJournal } from './journal/journal.ts';
+export { type OpenMemoryStorageOptions, openMemoryStorage } from './journal/file-journal.ts';
 export type { LoadProgress, TornTail } from './journal/load.ts';
-export { type OpenMemoryStorageOptions, openMemoryStorage } from './journal/open.ts';
+export type { JournalRecord, JournalSnapshot, StorageJournal } from './journal/records.ts';
 export { MemoryStorage, type MemoryStorageStats } from './memory/memory-storage.ts';
-export type { MemoryStorageOptions } from './memory/options.ts';
+export type { MemoryStorageOptions } from './memory/writer.ts';
 export type {
   CacherStats,
   ChangeEvent,

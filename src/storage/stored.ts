@@ -9,8 +9,8 @@
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import { invalid, type WatchError } from '../watch/errors.ts';
-import { setEncoded } from './encoded.ts';
 import { refused } from './statuses.ts';
+import { setEncoded } from './values.ts';
 
 const START = '{"metadata":{';
 const BRACE = 0x7d;

@@ -9,7 +9,7 @@ import { MAX_MATCHED_CHARS } from '../../src/apiserver/validation/patterns.ts';
 import { compileSchema } from '../../src/apiserver/validation/schema.ts';
 import { metadataCauses } from '../../src/apiserver/verbs/metadata-causes.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
-import { drafting } from '../../src/storage/memory/value.ts';
+import { drafting } from '../../src/storage/values.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { atOnce, FairQueue, requestPace, type Work } from '../../src/watch/fair-queue.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';

@@ -1,7 +1,7 @@
 // How a cacher follows its storage through failures, when it is ready, and when it tells BOOKMARKs.
 import { describe, expect, test } from 'vitest';
 import type { ListOptions, ListWatchOptions } from '../../src/cache/index.ts';
-import { Readiness, retryAfterSeconds } from '../../src/storage/cacher/readiness.ts';
+import { Readiness, retryAfterSeconds } from '../../src/storage/cacher/freshness.ts';
 import { SortedMap } from '../../src/storage/collection/sorted-map.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { collectionOf } from '../../src/storage/cacher/engine.ts';
 import { toSettings } from '../../src/storage/cacher/options.ts';
-import { StateEntry } from '../../src/storage/collection/entries.ts';
-import { Indexes } from '../../src/storage/collection/indexes.ts';
-import type { Field } from '../../src/storage/collection/selection.ts';
+import { StateEntry } from '../../src/storage/collection/change-log.ts';
+import { Indexes } from '../../src/storage/collection/router.ts';
 import type { SortedMap } from '../../src/storage/collection/sorted-map.ts';
+import type { Field } from '../../src/storage/collection/view.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { type Pod, pod } from './faulty-storage.ts';
 

@@ -2,13 +2,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isWatchError } from '../../src/index.ts';
-import { continueAfter, decodeContinue, encodeContinue } from '../../src/storage/continue.ts';
-import { encoded } from '../../src/storage/encoded.ts';
 import { checkKey, checkPrefix } from '../../src/storage/keys.ts';
-import { Expiry } from '../../src/storage/memory/expiry.ts';
-import { copyOf, drafting, isSameContent } from '../../src/storage/memory/value.ts';
+import { Expiry } from '../../src/storage/memory/writer.ts';
 import { Pending } from '../../src/storage/pending.ts';
-import { parseVersion, planList, planWatch, predicateOf } from '../../src/storage/selection.ts';
+import {
+  continueAfter,
+  decodeContinue,
+  encodeContinue,
+  parseVersion,
+  planList,
+  planWatch,
+  predicateOf,
+} from '../../src/storage/requests.ts';
+import { copyOf, drafting, encoded, isSameContent } from '../../src/storage/values.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';

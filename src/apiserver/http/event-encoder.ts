@@ -12,7 +12,7 @@
 import { Envelope } from '../../bridge/events/envelope.ts';
 import { type Form, SLICE_BYTES, type Slice, toSlice } from '../../bridge/events/forms.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
-import { encoded } from '../../storage/encoded.ts';
+import { encoded } from '../../storage/values.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import type { BookmarkEvent, ChangeType } from '../../watch/event.ts';
 import { nextTurn } from '../../watch/turn.ts';

@@ -1,7 +1,7 @@
 /** How objects are shown to a client: as they are, or in another form, such as a table. */
 import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
-import { encoded } from '../../storage/encoded.ts';
+import { encoded } from '../../storage/values.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { WatchError } from '../../watch/errors.ts';
 import { PartialPresentation, TablePresentation } from '../representation/presentations.ts';

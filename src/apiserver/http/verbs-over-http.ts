@@ -2,7 +2,7 @@
 
 import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
-import { encoding } from '../../storage/encoded.ts';
+import { encoding } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { inPieces, type Pace, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';

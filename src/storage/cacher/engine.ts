@@ -5,13 +5,12 @@ import { whenAborted } from '../../watch/abort.ts';
 import { Collection } from '../collection/collection.ts';
 import type { Source } from '../collection/lists.ts';
 import { type Watches, WatchGroups } from '../collection/watches.ts';
-import { encoded } from '../encoded.ts';
 import type { Pending } from '../pending.ts';
 import type { CacherStats, Storage } from '../storage.ts';
+import { encoded } from '../values.ts';
 import { Feed } from './feed.ts';
-import { Freshness } from './freshness.ts';
+import { Freshness, Readiness } from './freshness.ts';
 import type { CacherSettings } from './options.ts';
-import { Readiness } from './readiness.ts';
 import { type Upstream, upstreamOf } from './upstream.ts';
 
 /** Changes that are never dropped for their age. Upstream: `defaultLowerBoundCapacity`. */

@@ -16,13 +16,12 @@ import type {
   Txn,
   TxnResult,
 } from '../backend.ts';
-import type { StateEntry } from '../collection/entries.ts';
-import { Selection } from '../collection/selection.ts';
+import type { StateEntry } from '../collection/change-log.ts';
+import { Selection } from '../collection/view.ts';
 import type { CollectionWatch } from '../collection/watch.ts';
-import { encodedBytes } from '../encoded.ts';
 import { expired } from '../statuses.ts';
 import type { Draft as StoredDraft } from '../stored.ts';
-import { drafting } from './value.ts';
+import { drafting, encodedBytes } from '../values.ts';
 import type { Writer } from './writer.ts';
 
 export class MemoryBackend implements Backend {

@@ -1,6 +1,6 @@
-/** The options of a list or a watch, checked as a server must: they may have come over the wire. */
+/** The options of requests, checked as a server must: they may have come over the wire. */
 import type { ListOptions, ListWatchOptions } from '../cache/list-watcher.ts';
-import { metadataOf } from '../cache/object.ts';
+import { type KubernetesObject, metadataOf } from '../cache/object.ts';
 import {
   type Attributes,
   FieldSelector,
@@ -11,10 +11,19 @@ import {
   rulesOf,
   SelectionPredicate,
 } from '../selectors/index.ts';
-import { isWatchError } from '../watch/errors.ts';
-import { type Continuation, decodeContinue } from './continue.ts';
-import { badRequest } from './statuses.ts';
-import type { FieldFunctions } from './storage.ts';
+import { isWatchError, type WatchError } from '../watch/errors.ts';
+import { checkKey, MAX_KEY_CHARS } from './keys.ts';
+import { badRequest, conflict } from './statuses.ts';
+import type {
+  CreateOptions,
+  DeleteOptions,
+  FieldFunctions,
+  KeysOptions,
+  Preconditions,
+  ServedOptions,
+  StorageWatchOptions,
+  UpdateOptions,
+} from './storage.ts';
 
 /** The fields of every object. */
 const META_FIELDS: FieldFunctions<unknown> = {
@@ -52,7 +61,7 @@ export function predicateOf<T>(
 }
 
 /** The most requirements of a selector that comes from a client. */
-export const MAX_REQUIREMENTS = 256;
+const MAX_REQUIREMENTS = 256;
 
 function checkCount(name: string, count: number): void {
   if (count > MAX_REQUIREMENTS) throw badRequest(`${name}: expected at most ${MAX_REQUIREMENTS} requirements, got ${count}`);
@@ -155,4 +164,106 @@ export function parseVersion(version: string | undefined): string | undefined {
     throw badRequest(`Invalid resource version: ${JSON.stringify(String(version).slice(0, 80))} is not a decimal number`);
   }
   return version.replace(/^0+/, '') || undefined;
+}
+
+/**
+ * The `continue` of a list: the revision that it reads, and the key from which it goes on. The key is relative to the scope, so
+ * that a stranger's token cannot reach outside it. The format is upstream's, plus the number of items left.
+ *
+ *     { revision: '7', start: 'b\0', left: 3 } <---> base64url of {"v":"meta.k8s.io/v1","rv":7,"start":"b\u0000","left":3}
+ *
+ * Upstream: `storage/continue.go`.
+ */
+interface Continuation {
+  /** The revision of all pages; undefined for the newest, if the first pages' revision is no longer kept. */
+  readonly revision: string | undefined;
+  /** The smallest key of the next page, relative to the scope. */
+  readonly start: string;
+  /** How many items follow, if an earlier page has counted them: then no page has to count again. */
+  readonly left?: number | undefined;
+}
+
+const VERSION = 'meta.k8s.io/v1';
+/** A character of a key takes at most 6 characters of JSON; 3 bytes of UTF-8 take 4 characters of base64. */
+const MAX_TOKEN_CHARS = 8 * MAX_KEY_CHARS + 200;
+const DECIMAL = /"rv":(-1|[1-9]\d{0,38})[,}]/;
+
+/** The `continue` of a next page that begins after `last`, the last key of this one. */
+export function continueAfter(last: string, { revision, left }: Omit<Continuation, 'start'>): string {
+  return encodeContinue({ revision, start: `${last}\0`, left });
+}
+
+export function encodeContinue({ revision = '-1', start, left }: Continuation): string {
+  // Not by JSON.stringify alone: a revision may be too large for a JavaScript number.
+  const count = left === undefined ? '' : `,"left":${left}`;
+  const text = `{"v":"${VERSION}","rv":${revision},"start":${JSON.stringify(start)}${count}}`;
+  const binary = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('');
+  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
+
+/** @throws {WatchError} REFUSED with code 400 for an invalid token. */
+export function decodeContinue(token: string): Continuation {
+  const bad = badRequest('continue key is not valid');
+  if (typeof token !== 'string' || token.length > MAX_TOKEN_CHARS) throw bad;
+  let text: string;
+  let parsed: { v?: unknown; start?: unknown; left?: unknown } | null;
+  try {
+    const binary = atob(token.replaceAll('-', '+').replaceAll('_', '/'));
+    text = new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(binary, (char) => char.charCodeAt(0)));
+    parsed = JSON.parse(text) as typeof parsed;
+  } catch {
+    throw bad;
+  }
+  const revision = DECIMAL.exec(text)?.[1];
+  const { v, start, left } = parsed ?? {};
+  if (v !== VERSION || revision === undefined || typeof start !== 'string' || start === '') throw bad;
+  checkKey(start.endsWith('\0') ? start.slice(0, -1) : start);
+  const counted = Number.isSafeInteger(left) && (left as number) >= 0 ? (left as number) : undefined;
+  return { revision: revision === '-1' ? undefined : revision, start, left: counted };
+}
+
+/** The names of options that every storage knows. An unknown one is refused: it is probably misspelt. */
+const SELECTION: readonly (keyof ListOptions & keyof ListWatchOptions)[] = [
+  'labelSelector',
+  'fieldSelector',
+  'resourceVersion',
+  'resourceVersionMatch',
+  'timeoutSeconds',
+  'signal',
+];
+export const LIST_NAMES: readonly (keyof ListOptions)[] = [...SELECTION, 'limit', 'continue'];
+export const WATCH_NAMES: readonly (keyof StorageWatchOptions<unknown>)[] = [
+  ...SELECTION,
+  'sendInitialEvents',
+  'allowWatchBookmarks',
+  'stored',
+  'onBytes',
+  'previousOf',
+];
+export const KEYS_NAMES: readonly (keyof KeysOptions)[] = ['from', 'limit', 'signal'];
+const PRECONDITION_NAMES: readonly (keyof Preconditions)[] = ['uid', 'resourceVersion'];
+export const CREATE_NAMES: readonly (keyof CreateOptions)[] = ['ttlSeconds', 'signal'];
+export const UPDATE_NAMES: readonly (keyof UpdateOptions<unknown>)[] = [
+  ...PRECONDITION_NAMES,
+  'cached',
+  'createIfMissing',
+  ...CREATE_NAMES,
+];
+export const DELETE_NAMES: readonly (keyof DeleteOptions<unknown>)[] = [...PRECONDITION_NAMES, 'validate', 'cached', 'signal'];
+export const SERVED_NAMES: readonly (keyof ServedOptions)[] = ['bookmarkMs', 'maxWatches', 'clock'];
+
+/** The refusal with code 409 if something else is there; undefined if the preconditions hold. */
+export function unmetPrecondition(
+  key: string,
+  object: KubernetesObject | undefined,
+  preconditions: Preconditions,
+): WatchError | undefined {
+  for (const name of PRECONDITION_NAMES) {
+    const expected = preconditions[name];
+    if (expected === undefined) continue;
+    const found = object?.metadata?.[name];
+    if (expected === found) continue;
+    return conflict(key, `the ${name} of the precondition is ${expected}, that of the object is ${found ?? 'none'}`);
+  }
+  return undefined;
 }
