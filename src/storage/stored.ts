@@ -18,8 +18,6 @@ const encoder = new TextEncoder();
 const START_BYTES = encoder.encode(START);
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-type Members = Record<string, unknown>;
-
 /** An object, and whether its bytes are those of the stored ones with a version. */
 interface Parsed<T> {
   readonly object: T;
@@ -115,7 +113,7 @@ function parsed<T>(text: string, version: string): Parsed<T> {
 }
 
 function finished<T>({ object, isSpliced }: Parsed<T>, value: Uint8Array, revision: string): T {
-  const { metadata } = object as { metadata: Members };
+  const { metadata } = object as { metadata: Record<string, unknown> };
   if (metadata.resourceVersion !== revision) metadata.resourceVersion = revision;
   if (isSpliced) {
     const { head, start } = spliceOf(value, revision);
@@ -131,6 +129,6 @@ function corrupt(key: string, why: string): WatchError {
   return refused(500, 'StorageReadError', `the value under ${JSON.stringify(key)} ${why}`);
 }
 
-function isRecord(value: unknown): value is Members {
+function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

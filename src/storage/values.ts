@@ -77,7 +77,7 @@ export interface Value<T> {
 const PLACE = `@${crypto.randomUUID()}`;
 
 /** An object that is to be kept: its JSON and its copy. Its version is put in when it is written. */
-export class Draft<T extends KubernetesObject> {
+export class PreparedValue<T extends KubernetesObject> {
   readonly #text: string;
   /** What was given, as a value: it shares nothing with it. Its version is none. */
   readonly copy: T;
@@ -98,13 +98,13 @@ export class Draft<T extends KubernetesObject> {
 }
 
 /** Makes what is to be kept. Throws INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on. */
-export function* drafting<T extends KubernetesObject>(object: T): Work<Draft<T>> {
+export function* preparing<T extends KubernetesObject>(object: T): Work<PreparedValue<T>> {
   const plain = typeof (object as { toJSON?: unknown } | null)?.toJSON === 'function' ? jsonOf(object) : object;
   if (!isRecord(plain)) throw invalid('object', object, 'an object');
   const { metadata } = plain;
   if (metadata !== undefined && !isRecord(metadata)) throw invalid('object.metadata', metadata, 'an object');
-  const text = yield* stringifying({ ...plain, metadata: atVersion(metadata ?? {}, PLACE) });
-  return new Draft(text, (yield* parsing(text)) as T);
+  const text = yield* stringifying({ ...plain, metadata: metadataAt(metadata ?? {}, PLACE) });
+  return new PreparedValue(text, (yield* parsing(text)) as T);
 }
 
 /** The size from which an object is copied in pieces, in bytes of JSON. */
@@ -117,13 +117,8 @@ export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
   return { object, bytes: bytes.byteLength };
 }
 
-/** The same content at another version. */
-export function atRevision<T extends KubernetesObject>(object: T, resourceVersion: string): T {
-  return { ...object, metadata: { ...object.metadata, resourceVersion } };
-}
-
 /** The same metadata at a version, which is its last member. Leaving a member out by `...rest` takes five times as long. */
-function atVersion(metadata: Readonly<Record<string, unknown>>, version: string): object {
+function metadataAt(metadata: Readonly<Record<string, unknown>>, version: string): object {
   const kept: Record<string, unknown> = {};
   for (const name of Object.keys(metadata)) if (name !== 'resourceVersion') put(kept, name, metadata[name]);
   kept.resourceVersion = version;
@@ -132,10 +127,6 @@ function atVersion(metadata: Readonly<Record<string, unknown>>, version: string)
 
 function jsonOf(object: unknown): unknown {
   return JSON.parse(JSON.stringify(object));
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Whether a kept object takes long to copy. */

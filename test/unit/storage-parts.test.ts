@@ -14,7 +14,7 @@ import {
   planWatch,
   predicateOf,
 } from '../../src/storage/requests.ts';
-import { copyOf, drafting, encoded, isSameContent } from '../../src/storage/values.ts';
+import { copyOf, preparing, encoded, isSameContent } from '../../src/storage/values.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
@@ -153,7 +153,7 @@ describe('what a request says', () => {
 describe('a value', () => {
   test('is what JSON has of an object, at a version', () => {
     const date = new Date(0);
-    const { object, bytes } = atOnce(drafting({ metadata: { name: 'a', resourceVersion: '3', creationTimestamp: date } })).at(
+    const { object, bytes } = atOnce(preparing({ metadata: { name: 'a', resourceVersion: '3', creationTimestamp: date } })).at(
       '7',
     );
     expect(object).toEqual({ metadata: { name: 'a', creationTimestamp: date.toISOString(), resourceVersion: '7' } });
@@ -165,7 +165,7 @@ describe('a value', () => {
         return { metadata: { name: 'own' } };
       }
     }
-    expect(atOnce(drafting(new Own() as object)).at('1').object).toEqual({ metadata: { name: 'own', resourceVersion: '1' } });
+    expect(atOnce(preparing(new Own() as object)).at('1').object).toEqual({ metadata: { name: 'own', resourceVersion: '1' } });
   });
 
   test('is copied to the context', () => {
@@ -177,7 +177,7 @@ describe('a value', () => {
 
   test('is an object', () => {
     for (const wrong of [undefined, null, 7, 'a', [], { metadata: 7 }, { metadata: [] }]) {
-      expect(codeOf(() => atOnce(drafting(wrong as object)))).toBe('INVALID_ARGUMENT');
+      expect(codeOf(() => atOnce(preparing(wrong as object)))).toBe('INVALID_ARGUMENT');
     }
   });
 

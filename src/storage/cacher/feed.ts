@@ -32,7 +32,6 @@ import { lostStatus } from '../collection/watch.ts';
 import type { Storage } from '../storage.ts';
 import { atVersion } from '../stored.ts';
 import type { Freshness, Readiness } from './freshness.ts';
-import type { CacherSettings } from './options.ts';
 import { type KeyedChange, listPast, type Upstream, type UpstreamEvent, type UpstreamWatch } from './upstream.ts';
 
 /** A watch that lasts this long is healthy: the next failure does not continue a series. */
@@ -48,7 +47,16 @@ const MAX_GOAL_WAITS = 4;
 export interface FeedTarget<T extends KubernetesObject> {
   readonly storage: Storage<T>;
   readonly upstream: Upstream<T>;
-  readonly settings: CacherSettings<T>;
+  readonly settings: {
+    readonly minRetryMs: number;
+    readonly maxRetryMs: number;
+    readonly freshnessTimeoutMs: number;
+    readonly pastRevisions: number;
+    readonly bookmarkMs: number;
+    readonly random: () => number;
+    readonly clock: Clock;
+    readonly failures: Failures;
+  };
   readonly collection: Collection<T>;
   readonly freshness: Freshness;
   readonly readiness: Readiness;

@@ -30,7 +30,7 @@ import type {
   Storage,
   UpdateOptions,
 } from '../storage.ts';
-import { comparingContent, copying, drafting, isLarge } from '../values.ts';
+import { comparingContent, copying, preparing, isLarge } from '../values.ts';
 import { MemoryBackend } from './memory-backend.ts';
 import { type MemoryStorageOptions, settingsOf, Writer } from './writer.ts';
 
@@ -79,13 +79,13 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       throw badRequest('resourceVersion should not be set on objects to be created');
     }
     if (writer.head(place)) throw await writer.sure(alreadyExists(key));
-    let draft = inPieces(drafting(object), { pace: paceOf(signal), signal });
-    if (isPromise(draft)) {
-      draft = await draft;
+    let prepared = inPieces(preparing(object), { pace: paceOf(signal), signal });
+    if (isPromise(prepared)) {
+      prepared = await prepared;
       this.pending.check(signal);
       if (writer.head(place)) throw await writer.sure(alreadyExists(key));
     }
-    const stored = writer.write(place, draft, ttlSeconds) as T;
+    const stored = writer.write(place, prepared, ttlSeconds) as T;
     await writer.safe();
     return stored;
   }
@@ -109,13 +109,13 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       const copy = head && inPieces(copying(head), terms);
       const answer = change((isPromise(copy) ? await copy : copy) as T);
       const changed = isPromise(answer) ? await this.pending.until(answer, signal) : answer;
-      const drafted = inPieces(drafting(changed), terms);
-      const draft = isPromise(drafted) ? await drafted : drafted;
-      const compared = head !== undefined && inPieces(comparingContent(draft.copy, head), terms);
+      const preparation = inPieces(preparing(changed), terms);
+      const prepared = isPromise(preparation) ? await preparation : preparation;
+      const compared = head !== undefined && inPieces(comparingContent(prepared.copy, head), terms);
       const isSame = isPromise(compared) ? await compared : compared;
       this.pending.check(signal);
       if (writer.head(place) !== head) continue;
-      const stored = isSame ? (head as T) : (writer.write(place, draft, ttlSeconds) as T);
+      const stored = isSame ? (head as T) : (writer.write(place, prepared, ttlSeconds) as T);
       await writer.safe();
       return stored;
     }

@@ -33,7 +33,7 @@ import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/
 import { newLife } from '../life.ts';
 import { foreign, refused, tooLargeObject, tooManyRequests } from '../statuses.ts';
 import type { FieldFunctions } from '../storage.ts';
-import { atRevision, type Draft, dropEncoded, encoded, encodedBytes, encodedOnce, fromBytes, type Value } from '../values.ts';
+import { atVersion, type PreparedValue, dropEncoded, encoded, encodedBytes, encodedOnce, fromBytes, type Value } from '../values.ts';
 
 /**
  * The JSON of the last writes is kept, for the journal and for watches that are up to date. Later it is made again if it is asked
@@ -133,10 +133,10 @@ export class Writer implements Source<KubernetesObject> {
   }
 
   /** Writes an object, or with undefined deletes what is there; returns what it is now, or was at last. */
-  write(key: string, draft: Draft<KubernetesObject> | undefined, ttlSeconds: number = 0): KubernetesObject {
+  write(key: string, prepared: PreparedValue<KubernetesObject> | undefined, ttlSeconds: number = 0): KubernetesObject {
     const revision = this.#revision + 1;
     const head = this.head(key);
-    const value = draft && this.#valueOf(draft, revision);
+    const value = prepared && this.#valueOf(prepared, revision);
     const bytes = this.#bytes + (value?.bytes ?? 0) - sizeOf(head);
     this.#checkWritable();
     if (value && bytes > this.settings.maxBytes) {
@@ -144,7 +144,7 @@ export class Writer implements Source<KubernetesObject> {
     }
     this.#bytes = bytes;
     this.#revision = revision;
-    const object = value?.object ?? atRevision(head as KubernetesObject, `${revision}`);
+    const object = value?.object ?? atVersion(head as KubernetesObject, `${revision}`);
     const ttlMs = value && ttlSeconds > 0 ? ttlSeconds * 1_000 : undefined;
     this.#expiry.set(key, ttlMs);
     const step = { key, object, isDeletion: !value };
@@ -172,8 +172,8 @@ export class Writer implements Source<KubernetesObject> {
   }
 
   /** An object as it will be kept at a revision. */
-  #valueOf(draft: Draft<KubernetesObject>, revision: number): Value<KubernetesObject> {
-    const value = draft.at(`${revision}`);
+  #valueOf(prepared: PreparedValue<KubernetesObject>, revision: number): Value<KubernetesObject> {
+    const value = prepared.at(`${revision}`);
     const { maxObjectBytes } = this.settings;
     if (value.bytes > maxObjectBytes) throw tooLargeObject(value.bytes, maxObjectBytes);
     return value;
@@ -301,7 +301,7 @@ export class Writer implements Source<KubernetesObject> {
     const head = this.collection.get(key);
     const value = json && fromBytes<KubernetesObject>(json);
     this.#bytes += (value?.bytes ?? 0) - sizeOf(head);
-    const object = value?.object ?? (head && atRevision(head, `${revision}`));
+    const object = value?.object ?? (head && atVersion(head, `${revision}`));
     this.#apply(revision, object && { key, object, isDeletion: !value });
     this.#expiry.set(key, ttlMs);
   }
