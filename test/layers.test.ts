@@ -69,7 +69,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'nats/nats-options.ts': ['@nats-io/transport-node'], // its types
   'pages/document.ts': ['node:crypto', 'node:fs'],
   'storage/journal/file-journal.ts': ['node:fs/promises'],
-  'storage/journal/frames.ts': ['node:zlib'],
+  'storage/journal/records.ts': ['node:zlib'],
   'storage/journal/load.ts': ['node:fs', 'node:fs/promises'],
   'storage/journal/files.ts': ['node:crypto', 'node:fs/promises', 'node:net', 'node:path'],
   'storage/sqlite/sqlite-file.ts': ['node:fs'],

@@ -26,7 +26,7 @@ import { checkReached, readList, type Shared } from './backed-lists.ts';
 import { openWatch } from './backed-watch.ts';
 import type { Backend, Backing, Entry } from './backend.ts';
 import { checkKey, checkPrefix } from './keys.ts';
-import { Pending } from './pending.ts';
+import { Pending } from './life.ts';
 import {
   CREATE_NAMES,
   DELETE_NAMES,
@@ -53,8 +53,7 @@ import type {
   StorageWatchOptions,
   UpdateOptions,
 } from './storage.ts';
-import { atVersion, Draft } from './stored.ts';
-import { copyOf, isSameContent } from './values.ts';
+import { atVersion, copyOf, Draft, isSameContent } from './values.ts';
 
 /** What is there, as far as is known. Revision 0: nothing. */
 interface State<T> {

@@ -22,7 +22,7 @@ import type { Change, ChangeBatch, Changes, Entry } from './backend.ts';
 import type { WatchPlan } from './requests.ts';
 import { refused } from './statuses.ts';
 import type { StorageEvent } from './storage.ts';
-import { atVersion } from './stored.ts';
+import { atVersion } from './values.ts';
 
 /** What a watch delivers. */
 export interface WatchOpening<T> {

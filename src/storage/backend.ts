@@ -21,7 +21,7 @@
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import type { ChangeType } from '../watch/event.ts';
-import type { Draft } from './stored.ts';
+import type { Draft } from './values.ts';
 
 /** An object under its key. */
 export interface Entry<T> {

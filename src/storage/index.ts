@@ -25,7 +25,7 @@ export type {
   TxnResult,
 } from './backend.ts';
 export { Cacher } from './cacher/cacher.ts';
-export type { CacherOptions } from './cacher/options.ts';
+export type { CacherOptions } from './cacher/engine.ts';
 export { type OpenMemoryStorageOptions, openMemoryStorage } from './journal/file-journal.ts';
 export type { LoadProgress, TornTail } from './journal/load.ts';
 export type { JournalRecord, JournalSnapshot, StorageJournal } from './journal/records.ts';
@@ -47,4 +47,4 @@ export type {
   StorageWatchOptions,
   UpdateOptions,
 } from './storage.ts';
-export { Draft, toObject } from './stored.ts';
+export { Draft, toObject } from './values.ts';

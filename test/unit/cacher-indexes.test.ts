@@ -1,7 +1,6 @@
 // Where a cacher finds things: in its indexes, in the row of what is due, and among the objects that it has.
 import { describe, expect, test } from 'vitest';
-import { collectionOf } from '../../src/storage/cacher/engine.ts';
-import { toSettings } from '../../src/storage/cacher/options.ts';
+import { collectionOf, toSettings } from '../../src/storage/cacher/engine.ts';
 import { StateEntry } from '../../src/storage/collection/change-log.ts';
 import { Indexes } from '../../src/storage/collection/router.ts';
 import type { SortedMap } from '../../src/storage/collection/sorted-map.ts';

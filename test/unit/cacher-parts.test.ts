@@ -2,9 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { keyOf } from '../../src/cache/index.ts';
 import { compareVersions } from '../../src/cache/versions.ts';
-import { collectionOf } from '../../src/storage/cacher/engine.ts';
+import { type CacherOptions, collectionOf, toSettings } from '../../src/storage/cacher/engine.ts';
 import { Freshness } from '../../src/storage/cacher/freshness.ts';
-import { type CacherOptions, toSettings } from '../../src/storage/cacher/options.ts';
 import { ChangeLog, LogEntry, type LogLimits, StateEntry, type Step } from '../../src/storage/collection/change-log.ts';
 import type { Collection } from '../../src/storage/collection/collection.ts';
 import type { SortedMap } from '../../src/storage/collection/sorted-map.ts';

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isWatchError } from '../../src/index.ts';
 import { checkKey, checkPrefix } from '../../src/storage/keys.ts';
+import { Pending } from '../../src/storage/life.ts';
 import { Expiry } from '../../src/storage/memory/writer.ts';
-import { Pending } from '../../src/storage/pending.ts';
 import {
   continueAfter,
   decodeContinue,
@@ -14,7 +14,7 @@ import {
   planWatch,
   predicateOf,
 } from '../../src/storage/requests.ts';
-import { copyOf, preparing, encoded, isSameContent } from '../../src/storage/values.ts';
+import { copyOf, encoded, isSameContent, preparing } from '../../src/storage/values.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';

@@ -38,8 +38,7 @@ import type {
   Storage,
   UpdateOptions,
 } from '../storage.ts';
-import { Engine } from './engine.ts';
-import { type CacherOptions, toSettings } from './options.ts';
+import { type CacherOptions, Engine, toSettings } from './engine.ts';
 import { upstreamOf } from './upstream.ts';
 
 /** A part of a cacher, and where it belongs. */

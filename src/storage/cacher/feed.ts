@@ -23,14 +23,15 @@
 
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { Backoff } from '../../watch/backoff.ts';
-import { sleep, upkeepClock } from '../../watch/clock.ts';
+import { type Clock, sleep, upkeepClock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type { Status } from '../../watch/event.ts';
+import type { Failures } from '../../watch/failures.ts';
 import type { Collection } from '../collection/collection.ts';
 import { isLate } from '../collection/lists.ts';
 import { lostStatus } from '../collection/watch.ts';
 import type { Storage } from '../storage.ts';
-import { atVersion } from '../stored.ts';
+import { atVersion } from '../values.ts';
 import type { Freshness, Readiness } from './freshness.ts';
 import { type KeyedChange, listPast, type Upstream, type UpstreamEvent, type UpstreamWatch } from './upstream.ts';
 
@@ -50,7 +51,6 @@ export interface FeedTarget<T extends KubernetesObject> {
   readonly settings: {
     readonly minRetryMs: number;
     readonly maxRetryMs: number;
-    readonly freshnessTimeoutMs: number;
     readonly pastRevisions: number;
     readonly bookmarkMs: number;
     readonly random: () => number;

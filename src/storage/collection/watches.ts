@@ -11,7 +11,7 @@ import { checkOptions, wholeNumber } from '../../watch/errors.ts';
 import { paceOf } from '../../watch/fair-queue.ts';
 import { Timetable } from '../../watch/timetable.ts';
 import type { Watch } from '../../watch/watch.ts';
-import { Pending } from '../pending.ts';
+import { Pending } from '../life.ts';
 import { LIST_NAMES, parseVersion, planWatch, WATCH_NAMES } from '../requests.ts';
 import { expired, tooManyRequests } from '../statuses.ts';
 import type { CacherStats, ServedOptions, StorageEvent, StorageWatchOptions } from '../storage.ts';

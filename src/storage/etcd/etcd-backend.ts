@@ -22,7 +22,7 @@ import type {
   TxnResult,
 } from '../backend.ts';
 import { after, behind, toBytes } from '../keys.ts';
-import { Pending } from '../pending.ts';
+import { Pending } from '../life.ts';
 import { expired, foreign, tooLarge, unavailable } from '../statuses.ts';
 import { type CallContext, type EtcdCalls, EtcdChanges, EtcdEntry, RecentObjects } from './etcd-changes.ts';
 import type { Settings } from './options.ts';

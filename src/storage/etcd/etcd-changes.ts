@@ -16,8 +16,7 @@ import type { WatchError } from '../../watch/errors.ts';
 import type { Change, ChangeBatch, Changes, ChangesOptions, Entry } from '../backend.ts';
 import { behind, toBytes, toText } from '../keys.ts';
 import { expired, foreign, unavailable } from '../statuses.ts';
-import { spliceOf, toObject } from '../stored.ts';
-import { encoded, encodedBytes } from '../values.ts';
+import { encoded, encodedBytes, spliceOf, toObject } from '../values.ts';
 import {
   type CallStream,
   CODE,

@@ -40,9 +40,8 @@ import {
   type Unlock,
   writeAll,
 } from './files.ts';
-import { HEAD_BYTES, toFrame } from './frames.ts';
 import { type Loaded, type LoadProgress, load, type TornTail } from './load.ts';
-import { type JournalRecord, type JournalSnapshot, linesOf, type StorageJournal } from './records.ts';
+import { HEAD_BYTES, type JournalRecord, type JournalSnapshot, linesOf, type StorageJournal, toFrame } from './records.ts';
 
 /** Options of a {@link FileJournal}. */
 interface FileJournalOptions {

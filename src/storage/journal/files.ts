@@ -5,8 +5,7 @@ import { createServer } from 'node:net';
 import { basename, dirname, join, resolve } from 'node:path';
 import { joined } from '../../decode/framing.ts';
 import { invalid, WatchError } from '../../watch/errors.ts';
-import { toFrame } from './frames.ts';
-import { type JournalSnapshot, linesOf, titleLine } from './records.ts';
+import { type JournalSnapshot, linesOf, titleLine, toFrame } from './records.ts';
 
 /** About how many bytes of a snapshot are in one frame. */
 const FRAME_BYTES = 2 ** 20;

@@ -13,8 +13,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { WatchError } from '../../watch/errors.ts';
 import type { LogLimits } from '../collection/change-log.ts';
 import { costOf } from '../memory/writer.ts';
-import { type Found, frameAt } from './frames.ts';
-import { type JournalRecord, Lines, type StorageJournal, type Title } from './records.ts';
+import { type Found, frameAt, type JournalRecord, Lines, type StorageJournal, type Title } from './records.ts';
 
 /** What was removed from a file with an incomplete end: the record that was being written when the process or machine died. */
 export interface TornTail {

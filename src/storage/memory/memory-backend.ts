@@ -20,8 +20,7 @@ import type { StateEntry } from '../collection/change-log.ts';
 import { Selection } from '../collection/view.ts';
 import type { CollectionWatch } from '../collection/watch.ts';
 import { expired } from '../statuses.ts';
-import type { Draft } from '../stored.ts';
-import { preparing, encodedBytes } from '../values.ts';
+import { type Draft, encodedBytes, preparing } from '../values.ts';
 import type { Writer } from './writer.ts';
 
 export class MemoryBackend implements Backend {
@@ -70,7 +69,7 @@ export class MemoryBackend implements Backend {
     }
     if (!head && !put) return { succeeded: false, current: undefined };
     const prepared = put && atOnce(preparing<KubernetesObject>((put as Draft<T>).object));
-    const object = writer.write(key, draft, ttlSeconds) as T;
+    const object = writer.write(key, prepared, ttlSeconds) as T;
     await writer.safe();
     return { succeeded: true, revision: object.metadata?.resourceVersion as string, object: put && object };
   }

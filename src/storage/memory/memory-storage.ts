@@ -30,7 +30,7 @@ import type {
   Storage,
   UpdateOptions,
 } from '../storage.ts';
-import { comparingContent, copying, preparing, isLarge } from '../values.ts';
+import { comparingContent, copying, isLarge, preparing } from '../values.ts';
 import { MemoryBackend } from './memory-backend.ts';
 import { type MemoryStorageOptions, settingsOf, Writer } from './writer.ts';
 

@@ -33,7 +33,16 @@ import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/
 import { newLife } from '../life.ts';
 import { foreign, refused, tooLargeObject, tooManyRequests } from '../statuses.ts';
 import type { FieldFunctions } from '../storage.ts';
-import { atVersion, type PreparedValue, dropEncoded, encoded, encodedBytes, encodedOnce, fromBytes, type Value } from '../values.ts';
+import {
+  atVersion,
+  dropEncoded,
+  encoded,
+  encodedBytes,
+  encodedOnce,
+  fromBytes,
+  type PreparedValue,
+  type Value,
+} from '../values.ts';
 
 /**
  * The JSON of the last writes is kept, for the journal and for watches that are up to date. Later it is made again if it is asked

@@ -30,7 +30,7 @@ import type {
   TxnResult,
 } from '../backend.ts';
 import { after, toBytes } from '../keys.ts';
-import { Pending } from '../pending.ts';
+import { Pending } from '../life.ts';
 import { expired, foreign, tooLargeObject, tooManyRequests } from '../statuses.ts';
 import {
   type Database,

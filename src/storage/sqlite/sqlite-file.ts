@@ -17,7 +17,7 @@ import type { Change, ChangeBatch, Changes, ChangesOptions, Entry, RequestOption
 import { behind, toBytes, toText } from '../keys.ts';
 import { newLife } from '../life.ts';
 import { internalError, unavailable } from '../statuses.ts';
-import { toObject } from '../stored.ts';
+import { toObject } from '../values.ts';
 
 /** What SQLite takes and gives. Revisions are below 2^53. */
 export type Value = Uint8Array | number | null;
