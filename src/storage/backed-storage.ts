@@ -19,7 +19,7 @@ import type { KubernetesObject } from '../cache/object.ts';
 import { isPromise } from '../watch/abort.ts';
 import { Backoff } from '../watch/backoff.ts';
 import { type Clock, sleep, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
 import type { Watch } from '../watch/watch.ts';
 import { checkReached, readList, type Shared } from './backed-lists.ts';
@@ -28,19 +28,20 @@ import type { Backend, Backing, Entry } from './backend.ts';
 import { checkKey, checkPrefix } from './keys.ts';
 import { Pending } from './life.ts';
 import {
-  CREATE_NAMES,
-  DELETE_NAMES,
+  checkCreate,
+  checkDelete,
+  checkNew,
+  checkUpdate,
   KEYS_NAMES,
   LIST_NAMES,
   parseVersion,
   planList,
   planWatch,
   predicateOf,
-  UPDATE_NAMES,
   unmetPrecondition,
   WATCH_NAMES,
 } from './requests.ts';
-import { alreadyExists, badRequest, notFound } from './statuses.ts';
+import { alreadyExists, notFound } from './statuses.ts';
 import type {
   CreateOptions,
   DeleteOptions,
@@ -254,27 +255,22 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
-    const { ttlSeconds = 0, signal } = checkOptions(options, CREATE_NAMES);
+    const { ttlSeconds, signal } = checkCreate(options);
     const { place, what } = this.#target('create', key, signal);
-    if (object?.metadata?.resourceVersion) {
-      throw badRequest('resourceVersion should not be set on objects to be created');
-    }
-    const write = { key: place, expected: '0', put: new Draft(object), ttlSeconds: wholeNumber('ttlSeconds', ttlSeconds) };
+    checkNew(object);
+    const write = { key: place, expected: '0', put: new Draft(object), ttlSeconds };
     const result = await this.#shared.backend.txn<T>({ ...write, what, signal });
     if (!result.succeeded) throw alreadyExists(key);
     return result.object as T;
   }
 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
-    const { ttlSeconds = 0, signal } = checkOptions(options, UPDATE_NAMES);
-    if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
-    wholeNumber('ttlSeconds', ttlSeconds);
-    return updateObject<T>(this.#target('update', key, signal), change, options);
+    const checked = checkUpdate(change, options);
+    return updateObject<T>(this.#target('update', key, checked.signal), change, checked);
   }
 
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
-    const { validate, signal } = checkOptions(options, DELETE_NAMES);
-    callable('validate', validate);
+    const { signal } = checkDelete(options);
     return deleteObject<T>(this.#target('delete', key, signal), options);
   }
 

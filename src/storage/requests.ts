@@ -11,7 +11,7 @@ import {
   rulesOf,
   SelectionPredicate,
 } from '../selectors/index.ts';
-import { isWatchError, type WatchError } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, isWatchError, type WatchError, wholeNumber } from '../watch/errors.ts';
 import { checkKey, MAX_KEY_CHARS } from './keys.ts';
 import { badRequest, conflict } from './statuses.ts';
 import type {
@@ -242,15 +242,39 @@ export const WATCH_NAMES: readonly (keyof StorageWatchOptions<unknown>)[] = [
 ];
 export const KEYS_NAMES: readonly (keyof KeysOptions)[] = ['from', 'limit', 'signal'];
 const PRECONDITION_NAMES: readonly (keyof Preconditions)[] = ['uid', 'resourceVersion'];
-export const CREATE_NAMES: readonly (keyof CreateOptions)[] = ['ttlSeconds', 'signal'];
-export const UPDATE_NAMES: readonly (keyof UpdateOptions<unknown>)[] = [
+const CREATE_NAMES: readonly (keyof CreateOptions)[] = ['ttlSeconds', 'signal'];
+const UPDATE_NAMES: readonly (keyof UpdateOptions<unknown>)[] = [
   ...PRECONDITION_NAMES,
   'cached',
   'createIfMissing',
   ...CREATE_NAMES,
 ];
-export const DELETE_NAMES: readonly (keyof DeleteOptions<unknown>)[] = [...PRECONDITION_NAMES, 'validate', 'cached', 'signal'];
+const DELETE_NAMES: readonly (keyof DeleteOptions<unknown>)[] = [...PRECONDITION_NAMES, 'validate', 'cached', 'signal'];
 export const SERVED_NAMES: readonly (keyof ServedOptions)[] = ['bookmarkMs', 'maxWatches', 'clock'];
+
+/** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option of a `create`. */
+export function checkCreate(options: CreateOptions): CreateOptions & { readonly ttlSeconds: number } {
+  const { ttlSeconds = 0, signal } = checkOptions(options, CREATE_NAMES);
+  return { ttlSeconds: wholeNumber('ttlSeconds', ttlSeconds), signal };
+}
+
+/** @throws {WatchError} REFUSED with code 400 for an object that has a version, and so has been created before. */
+export function checkNew(object: KubernetesObject): void {
+  if (object?.metadata?.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
+}
+
+/** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option of an `update`, and if `change` is not a function. */
+export function checkUpdate<T>(change: unknown, options: UpdateOptions<T>): UpdateOptions<T> & { readonly ttlSeconds: number } {
+  const { ttlSeconds = 0 } = checkOptions(options, UPDATE_NAMES);
+  if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
+  return { ...options, ttlSeconds: wholeNumber('ttlSeconds', ttlSeconds) };
+}
+
+/** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option of a `delete`. */
+export function checkDelete<T>(options: DeleteOptions<T>): DeleteOptions<T> {
+  callable('validate', checkOptions(options, DELETE_NAMES).validate);
+  return options;
+}
 
 /** The refusal with code 409 if something else is there; undefined if the preconditions hold. */
 export function unmetPrecondition(

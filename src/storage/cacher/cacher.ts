@@ -19,14 +19,14 @@
  */
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { isPromise } from '../../watch/abort.ts';
-import { callable, checkOptions, invalid, requireMethod } from '../../watch/errors.ts';
+import { checkOptions, invalid, requireMethod } from '../../watch/errors.ts';
 import type { Backing } from '../backend.ts';
 import type { ListedState, Source } from '../collection/lists.ts';
 import type { Part } from '../collection/router.ts';
 import type { FieldReader } from '../collection/view.ts';
 import { CollectionScope, partStats, type Watches } from '../collection/watches.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
-import { CREATE_NAMES, DELETE_NAMES, parseVersion, SERVED_NAMES, UPDATE_NAMES } from '../requests.ts';
+import { checkCreate, checkDelete, checkUpdate, parseVersion, SERVED_NAMES } from '../requests.ts';
 import type {
   CacherStats,
   CreateOptions,
@@ -83,13 +83,11 @@ class CacherScope<T extends KubernetesObject = KubernetesObject> extends Collect
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
-    checkOptions(options, CREATE_NAMES);
-    return this.#write(options.signal, (storage) => storage.create(key, this.#placed(key, object), options));
+    return this.#write(checkCreate(options).signal, (storage) => storage.create(key, this.#placed(key, object), options));
   }
 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
-    const { cached = this.#hint(key), signal } = checkOptions(options, UPDATE_NAMES);
-    if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
+    const { cached = this.#hint(key), signal } = checkUpdate(change, options);
     const { keyOf } = this.engine.upstream;
     const placed = (current: T): T | Promise<T> => {
       const changed = change(current);
@@ -102,7 +100,7 @@ class CacherScope<T extends KubernetesObject = KubernetesObject> extends Collect
   }
 
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
-    const { cached = this.#hint(key), signal } = checkOptions(options, DELETE_NAMES);
+    const { cached = this.#hint(key), signal } = checkDelete(options);
     return this.#write(signal, (storage) => storage.delete(key, { ...options, ...(cached && { cached }) }));
   }
 

@@ -1,6 +1,6 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isPromise } from '../../watch/abort.ts';
-import { callable, checkOptions, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { inPieces, paceOf } from '../../watch/fair-queue.ts';
 import type { Backing } from '../backend.ts';
 import type { Collection } from '../collection/collection.ts';
@@ -9,15 +9,16 @@ import type { Part } from '../collection/router.ts';
 import { CollectionScope, partStats, type ScopeParts, type Watches } from '../collection/watches.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import {
-  CREATE_NAMES,
-  DELETE_NAMES,
+  checkCreate,
+  checkDelete,
+  checkNew,
+  checkUpdate,
   KEYS_NAMES,
   parseVersion,
   SERVED_NAMES,
-  UPDATE_NAMES,
   unmetPrecondition,
 } from '../requests.ts';
-import { alreadyExists, badRequest, notFound } from '../statuses.ts';
+import { alreadyExists, notFound } from '../statuses.ts';
 import type {
   CacherStats,
   CreateOptions,
@@ -70,14 +71,11 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
-    const { ttlSeconds = 0, signal } = checkOptions(options, CREATE_NAMES);
-    wholeNumber('ttlSeconds', ttlSeconds);
+    const { ttlSeconds, signal } = checkCreate(options);
     const { writer } = this;
     this.pending.check(signal);
     const place = this.parts.prefix + checkKey(key);
-    if (object?.metadata?.resourceVersion) {
-      throw badRequest('resourceVersion should not be set on objects to be created');
-    }
+    checkNew(object);
     if (writer.head(place)) throw await writer.sure(alreadyExists(key));
     let prepared = inPieces(preparing(object), { pace: paceOf(signal), signal });
     if (isPromise(prepared)) {
@@ -91,9 +89,7 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
   }
 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
-    const { ttlSeconds = 0, createIfMissing = false, signal } = checkOptions(options, UPDATE_NAMES);
-    wholeNumber('ttlSeconds', ttlSeconds);
-    if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
+    const { ttlSeconds, createIfMissing = false, signal } = checkUpdate(change, options);
     const { writer } = this;
     const place = this.parts.prefix + checkKey(key);
     const terms = { pace: paceOf(signal), signal };
@@ -122,8 +118,7 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
   }
 
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
-    const { validate, signal } = checkOptions(options, DELETE_NAMES);
-    callable('validate', validate);
+    const { validate, signal } = checkDelete(options);
     const { writer } = this;
     const place = this.parts.prefix + checkKey(key);
     for (;;) {
