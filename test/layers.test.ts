@@ -68,15 +68,13 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'nats/nats-options.ts': ['@nats-io/transport-node'], // its types
   'pages/document.ts': ['node:crypto', 'node:fs'],
   'storage/journal/file-journal.ts': ['node:fs/promises'],
-  'storage/journal/files.ts': ['node:fs/promises', 'node:path'],
-  'storage/journal/frames.ts': ['node:zlib'],
+  'storage/journal/records.ts': ['node:zlib'],
   'storage/journal/load.ts': ['node:fs', 'node:fs/promises'],
-  'storage/journal/lock.ts': ['node:crypto', 'node:fs/promises', 'node:net', 'node:path'],
-  'storage/journal/next-file.ts': ['node:fs/promises'],
+  'storage/journal/files.ts': ['node:crypto', 'node:fs/promises', 'node:net', 'node:path'],
   'storage/sqlite/sqlite-file.ts': ['node:fs'],
   'storage/etcd/options.ts': ['node:http2'],
   'storage/etcd/wire/call-stream.ts': ['node:http2'],
-  'storage/etcd/wire/connection.ts': ['node:http2'],
+  'storage/etcd/wire/channel.ts': ['node:http2'],
   'cli/main.ts': ['../../package.json'],
   'cli/serve/serve-events.ts': ['../../../package.json'],
   'cli/watch.ts': ['ws'], // loaded late

@@ -15,7 +15,7 @@ import type { HandlerOverflow } from '../src/cache/informer/informer-options.ts'
 import type { ListOptions } from '../src/cache/list-watcher.ts';
 import { helpText } from '../src/cli/help.ts';
 import { COMMANDS } from '../src/cli/usage.ts';
-import { LIST_NAMES, WATCH_NAMES } from '../src/storage/option-names.ts';
+import { LIST_NAMES, WATCH_NAMES } from '../src/storage/requests.ts';
 import type { StorageWatchOptions } from '../src/storage/storage.ts';
 import { CACHE_CHECKERS } from '../src/testing/checkers/cache/cache-checkers.ts';
 import { CHECKERS } from '../src/testing/checkers/checkers.ts';

@@ -3,7 +3,7 @@
 import type { AllowedOrigins, Identified } from '../bridge/hub/admission/refusals.ts';
 import type { CutReason } from '../bridge/hub/connection.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
-import type { CacherOptions } from '../storage/cacher/options.ts';
+import type { CacherOptions } from '../storage/cacher/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, requireMethod, wholeNumber } from '../watch/errors.ts';

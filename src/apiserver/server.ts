@@ -16,7 +16,7 @@ import type { Duplex } from 'node:stream';
 import { METRICS_TYPE } from '../bridge/hub/metrics.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import { Cacher } from '../storage/cacher/cacher.ts';
-import { toSettings as checkCacherOptions } from '../storage/cacher/options.ts';
+import { toSettings as checkCacherOptions } from '../storage/cacher/engine.ts';
 import { internalError } from '../storage/statuses.ts';
 import type { CacherStats, Storage } from '../storage/storage.ts';
 import { untilAborted, whenAborted } from '../watch/abort.ts';

@@ -1,8 +1,8 @@
 // `watchmux check`: whether a file of `serve --data`, or a copy of one, is whole, and what is in it. It changes nothing, and may look at
 // the file of a running server.
 import { type FileHandle, open } from 'node:fs/promises';
-import type { JournalRecord } from '../storage/journal/journal.ts';
 import { type LoadTarget, type Scanned, scan } from '../storage/journal/load.ts';
+import type { JournalRecord } from '../storage/journal/records.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { Output } from './output.ts';
 import { type Given, quote, UsageError } from './usage.ts';

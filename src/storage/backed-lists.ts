@@ -11,9 +11,8 @@ import { compareDecimals } from '../cache/versions.ts';
 import type { Clock } from '../watch/clock.ts';
 import { isWatchError, type WatchError } from '../watch/errors.ts';
 import type { Backend, Entry } from './backend.ts';
-import { continueAfter, encodeContinue } from './continue.ts';
-import type { Pending } from './pending.ts';
-import type { ListPlan } from './selection.ts';
+import type { Pending } from './life.ts';
+import { continueAfter, encodeContinue, type ListPlan } from './requests.ts';
 import { expiredContinue, foreign } from './statuses.ts';
 
 /** What all scopes of one storage share. */

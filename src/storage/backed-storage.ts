@@ -2,24 +2,46 @@
  * A storage over a {@link Backend}: all that a storage promises and that does not depend on what keeps the bytes.
  *
  *     scope, selectors, pages ---> Parts ---------> range             backed-lists.ts
- *     create, update, delete ----> writes --------> get, txn           backed-writes.ts
+ *     create, update, delete ----> writes --------> get, txn
  *     watch ---------------------> BackedWatch ---> range, changesAfter    backed-watch.ts
+ *
+ * A write that depends on what is there reads, decides, and writes if nothing has changed meanwhile, or else decides again:
+ *
+ *     hint or read ---> preconditions, user code ---> write if the revision is the same ---> done
+ *           ^                  | refused                     | it is not
+ *           |            by a hint: read                     v
+ *           '------------------------------ what the backend says is there
+ *
+ * Upstream: `GuaranteedUpdate` and `conditionalDelete` of storage/etcd3, which do not wait between conflicts.
  */
 import type { List, ListOptions } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, wholeNumber } from '../watch/errors.ts';
+import { isPromise } from '../watch/abort.ts';
+import { Backoff } from '../watch/backoff.ts';
+import { type Clock, sleep, systemClock } from '../watch/clock.ts';
+import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
 import type { Watch } from '../watch/watch.ts';
 import { checkReached, readList, type Shared } from './backed-lists.ts';
 import { openWatch } from './backed-watch.ts';
-import { deleteObject, type Target, updateObject } from './backed-writes.ts';
-import type { Backend, Backing } from './backend.ts';
+import type { Backend, Backing, Entry } from './backend.ts';
 import { checkKey, checkPrefix } from './keys.ts';
-import { CREATE_NAMES, DELETE_NAMES, KEYS_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from './option-names.ts';
-import { Pending } from './pending.ts';
-import { parseVersion, planList, planWatch, predicateOf } from './selection.ts';
-import { alreadyExists, badRequest } from './statuses.ts';
+import { Pending } from './life.ts';
+import {
+  checkCreate,
+  checkDelete,
+  checkNew,
+  checkUpdate,
+  KEYS_NAMES,
+  LIST_NAMES,
+  parseVersion,
+  planList,
+  planWatch,
+  predicateOf,
+  unmetPrecondition,
+  WATCH_NAMES,
+} from './requests.ts';
+import { alreadyExists, notFound } from './statuses.ts';
 import type {
   CreateOptions,
   DeleteOptions,
@@ -32,7 +54,132 @@ import type {
   StorageWatchOptions,
   UpdateOptions,
 } from './storage.ts';
-import { Draft } from './stored.ts';
+import { atVersion, copyOf, Draft, isSameContent } from './values.ts';
+
+/** What is there, as far as is known. Revision 0: nothing. */
+interface State<T> {
+  readonly object: T | undefined;
+  readonly revision: string;
+  /** Whether the backend has said so since the write began. */
+  readonly isCurrent: boolean;
+}
+
+/** One key, and its name in the backend. */
+interface Target {
+  readonly shared: Shared;
+  readonly key: string;
+  readonly place: string;
+  readonly what: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The result of a decision: this is written, nothing is written, or what is there is deleted. */
+type Decision<T extends KubernetesObject> = { readonly draft: Draft<T> } | { readonly same: true } | { readonly remove: true };
+type Decide<T extends KubernetesObject> = (current: T | undefined) => Promise<Decision<T>>;
+
+/** Conflicts in a row after which a write waits before it tries again. */
+const PROMPT_CONFLICTS = 3;
+
+async function updateObject<T extends KubernetesObject>(
+  target: Target,
+  change: (current: T) => T | Promise<T>,
+  options: UpdateOptions<T>,
+): Promise<T> {
+  const { cached, createIfMissing = false, ttlSeconds } = options;
+  const decide: Decide<T> = async (current) => {
+    if (current === undefined && !createIfMissing) throw notFound(target.key);
+    const unmet = unmetPrecondition(target.key, current, options);
+    if (unmet) throw unmet;
+    const draft = new Draft<T>(await asked(target, change(copyOf(current) as T)));
+    return current !== undefined && isSameContent(draft.object, current) ? { same: true } : { draft };
+  };
+  return guarded(target, decide, { cached, ttlSeconds });
+}
+
+async function deleteObject<T extends KubernetesObject>(target: Target, options: DeleteOptions<T>): Promise<T> {
+  const { validate, cached } = options;
+  const decide: Decide<T> = async (current) => {
+    if (current === undefined) throw notFound(target.key);
+    const unmet = unmetPrecondition(target.key, current, options);
+    if (unmet) throw unmet;
+    if (validate) await asked(target, validate(current));
+    return { remove: true };
+  };
+  return guarded(target, decide, { cached });
+}
+
+async function guarded<T extends KubernetesObject>(
+  target: Target,
+  decide: Decide<T>,
+  { cached, ttlSeconds }: { cached: T | undefined; ttlSeconds?: number | undefined },
+): Promise<T> {
+  const { shared, place: key, what, signal } = target;
+  const backoff = new Backoff({ minMs: 2, maxMs: 200, factor: 2, random: shared.random });
+  let state = hinted(cached) ?? (await readState<T>(target));
+  for (let conflicts = 0; ; conflicts++) {
+    if (conflicts > PROMPT_CONFLICTS) await pause(target, backoff.failed({}));
+    const decision = await decided(target, decide, state);
+    state = decision.state;
+    const { object, revision: expected } = state;
+    if ('same' in decision) return object as T;
+    const put = 'draft' in decision ? decision.draft : undefined;
+    shared.pending.check(signal);
+    const result = await shared.backend.txn<T>({ key, expected, put, ttlSeconds, what, signal });
+    if (result.succeeded) return put ? (result.object as T) : atVersion(object as T, result.revision);
+    state = stateOf(result.current);
+  }
+}
+
+/** Decides by what is there. If a hint leads to anything but a write, the decision is made again with the backend's answer. */
+async function decided<T extends KubernetesObject>(
+  target: Target,
+  decide: Decide<T>,
+  state: State<T>,
+): Promise<Decision<T> & { readonly state: State<T> }> {
+  let refusal: { readonly error: unknown } | undefined;
+  try {
+    const decision = await decide(state.object);
+    if (state.isCurrent || !('same' in decision)) return { ...decision, state };
+  } catch (error) {
+    if (state.isCurrent) throw error;
+    target.signal?.throwIfAborted();
+    refusal = { error };
+  }
+  const current = await readState<T>(target);
+  if (refusal && current.revision === state.revision) throw refusal.error;
+  return { ...(await decide(current.object)), state: current };
+}
+
+async function readState<T extends KubernetesObject>({ shared, place, what, signal }: Target): Promise<State<T>> {
+  return stateOf<T>((await shared.backend.get<T>(place, { what, signal })).entry);
+}
+
+function stateOf<T extends KubernetesObject>(entry: Entry<T> | undefined): State<T> {
+  const object = entry?.object;
+  return { object, revision: object?.metadata?.resourceVersion ?? '0', isCurrent: true };
+}
+
+/** A hint counts only if its version can be one of the backend's. */
+function hinted<T extends KubernetesObject>(cached: T | undefined): State<T> | undefined {
+  const revision = cached?.metadata?.resourceVersion;
+  if (typeof revision !== 'string' || !/^[1-9]\d{0,18}$/.test(revision)) return undefined;
+  return { object: cached, revision, isCurrent: false };
+}
+
+/** Waits between conflicts, until the signal aborts or the storage is closed. */
+async function pause({ shared, signal }: Target, delayMs: number): Promise<void> {
+  const over = new AbortController();
+  try {
+    await shared.pending.until(sleep(delayMs, { clock: shared.clock, signal: over.signal }), signal);
+  } finally {
+    over.abort();
+  }
+}
+
+/** The result of user code. Waits for it until the signal aborts, or the storage is closed. */
+function asked<R>({ shared, signal }: Target, answer: R | Promise<R>): R | Promise<R> {
+  return isPromise(answer) ? shared.pending.until(answer, signal) : answer;
+}
 
 /** Options of a {@link BackedStorage}. */
 export interface BackedStorageOptions<T> {
@@ -108,27 +255,22 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
-    const { ttlSeconds = 0, signal } = checkOptions(options, CREATE_NAMES);
+    const { ttlSeconds, signal } = checkCreate(options);
     const { place, what } = this.#target('create', key, signal);
-    if (object?.metadata?.resourceVersion) {
-      throw badRequest('resourceVersion should not be set on objects to be created');
-    }
-    const write = { key: place, expected: '0', put: new Draft(object), ttlSeconds: wholeNumber('ttlSeconds', ttlSeconds) };
+    checkNew(object);
+    const write = { key: place, expected: '0', put: new Draft(object), ttlSeconds };
     const result = await this.#shared.backend.txn<T>({ ...write, what, signal });
     if (!result.succeeded) throw alreadyExists(key);
     return result.object as T;
   }
 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
-    const { ttlSeconds = 0, signal } = checkOptions(options, UPDATE_NAMES);
-    if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
-    wholeNumber('ttlSeconds', ttlSeconds);
-    return updateObject<T>(this.#target('update', key, signal), change, options);
+    const checked = checkUpdate(change, options);
+    return updateObject<T>(this.#target('update', key, checked.signal), change, checked);
   }
 
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
-    const { validate, signal } = checkOptions(options, DELETE_NAMES);
-    callable('validate', validate);
+    const { signal } = checkDelete(options);
     return deleteObject<T>(this.#target('delete', key, signal), options);
   }
 

@@ -19,10 +19,10 @@ import { NONE } from '../watch/reader.ts';
 import type { Watch } from '../watch/watch.ts';
 import { type OpenWatch, type Part, Parts, type Shared } from './backed-lists.ts';
 import type { Change, ChangeBatch, Changes, Entry } from './backend.ts';
-import type { WatchPlan } from './selection.ts';
+import type { WatchPlan } from './requests.ts';
 import { refused } from './statuses.ts';
 import type { StorageEvent } from './storage.ts';
-import { atVersion } from './stored.ts';
+import { atVersion } from './values.ts';
 
 /** What a watch delivers. */
 export interface WatchOpening<T> {

@@ -5,7 +5,7 @@
  *     txn: compare, then put or delete ---> [ revision 7 | 8 | 9 ... ] ---> get, range: the state at a revision
  *                                                                  '------> changesAfter: every change, with its key, in order
  *
- * Keys are whole, with all prefixes, and ordered by UTF-16 code unit; `key-bytes.ts` turns them into bytes of the same order.
+ * Keys are whole, with all prefixes, and ordered by UTF-16 code unit; `keys.ts` turns them into bytes of the same order.
  * Revisions are decimal numbers above 0, as strings without leading zeros, because some have 63 bits; `0` stands for none.
  *
  * What an implementer promises; `BACKEND_CONTRACT` of `watchmux/testing` checks it:
@@ -21,7 +21,7 @@
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import type { ChangeType } from '../watch/event.ts';
-import type { Draft } from './stored.ts';
+import type { Draft } from './values.ts';
 
 /** An object under its key. */
 export interface Entry<T> {

@@ -25,12 +25,12 @@ export type {
   TxnResult,
 } from './backend.ts';
 export { Cacher } from './cacher/cacher.ts';
-export type { CacherOptions } from './cacher/options.ts';
-export type { JournalRecord, JournalSnapshot, StorageJournal } from './journal/journal.ts';
+export type { CacherOptions } from './cacher/engine.ts';
+export { type OpenMemoryStorageOptions, openMemoryStorage } from './journal/file-journal.ts';
 export type { LoadProgress, TornTail } from './journal/load.ts';
-export { type OpenMemoryStorageOptions, openMemoryStorage } from './journal/open.ts';
+export type { JournalRecord, JournalSnapshot, StorageJournal } from './journal/records.ts';
 export { MemoryStorage, type MemoryStorageStats } from './memory/memory-storage.ts';
-export type { MemoryStorageOptions } from './memory/options.ts';
+export type { MemoryStorageOptions } from './memory/writer.ts';
 export type {
   CacherStats,
   ChangeEvent,
@@ -47,4 +47,4 @@ export type {
   StorageWatchOptions,
   UpdateOptions,
 } from './storage.ts';
-export { Draft, toObject } from './stored.ts';
+export { Draft, toObject } from './values.ts';

@@ -18,6 +18,9 @@
  * 2112; and so below 2^63, beyond which clients in Go cannot read them.
  */
 
+import { whenAborted } from '../watch/abort.ts';
+import { WatchError } from '../watch/errors.ts';
+
 /** How far chance may go. */
 const SPREAD = 2 ** 32;
 /** A clock that is later than this, in the year 2112, is wrong. */
@@ -30,4 +33,57 @@ export function newLife(last: number, nowMs: number = Date.now(), random: number
   // Where few versions are left, none is wasted.
   const spread = Math.min(SPREAD, Math.floor((Number.MAX_SAFE_INTEGER - from) / 2));
   return from + Math.floor(random * spread);
+}
+
+/** Waits for what may never come: the wait ends with the storage, and by its signal. */
+export class Pending {
+  readonly #rejects: Set<(error: unknown) => void> = new Set();
+  #closed: boolean = false;
+
+  /** Number of promises that wait. */
+  get size(): number {
+    return this.#rejects.size;
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /** @throws {WatchError} CLOSED after `close`; the signal's reason if it has aborted. */
+  check(signal: AbortSignal | undefined): void {
+    signal?.throwIfAborted();
+    if (this.#closed) throw closed();
+  }
+
+  /** Settles as `promise` does, unless the signal aborts or this is closed before. */
+  until<R>(promise: PromiseLike<R>, signal: AbortSignal | undefined): Promise<R> {
+    return new Promise<R>((resolve, reject) => {
+      let unlisten: (() => void) | undefined;
+      const leave = (): void => {
+        this.#rejects.delete(fail);
+        unlisten?.();
+      };
+      const fail = (error: unknown): void => {
+        leave();
+        reject(error);
+      };
+      this.#rejects.add(fail);
+      promise.then((value) => {
+        leave();
+        resolve(value);
+      }, fail);
+      // The code that made the promise may have aborted or closed meanwhile.
+      unlisten = whenAborted(signal, fail);
+      if (this.#closed) fail(closed());
+    });
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const reject of this.#rejects) reject(closed());
+  }
+}
+
+function closed(): WatchError {
+  return new WatchError('CLOSED', 'the storage is closed');
 }

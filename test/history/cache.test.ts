@@ -50,6 +50,8 @@ const ACCEPTED: readonly string[] = [
   `${SOURCE}; cache c 4 a2; restored 9 a2 b1 since 2; watch w 4 by c; refused w 410; list l by c; listed l 9 a2 b1; cache c 9 a2 b1; watch x 9 by c; settled`,
   `${SOURCE}; restored 9 a2 b1 since 2; watch w 3; end w 410; list l 3; refused l 410; watch x 12; end x 410; watch y 4; end y; settled`,
   `${SOURCE}; restored 9 a2 b1 since 2; watch w 2; bookmark w 9; changed 10 -a; event w DELETED a2 @10; watch x 9; settled`,
+  // Then from a copy of version 4, made before: version 4 is its own again, and what the other life has given is not
+  `${SOURCE}; restored 9 a1 b1 since 1; restored 12 a2 since 4; watch w 4; bookmark w 12; watch x 9; refused x 410; settled`,
   `${SOURCE}; watch w 4; restored 9 a1 b1 since 1; end w; watch x 4; stop x; settled`,
   `${SOURCE}; restored 9 a1 b1 since 1; changed 10 c10; watch w 1; event w ADDED c10; end w 504; list l 4; refused l 500`,
   // A watch of a cache begins with what the cache has
@@ -181,6 +183,11 @@ const REJECTED: readonly (readonly [CacheGuaranteeName, string, RegExp])[] = [
   ['Told', `${SOURCE}; watch w 7; settled`, /for w: expected 410, because version 7 is from another life, seen silence/],
   ['Told', `${SOURCE}; restored 9 a2 b1 since 2; list l 4; refused l 504`, /for l: expected 410, .*, seen 504/],
   ['Told', `${SOURCE}; restored 9 a2 b1 since 2; list l 3; listed l 9 a2 b1`, /for l: expected 410, .*, seen a list/],
+  [
+    'Told',
+    `${SOURCE}; restored 9 a1 b1 since 1; restored 12 a2 since 4; watch w 9; bookmark w 12`,
+    /for w at "BOOKMARK 12": expected 410, because version 9 is from another life/,
+  ],
   ['Consistent', `${SOURCE}; cache c 4 a2; restored 9 a2 b1 since 2; cache c 9 a2`, /for c at "b": expected "b1" at version 9/],
   [
     'Convergent',

@@ -39,6 +39,15 @@ interface Client {
   readonly state: Map<string, number>;
 }
 
+/** A client whose version is in the copy, but not in the life between. */
+const ACROSS_LIVES: Command[] = [
+  { do: 'copy', slot: 0 },
+  { do: 'follow', client: 0 },
+  { do: 'empty' },
+  { do: 'restore', slot: 0 },
+  { do: 'follow', client: 0 },
+];
+
 class World {
   readonly steps: CacheStep[] = [];
   readonly #directory: string;
@@ -204,6 +213,6 @@ it.each([
         await rm(directory, { recursive: true });
       }
     }),
-    { numRuns: runs(100) },
+    { numRuns: runs(100), examples: [[ACROSS_LIVES]] },
   );
 });

@@ -8,7 +8,7 @@ import { MAX_MATCHED_CHARS } from '../../src/apiserver/validation/patterns.ts';
 import { compileSchema } from '../../src/apiserver/validation/schema.ts';
 import { metadataCauses } from '../../src/apiserver/verbs/metadata.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
-import { drafting } from '../../src/storage/memory/value.ts';
+import { preparing } from '../../src/storage/values.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { atOnce, FairQueue, requestPace, type Work } from '../../src/watch/fair-queue.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
@@ -173,7 +173,7 @@ describe('work on what is large may be interrupted', () => {
     ['a copy of much', () => patched([{ op: 'copy', from: '/data', path: '/more' }], 'json'), 200],
     ['metadata', () => metadataCauses({ finalizers: list(50_000, (at) => `a/${at}`), labels: record(4_096) } as never), 100],
     ['fields', () => unknownFields(toKnownFields(schema), { list: list(50_000, () => ({ b: 1 })) }), 150],
-    ['a draft', () => drafting({ metadata: { name: 'a' }, spec: wide } as KubernetesObject), 30],
+    ['a value that is prepared', () => preparing({ metadata: { name: 'a' }, spec: wide } as KubernetesObject), 30],
   ])('%s', (_, work, pauses) => {
     let seen = 0;
     for (const running = work(); !running.next().done; ) seen++;

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { type PartOptions, Parts, readList } from '../../src/storage/backed-lists.ts';
 import type { Entry, RangeRequest, RangeResult } from '../../src/storage/backend.ts';
-import { decodeContinue } from '../../src/storage/continue.ts';
+import { decodeContinue } from '../../src/storage/requests.ts';
 import { expired } from '../../src/storage/statuses.ts';
 import { WatchError } from '../../src/watch/errors.ts';
 

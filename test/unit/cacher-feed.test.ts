@@ -1,14 +1,14 @@
 // How a cacher follows its storage through failures, when it is ready, and when it tells BOOKMARKs.
 import { describe, expect, test } from 'vitest';
 import type { ListOptions, ListWatchOptions } from '../../src/cache/index.ts';
-import { Readiness, retryAfterSeconds } from '../../src/storage/cacher/readiness.ts';
-import { type Due, Schedule } from '../../src/storage/collection/schedule.ts';
+import { Readiness, retryAfterSeconds } from '../../src/storage/cacher/freshness.ts';
 import { SortedMap } from '../../src/storage/collection/sorted-map.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import type { WatchError } from '../../src/watch/errors.ts';
 import { toStatus } from '../../src/watch/event.ts';
+import { type HeapNode, Timetable } from '../../src/watch/timetable.ts';
 import { codeOf, names, type PodWatch, rig, seen } from './cacher-support.ts';
 import { type Pod, type Pods, pod, settle } from './faulty-storage.ts';
 
@@ -448,15 +448,16 @@ describe('BOOKMARKs', () => {
 
   test('TestTimeBucketWatchersBasic: who is due is called once, at most 250 ms late; who was removed is not', () => {
     const clock = new FakeClock();
-    const schedule = new Schedule(clock);
     const calls: string[] = [];
-    const due = (name: string): Due => ({ dueMs: 0, due: (nowMs) => void calls.push(`${name} ${nowMs}`) });
+    type Due = HeapNode & { readonly name: string };
+    const schedule = new Timetable<Due>(clock, ({ name }, nowMs) => calls.push(`${name} ${nowMs}`), { grainMs: 250 });
+    const due = (name: string): Due => ({ name, heapRank: 0, heapTurn: 0, heapAt: -1 });
     const [a, b, c, d] = [due('a'), due('b'), due('c'), due('d')];
-    schedule.add(a, 1_000);
-    schedule.add(b, 500);
-    schedule.add(c, 600);
-    schedule.add(d, 700);
-    schedule.add(a, 2_001);
+    schedule.at(a, 1_000);
+    schedule.at(b, 500);
+    schedule.at(c, 600);
+    schedule.at(d, 700);
+    schedule.at(a, 2_001);
     schedule.remove(d);
     expect([schedule.size, clock.pending]).toEqual([3, 1]);
     clock.advance(10_000);

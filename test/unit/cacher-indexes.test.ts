@@ -1,13 +1,10 @@
 // Where a cacher finds things: in its indexes, in the row of what is due, and among the objects that it has.
 import { describe, expect, test } from 'vitest';
-import { collectionOf } from '../../src/storage/cacher/engine.ts';
-import { toSettings } from '../../src/storage/cacher/options.ts';
-import { StateEntry } from '../../src/storage/collection/entries.ts';
-import { Indexes } from '../../src/storage/collection/indexes.ts';
-import { type Due, Schedule } from '../../src/storage/collection/schedule.ts';
-import type { Field } from '../../src/storage/collection/selection.ts';
+import { collectionOf, toSettings } from '../../src/storage/cacher/engine.ts';
+import { StateEntry } from '../../src/storage/collection/change-log.ts';
+import { Indexes } from '../../src/storage/collection/router.ts';
 import type { SortedMap } from '../../src/storage/collection/sorted-map.ts';
-import { FakeClock } from '../../src/testing/index.ts';
+import type { Field } from '../../src/storage/collection/view.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { type Pod, pod } from './faulty-storage.ts';
 
@@ -54,43 +51,6 @@ describe('an index', () => {
     indexes.changed(entry('x/b', 'n2'), entry('x/b', 'bad'));
     expect(find('n2')).toBe('');
     expect(node.calls).not.toContain('y/a');
-  });
-});
-
-describe('the row of what is due', () => {
-  test('has one timer, which is set anew only for something earlier', () => {
-    const clock = new FakeClock();
-    const times: number[] = [];
-    const counting = Object.assign(Object.create(clock) as FakeClock, {
-      now: () => clock.now(),
-      schedule: (ms: number, callback: () => void) => {
-        times.push(ms);
-        return clock.schedule(ms, callback);
-      },
-    });
-    const schedule = new Schedule(counting);
-    const calls: string[] = [];
-    const due = (name: string): Due => ({ dueMs: 0, due: () => void calls.push(name) });
-    const [a, b, c, d] = [due('a'), due('b'), due('c'), due('d')];
-    schedule.add(a, 1_000);
-    schedule.add(b, 1_000);
-    schedule.add(c, 2_000);
-    expect(times).toEqual([1_000]);
-    schedule.add(d, 0);
-    expect(times).toEqual([1_000, 250]);
-    expect(clock.pending).toBe(1);
-    clock.advance(250);
-    expect([calls, times]).toEqual([['d'], [1_000, 250, 750]]);
-    schedule.remove(a);
-    schedule.remove(a);
-    expect([schedule.size, clock.pending]).toEqual([2, 1]);
-    clock.advance(1_750);
-    expect([calls, schedule.size, clock.pending]).toEqual([['d', 'b', 'c'], 0, 0]);
-    schedule.add(a, clock.now() + 100);
-    schedule.add(b, clock.now() + 100);
-    schedule.clear();
-    clock.advance(1_000);
-    expect([calls.length, schedule.size, clock.pending]).toEqual([3, 0, 0]);
   });
 });
 

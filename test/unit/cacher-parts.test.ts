@@ -2,14 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import { keyOf } from '../../src/cache/index.ts';
 import { compareVersions } from '../../src/cache/versions.ts';
-import { collectionOf } from '../../src/storage/cacher/engine.ts';
+import { type CacherOptions, collectionOf, toSettings } from '../../src/storage/cacher/engine.ts';
 import { Freshness } from '../../src/storage/cacher/freshness.ts';
-import { type CacherOptions, toSettings } from '../../src/storage/cacher/options.ts';
-import { ChangeLog, type LogLimits } from '../../src/storage/collection/change-log.ts';
+import { ChangeLog, LogEntry, type LogLimits, StateEntry, type Step } from '../../src/storage/collection/change-log.ts';
 import type { Collection } from '../../src/storage/collection/collection.ts';
-import { LogEntry, StateEntry, type Step } from '../../src/storage/collection/entries.ts';
-import { FieldReader, Selection } from '../../src/storage/collection/selection.ts';
 import type { SortedMap } from '../../src/storage/collection/sorted-map.ts';
+import { FieldReader, Selection } from '../../src/storage/collection/view.ts';
 import type { CollectionWatch } from '../../src/storage/collection/watch.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { type ChangeType, toStatus } from '../../src/watch/event.ts';

@@ -1,7 +1,7 @@
 // Watches of a cacher: where they begin, what they bring, how they end.
 import { describe, expect, test } from 'vitest';
 import type { CollectionWatch } from '../../src/storage/collection/watch.ts';
-import { encoded } from '../../src/storage/encoded.ts';
+import { encoded } from '../../src/storage/values.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { codeOf, names, type PodWatch, rig, seen } from './cacher-support.ts';
 import { type Pod, type Pods, settle } from './faulty-storage.ts';

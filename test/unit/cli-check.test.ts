@@ -7,7 +7,7 @@ import { parseCommand } from '../../src/cli/args.ts';
 import { type CheckCommand, check } from '../../src/cli/check.ts';
 import type { Output } from '../../src/cli/output.ts';
 import { openMemoryStorage } from '../../src/storage/index.ts';
-import { toFrame } from '../../src/storage/journal/frames.ts';
+import { toFrame } from '../../src/storage/journal/records.ts';
 
 let directory: string;
 let file: string;

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { RangeRequest } from '../../src/storage/backend.ts';
 import { EtcdBackend } from '../../src/storage/etcd/etcd-backend.ts';
 import { settingsOf } from '../../src/storage/etcd/options.ts';
+import type { Failure } from '../../src/storage/etcd/wire/call-stream.ts';
 import type { RangeRequest as Asked, KeyValue, RangeResponse } from '../../src/storage/etcd/wire/messages.ts';
-import type { Failure } from '../../src/storage/etcd/wire/outcome.ts';
-import { toBytes, toText } from '../../src/storage/key-bytes.ts';
+import { toBytes, toText } from '../../src/storage/keys.ts';
 import { WatchError } from '../../src/watch/errors.ts';
 
 const FUTURE: Failure = { code: 11, message: 'required revision is a future revision', sent: true };

@@ -1,12 +1,12 @@
 // What was written or told a moment ago is not read a second time; and never taken for something else.
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/object.ts';
-import { encoded } from '../../src/storage/encoded.ts';
 import { EtcdEntry, RecentObjects } from '../../src/storage/etcd/etcd-changes.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import { TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import { type KeyValue, ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import type { ChangeEvent } from '../../src/storage/storage.ts';
+import { encoded } from '../../src/storage/values.ts';
 import { FakeEtcd, header, keyValue, put, watchResponse } from './fake-etcd.ts';
 
 function kvOf(value: string, revision: number): KeyValue {

@@ -15,7 +15,7 @@ import {
   readWrite,
   writeGuarded,
 } from '../../src/storage/etcd/wire/messages.ts';
-import { behind, toBytes, toText } from '../../src/storage/key-bytes.ts';
+import { behind, toBytes, toText } from '../../src/storage/keys.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { runs } from '../runs.ts';
 import { macrotask } from './support.ts';

@@ -24,13 +24,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { isWatchError } from '../../src/index.ts';
-import { encoded } from '../../src/storage/encoded.ts';
 import { type MemoryStorage, openMemoryStorage, type TornTail } from '../../src/storage/index.ts';
 import { FileJournal } from '../../src/storage/journal/file-journal.ts';
-
 import { writeSnapshot } from '../../src/storage/journal/files.ts';
-import { crc32, frameAt, HEAD_BYTES, slowCrc32, toFrame } from '../../src/storage/journal/frames.ts';
 import { load } from '../../src/storage/journal/load.ts';
+import { crc32, frameAt, HEAD_BYTES, slowCrc32, toFrame } from '../../src/storage/journal/records.ts';
+import { encoded } from '../../src/storage/values.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually } from '../eventually.ts';
 import { macrotask as turn } from './support.ts';

@@ -7,9 +7,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import { createListWatcher, Informer, type KubernetesObject, type ListWatcher } from '../../src/cache/index.ts';
 import { versionOf } from '../../src/cache/object.ts';
-import { continueAfter } from '../../src/storage/continue.ts';
 import { Cacher, openMemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { newLife } from '../../src/storage/life.ts';
+import { continueAfter } from '../../src/storage/requests.ts';
 import { eventually } from '../eventually.ts';
 
 interface Order extends KubernetesObject {

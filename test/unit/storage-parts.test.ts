@@ -2,13 +2,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isWatchError } from '../../src/index.ts';
-import { continueAfter, decodeContinue, encodeContinue } from '../../src/storage/continue.ts';
-import { encoded } from '../../src/storage/encoded.ts';
 import { checkKey, checkPrefix } from '../../src/storage/keys.ts';
-import { Expiry } from '../../src/storage/memory/expiry.ts';
-import { copyOf, drafting, isSameContent } from '../../src/storage/memory/value.ts';
-import { Pending } from '../../src/storage/pending.ts';
-import { parseVersion, planList, planWatch, predicateOf } from '../../src/storage/selection.ts';
+import { Pending } from '../../src/storage/life.ts';
+import { Expiry } from '../../src/storage/memory/writer.ts';
+import {
+  continueAfter,
+  decodeContinue,
+  encodeContinue,
+  parseVersion,
+  planList,
+  planWatch,
+  predicateOf,
+} from '../../src/storage/requests.ts';
+import { copyOf, encoded, isSameContent, preparing } from '../../src/storage/values.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
@@ -147,7 +153,7 @@ describe('what a request says', () => {
 describe('a value', () => {
   test('is what JSON has of an object, at a version', () => {
     const date = new Date(0);
-    const { object, bytes } = atOnce(drafting({ metadata: { name: 'a', resourceVersion: '3', creationTimestamp: date } })).at(
+    const { object, bytes } = atOnce(preparing({ metadata: { name: 'a', resourceVersion: '3', creationTimestamp: date } })).at(
       '7',
     );
     expect(object).toEqual({ metadata: { name: 'a', creationTimestamp: date.toISOString(), resourceVersion: '7' } });
@@ -159,7 +165,7 @@ describe('a value', () => {
         return { metadata: { name: 'own' } };
       }
     }
-    expect(atOnce(drafting(new Own() as object)).at('1').object).toEqual({ metadata: { name: 'own', resourceVersion: '1' } });
+    expect(atOnce(preparing(new Own() as object)).at('1').object).toEqual({ metadata: { name: 'own', resourceVersion: '1' } });
   });
 
   test('is copied to the context', () => {
@@ -171,7 +177,7 @@ describe('a value', () => {
 
   test('is an object', () => {
     for (const wrong of [undefined, null, 7, 'a', [], { metadata: 7 }, { metadata: [] }]) {
-      expect(codeOf(() => atOnce(drafting(wrong as object)))).toBe('INVALID_ARGUMENT');
+      expect(codeOf(() => atOnce(preparing(wrong as object)))).toBe('INVALID_ARGUMENT');
     }
   });
 
@@ -227,7 +233,7 @@ describe('deadlines', () => {
   test('are met in their order by one timer, and an early timer is set again', () => {
     const clock = new FakeClock();
     const due: string[] = [];
-    const expiry = new Expiry(clock, (keys) => due.push(...keys));
+    const expiry = new Expiry(clock, (key) => due.push(key));
     for (const [key, ms] of [
       ['a', 30],
       ['b', 10],

@@ -1,8 +1,7 @@
 // Values under the keys of a backend: what we write, what others may write, and what is none.
 import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
-import { encoded } from '../../src/storage/encoded.ts';
-import { atVersion, Draft, toObject } from '../../src/storage/stored.ts';
+import { atVersion, Draft, encoded, toObject } from '../../src/storage/values.ts';
 
 const read = (value: string | Uint8Array): KubernetesObject => {
   const bytes = typeof value === 'string' ? Buffer.from(value) : value;

@@ -3,7 +3,7 @@
  * depends only on the parameters. Upstream: `metainternalversion` defaults and validation.
  */
 import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
-import { LIST_NAMES } from '../../storage/option-names.ts';
+import { LIST_NAMES } from '../../storage/requests.ts';
 import { checkOptions, checkText } from '../../watch/errors.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';

@@ -1,6 +1,6 @@
 import type { EtcdTls } from '../../storage/etcd/options.ts';
+import { openMemoryStorage } from '../../storage/journal/file-journal.ts';
 import type { LoadProgress } from '../../storage/journal/load.ts';
-import { openMemoryStorage } from '../../storage/journal/open.ts';
 import { MemoryStorage } from '../../storage/memory/memory-storage.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { systemClock, within } from '../../watch/clock.ts';
@@ -85,7 +85,7 @@ export async function closeStorage(storage: Pick<Storage, 'checkHealth' | 'close
 
 /** It is loaded late, as etcd is: most servers do without. */
 async function openSqlite(file: string): Promise<Storage> {
-  const { SqliteStorage } = await import('../../storage/sqlite/sqlite-storage.ts');
+  const { SqliteStorage } = await import('../../storage/sqlite/index.ts');
   try {
     const storage = new SqliteStorage({ file });
     await storage.currentVersion();
@@ -99,7 +99,7 @@ async function openEtcd(
   { etcd: urls, prefix }: Pick<ServeCommand, 'etcd' | 'prefix'>,
   { log, etcdTls: tls, etcdUser }: StorageMeans,
 ): Promise<Storage> {
-  const { EtcdStorage } = await import('../../storage/etcd/etcd-storage.ts');
+  const { EtcdStorage } = await import('../../storage/etcd/index.ts');
   const endpoints = urls.map(({ origin }) => origin);
   const waiting = setTimeout(() => log.warn('waiting', { etcd: endpoints.join(',') }), PATIENCE_MS);
   try {

@@ -17,12 +17,227 @@
  *
  * docs/storage.md lists the deliberate differences from upstream. Upstream: `storage/cacher`.
  */
-import type { KubernetesObject } from '../../cache/object.ts';
-import { requireMethod } from '../../watch/errors.ts';
-import type { CacherStats, Storage } from '../storage.ts';
-import { CacherScope } from './cacher-scope.ts';
-import { Engine } from './engine.ts';
-import { type CacherOptions, toSettings } from './options.ts';
+import { type KubernetesObject, versionOf } from '../../cache/object.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { checkOptions, invalid, requireMethod } from '../../watch/errors.ts';
+import type { Backing } from '../backend.ts';
+import type { ListedState, Source } from '../collection/lists.ts';
+import type { Part } from '../collection/router.ts';
+import type { FieldReader } from '../collection/view.ts';
+import { CollectionScope, partStats, type Watches } from '../collection/watches.ts';
+import { checkKey, checkPrefix } from '../keys.ts';
+import { checkCreate, checkDelete, checkUpdate, parseVersion, SERVED_NAMES } from '../requests.ts';
+import type {
+  CacherStats,
+  CreateOptions,
+  DeleteOptions,
+  GetOptions,
+  KeysOptions,
+  ScopeOptions,
+  ServedOptions,
+  Storage,
+  UpdateOptions,
+} from '../storage.ts';
+import { type CacherOptions, Engine, toSettings } from './engine.ts';
+import { upstreamOf } from './upstream.ts';
+
+/** A part of a cacher, and where it belongs. */
+interface CacherScopeParts<T extends KubernetesObject> {
+  readonly engine: Engine<T>;
+  /** What its keys begin with in the cacher. */
+  readonly prefix: string;
+  /** The same part of the storage. */
+  readonly storage: Storage<T>;
+  readonly reader: FieldReader<T>;
+  /** Default: those of the cacher. */
+  readonly watches?: Watches<T> | undefined;
+}
+
+/** The part of a `Cacher` whose keys begin with a prefix. The whole is the part whose prefix is empty. */
+class CacherScope<T extends KubernetesObject = KubernetesObject> extends CollectionScope<T> implements Storage<T> {
+  protected readonly engine: Engine<T>;
+  readonly #storage: Storage<T>;
+
+  constructor({ engine, prefix, storage, reader, watches = engine.watches }: CacherScopeParts<T>) {
+    const { collection } = engine;
+    super({ collection, source: new ScopeSource({ engine, storage, prefix }), watches, prefix, reader });
+    this.engine = engine;
+    this.#storage = storage;
+  }
+
+  get backing(): Backing | undefined {
+    return this.#storage.backing;
+  }
+
+  /** Without a version it reads the storage, which is no slower than asking for its version. */
+  async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
+    const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
+    const { engine } = this;
+    engine.pending.check(signal);
+    checkKey(key);
+    const version = parseVersion(resourceVersion);
+    if (!resourceVersion) return this.#known(key, await engine.pending.until(this.#storage.get(key, { signal }), signal));
+    await engine.ready(signal);
+    if (version !== undefined) await engine.freshness.reach(version, signal);
+    return this.#cached(key);
+  }
+
+  async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
+    return this.#write(checkCreate(options).signal, (storage) => storage.create(key, this.#placed(key, object), options));
+  }
+
+  async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
+    const { cached = this.#hint(key), signal } = checkUpdate(change, options);
+    const { keyOf } = this.engine.upstream;
+    const placed = (current: T): T | Promise<T> => {
+      const changed = change(current);
+      return isPromise(changed)
+        ? Promise.resolve(changed).then((object) => this.#placed(key, object))
+        : this.#placed(key, changed);
+    };
+    const all = cached === undefined ? options : { ...options, cached };
+    return this.#write(signal, (storage) => storage.update(key, keyOf ? placed : change, all));
+  }
+
+  async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
+    const { cached = this.#hint(key), signal } = checkDelete(options);
+    return this.#write(signal, (storage) => storage.delete(key, { ...options, ...(cached && { cached }) }));
+  }
+
+  currentVersion(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<string> {
+    return this.#write(options.signal, (storage) => storage.currentVersion(options));
+  }
+
+  /** Passes on what the storage says; none if it does not know. */
+  keys(options: KeysOptions): Promise<readonly string[]> {
+    return this.#write(options.signal, async (storage) => (await storage.keys?.(options)) ?? []);
+  }
+
+  /** What the storage says, if it knows; otherwise, every version up to its newest one may be its own. */
+  hasGiven(version: string): Promise<boolean> {
+    return this.#write(undefined, async (storage) => {
+      if (storage.hasGiven) return storage.hasGiven(version);
+      const parsed = parseVersion(version);
+      return parsed === undefined || this.engine.compareVersions(parsed, await storage.currentVersion()) <= 0;
+    });
+  }
+
+  /** Passes on what the storage says. */
+  checkHealth(): Promise<void> {
+    return this.#write(undefined, async (storage) => storage.checkHealth?.());
+  }
+
+  /** Sends the cache's version to every watch that allows BOOKMARKs, once the cache has reached the storage's current version. */
+  async requestProgress(): Promise<void> {
+    const { engine } = this;
+    await engine.ready(undefined);
+    await engine.freshness.wait(await engine.pending.until(this.#storage.currentVersion(), undefined));
+    engine.watchGroups.requestProgress(this.parts.prefix);
+  }
+
+  scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
+    const { fields } = checkOptions(options, ['fields']);
+    const engine = this.engine as unknown as Engine<U>;
+    const whole = this.parts.prefix + checkPrefix(prefix);
+    const reader = fields ? engine.collection.readerOf(fields, whole) : (this.parts.reader as unknown as FieldReader<U>);
+    const watches = this.parts.watches as unknown as Watches<U>;
+    return new CacherScope<U>({ engine, prefix: whole, storage: this.#storage.scope<U>(prefix, options), reader, watches });
+  }
+
+  served(options: ServedOptions = {}): Storage<T> {
+    const { engine, parts } = this;
+    const { prefix, reader } = parts;
+    const watches = engine.watchGroups.add(checkOptions(options, SERVED_NAMES));
+    return new ServedCacherScope<T>({ engine, prefix, storage: this.#storage, reader, watches });
+  }
+
+  async #write<R>(signal: AbortSignal | undefined, code: (storage: Storage<T>) => Promise<R>): Promise<R> {
+    const { pending } = this.engine;
+    pending.check(signal);
+    return await pending.until(code(this.#storage), signal);
+  }
+
+  /**
+   * Returns the object if it may be written. Under a storage that does not tell keys: if `keyOf` gives another one, nobody would find the
+   * object here, and no error would say so.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT if it may not. What `keyOf` throws is passed on.
+   */
+  #placed(key: string, object: T): T {
+    const { keyOf } = this.engine.upstream;
+    const place = this.parts.prefix + key;
+    // The storage refuses what is not an object.
+    const found = keyOf && typeof object === 'object' && object !== null ? keyOf(object) : place;
+    if (found === place) return object;
+    throw invalid('keyOf(object)', found, `${JSON.stringify(place)}, under which the object is to be written`);
+  }
+
+  #cached(key: string): T | undefined {
+    return this.parts.collection.get(this.parts.prefix + key);
+  }
+
+  /** The object that a write may begin with instead of a read. */
+  #hint(key: string): T | undefined {
+    return this.engine.readiness.phase === 'ready' ? this.#cached(key) : undefined;
+  }
+
+  /** The cache's object, if it is the same state: its bytes may have been made already. */
+  #known(key: string, object: T | undefined): T | undefined {
+    const cached = object && this.#cached(key);
+    return cached && versionOf(cached) === versionOf(object) ? cached : object;
+  }
+}
+
+/** A part that a server serves: with its own watches, and its own end. */
+class ServedCacherScope<T extends KubernetesObject> extends CacherScope<T> {
+  readonly #part: Part<T>;
+
+  constructor(parts: CacherScopeParts<T>) {
+    super(parts);
+    this.#part = this.parts.collection.part(this.parts.prefix);
+  }
+
+  get cacheStats(): CacherStats {
+    return { ...this.engine.stats, ...partStats(this.parts, this.#part) };
+  }
+
+  override async close(): Promise<void> {
+    this.engine.watchGroups.end(this.parts.watches);
+  }
+}
+
+/** What a scope's reads need of the cacher, and of the scope's part of the storage. */
+class ScopeSource<T extends KubernetesObject> implements Source<T> {
+  readonly #engine: Engine<T>;
+  readonly #storage: Storage<T>;
+  readonly #prefix: string;
+
+  constructor({ engine, storage, prefix }: Pick<CacherScopeParts<T>, 'engine' | 'storage' | 'prefix'>) {
+    this.#engine = engine;
+    this.#storage = storage;
+    this.#prefix = prefix;
+  }
+
+  ready(signal: AbortSignal | undefined): void | Promise<void> {
+    return this.#engine.ready(signal);
+  }
+
+  newest(signal: AbortSignal | undefined): Promise<string> {
+    return this.#engine.newest(signal);
+  }
+
+  reach(version: string, signal: AbortSignal | undefined): Promise<void> {
+    return this.#engine.reach(version, signal);
+  }
+
+  /** All objects with the prefix, as the storage has them. It does not know the fields of the cacher, so it cannot select. */
+  async elsewhere(resourceVersion: string | undefined, signal: AbortSignal | undefined): Promise<ListedState<T>> {
+    const upstream = upstreamOf(this.#storage, this.#engine.settings.keyOf);
+    const { entries, resourceVersion: version } = await upstream.list(resourceVersion, signal);
+    const prefix = upstream.keyOf ? '' : this.#prefix;
+    return { resourceVersion: version, entries: entries.map(({ key, object }) => ({ key: prefix + key, object })) };
+  }
+}
 
 /**
  * Keeps a storage's objects in memory, and serves any number of lists and watches from there. It is itself a storage; writes pass

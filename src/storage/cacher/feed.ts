@@ -6,7 +6,7 @@
  *      |           '---- after a delay -'      from the last version: nothing is lost, so no watch notices
  *      '--------------- 410 ------------'      changes are lost: if there were any, the cacher's watches get 410
  *
- * The first list reads a past state (past.ts), and no request is answered until the watch has reached the version that was the
+ * The first list reads a past state (upstream.ts), and no request is answered until the watch has reached the version that was the
  * newest then: before that, the state is old. If it does not get there, the next list reads the current state. So does every list
  * after a 410: the past is there for clients that come from another cacher, and after a gap nobody knows whether it is still the
  * same past.
@@ -23,19 +23,17 @@
 
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { Backoff } from '../../watch/backoff.ts';
-import { sleep, upkeepClock } from '../../watch/clock.ts';
+import { type Clock, sleep, upkeepClock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type { Status } from '../../watch/event.ts';
+import type { Failures } from '../../watch/failures.ts';
 import type { Collection } from '../collection/collection.ts';
 import { isLate } from '../collection/lists.ts';
 import { lostStatus } from '../collection/watch.ts';
 import type { Storage } from '../storage.ts';
-import { atVersion } from '../stored.ts';
-import type { Freshness } from './freshness.ts';
-import type { CacherSettings } from './options.ts';
-import { listPast } from './past.ts';
-import type { Readiness } from './readiness.ts';
-import type { KeyedChange, Upstream, UpstreamEvent, UpstreamWatch } from './upstream.ts';
+import { atVersion } from '../values.ts';
+import type { Freshness, Readiness } from './freshness.ts';
+import { type KeyedChange, listPast, type Upstream, type UpstreamEvent, type UpstreamWatch } from './upstream.ts';
 
 /** A watch that lasts this long is healthy: the next failure does not continue a series. */
 const SHORT_MS = 1_000;
@@ -50,7 +48,15 @@ const MAX_GOAL_WAITS = 4;
 export interface FeedTarget<T extends KubernetesObject> {
   readonly storage: Storage<T>;
   readonly upstream: Upstream<T>;
-  readonly settings: CacherSettings<T>;
+  readonly settings: {
+    readonly minRetryMs: number;
+    readonly maxRetryMs: number;
+    readonly pastRevisions: number;
+    readonly bookmarkMs: number;
+    readonly random: () => number;
+    readonly clock: Clock;
+    readonly failures: Failures;
+  };
   readonly collection: Collection<T>;
   readonly freshness: Freshness;
   readonly readiness: Readiness;

@@ -9,7 +9,7 @@
  *
  * **Routed, not filtered.** A change goes only to the views of the scopes and field values that its object has or had. Watches
  * with the same selection share a view: the change is evaluated once for all of them, and they get the same event objects. So an
- * object's bytes, which belong to its identity (encoded.ts), are made once.
+ * object's bytes, which belong to its identity (values.ts), are made once.
  *
  * **Slow watches re-read.** A watch has a place and no queue. Unread changes cost nothing while the window keeps them anyway.
  * Once the window has dropped them, the watch gets an ERROR 410. Nobody waits for a slow watch, and none has a time budget.
@@ -25,16 +25,12 @@ import { isPromise } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END, type Status } from '../../watch/event.ts';
-import type { Soon } from '../../watch/fair-queue.ts';
-import { type Pace, paceOf, through } from '../../watch/fair-queue.ts';
+import { type Pace, paceOf, type Soon, through } from '../../watch/fair-queue.ts';
 import type { ChangeEvent, FieldFunctions } from '../storage.ts';
-import { ChangeLog, type LogLimits } from './change-log.ts';
-import { LogEntry, StateEntry, type Step } from './entries.ts';
-import { Indexes } from './indexes.ts';
-import { type Part, Router } from './router.ts';
-import { FieldReader, type Selection } from './selection.ts';
+import { ChangeLog, LogEntry, type LogLimits, StateEntry, type Step } from './change-log.ts';
+import { Indexes, type Part, Router } from './router.ts';
 import { SortedMap } from './sorted-map.ts';
-import { SharedView } from './view.ts';
+import { FieldReader, type Selection, SharedView } from './view.ts';
 import { CollectionWatch, type Progress, type WatchHost, type WatchStart } from './watch.ts';
 
 /** What a collection needs. */

@@ -15,15 +15,13 @@ import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import type { Soon } from '../../watch/fair-queue.ts';
-import { paceOf, through } from '../../watch/fair-queue.ts';
-import { continueAfter, encodeContinue } from '../continue.ts';
-import { type ListPlan, planList } from '../selection.ts';
+import { paceOf, type Soon, through } from '../../watch/fair-queue.ts';
+import { continueAfter, encodeContinue, type ListPlan, planList } from '../requests.ts';
 import { expired, expiredContinue } from '../statuses.ts';
+import type { StateEntry } from './change-log.ts';
 import type { Collection } from './collection.ts';
-import type { StateEntry } from './entries.ts';
-import type { Selection } from './selection.ts';
 import type { SortedMap } from './sorted-map.ts';
+import type { Selection } from './view.ts';
 
 /** Objects of one version in the order of their keys, including those of a selection. */
 export interface ListedState<T extends KubernetesObject> {

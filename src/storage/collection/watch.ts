@@ -18,9 +18,9 @@ import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
 import { type BookmarkEvent, type ErrorEvent, type Status, toStatus } from '../../watch/event.ts';
 import { NONE, Reader } from '../../watch/reader.ts';
+import type { HeapNode } from '../../watch/timetable.ts';
 import type { Listener, ListeningWatch } from '../../watch/watch.ts';
 import type { ChangeEvent, StorageEvent } from '../storage.ts';
-import type { Due } from './schedule.ts';
 import type { SharedView } from './view.ts';
 
 /** A version that watches are to be told, and where they are in the log when they have everything up to it. */
@@ -41,8 +41,6 @@ export interface WatchHost<T extends KubernetesObject> {
   left(watch: CollectionWatch<T>): void;
   /** The watch was ended because it was too slow. */
   fellBehind(watch: CollectionWatch<T>): void;
-  /** The time for which the watch was scheduled has come. */
-  due(watch: CollectionWatch<T>, nowMs: number): void;
 }
 
 /** Where a watch begins. */
@@ -73,11 +71,13 @@ interface DueBookmarks {
 
 export class CollectionWatch<T extends KubernetesObject>
   extends Reader<StorageEvent<T>>
-  implements ListeningWatch<StorageEvent<T>>, WaitingReader, Due
+  implements ListeningWatch<StorageEvent<T>>, WaitingReader, HeapNode
 {
   readonly view: SharedView<T>;
   isWaiting: boolean = false;
-  dueMs: number = 0;
+  heapRank: number = 0;
+  heapTurn: number = 0;
+  heapAt: number = -1;
   /** When it ends, by the clock; 0: never. In whole milliseconds, which take no extra memory. */
   deadlineMs: number = 0;
   /** Whether it may get BOOKMARKs. */
@@ -296,10 +296,6 @@ export class CollectionWatch<T extends KubernetesObject>
     this.onLeave = undefined;
     this.view.watchers--;
     this.host.left(this);
-  }
-
-  due(nowMs: number): void {
-    if (!this.stopped) this.host.due(this, nowMs);
   }
 }
 

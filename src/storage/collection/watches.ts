@@ -2,29 +2,32 @@
  * The open watches of a collection that belong together, because they are opened and ended by the same: the storage itself, or a
  * server before it. Here are their limits, BOOKMARKs and ends.
  */
-import type { ListWatchOptions } from '../../cache/list-watcher.ts';
+import type { List, ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
 import { isPromise, whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
+import { checkOptions, wholeNumber } from '../../watch/errors.ts';
 import { paceOf } from '../../watch/fair-queue.ts';
-
-import { Pending } from '../pending.ts';
-import { parseVersion, planWatch } from '../selection.ts';
+import { Timetable } from '../../watch/timetable.ts';
+import type { Watch } from '../../watch/watch.ts';
+import { Pending } from '../life.ts';
+import { LIST_NAMES, parseVersion, planWatch, WATCH_NAMES } from '../requests.ts';
 import { expired, tooManyRequests } from '../statuses.ts';
-import type { CacherStats, ServedOptions } from '../storage.ts';
+import type { CacherStats, ServedOptions, StorageEvent, StorageWatchOptions } from '../storage.ts';
 import type { Collection, JoinOptions } from './collection.ts';
-import type { Source } from './lists.ts';
+import { listOf, type Source } from './lists.ts';
 import type { Part } from './router.ts';
-import { Schedule } from './schedule.ts';
-import type { Selection } from './selection.ts';
+import { type FieldReader, Selection } from './view.ts';
 import type { CollectionWatch, Progress, WatchHost } from './watch.ts';
 
 /** The last BOOKMARK comes this long before a watch ends. */
 const BEFORE_END_MS = 2_000;
+/** The longest that a watch is called late: those that are due within it are called together. Upstream: `watcherBookmarkTimeBuckets`. */
+const GRAIN_MS = 250;
 
 /** How watches are served. */
-export interface WatchesOptions {
+interface WatchesOptions {
   readonly clock: Clock;
   /** How often a watch that allows BOOKMARKs gets one, if the version is new. */
   readonly bookmarkMs: number;
@@ -47,7 +50,8 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
   readonly #collection: Collection<T>;
   readonly #source: Source<T>;
   readonly #options: WatchesOptions;
-  readonly #schedule: Schedule;
+  /** When watches are due, for a BOOKMARK or for their end. */
+  readonly #schedule: Timetable<CollectionWatch<T>>;
   readonly #open: Set<CollectionWatch<T>> = new Set();
   #joining: number = 0;
 
@@ -56,7 +60,7 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
     this.#source = source;
     this.#options = options;
     this.compareVersions = collection.compareVersions;
-    this.#schedule = new Schedule(options.clock);
+    this.#schedule = new Timetable(options.clock, (watch, nowMs) => this.#due(watch, nowMs), { grainMs: GRAIN_MS });
   }
 
   get size(): number {
@@ -141,10 +145,11 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
     const deadlineMs = watch.deadlineMs || Infinity;
     const bookmarkMs = Math.min(nowMs + this.#options.bookmarkMs, deadlineMs - BEFORE_END_MS);
     const dueMs = bookmarks && bookmarkMs > nowMs ? bookmarkMs : deadlineMs;
-    if (dueMs < Infinity) this.#schedule.add(watch, dueMs);
+    this.#schedule.at(watch, dueMs);
   }
 
-  due(watch: CollectionWatch<T>, nowMs: number): void {
+  #due(watch: CollectionWatch<T>, nowMs: number): void {
+    if (watch.stopped) return;
     if (watch.deadlineMs > 0 && nowMs >= watch.deadlineMs) {
       watch.stop();
       return;
@@ -250,4 +255,57 @@ function startOf(options: ListWatchOptions): StartPlan {
   // Without a version any state will do, unless the match excludes an old one.
   const isFresh = options.resourceVersionMatch === 'NotOlderThan' && !isAny;
   return { initial: true, mark: false, required: isFresh ? 'newest' : undefined };
+}
+
+/** A part of a collection, and what it needs to answer. */
+export interface ScopeParts<T extends KubernetesObject> {
+  readonly collection: Collection<T>;
+  readonly source: Source<T>;
+  readonly watches: Watches<T>;
+  readonly prefix: string;
+  readonly reader: FieldReader<T>;
+}
+
+/** The part of a collection whose keys begin with a prefix: what every storage that has one answers from it. */
+export class CollectionScope<T extends KubernetesObject> {
+  protected readonly parts: ScopeParts<T>;
+
+  constructor(parts: ScopeParts<T>) {
+    this.parts = parts;
+  }
+
+  protected get pending(): Pending {
+    return this.parts.watches.pending;
+  }
+
+  async list(options: ListOptions = {}): Promise<List<T>> {
+    const { limit = 0, signal } = checkOptions(options, LIST_NAMES);
+    const { source } = this.parts;
+    this.pending.check(signal);
+    wholeNumber('limit', limit);
+    const selection = this.#select(options);
+    const ready = source.ready(signal);
+    if (isPromise(ready)) await ready;
+    const list = listOf(this.parts, selection, options);
+    return isPromise(list) ? await this.pending.until(list, signal) : list;
+  }
+
+  async watch(options: StorageWatchOptions<T> = {}): Promise<Watch<StorageEvent<T>>> {
+    const { timeoutSeconds = 0, signal } = checkOptions(options, WATCH_NAMES);
+    this.pending.check(signal);
+    wholeNumber('timeoutSeconds', timeoutSeconds);
+    const watch = await this.parts.watches.open(this.#select(options), options);
+    // Nobody is told of a watch that was given up while it was opened.
+    if (signal?.aborted) void watch.return();
+    signal?.throwIfAborted();
+    return watch;
+  }
+
+  /** Does nothing: the whole is closed, not a part of it. */
+  async close(): Promise<void> {}
+
+  #select({ labelSelector, fieldSelector }: ListOptions): Selection<T> {
+    const { prefix, reader } = this.parts;
+    return new Selection(reader, { prefix, labelSelector, fieldSelector });
+  }
 }

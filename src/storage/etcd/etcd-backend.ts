@@ -21,11 +21,12 @@ import type {
   Txn,
   TxnResult,
 } from '../backend.ts';
-import { after, behind, toBytes } from '../key-bytes.ts';
-import { Pending } from '../pending.ts';
+import { after, behind, toBytes } from '../keys.ts';
+import { Pending } from '../life.ts';
 import { expired, foreign, tooLarge, unavailable } from '../statuses.ts';
 import { type CallContext, type EtcdCalls, EtcdChanges, EtcdEntry, RecentObjects } from './etcd-changes.ts';
 import type { Settings } from './options.ts';
+import { type Failure, isCompacted, isFuture, toError } from './wire/call-stream.ts';
 import { Channel, LEASE_GRANT, RANGE, STATUS, TXN } from './wire/channel.ts';
 import {
   type RangeRequest as EtcdRange,
@@ -40,7 +41,6 @@ import {
   writeLeaseGrant,
   writeRange,
 } from './wire/messages.ts';
-import { type Failure, isCompacted, isFuture, toError } from './wire/outcome.ts';
 
 /** The largest revision: etcd counts in signed 64-bit numbers. A larger one would be another revision there, or invalid. */
 const MAX_REVISION = 2n ** 63n - 1n;

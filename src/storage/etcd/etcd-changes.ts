@@ -14,11 +14,20 @@ import type { Backoff } from '../../watch/backoff.ts';
 import type { Clock } from '../../watch/clock.ts';
 import type { WatchError } from '../../watch/errors.ts';
 import type { Change, ChangeBatch, Changes, ChangesOptions, Entry } from '../backend.ts';
-import { encoded, encodedBytes } from '../encoded.ts';
-import { behind, toBytes, toText } from '../key-bytes.ts';
+import { behind, toBytes, toText } from '../keys.ts';
 import { expired, foreign, unavailable } from '../statuses.ts';
-import { spliceOf, toObject } from '../stored.ts';
-import type { CallStream, Read } from './wire/call-stream.ts';
+import { encoded, encodedBytes, spliceOf, toObject } from '../values.ts';
+import {
+  type CallStream,
+  CODE,
+  type Failure,
+  isCompacted,
+  isFuture,
+  isPassing,
+  isStaleToken,
+  type Read,
+  toError,
+} from './wire/call-stream.ts';
 import { type Channel, WATCH } from './wire/channel.ts';
 import {
   type Header,
@@ -31,7 +40,6 @@ import {
   writeWatchCreate,
   writeWatchProgress,
 } from './wire/messages.ts';
-import { CODE, type Failure, isCompacted, isFuture, isPassing, isStaleToken, toError } from './wire/outcome.ts';
 
 /** How long to wait for the answer to a progress request before it is made again: etcd does not answer while it owes events. */
 const PROGRESS_MS = 200;

@@ -11,27 +11,40 @@
  * Invariants
  * - A group is written when the one before is safe, so only the last frame of a file can be torn.
  * - FILE is whole at every moment: FILE.watchmux-new takes its place when all that FILE has is in it and on the disk.
- * - Only one process has FILE open, and nothing is touched before that is certain: see lock.ts. Where there is no lock, another
+ * - Only one process has FILE open, and nothing is touched before that is certain: see files.ts. Where there is no lock, another
  *   process that writes into FILE, or replaces it, is noticed before the next frame is written or FILE is replaced, and nothing
  *   is written after that. Of two that write at the same moment, the one that was overwritten answers nothing.
  * - After a failed write, nothing is written any more: nobody knows how much of the last frame is on the disk. A new file that
  *   cannot take FILE's place is dropped, and FILE stays in use.
  */
+
 import { type FileHandle, rm } from 'node:fs/promises';
+import type { KubernetesObject } from '../../cache/object.ts';
 import { joined } from '../../decode/framing.ts';
-import { WatchError } from '../../watch/errors.ts';
+import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { soon } from '../../watch/turn.ts';
 import type { LogLimits } from '../collection/change-log.ts';
-import { create, newName, openOld, realFile, syncDirectory, taken, writeAll } from './files.ts';
-import { HEAD_BYTES, toFrame } from './frames.ts';
-import type { JournalRecord, JournalSnapshot, StorageJournal } from './journal.ts';
+import { MemoryStorage } from '../memory/memory-storage.ts';
+import { type MemoryStorageOptions, settingsOf } from '../memory/writer.ts';
+import {
+  create,
+  lock,
+  lockOpen,
+  NextFile,
+  newName,
+  type OldFile,
+  openOld,
+  realFile,
+  syncDirectory,
+  taken,
+  type Unlock,
+  writeAll,
+} from './files.ts';
 import { type Loaded, type LoadProgress, load, type TornTail } from './load.ts';
-import { lock, lockOpen, type Unlock } from './lock.ts';
-import { NextFile, type OldFile } from './next-file.ts';
-import { linesOf } from './records.ts';
+import { HEAD_BYTES, type JournalRecord, type JournalSnapshot, linesOf, type StorageJournal, toFrame } from './records.ts';
 
 /** Options of a {@link FileJournal}. */
-export interface FileJournalOptions {
+interface FileJournalOptions {
   readonly file: string;
   /** The file is replaced when it is larger than this, and than twice what it began with. */
   readonly minCompactBytes: number;
@@ -266,5 +279,54 @@ export class FileJournal implements StorageJournal {
     this.#unlockOpen = next.unlock;
     await old.close().finally(unlockOld);
     await syncDirectory(this.#options.file);
+  }
+}
+
+/** Options of {@link openMemoryStorage}. */
+export interface OpenMemoryStorageOptions<T extends KubernetesObject = KubernetesObject>
+  extends Omit<MemoryStorageOptions<T>, 'journal'> {
+  /**
+   * The path of the file. It is created if it does not exist; its directory must exist. Only one process may have it open;
+   * another one is refused.
+   */
+  readonly file: string;
+  /**
+   * The file is rewritten with the current state when it is larger than this, and more than twice as large as when it was opened
+   * or rewritten. Default 16 MiB.
+   */
+  readonly minCompactBytes?: number | undefined;
+  /** Called if the last write of the previous process was incomplete: it is lost, and was never answered. */
+  readonly onTornTail?: ((tail: TornTail) => void) | undefined;
+  /** Called while the file is read, about every 32 MiB. Default: nobody is told. */
+  readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
+  /** The time of day in ms, by which times to live continue across a restart. Default `Date.now`. */
+  readonly now?: (() => number) | undefined;
+}
+
+/**
+ * Opens a {@link MemoryStorage} that keeps its writes in a file. A write is answered, and visible, when it is on the disk;
+ * concurrent writes are written together. The process may die at any moment: every answered write is there when the file is
+ * opened again. Versions from before can be resumed from, and those that follow are far greater: see `startRevision`.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and if another process has the file open; INVALID_FRAME
+ *   if the file is damaged. Errors of the file system are passed on.
+ */
+export async function openMemoryStorage<T extends KubernetesObject = KubernetesObject>(
+  options: OpenMemoryStorageOptions<T>,
+): Promise<MemoryStorage<T>> {
+  const { file, minCompactBytes = 2 ** 24, onTornTail, onProgress, now = Date.now, ...rest } = options ?? {};
+  if ('journal' in rest) throw invalid('journal', rest.journal, 'none: it is made from the file');
+  if (typeof file !== 'string' || file === '') throw invalid('file', file, 'a path');
+  wholeNumber('minCompactBytes', minCompactBytes);
+  callable('onTornTail', onTornTail);
+  callable('onProgress', onProgress);
+  callable('now', now);
+  const { history } = settingsOf(rest); // before a file is made
+  const journal = await FileJournal.open({ file, minCompactBytes, onTornTail, onProgress, history, now });
+  try {
+    return new MemoryStorage<T>({ ...rest, journal });
+  } catch (error) {
+    await journal.close();
+    throw error;
   }
 }

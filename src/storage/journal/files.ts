@@ -1,11 +1,11 @@
-/** A journal's operations on files: finding one, creating one, and writing whole ones. */
-import { type FileHandle, open, readlink, realpath, rename, rm } from 'node:fs/promises';
+/** A journal's operations on files: finding and locking one, creating one, and writing the one that takes its place. */
+import { createHash } from 'node:crypto';
+import { type FileHandle, open, readlink, realpath, rename, rm, stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { basename, dirname, join, resolve } from 'node:path';
 import { joined } from '../../decode/framing.ts';
 import { invalid, WatchError } from '../../watch/errors.ts';
-import { toFrame } from './frames.ts';
-import type { JournalSnapshot } from './journal.ts';
-import { linesOf, titleLine } from './records.ts';
+import { type JournalSnapshot, linesOf, titleLine, toFrame } from './records.ts';
 
 /** About how many bytes of a snapshot are in one frame. */
 const FRAME_BYTES = 2 ** 20;
@@ -14,7 +14,7 @@ const FRAME_BYTES = 2 ** 20;
 export const newName = (file: string): string => `${file}.watchmux-new`;
 
 /** Makes that file, in the place of one that was left behind. Nobody else can read it: a server's objects may be secrets. */
-export async function openNew(file: string): Promise<FileHandle> {
+async function openNew(file: string): Promise<FileHandle> {
   await rm(newName(file), { force: true });
   return open(newName(file), 'wx+', 0o600);
 }
@@ -67,7 +67,7 @@ export async function create(file: string): Promise<FileHandle> {
 }
 
 /** Leaves no new file behind: on a full disk it would take the room that the old one needs. */
-export async function abandon(handle: FileHandle, file: string): Promise<void> {
+async function abandon(handle: FileHandle, file: string): Promise<void> {
   await handle.close().catch(() => {});
   await rm(newName(file)).catch(() => {});
 }
@@ -118,4 +118,145 @@ export function taken(file: string): WatchError {
 
 function isMissing(error: unknown): boolean {
   return (error as { code?: unknown }).code === 'ENOENT';
+}
+
+/** How much is copied at once. */
+const COPY_BYTES = 2 ** 22;
+
+/** The file from which a new one is made. */
+export interface OldFile {
+  readonly handle: FileHandle;
+  readonly size: number;
+}
+
+/** Where it is, and the part of it that is safe at this moment. */
+interface Origin {
+  readonly file: string;
+  readonly old: () => OldFile;
+}
+
+/** A file that will take the place of a journal's: a snapshot, and what came after it, copied from the old one. */
+export class NextFile {
+  readonly handle: FileHandle;
+  /** To be called when it is closed. */
+  readonly unlock: Unlock;
+  /** Its size, and the size that it began with. */
+  size: number = 0;
+  began: number = 0;
+  readonly #origin: Origin;
+  /** Up to where the old file has been copied. */
+  #from: number;
+
+  private constructor(opened: { handle: FileHandle; unlock: Unlock }, origin: Origin, from: number) {
+    this.handle = opened.handle;
+    this.unlock = opened.unlock;
+    this.#origin = origin;
+    this.#from = from;
+  }
+
+  /** Writes a snapshot of the old file's current state, and what is appended there meanwhile. */
+  static async write(origin: Origin, snapshot: JournalSnapshot, now: number): Promise<NextFile> {
+    const { file, old } = origin;
+    const { size, handle: before } = old();
+    const handle = await openNew(file);
+    let unlock: Unlock | undefined;
+    try {
+      unlock = await lockOpen(handle, file);
+      // A new file may be readable by more users than the old one.
+      await handle.chmod((await before.stat()).mode & 0o777);
+      const next = new NextFile({ handle, unlock }, origin, size);
+      next.size = next.began = await writeSnapshot(handle, snapshot, now);
+      // What is left after this is little, and copied while no group is written.
+      await next.#copy();
+      await handle.datasync();
+      return next;
+    } catch (error) {
+      await abandon(handle, file);
+      await unlock?.();
+      throw error;
+    }
+  }
+
+  /** Takes the old file's place. If it cannot, the old file is whole and stays in use, as if this one had never existed. */
+  async takePlace(): Promise<boolean> {
+    const { file } = this.#origin;
+    try {
+      await this.#copy();
+      await this.handle.sync();
+      await rename(newName(file), file);
+      return true;
+    } catch {
+      await abandon(this.handle, file);
+      await this.unlock();
+      return false;
+    }
+  }
+
+  async #copy(): Promise<void> {
+    const { file, old } = this.#origin;
+    const buffer = new Uint8Array(COPY_BYTES);
+    for (let { handle, size } = old(); this.#from < size; { handle, size } = old()) {
+      const { bytesRead } = await handle.read(buffer, 0, Math.min(COPY_BYTES, size - this.#from), this.#from);
+      if (bytesRead === 0) throw taken(file);
+      await writeAll(this.handle, buffer.subarray(0, bytesRead), this.size);
+      this.#from += bytesRead;
+      this.size += bytesRead;
+    }
+  }
+}
+
+/**
+ * Releases a lock. A process that has a journal open listens at a name that only one process can have, and that the system frees when the process
+ * dies, for whatever reason. Such names are the abstract sockets of Linux, one set for each network namespace, and the named
+ * pipes of Windows.
+ *
+ * There are two of them. One is made from the directory's identity in the system and the file's name, not from its path: in two
+ * containers, one path may lead to different files, or two paths to one file. The other is made from the file's own identity, which
+ * all of its hard links have. Where there are no such names there is no lock; a journal still notices another writer.
+ */
+export type Unlock = () => Promise<void>;
+
+/** As long as the name of a socket can be: older versions of Node fill a shorter one up, and newer ones do not. */
+const NAME_BYTES = 108;
+/** Before libuv 1.46, all abstract sockets of Node had one and the same name. */
+const MIN_LIBUV = 46;
+
+/**
+ * Locks the path of a file, which need not exist yet.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT if it is already open, even in this process.
+ */
+export async function lock(file: string): Promise<Unlock> {
+  const { dev, ino } = await stat(dirname(file), { bigint: true });
+  return take(`${dev}/${ino}/${basename(file)}`, file);
+}
+
+/** Locks an open file under all of its names, until another one takes its place. Throws as {@link lock} does. */
+export async function lockOpen(handle: Pick<FileHandle, 'stat'>, file: string): Promise<Unlock> {
+  const { dev, ino } = await handle.stat({ bigint: true });
+  return take(`${dev}/${ino}`, file);
+}
+
+async function take(identity: string, file: string): Promise<Unlock> {
+  const path = nameOf(identity);
+  if (path === undefined) return async () => {};
+  // Nobody has business with this socket. If it can accept no more connections, neither the lock nor the process may fail.
+  const server = createServer((socket) => socket.destroy()).unref();
+  const error: unknown = await new Promise((resolve) => {
+    server.on('error', resolve);
+    // Otherwise, in a cluster's worker, the primary would listen, for all workers.
+    server.listen({ path, exclusive: true }, () => resolve(undefined));
+  }).catch((thrown: unknown) => thrown);
+  if ((error as { code?: unknown } | undefined)?.code === 'EADDRINUSE') {
+    throw new WatchError('INVALID_ARGUMENT', `the journal ${file} is open already: only one process may open it`);
+  }
+  return () => new Promise((resolve) => server.close(() => resolve()));
+}
+
+function nameOf(identity: string): string | undefined {
+  const { platform, versions } = process;
+  const isLinux = platform === 'linux' && Number(versions.uv?.split('.')[1]) >= MIN_LIBUV;
+  if (!isLinux && platform !== 'win32') return undefined;
+  const hash = createHash('sha512').update(identity).digest('hex');
+  return `${isLinux ? '\0' : '\\\\.\\pipe\\'}watchmux-journal-${hash}`.slice(0, NAME_BYTES);
 }

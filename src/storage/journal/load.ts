@@ -12,10 +12,8 @@ import { readSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { WatchError } from '../../watch/errors.ts';
 import type { LogLimits } from '../collection/change-log.ts';
-import { costOf } from '../memory/options.ts';
-import { type Found, frameAt } from './frames.ts';
-import type { JournalRecord, StorageJournal } from './journal.ts';
-import { Lines, type Title } from './records.ts';
+import { costOf } from '../memory/writer.ts';
+import { type Found, frameAt, type JournalRecord, Lines, type StorageJournal, type Title } from './records.ts';
 
 /** What was removed from a file with an incomplete end: the record that was being written when the process or machine died. */
 export interface TornTail {

@@ -1,15 +1,151 @@
 /**
- * Records as lines: one with the key, and one with the object's JSON as it is, so that an object's bytes are made once and read
- * back unchanged. JSON has no line breaks.
+ * The frames of a journal file, each one group of writes, written and fsynced before the next. So when a process or a machine
+ * dies, at most the last frame is broken; a broken one with another after it is damage, and its content must not be guessed.
  *
- *     {"r":8,"k":"orders/a"}              {"r":9,"k":"orders/a","d":true}        a deletion has no second line
- *     {"metadata":{"name":"a", ...
+ *     | F5 57 4D 4A | length | checksum of body | checksum of these 12 bytes | body ... |
+ *       no text in UTF-8 has the first byte, so no body looks like a frame
  *
- *     {"r":5000,"k":"","d":true}          another life begins: nothing was written, and nobody was given what lies between
- *
- * A file begins with the line of its snapshot, `{"journal":1,"r":7,"items":2}`, and so many records; what follows came after it.
+ * | what is found at the place of a frame | it is |
+ * |---|---|
+ * | less than a head; or a whole head, and less than its body: the file ends there | torn |
+ * | nothing but zeros to the end of the file; or a sector of zeros at the place of the head, and no frame after it | torn |
+ * | a body with a wrong checksum that ends the file, and has a sector of zeros: it never reached the disk | torn |
+ * | anything else | corrupt |
  */
-import type { JournalRecord } from './journal.ts';
+
+import * as zlib from 'node:zlib';
+
+/** The bytes before a body. */
+export const HEAD_BYTES = 16;
+const MARK = Uint8Array.of(0xf5, 0x57, 0x4d, 0x4a);
+/** What a disk writes at once. */
+const SECTOR = 512;
+
+/** A body with its head before it. */
+export function toFrame(body: Uint8Array): Uint8Array {
+  const frame = new Uint8Array(HEAD_BYTES + body.byteLength);
+  const view = new DataView(frame.buffer);
+  frame.set(MARK);
+  view.setUint32(4, body.byteLength);
+  view.setUint32(8, crc32(body));
+  view.setUint32(12, crc32(frame.subarray(0, 12)));
+  frame.set(body, HEAD_BYTES);
+  return frame;
+}
+
+/** A body and where it ends; or what is there instead. */
+export type Found = { readonly body: Uint8Array; readonly end: number } | 'end' | 'torn' | 'corrupt';
+
+/** What is at a place of a file. */
+export function frameAt(file: Uint8Array, at: number): Found {
+  const rest = file.subarray(at);
+  if (rest.byteLength === 0) return 'end';
+  if (rest.byteLength < HEAD_BYTES) return 'torn';
+  const view = new DataView(rest.buffer, rest.byteOffset, rest.byteLength);
+  if (!hasHead(rest, view)) return isUnwritten(file, at) ? 'torn' : 'corrupt';
+  const end = HEAD_BYTES + view.getUint32(4);
+  if (end > rest.byteLength) return 'torn';
+  const body = rest.subarray(HEAD_BYTES, end);
+  if (crc32(body) === view.getUint32(8)) return { body, end: at + end };
+  const isLast = isZero(rest.subarray(end));
+  return isLast && hasEmptySector(file, at, at + end) ? 'torn' : 'corrupt';
+}
+
+function hasHead(rest: Uint8Array, view: DataView): boolean {
+  return MARK.every((byte, index) => rest[index] === byte) && crc32(rest.subarray(0, 12)) === view.getUint32(12);
+}
+
+/** Whether no head reached the disk at this place, and no frame follows. */
+function isUnwritten(file: Uint8Array, at: number): boolean {
+  const rest = file.subarray(at);
+  if (!isZero(rest.subarray(0, SECTOR - (at % SECTOR)))) return false;
+  for (let mark = rest.indexOf(MARK[0] as number); mark >= 0; mark = rest.indexOf(MARK[0] as number, mark + 1)) {
+    const found = rest.subarray(mark);
+    if (found.byteLength < HEAD_BYTES) return true;
+    if (hasHead(found, new DataView(found.buffer, found.byteOffset, found.byteLength))) return false;
+  }
+  return true;
+}
+
+/** Whether the part of the stretch in one of its sectors is nothing but zeros. */
+function hasEmptySector(file: Uint8Array, from: number, to: number): boolean {
+  for (let start = from; start < to; ) {
+    const end = Math.min(to, start - (start % SECTOR) + SECTOR);
+    if (isZero(file.subarray(start, end)) && end - start >= HEAD_BYTES) return true;
+    start = end;
+  }
+  return false;
+}
+
+function isZero(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 0);
+}
+
+const TABLE: Uint32Array = Uint32Array.from({ length: 256 }, (_, index) => {
+  let value = index;
+  for (let bit = 0; bit < 8; bit++) value = value & 1 ? (value >>> 1) ^ 0xedb88320 : value >>> 1;
+  return value;
+});
+
+/** The checksum of zip files and Ethernet. */
+export function crc32(bytes: Uint8Array): number {
+  const { crc32: native = slowCrc32 } = zlib as { crc32?: (bytes: Uint8Array) => number };
+  return native(bytes);
+}
+
+/** For versions of Node that have none. */
+export function slowCrc32(bytes: Uint8Array): number {
+  let sum = 0xffffffff;
+  for (let at = 0; at < bytes.byteLength; at++) sum = (sum >>> 8) ^ (TABLE[(sum ^ (bytes[at] as number)) & 0xff] as number);
+  return ~sum >>> 0;
+}
+
+/** One write. */
+export interface JournalRecord {
+  /** Each record has the next revision. Those of a snapshot have smaller ones, in any order. */
+  readonly revision: number;
+  /** An empty one: nothing is written, but revisions go on from this one, which may be much greater than the one before. */
+  readonly key: string;
+  /** The object's JSON in UTF-8, with its version; undefined: it was deleted. Do not write into it. */
+  readonly json: Uint8Array | undefined;
+  /** The object expires after this long from now, in milliseconds. */
+  readonly ttlMs?: number | undefined;
+}
+
+/** The state at a revision. The JSON of a record is made each time that it is read: read it when it is written, and once. */
+export interface JournalSnapshot {
+  readonly revision: number;
+  readonly records: readonly JournalRecord[];
+}
+
+/**
+ * Where a storage's writes go: the port that makes those of a `MemoryStorage` durable: a journal takes each of them, and says when it is safe. A write
+ * that is not safe yet is not visible to anybody. `openMemoryStorage` has one in a file; others can be given as the option
+ * `journal`.
+ *
+ *     write ---> append(record) ---> ... ---> the promise resolves ---> the write is visible, and answered
+ *                `----- a group: all that came while the one before was on its way -----'
+ */
+export interface StorageJournal {
+  /**
+   * Returns what it held when it was opened: a state, and the writes after it, which are read once. Called once, before anything
+   * else. To start over
+   * with a compact state, it may call `snapshot` for the state at the newest revision that it has reported as safe, at any time
+   * until a newer one is.
+   */
+  restore(snapshot: (revision: number) => JournalSnapshot): {
+    readonly state: { readonly revision: number; readonly records: Iterable<JournalRecord> };
+    readonly writes: Iterable<JournalRecord>;
+  };
+  /**
+   * Appends a record. Resolves with the revision of the last record of its group when the whole group is safe; all records of a
+   * group get the same promise. Groups become safe in order. After a rejection, all later ones reject. A write that is rejected may
+   * have happened, unless the error is a `WatchError` with another code than TIMEOUT.
+   */
+  append(record: JournalRecord): Promise<number>;
+  /** Makes everything appended safe, then releases all resources. */
+  close(): Promise<void>;
+}
 
 /** The first line of a file. */
 export interface Title {
@@ -27,7 +163,19 @@ export function titleLine({ revision, items }: Title): Uint8Array {
   return encoder.encode(`${JSON.stringify({ journal: FORMAT, r: revision, items })}\n`);
 }
 
-/** The lines of a record. `now`: the time of the day in ms, from which its time to live becomes a deadline. */
+/**
+ * Records as lines: one with the key, and one with the object's JSON as it is, so that an object's bytes are made once and read
+ * back unchanged. JSON has no line breaks.
+ *
+ *     {"r":8,"k":"orders/a"}              {"r":9,"k":"orders/a","d":true}        a deletion has no second line
+ *     {"metadata":{"name":"a", ...
+ *
+ *     {"r":5000,"k":"","d":true}          another life begins: nothing was written, and nobody was given what lies between
+ *
+ * A file begins with the line of its snapshot, `{"journal":1,"r":7,"items":2}`, and so many records; what follows came after it.
+ *
+ * The lines of a record. `now`: the time of the day in ms, from which its time to live becomes a deadline.
+ */
 export function linesOf({ revision, key, json, ttlMs }: JournalRecord, now: number): Uint8Array[] {
   const line = {
     r: revision,

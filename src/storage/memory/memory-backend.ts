@@ -16,13 +16,11 @@ import type {
   Txn,
   TxnResult,
 } from '../backend.ts';
-import type { StateEntry } from '../collection/entries.ts';
-import { Selection } from '../collection/selection.ts';
+import type { StateEntry } from '../collection/change-log.ts';
+import { Selection } from '../collection/view.ts';
 import type { CollectionWatch } from '../collection/watch.ts';
-import { encodedBytes } from '../encoded.ts';
 import { expired } from '../statuses.ts';
-import type { Draft as StoredDraft } from '../stored.ts';
-import { drafting } from './value.ts';
+import { type Draft, encodedBytes, preparing } from '../values.ts';
 import type { Writer } from './writer.ts';
 
 export class MemoryBackend implements Backend {
@@ -70,8 +68,8 @@ export class MemoryBackend implements Backend {
       return { succeeded: false, current: head && { key, object: head } };
     }
     if (!head && !put) return { succeeded: false, current: undefined };
-    const draft = put && atOnce(drafting<KubernetesObject>((put as StoredDraft<T>).object));
-    const object = writer.write(key, draft, ttlSeconds) as T;
+    const prepared = put && atOnce(preparing<KubernetesObject>((put as Draft<T>).object));
+    const object = writer.write(key, prepared, ttlSeconds) as T;
     await writer.safe();
     return { succeeded: true, revision: object.metadata?.resourceVersion as string, object: put && object };
   }

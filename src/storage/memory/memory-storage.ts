@@ -1,9 +1,211 @@
 import type { KubernetesObject } from '../../cache/object.ts';
-import type { Watches } from '../collection/watches.ts';
-import { parseVersion } from '../selection.ts';
-import { MemoryScope } from './memory-scope.ts';
-import { type MemoryStorageOptions, settingsOf } from './options.ts';
-import { Writer } from './writer.ts';
+import { isPromise } from '../../watch/abort.ts';
+import { checkOptions, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { inPieces, paceOf } from '../../watch/fair-queue.ts';
+import type { Backing } from '../backend.ts';
+import type { Collection } from '../collection/collection.ts';
+import type { Source } from '../collection/lists.ts';
+import type { Part } from '../collection/router.ts';
+import { CollectionScope, partStats, type ScopeParts, type Watches } from '../collection/watches.ts';
+import { checkKey, checkPrefix } from '../keys.ts';
+import {
+  checkCreate,
+  checkDelete,
+  checkNew,
+  checkUpdate,
+  KEYS_NAMES,
+  parseVersion,
+  SERVED_NAMES,
+  unmetPrecondition,
+} from '../requests.ts';
+import { alreadyExists, notFound } from '../statuses.ts';
+import type {
+  CacherStats,
+  CreateOptions,
+  DeleteOptions,
+  FieldFunctions,
+  GetOptions,
+  KeysOptions,
+  ScopeOptions,
+  ServedOptions,
+  Storage,
+  UpdateOptions,
+} from '../storage.ts';
+import { comparingContent, copying, isLarge, preparing } from '../values.ts';
+import { MemoryBackend } from './memory-backend.ts';
+import { type MemoryStorageOptions, settingsOf, Writer } from './writer.ts';
+
+/** A part of a `MemoryStorage`. */
+interface MemoryScopeParts<T extends KubernetesObject> extends Pick<ScopeParts<T>, 'prefix' | 'watches'> {
+  readonly fields: FieldFunctions<T>;
+}
+
+/** The part of a `MemoryStorage` whose keys begin with a prefix. The whole is the part whose prefix is empty. */
+class MemoryScope<T extends KubernetesObject = KubernetesObject> extends CollectionScope<T> implements Storage<T> {
+  /** Objects of every type are in one collection: the code that writes under a prefix determines their type. */
+  protected readonly writer: Writer;
+
+  constructor(writer: Writer, { prefix, fields, watches }: MemoryScopeParts<T>) {
+    const { collection } = writer as unknown as { readonly collection: Collection<T> };
+    super({
+      collection,
+      source: writer as Source<KubernetesObject> as Source<T>,
+      watches,
+      prefix,
+      reader: collection.readerOf(fields, prefix),
+    });
+    this.writer = writer;
+  }
+
+  get backing(): Backing {
+    return { backend: new MemoryBackend(this.writer), prefix: this.parts.prefix };
+  }
+
+  async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
+    const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
+    this.pending.check(signal);
+    const place = this.parts.prefix + checkKey(key);
+    const version = parseVersion(resourceVersion);
+    if (version !== undefined) this.writer.reach(version);
+    return this.parts.collection.get(place);
+  }
+
+  async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
+    const { ttlSeconds, signal } = checkCreate(options);
+    const { writer } = this;
+    this.pending.check(signal);
+    const place = this.parts.prefix + checkKey(key);
+    checkNew(object);
+    if (writer.head(place)) throw await writer.sure(alreadyExists(key));
+    let prepared = inPieces(preparing(object), { pace: paceOf(signal), signal });
+    if (isPromise(prepared)) {
+      prepared = await prepared;
+      this.pending.check(signal);
+      if (writer.head(place)) throw await writer.sure(alreadyExists(key));
+    }
+    const stored = writer.write(place, prepared, ttlSeconds) as T;
+    await writer.safe();
+    return stored;
+  }
+
+  async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
+    const { ttlSeconds, createIfMissing = false, signal } = checkUpdate(change, options);
+    const { writer } = this;
+    const place = this.parts.prefix + checkKey(key);
+    const terms = { pace: paceOf(signal), signal };
+    for (;;) {
+      this.pending.check(signal);
+      const head = writer.head(place) as T | undefined;
+      if (!head && !createIfMissing) throw await writer.sure(notFound(key));
+      const unmet = unmetPrecondition(key, head, options);
+      if (unmet) throw await writer.sure(unmet);
+      // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. A large
+      // object is an exception: a copy, a change and a write of it would block everybody together.
+      if (head && isLarge(head)) await terms.pace.heavy?.(signal as AbortSignal);
+      const copy = head && inPieces(copying(head), terms);
+      const answer = change((isPromise(copy) ? await copy : copy) as T);
+      const changed = isPromise(answer) ? await this.pending.until(answer, signal) : answer;
+      const preparation = inPieces(preparing(changed), terms);
+      const prepared = isPromise(preparation) ? await preparation : preparation;
+      const compared = head !== undefined && inPieces(comparingContent(prepared.copy, head), terms);
+      const isSame = isPromise(compared) ? await compared : compared;
+      this.pending.check(signal);
+      if (writer.head(place) !== head) continue;
+      const stored = isSame ? (head as T) : (writer.write(place, prepared, ttlSeconds) as T);
+      await writer.safe();
+      return stored;
+    }
+  }
+
+  async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
+    const { validate, signal } = checkDelete(options);
+    const { writer } = this;
+    const place = this.parts.prefix + checkKey(key);
+    for (;;) {
+      this.pending.check(signal);
+      const head = writer.head(place) as T | undefined;
+      if (!head) throw await writer.sure(notFound(key));
+      const unmet = unmetPrecondition(key, head, options);
+      if (unmet) throw await writer.sure(unmet);
+      const answer = validate?.(head);
+      if (isPromise(answer)) await this.pending.until(answer, signal);
+      this.pending.check(signal);
+      if (writer.head(place) !== head) continue;
+      const last = writer.write(place, undefined) as T;
+      await writer.safe();
+      return last;
+    }
+  }
+
+  async currentVersion(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<string> {
+    this.pending.check(checkOptions(options, ['signal']).signal);
+    return this.parts.collection.version;
+  }
+
+  async hasGiven(version: string): Promise<boolean> {
+    this.pending.check(undefined);
+    const parsed = parseVersion(version);
+    return parsed === undefined || this.writer.hasGiven(parsed);
+  }
+
+  async pastVersion(changes: number): Promise<string> {
+    this.pending.check(undefined);
+    return this.writer.ago(wholeNumber('changes', changes));
+  }
+
+  async checkHealth(): Promise<void> {
+    this.pending.check(undefined);
+    const { failure } = this.writer;
+    if (failure) throw new WatchError('CLOSED', 'the journal has failed: open the storage again', { cause: failure.error });
+  }
+
+  async keys(options: KeysOptions): Promise<readonly string[]> {
+    const { from = '', limit, signal } = checkOptions(options, KEYS_NAMES);
+    this.pending.check(signal);
+    const { collection, prefix } = this.parts;
+    const keys: string[] = [];
+    for (const { key } of collection.entries(prefix, prefix + from)) {
+      if (keys.push(key.slice(prefix.length)) === limit) break;
+    }
+    return keys;
+  }
+
+  async requestProgress(): Promise<void> {
+    this.pending.check(undefined);
+    this.writer.watchGroups.requestProgress(this.parts.prefix);
+  }
+
+  scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
+    const parts = this.parts as unknown as ScopeParts<U>;
+    const { fields = parts.reader.functions } = checkOptions(options, ['fields']);
+    return new MemoryScope<U>(this.writer, { watches: parts.watches, prefix: parts.prefix + checkPrefix(prefix), fields });
+  }
+
+  served(options: ServedOptions = {}): Storage<T> {
+    const { prefix, reader } = this.parts;
+    const watches = this.writer.watchGroups.add(checkOptions(options, SERVED_NAMES)) as unknown as Watches<T>;
+    return new ServedMemoryScope<T>(this.writer, { watches, prefix, fields: reader.functions });
+  }
+}
+
+/** A part that a server serves: with its own watches, and its own end. */
+class ServedMemoryScope<T extends KubernetesObject> extends MemoryScope<T> {
+  readonly #part: Part<T>;
+
+  constructor(writer: Writer, about: MemoryScopeParts<T>) {
+    super(writer, about);
+    this.#part = this.parts.collection.part(this.parts.prefix);
+  }
+
+  get cacheStats(): CacherStats {
+    const phase = this.pending.isClosed ? 'stopped' : 'ready';
+    return { phase, generation: 1, ...partStats(this.parts, this.#part), gaps: 0, waiting: 0 };
+  }
+
+  override async close(): Promise<void> {
+    this.writer.watchGroups.end(this.parts.watches as unknown as Watches<KubernetesObject>);
+  }
+}
 
 /** What a {@link MemoryStorage} holds at one moment. */
 export interface MemoryStorageStats {

@@ -21,18 +21,28 @@
 
 import type { KubernetesObject } from '../../cache/object.ts';
 import { compareDecimals } from '../../cache/versions.ts';
-import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { type Clock, systemClock } from '../../watch/clock.ts';
+import { checkOptions, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { reporter } from '../../watch/failures.ts';
+import { type HeapNode, Timetable } from '../../watch/timetable.ts';
+import { type LogLimits, StateEntry, type Step } from '../collection/change-log.ts';
 import { Collection } from '../collection/collection.ts';
-import { StateEntry, type Step } from '../collection/entries.ts';
 import type { Source } from '../collection/lists.ts';
 import { type Watches, WatchGroups } from '../collection/watches.ts';
-import { dropEncoded, encoded, encodedBytes, encodedOnce } from '../encoded.ts';
-import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/journal.ts';
+import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/records.ts';
 import { newLife } from '../life.ts';
 import { foreign, refused, tooLargeObject, tooManyRequests } from '../statuses.ts';
-import { Expiry } from './expiry.ts';
-import { costOf, type Settings } from './options.ts';
-import { atRevision, type Draft, fromBytes, type Value } from './value.ts';
+import type { FieldFunctions } from '../storage.ts';
+import {
+  atVersion,
+  dropEncoded,
+  encoded,
+  encodedBytes,
+  encodedOnce,
+  fromBytes,
+  type PreparedValue,
+  type Value,
+} from '../values.ts';
 
 /**
  * The JSON of the last writes is kept, for the journal and for watches that are up to date. Later it is made again if it is asked
@@ -82,7 +92,7 @@ export class Writer implements Source<KubernetesObject> {
     });
     this.watchGroups = new WatchGroups({ collection: this.collection, source: this }, clock);
     this.watches = this.watchGroups.add({});
-    this.#expiry = new Expiry(clock, (keys) => this.#expire(keys));
+    this.#expiry = new Expiry(clock, (key) => this.#expire(key));
     const restored = journal?.restore((revision) => this.#snapshot(revision));
     this.#revision = restored?.state.revision ?? startRevision ?? 1;
     this.collection.replace(restored ? this.#restoredState(restored.state.records) : [], `${this.#revision}`);
@@ -132,10 +142,10 @@ export class Writer implements Source<KubernetesObject> {
   }
 
   /** Writes an object, or with undefined deletes what is there; returns what it is now, or was at last. */
-  write(key: string, draft: Draft<KubernetesObject> | undefined, ttlSeconds: number = 0): KubernetesObject {
+  write(key: string, prepared: PreparedValue<KubernetesObject> | undefined, ttlSeconds: number = 0): KubernetesObject {
     const revision = this.#revision + 1;
     const head = this.head(key);
-    const value = draft && this.#valueOf(draft, revision);
+    const value = prepared && this.#valueOf(prepared, revision);
     const bytes = this.#bytes + (value?.bytes ?? 0) - sizeOf(head);
     this.#checkWritable();
     if (value && bytes > this.settings.maxBytes) {
@@ -143,7 +153,7 @@ export class Writer implements Source<KubernetesObject> {
     }
     this.#bytes = bytes;
     this.#revision = revision;
-    const object = value?.object ?? atRevision(head as KubernetesObject, `${revision}`);
+    const object = value?.object ?? atVersion(head as KubernetesObject, `${revision}`);
     const ttlMs = value && ttlSeconds > 0 ? ttlSeconds * 1_000 : undefined;
     this.#expiry.set(key, ttlMs);
     const step = { key, object, isDeletion: !value };
@@ -171,8 +181,8 @@ export class Writer implements Source<KubernetesObject> {
   }
 
   /** An object as it will be kept at a revision. */
-  #valueOf(draft: Draft<KubernetesObject>, revision: number): Value<KubernetesObject> {
-    const value = draft.at(`${revision}`);
+  #valueOf(prepared: PreparedValue<KubernetesObject>, revision: number): Value<KubernetesObject> {
+    const value = prepared.at(`${revision}`);
     const { maxObjectBytes } = this.settings;
     if (value.bytes > maxObjectBytes) throw tooLargeObject(value.bytes, maxObjectBytes);
     return value;
@@ -300,13 +310,13 @@ export class Writer implements Source<KubernetesObject> {
     const head = this.collection.get(key);
     const value = json && fromBytes<KubernetesObject>(json);
     this.#bytes += (value?.bytes ?? 0) - sizeOf(head);
-    const object = value?.object ?? (head && atRevision(head, `${revision}`));
+    const object = value?.object ?? (head && atVersion(head, `${revision}`));
     this.#apply(revision, object && { key, object, isDeletion: !value });
     this.#expiry.set(key, ttlMs);
   }
 
-  #expire(keys: readonly string[]): void {
-    for (const key of keys) if (this.head(key) && !this.#broken) this.write(key, undefined);
+  #expire(key: string): void {
+    if (this.head(key) && !this.#broken) this.write(key, undefined);
   }
 }
 
@@ -314,4 +324,138 @@ const UNKNOWN = 'the journal has failed before it was certain that the write is 
 
 function sizeOf(object: KubernetesObject | undefined): number {
   return object ? (encodedBytes(object) ?? 0) : 0;
+}
+
+/** Options of a `MemoryStorage`. */
+export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObject> {
+  /** The number of past changes that are kept, so that watches can resume and lists can be read at a version; default 100,000. */
+  readonly maxHistoryItems?: number | undefined;
+  /** The size of the kept changes: the JSON of the states that they replaced, in bytes. Default 64 MiB. */
+  readonly maxHistoryBytes?: number | undefined;
+  /** The greatest age of a kept change, in ms. Older ones are dropped at the next write, not by a timer. Default: no limit. */
+  readonly historyMs?: number | undefined;
+  /** The largest size of an object's JSON, in bytes; a larger one is refused with 413. Default 3 MiB. */
+  readonly maxObjectBytes?: number | undefined;
+  /** The largest total size of all objects' JSON, in bytes; a write that would exceed it is refused with 429. Default 1 GiB. */
+  readonly maxBytes?: number | undefined;
+  /** The fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Scopes may have others. */
+  readonly fields?: FieldFunctions<T> | undefined;
+  /**
+   * The version before the first write. Default 1; with a journal, one that no other life of it has had: clients then get a 410
+   * for a version from before it was restored from a copy. A server whose objects are only in memory should start above all
+   * versions from before a restart, for example at `Date.now() * 1_000`. If the journal is beyond it already, it has no effect.
+   */
+  readonly startRevision?: number | undefined;
+  /** Makes writes durable. Default: none; see `openMemoryStorage` for one in a file. */
+  readonly journal?: StorageJournal | undefined;
+  /** Default: the host's. */
+  readonly clock?: Clock | undefined;
+  /**
+   * Called with what a function in `fields` throws (the object is then not selected), and when the journal fails. What it throws is
+   * ignored. Default: `console.error`, once per kind.
+   */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+const NAMES = [
+  'maxHistoryItems',
+  'maxHistoryBytes',
+  'historyMs',
+  'maxObjectBytes',
+  'maxBytes',
+  'fields',
+  'startRevision',
+  'journal',
+  'clock',
+  'onError',
+] as const;
+
+/** The options with their defaults. */
+interface Settings {
+  readonly history: LogLimits;
+  readonly maxObjectBytes: number;
+  readonly maxBytes: number;
+  readonly startRevision: number | undefined;
+  readonly journal: StorageJournal | undefined;
+  readonly clock: Clock;
+  readonly onError: (error: unknown) => void;
+}
+
+/** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
+export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOptions<T>): Settings {
+  const { historyMs, clock = systemClock, onError, ...given } = checkOptions(options, NAMES);
+  return {
+    history: {
+      maxItems: wholeNumber('maxHistoryItems', given.maxHistoryItems ?? 100_000),
+      maxBytes: wholeNumber('maxHistoryBytes', given.maxHistoryBytes ?? 2 ** 26),
+      maxAgeMs: historyMs === undefined ? Number.POSITIVE_INFINITY : wholeNumber('historyMs', historyMs),
+    },
+    maxObjectBytes: wholeNumber('maxObjectBytes', given.maxObjectBytes ?? 3 * 2 ** 20, 1),
+    maxBytes: wholeNumber('maxBytes', given.maxBytes ?? 2 ** 30, 1),
+    startRevision: given.startRevision === undefined ? undefined : wholeNumber('startRevision', given.startRevision, 1),
+    journal: given.journal && requireMethod('journal', given.journal, 'restore', 'a StorageJournal'),
+    clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
+    onError: reporter('memory storage', { onError, clock }),
+  };
+}
+
+/** What every change costs besides its bytes: itself, its place in the history, its events. Rounded. */
+const OVERHEAD_BYTES = 300;
+
+/**
+ * What a change costs the history if the object before it has so many bytes: that is what the history keeps. A deletion shows that
+ * object again, with its own version.
+ */
+export function costOf(key: string, { bytes, isDeletion }: { readonly bytes: number; readonly isDeletion: boolean }): number {
+  return OVERHEAD_BYTES + 2 * key.length + (isDeletion ? 2 : 1) * bytes;
+}
+
+interface Deadline extends HeapNode {
+  readonly key: string;
+}
+
+/** When which key is to be deleted. */
+export class Expiry {
+  readonly #clock: Clock;
+  readonly #table: Timetable<Deadline>;
+  readonly #byKey: Map<string, Deadline> = new Map();
+
+  /** `expire` is called with a key that is due; its deadline is gone by then. */
+  constructor(clock: Clock, expire: (key: string) => void) {
+    this.#clock = clock;
+    this.#table = new Timetable(clock, ({ key }) => {
+      this.#byKey.delete(key);
+      expire(key);
+    });
+  }
+
+  /** Number of deadlines. */
+  get size(): number {
+    return this.#byKey.size;
+  }
+
+  /** Sets the deadline of a key, or with undefined removes it. */
+  set(key: string, inMs: number | undefined): void {
+    let deadline = this.#byKey.get(key);
+    if (inMs === undefined) {
+      if (!deadline) return;
+      this.#table.remove(deadline);
+      this.#byKey.delete(key);
+      return;
+    }
+    deadline ??= { key, heapRank: 0, heapTurn: 0, heapAt: -1 };
+    this.#byKey.set(key, deadline);
+    this.#table.after(deadline, inMs);
+  }
+
+  /** How long a key has left, in ms. */
+  left(key: string): number | undefined {
+    const deadline = this.#byKey.get(key);
+    return deadline && Math.max(0, this.#table.timeOf(deadline) - this.#clock.now());
+  }
+
+  clear(): void {
+    this.#byKey.clear();
+    this.#table.clear();
+  }
 }

@@ -29,17 +29,23 @@ import type {
   Txn,
   TxnResult,
 } from '../backend.ts';
-import { after, toBytes } from '../key-bytes.ts';
-import { Pending } from '../pending.ts';
+import { after, toBytes } from '../keys.ts';
+import { Pending } from '../life.ts';
 import { expired, foreign, tooLargeObject, tooManyRequests } from '../statuses.ts';
-import { endOf, MAX_READ_BYTES, SqliteChanges, SqliteEntry, type SqliteReads, type State, startOf } from './sqlite-changes.ts';
 import {
   type Database,
+  endOf,
   isBusy,
   isDiskError,
+  MAX_READ_BYTES,
   openDatabase,
   type Row,
+  SqliteChanges,
+  SqliteEntry,
+  type SqliteReads,
+  type State,
   type Statement,
+  startOf,
   toError,
   type Value,
 } from './sqlite-file.ts';

@@ -10,7 +10,7 @@
  * Each case opens what it needs, and closes nothing but a backend whose end it tests: the caller does.
  */
 import type { Backend, Change, Changes, ChangesOptions, TxnResult } from '../../storage/backend.ts';
-import { Draft } from '../../storage/stored.ts';
+import { Draft } from '../../storage/values.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { contentOf, expectRefused, expectSame, expectThat, type StoredThing, thing, versionOf } from './storage-case.ts';
 

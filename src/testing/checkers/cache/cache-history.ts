@@ -134,7 +134,8 @@ type Restored = Extract<CacheStep, { step: 'restored' }>;
 export class SourceLog {
   readonly #compare: VersionComparator;
   readonly #changes: Changed[] = [];
-  readonly #lives: Restored[] = [];
+  /** The present life, and those that it comes from. */
+  #lives: Restored[] = [];
   #initial: { readonly version: string; readonly state: CacheState } = { version: '', state: {} };
   /** The state that was asked for last, and how many changes it has. */
   #known: { readonly state: Map<string, string>; changes: number } = { state: new Map(), changes: 0 };
@@ -167,7 +168,8 @@ export class SourceLog {
     const before = new Map(this.at(this.version));
     const changed = (key: string, object: string | undefined): void =>
       void this.#changes.push({ step: 'changed', version, key, object });
-    this.#lives.push(step);
+    // A life that began after the copy was made is none that it comes from: what that has never given, the copied one may have.
+    this.#lives = [...this.#lives.filter((life) => this.compare(life.version, step.since) <= 0), step];
     this.#changes.push({ step: 'changed', version });
     for (const key of before.keys()) if (!Object.hasOwn(state, key)) changed(key, undefined);
     for (const [key, object] of Object.entries(state)) if (before.get(key) !== object) changed(key, object);

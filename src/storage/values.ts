@@ -1,0 +1,293 @@
+/**
+ * Objects as values. What is put in becomes JSON once; its bytes are what servers send, and what is parsed from it is kept. So
+ * nothing is shared with the caller, and nothing is kept that JSON cannot express.
+ *
+ * The JSON of an object as bytes is made once. An object in a storage never changes, so its bytes belong to its identity: the
+ * storage, a list and five hundred watches write the same buffer, and no code has to carry bytes beside objects.
+ *
+ *     object --- JSON.stringify, at the first use ---> bytes
+ *        '---- every later use: the same bytes ----------^
+ *
+ * Bytes are forgotten with their object, or before it, when nobody is likely to want them: they take as much memory again as the
+ * object, and are made again in two microseconds per KB. Objects must not be changed after their first use; a change would not be seen.
+ */
+import type { KubernetesObject } from '../cache/object.ts';
+import { invalid, type WatchError } from '../watch/errors.ts';
+import { atOnce, type Work } from '../watch/fair-queue.ts';
+import { comparing, parsing, put, stringifying } from './json.ts';
+import { refused } from './statuses.ts';
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { fatal: true });
+/** The bytes, or how many there will be. */
+const made = new WeakMap<object, Uint8Array | number>();
+
+/** The JSON of an object in UTF-8. The same buffer for the same object: do not write into it. */
+export function encoded(object: object): Uint8Array {
+  const known = made.get(object);
+  if (typeof known === 'object') return known;
+  const bytes = encodedOnce(object);
+  made.set(object, bytes);
+  return bytes;
+}
+
+/** The same, for callers that need it once: what has to be made is not kept. */
+export function encodedOnce(object: object): Uint8Array {
+  const known = made.get(object);
+  return typeof known === 'object' ? known : encoder.encode(JSON.stringify(object));
+}
+
+/** The same in pieces. `keeps`: as `encoded` does; otherwise as `encodedOnce`. */
+export function* encoding(object: object, keeps: boolean): Work<Uint8Array> {
+  const known = made.get(object);
+  if (typeof known === 'object') return known;
+  const bytes = encoder.encode(yield* stringifying(object));
+  if (keeps) made.set(object, bytes);
+  return bytes;
+}
+
+/** Sets the JSON of an object, for callers that already have it. */
+function setEncoded(object: object, bytes: Uint8Array): void {
+  made.set(object, bytes);
+}
+
+/** Sets how many bytes the JSON of an object has. It is made again when it is needed: of a million objects that is not at once. */
+function setEncodedBytes(object: object, bytes: number): void {
+  made.set(object, bytes);
+}
+
+/** Forgets the JSON of an object, if it has been made, but not its size. */
+export function dropEncoded(object: object): void {
+  const known = made.get(object);
+  if (typeof known === 'object') made.set(object, known.byteLength);
+}
+
+/** How many bytes an object's JSON has, if that is known; otherwise undefined. */
+export function encodedBytes(object: object): number | undefined {
+  const known = made.get(object);
+  return typeof known === 'object' ? known.byteLength : known;
+}
+
+/** An object as it is kept, and the size of its JSON. */
+export interface Value<T> {
+  readonly object: T;
+  readonly bytes: number;
+}
+
+/** Stands for the version in a text that was made before the version is known. Nobody can write it into an object. */
+const PLACE = `@${crypto.randomUUID()}`;
+
+/** An object that is to be kept: its JSON and its copy. Its version is put in when it is written. */
+export class PreparedValue<T extends KubernetesObject> {
+  readonly #text: string;
+  /** What was given, as a value: it shares nothing with it. Its version is none. */
+  readonly copy: T;
+
+  constructor(text: string, copy: T) {
+    this.#text = text;
+    this.copy = copy;
+  }
+
+  /** The object as it is kept at a version. Call it once. */
+  at(version: string): Value<T> {
+    const { copy } = this;
+    (copy.metadata as { resourceVersion: string }).resourceVersion = version;
+    const bytes = encoder.encode(this.#text.replace(PLACE, version));
+    setEncoded(copy, bytes);
+    return { object: copy, bytes: bytes.byteLength };
+  }
+}
+
+/** Makes what is to be kept. Throws INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on. */
+export function* preparing<T extends KubernetesObject>(object: T): Work<PreparedValue<T>> {
+  const { plain, metadata } = plainOf(object);
+  const text = yield* stringifying({ ...plain, metadata: metadataAt(metadata, PLACE) });
+  return new PreparedValue(text, (yield* parsing(text)) as T);
+}
+
+/** The size from which an object is copied in pieces, in bytes of JSON. */
+const LARGE_BYTES = 262_144;
+
+/** An object whose JSON is there already, as `toValue` has made it. */
+export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
+  const object = JSON.parse(decoder.decode(bytes)) as T;
+  setEncodedBytes(object, bytes.byteLength);
+  return { object, bytes: bytes.byteLength };
+}
+
+/** The same metadata at a version, which is its last member. Leaving a member out by `...rest` takes five times as long. */
+function metadataAt(metadata: Readonly<Record<string, unknown>>, version: string): object {
+  const kept: Record<string, unknown> = {};
+  for (const name of Object.keys(metadata)) if (name !== 'resourceVersion') put(kept, name, metadata[name]);
+  kept.resourceVersion = version;
+  return kept;
+}
+
+/** What is to be JSON, and its metadata. */
+function plainOf(object: unknown): { readonly plain: Record<string, unknown>; readonly metadata: Record<string, unknown> } {
+  const isWritten = typeof (object as { toJSON?: unknown } | null)?.toJSON === 'function';
+  const plain: unknown = isWritten ? JSON.parse(JSON.stringify(object)) : object;
+  if (!isRecord(plain)) throw invalid('object', object, 'an object');
+  const { metadata = {} } = plain;
+  if (!isRecord(metadata)) throw invalid('object.metadata', metadata, 'an object');
+  return { plain, metadata };
+}
+
+/** Whether a kept object takes long to copy. */
+export function isLarge(object: object): boolean {
+  return (encodedBytes(object) ?? 0) > LARGE_BYTES;
+}
+
+/** A deep copy of an object that is kept. */
+export function* copying<T extends object>(object: T): Work<T> {
+  if (!isLarge(object)) return copyOf(object);
+  return (yield* parsing(decoder.decode(yield* encoding(object, false)))) as T;
+}
+
+/** A deep copy of what came out of JSON. */
+export function copyOf<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(copyOf) as T;
+  if (!isRecord(value)) return value;
+  const copy: Record<string, unknown> = {};
+  for (const name of Object.keys(value)) put(copy, name, copyOf(value[name]));
+  return copy as T;
+}
+
+/** Whether two kept objects have the same content, whatever their versions and the order of their members. */
+export function* comparingContent(one: KubernetesObject, other: KubernetesObject): Work<boolean> {
+  return (yield* comparing(one.metadata ?? {}, other.metadata ?? {}, VERSION)) && (yield* comparing(one, other, METADATA));
+}
+
+const VERSION = ['resourceVersion'];
+const METADATA = ['metadata'];
+
+/** The same at a stretch. */
+export function isSameContent(one: KubernetesObject, other: KubernetesObject): boolean {
+  return atOnce(comparingContent(one, other));
+}
+
+const START = '{"metadata":{';
+const BRACE = 0x7d;
+const START_BYTES = encoder.encode(START);
+
+/** An object, and whether its bytes are those of the stored ones with a version. */
+interface Parsed<T> {
+  readonly object: T;
+  readonly isSpliced: boolean;
+}
+
+/**
+ * Objects as backends keep them: JSON that begins with the metadata, without the version, which is the revision of the write. So the
+ * version can be inserted without parsing the rest again, and the bytes that a server sends are made by copying.
+ *
+ *     stored     {"metadata":{"name":"a"},"spec":...}
+ *     revision 7 {"metadata":{"resourceVersion":"7","name":"a"},"spec":...}
+ *
+ * Other programs may have written a value: any JSON object will do. Anything else is refused with 500 and the name of its key.
+ *
+ * A draft is what is to be stored, and the object that it will be. It shares nothing with the one that it is made from.
+ */
+export class Draft<T extends KubernetesObject = KubernetesObject> {
+  /** The JSON to store. */
+  readonly text: string;
+  #value: Uint8Array | undefined;
+  #parsed: Parsed<T> | undefined;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on. */
+  constructor(object: T) {
+    const { plain, metadata } = plainOf(object);
+    const { metadata: _, ...rest } = plain;
+    const { resourceVersion: _version, ...kept } = metadata;
+    this.text = JSON.stringify({ metadata: kept, ...rest });
+  }
+
+  /** The bytes to store: {@link text} in UTF-8. */
+  get value(): Uint8Array {
+    this.#value ??= encoder.encode(this.text);
+    return this.#value;
+  }
+
+  /** The object as it will be stored. Its version is none before {@link at}. */
+  get object(): T {
+    this.#parsed ??= parsed<T>(this.text, '');
+    return this.#parsed.object;
+  }
+
+  /** The same object, once it has been written at a revision. */
+  at(revision: string): T {
+    this.#parsed ??= parsed<T>(this.text, revision);
+    return finished(this.#parsed, this.value, revision);
+  }
+}
+
+/**
+ * The object of a value, written at a revision.
+ *
+ * @throws {WatchError} REFUSED with code 500 for bytes that are not an object.
+ */
+export function toObject<T extends KubernetesObject>(
+  value: Uint8Array,
+  place: { readonly key: string; readonly revision: string },
+): T {
+  const { revision } = place;
+  try {
+    return finished(parsed<T>(decoder.decode(value), revision), value, revision);
+  } catch (error) {
+    throw corrupt(
+      place.key,
+      error instanceof NotAnObject ? error.message : `is not JSON: ${(error as Error).message.slice(0, 200)}`,
+    );
+  }
+}
+
+/** The same content at another version. */
+export function atVersion<T extends KubernetesObject>(object: T, revision: string): T {
+  return { ...object, metadata: { ...object.metadata, resourceVersion: revision } };
+}
+
+/** How a version is inserted into a value: `head` stands for `start`, with which the value begins, if it is one of ours. */
+export function spliceOf(value: Uint8Array, revision: string): { readonly head: string; readonly start: Uint8Array } {
+  return { head: headOf(revision, value[START.length] === BRACE), start: START_BYTES };
+}
+
+function headOf(revision: string, isEmpty: boolean): string {
+  return `${START}"resourceVersion":"${revision}"${isEmpty ? '' : ','}`;
+}
+
+/** What is JSON, and no object. */
+class NotAnObject extends Error {}
+
+function parsed<T>(text: string, version: string): Parsed<T> {
+  let object: unknown;
+  let isSpliced = false;
+  if (text.startsWith(START)) {
+    object = JSON.parse(headOf(version, text.charCodeAt(START.length) === BRACE) + text.slice(START.length));
+    // A version of its own, which would come last, counts.
+    isSpliced = isRecord(object) && isRecord(object.metadata) && object.metadata.resourceVersion === version;
+  } else object = JSON.parse(text);
+  if (!isRecord(object)) throw new NotAnObject('is not a JSON object');
+  if (object.metadata === undefined) object.metadata = {};
+  else if (!isRecord(object.metadata)) throw new NotAnObject('has metadata that is not an object');
+  return { object: object as T, isSpliced };
+}
+
+function finished<T>({ object, isSpliced }: Parsed<T>, value: Uint8Array, revision: string): T {
+  const { metadata } = object as { metadata: Record<string, unknown> };
+  if (metadata.resourceVersion !== revision) metadata.resourceVersion = revision;
+  if (isSpliced) {
+    const { head, start } = spliceOf(value, revision);
+    const bytes = new Uint8Array(head.length + value.length - start.length);
+    encoder.encodeInto(head, bytes);
+    bytes.set(value.subarray(start.length), head.length);
+    setEncoded(object as object, bytes);
+  }
+  return object;
+}
+
+function corrupt(key: string, why: string): WatchError {
+  return refused(500, 'StorageReadError', `the value under ${JSON.stringify(key)} ${why}`);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
