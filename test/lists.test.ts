@@ -121,7 +121,6 @@ describe.each(Object.entries(LISTS))('the list of %s', (_, { names, home, folder
  * look at the other one, too.
  */
 const TWICE: Readonly<Record<string, string>> = {
-  'Background Foreground Orphan': 'what a client sends, and what a server takes',
   'clock compareVersions fields keyOf onError random': 'options of a cacher, and which of them a server does not pass on',
   'labelSelector fieldSelector resourceVersion resourceVersionMatch timeoutSeconds signal':
     'what a list and a watch have in common, to a client, a storage and a server: one list would make the entry points larger',
