@@ -398,20 +398,20 @@ function bytesOf(routing: unknown): number {
 class Signals<W extends { stop(): void }> {
   readonly #signals: Map<W, AbortSignal> = new Map();
   /** The watchers of each signal, in the order in which they joined. */
-  readonly #listeners: Map<AbortSignal, { readonly watchers: Set<W>; readonly leave: () => void }> = new Map();
+  readonly #listeners: Map<AbortSignal, { readonly all: Set<W>; readonly leave: () => void }> = new Map();
 
   add(watcher: W, signal: AbortSignal): void {
     let listener = this.#listeners.get(signal);
     if (!listener) {
-      const watchers: Set<W> = new Set();
+      const all: Set<W> = new Set();
       // Each one that stops leaves, and so is deleted from this set.
       const leave = whenAborted(signal, () => {
-        for (const each of watchers) each.stop();
+        for (const each of all) each.stop();
       });
-      listener = { watchers, leave };
+      listener = { all, leave };
       this.#listeners.set(signal, listener);
     }
-    listener.watchers.add(watcher);
+    listener.all.add(watcher);
     this.#signals.set(watcher, signal);
   }
 
@@ -420,8 +420,8 @@ class Signals<W extends { stop(): void }> {
     const listener = signal && this.#listeners.get(signal);
     if (!listener) return;
     this.#signals.delete(watcher);
-    listener.watchers.delete(watcher);
-    if (listener.watchers.size > 0) return;
+    listener.all.delete(watcher);
+    if (listener.all.size > 0) return;
     this.#listeners.delete(signal);
     listener.leave();
   }
