@@ -390,11 +390,6 @@ function bytesOf(routing: unknown): number {
   return (routing as Routing | undefined)?.bytes ?? 0;
 }
 
-/** The watchers that one signal stops, in the order in which they joined. */
-class Stops<W extends { stop(): void }> extends Set<W> {
-  leave: () => void = () => {};
-}
-
 /**
  * Stops watchers when a consumer's signal aborts. It listens once per signal, however many watches share it.
  *
@@ -402,31 +397,33 @@ class Stops<W extends { stop(): void }> extends Set<W> {
  */
 class Signals<W extends { stop(): void }> {
   readonly #signals: Map<W, AbortSignal> = new Map();
-  readonly #listeners: Map<AbortSignal, Stops<W>> = new Map();
+  /** The watchers of each signal, in the order in which they joined. */
+  readonly #listeners: Map<AbortSignal, { readonly all: Set<W>; readonly leave: () => void }> = new Map();
 
   add(watcher: W, signal: AbortSignal): void {
-    let stops = this.#listeners.get(signal);
-    if (!stops) {
-      const all: Stops<W> = new Stops();
-      all.leave = whenAborted(signal, () => {
-        for (const each of all) each.stop(); // each one leaves, and so is deleted from this set
+    let listener = this.#listeners.get(signal);
+    if (!listener) {
+      const all: Set<W> = new Set();
+      // Each one that stops leaves, and so is deleted from this set.
+      const leave = whenAborted(signal, () => {
+        for (const each of all) each.stop();
       });
-      this.#listeners.set(signal, all);
-      stops = all;
+      listener = { all, leave };
+      this.#listeners.set(signal, listener);
     }
-    stops.add(watcher);
+    listener.all.add(watcher);
     this.#signals.set(watcher, signal);
   }
 
   delete(watcher: W): void {
     const signal = this.#signals.get(watcher);
-    if (!signal) return;
-    const stops = this.#listeners.get(signal) as Stops<W>;
+    const listener = signal && this.#listeners.get(signal);
+    if (!listener) return;
     this.#signals.delete(watcher);
-    stops.delete(watcher);
-    if (stops.size > 0) return;
+    listener.all.delete(watcher);
+    if (listener.all.size > 0) return;
     this.#listeners.delete(signal);
-    stops.leave();
+    listener.leave();
   }
 
   clear(): void {

@@ -38,7 +38,7 @@ type Headers = Readonly<Record<string, string | readonly string[]>>;
 /** Under this name, a cluster has what is meant for its plugin. */
 const PLUGIN_CONFIG = 'client.authentication.k8s.io/exec';
 
-export class LoadedConfig implements KubeConfigLike {
+class LoadedConfig implements KubeConfigLike {
   readonly #chosen: Chosen;
   readonly #plugin: ExecPlugin | undefined;
 

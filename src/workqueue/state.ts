@@ -127,7 +127,7 @@ export class QueueState<K> {
 
   /** A run of this key is owed after a delay, or after the one it already waits for, if that is shorter. */
   delay(entry: Entry<K>, delayMs: number, priority: number): void {
-    entry.delay ??= newDelay(entry, priority);
+    entry.delay ??= { heapRank: 0, heapTurn: 0, heapAt: -1, entry, priority };
     entry.delay.priority = Math.max(entry.delay.priority, priority);
     this.#delays.within(entry.delay, delayMs);
   }
@@ -233,8 +233,4 @@ function newEntry<K>(key: K, id: unknown): Entry<K> {
     addedAtMs: 0,
     startedAtMs: 0,
   };
-}
-
-function newDelay<K>(entry: Entry<K>, priority: number): Delay<K> {
-  return { heapRank: 0, heapTurn: 0, heapAt: -1, entry, priority };
 }

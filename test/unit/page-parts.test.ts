@@ -1,9 +1,8 @@
 // The parts of the live page that need no browser.
 import { describe, expect, test } from 'vitest';
-import { area, bars, line, roundUp, Series } from '../../src/pages/elements.ts';
+import { area, bars, line, Poller, roundUp, Series } from '../../src/pages/elements.ts';
 import { EventStore } from '../../src/pages/pipe/events.ts';
 import { livePage } from '../../src/pages/pipe/page.ts';
-import { Poller } from '../../src/pages/status.ts';
 import { placeOf, plural, rate, size } from '../../src/pages/words.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 

@@ -190,7 +190,7 @@ export class Api {
       const identity = await deadline.during(this.hooks.identify(request));
       place.join(this.hooks.tenantOf(identity));
       await deadline.during(this.hooks.allow(['get', `/${path.segments.join('/')}`, undefined, undefined, identity]));
-      await deadline.during(inTurn(place));
+      await deadline.during(Promise.resolve(place.turn()));
       return this.held(await this.document(path, request), { request, place });
     } catch (error) {
       place.release();
@@ -329,10 +329,6 @@ function clientOf(
 function endingBy(timeoutMs: number, mostMs: number): number {
   const shorter = Math.min(timeoutMs || Number.POSITIVE_INFINITY, Math.max(1, Math.ceil(mostMs)));
   return shorter === Number.POSITIVE_INFINITY ? 0 : shorter;
-}
-
-async function inTurn(place: Place): Promise<void> {
-  await place.turn();
 }
 
 /** Closes a stream that comes too late. */

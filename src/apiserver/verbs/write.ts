@@ -77,11 +77,6 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
 /** Whether the server counts this kind's generations. Kubernetes does so for all but its oldest kinds, and Leases. */
 const countsGenerations = ({ group }: ResourceInfo): boolean => group !== '' && group !== 'coordination.k8s.io';
 
-/** What was sent to be created, if it can be read, and belongs at the place that it was sent to. */
-function decodeCreate(info: ResourceInfo, sent: unknown, namespace: string | undefined): Mutable {
-  return inNamespace(normalized(info, sent), namespace);
-}
-
 /** The object that a creation writes. The server makes its name if it has only `generateName`. */
 async function prepareCreate(context: ResourceContext, object: Mutable, signal?: AbortSignal | undefined): Promise<Mutable> {
   const { info } = context;
@@ -238,7 +233,7 @@ export async function createObject(
   sent: unknown,
   { namespace, dryRun, signal }: WriteTerms & { namespace: string | undefined },
 ): Promise<KubernetesObject> {
-  const readable = decodeCreate(context.info, sent, namespace);
+  const readable = inNamespace(normalized(context.info, sent), namespace);
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
     // Causes are reported only where the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.

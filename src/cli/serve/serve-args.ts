@@ -58,7 +58,7 @@ const LIMITS = {
   'max-writes-per-second-per-tenant': 'maxWritesPerSecondPerTenant',
 } as const;
 
-export type ServeLimits = Readonly<Record<(typeof LIMITS)[keyof typeof LIMITS], number | undefined>>;
+type ServeLimits = Readonly<Record<(typeof LIMITS)[keyof typeof LIMITS], number | undefined>>;
 
 /** Options that are texts which may not be empty. */
 const TEXTS = [

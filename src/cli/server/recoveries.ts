@@ -70,7 +70,7 @@ export class Recoveries implements Observer {
     if (next === undefined) return;
     next.open = true;
     // Of several, the last one to begin.
-    const found = this.ended.filter((one) => follows(next, one)).reduce<Ended | undefined>(laterOf, undefined);
+    const [found] = this.ended.filter((one) => follows(next, one)).sort((one, other) => other.id - one.id);
     if (found === undefined) return;
     this.ended = this.ended.filter((one) => one !== found);
     this.recover(next, found);
@@ -99,8 +99,4 @@ export class Recoveries implements Observer {
 
 function follows(next: ClientConnection, { id, address, transport, from, to }: Ended): boolean {
   return next.id > id && next.address === address && next.transport === transport && from <= next.from && next.from <= to;
-}
-
-function laterOf(best: Ended | undefined, one: Ended): Ended {
-  return best === undefined || one.id > best.id ? one : best;
 }

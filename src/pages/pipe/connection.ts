@@ -2,8 +2,7 @@ import { type ClientState, type ClientWatch, connect, type StateDetail } from '.
 import type { ClientStats } from '../../bridge/hub/connection.ts';
 import { WATCH_PATH, type WireEvent } from '../../bridge/protocol.ts';
 import type { Overflow } from '../../watch/overflow.ts';
-import { byId, say } from '../elements.ts';
-import { type PageHistory, StateLine } from '../status.ts';
+import { byId, type PageHistory, StateLine, say } from '../elements.ts';
 import { CLIENT_HEADER, count, type PipeClient, type PipeStats, parseExactly, placeOf, plural, SLOW, size } from '../words.ts';
 
 /** The callbacks of a {@link PageConnection}. */

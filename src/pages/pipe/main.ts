@@ -9,8 +9,7 @@
  * can be shown are counted and skipped.
  */
 import { STATS_PATH } from '../../bridge/protocol.ts';
-import { arrange, bars, byId, FigureRow, Overview, say } from '../elements.ts';
-import { drawingSoon, onPageLife, PageHistory, pollNumbers } from '../status.ts';
+import { arrange, bars, byId, drawingSoon, FigureRow, Overview, onPageLife, PageHistory, pollNumbers, say } from '../elements.ts';
 import { count, type PipeClient, type PipeStats, plural, size } from '../words.ts';
 import { ConnectionPanel, PageConnection } from './connection.ts';
 import { EventStore, EventTable } from './events.ts';

@@ -4,7 +4,7 @@ import type { InformerFailure, InformerState } from '../../cache/informer/inform
 import { keyOf } from '../../cache/object.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import type { PageHistory, StateLine } from '../status.ts';
+import type { PageHistory, StateLine } from '../elements.ts';
 import { type TableRow, TableSource } from '../table.ts';
 import { count, plural } from '../words.ts';
 import { type Access, collectionPath, type PageResource } from './api.ts';

@@ -10,8 +10,7 @@
  * browsers open six connections to a server, for all of its pages.
  */
 import type { ApiServerStats } from '../../apiserver/stats.ts';
-import { byId, Overview, say } from '../elements.ts';
-import { drawingSoon, onPageLife, PageHistory, pollNumbers, StateLine } from '../status.ts';
+import { byId, drawingSoon, Overview, onPageLife, PageHistory, pollNumbers, StateLine, say } from '../elements.ts';
 import type { TableRow } from '../table.ts';
 import { plural, visible } from '../words.ts';
 import {
