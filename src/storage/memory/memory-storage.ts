@@ -112,7 +112,8 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       // object is an exception: a copy, a change and a write of it would block everybody together.
       if (head && isLarge(head)) await terms.pace.heavy?.(signal as AbortSignal);
       const copy = head && inPieces(copying(head), terms);
-      const answer = change((isPromise(copy) ? await copy : copy) as T);
+      const current = (isPromise(copy) ? await copy : copy) as T;
+      const answer = writer.decided(() => change(current));
       const changed = isPromise(answer) ? await this.pending.until(answer, signal) : answer;
       const preparation = prepare(changed, signal);
       const prepared = isPromise(preparation) ? await preparation : preparation;
@@ -136,7 +137,7 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       if (!head) throw await writer.sure(notFound(key));
       const unmet = unmetPrecondition(key, head, options);
       if (unmet) throw await writer.sure(unmet);
-      const answer = validate?.(head);
+      const answer = validate && writer.decided(() => validate(head));
       if (isPromise(answer)) await this.pending.until(answer, signal);
       this.pending.check(signal);
       if (writer.head(place) !== head) continue;
