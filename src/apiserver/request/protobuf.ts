@@ -82,7 +82,7 @@ function toText(bytes: Uint8Array): string {
   }
 }
 
-/** In parts of whole groups of three bytes, because a call takes a limited number of arguments. Not with Buffer, which other hosts lack. */
+/** In parts, because a call takes a limited number of arguments. Not with Buffer, which other hosts lack. */
 function* toBase64(bytes: Uint8Array): Work<string> {
   let text = '';
   for (let at = 0; at < bytes.length; at += PART_BYTES) {
@@ -92,6 +92,7 @@ function* toBase64(bytes: Uint8Array): Work<string> {
   return text;
 }
 
+/** Whole groups of three bytes, so that the texts of the parts can be joined. */
 const PART_BYTES = 8_190;
 
 class Reader {

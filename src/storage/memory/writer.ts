@@ -221,7 +221,7 @@ export class Writer implements Source<KubernetesObject> {
     };
     try {
       const answer = decide();
-      return isPromise(answer) ? answer.then(undefined, refused) : answer;
+      return isPromise(answer) ? Promise.resolve(answer).catch(refused) : answer;
     } catch (error) {
       return refused(error);
     }
