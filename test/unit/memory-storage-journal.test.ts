@@ -117,6 +117,14 @@ describe('a write', () => {
     if (code !== undefined) expect(statusOf(second.error)).toMatchObject({ code });
   });
 
+  test('may be decided by any thenable', async () => {
+    const storage = new MemoryStorage<Thing>();
+    await storage.create('a', thing('a'));
+    // biome-ignore lint/suspicious/noThenProperty: that is what is tested
+    const later = { then: (resolve: (changed: Thing) => void) => resolve(thing('a', 1)) };
+    expect((await storage.update('a', () => later as Promise<Thing>)).n).toBe(1);
+  });
+
   const told = (current: Thing): never => {
     throw new Error(`it has ${current.n}`);
   };
