@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/index.ts';
 import { toPatch } from '../../src/apiserver/patch/patch.ts';
 import { duplicateFields, MAX_KEYS, MAX_PARTS, parsingBody } from '../../src/apiserver/request/json.ts';
+import { readDeleteOptions, readProtobuf } from '../../src/apiserver/request/protobuf.ts';
 import { toKnownFields, unknownFields } from '../../src/apiserver/validation/field-check.ts';
 import { MAX_MATCHED_CHARS } from '../../src/apiserver/validation/patterns.ts';
 import { compileSchema } from '../../src/apiserver/validation/schema.ts';
@@ -54,6 +55,18 @@ describe('a body', () => {
       codes.push((await call('PATCH', `${ORDERS_PATH}/a`, { spec: { [name]: list(100_000, () => ({})) } })).code);
     }
     expect(codes).toEqual([200, 200, 413]);
+  });
+});
+
+describe('the body of a deletion', () => {
+  test.each([`${ORDERS_PATH}/a`, ORDERS_PATH])('is as long as its options need: %s', async (path) => {
+    const { call } = rig();
+    const least = JSON.stringify({ kind: 'DeleteOptions', more: '' }).length;
+    const remove = (bytes: number): Promise<number> =>
+      call('DELETE', path, { kind: 'DeleteOptions', more: 'x'.repeat(bytes - least) }).then(({ code }) => code);
+    expect((await call('POST', ORDERS_PATH, { metadata: { name: 'a' } })).code).toBe(201);
+    expect([await remove(65_537), (await call('GET', `${ORDERS_PATH}/a`)).code]).toEqual([413, 200]);
+    expect([await remove(65_536), (await call('GET', `${ORDERS_PATH}/a`)).code]).toEqual([200, 404]);
   });
 });
 
@@ -155,6 +168,15 @@ describe('work on what is large may be interrupted', () => {
       const apply = yield* toPatch(patch, { type, kind: { group: '', version: 'v1', kind: 'ConfigMap' } });
       return yield* apply({ data: wide });
     })();
+  const field = (tag: number, content: readonly number[]): number[] => {
+    const size: number[] = [];
+    for (let left = content.length; left > 0; left = Math.floor(left / 128)) size.push((left % 128) + (left < 128 ? 0 : 128));
+    return [tag, ...size].concat(content);
+  };
+  /** An object of these fields in its envelope. */
+  const protobuf = (fields: readonly (readonly number[])[]): Uint8Array =>
+    Uint8Array.from([0x6b, 0x38, 0x73, 0].concat(field(0x12, fields.flat())));
+  const CONFIG_MAP = { group: '', version: 'v1', kind: 'ConfigMap' };
   const schema = { properties: { list: { items: { properties: { a: {} } } } } };
   test.each<[name: string, work: () => Work<unknown>, pauses: number]>([
     ['a body', () => parsingBody(bytes({ wide, same: list(40_000, () => ({})) }), () => {}), 60],
@@ -173,6 +195,25 @@ describe('work on what is large may be interrupted', () => {
     ['a copy of much', () => patched([{ op: 'copy', from: '/data', path: '/more' }], 'json'), 200],
     ['metadata', () => metadataCauses({ finalizers: list(50_000, (at) => `a/${at}`), labels: record(4_096) } as never), 100],
     ['fields', () => unknownFields(toKnownFields(schema), { list: list(50_000, () => ({ b: 1 })) }), 150],
+    ['a body in protobuf', () => readProtobuf(protobuf(list(20_000, () => [0x12, 0])), CONFIG_MAP), 70],
+    [
+      'bytes in protobuf',
+      () =>
+        readProtobuf(
+          protobuf([
+            field(
+              0x1a,
+              field(
+                0x12,
+                list(200_000, () => 7),
+              ),
+            ),
+          ]),
+          CONFIG_MAP,
+        ),
+      20,
+    ],
+    ['options in protobuf', () => readDeleteOptions(protobuf(list(20_000, () => [0x2a, 0]))), 70],
     ['a value that is prepared', () => preparing({ metadata: { name: 'a' }, spec: wide } as KubernetesObject), 30],
   ])('%s', (_, work, pauses) => {
     let seen = 0;

@@ -1,7 +1,8 @@
 // The parts in which a list of a backend is read, and its pages: how large they are, what is asked for, and what a refusal becomes.
 import { describe, expect, it } from 'vitest';
 import { type PartOptions, Parts, readList } from '../../src/storage/backed-lists.ts';
-import type { Entry, RangeRequest, RangeResult } from '../../src/storage/backend.ts';
+import type { ChangesOptions, Entry, RangeRequest, RangeResult } from '../../src/storage/backend.ts';
+import { Cacher, MemoryStorage } from '../../src/storage/index.ts';
 import { decodeContinue } from '../../src/storage/requests.ts';
 import { expired } from '../../src/storage/statuses.ts';
 import { WatchError } from '../../src/watch/errors.ts';
@@ -143,5 +144,39 @@ describe('a page', () => {
     expect(token).toBeDefined();
     const whole = await read([part(entries(2), 1), part(entries(1, 2), 0)], 0);
     expect([whole.list.items.length, whole.limits]).toEqual([3, [500, 2_000]]);
+  });
+});
+
+describe('a cacher', () => {
+  it('reads its state in such parts, and goes on in the life that it has read', async () => {
+    const storage = new MemoryStorage();
+    for (let at = 0; at < 510; at++) await storage.create(`p/n${at}`, { metadata: { name: `n${at}` } });
+    const limits: number[] = [];
+    const lives: unknown[] = [];
+    const { backend } = storage.backing;
+    const told = {
+      revision: () => backend.revision(),
+      range: async (request: RangeRequest) => {
+        limits.push(request.limit);
+        const read = await backend.range(request);
+        return { ...read, bytes: read.entries.length * 1_048_576, life: 'the first' };
+      },
+      changesAfter: (revision: string, options: ChangesOptions) => {
+        lives.push(options.life);
+        return backend.changesAfter(revision, options);
+      },
+    };
+    const of = { backing: { backend: told, prefix: 'p/' } } as Record<string | symbol, unknown>;
+    const backed = new Proxy(storage, {
+      get: (target, name) => {
+        const found = of[name] ?? target[name as keyof MemoryStorage];
+        return typeof found === 'function' ? found.bind(target) : found;
+      },
+    });
+    const cacher = new Cacher(backed, { pastRevisions: 0 });
+    expect((await cacher.list()).items).toHaveLength(510);
+    expect([limits, lives]).toEqual([[500, 8, 8], ['the first']]);
+    await cacher.close();
+    await storage.close();
   });
 });

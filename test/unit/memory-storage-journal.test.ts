@@ -117,6 +117,43 @@ describe('a write', () => {
     if (code !== undefined) expect(statusOf(second.error)).toMatchObject({ code });
   });
 
+  test('may be decided by any thenable', async () => {
+    const storage = new MemoryStorage<Thing>();
+    await storage.create('a', thing('a'));
+    // biome-ignore lint/suspicious/noThenProperty: that is what is tested
+    const later = { then: (resolve: (changed: Thing) => void) => resolve(thing('a', 1)) };
+    expect((await storage.update('a', () => later as Promise<Thing>)).n).toBe(1);
+  });
+
+  const told = (current: Thing): never => {
+    throw new Error(`it has ${current.n}`);
+  };
+  const toldLate = async (current: Thing): Promise<never> => told(current);
+  test.each([
+    ['an update', (storage: MemoryStorage<Thing>) => storage.update('a', told)],
+    ['an update later', (storage: MemoryStorage<Thing>) => storage.update('a', toldLate)],
+    ['a deletion', (storage: MemoryStorage<Thing>) => storage.delete('a', { validate: told })],
+    ['a deletion later', (storage: MemoryStorage<Thing>) => storage.delete('a', { validate: toldLate })],
+  ])('%s that its caller refuses tells nothing before that is safe, and never what is lost', async (_name, act) => {
+    const journal = new HeldJournal();
+    const storage = new MemoryStorage<Thing>({ startRevision: 1, journal, onError: () => {} });
+    const created = storage.create('a', thing('a'));
+    const first = fate<unknown>(act(storage));
+    await turn();
+    expect(first.state).toBe('pending');
+    await journal.settle();
+    await created;
+    expect(first.error).toMatchObject({ message: 'it has 0' });
+    const updated = fate<unknown>(storage.update('a', () => thing('a', 1)));
+    const second = fate<unknown>(act(storage));
+    await turn();
+    expect(second.state).toBe('pending');
+    await journal.settle(new Error('disk'));
+    expect(updated.state).toBe('rejected');
+    expect(statusOf(second.error)).toMatchObject({ code: 500, message: expect.stringContaining('the journal has failed') });
+    await storage.close();
+  });
+
   test.each([
     ['an update', (storage: MemoryStorage<Thing>) => storage.update('a', (current) => current)],
     ['a deletion', (storage: MemoryStorage<Thing>) => storage.delete('a')],

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { setPace } from '../../src/watch/fair-queue.ts';
 import { NO_GC } from './support.ts';
 
 interface Thing extends KubernetesObject {
@@ -19,6 +20,44 @@ test('a misspelt precondition is refused: without it, anything would be deleted'
   await expect(storage.delete('a', misspelt)).rejects.toMatchObject(refused);
   await expect(storage.update('a', (old) => ({ ...old, spec: { n: 1 } }), misspelt)).rejects.toMatchObject(refused);
   expect((await storage.get('a'))?.spec?.n).toBe(0);
+});
+
+describe('what is put into a MemoryStorage', () => {
+  const big = (): { metadata: { name: string }; items: { gen: number }[] } => ({
+    metadata: { name: 'a' },
+    items: Array.from({ length: 60_000 }, (_, i) => ({ i, gen: 1, pad: 'x'.repeat(10) })),
+  });
+  const put = {
+    create: (storage: MemoryStorage, object: KubernetesObject) => storage.create('a', object),
+    update: (storage: MemoryStorage, object: KubernetesObject) => storage.update('a', () => object, { createIfMissing: true }),
+  };
+  test.each(['create', 'update'] as const)('is what it was at that moment, however large: %s', async (verb) => {
+    const storage = new MemoryStorage();
+    const object = big();
+    const writing = put[verb](storage, object);
+    for (const each of object.items) each.gen = 2;
+    Object.assign(object, { added: true });
+    const stored = (await writing) as ReturnType<typeof big>;
+    expect([new Set(stored.items.map(({ gen }) => gen)), 'added' in stored]).toEqual([new Set([1]), false]);
+  });
+
+  test('is put there in the order of the calls, however large', async () => {
+    const storage = new MemoryStorage();
+    const [first, second] = [storage.create('a', big()), storage.create('a', thing('a'))];
+    expect(await second.catch(codeOf)).toBe(409);
+    expect(await storage.get('a')).toBe(await first);
+  });
+
+  test('is made in pieces for a request, which owns what it puts', async () => {
+    const storage = new MemoryStorage();
+    const { signal } = new AbortController();
+    let pauses = 0;
+    setPace(signal, { turn: () => undefined, pause: () => void pauses++ as undefined });
+    await storage.create('a', big(), { signal });
+    const created = pauses;
+    await storage.update('a', () => ({ ...big(), more: true }), { signal });
+    expect([created > 30, pauses > 2 * created]).toEqual([true, true]);
+  });
 });
 
 describe('the first version of a MemoryStorage', () => {

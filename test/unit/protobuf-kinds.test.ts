@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { CONFIG_MAPS, LEASES, type ResourceDefinition } from '../../src/apiserver/index.ts';
-import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../../src/apiserver/request/protobuf.ts';
+import * as protobuf from '../../src/apiserver/request/protobuf.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
+
+const { hasProtobuf, PROTOBUF } = protobuf;
+const readDeleteOptions = (bytes: Uint8Array): unknown => atOnce(protobuf.readDeleteOptions(bytes));
+const readProtobuf = (...of: Parameters<typeof protobuf.readProtobuf>): unknown => atOnce(protobuf.readProtobuf(...of));
 
 const CONFIG_MAP = { group: '', version: 'v1', kind: 'ConfigMap' };
 const NAMESPACE = { group: '', version: 'v1', kind: 'Namespace' };

@@ -15,7 +15,7 @@ import type { Watch } from '../../watch/watch.ts';
 import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, statusOf } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { type PatchedKind, toPatchType } from '../patch/patch.ts';
-import { type FieldPaths, parseJson, parsingBody } from '../request/json.ts';
+import { type FieldPaths, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
 import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
 import { type ListParameters, readListQuery } from '../request/query.ts';
@@ -66,11 +66,11 @@ async function readObject(request: WireRequest, { maxBodyBytes, signal, kind, ag
   const supported = hasProtobuf(kind) ? [JSON_TYPE, PROTOBUF] : [JSON_TYPE];
   if (!supported.includes(type)) throw unsupported(type, supported);
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
-  return type === JSON_TYPE ? await parsed(bytes, { signal, again }) : readProtobuf(bytes, kind);
+  return type === JSON_TYPE ? await parsed(bytes, { signal, again }) : await done(readProtobuf(bytes, kind), signal);
 }
 
 function parsed(bytes: Uint8Array, { signal, again }: Pick<WrittenBodyMeans, 'signal' | 'again'>): Soon<unknown> {
-  return inPieces(parsingBody(bytes, again), { pace: paceOf(signal), signal });
+  return done(parsingBody(bytes, again), signal);
 }
 
 /** The longest body that is read without a turn of its own, in bytes: what comes within a millisecond. */
@@ -123,8 +123,10 @@ async function readDeleteTerms(
   query: URLSearchParams,
   means: BodyOptions,
 ): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions'>> {
-  const bytes = await request.body(means.maxBodyBytes, means.signal);
-  const body = bytes.length === 0 ? {} : readOptions(bytes, typeOf(request));
+  const { signal } = means;
+  const maxBodyBytes = Math.min(means.maxBodyBytes, MAX_OPTIONS_BYTES);
+  const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
+  const body = bytes.length === 0 ? {} : await readOptions(bytes, typeOf(request), signal);
   if (!isRecord(body) || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
   const { dryRun = [], preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
@@ -140,10 +142,13 @@ async function readDeleteTerms(
   };
 }
 
-function readOptions(bytes: Uint8Array, type: string): unknown {
-  if (type === PROTOBUF) return readDeleteOptions(bytes);
+/** The longest body of a deletion: its options have a few short members, whoever sends them. */
+const MAX_OPTIONS_BYTES = 65_536;
+
+function readOptions(bytes: Uint8Array, type: string, signal: AbortSignal): Soon<unknown> {
+  if (type === PROTOBUF) return done(readDeleteOptions(bytes), signal);
   if (type !== JSON_TYPE) throw unsupported(type, [JSON_TYPE, PROTOBUF]);
-  return parseJson(bytes);
+  return parsed(bytes, { signal });
 }
 
 function toPreconditions(value: unknown): DeleteTerms['preconditions'] {

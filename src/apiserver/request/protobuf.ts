@@ -3,6 +3,7 @@
  * the bytes that are there, and messages are nested no deeper than their descriptions.
  */
 import { badRequest } from '../../storage/statuses.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 
 /** The type of a field: a value, or a message. A list has each occurrence of it; a map is a list of keys and values. */
 type FieldKind = 'text' | 'base64' | 'number' | 'flag' | MessageKind;
@@ -18,28 +19,39 @@ const [VARINT, FIXED64, BYTES, FIXED32] = [0, 1, 2, 5] as const;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Reads a message. Throws 400 for invalid bytes. */
-function readMessage(bytes: Uint8Array, kind: MessageKind): unknown {
+function* readMessage(bytes: Uint8Array, kind: MessageKind, steps: Steps): Work<unknown> {
   const message: Record<string, unknown> = {};
   const reader = new Reader(bytes);
   while (reader.more) {
+    if (++steps.count % STRIDE === 0) yield;
     const tag = reader.varint();
     const [number, wire] = [Math.floor(tag / 8), tag % 8];
     if (number < 1) throw broken('a field has no number');
     const field = Object.hasOwn(kind.fields, number) ? kind.fields[number] : undefined;
     if (field === undefined) reader.skip(wire);
-    else put(message, field, readField(reader, wire, field));
+    else put(message, field, yield* readField(reader, wire, { field, steps }));
   }
   return kind.finish ? kind.finish(message) : message;
 }
 
-function readField(reader: Reader, wire: number, [name, kind, many]: Field): unknown {
+/** How many fields of all messages have been read. */
+interface Steps {
+  count: number;
+}
+
+function* readField(
+  reader: Reader,
+  wire: number,
+  { field: [name, kind, many], steps }: { readonly field: Field; readonly steps: Steps },
+): Work<unknown> {
   const numeric = kind === 'number' || kind === 'flag';
   if (wire !== (numeric ? VARINT : BYTES)) throw broken(`${name} has another type`);
   if (kind === 'number') return reader.varint();
   if (kind === 'flag') return reader.varint() !== 0;
   const bytes = reader.bytes();
-  if (many === 'map') return readMessage(bytes, { fields: { 1: ['key', 'text'], 2: ['value', kind] } });
-  return typeof kind === 'string' ? toText(bytes, kind) : readMessage(bytes, kind);
+  if (many === 'map') return yield* readMessage(bytes, { fields: { 1: ['key', 'text'], 2: ['value', kind] } }, steps);
+  if (kind === 'base64') return yield* toBase64(bytes);
+  return kind === 'text' ? toText(bytes) : yield* readMessage(bytes, kind, steps);
 }
 
 function put(message: Record<string, unknown>, [name, kind, many]: Field, value: unknown): void {
@@ -62,8 +74,7 @@ function put(message: Record<string, unknown>, [name, kind, many]: Field, value:
   }
 }
 
-function toText(bytes: Uint8Array, kind: 'text' | 'base64' | 'number' | 'flag'): string {
-  if (kind === 'base64') return toBase64(bytes);
+function toText(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes);
   } catch {
@@ -72,11 +83,17 @@ function toText(bytes: Uint8Array, kind: 'text' | 'base64' | 'number' | 'flag'):
 }
 
 /** In parts, because a call takes a limited number of arguments. Not with Buffer, which other hosts lack. */
-function toBase64(bytes: Uint8Array): string {
+function* toBase64(bytes: Uint8Array): Work<string> {
   let text = '';
-  for (let at = 0; at < bytes.length; at += 8_192) text += String.fromCharCode(...bytes.subarray(at, at + 8_192));
-  return btoa(text);
+  for (let at = 0; at < bytes.length; at += PART_BYTES) {
+    if (at > 0) yield;
+    text += btoa(String.fromCharCode(...bytes.subarray(at, at + PART_BYTES)));
+  }
+  return text;
 }
+
+/** Whole groups of three bytes, so that the texts of the parts can be joined. */
+const PART_BYTES = 8_190;
 
 class Reader {
   readonly #bytes: Uint8Array;
@@ -235,21 +252,22 @@ export function hasProtobuf(kind: NamedKind): boolean {
 }
 
 /** Reads an object. Throws 400. */
-export function readProtobuf(bytes: Uint8Array, kind: NamedKind): unknown {
+export function readProtobuf(bytes: Uint8Array, kind: NamedKind): Work<unknown> {
   return readEnvelope(bytes, KINDS[nameOf(kind)] as MessageKind);
 }
 
 /** Reads the options of a deletion. Throws 400. */
-export function readDeleteOptions(bytes: Uint8Array): unknown {
+export function readDeleteOptions(bytes: Uint8Array): Work<unknown> {
   return readEnvelope(bytes, DELETE_OPTIONS);
 }
 
 /** Reads an envelope, which names the kind and contains the object. */
-function readEnvelope(bytes: Uint8Array, kind: MessageKind): object {
+function* readEnvelope(bytes: Uint8Array, kind: MessageKind): Work<object> {
   if (!MAGIC.every((byte, at) => bytes[at] === byte))
     throw badRequest('the body is not protobuf of Kubernetes: it begins differently');
   const envelope: MessageKind = { fields: { 1: ['type', TYPE], 2: ['object', kind] } };
-  const { type, object } = readMessage(bytes.subarray(MAGIC.length), envelope) as { type?: object; object?: object };
+  const message = yield* readMessage(bytes.subarray(MAGIC.length), envelope, { count: 0 });
+  const { type, object } = message as { type?: object; object?: object };
   return { ...type, ...object };
 }
 

@@ -81,6 +81,8 @@ export class Feed<T extends KubernetesObject> {
   #listsPast: boolean = true;
   /** The version that the state must reach before it may be read; undefined once it has. */
   #goal: string | undefined;
+  /** The life of the data that was listed last. */
+  #life: unknown;
 
   constructor(target: FeedTarget<T>) {
     this.#target = target;
@@ -121,10 +123,11 @@ export class Feed<T extends KubernetesObject> {
     const { storage, upstream, collection, freshness, readiness, settings } = this.#target;
     const revisions = this.#listsPast ? settings.pastRevisions : 0;
     const past = await listPast({ storage, upstream }, { revisions, signal });
-    const { entries, resourceVersion } = past ?? (await upstream.list(undefined, signal));
+    const { entries, resourceVersion, life } = past ?? (await upstream.list(undefined, signal));
     signal.throwIfAborted();
     this.#listsPast = false;
     this.#goal = past?.goal;
+    this.#life = life;
     // At the same version nothing has happened, so nobody has missed anything; unless the storage was started with other data.
     if (resourceVersion !== collection.version || this.#mayBeWrong || !collection.isJust(entries)) {
       if (readiness.generation > 0) this.gaps++;
@@ -140,7 +143,7 @@ export class Feed<T extends KubernetesObject> {
   async #watch(signal: AbortSignal): Promise<void> {
     const { upstream, collection, readiness } = this.#target;
     const stateOf = (key: string): T | undefined => collection.get(key);
-    const watch = await upstream.watch(collection.version, { stateOf, signal });
+    const watch = await upstream.watch(collection.version, { stateOf, signal, life: this.#life });
     const over = new AbortController();
     let stopAsking: (() => void) | undefined;
     try {

@@ -11,12 +11,13 @@ import { listAll } from '../../cache/pager.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type { BookmarkEvent, ErrorEvent, Status } from '../../watch/event.ts';
+import { Parts } from '../backed-lists.ts';
 import type { Backend, Backing, Change, Changes } from '../backend.ts';
 import type { StateEntry } from '../collection/change-log.ts';
 import type { ListedState } from '../collection/lists.ts';
 import type { ChangeEvent, Storage, StorageEvent } from '../storage.ts';
 
-/** Upstream: `storageWatchListPageSize`. */
+/** For a storage without a backend, which divides its lists itself. Upstream: `storageWatchListPageSize`. */
 const PAGE_SIZE = 10_000;
 
 /** A change of one key. */
@@ -39,14 +40,26 @@ export interface Upstream<T extends KubernetesObject> {
   /** The key of an object, if the storage does not tell it. */
   readonly keyOf?: ((object: T) => string) | undefined;
   /** All objects at a version; default: the newest. */
-  list(version: string | undefined, signal: AbortSignal | undefined): Promise<ListedState<T> & { entries: KeyedEntries<T> }>;
-  /** The changes after a version. `stateOf`: the object that the follower has under a key. */
-  watch(version: string, options: { signal: AbortSignal; stateOf: (key: string) => T | undefined }): Promise<UpstreamWatch<T>>;
+  list(version: string | undefined, signal: AbortSignal | undefined): Promise<UpstreamList<T>>;
+  /** The changes after a version. */
+  watch(version: string, terms: WatchTerms<T>): Promise<UpstreamWatch<T>>;
   /** Makes the open watch tell the present version. */
   requestProgress(): Promise<void>;
 }
 
-type KeyedEntries<T extends KubernetesObject> = readonly Pick<StateEntry<T>, 'key' | 'object'>[];
+interface UpstreamList<T extends KubernetesObject> extends ListedState<T> {
+  readonly entries: readonly Pick<StateEntry<T>, 'key' | 'object'>[];
+  /** Which life of the data this is, if the backend tells. */
+  readonly life?: unknown;
+}
+
+interface WatchTerms<T> {
+  readonly signal: AbortSignal;
+  /** The object that the follower has under a key. */
+  readonly stateOf: (key: string) => T | undefined;
+  /** That of the list that it goes on from. */
+  readonly life: unknown;
+}
 
 export function upstreamOf<T extends KubernetesObject>(storage: Storage<T>, keyOf: (object: T) => string): Upstream<T> {
   return storage.backing ? new BackendUpstream(storage.backing) : new StorageUpstream(storage, keyOf);
@@ -63,18 +76,18 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
   }
 
   async list(version: string | undefined, signal: AbortSignal | undefined): ReturnType<Upstream<T>['list']> {
+    const plan = { exact: version, atLeast: undefined, from: undefined };
+    const parts = new Parts<T>(this.#backend, { prefix: this.#prefix, plan, signal });
     const entries: { key: string; object: T }[] = [];
-    for (let revision = version, after: { key: string; object: unknown } | undefined; ; ) {
-      const range = await this.#backend.range<T>({ prefix: this.#prefix, limit: PAGE_SIZE, revision, after, signal });
-      for (const { key, object } of range.entries) entries.push({ key: this.#own(key), object });
-      if (range.left === 0) return { entries, resourceVersion: range.revision };
-      revision = range.revision;
-      after = range.entries.at(-1);
+    for (;;) {
+      const { entries: read, revision, left, life } = await parts.next(Number.POSITIVE_INFINITY);
+      for (const { key, object } of read) entries.push({ key: this.#own(key), object });
+      if (left === 0) return { entries, resourceVersion: revision, life };
     }
   }
 
-  async watch(version: string, { signal }: { signal: AbortSignal }): Promise<UpstreamWatch<T>> {
-    const changes = this.#backend.changesAfter<T>(version, { prefix: this.#prefix, previous: false });
+  async watch(version: string, { signal, life }: Pick<WatchTerms<T>, 'signal' | 'life'>): Promise<UpstreamWatch<T>> {
+    const changes = this.#backend.changesAfter<T>(version, { prefix: this.#prefix, previous: false, life });
     const leave = whenAborted(signal, () => changes.close());
     const stop = (): void => {
       leave();
@@ -147,7 +160,7 @@ class StorageUpstream<T extends KubernetesObject> implements Upstream<T> {
 
   async watch(
     resourceVersion: string,
-    { signal, stateOf: previousOf }: Parameters<Upstream<T>['watch']>[1],
+    { signal, stateOf: previousOf }: Pick<WatchTerms<T>, 'signal' | 'stateOf'>,
   ): Promise<UpstreamWatch<T>> {
     const watch = await this.#storage.watch({ resourceVersion, allowWatchBookmarks: true, previousOf, signal });
     const keyed = (event: ChangeEvent<T>): KeyedChange<T> => new OwnKeyedChange(event, this.keyOf);
@@ -188,9 +201,7 @@ class OwnKeyedChange<T extends KubernetesObject> implements KeyedChange<T> {
 }
 
 /** A past state, and the version that must be reached before it is of use. */
-interface Past<T extends KubernetesObject> {
-  readonly entries: Awaited<ReturnType<Upstream<T>['list']>>['entries'];
-  readonly resourceVersion: string;
+interface Past<T extends KubernetesObject> extends UpstreamList<T> {
   readonly goal: string;
 }
 

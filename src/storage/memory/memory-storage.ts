@@ -1,7 +1,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { checkOptions, WatchError, wholeNumber } from '../../watch/errors.ts';
-import { inPieces, paceOf } from '../../watch/fair-queue.ts';
+import { atOnce, inPieces, paceOf, requestPace, type Soon } from '../../watch/fair-queue.ts';
 import type { Backing } from '../backend.ts';
 import type { Collection } from '../collection/collection.ts';
 import type { Source } from '../collection/lists.ts';
@@ -31,9 +31,18 @@ import type {
   Storage,
   UpdateOptions,
 } from '../storage.ts';
-import { comparingContent, copying, isLarge, preparing } from '../values.ts';
+import { comparingContent, copying, isLarge, type PreparedValue, preparing } from '../values.ts';
 import { MemoryBackend } from './memory-backend.ts';
 import { type MemoryStorageOptions, settingsOf, Writer } from './writer.ts';
+
+/**
+ * Makes what is to be kept, at once: an object is its caller's, who may change it in the next turn. Only a server that works for a
+ * request leaves what it has read alone, so that is done in pieces.
+ */
+function prepare<T extends KubernetesObject>(object: T, signal: AbortSignal | undefined): Soon<PreparedValue<T>> {
+  const pace = requestPace(signal);
+  return pace ? inPieces(preparing(object), { pace, signal }) : atOnce(preparing(object));
+}
 
 /** A part of a `MemoryStorage`. */
 interface MemoryScopeParts<T extends KubernetesObject> extends Pick<ScopeParts<T>, 'prefix' | 'watches'> {
@@ -77,7 +86,7 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
     const place = this.parts.prefix + checkKey(key);
     checkNew(object);
     if (writer.head(place)) throw await writer.sure(alreadyExists(key));
-    let prepared = inPieces(preparing(object), { pace: paceOf(signal), signal });
+    let prepared = prepare(object, signal);
     if (isPromise(prepared)) {
       prepared = await prepared;
       this.pending.check(signal);
@@ -103,9 +112,10 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       // object is an exception: a copy, a change and a write of it would block everybody together.
       if (head && isLarge(head)) await terms.pace.heavy?.(signal as AbortSignal);
       const copy = head && inPieces(copying(head), terms);
-      const answer = change((isPromise(copy) ? await copy : copy) as T);
+      const current = (isPromise(copy) ? await copy : copy) as T;
+      const answer = writer.decided(() => change(current));
       const changed = isPromise(answer) ? await this.pending.until(answer, signal) : answer;
-      const preparation = inPieces(preparing(changed), terms);
+      const preparation = prepare(changed, signal);
       const prepared = isPromise(preparation) ? await preparation : preparation;
       const compared = head !== undefined && inPieces(comparingContent(prepared.copy, head), terms);
       const isSame = isPromise(compared) ? await compared : compared;
@@ -127,7 +137,7 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       if (!head) throw await writer.sure(notFound(key));
       const unmet = unmetPrecondition(key, head, options);
       if (unmet) throw await writer.sure(unmet);
-      const answer = validate?.(head);
+      const answer = validate && writer.decided(() => validate(head));
       if (isPromise(answer)) await this.pending.until(answer, signal);
       this.pending.check(signal);
       if (writer.head(place) !== head) continue;

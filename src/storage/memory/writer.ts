@@ -21,6 +21,7 @@
 
 import type { KubernetesObject } from '../../cache/object.ts';
 import { compareDecimals } from '../../cache/versions.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { checkOptions, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
@@ -208,9 +209,22 @@ export class Writer implements Source<KubernetesObject> {
   }
 
   /** A refusal, once the writes behind it are safe: what could still be lost must not be revealed. */
-  async sure(refusal: WatchError): Promise<WatchError> {
+  async sure<E>(refusal: E): Promise<E> {
     await this.safe()?.catch(() => this.#checkWritable());
     return refusal;
+  }
+
+  /** What a caller's function says to the head of a key. What it throws is a refusal as well. */
+  decided<R>(decide: () => R | Promise<R>): R | Promise<R> {
+    const refused = async (error: unknown): Promise<never> => {
+      throw await this.sure(error);
+    };
+    try {
+      const answer = decide();
+      return isPromise(answer) ? Promise.resolve(answer).catch(refused) : answer;
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   close(): Promise<void> {
