@@ -86,8 +86,18 @@ describe('a watch that was cut', () => {
     expect(asked).toBe('\n\u000b/watchmux/a\u0020\u0008');
   });
 
+  const other = new ProtoWriter().message(1, new ProtoWriter().int64(1, 2).int64(3, 9).int64(4, 2).finish()).finish();
+
+  it('is told 410 if the cluster is another one than that of the list before it', async () => {
+    const { storage } = await open({ [RANGE]: (call, count) => call.answer(count === 1 ? range(9) : other) });
+    const { backend, prefix } = storage.backing;
+    const { revision, life } = await backend.range({ prefix, limit: 10 });
+    const changes = backend.changesAfter(revision, { prefix, previous: false, life });
+    await expect(changes.open()).rejects.toMatchObject({ status: { code: 410 } });
+    changes.close();
+  });
+
   it('is told 410 if the cluster is another one', async () => {
-    const other = new ProtoWriter().message(1, new ProtoWriter().int64(1, 2).int64(3, 9).int64(4, 2).finish()).finish();
     const { etcd, storage } = await open({
       [RANGE]: (call, count) => call.answer(count === 1 ? range(9) : other),
       [WATCH]: (call) => void call.open().send(created),

@@ -95,6 +95,7 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
     const head = await this.#backend.head(this.#context);
     const { revision } = this.#cursor;
     if (head.revision < revision) throw foreign(`${revision}`, `${head.revision}`);
+    if (this.#isOther(head)) throw this.#replaced(head);
     this.#head = head;
     this.#isNew = false;
     this.#call();
@@ -181,11 +182,14 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
       if ((error as WatchError).code === 'TIMEOUT') return;
       throw error;
     }
-    const { clusterId, term } = this.#head ?? head;
-    const { revision } = this.#cursor;
-    if (head.clusterId !== clusterId || head.term < term || head.revision < revision) throw this.#replaced(head);
+    if (this.#isOther(head) || head.revision < this.#cursor.revision) throw this.#replaced(head);
     this.#head = head;
     this.#call();
+  }
+
+  /** Whether this is another etcd than before, or the same one with older data. */
+  #isOther({ clusterId, term }: Header): boolean {
+    return this.#head !== undefined && (clusterId !== this.#head.clusterId || term < this.#head.term);
   }
 
   /** Whether etcd still has the last change that it delivered, unless that has been compacted. */
