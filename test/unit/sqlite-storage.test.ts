@@ -1,12 +1,15 @@
 // A storage on SQLite beside its contracts: its file, its lives, locks of others, limits, and that it can be served.
+import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import { listAll } from '../../src/cache/pager.ts';
 import { Cacher } from '../../src/storage/index.ts';
+import { Pending } from '../../src/storage/life.ts';
 import { SqliteStorage, type SqliteStorageOptions } from '../../src/storage/sqlite/index.ts';
+import type { SqliteBackend } from '../../src/storage/sqlite/sqlite-backend.ts';
 import { type Database, sqliteOf } from '../../src/storage/sqlite/sqlite-file.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { component, isMissing } from '../components.ts';
@@ -37,6 +40,21 @@ function raw(file: string): Database {
   const database = new (sqliteOf())(file);
   onTestFinished(() => database.close());
   return database;
+}
+
+/** Until the end of the test, does this with each connection to a file before its first statement. */
+function onOpen(then: (database: Database) => void): void {
+  const module = process.getBuiltinModule('node:sqlite') as { DatabaseSync: ReturnType<typeof sqliteOf> };
+  const { DatabaseSync } = module;
+  module.DatabaseSync = class extends DatabaseSync {
+    constructor(file: string) {
+      super(file);
+      then(this);
+    }
+  };
+  onTestFinished(() => {
+    module.DatabaseSync = DatabaseSync;
+  });
 }
 
 const versionOf = ({ metadata }: Thing): string => metadata.resourceVersion as string;
@@ -88,7 +106,53 @@ describe.skipIf(missing)('the file', () => {
   });
 
   it('in a folder that does not exist is told as it is', async () => {
-    await expect(open({ file: join(directory, 'no', 'file') }).storage.get('a')).rejects.toMatchObject({ code: 'ENOENT' });
+    const { storage } = open({ file: join(directory, 'no', 'file') });
+    await expect(storage.get('a')).rejects.toMatchObject({ code: 'ENOENT' });
+    // A write that is tried without end would let no timer of this test come.
+    let rounds = 0;
+    const check = vi.spyOn(Pending.prototype, 'check').mockImplementation(() => {
+      if (++rounds === 100) void storage.close();
+    });
+    onTestFinished(() => check.mockRestore());
+    await expect(storage.create('a', thing(1))).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('stays locked against other processes when a second storage of this one opens it', async () => {
+    const { file, storage } = open();
+    await storage.create('a', thing(1));
+    const script = `const { DatabaseSync } = require('node:sqlite');
+      const database = new DatabaseSync(${JSON.stringify(file)});
+      database.prepare('SELECT count(*) FROM sqlite_schema').get();
+      try { console.log(database.prepare('PRAGMA journal_mode = DELETE').get().journal_mode); }
+      catch (error) { console.log(error.errcode & 0xff); }`;
+    const answers: string[] = [];
+    onOpen(() => answers.push(spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' }).stdout.trim()));
+    await open({ file }).storage.get('a');
+    expect(answers).toEqual(['5']);
+  });
+});
+
+describe.skipIf(missing)('a transaction that fails', () => {
+  it('is rolled back, and the next one succeeds, also where nothing tells whether there is one: Node before 22.16', async () => {
+    const { file, storage } = open();
+    await storage.create('a', thing(1));
+    const other = raw(file);
+    other.exec("CREATE TRIGGER t BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'no'); END");
+    await expect(storage.create('b', thing(2))).rejects.toMatchObject({ status: { code: 500 } });
+    other.exec('DROP TRIGGER t');
+    await storage.create('c', thing(3));
+    expect(await storage.keys?.({ limit: 10 })).toEqual(['a', 'c']);
+  });
+
+  it('of a read tells why, though SQLite has ended it itself', async () => {
+    const { storage } = open();
+    const backend = storage.backing.backend as SqliteBackend;
+    const read = backend.snapshot({ what: 'read' }, () => {
+      backend.sql('ROLLBACK').run();
+      throw new Error('the disk is gone');
+    });
+    await expect(read).rejects.toThrow('the disk is gone');
+    expect(await storage.get('a')).toBeUndefined();
   });
 });
 

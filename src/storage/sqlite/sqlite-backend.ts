@@ -40,6 +40,7 @@ import {
   MAX_READ_BYTES,
   openDatabase,
   type Row,
+  rollback,
   SqliteChanges,
   SqliteEntry,
   type SqliteReads,
@@ -205,7 +206,7 @@ export class SqliteBackend implements Backend, SqliteReads {
       try {
         return read(this.sql('SELECT revision, compacted FROM state').get() as unknown as State);
       } finally {
-        database.exec('COMMIT');
+        rollback(database);
       }
     });
   }
@@ -274,7 +275,7 @@ export class SqliteBackend implements Backend, SqliteReads {
       commit(database);
       return result;
     } catch (error) {
-      if (database.isTransaction) database.exec('ROLLBACK');
+      rollback(database);
       throw error;
     }
   }
@@ -285,7 +286,8 @@ export class SqliteBackend implements Backend, SqliteReads {
     do {
       // What is asked for in this turn goes into the same transaction.
       await Promise.resolve();
-      let batch: Queued[] = [];
+      // Before it opens the file, which may fail: then these are told.
+      let batch = this.#batch([]);
       try {
         const results = await this.#run({ what: 'write' }, () => {
           batch = this.#batch(batch);

@@ -31,7 +31,6 @@ export interface Statement {
   run(...values: readonly Value[]): unknown;
 }
 export interface Database {
-  readonly isTransaction: boolean;
   exec(sql: string): void;
   prepare(sql: string): Statement;
   close(): void;
@@ -71,7 +70,7 @@ interface OpenOptions {
 /** Opens a file, which only its owner can read if it is new. Throws if another process is just opening it, too: see `isBusy`. */
 export function openDatabase({ file, synchronous, now }: OpenOptions): Database {
   const Sqlite = sqliteOf();
-  closeSync(openSync(file, 'a', 0o600));
+  create(file);
   const database = new Sqlite(file);
   try {
     database.exec(`PRAGMA busy_timeout = 0; PRAGMA synchronous = ${synchronous}`);
@@ -87,9 +86,27 @@ export function openDatabase({ file, synchronous, now }: OpenOptions): Database 
     if (mode !== 'wal') throw invalidFile(file, `a file system for SQLite's WAL: the journal mode stays ${mode}`);
     return database;
   } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK');
+    rollback(database);
     database.close();
     throw codeOf(error) === 26 ? invalidFile(file, 'a file of SQLite') : error;
+  }
+}
+
+/** Never opens one that is there: to close it again would take away all locks that this process has on it. */
+function create(file: string): void {
+  try {
+    closeSync(openSync(file, 'wx', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
+
+/** Ends a transaction, unless none has begun or SQLite has ended it itself. Node tells which only since 22.16. */
+export function rollback(database: Database): void {
+  try {
+    database.exec('ROLLBACK');
+  } catch {
+    // There is none.
   }
 }
 
