@@ -255,6 +255,51 @@ describe.skipIf(missing)('the history', () => {
   });
 });
 
+describe.skipIf(missing)('a page', () => {
+  it('of whatever size takes no statement of its own', async () => {
+    const { storage } = open();
+    for (let n = 0; n < 3; n++) await storage.create(`a${n}`, thing(n));
+    const past = await storage.currentVersion();
+    await storage.create('b', thing(4));
+    const prepare = vi.spyOn(sqliteOf().prototype as Database, 'prepare');
+    onTestFinished(() => prepare.mockRestore());
+    const counts: number[] = [];
+    for (let limit = 1; limit <= 3; limit++) {
+      await storage.keys?.({ limit });
+      for (const revision of [undefined, past]) await storage.backing.backend.range({ prefix: '', limit, revision });
+      counts.push(prepare.mock.calls.length);
+    }
+    expect(counts).toEqual([counts[0], counts[0], counts[0]]);
+  });
+
+  it('of the past is read without what follows it, which is therefore not counted', async () => {
+    const { storage } = open();
+    for (let n = 0; n < 6; n++) await storage.create(`a${n}`, thing(n));
+    const past = await storage.currentVersion();
+    for (const n of [1, 3]) await storage.update(`a${n}`, () => thing(n + 10));
+    await storage.delete('a2');
+    await storage.create('a21', thing(21));
+    const prepare = vi.spyOn(sqliteOf().prototype as Database, 'prepare');
+    onTestFinished(() => prepare.mockRestore());
+    const exactly = { resourceVersion: past, resourceVersionMatch: 'Exact', limit: 2 } as const;
+    let page = await storage.list(exactly);
+    const names: unknown[] = [];
+    for (;;) {
+      names.push(page.items.map(({ n }) => n));
+      expect(page).not.toHaveProperty('remainingItemCount');
+      if (page.continue === undefined) break;
+      page = await storage.list({ limit: 2, continue: page.continue });
+    }
+    expect(names).toEqual([
+      [0, 1],
+      [2, 3],
+      [4, 5],
+    ]);
+    expect(prepare.mock.calls.filter(([sql]) => sql.includes('count('))).toEqual([]);
+    expect((await storage.list({ limit: 2 })).remainingItemCount).toBe(4);
+  });
+});
+
 describe.skipIf(missing)('what is large', () => {
   it('is refused with 413 beyond the limit', async () => {
     const { storage } = open({ maxObjectBytes: 1_000 });

@@ -74,13 +74,18 @@ const ROW_BYTES = 100;
 const EXPIRY_MS = 10_000;
 
 /** What is there at a revision: now, or what the first later change of a key replaced. */
-const NOW = 'SELECT key, value, revision FROM objects WHERE key >= ? AND key < ?';
+const NOW = 'SELECT key, value, revision FROM objects WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3';
 const PAST = `
-  SELECT key, value, revision FROM objects WHERE key >= ?1 AND key < ?2 AND revision <= ?3
-  UNION ALL
-  SELECT key, previous, previous_revision FROM log AS change
-  WHERE key >= ?1 AND key < ?2 AND revision > ?3 AND previous IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM log WHERE key = change.key AND revision > ?3 AND revision < change.revision)`;
+  SELECT * FROM (
+    SELECT key, value, revision FROM objects WHERE key >= ?1 AND key < ?2 AND revision <= ?4 ORDER BY key LIMIT ?3)
+  UNION ALL SELECT * FROM (
+    SELECT key, previous, previous_revision FROM log AS change
+    WHERE key >= ?1 AND key < ?2 AND revision > ?4 AND previous IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM log WHERE key = change.key AND revision > ?4 AND revision < change.revision)
+    ORDER BY key LIMIT ?3)
+  ORDER BY key LIMIT ?3`;
+const COUNT = 'SELECT count(*) AS n FROM objects WHERE key >= ? AND key < ?';
+
 interface Queued {
   readonly write: Txn<KubernetesObject>;
   readonly bytes: number;
@@ -116,21 +121,24 @@ export class SqliteBackend implements Backend, SqliteReads {
     const first = request.after ? after(toBytes(request.after.key)) : startOf(from);
     return this.snapshot({ what, signal }, (state) => {
       const at = request.revision === undefined ? state.revision : this.checked(request.revision, state);
-      const [all, values] = at === state.revision ? [NOW, []] : [PAST, [at]];
-      const states = keysOnly ? `SELECT key, zeroblob(0) AS value, revision FROM (${all})` : all;
+      const isNow = at === state.revision;
+      const all = isNow ? NOW : PAST;
+      const states = keysOnly ? `SELECT key, zeroblob(0) AS value, revision FROM (${all}) ORDER BY key` : all;
       const wanted = Math.min(limit, Number.MAX_SAFE_INTEGER);
       const entries: Entry<T>[] = [];
-      let [last, bytes] = [first, 0];
-      for (const row of this.sql(`${states} ORDER BY key LIMIT ${wanted}`).iterate(first, endOf(prefix), ...values)) {
+      let [last, bytes, isAll] = [first, 0, true];
+      // One more than wanted tells whether there is more: of the past, no more is known.
+      for (const row of this.sql(states).iterate(first, endOf(prefix), wanted + 1, ...(isNow ? [] : [at]))) {
+        isAll = entries.length < wanted && bytes < MAX_READ_BYTES;
+        if (!isAll) break;
         const { key, value } = row as { key: Uint8Array; value: Uint8Array };
         entries.push(new SqliteEntry<T>(row));
         last = key;
         bytes += value.byteLength;
-        if (bytes >= MAX_READ_BYTES) break;
       }
-      const isAll = entries.length < limit && bytes < MAX_READ_BYTES;
-      const count = this.sql(`SELECT count(*) AS n FROM (${states})`);
-      const left = isAll ? 0 : (count.get(after(last), endOf(prefix), ...values)?.n as number);
+      if (isAll) return { entries, revision: `${at}`, left: 0, bytes };
+      if (!isNow) return { entries, revision: `${at}`, left: 1, isLeftCounted: false, bytes };
+      const left = this.sql(COUNT).get(after(last), endOf(prefix))?.n as number;
       return { entries, revision: `${at}`, left, bytes };
     });
   }
