@@ -255,6 +255,70 @@ describe.skipIf(missing)('the history', () => {
   });
 });
 
+it.skipIf(missing)('what expires while no write succeeds is tried less and less often, and goes once one can', async () => {
+  const clock = new FakeClock();
+  const { file, storage } = open({ clock, now: () => clock.now(), random: () => 0.5 });
+  await storage.create('a', thing(1), { ttlSeconds: 1 });
+  const other = raw(file);
+  other.exec("CREATE TRIGGER t BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'full'); END");
+  const exec = vi.spyOn(sqliteOf().prototype as Database, 'exec');
+  onTestFinished(() => exec.mockRestore());
+  const pass = async (steps: number, ms: number): Promise<number> => {
+    exec.mockClear();
+    for (let step = 0; step < steps; step++) {
+      clock.advance(ms);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return exec.mock.calls.filter(([sql]) => sql.includes('IMMEDIATE')).length;
+  };
+  const tries = await pass(200, 20);
+  expect(tries).toBeGreaterThan(1);
+  expect(tries).toBeLessThan(10);
+  expect(await pass(100, 1_000)).toBeLessThan(15);
+  other.exec('DROP TRIGGER t');
+  await pass(20, 1_000);
+  expect(await storage.get('a')).toBeUndefined();
+});
+
+describe.skipIf(missing)('changes', () => {
+  it('do nothing before they are opened or read, and are followed then', async () => {
+    const clock = new FakeClock();
+    const { storage } = open({ clock });
+    const { backend } = storage.backing;
+    const start = await storage.currentVersion();
+    const idle = clock.pending;
+    const [opened, read] = [1, 2].map(() => backend.changesAfter(start, { prefix: '', previous: false }));
+    expect(clock.pending).toBe(idle);
+    await opened?.open();
+    expect(clock.pending).toBe(idle + 1);
+    opened?.close();
+    expect(clock.pending).toBe(idle);
+    const next = read?.next();
+    expect(clock.pending).toBe(idle + 1);
+    await storage.create('a', thing(1));
+    expect((await next)?.changes).toHaveLength(1);
+    read?.close();
+    expect(clock.pending).toBe(idle);
+    expect(await read?.next()).toBeUndefined();
+    expect(clock.pending).toBe(idle);
+  });
+
+  it('of a watch that is aborted before it opens are not begun', async () => {
+    const { storage } = open();
+    const { backend } = storage.backing;
+    const abort = new AbortController();
+    const { revision } = backend;
+    vi.spyOn(backend, 'revision').mockImplementation(async () => {
+      const now = await revision.call(backend);
+      queueMicrotask(() => abort.abort(new Error('enough')));
+      return now;
+    });
+    const changesAfter = vi.spyOn(backend, 'changesAfter');
+    await expect(storage.watch({ sendInitialEvents: false, signal: abort.signal })).rejects.toThrow('enough');
+    expect(changesAfter).not.toHaveBeenCalled();
+  });
+});
+
 describe.skipIf(missing)('a page', () => {
   it('of whatever size takes no statement of its own', async () => {
     const { storage } = open();

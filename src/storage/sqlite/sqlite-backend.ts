@@ -72,6 +72,8 @@ const MAX_QUEUED_BYTES = 67_108_864;
 const ROW_BYTES = 100;
 /** How often it looks for what has expired in the hands of a process that has died. */
 const EXPIRY_MS = 10_000;
+/** How soon it tries again to expire something after a write that has failed, at first. */
+const EXPIRY_RETRY_MS = 500;
 
 /** What is there at a revision: now, or what the first later change of a key replaced. */
 const NOW = 'SELECT key, value, revision FROM objects WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3';
@@ -107,9 +109,12 @@ export class SqliteBackend implements Backend, SqliteReads {
   #stopPolling: (() => void) | undefined;
   #dataVersion: Value | undefined;
   #stopExpiry: (() => void) | undefined;
+  readonly #expiryBackoff: Backoff;
 
   constructor(settings: SqliteSettings) {
     this.settings = settings;
+    const { random } = settings;
+    this.#expiryBackoff = new Backoff({ minMs: EXPIRY_RETRY_MS, maxMs: EXPIRY_MS, factor: 2, random, apart: true });
   }
 
   get<T extends KubernetesObject>(key: string, { what = `get ${key}`, signal }: ReadOptions = {}): Promise<GetResult<T>> {
@@ -160,10 +165,13 @@ export class SqliteBackend implements Backend, SqliteReads {
   }
 
   changesAfter<T extends KubernetesObject>(revision: string, options: ChangesOptions): Changes<T> {
-    const changes = new SqliteChanges<T>(this, revision, options);
+    return new SqliteChanges<T>(this, revision, options);
+  }
+
+  /** From now on, these changes are woken. */
+  follow(changes: object): void {
     this.#followers.add(changes as SqliteChanges<never>);
     this.#stopPolling ??= this.#poll();
-    return changes;
   }
 
   /** Nobody reads these changes any more. */
@@ -291,6 +299,7 @@ export class SqliteBackend implements Backend, SqliteReads {
   /** Writes what waits, and expires what is due, until nothing is left to write. */
   async #flush(): Promise<void> {
     this.#isFlushing = true;
+    let restMs = 0;
     do {
       // What is asked for in this turn goes into the same transaction.
       await Promise.resolve();
@@ -302,16 +311,19 @@ export class SqliteBackend implements Backend, SqliteReads {
           return this.#transaction(() => new Transaction(this).write(batch.map(({ write }) => write)));
         });
         this.#failure = undefined;
+        this.#expiryBackoff.healthy();
+        restMs = 0;
         for (const [at, { write, resolve }] of batch.entries()) resolve(this.#resultOf(write, results[at] as Written));
         for (const each of this.#followers) each.wake();
       } catch (error) {
+        restMs = this.#expiryBackoff.failed({});
         // That others write is no failure.
         if (!isWatchError(error) || error.status?.code !== 429) this.#failure = error;
         for (const { reject } of batch) reject(error);
       }
     } while (this.#queue.length > 0);
     this.#isFlushing = false;
-    if (this.#database) this.#schedule();
+    if (this.#database) this.#schedule(restMs);
   }
 
   /** What the next transaction writes: this, unless nobody wants it any more, and what has come since. */
@@ -360,14 +372,14 @@ export class SqliteBackend implements Backend, SqliteReads {
     for (const each of this.#followers) each.wake();
   }
 
-  /** Waits for what expires next. */
-  #schedule(): void {
+  /** Waits for what expires next, and at least so long. */
+  #schedule(restMs: number = 0): void {
     const { clock, now } = this.settings;
     this.#stopExpiry?.();
     let waitMs = EXPIRY_MS;
     try {
       const next = this.sql('SELECT min(deadline_ms) AS at FROM objects WHERE deadline_ms IS NOT NULL').get()?.at;
-      if (typeof next === 'number') waitMs = Math.min(Math.max(next - now(), 0), EXPIRY_MS);
+      if (typeof next === 'number') waitMs = Math.min(Math.max(next - now(), restMs), EXPIRY_MS);
     } catch {
       // It looks again later.
     }

@@ -185,6 +185,7 @@ export interface SqliteReads {
   snapshot<R>(context: RequestOptions & { readonly what: string }, read: (state: State) => R): Promise<R>;
   sql(text: string): Statement;
   checked(version: string, state: State): number;
+  follow(changes: object): void;
   left(changes: object): void;
 }
 
@@ -205,10 +206,12 @@ export class SqliteChanges<T extends KubernetesObject> implements Changes<T> {
   }
 
   async open(): Promise<void> {
+    this.#follow();
     await this.#backend.snapshot({ what: this.#what }, (state) => this.#backend.checked(this.#at, state));
   }
 
   async next(): Promise<ChangeBatch<T> | undefined> {
+    this.#follow();
     while (!this.#isOver) {
       if (this.#isStale || this.#owesProgress) {
         const batch = await this.#read();
@@ -242,6 +245,10 @@ export class SqliteChanges<T extends KubernetesObject> implements Changes<T> {
     this.#isOver = true;
     this.#wake?.();
     this.#backend.left(this);
+  }
+
+  #follow(): void {
+    if (!this.#isOver) this.#backend.follow(this);
   }
 
   get #what(): string {
