@@ -76,16 +76,16 @@ const EXPIRY_MS = 10_000;
 const EXPIRY_RETRY_MS = 500;
 
 /** What is there at a revision: now, or what the first later change of a key replaced. */
-const NOW = 'SELECT key, value, revision FROM objects WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3';
+const NOW = 'SELECT key, value, revision FROM objects WHERE key >= ? AND key < ? ORDER BY key LIMIT ?';
 const PAST = `
   SELECT * FROM (
-    SELECT key, value, revision FROM objects WHERE key >= ?1 AND key < ?2 AND revision <= ?4 ORDER BY key LIMIT ?3)
+    SELECT key, value, revision FROM objects WHERE key >= ? AND key < ? AND revision <= ? ORDER BY key LIMIT ?)
   UNION ALL SELECT * FROM (
     SELECT key, previous, previous_revision FROM log AS change
-    WHERE key >= ?1 AND key < ?2 AND revision > ?4 AND previous IS NOT NULL
-      AND NOT EXISTS (SELECT 1 FROM log WHERE key = change.key AND revision > ?4 AND revision < change.revision)
-    ORDER BY key LIMIT ?3)
-  ORDER BY key LIMIT ?3`;
+    WHERE key >= ? AND key < ? AND revision > ? AND previous IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM log WHERE key = change.key AND revision > ? AND revision < change.revision)
+    ORDER BY key LIMIT ?)
+  ORDER BY key LIMIT ?`;
 const COUNT = 'SELECT count(*) AS n FROM objects WHERE key >= ? AND key < ?';
 
 interface Queued {
@@ -132,8 +132,11 @@ export class SqliteBackend implements Backend, SqliteReads {
       const wanted = Math.min(limit, Number.MAX_SAFE_INTEGER);
       const entries: Entry<T>[] = [];
       let [last, bytes, isAll] = [first, 0, true];
+      // Not numbered: Node 22.13 does not bind those by their order.
+      const [end, most] = [endOf(prefix), wanted + 1];
+      const values = isNow ? [first, end, most] : [first, end, at, most, first, end, at, at, most, most];
       // One more than wanted tells whether there is more: of the past, no more is known.
-      for (const row of this.sql(states).iterate(first, endOf(prefix), wanted + 1, ...(isNow ? [] : [at]))) {
+      for (const row of this.sql(states).iterate(...values)) {
         isAll = entries.length < wanted && bytes < MAX_READ_BYTES;
         if (!isAll) break;
         const { key, value } = row as { key: Uint8Array; value: Uint8Array };

@@ -168,11 +168,11 @@ const MAX_ROWS = 500;
 export const MAX_READ_BYTES = 8_388_608;
 
 const CHANGES = `
-  SELECT change.revision, change.key, deleted, previous_revision, iif(?4, previous, NULL) AS previous,
+  SELECT change.revision, change.key, deleted, previous_revision, iif(?, previous, NULL) AS previous,
     coalesce(objects.value, (SELECT previous FROM log WHERE key = change.key AND revision > change.revision ORDER BY revision LIMIT 1))
       AS value
   FROM log AS change LEFT JOIN objects ON objects.key = change.key AND objects.revision = change.revision
-  WHERE change.revision > ?1 AND change.key >= ?2 AND change.key < ?3 ORDER BY change.revision LIMIT ${MAX_ROWS}`;
+  WHERE change.revision > ? AND change.key >= ? AND change.key < ? ORDER BY change.revision LIMIT ${MAX_ROWS}`;
 
 /** What changes with each write. */
 export interface State {
@@ -259,11 +259,11 @@ export class SqliteChanges<T extends KubernetesObject> implements Changes<T> {
     const { prefix, previous } = this.#options;
     this.#isStale = false;
     const isAsked = this.#owesProgress;
-    const values = [startOf(prefix), endOf(prefix), previous ? 1 : 0];
     const { changes, isAll, revision } = await this.#backend.snapshot({ what: this.#what }, (state) => {
+      const values = [previous ? 1 : 0, this.#backend.checked(this.#at, state), startOf(prefix), endOf(prefix)];
       const found: SqliteChange<T>[] = [];
       let bytes = 0;
-      for (const row of this.#backend.sql(CHANGES).iterate(this.#backend.checked(this.#at, state), ...values)) {
+      for (const row of this.#backend.sql(CHANGES).iterate(...values)) {
         found.push(new SqliteChange<T>(row));
         for (const value of [row.value, row.previous]) bytes += (value as Uint8Array | null)?.byteLength ?? 0;
         if (bytes >= MAX_READ_BYTES) break;
