@@ -60,6 +60,8 @@ export interface Part<T> {
   readonly revision: string;
   /** How many keys follow. */
   readonly left: number;
+  /** False: at least so many. */
+  readonly isLeftCounted: boolean;
   readonly life: unknown;
 }
 
@@ -93,7 +95,13 @@ export class Parts<T extends KubernetesObject> {
       anyState,
       signal,
     };
-    const { entries, left, bytes, ...state } = await this.#backend.range<T>(request).catch((error: unknown) => {
+    const {
+      entries,
+      left,
+      bytes,
+      isLeftCounted = true,
+      ...state
+    } = await this.#backend.range<T>(request).catch((error: unknown) => {
       throw plan.from && isWatchError(error, 'REFUSED') && error.status?.code === 410 ? this.#lostPlace() : error;
     });
     if (revision === undefined) checkReached(state.revision, plan.atLeast);
@@ -101,7 +109,7 @@ export class Parts<T extends KubernetesObject> {
     this.#after = entries.at(-1) ?? this.#after;
     const size = Math.floor((PART_BYTES * entries.length) / Math.max(bytes, 1));
     this.#size = Math.min(Math.max(size, 1), MAX_PART, Math.max(this.#size * 4, FIRST_PART));
-    return { entries, revision: this.#revision, left, life: state.life };
+    return { entries, revision: this.#revision, left, isLeftCounted, life: state.life };
   }
 
   #lostPlace(): WatchError {
@@ -137,7 +145,7 @@ async function readPage<T extends KubernetesObject>(backend: Backend, options: P
   const items: T[] = [];
   for (;;) {
     const wanted = limit === 0 ? Number.POSITIVE_INFINITY : limit - items.length;
-    const { entries, revision, left } = await parts.next(selects ? MAX_PART : wanted);
+    const { entries, revision, left, isLeftCounted } = await parts.next(selects ? MAX_PART : wanted);
     for (const [at, entry] of entries.entries()) {
       const { object } = entry;
       if (selects && !selects(object)) continue;
@@ -146,7 +154,8 @@ async function readPage<T extends KubernetesObject>(backend: Backend, options: P
       const rest = left + entries.length - at - 1;
       if (rest === 0) break;
       const next = continueAfter(entry.key.slice(prefix.length), { revision });
-      return { items, resourceVersion: revision, continue: next, ...(!selects && { remainingItemCount: rest }) };
+      const isCounted = !selects && isLeftCounted;
+      return { items, resourceVersion: revision, continue: next, ...(isCounted && { remainingItemCount: rest }) };
     }
     if (left === 0) return { items, resourceVersion: revision };
   }

@@ -93,6 +93,8 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
 
   /** Reads the first part of the state, or begins to follow. Rejects if that is refused. */
   async open(): Promise<void> {
+    // Nobody would close what begins after the end.
+    this.#abort.signal.throwIfAborted();
     const { prefix, plan } = this.#options;
     if (plan.after !== undefined) {
       this.#changes = this.#changesAfter(plan.after);
@@ -180,7 +182,7 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
     this.#put(entries);
     if (left > 0) return;
     this.#parts = undefined;
-    // Nobody would close what begins after the end.
+    // As in `open`.
     if (this.#abort.signal.aborted) return;
     if (this.#options.plan.marksEnd) this.#then = toBookmark(revision, { [INITIAL_EVENTS_END]: 'true' });
     this.#changes = this.#changesAfter(revision, life);

@@ -112,6 +112,8 @@ export interface RangeResult<T> {
   readonly revision: string;
   /** How many keys with the prefix follow the last entry. */
   readonly left: number;
+  /** False: `left` is only the least that follows, at least 1, as a state of the past may be too costly to count. Default true. */
+  readonly isLeftCounted?: boolean | undefined;
   /** The size of the entries' values. */
   readonly bytes: number;
   /** Which life of the data this is, for {@link ChangesOptions}; opaque. */

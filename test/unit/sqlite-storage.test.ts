@@ -1,12 +1,15 @@
 // A storage on SQLite beside its contracts: its file, its lives, locks of others, limits, and that it can be served.
+import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import { listAll } from '../../src/cache/pager.ts';
 import { Cacher } from '../../src/storage/index.ts';
+import { Pending } from '../../src/storage/life.ts';
 import { SqliteStorage, type SqliteStorageOptions } from '../../src/storage/sqlite/index.ts';
+import type { SqliteBackend } from '../../src/storage/sqlite/sqlite-backend.ts';
 import { type Database, sqliteOf } from '../../src/storage/sqlite/sqlite-file.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { component, isMissing } from '../components.ts';
@@ -37,6 +40,21 @@ function raw(file: string): Database {
   const database = new (sqliteOf())(file);
   onTestFinished(() => database.close());
   return database;
+}
+
+/** Until the end of the test, does this with each connection to a file before its first statement. */
+function onOpen(then: (database: Database) => void): void {
+  const module = process.getBuiltinModule('node:sqlite') as { DatabaseSync: ReturnType<typeof sqliteOf> };
+  const { DatabaseSync } = module;
+  module.DatabaseSync = class extends DatabaseSync {
+    constructor(file: string) {
+      super(file);
+      then(this);
+    }
+  };
+  onTestFinished(() => {
+    module.DatabaseSync = DatabaseSync;
+  });
 }
 
 const versionOf = ({ metadata }: Thing): string => metadata.resourceVersion as string;
@@ -88,7 +106,53 @@ describe.skipIf(missing)('the file', () => {
   });
 
   it('in a folder that does not exist is told as it is', async () => {
-    await expect(open({ file: join(directory, 'no', 'file') }).storage.get('a')).rejects.toMatchObject({ code: 'ENOENT' });
+    const { storage } = open({ file: join(directory, 'no', 'file') });
+    await expect(storage.get('a')).rejects.toMatchObject({ code: 'ENOENT' });
+    // A write that is tried without end would let no timer of this test come.
+    let rounds = 0;
+    const check = vi.spyOn(Pending.prototype, 'check').mockImplementation(() => {
+      if (++rounds === 100) void storage.close();
+    });
+    onTestFinished(() => check.mockRestore());
+    await expect(storage.create('a', thing(1))).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('stays locked against other processes when a second storage of this one opens it', async () => {
+    const { file, storage } = open();
+    await storage.create('a', thing(1));
+    const script = `const { DatabaseSync } = require('node:sqlite');
+      const database = new DatabaseSync(${JSON.stringify(file)});
+      database.prepare('SELECT count(*) FROM sqlite_schema').get();
+      try { console.log(database.prepare('PRAGMA journal_mode = DELETE').get().journal_mode); }
+      catch (error) { console.log(error.errcode & 0xff); }`;
+    const answers: string[] = [];
+    onOpen(() => answers.push(spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' }).stdout.trim()));
+    await open({ file }).storage.get('a');
+    expect(answers).toEqual(['5']);
+  });
+});
+
+describe.skipIf(missing)('a transaction that fails', () => {
+  it('is rolled back, and the next one succeeds, also where nothing tells whether there is one: Node before 22.16', async () => {
+    const { file, storage } = open();
+    await storage.create('a', thing(1));
+    const other = raw(file);
+    other.exec("CREATE TRIGGER t BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'no'); END");
+    await expect(storage.create('b', thing(2))).rejects.toMatchObject({ status: { code: 500 } });
+    other.exec('DROP TRIGGER t');
+    await storage.create('c', thing(3));
+    expect(await storage.keys?.({ limit: 10 })).toEqual(['a', 'c']);
+  });
+
+  it('of a read tells why, though SQLite has ended it itself', async () => {
+    const { storage } = open();
+    const backend = storage.backing.backend as SqliteBackend;
+    const read = backend.snapshot({ what: 'read' }, () => {
+      backend.sql('ROLLBACK').run();
+      throw new Error('the disk is gone');
+    });
+    await expect(read).rejects.toThrow('the disk is gone');
+    expect(await storage.get('a')).toBeUndefined();
   });
 });
 
@@ -188,6 +252,115 @@ describe.skipIf(missing)('the history', () => {
     expect((await few.storage.list({ resourceVersion: oldest, resourceVersionMatch: 'Exact' })).items).toMatchObject([{ n: 49 }]);
     const before = `${Number(oldest) - 1}`;
     await expect(few.storage.watch({ resourceVersion: before })).rejects.toMatchObject({ status: { code: 410 } });
+  });
+});
+
+it.skipIf(missing)('what expires while no write succeeds is tried less and less often, and goes once one can', async () => {
+  const clock = new FakeClock();
+  const { file, storage } = open({ clock, now: () => clock.now(), random: () => 0.5 });
+  await storage.create('a', thing(1), { ttlSeconds: 1 });
+  const other = raw(file);
+  other.exec("CREATE TRIGGER t BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'full'); END");
+  const exec = vi.spyOn(sqliteOf().prototype as Database, 'exec');
+  onTestFinished(() => exec.mockRestore());
+  const pass = async (steps: number, ms: number): Promise<number> => {
+    exec.mockClear();
+    for (let step = 0; step < steps; step++) {
+      clock.advance(ms);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return exec.mock.calls.filter(([sql]) => sql.includes('IMMEDIATE')).length;
+  };
+  const tries = await pass(200, 20);
+  expect(tries).toBeGreaterThan(1);
+  expect(tries).toBeLessThan(10);
+  expect(await pass(100, 1_000)).toBeLessThan(15);
+  other.exec('DROP TRIGGER t');
+  await pass(20, 1_000);
+  expect(await storage.get('a')).toBeUndefined();
+});
+
+describe.skipIf(missing)('changes', () => {
+  it('do nothing before they are opened or read, and are followed then', async () => {
+    const clock = new FakeClock();
+    const { storage } = open({ clock });
+    const { backend } = storage.backing;
+    const start = await storage.currentVersion();
+    const idle = clock.pending;
+    const [opened, read] = [1, 2].map(() => backend.changesAfter(start, { prefix: '', previous: false }));
+    expect(clock.pending).toBe(idle);
+    await opened?.open();
+    expect(clock.pending).toBe(idle + 1);
+    opened?.close();
+    expect(clock.pending).toBe(idle);
+    const next = read?.next();
+    expect(clock.pending).toBe(idle + 1);
+    await storage.create('a', thing(1));
+    expect((await next)?.changes).toHaveLength(1);
+    read?.close();
+    expect(clock.pending).toBe(idle);
+    expect(await read?.next()).toBeUndefined();
+    expect(clock.pending).toBe(idle);
+  });
+
+  it('of a watch that is aborted before it opens are not begun', async () => {
+    const { storage } = open();
+    const { backend } = storage.backing;
+    const abort = new AbortController();
+    const { revision } = backend;
+    vi.spyOn(backend, 'revision').mockImplementation(async () => {
+      const now = await revision.call(backend);
+      queueMicrotask(() => abort.abort(new Error('enough')));
+      return now;
+    });
+    const changesAfter = vi.spyOn(backend, 'changesAfter');
+    await expect(storage.watch({ sendInitialEvents: false, signal: abort.signal })).rejects.toThrow('enough');
+    expect(changesAfter).not.toHaveBeenCalled();
+  });
+});
+
+describe.skipIf(missing)('a page', () => {
+  it('of whatever size takes no statement of its own', async () => {
+    const { storage } = open();
+    for (let n = 0; n < 3; n++) await storage.create(`a${n}`, thing(n));
+    const past = await storage.currentVersion();
+    await storage.create('b', thing(4));
+    const prepare = vi.spyOn(sqliteOf().prototype as Database, 'prepare');
+    onTestFinished(() => prepare.mockRestore());
+    const counts: number[] = [];
+    for (let limit = 1; limit <= 3; limit++) {
+      await storage.keys?.({ limit });
+      for (const revision of [undefined, past]) await storage.backing.backend.range({ prefix: '', limit, revision });
+      counts.push(prepare.mock.calls.length);
+    }
+    expect(counts).toEqual([counts[0], counts[0], counts[0]]);
+  });
+
+  it('of the past is read without what follows it, which is therefore not counted', async () => {
+    const { storage } = open();
+    for (let n = 0; n < 6; n++) await storage.create(`a${n}`, thing(n));
+    const past = await storage.currentVersion();
+    for (const n of [1, 3]) await storage.update(`a${n}`, () => thing(n + 10));
+    await storage.delete('a2');
+    await storage.create('a21', thing(21));
+    const prepare = vi.spyOn(sqliteOf().prototype as Database, 'prepare');
+    onTestFinished(() => prepare.mockRestore());
+    const exactly = { resourceVersion: past, resourceVersionMatch: 'Exact', limit: 2 } as const;
+    let page = await storage.list(exactly);
+    const names: unknown[] = [];
+    for (;;) {
+      names.push(page.items.map(({ n }) => n));
+      expect(page).not.toHaveProperty('remainingItemCount');
+      if (page.continue === undefined) break;
+      page = await storage.list({ limit: 2, continue: page.continue });
+    }
+    expect(names).toEqual([
+      [0, 1],
+      [2, 3],
+      [4, 5],
+    ]);
+    expect(prepare.mock.calls.filter(([sql]) => sql.includes('count('))).toEqual([]);
+    expect((await storage.list({ limit: 2 })).remainingItemCount).toBe(4);
   });
 });
 

@@ -40,6 +40,7 @@ import {
   MAX_READ_BYTES,
   openDatabase,
   type Row,
+  rollback,
   SqliteChanges,
   SqliteEntry,
   type SqliteReads,
@@ -71,15 +72,22 @@ const MAX_QUEUED_BYTES = 67_108_864;
 const ROW_BYTES = 100;
 /** How often it looks for what has expired in the hands of a process that has died. */
 const EXPIRY_MS = 10_000;
+/** How soon it tries again to expire something after a write that has failed, at first. */
+const EXPIRY_RETRY_MS = 500;
 
 /** What is there at a revision: now, or what the first later change of a key replaced. */
-const NOW = 'SELECT key, value, revision FROM objects WHERE key >= ? AND key < ?';
+const NOW = 'SELECT key, value, revision FROM objects WHERE key >= ? AND key < ? ORDER BY key LIMIT ?';
 const PAST = `
-  SELECT key, value, revision FROM objects WHERE key >= ?1 AND key < ?2 AND revision <= ?3
-  UNION ALL
-  SELECT key, previous, previous_revision FROM log AS change
-  WHERE key >= ?1 AND key < ?2 AND revision > ?3 AND previous IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM log WHERE key = change.key AND revision > ?3 AND revision < change.revision)`;
+  SELECT * FROM (
+    SELECT key, value, revision FROM objects WHERE key >= ? AND key < ? AND revision <= ? ORDER BY key LIMIT ?)
+  UNION ALL SELECT * FROM (
+    SELECT key, previous, previous_revision FROM log AS change
+    WHERE key >= ? AND key < ? AND revision > ? AND previous IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM log WHERE key = change.key AND revision > ? AND revision < change.revision)
+    ORDER BY key LIMIT ?)
+  ORDER BY key LIMIT ?`;
+const COUNT = 'SELECT count(*) AS n FROM objects WHERE key >= ? AND key < ?';
+
 interface Queued {
   readonly write: Txn<KubernetesObject>;
   readonly bytes: number;
@@ -101,9 +109,12 @@ export class SqliteBackend implements Backend, SqliteReads {
   #stopPolling: (() => void) | undefined;
   #dataVersion: Value | undefined;
   #stopExpiry: (() => void) | undefined;
+  readonly #expiryBackoff: Backoff;
 
   constructor(settings: SqliteSettings) {
     this.settings = settings;
+    const { random } = settings;
+    this.#expiryBackoff = new Backoff({ minMs: EXPIRY_RETRY_MS, maxMs: EXPIRY_MS, factor: 2, random, apart: true });
   }
 
   get<T extends KubernetesObject>(key: string, { what = `get ${key}`, signal }: ReadOptions = {}): Promise<GetResult<T>> {
@@ -115,21 +126,27 @@ export class SqliteBackend implements Backend, SqliteReads {
     const first = request.after ? after(toBytes(request.after.key)) : startOf(from);
     return this.snapshot({ what, signal }, (state) => {
       const at = request.revision === undefined ? state.revision : this.checked(request.revision, state);
-      const [all, values] = at === state.revision ? [NOW, []] : [PAST, [at]];
-      const states = keysOnly ? `SELECT key, zeroblob(0) AS value, revision FROM (${all})` : all;
+      const isNow = at === state.revision;
+      const all = isNow ? NOW : PAST;
+      const states = keysOnly ? `SELECT key, zeroblob(0) AS value, revision FROM (${all}) ORDER BY key` : all;
       const wanted = Math.min(limit, Number.MAX_SAFE_INTEGER);
       const entries: Entry<T>[] = [];
-      let [last, bytes] = [first, 0];
-      for (const row of this.sql(`${states} ORDER BY key LIMIT ${wanted}`).iterate(first, endOf(prefix), ...values)) {
+      let [last, bytes, isAll] = [first, 0, true];
+      // Not numbered: Node 22.13 does not bind those by their order.
+      const [end, most] = [endOf(prefix), wanted + 1];
+      const values = isNow ? [first, end, most] : [first, end, at, most, first, end, at, at, most, most];
+      // One more than wanted tells whether there is more: of the past, no more is known.
+      for (const row of this.sql(states).iterate(...values)) {
+        isAll = entries.length < wanted && bytes < MAX_READ_BYTES;
+        if (!isAll) break;
         const { key, value } = row as { key: Uint8Array; value: Uint8Array };
         entries.push(new SqliteEntry<T>(row));
         last = key;
         bytes += value.byteLength;
-        if (bytes >= MAX_READ_BYTES) break;
       }
-      const isAll = entries.length < limit && bytes < MAX_READ_BYTES;
-      const count = this.sql(`SELECT count(*) AS n FROM (${states})`);
-      const left = isAll ? 0 : (count.get(after(last), endOf(prefix), ...values)?.n as number);
+      if (isAll) return { entries, revision: `${at}`, left: 0, bytes };
+      if (!isNow) return { entries, revision: `${at}`, left: 1, isLeftCounted: false, bytes };
+      const left = this.sql(COUNT).get(after(last), endOf(prefix))?.n as number;
       return { entries, revision: `${at}`, left, bytes };
     });
   }
@@ -151,10 +168,13 @@ export class SqliteBackend implements Backend, SqliteReads {
   }
 
   changesAfter<T extends KubernetesObject>(revision: string, options: ChangesOptions): Changes<T> {
-    const changes = new SqliteChanges<T>(this, revision, options);
+    return new SqliteChanges<T>(this, revision, options);
+  }
+
+  /** From now on, these changes are woken. */
+  follow(changes: object): void {
     this.#followers.add(changes as SqliteChanges<never>);
     this.#stopPolling ??= this.#poll();
-    return changes;
   }
 
   /** Nobody reads these changes any more. */
@@ -205,7 +225,7 @@ export class SqliteBackend implements Backend, SqliteReads {
       try {
         return read(this.sql('SELECT revision, compacted FROM state').get() as unknown as State);
       } finally {
-        database.exec('COMMIT');
+        rollback(database);
       }
     });
   }
@@ -274,7 +294,7 @@ export class SqliteBackend implements Backend, SqliteReads {
       commit(database);
       return result;
     } catch (error) {
-      if (database.isTransaction) database.exec('ROLLBACK');
+      rollback(database);
       throw error;
     }
   }
@@ -282,26 +302,31 @@ export class SqliteBackend implements Backend, SqliteReads {
   /** Writes what waits, and expires what is due, until nothing is left to write. */
   async #flush(): Promise<void> {
     this.#isFlushing = true;
+    let restMs = 0;
     do {
       // What is asked for in this turn goes into the same transaction.
       await Promise.resolve();
-      let batch: Queued[] = [];
+      // Before it opens the file, which may fail: then these are told.
+      let batch = this.#batch([]);
       try {
         const results = await this.#run({ what: 'write' }, () => {
           batch = this.#batch(batch);
           return this.#transaction(() => new Transaction(this).write(batch.map(({ write }) => write)));
         });
         this.#failure = undefined;
+        this.#expiryBackoff.healthy();
+        restMs = 0;
         for (const [at, { write, resolve }] of batch.entries()) resolve(this.#resultOf(write, results[at] as Written));
         for (const each of this.#followers) each.wake();
       } catch (error) {
+        restMs = this.#expiryBackoff.failed({});
         // That others write is no failure.
         if (!isWatchError(error) || error.status?.code !== 429) this.#failure = error;
         for (const { reject } of batch) reject(error);
       }
     } while (this.#queue.length > 0);
     this.#isFlushing = false;
-    if (this.#database) this.#schedule();
+    if (this.#database) this.#schedule(restMs);
   }
 
   /** What the next transaction writes: this, unless nobody wants it any more, and what has come since. */
@@ -350,14 +375,14 @@ export class SqliteBackend implements Backend, SqliteReads {
     for (const each of this.#followers) each.wake();
   }
 
-  /** Waits for what expires next. */
-  #schedule(): void {
+  /** Waits for what expires next, and at least so long. */
+  #schedule(restMs: number = 0): void {
     const { clock, now } = this.settings;
     this.#stopExpiry?.();
     let waitMs = EXPIRY_MS;
     try {
       const next = this.sql('SELECT min(deadline_ms) AS at FROM objects WHERE deadline_ms IS NOT NULL').get()?.at;
-      if (typeof next === 'number') waitMs = Math.min(Math.max(next - now(), 0), EXPIRY_MS);
+      if (typeof next === 'number') waitMs = Math.min(Math.max(next - now(), restMs), EXPIRY_MS);
     } catch {
       // It looks again later.
     }

@@ -31,7 +31,6 @@ export interface Statement {
   run(...values: readonly Value[]): unknown;
 }
 export interface Database {
-  readonly isTransaction: boolean;
   exec(sql: string): void;
   prepare(sql: string): Statement;
   close(): void;
@@ -71,7 +70,7 @@ interface OpenOptions {
 /** Opens a file, which only its owner can read if it is new. Throws if another process is just opening it, too: see `isBusy`. */
 export function openDatabase({ file, synchronous, now }: OpenOptions): Database {
   const Sqlite = sqliteOf();
-  closeSync(openSync(file, 'a', 0o600));
+  create(file);
   const database = new Sqlite(file);
   try {
     database.exec(`PRAGMA busy_timeout = 0; PRAGMA synchronous = ${synchronous}`);
@@ -87,9 +86,27 @@ export function openDatabase({ file, synchronous, now }: OpenOptions): Database 
     if (mode !== 'wal') throw invalidFile(file, `a file system for SQLite's WAL: the journal mode stays ${mode}`);
     return database;
   } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK');
+    rollback(database);
     database.close();
     throw codeOf(error) === 26 ? invalidFile(file, 'a file of SQLite') : error;
+  }
+}
+
+/** Never opens one that is there: to close it again would take away all locks that this process has on it. */
+function create(file: string): void {
+  try {
+    closeSync(openSync(file, 'wx', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
+
+/** Ends a transaction, unless none has begun or SQLite has ended it itself. Node tells which only since 22.16. */
+export function rollback(database: Database): void {
+  try {
+    database.exec('ROLLBACK');
+  } catch {
+    // There is none.
   }
 }
 
@@ -151,11 +168,11 @@ const MAX_ROWS = 500;
 export const MAX_READ_BYTES = 8_388_608;
 
 const CHANGES = `
-  SELECT change.revision, change.key, deleted, previous_revision, iif(?4, previous, NULL) AS previous,
+  SELECT change.revision, change.key, deleted, previous_revision, iif(?, previous, NULL) AS previous,
     coalesce(objects.value, (SELECT previous FROM log WHERE key = change.key AND revision > change.revision ORDER BY revision LIMIT 1))
       AS value
   FROM log AS change LEFT JOIN objects ON objects.key = change.key AND objects.revision = change.revision
-  WHERE change.revision > ?1 AND change.key >= ?2 AND change.key < ?3 ORDER BY change.revision LIMIT ${MAX_ROWS}`;
+  WHERE change.revision > ? AND change.key >= ? AND change.key < ? ORDER BY change.revision LIMIT ${MAX_ROWS}`;
 
 /** What changes with each write. */
 export interface State {
@@ -168,6 +185,7 @@ export interface SqliteReads {
   snapshot<R>(context: RequestOptions & { readonly what: string }, read: (state: State) => R): Promise<R>;
   sql(text: string): Statement;
   checked(version: string, state: State): number;
+  follow(changes: object): void;
   left(changes: object): void;
 }
 
@@ -188,10 +206,12 @@ export class SqliteChanges<T extends KubernetesObject> implements Changes<T> {
   }
 
   async open(): Promise<void> {
+    this.#follow();
     await this.#backend.snapshot({ what: this.#what }, (state) => this.#backend.checked(this.#at, state));
   }
 
   async next(): Promise<ChangeBatch<T> | undefined> {
+    this.#follow();
     while (!this.#isOver) {
       if (this.#isStale || this.#owesProgress) {
         const batch = await this.#read();
@@ -227,6 +247,10 @@ export class SqliteChanges<T extends KubernetesObject> implements Changes<T> {
     this.#backend.left(this);
   }
 
+  #follow(): void {
+    if (!this.#isOver) this.#backend.follow(this);
+  }
+
   get #what(): string {
     return `watch ${this.#options.prefix}`;
   }
@@ -235,11 +259,11 @@ export class SqliteChanges<T extends KubernetesObject> implements Changes<T> {
     const { prefix, previous } = this.#options;
     this.#isStale = false;
     const isAsked = this.#owesProgress;
-    const values = [startOf(prefix), endOf(prefix), previous ? 1 : 0];
     const { changes, isAll, revision } = await this.#backend.snapshot({ what: this.#what }, (state) => {
+      const values = [previous ? 1 : 0, this.#backend.checked(this.#at, state), startOf(prefix), endOf(prefix)];
       const found: SqliteChange<T>[] = [];
       let bytes = 0;
-      for (const row of this.#backend.sql(CHANGES).iterate(this.#backend.checked(this.#at, state), ...values)) {
+      for (const row of this.#backend.sql(CHANGES).iterate(...values)) {
         found.push(new SqliteChange<T>(row));
         for (const value of [row.value, row.previous]) bytes += (value as Uint8Array | null)?.byteLength ?? 0;
         if (bytes >= MAX_READ_BYTES) break;
