@@ -97,7 +97,11 @@ describe('what is nested deeper', () => {
     };
     for (const levels of [129, 10_000, 500_000]) {
       for (const nested of [lists, objects]) {
-        expect(await ask(nested(levels))).toEqual([400, 'the body is nested deeper than 128 levels']);
+        const sent = nested(levels);
+        // The options of a DELETE are short.
+        const isLong = method === 'DELETE' && sent.length > 65_536;
+        const refusal = isLong ? [413, expect.stringContaining('65536')] : [400, 'the body is nested deeper than 128 levels'];
+        expect(await ask(sent)).toEqual(refusal);
       }
     }
     expect(errors).toEqual([]);
