@@ -16,11 +16,12 @@
 import { setMaxListeners } from 'node:events';
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { compareVersions } from '../cache/versions.ts';
-import type { Storage, StorageEvent } from '../storage/storage.ts';
+import type { ChangeEvent, Storage } from '../storage/storage.ts';
 import { Backoff } from '../watch/backoff.ts';
-import { type Clock, sleep } from '../watch/clock.ts';
+import type { Clock } from '../watch/clock.ts';
 import { isWatchError } from '../watch/errors.ts';
 import { forbidden, hasCode, notFound } from './api-status.ts';
+import { Follower } from './follower.ts';
 import { type Catalog, type EmptyTerms, type ResourceContext, type ResourceInfo, timestamp } from './resource-info.ts';
 import { kindOf, unknownKinds } from './stored-data.ts';
 import { withMeta } from './verbs/metadata.ts';
@@ -80,8 +81,15 @@ export class Terminating {
 
   /** Resolves when the existing ones have been seen. From then on it follows the storage. */
   async start(storage: Storage<KubernetesObject>): Promise<void> {
-    const after = await this.list(storage);
-    if (!this.stopping.signal.aborted) this.following = this.follow(storage, after);
+    const { signal } = this.stopping;
+    const { clock, random, onError } = this.deps;
+    const follower = new Follower({
+      ...{ storage, signal, clock, random, onError },
+      whole: (items) => this.whole(items),
+      changed: (event) => this.changed(event),
+    });
+    const after = await follower.list();
+    if (!signal.aborted) this.following = follower.follow(after);
   }
 
   /** Something has happened in a namespace: if its deletion waits, it may have waited for this. */
@@ -97,13 +105,11 @@ export class Terminating {
     await Promise.all([...running, this.following]);
   }
 
-  private async list(storage: Storage<KubernetesObject>): Promise<string> {
-    const { items, resourceVersion } = await storage.list({ signal: this.stopping.signal });
+  private async whole(items: readonly KubernetesObject[]): Promise<void> {
     const names = new Set(items.map(({ metadata }) => metadata?.name));
     for (const name of [...this.jobs.keys()]) if (!names.has(name)) this.forget(name);
     for (const item of items) this.see(item);
     if (!names.has(this.deps.kept)) await this.restore();
-    return resourceVersion;
   }
 
   private async restore(): Promise<void> {
@@ -111,34 +117,11 @@ export class Terminating {
     await restore().catch((error: unknown) => this.stopping.signal.aborted || onError(error));
   }
 
-  private async follow(storage: Storage<KubernetesObject>, from: string): Promise<void> {
-    const { signal } = this.stopping;
-    const { clock, random, onError } = this.deps;
-    const backoff = new Backoff({ minMs: 100, maxMs: 30_000, factor: 2, random });
-    let after: string | undefined = from;
-    while (!signal.aborted) {
-      try {
-        after ??= await this.list(storage);
-        for await (const event of await storage.watch({ resourceVersion: after, signal })) {
-          backoff.healthy();
-          if (this.isOver(event)) break;
-          if (event.type === 'DELETED' && event.object.metadata?.name === this.deps.kept) await this.restore();
-        }
-      } catch (error) {
-        // A cache has already reported what its storage refuses.
-        if (!signal.aborted && !isWatchError(error)) onError(error);
-      }
-      after = undefined;
-      if (!signal.aborted) await sleep(backoff.failed({}), { clock, signal }).catch(() => {});
-    }
-  }
-
-  /** Takes an event. Returns whether nothing useful comes after it. */
-  private isOver(event: StorageEvent<KubernetesObject>): boolean {
-    if (event.type === 'ERROR') return true;
-    if (event.type === 'DELETED') this.forget(event.object.metadata?.name ?? '');
-    else if (event.type !== 'BOOKMARK') this.see(event.object);
-    return false;
+  private changed({ type, object }: ChangeEvent<KubernetesObject>): void | Promise<void> {
+    if (type !== 'DELETED') return this.see(object);
+    const { name = '' } = object.metadata ?? {};
+    this.forget(name);
+    return name === this.deps.kept ? this.restore() : undefined;
   }
 
   private see({ metadata }: KubernetesObject): void {
