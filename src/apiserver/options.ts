@@ -6,7 +6,7 @@ import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
 import type { ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
@@ -136,6 +136,11 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * options, `bookmarkMs` and `maxWatches` hold for it.
    */
   readonly cache?: boolean | CacheOptions | undefined;
+  /**
+   * Whether objects are deleted when their owners, which `metadata.ownerReferences` name, are gone, and whether a deletion's
+   * `propagationPolicy` has an effect. Follows all kinds. Default false.
+   */
+  readonly garbageCollection?: boolean | undefined;
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
   /** The time of day for timestamps, in ms since 1970. Default `Date.now`. */
@@ -182,7 +187,17 @@ const LIMITS: { readonly [K in keyof ApiServerLimits]-?: { readonly default: num
 };
 
 const OTHERS = [
-  ...(['storage', 'resources', 'authenticate', 'authorize', 'tenantOf', 'clientAddress', 'allowedOrigins', 'cache'] as const),
+  ...([
+    'storage',
+    'resources',
+    'authenticate',
+    'authorize',
+    'tenantOf',
+    'clientAddress',
+    'allowedOrigins',
+    'cache',
+    'garbageCollection',
+  ] as const),
   ...(['clock', 'now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
 ] as const;
 
@@ -212,6 +227,8 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   checkOptions(options, [...names, ...OTHERS]);
   requireMethod('storage', options.storage, 'scope', 'a Storage');
   for (const name of HOOKS) callable(name, options[name]);
+  const { garbageCollection = false } = options;
+  if (typeof garbageCollection !== 'boolean') throw invalid('garbageCollection', garbageCollection, 'true or false');
   const limit = (name: keyof ApiServerLimits): [string, number] => {
     const { default: fallback, min } = LIMITS[name];
     return [name, wholeNumber(name, options[name] ?? fallback, min)];

@@ -144,6 +144,8 @@ export interface ResourceContext {
   readonly namespaceExists: (namespace: string, name: string) => Promise<string | undefined>;
   /** Rejects if the namespace of a new object is Terminating, or has gone. */
   readonly namespaceHolds: (namespace: string, checked: { uid: string; created: KubernetesObject }) => Promise<void>;
+  /** Whether what becomes of an object's dependents is the garbage collector's work: its finalizers are set. */
+  readonly collected: boolean;
   /** Called when an object is gone for good. */
   readonly removed: (namespace: string | undefined) => void;
   /** Deletes what an object contains, as namespaces do. Resolves to whether nothing is left; rejects to refuse. */

@@ -24,6 +24,7 @@ import { sleep } from '../watch/clock.ts';
 import { checkOptions, WatchError, wholeNumber } from '../watch/errors.ts';
 import { LEAVING, toError } from './api-status.ts';
 import { Documents } from './documents/openapi.ts';
+import { GarbageCollector, isUncollected } from './garbage-collector.ts';
 import { type Health, HealthChecks, healthText } from './health.ts';
 import { Api } from './http/api.ts';
 import type { WatchClient } from './http/clients.ts';
@@ -71,6 +72,7 @@ export class ApiServer<I = unknown> {
   readonly #sessions: Sessions;
   readonly #api: Api;
   readonly #namespaces: Namespaces;
+  readonly #collector: GarbageCollector | undefined;
   readonly #documents: Documents;
   readonly #schemas: Schemas = new Schemas();
   readonly #health: HealthChecks;
@@ -115,6 +117,8 @@ export class ApiServer<I = unknown> {
     const [closing, caches] = [this.#closing.signal, () => this.#caches()];
     this.#health = new HealthChecks({ storage, clock, caches, closing });
     this.#namespaces = new Namespaces({ catalog: this.#catalog, storage, contextOf, clock, random, onError });
+    const collected = { catalog: this.#catalog, contextOf, clock, random, onError };
+    this.#collector = this.#settings.garbageCollection ? new GarbageCollector(collected) : undefined;
     this.#api = new Api({
       ...{ settings: this.#settings, catalog: this.#catalog, contextOf, counts: this.#counts },
       ...{ closing, cut: this.#cut.signal, checking: () => this.#checking },
@@ -222,6 +226,7 @@ export class ApiServer<I = unknown> {
       await this.#schemas.prepare(this.#catalog.all);
       await checked;
       await this.#namespaces.prepare();
+      this.#collector?.start();
       this.#health.start = { name: 'start', ok: true };
     } catch (error) {
       this.#health.start = { name: 'start', ok: false, error };
@@ -253,6 +258,7 @@ export class ApiServer<I = unknown> {
     await Promise.allSettled([...this.#answering]);
     await this.#sessions.drained();
     await this.#namespaces.stop();
+    await this.#collector?.stop();
     await Promise.allSettled([...this.#storages.values()].map((storage) => storage.close()));
     await this.ready.catch(() => {});
   }
@@ -278,6 +284,7 @@ export class ApiServer<I = unknown> {
         bySchema: this.#schemas.checkOf(info),
         namespaceExists: (namespace, name) => this.#namespaces.check(namespace, { info, name }),
         namespaceHolds: (namespace, checked) => this.#namespaces.confirm(namespace, checked, info),
+        collected: this.#collector !== undefined && !isUncollected(info),
         removed: (namespace) => this.#namespaces.removed(namespace),
         prepared: info === this.#catalog.namespaces ? (object) => this.#namespaces.prepared(object) : undefined,
         empty: info === this.#catalog.namespaces ? (object, terms) => this.#namespaces.empty(object, terms) : undefined,

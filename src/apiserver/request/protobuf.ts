@@ -229,6 +229,7 @@ const DELETE_OPTIONS: MessageKind = {
   fields: {
     1: ['gracePeriodSeconds', 'number'],
     2: ['preconditions', { fields: { 1: ['uid', 'text'], 2: ['resourceVersion', 'text'] } }],
+    3: ['orphanDependents', 'flag'],
     4: ['propagationPolicy', 'text'],
     5: ['dryRun', 'text', 'list'],
   },

@@ -1,11 +1,12 @@
 /**
- * Deletion. An object with finalizers is not deleted at once: it gets a deletion time, and goes with its last finalizer.
+ * Deletion. An object with finalizers is not deleted at once: it gets a deletion time, and goes with its last finalizer. What is to
+ * become of its dependents is a finalizer, too, which the garbage collector removes once that has happened.
  *
  *     there --delete, no finalizers-------------------------------------> gone
  *       '----delete, finalizers---> waiting --last one removed (update)-----^
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import type { NamespacedName } from '../../cache/resource-client.ts';
+import type { DeleteOptions, NamespacedName } from '../../cache/resource-client.ts';
 import { paceOf } from '../../watch/fair-queue.ts';
 import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
 import { type ResourceContext, storageKey, timestamp } from '../resource-info.ts';
@@ -14,8 +15,27 @@ import { withMeta } from './metadata.ts';
 /** Options of a deletion. */
 export interface DeleteTerms {
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;
+  /** What becomes of the object's dependents. Default: as its finalizers say, or in the background. */
+  readonly propagation?: DeleteOptions['propagation'];
   readonly dryRun: boolean;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** The finalizers for each thing that can become of dependents. Upstream: `FinalizerOrphanDependents`, `FinalizerDeleteDependents`. */
+export const ORPHAN = 'orphan';
+export const FOREGROUND = 'foregroundDeletion';
+const OF_PROPAGATION = { Orphan: [ORPHAN], Foreground: [FOREGROUND], Background: [] } as const;
+
+/** The finalizers with which an object's deletion begins. Upstream: `deletionFinalizersForGarbageCollection`. */
+function finalizersOf(context: ResourceContext, { metadata }: KubernetesObject, terms: DeleteTerms): readonly string[] {
+  const { finalizers = [] } = metadata ?? {};
+  if (!context.collected || terms.propagation === undefined) return finalizers;
+  const own: readonly string[] = OF_PROPAGATION[terms.propagation];
+  const others = finalizers.filter((each) => each !== ORPHAN && each !== FOREGROUND);
+  // Their order is that of the object unless something changes.
+  return own.every((each) => finalizers.includes(each)) && others.length + own.length === finalizers.length
+    ? finalizers
+    : [...others, ...own];
 }
 
 /** The result for an object: its last content, and whether it is gone. */
@@ -37,7 +57,7 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
     // Another object of this name has not been emptied, and is not the one to delete.
     if (emptied && current.metadata?.uid !== emptied.metadata?.uid) throw notFound(info, place.name);
     checkPreconditions(context, current, preconditions);
-    if (isHeld(current)) throw new HasFinalizers();
+    if (finalizersOf(context, current, terms).length > 0) throw new HasFinalizers();
     if (dryRun) throw new DryRunDone(current);
   };
   for (let attempt = 1; ; attempt++) {
@@ -72,10 +92,12 @@ async function mark(context: ResourceContext, key: string, terms: DeleteTerms): 
   const { storage, now } = context;
   const change = (current: KubernetesObject): KubernetesObject => {
     checkPreconditions(context, current, terms.preconditions);
-    if (!isHeld(current)) throw new FinalizersGone();
-    if (current.metadata?.deletionTimestamp !== undefined) return current;
+    const finalizers = finalizersOf(context, current, terms);
+    if (finalizers.length === 0) throw new FinalizersGone();
+    if (current.metadata?.deletionTimestamp !== undefined) return withMeta(current, { finalizers });
     const generation = current.metadata?.generation;
     return withMeta(current, {
+      finalizers,
       deletionTimestamp: timestamp(now()),
       deletionGracePeriodSeconds: 0,
       generation: generation === undefined ? undefined : generation + 1,
@@ -102,8 +124,6 @@ function checkPreconditions(
     throw conflict(info, metadata?.name ?? '', why);
   }
 }
-
-const isHeld = ({ metadata }: KubernetesObject): boolean => (metadata?.finalizers ?? []).length > 0;
 
 /** Deletions between two looks at the clock. */
 const STRIDE = 16;
