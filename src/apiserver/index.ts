@@ -20,6 +20,7 @@ export type {
   SubresourceClient,
   WriteOptions,
 } from '../cache/resource-client.ts';
+export type { AdmissionHooks, AdmissionReview } from './admission.ts';
 export { CONFIG_MAPS, type ConfigMap, LEASES, type Lease, type LeaseSpec, NAMESPACES, type Namespace } from './builtin.ts';
 export type {
   FieldCause,

@@ -8,6 +8,7 @@ import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
+import type { AdmissionHooks } from './admission.ts';
 import type { ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
 
@@ -128,6 +129,11 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly clientAddress?: OfRequest<string> | undefined;
   /** Whether a request is allowed; anything but true means 403. Default: everything is allowed. */
   readonly authorize?: Authorize<I> | undefined;
+  /**
+   * Called before every write, dry runs among them: `mutate` may change what is written, `validate` may refuse it. Default: nothing
+   * is asked. A definition's own `validate` says what its objects must look like; these see who writes, and what was there.
+   */
+  readonly admission?: AdmissionHooks<I> | undefined;
   /** Origins whose web pages may connect, as for a hub; default: only this host's own. */
   readonly allowedOrigins?: AllowedOrigins<unknown>;
   /**
@@ -197,6 +203,7 @@ const OTHERS = [
     'allowedOrigins',
     'cache',
     'garbageCollection',
+    'admission',
   ] as const),
   ...(['clock', 'now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
 ] as const;
@@ -227,7 +234,12 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   checkOptions(options, [...names, ...OTHERS]);
   requireMethod('storage', options.storage, 'scope', 'a Storage');
   for (const name of HOOKS) callable(name, options[name]);
-  const { garbageCollection = false } = options;
+  const { garbageCollection = false, admission } = options;
+  if (admission !== undefined) {
+    const { mutate, validate } = checkOptions(admission, ['mutate', 'validate']);
+    callable('admission.mutate', mutate);
+    callable('admission.validate', validate);
+  }
   if (typeof garbageCollection !== 'boolean') throw invalid('garbageCollection', garbageCollection, 'true or false');
   const limit = (name: keyof ApiServerLimits): [string, number] => {
     const { default: fallback, min } = LIMITS[name];

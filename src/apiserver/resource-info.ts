@@ -3,6 +3,7 @@ import type { KubernetesObject } from '../cache/object.ts';
 import type { NamespacedName } from '../cache/resource-client.ts';
 import type { Storage } from '../storage/storage.ts';
 import { checkOptions, invalid } from '../watch/errors.ts';
+import type { Admission } from './admission.ts';
 import {
   checkDefinition,
   type FieldCause,
@@ -152,6 +153,8 @@ export interface ResourceContext {
   readonly empty?: ((object: KubernetesObject, terms: EmptyTerms) => Promise<boolean>) | undefined;
   /** Adds the server's own members to a new object, as for namespaces. */
   readonly prepared?: (<T extends KubernetesObject>(object: T) => T) | undefined;
+  /** The program's hooks. */
+  readonly admission?: Admission | undefined;
   /** What is wrong with an object according to the resource's schema. */
   readonly bySchema?: ((object: KubernetesObject) => readonly FieldCause[] | Promise<readonly FieldCause[]>) | undefined;
 }

@@ -22,6 +22,7 @@ import type { CacherStats, Storage } from '../storage/storage.ts';
 import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { checkOptions, WatchError, wholeNumber } from '../watch/errors.ts';
+import { Admission } from './admission.ts';
 import { LEAVING, toError } from './api-status.ts';
 import { Documents } from './documents/openapi.ts';
 import { GarbageCollector, isUncollected } from './garbage-collector.ts';
@@ -275,13 +276,15 @@ export class ApiServer<I = unknown> {
     if (fault) throw internalError(fault.message);
     let context = this.#contexts.get(info);
     if (context === undefined) {
-      const { cache, now, random, uid, maxSelectorLength, onError } = this.#settings;
+      const { cache, now, random, uid, maxSelectorLength, onError, clock, handshakeTimeoutMs } = this.#settings;
+      const { admission: hooks } = this.#settings;
       context = {
         ...{ info, now, random, uid, maxSelectorLength, onError },
         // A cache ends its watches when it is closed, so they need no listeners.
         closing: cache === false ? this.#closing.signal : undefined,
         storage: this.#storageOf(info),
         bySchema: this.#schemas.checkOf(info),
+        admission: hooks && new Admission({ hooks, resource: info.resourceName, timeoutMs: handshakeTimeoutMs, clock }),
         namespaceExists: (namespace, name) => this.#namespaces.check(namespace, { info, name }),
         namespaceHolds: (namespace, checked) => this.#namespaces.confirm(namespace, checked, info),
         collected: this.#collector !== undefined && !isUncollected(info),

@@ -14,6 +14,7 @@ import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { refused } from '../../storage/statuses.ts';
 import { toStatus } from '../../watch/event.ts';
 import { setPace } from '../../watch/fair-queue.ts';
+import { forClient } from '../admission.ts';
 import {
   badRequest,
   LEAVING,
@@ -71,11 +72,14 @@ interface Progress {
   path?: string;
   /** What is wrong with the fields of a written object. */
   faults?: FieldFaults;
+  /** What the program's hooks tell the client. */
+  readonly warnings: string[];
 }
 
 /** An answer with its client's warnings. */
-function warned(answer: Answer, { faults }: Progress): Answer {
-  const warning = faults && toWarning(faults);
+function warned(answer: Answer, { faults, warnings }: Progress): Answer {
+  if (faults === undefined && warnings.length === 0) return answer;
+  const warning = toWarning({ texts: [...warnings, ...(faults?.texts ?? [])], more: faults?.more ?? 0 });
   return warning === undefined ? answer : { ...answer, headers: { ...answer.headers, warning } };
 }
 
@@ -123,7 +127,7 @@ export class Api {
   async answer(request: WireRequest): Promise<Answer> {
     const { settings, counts } = this.deps;
     const begun = settings.clock.now();
-    const progress: Progress = { address: request.address };
+    const progress: Progress = { address: request.address, warnings: [] };
     let answer: Answer;
     try {
       progress.address = this.hooks.addressOf(request);
@@ -264,7 +268,7 @@ export class Api {
         request,
         path,
         query,
-        context: contextOf(info),
+        context: forClient(contextOf(info), { user: identity, query, warnings: progress.warnings }),
         verb: progress.verb as Verb,
         signal: deadline.signal,
         maxBodyBytes: settings.maxBodyBytes,

@@ -53,19 +53,27 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
   const { dryRun, signal } = terms;
   let { preconditions } = terms;
   let emptied: KubernetesObject | undefined;
-  const validate = (current: KubernetesObject): void => {
+  // What is emptied has been admitted before.
+  const admit = (oldObject: KubernetesObject): Promise<void> | undefined =>
+    emptied ? undefined : context.admission?.validate(undefined, { ...terms, operation: 'DELETE', place, oldObject });
+  const validate = (current: KubernetesObject): void | Promise<void> => {
     // Another object of this name has not been emptied, and is not the one to delete.
     if (emptied && current.metadata?.uid !== emptied.metadata?.uid) throw notFound(info, place.name);
     checkPreconditions(context, current, preconditions);
     if (finalizersOf(context, current, terms).length > 0) throw new HasFinalizers();
+    const admitted = admit(current);
+    if (admitted && dryRun) return admitted.then(() => Promise.reject(new DryRunDone(current)));
     if (dryRun) throw new DryRunDone(current);
+    return admitted;
   };
   for (let attempt = 1; ; attempt++) {
     try {
       if (context.empty) {
-        emptied = await storage.get(key, { signal });
-        if (emptied === undefined) throw notFound(info, place.name);
-        checkPreconditions(context, emptied, preconditions);
+        const found = await storage.get(key, { signal });
+        if (found === undefined) throw notFound(info, place.name);
+        checkPreconditions(context, found, preconditions);
+        await admit(found);
+        emptied = found;
         // Emptying marks it first: from then on it has another version.
         if (!dryRun) preconditions = { uid: emptied.metadata?.uid };
         const left = (await context.empty(emptied, { dryRun, signal })) ? undefined : await storage.get(key, { signal });
@@ -78,7 +86,7 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
       if (error instanceof DryRunDone) return { object: error.object, gone: true };
       if (!(error instanceof HasFinalizers)) throw translated(error, info, place.name);
     }
-    const marked = await mark(context, key, { ...terms, preconditions }).catch((error: unknown) => {
+    const marked = await mark(context, key, { ...terms, preconditions, admit }).catch((error: unknown) => {
       // The last finalizer has gone meanwhile.
       if (!(error instanceof FinalizersGone)) throw translated(error, info, place.name);
       if (attempt === MAX_ATTEMPTS) throw conflict(info, place.name, MODIFIED);
@@ -88,8 +96,14 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
   }
 }
 
-async function mark(context: ResourceContext, key: string, terms: DeleteTerms): Promise<KubernetesObject> {
+async function mark(
+  context: ResourceContext,
+  key: string,
+  terms: DeleteTerms & { readonly admit: (current: KubernetesObject) => Promise<void> | undefined },
+): Promise<KubernetesObject> {
   const { storage, now } = context;
+  const admitted = (current: KubernetesObject): KubernetesObject | Promise<KubernetesObject> =>
+    terms.admit(current)?.then(() => change(current)) ?? change(current);
   const change = (current: KubernetesObject): KubernetesObject => {
     checkPreconditions(context, current, terms.preconditions);
     const finalizers = finalizersOf(context, current, terms);
@@ -103,10 +117,10 @@ async function mark(context: ResourceContext, key: string, terms: DeleteTerms): 
       generation: generation === undefined ? undefined : generation + 1,
     });
   };
-  if (!terms.dryRun) return storage.update(key, change, { signal: terms.signal });
+  if (!terms.dryRun) return storage.update(key, admitted, { signal: terms.signal });
   const current = await storage.get(key, { signal: terms.signal });
   if (current === undefined) throw new FinalizersGone();
-  return change(current);
+  return admitted(current);
 }
 
 function checkPreconditions(
