@@ -178,8 +178,9 @@ own. Objects are in memory, and lost when the server ends, unless --data, --sqli
 Options
   --port P           port, default 8080, which is also kubectl's default; 0 picks a free one
   --host H           address to listen on, default 127.0.0.1 (this machine only); any other needs --token
-  --resource R       serve a kind: PLURAL.GROUP/VERSION=Kind[:cluster], such as orders.example.com/v1=Order; its objects are
-                     in namespaces unless you append :cluster; may be repeated
+  --resource R       serve a kind: PLURAL.GROUP/VERSION=Kind[:cluster][:status][:scale], such as
+                     orders.example.com/v1=Order:status; its objects are in namespaces unless you append :cluster; with :status
+                     and :scale these are subresources; may be repeated
   --token T          clients must send this bearer token. kubectl sends tokens over HTTPS only. Other users of this machine
                      may see the token in the list of processes
   --tls-cert FILE, --tls-key FILE
