@@ -19,10 +19,11 @@ const RANKS: Readonly<Record<string, number>> = {
   storage: 5,
   kubernetes: 5,
   workqueue: 5, // above the cache: a controller has informers
-  apiserver: 6,
-  testing: 7,
-  pages: 8,
-  cli: 9,
+  apply: 6, // above the storages, whose JSON it shares; below the API server, which applies
+  apiserver: 7,
+  testing: 8,
+  pages: 9,
+  cli: 10,
 };
 
 /**
