@@ -66,6 +66,9 @@ function* specFaults(spec: CrdSpec, isConverted: boolean): Work<FieldCause[]> {
     faults.push(...versionFaults(field, { ...version, ...common.without }));
   }
   faults.push(...listFaults(versions));
+  // The first one is `spec.version` as well.
+  const first = versions[0]?.name ?? '';
+  if (first !== '' && !isLabel(first)) faults.push(invalid('spec.version', first, labelFault(first)));
   for (const name of ['plural', 'singular', 'kind', 'listKind'] as const) {
     if (!names[name]) faults.push(required(`spec.names.${name}`));
   }
@@ -197,8 +200,13 @@ function schemaAt(schema: JsonSchema | undefined, names: readonly string[]): Jso
 
 function listFaults(versions: readonly CrdVersion[]): FieldCause[] {
   const faults: FieldCause[] = [];
-  // Upstream shows all of them, as Go writes structures.
-  const shownAs = versions.map(({ name, served, storage }) => ({ name, served, storage }));
+  // As Go writes them, without what is long.
+  const shownAs = versions.map(
+    ({ name: Name, served: Served, storage: Storage, deprecated = false, deprecationWarning = null }) => ({
+      ...{ Name, Served, Storage, Deprecated: deprecated, DeprecationWarning: deprecationWarning },
+      ...{ Schema: null, Subresources: null, AdditionalPrinterColumns: null, SelectableFields: null },
+    }),
+  );
   if (new Set(versions.map(({ name }) => name)).size < versions.length) {
     faults.push(invalid('spec.versions', shownAs, 'must contain unique version names'));
   }
@@ -235,9 +243,13 @@ function conversionFaults(conversion: CrdSpec['conversion'], isOurs: boolean): F
   if (strategy === 'Webhook' && !isOurs) {
     const why = 'this server calls no webhooks: use None, or convert in the program with the option convert of ApiServer';
     faults.push(invalid(`${field}.strategy`, strategy, why));
-  } else if (strategy === 'None' && webhook !== undefined) {
+  } else if (strategy !== 'Webhook') {
     const message = 'Forbidden: should not be set when strategy is not set to Webhook';
-    faults.push({ field: `${field}.webhookClientConfig`, message });
+    const set = [
+      ...(webhook?.clientConfig ? ['webhookClientConfig'] : []),
+      ...(webhook?.conversionReviewVersions?.length ? ['conversionReviewVersions'] : []),
+    ];
+    faults.push(...set.map((each) => ({ field: `${field}.${each}`, message })));
   }
   return faults;
 }
@@ -261,7 +273,7 @@ function changeFaults({ group, scope, names }: CrdSpec, old: Crd): FieldCause[] 
 function storedFaults({ spec, status }: Crd): FieldCause[] {
   const { storedVersions } = status;
   const field = 'status.storedVersions';
-  if (storedVersions.length === 0) return [invalid(field, storedVersions, 'must have at least one stored version')];
+  if (storedVersions.length === 0) return [invalid(field, null, 'must have at least one stored version')];
   const storage = spec.versions.find((each) => each.storage && !storedVersions.includes(each.name));
   const faults = storage ? [invalid(field, storedVersions, `must have the storage version ${storage.name}`)] : [];
   for (const [at, name] of storedVersions.entries()) {

@@ -33,8 +33,14 @@ export interface CrdSpec {
   readonly scope: string;
   readonly names: CrdNames;
   readonly versions: readonly CrdVersion[];
-  readonly conversion?: { readonly strategy: string; readonly webhook?: object };
+  readonly conversion?: { readonly strategy: string; readonly webhook?: Webhook };
   readonly preserveUnknownFields?: boolean;
+}
+
+/** How upstream converts by another program, which is not called here. */
+interface Webhook {
+  readonly clientConfig?: object;
+  readonly conversionReviewVersions?: readonly string[];
 }
 
 export interface CrdVersion {

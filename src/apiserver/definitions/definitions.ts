@@ -24,7 +24,7 @@ import { isWatchError } from '../../watch/errors.ts';
 import { inPieces, paceOf } from '../../watch/fair-queue.ts';
 import { forbidden, hasCode, noSuchPath } from '../api-status.ts';
 import { AGE } from '../builtin.ts';
-import type { Convert, ResourceDefinition } from '../definition.ts';
+import type { Convert, PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { type Catalog, type DefinitionGuard, type ResourceContext, type ResourceInfo, timestamp } from '../resource-info.ts';
 import { Terminating, type TerminatingDeps } from '../terminating.ts';
 import { withMeta } from '../verbs/metadata.ts';
@@ -49,9 +49,44 @@ export function toCrdDefinition(convert: Conversions): ResourceDefinition<Crd> {
     namespaced: false,
     status: true,
     validate: (crd, old) => inPieces(faultsOfCrd(crd, old, converts), { pace: paceOf(undefined) }),
-    columns: [{ ...AGE, name: 'Created At' } as NonNullable<ResourceDefinition<Crd>['columns']>[number]],
+    columns: COLUMNS,
   };
 }
+
+const versionsOf = ({ spec }: Crd): string =>
+  spec.versions
+    .filter(({ served }) => served)
+    .map(({ name, storage }) => (storage ? `${name}(storage)` : name))
+    .sort()
+    .join();
+
+/** Upstream: `crdConvertor`, whose times are no ages. */
+const COLUMNS: readonly PrinterColumn<Crd>[] = [
+  { name: 'Scope', type: 'string', description: 'Cluster/Namespaced', value: ({ spec }) => spec.scope },
+  { name: 'Versions', type: 'string', description: 'Served versions', value: versionsOf },
+  {
+    name: 'Created At',
+    type: 'string',
+    description: AGE.description,
+    value: ({ metadata }) => metadata?.creationTimestamp as string | undefined,
+  },
+  { name: 'Group', type: 'string', priority: 1, description: 'API group', value: ({ spec }) => spec.group },
+  { name: 'Kind', type: 'string', priority: 1, description: 'CustomResource kind', value: ({ spec }) => spec.names.kind },
+  {
+    name: 'ShortNames',
+    type: 'string',
+    priority: 1,
+    description: 'Short names',
+    value: ({ spec }) => spec.names.shortNames?.join() ?? '',
+  },
+  {
+    name: 'Established',
+    type: 'boolean',
+    priority: 1,
+    description: 'Established status',
+    value: (crd) => isTrue(crd, 'Established'),
+  },
+];
 
 /** What a server's definitions need from it. */
 interface DefinitionsDeps extends Pick<TerminatingDeps, 'clock' | 'random' | 'onError'> {
