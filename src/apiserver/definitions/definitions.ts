@@ -126,7 +126,7 @@ export class Definitions {
       ...deps,
       isDue: ({ metadata }) => (metadata?.finalizers ?? []).includes(CLEANUP),
       finish: (name, uid, signal) => this.finish(name, uid, signal),
-      follower: { listed: (items) => this.listed(items as readonly Crd[]), changed: (event) => this.changed(event) },
+      observer: { whole: (items) => this.whole(items as readonly Crd[]), changed: (event) => this.changed(event) },
     });
     if (this.info === undefined) return;
     let loaded = (): void => {};
@@ -199,7 +199,7 @@ export class Definitions {
     return withCondition(held as Crd, condition, this.deps.now());
   }
 
-  private listed(items: readonly Crd[]): void {
+  private whole(items: readonly Crd[]): void {
     const names = new Set(items.map(nameOf));
     for (const name of [...this.known.keys()]) if (!names.has(name)) this.forget(name);
     for (const crd of items) this.known.set(nameOf(crd), crd);
