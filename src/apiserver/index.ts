@@ -22,6 +22,7 @@ export type {
 } from '../cache/resource-client.ts';
 export { CONFIG_MAPS, type ConfigMap, LEASES, type Lease, type LeaseSpec, NAMESPACES, type Namespace } from './builtin.ts';
 export type {
+  Convert,
   FieldCause,
   JsonSchema,
   PrinterColumn,

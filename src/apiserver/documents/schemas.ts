@@ -4,6 +4,7 @@
  */
 import type { JsonSchema, ResourceDefinition } from '../definition.ts';
 import type { Rows } from '../subresources.ts';
+import { CRD_SCHEMA } from './crd-schema.ts';
 import { groupVersion } from './discovery.ts';
 
 const texts = (description: string, more: JsonSchema = {}): JsonSchema => ({
@@ -61,6 +62,7 @@ const BUILT_IN_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       },
     },
   },
+  'apiextensions.k8s.io/v1/CustomResourceDefinition': CRD_SCHEMA,
   'coordination.k8s.io/v1/Lease': {
     description: 'Lease says who holds a role, and until when others may rely on that.',
     type: 'object',
@@ -90,7 +92,10 @@ export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kin
 /** The same of a resource. */
 export type Documented = DocumentedKind &
   Pick<ResourceDefinition, 'plural' | 'listKind' | 'namespaced'> &
-  Pick<Rows, 'subresources'>;
+  Pick<Rows, 'subresources'> & {
+    /** Changes with everything else. Default: a digest of it. */
+    readonly stamp?: string | undefined;
+  };
 
 /** The name of a component: the group in reverse order, as upstream. Groups without a domain are Kubernetes' own. */
 export function componentName({ group, version, kind }: { group: string; version: string; kind: string }): string {

@@ -13,7 +13,7 @@ import { Origins } from '../../bridge/hub/admission/refusals.ts';
 import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { refused } from '../../storage/statuses.ts';
 import { toStatus } from '../../watch/event.ts';
-import { setPace } from '../../watch/fair-queue.ts';
+import { type Soon, setPace } from '../../watch/fair-queue.ts';
 import {
   badRequest,
   LEAVING,
@@ -50,8 +50,10 @@ interface ApiDeps {
   readonly cut: AbortSignal;
   /** Pending until it is known whether what is stored can be served. */
   readonly checking: () => Promise<void> | undefined;
+  /** Pending until the kinds that were defined at run time are known. */
+  readonly loading: () => Promise<void> | undefined;
   /** Answers a path that is not a resource; undefined if it is unknown. */
-  readonly other: (path: OtherPath, request: WireRequest) => WholeAnswer | Promise<WholeAnswer> | undefined;
+  readonly other: (path: OtherPath, request: WireRequest) => Soon<WholeAnswer | undefined>;
   /** Whether a path that is not a resource is answered to everybody. */
   readonly isPublic: (path: OtherPath) => boolean;
 }
@@ -297,7 +299,12 @@ export class Api {
     const identity = authenticate && (await this.hooks.identify(request));
     const tenant = this.hooks.tenantOf(identity);
     place.join(tenant);
-    const info = this.deps.catalog.find(path.apiVersion, path.plural);
+    let info = this.deps.catalog.find(path.apiVersion, path.plural);
+    const loading = info === undefined ? this.deps.loading() : undefined;
+    if (loading) {
+      await loading;
+      info = this.deps.catalog.find(path.apiVersion, path.plural);
+    }
     if (info === undefined || (!info.namespaced && path.namespace !== undefined)) throw noSuchPath();
     const verb = toVerb(request.method, path, isWatch);
     if (verb === undefined) throw methodNotAllowed(path.subresource === undefined ? undefined : info);

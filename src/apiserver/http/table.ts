@@ -136,12 +136,8 @@ export function toBookmarkTable(definition: Columns, bookmark: KubernetesObject,
 function toColumns(definition: Columns): TableColumn[] {
   return [
     NAME,
-    ...columnsOf(definition).map(({ name, type, description = '', priority = 0 }) => ({
-      name,
-      type,
-      format: '',
-      description,
-      priority,
+    ...columnsOf(definition).map(({ name, type, format = '', description = '', priority = 0 }) => ({
+      ...{ name, type, format, description, priority },
     })),
   ];
 }
@@ -184,10 +180,11 @@ type Cell = TableRow['cells'][number];
 
 function toCell(column: PrinterColumn, object: KubernetesObject, now: number): Cell {
   const value = column.value(object);
-  if (column.type !== 'date') return toJsonCell(value);
+  if (column.type !== 'date' || value === null) return toJsonCell(value);
   const isTime = typeof value === 'string' || typeof value === 'number' || value instanceof Date;
   const at = isTime ? new Date(value).getTime() : Number.NaN;
-  return Number.isNaN(at) ? '<unknown>' : humanDuration(now - at);
+  if (!Number.isNaN(at)) return humanDuration(now - at);
+  return typeof value === 'string' && value !== '' ? '<invalid>' : '<unknown>';
 }
 
 /** A JSON value: for a BigInt, the number if that is exact, otherwise its text; for a value that is no cell, its text. */

@@ -14,7 +14,7 @@ const MAX_LABEL_CHARS = 63;
 const MAX_SUBDOMAIN_CHARS = 253;
 
 /** What is wrong with a name of an object: RFC 1123, a subdomain. */
-function faultOfSubdomain(name: string): string | undefined {
+export function faultOfSubdomain(name: string): string | undefined {
   if (name.length > MAX_SUBDOMAIN_CHARS) return `Invalid value: ${shown(name)}: must be no more than 253 characters`;
   if (SUBDOMAIN.test(name)) return undefined;
   return `Invalid value: ${shown(name)}: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`;

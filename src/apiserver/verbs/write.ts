@@ -27,7 +27,7 @@ import {
   updateCauses,
   withMeta,
 } from './metadata.ts';
-import { presented } from './read.ts';
+import { presented, toStored } from './read.ts';
 import { deleteObject } from './remove.ts';
 
 /** What is needed to turn a patch into a change. */
@@ -160,16 +160,22 @@ function* prepareUpdate(
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
-  const old = normalized(info, current.apiVersion === info.apiVersion ? current : { ...current, apiVersion: info.apiVersion });
-  const merged = row.merge(object, old);
+  const before = presented(info, current);
+  const old = normalized(info, before);
+  const sentOn = row.merge(object, old);
+  const merged = context.revised?.(sentOn, old) ?? sentOn;
   // Upstream: `customResourceStrategy`.
   const { apart } = info;
   const isSame = yield* comparing(merged, old, apart.length === 0 ? META : ['metadata', ...apart]);
   const next = withMeta(merged, serverMembers(info, old, { sent: merged, isSame }));
   const causes = updateCauses(merged.metadata, old.metadata, next.metadata);
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
-  if (isSame && causes.length === 0 && (yield* comparing(others(next), others(old)))) return current as Mutable;
-  return (yield* check(context, next, { causes, old: current }))?.then(() => next) ?? next;
+  // What is stored in an earlier version of the kind is written anew, as upstream: so its objects are migrated.
+  const isStored = info.storedAs === undefined || current.apiVersion === info.storedAs;
+  const isUnchanged = isSame && causes.length === 0 && (yield* comparing(others(next), others(old)));
+  if (isStored && isUnchanged) return current as Mutable;
+  const checked = yield* check(context, next, { causes, old: before });
+  return checked?.then(() => toStored(info, next)) ?? toStored(info, next);
 }
 
 /**
@@ -238,6 +244,7 @@ export async function createObject(
   for (let attempt = 1; ; attempt++) {
     // Causes are reported only where the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
     const asked = readable.metadata.name ?? '';
+    context.definition?.check(asked);
     const within = namespace === undefined ? undefined : await context.namespaceExists(namespace, asked);
     const before = pace?.pause();
     if (before) await before;
@@ -248,7 +255,8 @@ export async function createObject(
     const key = storageKey({ namespace, name });
     try {
       if (!dryRun) {
-        const created = await context.storage.create(key, object, { signal });
+        const created = await context.storage.create(key, toStored(context.info, object), { signal });
+        if (context.definition) await context.definition.holds(created).catch(takeBack(context, key, created));
         if (namespace !== undefined && within !== undefined) {
           await context.namespaceHolds(namespace, { uid: within, created }).catch(takeBack(context, key, created));
         }
