@@ -14,7 +14,7 @@
 import type { KubernetesObject } from '../cache/object.ts';
 import { isRecord } from '../watch/errors.ts';
 import { badRequest, internalFault } from './api-status.ts';
-import { AGE } from './builtin.ts';
+import { AGE } from './kinds/common.ts';
 import type { FieldCause, ResourceDefinition, ScaleDefinition } from './definition.ts';
 import type { Json } from './request/json.ts';
 import { VERBS, type Verb } from './request/path.ts';
