@@ -49,7 +49,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'apiserver/http/websocket.ts': ['ws'], // its types, and loaded late
   'apiserver/process-metrics.ts': ['../../package.json'],
   'apiserver/server.ts': ['node:events', 'node:http', 'node:stream'],
-  'apiserver/namespaces.ts': ['node:events'],
+  'apiserver/terminating.ts': ['node:events'],
   'kubernetes/cluster.ts': ['node:https'], // its types
   'kubernetes/credentials.ts': ['node:fs/promises', 'node:http', 'node:https', 'node:tls', 'node:util'],
   'kubernetes/exec-plugin.ts': ['node:child_process'],

@@ -11,6 +11,10 @@ import { EVENTS, type ObjectReference } from './kinds/events.ts';
 import { REVIEWS } from './kinds/reviews.ts';
 import { faultOfLabel } from './verbs/metadata.ts';
 
+export { CONFIG_MAPS, type ConfigMap, SECRETS, type Secret } from './kinds/config.ts';
+export { type CoreEvent, EVENTS, type ObjectReference } from './kinds/events.ts';
+export { REVIEWS } from './kinds/reviews.ts';
+
 /** Upstream: `v1.Namespace`. */
 export interface Namespace extends KubernetesObject {
   readonly spec?: { readonly finalizers?: readonly string[] | undefined } | undefined;

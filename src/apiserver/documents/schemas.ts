@@ -18,7 +18,10 @@ export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kin
 /** The same of a resource. */
 export type Documented = DocumentedKind &
   Pick<ResourceDefinition, 'plural' | 'listKind' | 'namespaced'> &
-  Pick<Rows, 'subresources'>;
+  Pick<Rows, 'subresources'> & {
+    /** Changes with everything else. Default: a digest of it. */
+    readonly stamp?: string | undefined;
+  };
 
 /** The name of a component: the group in reverse order, as upstream. Groups without a domain are Kubernetes' own. */
 export function componentName({ group, version, kind }: { group: string; version: string; kind: string }): string {

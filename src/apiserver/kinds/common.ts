@@ -25,3 +25,8 @@ export function finalizerCauses(names: readonly string[], fieldOf: (at: number) 
 export function finalizersOf({ metadata }: KubernetesObject): FieldCause[] {
   return finalizerCauses(metadata?.finalizers ?? [], (at) => `metadata.finalizers[${at}]`);
 }
+
+/** Whether objects of a resource are answered instead of stored. */
+export function isReview(group: string, plural: string): boolean {
+  return /^(authentication|authorization)\.k8s\.io$/.test(group) && /^selfsubject[a-z]*reviews$/.test(plural);
+}

@@ -6,7 +6,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { faultOfKey } from '../../selectors/syntax.ts';
 import { comparing } from '../../storage/json.ts';
 import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
-import type { FieldCause, PrinterColumn, ResourceDefinition } from '../definition.ts';
+import type { Convert, FieldCause, PrinterColumn, ResourceDefinition } from '../definition.ts';
 
 /** Upstream: `core.v1.ObjectReference`. */
 export interface ObjectReference {
@@ -50,41 +50,37 @@ const RENAMED: Readonly<Record<string, string>> = {
 };
 const BACK: Readonly<Record<string, string>> = Object.fromEntries(Object.entries(RENAMED).map(([to, from]) => [from, to]));
 
-/** How objects of a resource are stored as those of another one. */
-export interface Alias {
-  /** The kind as which they are stored. */
-  readonly apiVersion: string;
-  readonly kind: string;
-  /** The prefix of the keys under which they are. */
-  readonly prefix: string;
-  readonly toStored: <T extends KubernetesObject>(object: T) => T;
-  readonly fromStored: <T extends KubernetesObject>(object: T) => T;
-}
-
 const V1 = 'v1';
 const EVENTS_V1 = 'events.k8s.io/v1';
 
-function renamed<T extends KubernetesObject>(object: T, apiVersion: string, names: Readonly<Record<string, string>>): T {
+function renamed(object: KubernetesObject, names: Readonly<Record<string, string>>): Record<string, unknown> {
   const entries = Object.entries(object).map(([name, value]) => [Object.hasOwn(names, name) ? names[name] : name, value]);
-  return { ...Object.fromEntries(entries), apiVersion } as T;
+  return Object.fromEntries(entries);
 }
 
-/** Without what is always there in one form, and empty texts only there. */
-function plain<T extends KubernetesObject>(object: T): T {
-  const entries = Object.entries(object).filter(([name, value]) => !name.startsWith('reporting') || value !== '');
-  return Object.fromEntries(entries) as unknown as T;
-}
-
-const ALIAS: Alias = {
-  ...{ apiVersion: V1, kind: 'Event', prefix: 'core/events/' },
-  toStored: (object) => renamed({ reportingInstance: '', reportingController: '', ...object }, V1, RENAMED),
-  fromStored: (object) => plain(renamed(object, EVENTS_V1, BACK)),
+/** An event in the other form. */
+const convert: Convert = (event, apiVersion) => {
+  if (apiVersion === event.apiVersion) return event;
+  if (apiVersion === V1) return { reportingComponent: '', reportingInstance: '', ...renamed(event, RENAMED), apiVersion };
+  const made = renamed(event, BACK);
+  // One form always has these, the other one only if they say something.
+  for (const name of ['reportingController', 'reportingInstance']) if (made[name] === '') delete made[name];
+  return { ...made, apiVersion };
 };
 
-/** As what a resource is stored; undefined: as itself. */
-export function aliasOf({ group, version, plural }: Pick<ResourceDefinition, 'group' | 'version' | 'plural'>): Alias | undefined {
-  return group === 'events.k8s.io' && version === 'v1' && plural === 'events' ? ALIAS : undefined;
+/** Where and as what a resource is stored, if it is another name of one. */
+export function aliasOf({ group, plural }: Pick<ResourceDefinition, 'group' | 'plural'>): {
+  readonly prefix?: string;
+  readonly storedAs?: string;
+  readonly convert?: Convert;
+} {
+  return group === 'events.k8s.io' && plural === 'events' ? { prefix: EVENTS_PREFIX, storedAs: V1, convert } : {};
 }
+
+/** What the keys of all events begin with. */
+export const EVENTS_PREFIX = 'core/events/';
+
+const inV1 = (event: CoreEvent): CoreEvent => (event.apiVersion === EVENTS_V1 ? (convert(event, V1) as CoreEvent) : event);
 
 type Read = (event: CoreEvent) => string;
 const of =
@@ -127,13 +123,20 @@ const COLUMNS: readonly PrinterColumn<CoreEvent>[] = [
     ...{ name: 'Count', type: 'string', ...wide, description: 'How often it has happened.' },
     value: ({ series, count }) => (series ? (series.count ?? 0) : count || 1),
   },
-  { name: 'Name', type: 'string', ...wide, description: 'The name of the report.', value: ({ metadata }) => metadata?.name },
+  {
+    name: 'Name',
+    type: 'string',
+    format: 'name',
+    ...wide,
+    description: 'The name of the report.',
+    value: ({ metadata }) => metadata?.name,
+  },
 ];
 
 /** A column of the stored form for objects of either. */
 const ofEither = (column: PrinterColumn<CoreEvent>): PrinterColumn<CoreEvent> => ({
   ...column,
-  value: (event) => column.value(event.apiVersion === EVENTS_V1 ? ALIAS.toStored(event) : event),
+  value: (event) => column.value(inV1(event)),
 });
 
 const COMMON = { version: 'v1', plural: 'events', kind: 'Event', shortNames: ['ev'] } as const;
@@ -160,7 +163,7 @@ export const EVENTS: readonly [ResourceDefinition<CoreEvent>, ResourceDefinition
     group: 'events.k8s.io',
     columns: COLUMNS.map(ofEither),
     fields: { ...referenceFields('regarding'), ...SHARED_FIELDS, reportingController: reporter },
-    validate: (event, old) => inPieces(strictCauses(event, old), { pace: paceOf(undefined) }),
+    validate: (event, old) => inPieces(strictCauses(inV1(event), old && inV1(old)), { pace: paceOf(undefined) }),
   },
 ];
 
@@ -213,9 +216,9 @@ function qualifiedNameFault(name: string): readonly string[] {
 const OF_OLD = ['firstTimestamp', 'lastTimestamp', 'count'] as const;
 /** What an update by the new API may not change, in upstream's order and under upstream's names. */
 const FIXED: readonly (readonly [member: keyof CoreEvent, field: string])[] = [
-  ...(['involvedObject', 'reason', 'message', 'source', 'firstTimestamp', 'lastTimestamp', 'count', 'reason', 'type'] as const).map(
-    (name) => [name, name] as const,
-  ),
+  ...(
+    ['involvedObject', 'reason', 'message', 'source', 'firstTimestamp', 'lastTimestamp', 'count', 'reason', 'type'] as const
+  ).map((name) => [name, name] as const),
   ...(['eventTime', 'action', 'related'] as const).map((name) => [name, name] as const),
   ['reportingComponent', 'reportingController'],
   ['reportingInstance', 'reportingInstance'],

@@ -47,15 +47,6 @@ const ANSWERS: Readonly<Record<string, Review>> = {
   'authentication.k8s.io/v1/SelfSubjectReview': async (_, { identity }) => ({ userInfo: userOf(identity) }),
 };
 
-type Kind = Pick<ResourceInfo, 'group' | 'version' | 'kind'>;
-
-const answerOf = ({ group, version, kind }: Kind): Review | undefined => ANSWERS[`${group}/${version}/${kind}`];
-
-/** Whether objects of a kind are answered instead of stored. */
-export function isReview(kind: Kind): boolean {
-  return answerOf(kind) !== undefined;
-}
-
 /** The answer to a review: the object that was sent, with its status. */
 export async function reviewed(
   info: ResourceInfo,
@@ -63,8 +54,10 @@ export async function reviewed(
   { asker, now }: { asker: Asker; now: string },
 ): Promise<KubernetesObject> {
   const { apiVersion, kind, metadata, spec } = sent as KubernetesObject & { spec?: unknown };
-  if (metadata?.namespace) throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
-  const status = await (answerOf(info) as Review)(isRecord(spec) ? spec : {}, asker);
+  if (metadata?.namespace)
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  const answer = ANSWERS[`${info.group}/${info.version}/${info.kind}`] as Review;
+  const status = await answer(isRecord(spec) ? spec : {}, asker);
   const told = 'userInfo' in status ? { ...metadata, creationTimestamp: now } : (metadata ?? {});
   return { apiVersion, kind, metadata: told, ...(spec !== undefined && { spec }), status } as KubernetesObject;
 }
@@ -80,16 +73,30 @@ async function access(spec: Readonly<Record<string, unknown>>, asker: Asker): Pr
     invalidObject({ ...REVIEW, plural: '', resourceName: '' }, '', [{ field, message }]);
   if (resourceAttributes && nonResourceAttributes) throw refuse('spec.nonResourceAttributes', `Invalid value: ${both}`);
   if (!resourceAttributes && !nonResourceAttributes) {
-    throw refuse('spec.resourceAttributes', `Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified`);
+    throw refuse(
+      'spec.resourceAttributes',
+      `Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified`,
+    );
   }
-  const { verb = '', path = '', group = '', resource = '', subresource = '', namespace = '', name = '' } =
-    resourceAttributes ?? nonResourceAttributes ?? {};
+  const {
+    verb = '',
+    path = '',
+    group = '',
+    resource = '',
+    subresource = '',
+    namespace = '',
+    name = '',
+  } = resourceAttributes ?? nonResourceAttributes ?? {};
   const asked = resourceAttributes ? nameOf(resource, group, subresource) : path;
   const reason = await asker.denial(verb.toLowerCase(), asked, { namespace: namespace || undefined, name: name || undefined });
   return reason === undefined ? { allowed: true } : { allowed: false, reason };
 }
 
-const REVIEW = { group: 'authorization.k8s.io', kind: 'SelfSubjectAccessReview', kindName: 'SelfSubjectAccessReview.authorization.k8s.io' };
+const REVIEW = {
+  group: 'authorization.k8s.io',
+  kind: 'SelfSubjectAccessReview',
+  kindName: 'SelfSubjectAccessReview.authorization.k8s.io',
+};
 
 /** As `authorize` knows it. */
 const nameOf = (plural: string, group: string, subresource: string): string =>

@@ -3,10 +3,12 @@
  * `coordination/v1`, `authorization/v1` and `authentication/v1`.
  */
 import { put } from '../../storage/json.ts';
+import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
+import { CRD_SCHEMA } from '../documents/crd-schema.ts';
 import { toBase64 } from './base64.ts';
-import { byKey, REQUIRED, SET, type Shape, shape, toSchema } from './shape.ts';
+import { byKey, REQUIRED, SET, type Shape, shape, toSchema, typing } from './shape.ts';
 
 const OWNER_REFERENCE: Shape = shape('OwnerReference identifies an owning object.', {
   apiVersion: [5, 'string', '!', 'API version of the referent.'],
@@ -348,8 +350,17 @@ const schemas: Map<Shape, JsonSchema> = new Map();
 /** The schema of a built-in kind: for people, for the names of fields and for patches. The server checks these kinds without it. */
 export function builtInSchema(kind: NamedKind): JsonSchema | undefined {
   const of = shapeOf(kind);
-  if (of === undefined) return undefined;
+  if (of === undefined)
+    return kind.group === 'apiextensions.k8s.io' && kind.kind === 'CustomResourceDefinition' ? CRD_SCHEMA : undefined;
   const known = schemas.get(of) ?? toSchema(of);
   schemas.set(of, known);
   return known;
+}
+
+/** What was sent as an object of a built-in kind, as its table has it. Anything else is left as it is. Throws 400. */
+export function* typed(of: NamedKind & { readonly apiVersion: string }, sent: unknown): Work<unknown> {
+  const fields = shapeOf(of);
+  if (fields === undefined || !isRecord(sent)) return sent;
+  const { apiVersion = of.apiVersion, kind = of.kind } = sent;
+  return apiVersion === of.apiVersion && kind === of.kind ? yield* typing(of.kind, fields, sent) : sent;
 }
