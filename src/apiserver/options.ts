@@ -83,6 +83,8 @@ export interface ApiServerLimits {
   readonly reauthorizeMs?: number | undefined;
   /** How long any other request may take until its response begins, including reading its body, in ms; default 60,000. */
   readonly requestTimeoutMs?: number | undefined;
+  /** How long events are kept after each write, in ms, in whole seconds; default 3,600,000. 0: for ever. See `EVENTS`. */
+  readonly eventTtlMs?: number | undefined;
   /** How long `authenticate` and `authorize` may take, in ms; default 10,000. */
   readonly handshakeTimeoutMs?: number | undefined;
   /** Bytes that may wait in a connection before its watch is no longer read; default 1 MiB. */
@@ -107,7 +109,7 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * storage.
    */
   readonly storage: Storage;
-  /** The resources to serve. `CONFIG_MAPS`, `LEASES` and `NAMESPACES` define some of Kubernetes' own. */
+  /** The resources to serve. `BUILT_IN_KINDS` are Kubernetes' own; `CONFIG_MAPS`, `EVENTS` and others are some of them. */
   readonly resources: readonly (ResourceDefinition | SchemaDefinition)[];
   /**
    * Whether clients may define further kinds, by objects of the kind CustomResourceDefinition of `apiextensions.k8s.io/v1`, which are
@@ -186,6 +188,7 @@ const LIMITS: { readonly [K in keyof ApiServerLimits]-?: { readonly default: num
   maxWatchMs: { default: 0, min: 0 }, // see toSettings
   reauthorizeMs: { default: 0, min: 0 },
   requestTimeoutMs: { default: 60_000, min: 1 },
+  eventTtlMs: { default: 3_600_000, min: 0 },
   handshakeTimeoutMs: { default: DEFAULTS.handshakeTimeoutMs, min: 1 },
   maxBufferedBytes: { default: DEFAULTS.maxBufferedBytes, min: 1 },
   stallTimeoutMs: { default: DEFAULTS.stallTimeoutMs, min: 0 },

@@ -35,6 +35,7 @@ import { type HostDeps, serveNode } from './http/node-host.ts';
 import { NO_WATCHES, Sessions } from './http/sessions.ts';
 import { Upgrades } from './http/upgrade.ts';
 import type { Answer, WholeAnswer, WireRequest } from './http/wire.ts';
+import { EVENTS_PREFIX } from './kinds/events.ts';
 import { Namespaces } from './namespaces.ts';
 import { type ApiServerOptions, type Settings, toSettings } from './options.ts';
 import { processMetrics } from './process-metrics.ts';
@@ -293,6 +294,7 @@ export class ApiServer<I = unknown> {
         // A cache ends its watches when it is closed, so they need no listeners.
         closing: cache === false ? this.#closing.signal : undefined,
         storage: this.#storageOf(info),
+        ttlSeconds: info.prefix === EVENTS_PREFIX ? Math.ceil(this.#settings.eventTtlMs / 1_000) : undefined,
         bySchema: this.#schemas.checkOf(info),
         namespaceExists: (namespace, name) => this.#namespaces.check(namespace, { info, name }),
         namespaceHolds: (namespace, checked) => this.#namespaces.confirm(namespace, checked, info),
@@ -315,8 +317,12 @@ export class ApiServer<I = unknown> {
     let storage = this.#storages.get(info.prefix);
     if (storage === undefined) {
       const { cache = true, clock, random, onCacheError: onError } = this.#settings;
-      const scope = this.#settings.storage.scope(info.prefix, { fields: info.fields });
-      const options = { ...(typeof cache === 'object' && cache), fields: info.fields, clock, random, onError };
+      const fields = Object.assign(
+        {},
+        ...this.#catalog.all.filter(({ prefix }) => prefix === info.prefix).map((each) => each.fields),
+      );
+      const scope = this.#settings.storage.scope(info.prefix, { fields });
+      const options = { ...(typeof cache === 'object' && cache), fields, clock, random, onError };
       const { bookmarkMs, maxWatches } = checkCacherOptions(options);
       storage = cache === false ? scope : (scope.served?.({ bookmarkMs, maxWatches, clock }) ?? new Cacher(scope, options));
       this.#storages.set(info.prefix, storage);

@@ -16,6 +16,7 @@ import { toStatus } from '../../watch/event.ts';
 import { type Soon, setPace } from '../../watch/fair-queue.ts';
 import {
   badRequest,
+  hasCode,
   LEAVING,
   methodNotAllowed,
   noSuchPath,
@@ -25,9 +26,10 @@ import {
   toError,
   unfinished,
 } from '../api-status.ts';
+import type { Asker } from '../kinds/reviews.ts';
 import type { Settings } from '../options.ts';
 import { type OtherPath, type ResourcePath, readPath, splitTarget, toVerb, type Verb } from '../request/path.ts';
-import { readFlag } from '../request/query.ts';
+import { readFlag, readTimeout } from '../request/query.ts';
 import type { Catalog, ResourceContext, ResourceInfo } from '../resource-info.ts';
 import type { ApiCounts } from '../stats.ts';
 import type { FieldFaults } from '../validation/field-check.ts';
@@ -241,9 +243,9 @@ export class Api {
     const { settings, contextOf } = this.deps;
     const watching = path.forcedWatch || (readFlag(query.get('watch')) ?? false);
     const isWatch = watching && (request.method === 'GET' || request.method === 'HEAD');
-    const place = this.quotas.enter(isWatch ? 'watch' : 'request', progress.address);
     const timeoutMs = settings.requestTimeoutMs;
-    const own = isWatch ? 0 : Number(query.get('timeoutSeconds')) * 1_000;
+    const own = isWatch ? 0 : readTimeout(query.get('timeout')) || Number(query.get('timeoutSeconds')) * 1_000;
+    const place = this.quotas.enter(isWatch ? 'watch' : 'request', progress.address);
     // Admitted requests are finished, but a watch would end at once.
     const deadline = this.deadline(
       request,
@@ -272,6 +274,7 @@ export class Api {
         maxBodyBytes: settings.maxBodyBytes,
         watchTimeoutMs: (askedMs: number) => endingBy(this.drawTimeout(askedMs), this.watchClients.leftMs(identity)),
         onError: settings.onError,
+        asker: this.askerOf(identity),
         warn: (faults: FieldFaults) => {
           progress.faults = faults;
         },
@@ -284,6 +287,23 @@ export class Api {
       place.lighten();
       this.finish(request, deadline);
     }
+  }
+
+  /** Who sends a request, as reviews see it. */
+  private askerOf(identity: unknown): Asker {
+    return {
+      identity,
+      resources: this.deps.catalog.all,
+      denial: async (verb, resource, { namespace, name }) => {
+        try {
+          await this.hooks.allow([verb as Verb, resource, namespace, name, identity]);
+          return undefined;
+        } catch (error) {
+          if (!hasCode(error, 403)) throw error;
+          return statusOf(error).status.message;
+        }
+      },
+    };
   }
 
   /** If no code of the application is called, there is nothing to wait for. */

@@ -158,10 +158,13 @@ function* checkOwners(causes: Causes, { ownerReferences = [] }: Meta): Work<void
 }
 
 /** What is wrong with the name of an object, and with that of its namespace. */
-export function nameCauses(name: string, namespace: string | undefined): FieldCause[] {
+export function nameCauses(name: string, namespace: string | undefined, base: string = ''): FieldCause[] {
   const named = faultOfSubdomain(name);
   const spaced = namespace === undefined ? undefined : faultOfLabel(namespace);
+  // What follows it makes it end like a name. Upstream: `maskTrailingDash`.
+  const based = base === '' ? undefined : faultOfSubdomain(base.length > 1 ? base.replace(/-$/, 'a') : base);
   return [
+    ...(based === undefined ? [] : [{ field: 'metadata.generateName', message: based }]),
     ...(named === undefined ? [] : [{ field: 'metadata.name', message: named }]),
     ...(spaced === undefined ? [] : [{ field: 'metadata.namespace', message: spaced }]),
   ];

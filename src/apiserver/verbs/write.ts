@@ -10,6 +10,9 @@ import { invalid, isRecord } from '../../watch/errors.ts';
 import { inPieces, paceOf, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
 import { alreadyExists, badRequest, conflict, hasCode, invalidObject, MODIFIED, notFound, translated } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
+import { isReview } from '../kinds/common.ts';
+import { type Asker, reviewed, TRUSTED } from '../kinds/reviews.ts';
+import { typed } from '../kinds/tables.ts';
 import { toPatch } from '../patch/patch.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
@@ -54,7 +57,11 @@ export function* toChange(
     const isOther = row.kind && !isOfKind(row.kind, made);
     const fault = isOther ? `expected a ${row.kind?.kind}` : row.fault?.(made as Json);
     if (fault !== undefined) throw invalidPatch(made, fault);
-    return made;
+    try {
+      return (yield* typed(row.kind ?? info, made)) as object;
+    } catch (error) {
+      throw hasCode(error, 400) ? invalidPatch(made, (error as Error).message) : error;
+    }
   };
 }
 
@@ -75,7 +82,7 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
 }
 
 /** Whether the server counts this kind's generations. Kubernetes does so for all but its oldest kinds, and Leases. */
-const countsGenerations = ({ group }: ResourceInfo): boolean => group !== '' && group !== 'coordination.k8s.io';
+const countsGenerations = ({ group }: ResourceInfo): boolean => !['', 'coordination.k8s.io', 'events.k8s.io'].includes(group);
 
 /** The object that a creation writes. The server makes its name if it has only `generateName`. */
 async function prepareCreate(context: ResourceContext, object: Mutable, signal?: AbortSignal | undefined): Promise<Mutable> {
@@ -94,9 +101,8 @@ async function prepareCreate(context: ResourceContext, object: Mutable, signal?:
     deletionTimestamp: undefined,
     deletionGracePeriodSeconds: undefined,
   });
-  const own = withMembers(created, NOTHING, info.apart);
-  const stored = context.prepared?.(own) ?? own;
-  const checked = check(context, stored, { causes: nameCauses(name, metadata.namespace), old: undefined });
+  const stored = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
+  const checked = check(context, stored, { causes: nameCauses(name, metadata.namespace, base), old: undefined });
   await inPieces(checked, { pace: paceOf(signal), signal });
   return stored;
 }
@@ -237,9 +243,12 @@ const MAX_NAME_ATTEMPTS = 8;
 export async function createObject(
   context: ResourceContext,
   sent: unknown,
-  { namespace, dryRun, signal }: WriteTerms & { namespace: string | undefined },
+  { namespace, dryRun, signal, asker = TRUSTED }: WriteTerms & { namespace: string | undefined; asker?: Asker },
 ): Promise<KubernetesObject> {
-  const readable = inNamespace(normalized(context.info, sent), namespace);
+  const { info } = context;
+  const given = await inPieces(typed(info, sent), { pace: paceOf(signal), signal });
+  const readable = inNamespace(normalized(info, given), namespace);
+  if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker, now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
     // Causes are reported only where the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
@@ -255,7 +264,7 @@ export async function createObject(
     const key = storageKey({ namespace, name });
     try {
       if (!dryRun) {
-        const created = await context.storage.create(key, toStored(context.info, object), { signal });
+        const created = await context.storage.create(key, toStored(info, object), { signal, ttlSeconds: context.ttlSeconds });
         if (context.definition) await context.definition.holds(created).catch(takeBack(context, key, created));
         if (namespace !== undefined && within !== undefined) {
           await context.namespaceHolds(namespace, { uid: within, created }).catch(takeBack(context, key, created));
@@ -263,13 +272,22 @@ export async function createObject(
         return created;
       }
       if ((await context.storage.get(key, { signal })) === undefined) return object;
-      throw alreadyExists(context.info, name);
+      throw alreadyExists(info, name);
     } catch (error) {
       const generated = asked === '';
       if (generated && attempt < MAX_NAME_ATTEMPTS && hasCode(error, 409, 'AlreadyExists')) continue;
-      throw translated(error, context.info, name);
+      throw (await doomed(error, context, key)) ?? translated(error, info, name);
     }
   }
+}
+
+/** The refusal if the object that is in the way is being deleted: its controller may wait for that. */
+async function doomed(error: unknown, { storage, info }: ResourceContext, key: string): Promise<Error | undefined> {
+  if (!hasCode(error, 409, 'AlreadyExists')) return undefined;
+  const { metadata } = (await storage.get(key).catch(() => undefined)) ?? {};
+  return metadata?.deletionTimestamp === undefined
+    ? undefined
+    : alreadyExists(info, metadata.name ?? '', 'object is being deleted: ');
 }
 
 /** Deletes an object that was created in a Terminating namespace: the server that empties it may have looked before. */
@@ -315,7 +333,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   };
   const changing = function* (current: KubernetesObject): Work<Soon<KubernetesObject>> {
     const made = terms.make(current);
-    const sent = isWork(made) ? yield* made : made;
+    const sent = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
     const next = yield* prepareUpdate(context, sent, { current, place, row: terms.row });
     return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
   };
@@ -323,7 +341,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   for (let attempt = 1; ; attempt++) {
     try {
       if (terms.dryRun) return await dry(context, terms, change);
-      const updated = await storage.update(key, change, { signal });
+      const updated = await storage.update(key, change, { signal, ttlSeconds: context.ttlSeconds });
       // A container goes when its contents have gone.
       if (context.empty && isDone(updated)) await deleteEmpty(context, updated, terms);
       return updated;
