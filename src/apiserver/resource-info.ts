@@ -3,9 +3,9 @@ import type { KubernetesObject } from '../cache/object.ts';
 import type { NamespacedName } from '../cache/resource-client.ts';
 import type { Storage } from '../storage/storage.ts';
 import { checkOptions, invalid } from '../watch/errors.ts';
+import type { Soon } from '../watch/fair-queue.ts';
 import {
   checkDefinition,
-  type FieldCause,
   isSchema,
   type JsonSchema,
   type PrinterColumn,
@@ -14,6 +14,7 @@ import {
   type ValidationResult,
 } from './definition.ts';
 import { type Rows, toRows } from './subresources.ts';
+import type { SchemaCheck } from './validation/object-schema.ts';
 
 /** A definition with all defaults filled in. */
 export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> extends Rows {
@@ -30,6 +31,7 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> ext
   readonly namespaced: boolean;
   readonly validate: ((object: T, old: T | undefined) => ValidationResult | Promise<ValidationResult>) | undefined;
   readonly schema: JsonSchema | undefined;
+  readonly preserveUnknownFields: boolean;
   readonly columns: readonly PrinterColumn<T>[] | undefined;
   readonly fields: Readonly<Record<string, (object: T) => string | undefined>>;
   /** The prefix of all keys of this resource in the storage. Versions of one resource share it. */
@@ -43,7 +45,7 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> ext
 
 const NAMES = [
   ...(['group', 'version', 'plural', 'kind', 'singular', 'shortNames', 'categories', 'listKind', 'namespaced'] as const),
-  ...(['validate', 'schema', 'status', 'scale', 'columns', 'fields'] as const),
+  ...(['validate', 'schema', 'preserveUnknownFields', 'status', 'scale', 'columns', 'fields'] as const),
 ] as const;
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for a definition that cannot be served. */
@@ -57,6 +59,7 @@ export function toInfo<T extends KubernetesObject>(definition: ResourceDefinitio
     apiVersion: group ? `${group}/${version}` : version,
     validate: isSchema(validate) ? undefined : validate,
     schema: isSchema(validate) ? validate : schema,
+    preserveUnknownFields: more.preserveUnknownFields ?? true,
     columns: more.columns,
     ...toRows(definition),
     fields: more.fields ?? {},
@@ -150,8 +153,8 @@ export interface ResourceContext {
   readonly empty?: ((object: KubernetesObject, terms: EmptyTerms) => Promise<boolean>) | undefined;
   /** Adds the server's own members to a new object, as for namespaces. */
   readonly prepared?: (<T extends KubernetesObject>(object: T) => T) | undefined;
-  /** What is wrong with an object according to the resource's schema. */
-  readonly bySchema?: ((object: KubernetesObject) => readonly FieldCause[] | Promise<readonly FieldCause[]>) | undefined;
+  /** The check by the resource's schema, once it is compiled. */
+  readonly bySchema?: (() => Soon<SchemaCheck>) | undefined;
 }
 
 /** The key of an object in the storage of its resource. */
