@@ -43,7 +43,7 @@ import { type ApiServerSource, Resource } from './resource.ts';
 import { Catalog, type ResourceContext, type ResourceInfo } from './resource-info.ts';
 import { ApiCounts, type ApiServerStats, toCacheStats, toMetricsText } from './stats.ts';
 import { faultOfStored } from './stored-data.ts';
-import { Schemas } from './validation/schema.ts';
+import { Schemas } from './validation/object-schema.ts';
 
 /** Options of {@link ApiServer.shutdown}. */
 export interface ShutdownOptions {

@@ -20,7 +20,7 @@ import type { Json } from './request/json.ts';
 import { VERBS, type Verb } from './request/path.ts';
 
 /** What is known about the kind of what is read and written somewhere. */
-export type SeenKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'columns'> & {
+export type SeenKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields' | 'columns'> & {
   readonly apiVersion: string;
 };
 

@@ -15,6 +15,7 @@ import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
 import { type Subresource, withMembers } from '../subresources.ts';
 import { type FieldCheck, invalidPatch } from '../validation/field-check.ts';
+import { fitting } from '../validation/object-schema.ts';
 import {
   generateName,
   isNullish,
@@ -27,7 +28,7 @@ import {
   updateCauses,
   withMeta,
 } from './metadata.ts';
-import { presented, toStored } from './read.ts';
+import { inVersion, presented, toStored } from './read.ts';
 import { deleteObject } from './remove.ts';
 
 /** What is needed to turn a patch into a change. */
@@ -112,7 +113,9 @@ interface Checked {
 function* check(context: ResourceContext, object: Mutable, { causes, old }: Checked): Work<Promise<void> | undefined> {
   const { info, bySchema } = context;
   const found = [...causes, ...(yield* metadataCauses(object.metadata))];
-  if (bySchema !== undefined) return checkBySchema(context, object, { causes: found, old });
+  const compiled = bySchema?.();
+  if (isPromise(compiled)) return compiled.then(() => checkedLater(context, object, { causes, old }));
+  if (compiled !== undefined) found.push(...(yield* compiled(object, old)));
   found.push(...partCauses(info, object));
   const more = found.length === 0 ? info.validate?.(object, old) : undefined;
   if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(causesOf(late, info), info, object));
@@ -120,14 +123,11 @@ function* check(context: ResourceContext, object: Mutable, { causes, old }: Chec
   return undefined;
 }
 
+const checkedLater = async (context: ResourceContext, object: Mutable, checked: Checked): Promise<void> =>
+  await inPieces(check(context, object, checked), { pace: paceOf(undefined) });
+
 const partCauses = ({ subresources }: ResourceInfo, object: Mutable): FieldCause[] =>
   subresources.flatMap(({ causes }) => causes?.(object) ?? []);
-
-async function checkBySchema({ info, bySchema }: ResourceContext, object: Mutable, { causes, old }: Checked): Promise<void> {
-  const found = [...causes, ...((await bySchema?.(object)) ?? []), ...partCauses(info, object)];
-  if (found.length === 0) found.push(...causesOf(await info.validate?.(object, old), info));
-  refuseFor(found, info, object);
-}
 
 /**
  * The causes that `validate` returned. Anything else is an error of its owner, not of the writer: it throws, which becomes a 500.
@@ -156,12 +156,12 @@ function* prepareUpdate(
   { current, place, row }: { current: KubernetesObject; place: NamespacedName; row: Subresource },
 ): Work<Mutable | Promise<Mutable>> {
   const { info } = context;
-  const object = inNamespace(normalized(row.kind ?? info, sent), place.namespace);
+  const object = inNamespace(yield* fitting(row.kind ?? info, normalized(row.kind ?? info, sent)), place.namespace);
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
-  const before = presented(info, current);
-  const old = normalized(info, before);
+  const stored = normalized(info, inVersion(info, current));
+  const old = yield* fitting(info, stored);
   const sentOn = row.merge(object, old);
   const merged = context.revised?.(sentOn, old) ?? sentOn;
   // Upstream: `customResourceStrategy`.
@@ -170,11 +170,10 @@ function* prepareUpdate(
   const next = withMeta(merged, serverMembers(info, old, { sent: merged, isSame }));
   const causes = updateCauses(merged.metadata, old.metadata, next.metadata);
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
-  // What is stored in an earlier version of the kind is written anew, as upstream: so its objects are migrated.
-  const isStored = info.storedAs === undefined || current.apiVersion === info.storedAs;
-  const isUnchanged = isSame && causes.length === 0 && (yield* comparing(others(next), others(old)));
-  if (isStored && isUnchanged) return current as Mutable;
-  const checked = yield* check(context, next, { causes, old: before });
+  // What is stored in an earlier version of the kind, or without a default, is written anew, as upstream: so objects are migrated.
+  const isStored = old === stored && (info.storedAs === undefined || current.apiVersion === info.storedAs);
+  if (isStored && isSame && causes.length === 0 && (yield* comparing(others(next), others(old)))) return current as Mutable;
+  const checked = yield* check(context, next, { causes, old });
   return checked?.then(() => toStored(info, next)) ?? toStored(info, next);
 }
 
@@ -230,6 +229,9 @@ interface WriteTerms {
   readonly signal?: AbortSignal | undefined;
 }
 
+const fittingSoon = (info: ResourceInfo, object: Mutable, signal: AbortSignal | undefined): Soon<Mutable> =>
+  inPieces(fitting(info, object), { pace: paceOf(signal), signal });
+
 /** How many other names are tried if a generated one is taken. */
 const MAX_NAME_ATTEMPTS = 8;
 
@@ -239,7 +241,7 @@ export async function createObject(
   sent: unknown,
   { namespace, dryRun, signal }: WriteTerms & { namespace: string | undefined },
 ): Promise<KubernetesObject> {
-  const readable = inNamespace(normalized(context.info, sent), namespace);
+  const readable = inNamespace(await fittingSoon(context.info, normalized(context.info, sent), signal), namespace);
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
     // Causes are reported only where the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
