@@ -176,7 +176,7 @@ export function presented<T extends KubernetesObject>(info: ResourceInfo, object
   return fitted(info, inVersion(info, object));
 }
 
-/** The same as the kind's own conversion makes it, or only with the name of that version. */
+/** As the kind's own conversion makes it, or only with the name of that version. */
 export function inVersion<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
   if (object.apiVersion === info.apiVersion) return object;
   let versions = shownAs.get(object);

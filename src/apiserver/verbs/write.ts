@@ -166,8 +166,8 @@ function* prepareUpdate(
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
-  const before = normalized(info, inVersion(info, current));
-  const old = yield* fitting(info, before);
+  const stored = normalized(info, inVersion(info, current));
+  const old = yield* fitting(info, stored);
   const sentOn = row.merge(object, old);
   const merged = context.revised?.(sentOn, old) ?? sentOn;
   // Upstream: `customResourceStrategy`.
@@ -176,10 +176,9 @@ function* prepareUpdate(
   const next = withMeta(merged, serverMembers(info, old, { sent: merged, isSame }));
   const causes = updateCauses(merged.metadata, old.metadata, next.metadata);
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
-  // What is stored in an earlier version of the kind, or before its schema had a default, is written anew: so it is migrated.
-  const isStored = old === before && (info.storedAs === undefined || current.apiVersion === info.storedAs);
-  const isUnchanged = isSame && causes.length === 0 && (yield* comparing(others(next), others(old)));
-  if (isStored && isUnchanged) return current as Mutable;
+  // What is stored in an earlier version of the kind, or without a default, is written anew, as upstream: so objects are migrated.
+  const isStored = old === stored && (info.storedAs === undefined || current.apiVersion === info.storedAs);
+  if (isStored && isSame && causes.length === 0 && (yield* comparing(others(next), others(old)))) return current as Mutable;
   const checked = yield* check(context, next, { causes, old });
   return checked?.then(() => toStored(info, next)) ?? toStored(info, next);
 }
