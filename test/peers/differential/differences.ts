@@ -78,6 +78,14 @@ export const DIFFERENCES: readonly Difference[] = [
     of: [/^FIELDS (Warn|Ignore)? keep:/],
   },
   { reason: 'A number is whole however it is written', parts: BOTH, of: [/^SCALE .*"replicas":2\.0/] },
+  {
+    reason: 'An event of events.k8s.io is refused under its own name',
+    parts: ['body'],
+    of: [
+      /^KINDS POST \/apis\/events\.k8s\.io\S+ json \{"metadata":\{"name":"bad"/,
+      /^KINDS PATCH \/apis\/events\.k8s\.io.*("count":1|"note"|"eventTime")/,
+    ],
+  },
   { reason: 'The paths are those that there are', parts: ['body'], of: ['GET /'] },
   { reason: 'A server does not know at which address it is reached', parts: ['body'], of: [/^GET \/api( |$)/] },
   { reason: 'An object of any kind can be replaced without a version', parts: BOTH, of: [/^PUT \S+\/leases\/l\?dryRun=All /] },
