@@ -12,6 +12,7 @@ import { type ApiServer, startApiServer } from './apiserver.ts';
 import { DIFFERENCES, differenceOf, OTHER_HEADERS, type Part } from './differential/differences.ts';
 import { FIELD_REQUESTS, MEALS, MEALS_CRD, MEALS_PATH } from './differential/fields.ts';
 import { KIND_REQUESTS } from './differential/kinds.ts';
+import { decoded } from './differential/protobuf.ts';
 import { type Asked, type Memory, REQUESTS } from './differential/requests.ts';
 import { SCALE_REQUESTS, SCALED, SCALED_CRDS, SCALED_PATHS } from './differential/scale.ts';
 
@@ -62,13 +63,15 @@ async function answered({ url, fetch, memory }: Side, asked: Asked): Promise<Ans
   const length = asked.method === 'DELETE' && body !== undefined && { 'content-length': String(body.length) };
   const init = { method: asked.method, headers: { ...asked.headers, ...length }, ...(body !== undefined && { body }) };
   const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
-  const text = await response.text();
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const text = new TextDecoder().decode(bytes);
   const lines = /watch/.test(path) && response.status === 200 ? text.split('\n').filter(Boolean) : [text];
-  const parsed = lines.map(parse);
+  const isProtobuf = response.headers.get('content-type')?.startsWith('application/vnd.kubernetes.protobuf');
+  const parsed = isProtobuf ? decoded(bytes, /watch/.test(path)) : lines.map(parse);
   for (const each of parsed) remember(memory, each, asked);
   const shown = parsed.map((each) => normal(each));
   const type = (response.headers.get('content-type') ?? '').replace(/; ?charset=utf-8/, '');
-  return { status: response.status, type, headers: headersOf(response.headers), body: lines.length === 1 ? shown[0] : shown };
+  return { status: response.status, type, headers: headersOf(response.headers), body: shown.length === 1 ? shown[0] : shown };
 }
 
 function parse(text: string): unknown {

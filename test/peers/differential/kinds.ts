@@ -14,7 +14,8 @@ const get = (path: string, accept?: string): Asked => ({
   title: titled('GET', path, accept ?? ''),
   method: 'GET',
   path,
-  ...(accept && { headers: { accept } }),
+  // A real server compresses some watches, and says that it might.
+  ...(accept && { headers: { accept, 'accept-encoding': 'identity' } }),
 });
 function write(method: string, path: string, body: unknown, type: string = 'json'): Asked {
   const shown = typeof body === 'string' ? body : JSON.stringify(body);
@@ -312,6 +313,24 @@ const protobuf: readonly Asked[] = [
   ),
 ];
 
+const ACCEPT = `${PROTOBUF},application/json`;
+const answers: readonly Asked[] = [
+  ...[SECRETS, ACCOUNTS, EVENTS, NEW_EVENTS, MAPS, '/apis/coordination.k8s.io/v1/namespaces/differential/leases'].flatMap(
+    (path) => [
+      get(path, ACCEPT),
+      get(
+        `${path}?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan`,
+        ACCEPT,
+      ),
+      get(`${path}?watch=1&timeoutSeconds=1&resourceVersion=1`, ACCEPT),
+    ],
+  ),
+  ...[`${SECRETS}/s`, `${ACCOUNTS}/a`, `${EVENTS}/e`, `${NEW_EVENTS}/e`, `${NAMESPACES}/fin`, `${SECRETS}/none`].map((path) =>
+    get(path, ACCEPT),
+  ),
+  { ...post(SECRETS, named('answer', { data: { a: 'AA==' } })), headers: { 'content-type': 'application/json', accept: ACCEPT } },
+];
+
 export const KIND_REQUESTS: readonly Asked[] = [
   ...secrets,
   ...accounts,
@@ -320,4 +339,5 @@ export const KIND_REQUESTS: readonly Asked[] = [
   ...maps,
   ...reviews,
   ...protobuf,
+  ...answers,
 ];
