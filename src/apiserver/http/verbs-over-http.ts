@@ -14,6 +14,7 @@ import type { Watch } from '../../watch/watch.ts';
 import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, statusOf } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import type { Asker } from '../kinds/reviews.ts';
+import { shapeOf } from '../kinds/tables.ts';
 import { type PatchedKind, toPatchType } from '../patch/patch.ts';
 import { type FieldPaths, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
@@ -206,7 +207,7 @@ export async function perform(task: Task): Promise<Answer> {
     await turn;
     signal.throwIfAborted();
   }
-  if (!rowOfTask(task).verbs.includes(verb)) throw methodNotAllowed(task.context.info);
+  if (!rowOfTask(task).verbs.includes(verb)) throw methodNotAllowed(shapeOf(task.context.info) ? undefined : task.context.info);
   if (verb === 'watch') return watch(task);
   if (verb === 'list') return list(task);
   const presentation = presentationOf(task, 'object');
@@ -316,7 +317,9 @@ async function remove(task: Task, presentation: Presentation): Promise<Answer> {
   const place = placeOf(task);
   const terms = await readDeleteTerms(request, query, task);
   const { object, gone } = await deleteObject(context, place, { ...terms, signal });
-  if (!gone) return answerOf(task, presentation, 200, object);
+  // Upstream: `ReturnDeletedObject`.
+  if (!gone || (context.info.group === '' && context.info.plural === 'serviceaccounts'))
+    return answerOf(task, presentation, 200, object);
   return jsonAnswer(200, success(context.info, object));
 }
 

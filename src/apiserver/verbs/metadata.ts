@@ -157,12 +157,15 @@ function* checkOwners(causes: Causes, { ownerReferences = [] }: Meta): Work<void
   causes.add(field, () => `Invalid value: ${which}: expected one reference with controller set to true`);
 }
 
+type Resource = { readonly group: string; readonly plural: string };
+
 /** What is wrong with the name of an object, and with that of its namespace. */
-export function nameCauses(name: string, namespace: string | undefined, base: string = ''): FieldCause[] {
-  const named = faultOfSubdomain(name);
+export function nameCauses({ group, plural }: Resource, { name, namespace, generateName: base = '' }: Meta): FieldCause[] {
+  const faultOfName = group === '' && plural === 'namespaces' ? faultOfLabel : faultOfSubdomain;
+  const named = faultOfName(name ?? '');
   const spaced = namespace === undefined ? undefined : faultOfLabel(namespace);
   // What follows it makes it end like a name. Upstream: `maskTrailingDash`.
-  const based = base === '' ? undefined : faultOfSubdomain(base.length > 1 ? base.replace(/-$/, 'a') : base);
+  const based = base === '' ? undefined : faultOfName(base.length > 1 && base.endsWith('-') ? `${base.slice(0, -2)}a` : base);
   return [
     ...(based === undefined ? [] : [{ field: 'metadata.generateName', message: based }]),
     ...(named === undefined ? [] : [{ field: 'metadata.name', message: named }]),

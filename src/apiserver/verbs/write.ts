@@ -103,7 +103,7 @@ async function prepareCreate(context: ResourceContext, object: Mutable, signal?:
     deletionGracePeriodSeconds: undefined,
   });
   const stored = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
-  const checked = check(context, stored, { causes: nameCauses(name, metadata.namespace, base), old: undefined });
+  const checked = check(context, stored, { causes: nameCauses(info, stored.metadata), old: undefined });
   await inPieces(checked, { pace: paceOf(signal), signal });
   return stored;
 }
