@@ -104,8 +104,8 @@ export class ApiServer<I = unknown> {
   readonly fetch: (request: Request, host?: unknown) => Promise<Response>;
 
   /**
-   * The listener for a node:http server's `upgrade` event, for watches over WebSocket. Needs the package `ws`, which it loads
-   * when it is used.
+   * The listener for a node:http server's `upgrade` event, for watches over WebSocket, which the Java client fabric8 prefers. Without
+   * it, a request for a WebSocket is refused with 501, and `onError` is told once.
    */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 

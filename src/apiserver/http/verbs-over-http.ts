@@ -20,6 +20,7 @@ import { type FieldPaths, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
 import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
 import { type ListParameters, readListQuery } from '../request/query.ts';
+import { loadYaml, looksLikeJson, readYaml } from '../request/yaml.ts';
 import type { ResourceContext, ResourceInfo } from '../resource-info.ts';
 import { rowOf, type SeenKind, type Subresource } from '../subresources.ts';
 import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation/field-check.ts';
@@ -30,7 +31,7 @@ import { createObject, toChange, type UpdateTerms, updateObject } from '../verbs
 import { EventStream } from './event-encoder.ts';
 import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
 import { Continued, PiecesSource, WatchSource } from './sources.ts';
-import { type Answer, JSON_HEADERS, jsonAnswer, type WireRequest } from './wire.ts';
+import { type Answer, jsonAnswer, type WireRequest } from './wire.ts';
 
 /** Bodies: their types and their contents. */
 
@@ -68,14 +69,33 @@ function typeOf(request: WireRequest): string {
 /** Reads an object of a kind. */
 async function readObject(request: WireRequest, { maxBodyBytes, signal, kind, again }: WrittenBodyMeans): Promise<unknown> {
   const type = typeOf(request);
-  const supported = hasProtobuf(kind) ? [JSON_TYPE, PROTOBUF] : [JSON_TYPE];
+  const supported = hasProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
   if (!supported.includes(type)) throw unsupported(type, supported, type === PROTOBUF ? NO_PROTOBUF : '');
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
+  if (type === YAML_TYPE) return parsedYaml(bytes, { signal, again });
   return type === JSON_TYPE ? await parsed(bytes, { signal, again }) : await done(readProtobuf(bytes, kind), signal);
 }
 
 function parsed(bytes: Uint8Array, { signal, again }: Pick<WrittenBodyMeans, 'signal' | 'again'>): Soon<unknown> {
   return done(parsingBody(bytes, again), signal);
+}
+
+/** Reads YAML, of which JSON is a part: what looks like JSON needs no package. */
+async function parsedYaml(bytes: Uint8Array, means: Pick<WrittenBodyMeans, 'signal' | 'again'>): Promise<unknown> {
+  const { signal, again } = means;
+  let refusal: unknown;
+  if (looksLikeJson(bytes)) {
+    try {
+      return await parsed(bytes, means);
+    } catch (error) {
+      if (!hasCode(error, 400)) throw error;
+      refusal = error;
+    }
+  }
+  const yaml = await loadYaml().catch((error: unknown) => {
+    throw refusal ?? error;
+  });
+  return done(readYaml(bytes, { yaml, again }), signal);
 }
 
 /** The longest body that is read without a turn of its own, in bytes: what comes within a millisecond. */
@@ -93,6 +113,7 @@ async function bodyInTurn(request: WireRequest, { maxBodyBytes, signal }: BodyOp
 }
 
 const JSON_TYPE = 'application/json';
+const YAML_TYPE = 'application/yaml';
 
 /** Reads a patch for a kind. */
 async function readPatch(
@@ -152,7 +173,8 @@ const MAX_OPTIONS_BYTES = 65_536;
 
 function readOptions(bytes: Uint8Array, type: string, signal: AbortSignal): Soon<unknown> {
   if (type === PROTOBUF) return done(readDeleteOptions(bytes), signal);
-  if (type !== JSON_TYPE) throw unsupported(type, [JSON_TYPE, PROTOBUF]);
+  if (type === YAML_TYPE) return parsedYaml(bytes, { signal });
+  if (type !== JSON_TYPE) throw unsupported(type, [JSON_TYPE, YAML_TYPE, PROTOBUF]);
   return parsed(bytes, { signal });
 }
 
@@ -245,13 +267,11 @@ function answerOf(task: Task, presentation: Presentation, code: number, object: 
   const { info } = task.context;
   const { kind = info, view } = rowOfTask(task);
   const seen = view(presented(info, object));
-  const answer = (): Answer => ({ code, headers: headersOf(presentation), body: presentation.object(kind, seen) });
-  const bytes = presentation.prepare && done(presentation.prepare(kind, seen), task.signal);
-  return isPromise(bytes) ? Promise.resolve(bytes).then(answer) : answer();
+  const { headers, writing } = presentation;
+  const answer = (body: Uint8Array): Answer => ({ code, headers, body });
+  const bytes = writing ? done(writing(kind, seen), task.signal) : presentation.object(kind, seen);
+  return isPromise(bytes) ? Promise.resolve(bytes).then(answer) : answer(bytes);
 }
-
-const headersOf = ({ contentType }: Presentation): Readonly<Record<string, string>> =>
-  contentType === undefined ? JSON_HEADERS : { ...JSON_HEADERS, 'content-type': contentType };
 
 /** Does work for a request in pieces. */
 function done<R>(work: Work<R>, signal: AbortSignal): Soon<R> {
@@ -347,7 +367,7 @@ async function removeMany(task: Task): Promise<Answer> {
     },
   });
   const resourceVersion = await context.storage.currentVersion({ signal });
-  return await listAnswer(PLAIN.list(context.info, { items, resourceVersion }), paceOf(signal));
+  return await listAnswer(PLAIN.headers, PLAIN.list(context.info, { items, resourceVersion }), paceOf(signal));
 }
 
 async function list(task: Task): Promise<Answer> {
@@ -355,18 +375,17 @@ async function list(task: Task): Promise<Answer> {
   const presentation = presentationOf(task, 'list');
   const list = await listObjects(context, { namespace: path.namespace, parameters: readListQuery(query), signal });
   if (presentation.prepareList) await done(presentation.prepareList(context.info, list), signal);
-  const answer = await listAnswer(presentation.list(context.info, list), paceOf(signal));
-  return { ...answer, headers: { ...answer.headers, ...headersOf(presentation) } };
+  return await listAnswer(presentation.headers, presentation.list(context.info, list), paceOf(signal));
 }
 
 /** A list may be longer than a string can be. */
-async function listAnswer(pieces: Iterable<Uint8Array>, pace: Pace): Promise<Answer> {
+async function listAnswer(headers: Presentation['headers'], pieces: Iterable<Uint8Array>, pace: Pace): Promise<Answer> {
   const source = new PiecesSource(pieces, pace);
   const first = await source.next();
   const second = first && (await source.next());
-  if (second === undefined) return { code: 200, headers: JSON_HEADERS, body: first ?? null };
+  if (second === undefined) return { code: 200, headers, body: first ?? null };
   const rest = new Continued(first as Uint8Array, new Continued(second, source));
-  return { code: 200, headers: JSON_HEADERS, source: rest, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
+  return { code: 200, headers, source: rest, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
 }
 
 async function watch(task: Task): Promise<Answer> {

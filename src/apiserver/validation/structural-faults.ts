@@ -14,7 +14,7 @@ import { OPEN } from '../documents/schemas.ts';
 import { forbiddenCause, invalidCause, requiredCause, unsupportedCause } from './causes.ts';
 import { faultOfPattern, withPatterns } from './patterns.ts';
 import { META_MEMBERS, shaping, structuralOf, toStructural } from './structural.ts';
-import { embeddedCauses, listCauses, valueCauses } from './values.ts';
+import { embeddedCauses, valueCauses } from './values.ts';
 
 /** What is known about the version of a kind whose schema is checked. */
 interface FaultTerms {
