@@ -8,9 +8,9 @@ import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import { encoded } from '../../storage/values.ts';
+import { encoded, encoding } from '../../storage/values.ts';
 import type { WatchError } from '../../watch/errors.ts';
-import { PIECE_MS } from '../../watch/fair-queue.ts';
+import { atOnce, PIECE_MS, type Work } from '../../watch/fair-queue.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
@@ -26,6 +26,8 @@ import {
   toRow,
   toTable,
 } from './table.ts';
+import { JSON_HEADERS } from './wire.ts';
+import { yamlOf } from './yaml-writer.ts';
 
 type Version = 'v1' | 'v1beta1';
 type Event = StorageEvent<KubernetesObject>;
@@ -43,6 +45,7 @@ interface TableTerms {
 
 /** Objects as tables. Upstream: `asTable`. */
 class TablePresentation {
+  readonly headers: typeof JSON_HEADERS = JSON_HEADERS;
   readonly #terms: TableTerms;
 
   constructor(terms: TableTerms) {
@@ -74,6 +77,7 @@ class TablePresentation {
 
 /** Objects without their content. Upstream: `asPartialObjectMetadata`. */
 class PartialPresentation {
+  readonly headers: typeof JSON_HEADERS = JSON_HEADERS;
   readonly #version: Version;
 
   constructor(version: Version) {
@@ -151,6 +155,10 @@ function toListMeta({ resourceVersion, continue: next, remainingItemCount }: Lis
 
 /** One way to show objects. */
 export interface Presentation {
+  /** The headers of an answer that is an object or a list. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** What makes the body of an answer that is one object, where that can be done in pieces. */
+  readonly writing?: (object: KubernetesObject) => Work<Uint8Array>;
   /** The body of an answer that is one object. */
   object(kind: SeenKind, object: KubernetesObject): Uint8Array;
   /** The body of an answer that is a list, in pieces. They are taken one after the other, as long as there is room for them. */
@@ -178,6 +186,9 @@ const plainEvents: WeakMap<ResourceInfo, PlainEvents> = new WeakMap();
 
 /** Objects as they are stored. */
 export const PLAIN: Presentation = {
+  headers: JSON_HEADERS,
+  // What is not stored has no JSON yet.
+  writing: (object) => encoding(object, true),
   object: (_, object) => encoded(object),
   *list(info, { items, ...more }) {
     yield utf8.encode(listHead(info.listKind, info.apiVersion, more));
@@ -195,6 +206,23 @@ export const PLAIN: Presentation = {
     return known;
   },
 };
+
+/** Objects in YAML. */
+const YAML: Presentation = {
+  headers: { ...JSON_HEADERS, 'content-type': 'application/yaml' },
+  writing: yamlBytes,
+  object: (_, object) => atOnce(yamlBytes(object)),
+  *list({ listKind, apiVersion }, { items, ...more }) {
+    yield utf8.encode(`apiVersion: ${apiVersion}\nitems:${items.length === 0 ? ' []' : ''}\n`);
+    for (const item of items) yield atOnce(yamlBytes([item]));
+    yield atOnce(yamlBytes({ kind: listKind, metadata: toListMeta(more) }));
+  },
+  events: PLAIN.events,
+};
+
+function* yamlBytes(value: object): Work<Uint8Array> {
+  return utf8.encode(yield* yamlOf(value));
+}
 
 /** The beginning of a list, up to its first item. */
 export function listHead(
@@ -224,6 +252,9 @@ function asTable(clause: MediaRange, request: PresentationRequest): Presentation
   return new TablePresentation({ now, version, includeObject: toIncludeObject(request.query.get('includeObject')), onError });
 }
 
+const asYaml: Presenter = (clause, { subject }) =>
+  clause.type === 'application/yaml' && subject !== 'watch' && conversionOf(clause) === undefined ? YAML : undefined;
+
 /** A watch takes either name; an object cannot be shown as a list, nor a list as an object. */
 function asPartial(clause: MediaRange, { subject }: PresentationRequest): Presentation | undefined {
   const one = subject === 'list' ? undefined : metaVersion(clause, 'PartialObjectMetadata');
@@ -232,7 +263,7 @@ function asPartial(clause: MediaRange, { subject }: PresentationRequest): Presen
 }
 
 /** All presentations of this server, in the order in which they are tried for each clause. */
-const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial];
+const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial, asYaml];
 
 /**
  * Chooses how objects are shown to a client.
@@ -262,5 +293,5 @@ export function wantsEventStream(accept: string | undefined): boolean {
 }
 
 function notAcceptable(): WatchError {
-  return refused(406, 'NotAcceptable', 'only the following media types are accepted: application/json');
+  return refused(406, 'NotAcceptable', 'only the following media types are accepted: application/json, application/yaml');
 }

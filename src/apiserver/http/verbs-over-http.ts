@@ -6,7 +6,6 @@ import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
 import { PROPAGATIONS } from '../../cache/resource-client.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import { encoding } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { isRecord, isWatchError } from '../../watch/errors.ts';
 import { inPieces, type Pace, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
@@ -19,6 +18,7 @@ import { type FieldPaths, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
 import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
 import { type ListParameters, readListQuery } from '../request/query.ts';
+import { loadYaml, looksLikeJson, readYaml } from '../request/yaml.ts';
 import type { ResourceContext, ResourceInfo } from '../resource-info.ts';
 import { rowOf, type SeenKind, type Subresource } from '../subresources.ts';
 import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation/field-check.ts';
@@ -29,7 +29,7 @@ import { createObject, toChange, type UpdateTerms, updateObject } from '../verbs
 import { EventStream } from './event-encoder.ts';
 import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
 import { Continued, PiecesSource, WatchSource } from './sources.ts';
-import { type Answer, JSON_HEADERS, jsonAnswer, type WireRequest } from './wire.ts';
+import { type Answer, jsonAnswer, type WireRequest } from './wire.ts';
 
 /** Bodies: their types and their contents. */
 
@@ -63,14 +63,33 @@ function typeOf(request: WireRequest): string {
 /** Reads an object of a kind. */
 async function readObject(request: WireRequest, { maxBodyBytes, signal, kind, again }: WrittenBodyMeans): Promise<unknown> {
   const type = typeOf(request);
-  const supported = hasProtobuf(kind) ? [JSON_TYPE, PROTOBUF] : [JSON_TYPE];
+  const supported = hasProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
   if (!supported.includes(type)) throw unsupported(type, supported);
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
+  if (type === YAML_TYPE) return parsedYaml(bytes, { signal, again });
   return type === JSON_TYPE ? await parsed(bytes, { signal, again }) : await done(readProtobuf(bytes, kind), signal);
 }
 
 function parsed(bytes: Uint8Array, { signal, again }: Pick<WrittenBodyMeans, 'signal' | 'again'>): Soon<unknown> {
   return done(parsingBody(bytes, again), signal);
+}
+
+/** Reads YAML, of which JSON is a part: what looks like JSON needs no package. */
+async function parsedYaml(bytes: Uint8Array, means: Pick<WrittenBodyMeans, 'signal' | 'again'>): Promise<unknown> {
+  const { signal, again } = means;
+  let refusal: unknown;
+  if (looksLikeJson(bytes)) {
+    try {
+      return await parsed(bytes, means);
+    } catch (error) {
+      if (!hasCode(error, 400)) throw error;
+      refusal = error;
+    }
+  }
+  const yaml = await loadYaml().catch((error: unknown) => {
+    throw refusal ?? error;
+  });
+  return done(readYaml(bytes, { yaml, again }), signal);
 }
 
 /** The longest body that is read without a turn of its own, in bytes: what comes within a millisecond. */
@@ -88,6 +107,7 @@ async function bodyInTurn(request: WireRequest, { maxBodyBytes, signal }: BodyOp
 }
 
 const JSON_TYPE = 'application/json';
+const YAML_TYPE = 'application/yaml';
 
 /** Reads a patch for a kind. */
 async function readPatch(
@@ -147,7 +167,8 @@ const MAX_OPTIONS_BYTES = 65_536;
 
 function readOptions(bytes: Uint8Array, type: string, signal: AbortSignal): Soon<unknown> {
   if (type === PROTOBUF) return done(readDeleteOptions(bytes), signal);
-  if (type !== JSON_TYPE) throw unsupported(type, [JSON_TYPE, PROTOBUF]);
+  if (type === YAML_TYPE) return parsedYaml(bytes, { signal });
+  if (type !== JSON_TYPE) throw unsupported(type, [JSON_TYPE, YAML_TYPE, PROTOBUF]);
   return parsed(bytes, { signal });
 }
 
@@ -235,10 +256,10 @@ function answerOf(task: Task, presentation: Presentation, code: number, object: 
   const { info } = task.context;
   const { kind = info, view } = rowOfTask(task);
   const seen = view(presented(info, object));
-  const answer = (): Answer => ({ code, headers: JSON_HEADERS, body: presentation.object(kind, seen) });
-  // What is not stored has no JSON yet.
-  const bytes = presentation === PLAIN ? done(encoding(seen, true), task.signal) : undefined;
-  return isPromise(bytes) ? bytes.then(answer) : answer();
+  const { headers, writing } = presentation;
+  const answer = (body: Uint8Array): Answer => ({ code, headers, body });
+  const bytes = writing ? done(writing(seen), task.signal) : presentation.object(kind, seen);
+  return isPromise(bytes) ? bytes.then(answer) : answer(bytes);
 }
 
 /** Does work for a request in pieces. */
@@ -332,24 +353,24 @@ async function removeMany(task: Task): Promise<Answer> {
     },
   });
   const resourceVersion = await context.storage.currentVersion({ signal });
-  return await listAnswer(PLAIN.list(context.info, { items, resourceVersion }), paceOf(signal));
+  return await listAnswer(PLAIN.headers, PLAIN.list(context.info, { items, resourceVersion }), paceOf(signal));
 }
 
 async function list(task: Task): Promise<Answer> {
   const { context, path, query, signal } = task;
   const presentation = presentationOf(task, 'list');
   const list = await listObjects(context, { namespace: path.namespace, parameters: readListQuery(query), signal });
-  return await listAnswer(presentation.list(context.info, list), paceOf(signal));
+  return await listAnswer(presentation.headers, presentation.list(context.info, list), paceOf(signal));
 }
 
 /** A list may be longer than a string can be. */
-async function listAnswer(pieces: Iterable<Uint8Array>, pace: Pace): Promise<Answer> {
+async function listAnswer(headers: Presentation['headers'], pieces: Iterable<Uint8Array>, pace: Pace): Promise<Answer> {
   const source = new PiecesSource(pieces, pace);
   const first = await source.next();
   const second = first && (await source.next());
-  if (second === undefined) return { code: 200, headers: JSON_HEADERS, body: first ?? null };
+  if (second === undefined) return { code: 200, headers, body: first ?? null };
   const rest = new Continued(first as Uint8Array, new Continued(second, source));
-  return { code: 200, headers: JSON_HEADERS, source: rest, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
+  return { code: 200, headers, source: rest, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
 }
 
 async function watch(task: Task): Promise<Answer> {
