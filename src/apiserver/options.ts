@@ -6,7 +6,7 @@ import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, oneOf, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
 import type { ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
@@ -136,6 +136,12 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * options, `bookmarkMs` and `maxWatches` hold for it.
    */
   readonly cache?: boolean | CacheOptions | undefined;
+  /**
+   * Of which new objects the server keeps in `metadata.managedFields` who manages which of their fields. `named`: of those whose
+   * creator names a `fieldManager`, as kubectl does; others cost no time and no bytes until they are first applied. `always`: of
+   * all, as a kube-apiserver does; a creator that is not named is called by its user agent. Default `named`.
+   */
+  readonly managedFields?: (typeof TRACKED)[number] | undefined;
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
   /** The time of day for timestamps, in ms since 1970. Default `Date.now`. */
@@ -182,9 +188,21 @@ const LIMITS: { readonly [K in keyof ApiServerLimits]-?: { readonly default: num
 };
 
 const OTHERS = [
-  ...(['storage', 'resources', 'authenticate', 'authorize', 'tenantOf', 'clientAddress', 'allowedOrigins', 'cache'] as const),
+  ...([
+    'storage',
+    'resources',
+    'authenticate',
+    'authorize',
+    'tenantOf',
+    'clientAddress',
+    'allowedOrigins',
+    'cache',
+    'managedFields',
+  ] as const),
   ...(['clock', 'now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
 ] as const;
+
+const TRACKED = ['named', 'always'] as const;
 
 const HOOKS = [
   ...(['authenticate', 'authorize', 'tenantOf', 'clientAddress'] as const),
@@ -212,6 +230,7 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   checkOptions(options, [...names, ...OTHERS]);
   requireMethod('storage', options.storage, 'scope', 'a Storage');
   for (const name of HOOKS) callable(name, options[name]);
+  if (options.managedFields !== undefined) oneOf('managedFields', options.managedFields, TRACKED);
   const limit = (name: keyof ApiServerLimits): [string, number] => {
     const { default: fallback, min } = LIMITS[name];
     return [name, wholeNumber(name, options[name] ?? fallback, min)];

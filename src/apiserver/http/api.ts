@@ -270,6 +270,10 @@ export class Api {
         maxBodyBytes: settings.maxBodyBytes,
         watchTimeoutMs: (askedMs: number) => endingBy(this.drawTimeout(askedMs), this.watchClients.leftMs(identity)),
         onError: settings.onError,
+        mayCreate: async () => {
+          if (!settings.authorize) return;
+          await deadline.during(this.hooks.allow(['create', info.resourceName, path.namespace, path.name, identity]));
+        },
         warn: (faults: FieldFaults) => {
           progress.faults = faults;
         },
