@@ -196,6 +196,10 @@ export interface ResourceContext {
   readonly maxSelectorLength: number;
   /** How long objects are kept after each write, in seconds; undefined: for ever. */
   readonly ttlSeconds?: number | undefined;
+  /** Whether the managers of all new objects are tracked, named or not. */
+  readonly tracksAll?: boolean | undefined;
+  /** The other versions of the kind that are served. */
+  readonly versions?: (() => readonly ResourceInfo[]) | undefined;
   /** Called with unexpected errors. */
   readonly onError: (error: unknown) => void;
   /** Aborts when the server shuts down. Absent if watches of the storage end by themselves then. */

@@ -288,9 +288,11 @@ export class ApiServer<I = unknown> {
     if (fault) throw internalError(fault.message);
     let context = this.#contexts.get(info);
     if (context === undefined) {
-      const { cache, now, random, uid, maxSelectorLength, onError } = this.#settings;
+      const { cache, now, random, uid, maxSelectorLength, onError, managedFields } = this.#settings;
       context = {
         ...{ info, now, random, uid, maxSelectorLength, onError },
+        tracksAll: managedFields === 'always',
+        versions: () => this.#catalog.all.filter((each) => each.prefix === info.prefix && each !== info),
         // A cache ends its watches when it is closed, so they need no listeners.
         closing: cache === false ? this.#closing.signal : undefined,
         storage: this.#storageOf(info),

@@ -289,6 +289,10 @@ export class Api {
         watchTimeoutMs: (askedMs: number) => endingBy(this.drawTimeout(askedMs), this.watchClients.leftMs(identity)),
         onError: settings.onError,
         asker: this.askerOf(identity),
+        mayCreate: async () => {
+          if (!settings.authorize) return;
+          await deadline.during(this.hooks.allow(['create', info.resourceName, path.namespace, path.name, identity]));
+        },
         warn: (faults: FieldFaults) => {
           progress.faults = faults;
         },

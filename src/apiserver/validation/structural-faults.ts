@@ -54,7 +54,7 @@ export async function structuralFaults(schema: JsonSchema, { path, status = fals
 const textOf = ({ field, message }: FieldCause): string => `${field}: ${message}`;
 
 /** The schemas right below one, with their names in paths. */
-function* below(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema]> {
+function* below(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema, name?: string]> {
   if (isRecord(schema.items)) yield ['.items', schema.items];
   if (isRecord(schema.additionalProperties)) yield ['.additionalProperties', schema.additionalProperties];
   yield* named(schema);
