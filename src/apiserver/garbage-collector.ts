@@ -31,6 +31,7 @@ import { Follower } from './follower.ts';
 import { blocks, isSameOwners, type Node, OwnerIndex, type OwnerReference, ownersOf, waitsOf } from './owner-index.ts';
 import { type Catalog, type ResourceContext, type ResourceInfo, storageKey } from './resource-info.ts';
 import { withMeta } from './verbs/metadata.ts';
+import { presented } from './verbs/read.ts';
 import { deleteObject, FOREGROUND, ORPHAN } from './verbs/remove.ts';
 import { updateObject } from './verbs/write.ts';
 
@@ -46,6 +47,7 @@ interface CollectorDeps {
 /** A kind that is followed. */
 interface Followed {
   readonly follower: Follower;
+  readonly storage: ResourceContext['storage'];
   readonly ending: AbortController;
   readonly ended: Promise<void>;
 }
@@ -70,9 +72,13 @@ const CONCURRENCY = 8;
 /** Retries. Upstream: `DefaultTypedControllerRateLimiter`. */
 const RETRY = { baseMs: 5, maxMs: 1_000_000 } as const;
 
-/** Whether an object's dependents are not collected, and it is not either. Upstream: `DefaultIgnoredResources`. */
-export function isUncollected({ group, plural }: Pick<ResourceInfo, 'group' | 'plural'>): boolean {
-  return plural === 'events' && (group === '' || group === 'events.k8s.io');
+/**
+ * Whether objects of a kind are not collected, and their dependents are not either. Upstream: `DefaultIgnoredResources`, and
+ * `GetDeletableResources`.
+ */
+export function isUncollected({ group, plural, main }: ResourceInfo): boolean {
+  if (plural === 'events' && (group === '' || group === 'events.k8s.io')) return true;
+  return !(['list', 'watch', 'delete'] as const).every((verb) => main.verbs.includes(verb));
 }
 
 export class GarbageCollector {
@@ -108,8 +114,10 @@ export class GarbageCollector {
   kindsChanged(): void {
     if (!this.running || this.stopping.signal.aborted) return;
     const served = new Map(this.deps.catalog.all.filter((info) => !isUncollected(info)).map((info) => [info.prefix, info]));
-    for (const [prefix, { ending }] of this.followed) {
-      if (served.has(prefix)) continue;
+    for (const [prefix, { ending, storage }] of this.followed) {
+      const info = served.get(prefix);
+      // What is served under a name again may have another cache.
+      if (info && this.contextFor(info)?.storage === storage) continue;
       ending.abort();
       this.followed.delete(prefix);
       for (const node of [...this.index.of(prefix)]) this.index.gone(node, node.uid);
@@ -127,18 +135,14 @@ export class GarbageCollector {
   }
 
   private begin(info: ResourceInfo): void {
-    const { contextOf, clock, random, onError } = this.deps;
+    const { clock, random, onError } = this.deps;
     const { prefix } = info;
-    let context: ResourceContext;
-    try {
-      context = contextOf(info);
-    } catch {
-      return; // What is stored cannot be served, which the server has reported.
-    }
+    const { storage } = this.contextFor(info) ?? {};
+    if (storage === undefined) return;
     const ending = new AbortController();
     const { signal } = ending;
     const follower = new Follower({
-      ...{ storage: context.storage, signal, clock, random, onError },
+      ...{ storage, signal, clock, random, onError },
       whole: (items) => this.whole(prefix, items),
       changed: ({ type, object }) => {
         const key = keyOf(object);
@@ -150,7 +154,16 @@ export class GarbageCollector {
         for (const node of this.index.allWaiting()) this.queue.add(node);
       },
     });
-    this.followed.set(prefix, { follower, ending, ended: follower.follow() });
+    this.followed.set(prefix, { follower, storage, ending, ended: follower.follow() });
+  }
+
+  /** Undefined: what is stored cannot be served, which the server has reported. */
+  private contextFor(info: ResourceInfo): ResourceContext | undefined {
+    try {
+      return this.deps.contextOf(info);
+    } catch {
+      return undefined;
+    }
   }
 
   /** Takes all objects of a kind. What refers to an object of this kind is looked at: its end may not have been told. */
@@ -348,7 +361,7 @@ export class GarbageCollector {
     const { info } = context;
     const make = (current: KubernetesObject): KubernetesObject => {
       if (current.metadata?.uid !== object.metadata?.uid) throw notFound(info, place.name);
-      return change(current);
+      return change(presented(info, current));
     };
     return updateObject(context, { place, row: info.main, dryRun: false, signal: this.stopping.signal, make });
   }

@@ -89,7 +89,9 @@ describe('watchmux serve: arguments', () => {
       labelSelectorPath: '.status.selector',
     };
     expect(parse('--resource', `${R}:status`)).toMatchObject({ resources: [{ ...order, status: true }] });
-    expect(parse('--resource', `${R}:scale:cluster`).resources).toEqual([{ ...order, namespaced: false, status: false, scale }]);
+    expect(parse('--resource', `${R}:scale:cluster`)).toMatchObject({
+      resources: [{ ...order, namespaced: false, status: false, scale }],
+    });
     expect(parse('--resource', `${R}:status:scale`)).toMatchObject({ resources: [{ namespaced: true, status: true, scale }] });
   });
 

@@ -11,6 +11,7 @@ import { paceOf } from '../../watch/fair-queue.ts';
 import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
 import { type ResourceContext, storageKey, timestamp } from '../resource-info.ts';
 import { withMeta } from './metadata.ts';
+import { presented } from './read.ts';
 
 /** Options of a deletion. */
 export interface DeleteTerms {
@@ -55,12 +56,14 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
   let emptied: KubernetesObject | undefined;
   // What is emptied has been admitted before.
   const admit = (oldObject: KubernetesObject): Promise<void> | undefined =>
-    emptied ? undefined : context.admission?.validate(undefined, { ...terms, operation: 'DELETE', place, oldObject });
+    emptied
+      ? undefined
+      : context.admission?.validate(undefined, { ...terms, operation: 'DELETE', place, oldObject: presented(info, oldObject) });
   const validate = (current: KubernetesObject): void | Promise<void> => {
     // Another object of this name has not been emptied, and is not the one to delete.
     if (emptied && current.metadata?.uid !== emptied.metadata?.uid) throw notFound(info, place.name);
     checkPreconditions(context, current, preconditions);
-    if (finalizersOf(context, current, terms).length > 0) throw new HasFinalizers();
+    if (isHeld(context, current, terms)) throw new HasFinalizers();
     const admitted = admit(current);
     if (admitted && dryRun) return admitted.then(() => Promise.reject(new DryRunDone(current)));
     if (dryRun) throw new DryRunDone(current);
@@ -106,9 +109,10 @@ async function mark(
     terms.admit(current)?.then(() => change(current)) ?? change(current);
   const change = (current: KubernetesObject): KubernetesObject => {
     checkPreconditions(context, current, terms.preconditions);
+    if (!isHeld(context, current, terms)) throw new FinalizersGone();
     const finalizers = finalizersOf(context, current, terms);
-    if (finalizers.length === 0) throw new FinalizersGone();
     if (current.metadata?.deletionTimestamp !== undefined) return withMeta(current, { finalizers });
+    if (context.marked) return context.marked(withMeta(current, { finalizers }));
     const generation = current.metadata?.generation;
     return withMeta(current, {
       finalizers,
@@ -117,7 +121,7 @@ async function mark(
       generation: generation === undefined ? undefined : generation + 1,
     });
   };
-  if (!terms.dryRun) return storage.update(key, admitted, { signal: terms.signal });
+  if (!terms.dryRun) return storage.update(key, admitted, { signal: terms.signal, ttlSeconds: context.ttlSeconds });
   const current = await storage.get(key, { signal: terms.signal });
   if (current === undefined) throw new FinalizersGone();
   return admitted(current);
@@ -138,6 +142,11 @@ function checkPreconditions(
     throw conflict(info, metadata?.name ?? '', why);
   }
 }
+
+/** Whether an object must be marked before it can be deleted, or waits for its finalizers. */
+const isHeld = (context: ResourceContext, object: KubernetesObject, terms: DeleteTerms): boolean =>
+  finalizersOf(context, object, terms).length > 0 ||
+  (context.marked !== undefined && object.metadata?.deletionTimestamp === undefined);
 
 /** Deletions between two looks at the clock. */
 const STRIDE = 16;
