@@ -19,10 +19,11 @@ const RANKS: Readonly<Record<string, number>> = {
   storage: 5,
   kubernetes: 5,
   workqueue: 5, // above the cache: a controller has informers
-  apiserver: 6,
-  testing: 7,
-  pages: 8,
-  cli: 9,
+  apply: 6, // above the storages, whose JSON it shares; below the API server, which applies
+  apiserver: 7,
+  testing: 8,
+  pages: 9,
+  cli: 10,
 };
 
 /**
@@ -49,7 +50,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'apiserver/http/websocket.ts': ['ws'], // its types, and loaded late
   'apiserver/process-metrics.ts': ['../../package.json'],
   'apiserver/server.ts': ['node:events', 'node:http', 'node:stream'],
-  'apiserver/namespaces.ts': ['node:events'],
+  'apiserver/terminating.ts': ['node:events'],
   'kubernetes/cluster.ts': ['node:https'], // its types
   'kubernetes/credentials.ts': ['node:fs/promises', 'node:http', 'node:https', 'node:tls', 'node:util'],
   'kubernetes/exec-plugin.ts': ['node:child_process'],

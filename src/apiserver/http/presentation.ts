@@ -8,13 +8,15 @@ import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import { encoded } from '../../storage/values.ts';
+import { encoded, encoding } from '../../storage/values.ts';
 import type { WatchError } from '../../watch/errors.ts';
-import { PIECE_MS } from '../../watch/fair-queue.ts';
+import { PIECE_MS, type Work } from '../../watch/fair-queue.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
+import { hasProtobuf, PROTOBUF } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
 import { type EventEncoder, PlainEvents } from './event-encoder.ts';
+import { AS_PROTOBUF } from './protobuf-presentation.ts';
 import {
   type Columns,
   type IncludeObject,
@@ -151,6 +153,12 @@ function toListMeta({ resourceVersion, continue: next, remainingItemCount }: Lis
 
 /** One way to show objects. */
 export interface Presentation {
+  /** The media type. Default JSON. */
+  readonly contentType?: string;
+  readonly watchContentType?: string;
+  /** Does in pieces what takes long before an object, or a list, is shown. */
+  readonly prepare?: (kind: SeenKind, object: KubernetesObject) => Work<unknown>;
+  readonly prepareList?: (info: ResourceInfo, list: List<KubernetesObject>) => Work<void>;
   /** The body of an answer that is one object. */
   object(kind: SeenKind, object: KubernetesObject): Uint8Array;
   /** The body of an answer that is a list, in pieces. They are taken one after the other, as long as there is room for them. */
@@ -163,6 +171,8 @@ export interface Presentation {
 interface PresentationRequest {
   readonly query: URLSearchParams;
   readonly subject: Subject;
+  /** The kind that is shown; undefined: one that is shown in JSON only. */
+  readonly kind?: SeenKind | undefined;
   /** The time of day, for ages. */
   readonly now: () => number;
   /** Called with failures in a column of a table. */
@@ -179,13 +189,18 @@ const plainEvents: WeakMap<ResourceInfo, PlainEvents> = new WeakMap();
 /** Objects as they are stored. */
 export const PLAIN: Presentation = {
   object: (_, object) => encoded(object),
+  // What is not stored has no JSON yet.
+  prepare: (_, object) => encoding(object, true),
   *list(info, { items, ...more }) {
     yield utf8.encode(listHead(info.listKind, info.apiVersion, more));
+    const start = hasProtobuf(info) ? startOf(info) : NOTHING;
     let first = true;
     for (const item of items) {
-      if (!first) yield COMMA;
+      const bytes = encoded(item);
+      const isBare = start.length > 0 && startsWith(bytes, start);
+      if (!first || isBare) yield isBare ? (first ? BRACE : COMMA_BRACE) : COMMA;
       first = false;
-      yield encoded(item);
+      yield isBare ? bytes.subarray(start.length) : bytes;
     }
     yield END;
   },
@@ -195,6 +210,23 @@ export const PLAIN: Presentation = {
     return known;
   },
 };
+
+/** What the items of built-in lists do not say: what they are. */
+function startOf({ apiVersion, kind }: ResourceInfo): Uint8Array {
+  const text = `${JSON.stringify({ apiVersion, kind }).slice(0, -1)},`;
+  const known = starts.get(text) ?? utf8.encode(text);
+  starts.set(text, known);
+  return known;
+}
+
+const starts: Map<string, Uint8Array> = new Map();
+const NOTHING = new Uint8Array(0);
+const [BRACE, COMMA_BRACE] = [utf8.encode('{'), utf8.encode(',{')] as const;
+
+function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
+  for (let at = start.length - 1; at >= 0; at--) if (bytes[at] !== start[at]) return false;
+  return true;
+}
 
 /** The beginning of a list, up to its first item. */
 export function listHead(
@@ -231,8 +263,11 @@ function asPartial(clause: MediaRange, { subject }: PresentationRequest): Presen
   return version && new PartialPresentation(version);
 }
 
+const asProtobuf: Presenter = (clause, { kind }) =>
+  clause.type === PROTOBUF && conversionOf(clause) === undefined && kind && hasProtobuf(kind) ? AS_PROTOBUF : undefined;
+
 /** All presentations of this server, in the order in which they are tried for each clause. */
-const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial];
+const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial, asProtobuf];
 
 /**
  * Chooses how objects are shown to a client.

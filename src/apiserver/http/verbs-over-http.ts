@@ -6,7 +6,6 @@ import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
 import { PROPAGATIONS } from '../../cache/resource-client.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import { encoding } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { isRecord, isWatchError } from '../../watch/errors.ts';
 import { inPieces, type Pace, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
@@ -14,6 +13,7 @@ import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, statusOf } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
+import type { Asker } from '../kinds/reviews.ts';
 import { type PatchedKind, toPatchType } from '../patch/patch.ts';
 import { type FieldPaths, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
@@ -46,8 +46,12 @@ interface WrittenBodyMeans extends BodyOptions {
   readonly again?: ((duplicates: FieldPaths) => void) | undefined;
 }
 
-function unsupported(given: string, supported: readonly string[]): Error {
-  const message = `the body of the request was in an unknown format (${shown(given)}): accepted media types include: ${supported.join(', ')}`;
+/** What helps a client whose kind has no protobuf here. */
+const NO_PROTOBUF =
+  '; this server reads protobuf of its built-in kinds only: set ContentType and AcceptContentTypes of the client to application/json';
+
+function unsupported(given: string, supported: readonly string[], hint: string = ''): Error {
+  const message = `the body of the request was in an unknown format (${shown(given)}): accepted media types include: ${supported.join(', ')}${hint}`;
   return refused(415, 'UnsupportedMediaType', message);
 }
 
@@ -64,7 +68,7 @@ function typeOf(request: WireRequest): string {
 async function readObject(request: WireRequest, { maxBodyBytes, signal, kind, again }: WrittenBodyMeans): Promise<unknown> {
   const type = typeOf(request);
   const supported = hasProtobuf(kind) ? [JSON_TYPE, PROTOBUF] : [JSON_TYPE];
-  if (!supported.includes(type)) throw unsupported(type, supported);
+  if (!supported.includes(type)) throw unsupported(type, supported, type === PROTOBUF ? NO_PROTOBUF : '');
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
   return type === JSON_TYPE ? await parsed(bytes, { signal, again }) : await done(readProtobuf(bytes, kind), signal);
 }
@@ -181,12 +185,17 @@ interface Task {
   /** How long a watch lasts whose client asks for this many ms, or for none in particular (0); 0: for ever. */
   readonly watchTimeoutMs: (askedMs: number) => number;
   readonly onError: (error: unknown) => void;
+  /** Who sends it, for reviews. */
+  readonly asker: Asker;
   /** Called with what is wrong with the fields of a write, whether or not it succeeds. */
   readonly warn: (faults: FieldFaults) => void;
 }
 
-function presentationOf({ request, query, context, onError }: Task, subject: Subject): Presentation {
-  return choosePresentation(request.header('accept'), { query, subject, now: context.now, onError });
+function presentationOf(task: Task, subject: Subject): Presentation {
+  const { request, query, context, onError } = task;
+  // Frames of WebSockets are texts.
+  const kind = request.header('upgrade') === undefined ? kindOf(task) : undefined;
+  return choosePresentation(request.header('accept'), { query, subject, kind, now: context.now, onError });
 }
 
 /** Does what a request asks for. Rejects with the refusal. */
@@ -235,11 +244,13 @@ function answerOf(task: Task, presentation: Presentation, code: number, object: 
   const { info } = task.context;
   const { kind = info, view } = rowOfTask(task);
   const seen = view(presented(info, object));
-  const answer = (): Answer => ({ code, headers: JSON_HEADERS, body: presentation.object(kind, seen) });
-  // What is not stored has no JSON yet.
-  const bytes = presentation === PLAIN ? done(encoding(seen, true), task.signal) : undefined;
-  return isPromise(bytes) ? bytes.then(answer) : answer();
+  const answer = (): Answer => ({ code, headers: headersOf(presentation), body: presentation.object(kind, seen) });
+  const bytes = presentation.prepare && done(presentation.prepare(kind, seen), task.signal);
+  return isPromise(bytes) ? Promise.resolve(bytes).then(answer) : answer();
 }
+
+const headersOf = ({ contentType }: Presentation): Readonly<Record<string, string>> =>
+  contentType === undefined ? JSON_HEADERS : { ...JSON_HEADERS, 'content-type': contentType };
 
 /** Does work for a request in pieces. */
 function done<R>(work: Work<R>, signal: AbortSignal): Soon<R> {
@@ -264,7 +275,8 @@ function bodyOf(task: Task, fields: FieldCheck | undefined): WrittenBodyMeans {
 async function create(task: Task, presentation: Presentation): Promise<Answer> {
   const { path, context, query, signal } = task;
   if (context.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
-  const terms = { dryRun: readDryRun(query.getAll('dryRun'), 'CreateOptions'), signal, namespace: path.namespace };
+  const dryRun = readDryRun(query.getAll('dryRun'), 'CreateOptions');
+  const terms = { dryRun, signal, namespace: path.namespace, asker: task.asker };
   const fields = await fieldCheckOf(task, 'CreateOptions');
   const sent = await readObject(task.request, bodyOf(task, fields));
   await paceOf(signal).pause();
@@ -339,7 +351,9 @@ async function list(task: Task): Promise<Answer> {
   const { context, path, query, signal } = task;
   const presentation = presentationOf(task, 'list');
   const list = await listObjects(context, { namespace: path.namespace, parameters: readListQuery(query), signal });
-  return await listAnswer(presentation.list(context.info, list), paceOf(signal));
+  if (presentation.prepareList) await done(presentation.prepareList(context.info, list), signal);
+  const answer = await listAnswer(presentation.list(context.info, list), paceOf(signal));
+  return { ...answer, headers: { ...answer.headers, ...headersOf(presentation) } };
 }
 
 /** A list may be longer than a string can be. */
@@ -378,7 +392,9 @@ async function watch(task: Task): Promise<Answer> {
   const encoder = state === undefined ? events : new EventStream(events, { state, bookmarks });
   const source = new WatchSource(watch, encoder, { onError, version: refused ? undefined : version, pace: paceOf(signal) });
   const { resourceName: resource } = context.info;
-  return { code: 200, headers: streamHeaders(sse), source, isWatch: true, resource, sse, timeoutMs, slot: undefined };
+  const { watchContentType: type } = presentation;
+  const headers = { ...streamHeaders(sse), ...(type !== undefined && { 'content-type': type }) };
+  return { code: 200, headers, source, isWatch: true, resource, sse, timeoutMs, slot: undefined };
 }
 
 /**

@@ -280,7 +280,8 @@ type AnyObject = Parameters<SchemaCheck>[0];
 type Schema = NonNullable<ResourceInfo['schema']>;
 
 export class Schemas {
-  readonly #compiled: Map<Schema, Promise<SchemaCheck>> = new Map();
+  /** A schema that is no longer served is forgotten. */
+  readonly #compiled: WeakMap<Schema, Promise<SchemaCheck>> = new WeakMap();
 
   /**
    * Compiles all of them, so that their owner learns of an invalid schema, or of the missing package, before any client does.

@@ -10,6 +10,9 @@ import { invalid, isRecord } from '../../watch/errors.ts';
 import { inPieces, paceOf, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
 import { alreadyExists, badRequest, conflict, hasCode, invalidObject, MODIFIED, notFound, translated } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
+import { isReview } from '../kinds/common.ts';
+import { type Asker, reviewed, TRUSTED } from '../kinds/reviews.ts';
+import { typed } from '../kinds/tables.ts';
 import { toPatch } from '../patch/patch.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
@@ -27,7 +30,7 @@ import {
   updateCauses,
   withMeta,
 } from './metadata.ts';
-import { presented } from './read.ts';
+import { presented, toStored } from './read.ts';
 import { deleteObject } from './remove.ts';
 
 /** What is needed to turn a patch into a change. */
@@ -54,7 +57,11 @@ export function* toChange(
     const isOther = row.kind && !isOfKind(row.kind, made);
     const fault = isOther ? `expected a ${row.kind?.kind}` : row.fault?.(made as Json);
     if (fault !== undefined) throw invalidPatch(made, fault);
-    return made;
+    try {
+      return (yield* typed(row.kind ?? info, made)) as object;
+    } catch (error) {
+      throw hasCode(error, 400) ? invalidPatch(made, (error as Error).message) : error;
+    }
   };
 }
 
@@ -75,7 +82,7 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
 }
 
 /** Whether the server counts this kind's generations. Kubernetes does so for all but its oldest kinds, and Leases. */
-const countsGenerations = ({ group }: ResourceInfo): boolean => group !== '' && group !== 'coordination.k8s.io';
+const countsGenerations = ({ group }: ResourceInfo): boolean => !['', 'coordination.k8s.io', 'events.k8s.io'].includes(group);
 
 /** The object that a creation writes. The server makes its name if it has only `generateName`. */
 async function prepareCreate(context: ResourceContext, object: Mutable, signal?: AbortSignal | undefined): Promise<Mutable> {
@@ -94,9 +101,8 @@ async function prepareCreate(context: ResourceContext, object: Mutable, signal?:
     deletionTimestamp: undefined,
     deletionGracePeriodSeconds: undefined,
   });
-  const own = withMembers(created, NOTHING, info.apart);
-  const stored = context.prepared?.(own) ?? own;
-  const checked = check(context, stored, { causes: nameCauses(name, metadata.namespace), old: undefined });
+  const stored = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
+  const checked = check(context, stored, { causes: nameCauses(name, metadata.namespace, base), old: undefined });
   await inPieces(checked, { pace: paceOf(signal), signal });
   return stored;
 }
@@ -160,16 +166,22 @@ function* prepareUpdate(
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
-  const old = normalized(info, current.apiVersion === info.apiVersion ? current : { ...current, apiVersion: info.apiVersion });
-  const merged = row.merge(object, old);
+  const before = presented(info, current);
+  const old = normalized(info, before);
+  const sentOn = row.merge(object, old);
+  const merged = context.revised?.(sentOn, old) ?? sentOn;
   // Upstream: `customResourceStrategy`.
   const { apart } = info;
   const isSame = yield* comparing(merged, old, apart.length === 0 ? META : ['metadata', ...apart]);
   const next = withMeta(merged, serverMembers(info, old, { sent: merged, isSame }));
   const causes = updateCauses(merged.metadata, old.metadata, next.metadata);
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
-  if (isSame && causes.length === 0 && (yield* comparing(others(next), others(old)))) return current as Mutable;
-  return (yield* check(context, next, { causes, old: current }))?.then(() => next) ?? next;
+  // What is stored in an earlier version of the kind is written anew, as upstream: so its objects are migrated.
+  const isStored = info.storedAs === undefined || current.apiVersion === info.storedAs;
+  const isUnchanged = isSame && causes.length === 0 && (yield* comparing(others(next), others(old)));
+  if (isStored && isUnchanged) return current as Mutable;
+  const checked = yield* check(context, next, { causes, old: before });
+  return checked?.then(() => toStored(info, next)) ?? toStored(info, next);
 }
 
 /**
@@ -231,13 +243,17 @@ const MAX_NAME_ATTEMPTS = 8;
 export async function createObject(
   context: ResourceContext,
   sent: unknown,
-  { namespace, dryRun, signal }: WriteTerms & { namespace: string | undefined },
+  { namespace, dryRun, signal, asker = TRUSTED }: WriteTerms & { namespace: string | undefined; asker?: Asker },
 ): Promise<KubernetesObject> {
-  const readable = inNamespace(normalized(context.info, sent), namespace);
+  const { info } = context;
+  const given = await inPieces(typed(info, sent), { pace: paceOf(signal), signal });
+  const readable = inNamespace(normalized(info, given), namespace);
+  if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker, now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
     // Causes are reported only where the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
     const asked = readable.metadata.name ?? '';
+    context.definition?.check(asked);
     const within = namespace === undefined ? undefined : await context.namespaceExists(namespace, asked);
     const before = pace?.pause();
     if (before) await before;
@@ -248,20 +264,30 @@ export async function createObject(
     const key = storageKey({ namespace, name });
     try {
       if (!dryRun) {
-        const created = await context.storage.create(key, object, { signal });
+        const created = await context.storage.create(key, toStored(info, object), { signal, ttlSeconds: context.ttlSeconds });
+        if (context.definition) await context.definition.holds(created).catch(takeBack(context, key, created));
         if (namespace !== undefined && within !== undefined) {
           await context.namespaceHolds(namespace, { uid: within, created }).catch(takeBack(context, key, created));
         }
         return created;
       }
       if ((await context.storage.get(key, { signal })) === undefined) return object;
-      throw alreadyExists(context.info, name);
+      throw alreadyExists(info, name);
     } catch (error) {
       const generated = asked === '';
       if (generated && attempt < MAX_NAME_ATTEMPTS && hasCode(error, 409, 'AlreadyExists')) continue;
-      throw translated(error, context.info, name);
+      throw (await doomed(error, context, key)) ?? translated(error, info, name);
     }
   }
+}
+
+/** The refusal if the object that is in the way is being deleted: its controller may wait for that. */
+async function doomed(error: unknown, { storage, info }: ResourceContext, key: string): Promise<Error | undefined> {
+  if (!hasCode(error, 409, 'AlreadyExists')) return undefined;
+  const { metadata } = (await storage.get(key).catch(() => undefined)) ?? {};
+  return metadata?.deletionTimestamp === undefined
+    ? undefined
+    : alreadyExists(info, metadata.name ?? '', 'object is being deleted: ');
 }
 
 /** Deletes an object that was created in a Terminating namespace: the server that empties it may have looked before. */
@@ -307,7 +333,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   };
   const changing = function* (current: KubernetesObject): Work<Soon<KubernetesObject>> {
     const made = terms.make(current);
-    const sent = isWork(made) ? yield* made : made;
+    const sent = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
     const next = yield* prepareUpdate(context, sent, { current, place, row: terms.row });
     return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
   };
@@ -315,7 +341,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   for (let attempt = 1; ; attempt++) {
     try {
       if (terms.dryRun) return await dry(context, terms, change);
-      const updated = await storage.update(key, change, { signal });
+      const updated = await storage.update(key, change, { signal, ttlSeconds: context.ttlSeconds });
       // A container goes when its contents have gone.
       if (context.empty && isDone(updated)) await deleteEmpty(context, updated, terms);
       return updated;
