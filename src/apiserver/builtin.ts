@@ -9,7 +9,6 @@ import { AGE, finalizerCauses, finalizersOf } from './kinds/common.ts';
 import { CONFIG_MAPS, SECRETS } from './kinds/config.ts';
 import { EVENTS, type ObjectReference } from './kinds/events.ts';
 import { REVIEWS } from './kinds/reviews.ts';
-import { faultOfLabel } from './verbs/metadata.ts';
 
 export { CONFIG_MAPS, type ConfigMap, SECRETS, type Secret } from './kinds/config.ts';
 export { type CoreEvent, EVENTS, type ObjectReference } from './kinds/events.ts';
@@ -39,11 +38,8 @@ export const NAMESPACES: ResourceDefinition<Namespace> = {
   kind: 'Namespace',
   shortNames: ['ns'],
   namespaced: false,
-  fields: { 'status.phase': ({ status }) => status?.phase ?? '', name: ({ metadata }) => metadata?.name ?? '' },
+  fields: { 'status.phase': ({ status }) => status?.phase ?? '' },
   validate: (object, old) => [
-    ...(faultOfLabel(object.metadata?.name ?? '') === undefined
-      ? []
-      : [{ field: 'metadata.name', message: faultOfLabel(object.metadata?.name ?? '') as string }]),
     ...finalizersOf(object),
     ...finalizerCauses(object.spec?.finalizers ?? [], (at) => (old === undefined ? 'spec.finalizers' : `spec.finalizers[${at}]`)),
     ...phaseCauses(object, old),

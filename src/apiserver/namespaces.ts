@@ -17,6 +17,7 @@ import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { compareVersions } from '../cache/versions.ts';
 import type { Storage } from '../storage/storage.ts';
 import { forbidden, hasCode, notFound } from './api-status.ts';
+import { NAME_LABEL } from './kinds/tables.ts';
 import { type Catalog, type EmptyTerms, type ResourceContext, type ResourceInfo, timestamp } from './resource-info.ts';
 import { kindOf, unknownKinds } from './stored-data.ts';
 import { Terminating, type TerminatingDeps } from './terminating.ts';
@@ -28,7 +29,6 @@ import { createObject } from './verbs/write.ts';
 const DEFAULT = 'default';
 /** Objects that are looked at to see whether a namespace is empty. */
 const PAGE = 500;
-const NAME_LABEL = 'kubernetes.io/metadata.name';
 /** The finalizer in the spec of a namespace that stands for its content: this server removes it. */
 const OF_CONTENT = 'kubernetes';
 

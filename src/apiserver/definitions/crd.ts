@@ -176,6 +176,7 @@ export function toInfos(crd: Crd, convert: Convert | undefined): readonly Resour
         ...shared,
         ...{ version: version.name, apiVersion: `${group}/${version.name}` },
         schema: schema?.openAPIV3Schema,
+        preserveUnknownFields: false,
         columns: columns?.map(toColumn),
         ...toRows({ group, plural, status: subresources?.status !== undefined, scale: subresources?.scale }),
         stamp: `${uid}/${generation}/${version.name}`,

@@ -21,7 +21,6 @@ import type { ChangeEvent, Storage } from '../../storage/storage.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { sleep } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { inPieces, paceOf } from '../../watch/fair-queue.ts';
 import { forbidden, hasCode, noSuchPath } from '../api-status.ts';
 import type { Convert, PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { AGE } from '../kinds/common.ts';
@@ -48,7 +47,7 @@ export function toCrdDefinition(convert: Conversions): ResourceDefinition<Crd> {
     categories: ['api-extensions'],
     namespaced: false,
     status: true,
-    validate: (crd, old) => inPieces(faultsOfCrd(crd, old, converts), { pace: paceOf(undefined) }),
+    validate: (crd, old) => faultsOfCrd(crd, old, converts),
     columns: COLUMNS,
   };
 }

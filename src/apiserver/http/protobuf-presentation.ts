@@ -11,12 +11,13 @@ import type { Form } from '../../bridge/events/forms.ts';
 import { versionOf } from '../../cache/object.ts';
 import { atOnce, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { type Shape, shape } from '../kinds/shape.ts';
-import { LIST_META, type NamedKind, OBJECT_META, shapeOf } from '../kinds/tables.ts';
-import { envelopeOf, fieldHead, hasProtobuf, PROTOBUF, writingMessage } from '../request/protobuf.ts';
+import { LIST_META, type NamedKind, shapeOf } from '../kinds/tables.ts';
+import { envelopeOf, fieldHead, PROTOBUF, writingMessage } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
 import { type EventWire, PlainEvents } from './event-encoder.ts';
 import type { Presentation } from './presentation.ts';
+import { JSON_HEADERS } from './wire.ts';
 
 const encoder = new TextEncoder();
 const made: WeakMap<object, Uint8Array> = new WeakMap();
@@ -52,10 +53,12 @@ function enveloped(type: { readonly apiVersion: string; readonly kind: string },
 const ITEMS = 2;
 
 export const AS_PROTOBUF: Presentation = {
-  contentType: PROTOBUF,
+  headers: { ...JSON_HEADERS, 'content-type': PROTOBUF },
   watchContentType: `${PROTOBUF};stream=watch`,
+  *writing(kind, object) {
+    return enveloped(kind, yield* preparing(kind, object));
+  },
   object: (kind, object) => enveloped(kind, messageOf(kind, object)),
-  prepare: preparing,
   *prepareList(info, { items }) {
     for (const [at, item] of items.entries()) {
       if (at % STRIDE === STRIDE - 1) yield;
@@ -96,8 +99,6 @@ const STATUS: Shape = shape('', {
   ...{ metadata: [1, LIST_META, '', ''], status: [2, 'string', '', ''], message: [3, 'string', '', ''] },
   ...{ reason: [4, 'string', '', ''], details: [5, DETAILS, '?', ''], code: [6, 'int32', '', ''] },
 });
-/** Of an object that has nothing else, as a BOOKMARK. */
-const BARE: Shape = shape('', { metadata: [1, OBJECT_META, '', ''] });
 
 function wireOf(info: SeenKind): EventWire {
   const wrap = (type: string, object: object, { bytes, id }: { bytes: Uint8Array; id?: string | undefined }): Envelope => {
@@ -109,7 +110,8 @@ function wireOf(info: SeenKind): EventWire {
   return {
     object: (type, object) =>
       wrap(type, object, { bytes: enveloped(info, messageOf(info, object)), id: versionOf(object) || undefined }),
-    bookmark: ({ object }) => wrap('BOOKMARK', object, { bytes: enveloped(info, atOnce(writingMessage(object, BARE))) }),
+    bookmark: ({ object }) =>
+      wrap('BOOKMARK', object, { bytes: enveloped(info, atOnce(writingMessage(object, shapeOf(info) as Shape))) }),
     error: ({ object }) =>
       wrap('ERROR', object, { bytes: enveloped({ apiVersion: 'v1', kind: 'Status' }, atOnce(writingMessage(object, STATUS))) }),
     form: framed,
@@ -134,6 +136,3 @@ function framed(form: Form): Form {
 }
 
 const forms: WeakMap<Form, Form> = new WeakMap();
-
-/** Whether objects of a kind can be sent so. */
-export { hasProtobuf };

@@ -58,14 +58,31 @@ function renamed(object: KubernetesObject, names: Readonly<Record<string, string
   return Object.fromEntries(entries);
 }
 
+function reportersOf(event: KubernetesObject): object {
+  const { reportingController, reportingInstance } = event as { reportingController?: string; reportingInstance?: string };
+  return {
+    ...(reportingController !== undefined && { reportingComponent: reportingController }),
+    ...(reportingInstance !== undefined && { reportingInstance }),
+  };
+}
+
 /** An event in the other form. */
 const convert: Convert = (event, apiVersion) => {
   if (apiVersion === event.apiVersion) return event;
-  if (apiVersion === V1) return { reportingComponent: '', reportingInstance: '', ...renamed(event, RENAMED), apiVersion };
+  const start = { apiVersion, kind: event.kind };
+  if (apiVersion === V1) {
+    return {
+      ...start,
+      ...renamed(event, RENAMED),
+      apiVersion,
+      ...{ reportingComponent: '', reportingInstance: '' },
+      ...reportersOf(event),
+    };
+  }
   const made = renamed(event, BACK);
   // One form always has these, the other one only if they say something.
   for (const name of ['reportingController', 'reportingInstance']) if (made[name] === '') delete made[name];
-  return { ...made, apiVersion };
+  return { ...start, ...made, apiVersion };
 };
 
 /** Where and as what a resource is stored, if it is another name of one. */

@@ -57,6 +57,10 @@ export async function reviewed(
   if (metadata?.namespace)
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
   const answer = ANSWERS[`${info.group}/${info.version}/${info.kind}`] as Review;
+  // Upstream looks at it in these reviews only.
+  if (info.kind === 'SelfSubjectAccessReview' && Object.keys(metadata ?? {}).length > 0) {
+    throw refusal('metadata', `Invalid value: ${shown(metadata)}: must be empty`);
+  }
   const status = await answer(isRecord(spec) ? spec : {}, asker);
   const told = 'userInfo' in status ? { ...metadata, creationTimestamp: now } : (metadata ?? {});
   return { apiVersion, kind, metadata: told, ...(spec !== undefined && { spec }), status } as KubernetesObject;
@@ -68,14 +72,11 @@ async function access(spec: Readonly<Record<string, unknown>>, asker: Asker): Pr
     resourceAttributes?: Readonly<Record<string, string>>;
     nonResourceAttributes?: Readonly<Record<string, string>>;
   };
-  const both = 'cannot be specified in combination with resourceAttributes';
-  const refuse = (field: string, message: string): Error =>
-    invalidObject({ ...REVIEW, plural: '', resourceName: '' }, '', [{ field, message }]);
-  if (resourceAttributes && nonResourceAttributes) throw refuse('spec.nonResourceAttributes', `Invalid value: ${both}`);
-  if (!resourceAttributes && !nonResourceAttributes) {
-    throw refuse(
-      'spec.resourceAttributes',
-      `Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified`,
+  if ((resourceAttributes === undefined) === (nonResourceAttributes === undefined)) {
+    const given = nonResourceAttributes === undefined ? 'null' : shown(nonResourceAttributes);
+    throw refusal(
+      'spec',
+      `Invalid value: ${given}: exactly one of nonResourceAttributes or resourceAttributes must be specified`,
     );
   }
   const {
@@ -92,11 +93,14 @@ async function access(spec: Readonly<Record<string, unknown>>, asker: Asker): Pr
   return reason === undefined ? { allowed: true } : { allowed: false, reason };
 }
 
-const REVIEW = {
-  group: 'authorization.k8s.io',
-  kind: 'SelfSubjectAccessReview',
-  kindName: 'SelfSubjectAccessReview.authorization.k8s.io',
-};
+/** Upstream names neither the kind nor the object. */
+function refusal(field: string, message: string): Error {
+  const { group } = AUTHORIZATION;
+  const about = { group, plural: '', kind: '', resourceName: '', kindName: `.${group}` };
+  return invalidObject(about, '', [{ field, message }]);
+}
+
+const shown = (value: unknown): string => JSON.stringify(value).slice(0, 300);
 
 /** As `authorize` knows it. */
 const nameOf = (plural: string, group: string, subresource: string): string =>

@@ -179,7 +179,7 @@ const isNone = (value: unknown): boolean => value === undefined || value === nul
 
 const MAX_INT32 = 2 ** 31 - 1;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9})\d*)?(?:Z|[-+]\d\d:\d\d)$/;
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d+))?(?:Z|[-+]\d\d:\d\d)$/;
 
 function readScalar(type: Exclude<FieldType, Shape>, value: unknown, { path, reading }: Place): unknown {
   const wrong = (expected: string): Error => reading.refuse(path, expected);
@@ -209,10 +209,12 @@ function readScalar(type: Exclude<FieldType, Shape>, value: unknown, { path, rea
 /** A time in UTC, with this many digits after the second; undefined: it is none. */
 function timeOf(text: string, digits: number): string | undefined {
   const found = TIME.exec(text);
+  // Go reads as many digits as it writes.
+  if (digits > 0 && (found?.[1] ?? '').length !== digits) return undefined;
   const ms = Date.parse(text);
   if (found === null || Number.isNaN(ms)) return undefined;
   const year = new Date(ms).getUTCFullYear();
   if (year < 0 || year > 9_999) return undefined;
   const seconds = new Date(ms).toISOString().slice(0, 19);
-  return digits === 0 ? `${seconds}Z` : `${seconds}.${(found[1] ?? '').padEnd(digits, '0').slice(0, digits)}Z`;
+  return digits === 0 ? `${seconds}Z` : `${seconds}.${found[1]}Z`;
 }

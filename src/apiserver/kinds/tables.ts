@@ -137,24 +137,38 @@ const CONDITION: Shape = shape('What is observed.', {
   message: [6, 'string', '', 'Why, in words.'],
 });
 
-const NAMESPACE: Shape = shape('Namespace provides a scope for names.', {
-  metadata,
-  spec: [
-    2,
-    shape('The desired state.', { finalizers: [1, 'string', '[]', 'What must be done before it is removed.'] }),
-    '',
-    'The desired state.',
-  ],
-  status: [
-    3,
-    shape('The observed state.', {
-      phase: [1, 'string', '', 'Active or Terminating.'],
-      conditions: [2, CONDITION, '[]', 'What is observed while it is being removed.', byKey('type')],
-    }),
-    '',
-    'The observed state.',
-  ],
-});
+const NAMESPACE: Shape = shape(
+  'Namespace provides a scope for names.',
+  {
+    metadata,
+    spec: [
+      2,
+      shape('The desired state.', { finalizers: [1, 'string', '[]', 'What must be done before it is removed.'] }),
+      '',
+      'The desired state.',
+    ],
+    status: [
+      3,
+      shape('The observed state.', {
+        phase: [1, 'string', '', 'Active or Terminating.'],
+        conditions: [2, CONDITION, '[]', 'What is observed while it is being removed.', byKey('type')],
+      }),
+      '',
+      'The observed state.',
+    ],
+  },
+  defaultNamespace,
+);
+
+/** Upstream: `SetDefaults_Namespace`, `SetDefaults_NamespaceStatus`. */
+function defaultNamespace(namespace: Record<string, unknown>): Record<string, unknown> {
+  const meta = namespace.metadata as { name?: string; labels?: object };
+  const labels = meta.name && { labels: { ...meta.labels, [NAME_LABEL]: meta.name } };
+  return { ...namespace, metadata: { ...meta, ...labels }, status: { phase: 'Active', ...(namespace.status as object) } };
+}
+
+/** The label by which selectors know the name of a namespace. */
+export const NAME_LABEL = 'kubernetes.io/metadata.name';
 
 const LEASE: Shape = shape('Lease says who holds a role, and until when others may rely on that.', {
   metadata,

@@ -188,7 +188,7 @@ export function readDeleteOptions(bytes: Uint8Array): Work<unknown> {
 }
 
 /** Reads an envelope, which names the kind and contains the object. */
-function* readEnvelope(bytes: Uint8Array, of: Shape): Work<object> {
+export function* readEnvelope(bytes: Uint8Array, of: Shape): Work<object> {
   if (!MAGIC.every((byte, at) => bytes[at] === byte))
     throw badRequest('the body is not protobuf of Kubernetes: it begins differently');
   const envelope = shape('', { type: [1, TYPE, '!', ''], object: [2, of, '!', ''] });

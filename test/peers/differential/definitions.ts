@@ -183,6 +183,16 @@ const WRONG: readonly Step[] = [
   post(crd('x', 'X', version({ schema: undefined })), 'no schema'),
   post(crd('x', 'X', version({ schema: { openAPIV3Schema: { type: 'string' } } })), 'a schema of a string'),
   post(crd('x', 'X', version({ schema: { openAPIV3Schema: {} } })), 'an empty schema'),
+  post(crd('x', 'X', version(schemaOf({ a: {}, b: { type: 'array' }, c: { type: 'text' } }))), 'no structural schema'),
+  post(
+    crd('x', 'X', {
+      versions: [
+        { ...VERSION, ...schemaOf({ a: {} }) },
+        { ...VERSION, ...schemaOf({ b: {} }), name: 'v2', storage: false },
+      ],
+    }),
+    'two that are not structural',
+  ),
   post(crd('x', 'X', version({ deprecationWarning: 'old' })), 'a warning'),
   post(crd('x', 'X', version({ deprecated: true, deprecationWarning: '' })), 'an empty warning'),
   post(
