@@ -28,10 +28,15 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
    */
   readonly validate?: Of<T, [old: T | undefined], ValidationResult | Promise<ValidationResult>> | undefined;
   /**
-   * An OpenAPI v3 schema of the object, checked on every write and served to `kubectl explain`. Members that it allows but does
-   * not name are kept; the `fieldValidation` of a write decides whether they are reported.
+   * An OpenAPI v3 schema of the object, checked on every write and served to `kubectl explain`. Its defaults are filled in, in what
+   * is written and in what is read. The `fieldValidation` of a write decides whether members that it does not name are reported.
    */
   readonly schema?: JsonSchema | undefined;
+  /**
+   * Whether members that the schema does not name are kept. Default true. If false, they are removed, and so is null where the
+   * schema neither allows it nor has a default, as Kubernetes does for a CustomResourceDefinition.
+   */
+  readonly preserveUnknownFields?: boolean | undefined;
   /** Whether `status` is a subresource: written only at its own path, and ignored elsewhere. Default false. */
   readonly status?: boolean | undefined;
   /** How many instances an object stands for: makes `scale` a subresource, as `kubectl scale` and autoscalers use it. Default: none. */
@@ -200,6 +205,7 @@ export function checkDefinition(definition: ResourceDefinition | SchemaDefinitio
   }
   checkFlag('namespaced', namespaced);
   checkFlag('status', status);
+  checkFlag('preserveUnknownFields', more.preserveUnknownFields ?? true);
   checkScale(more.scale);
   checkValidation(more);
   const { columns = [], fields = {} } = more;

@@ -67,9 +67,9 @@ export class Namespaces {
       ...deps,
       isDue: ({ metadata }) => (metadata?.finalizers ?? []).length === 0,
       finish: (name, uid, signal) => this.finish(name, uid, signal),
-      follower: {
+      observer: {
         // Somebody may have emptied the storage.
-        listed: async (items) => {
+        whole: async (items) => {
           if (!items.some(({ metadata }) => metadata?.name === DEFAULT)) await this.createDefault();
         },
         changed: async ({ type, object }) => {

@@ -6,7 +6,7 @@ import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, isRecord, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, isRecord, oneOf, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
 import type { Convert, ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
@@ -148,6 +148,12 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * options, `bookmarkMs` and `maxWatches` hold for it.
    */
   readonly cache?: boolean | CacheOptions | undefined;
+  /**
+   * Of which new objects the server keeps in `metadata.managedFields` who manages which of their fields. `named`: of those whose
+   * creator names a `fieldManager`, as kubectl does; others cost no time and no bytes until they are first applied. `always`: of
+   * all, as a kube-apiserver does; a creator that is not named is called by its user agent. Default `named`.
+   */
+  readonly managedFields?: (typeof TRACKED)[number] | undefined;
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
   /** The time of day for timestamps, in ms since 1970. Default `Date.now`. */
@@ -206,9 +212,12 @@ const OTHERS = [
     'clientAddress',
     'allowedOrigins',
     'cache',
+    'managedFields',
   ] as const),
   ...(['clock', 'now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
 ] as const;
+
+const TRACKED = ['named', 'always'] as const;
 
 const HOOKS = [
   ...(['authenticate', 'authorize', 'tenantOf', 'clientAddress'] as const),
@@ -244,6 +253,7 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   }
   if (!isRecord(convert)) throw invalid('convert', convert, 'an object of functions');
   for (const [name, each] of Object.entries(convert)) callable(`convert[${JSON.stringify(name)}]`, each ?? null);
+  if (options.managedFields !== undefined) oneOf('managedFields', options.managedFields, TRACKED);
   const limit = (name: keyof ApiServerLimits): [string, number] => {
     const { default: fallback, min } = LIMITS[name];
     return [name, wholeNumber(name, options[name] ?? fallback, min)];

@@ -3,10 +3,10 @@ import type { KubernetesObject } from '../cache/object.ts';
 import type { NamespacedName } from '../cache/resource-client.ts';
 import type { Storage } from '../storage/storage.ts';
 import { checkOptions, invalid } from '../watch/errors.ts';
+import type { Soon } from '../watch/fair-queue.ts';
 import {
   type Convert,
   checkDefinition,
-  type FieldCause,
   isSchema,
   type JsonSchema,
   type PrinterColumn,
@@ -16,6 +16,7 @@ import {
 } from './definition.ts';
 import { aliasOf } from './kinds/events.ts';
 import { type Rows, toRows } from './subresources.ts';
+import type { SchemaCheck } from './validation/object-schema.ts';
 
 /** A definition with all defaults filled in. */
 export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> extends Rows {
@@ -32,6 +33,7 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> ext
   readonly namespaced: boolean;
   readonly validate: ((object: T, old: T | undefined) => ValidationResult | Promise<ValidationResult>) | undefined;
   readonly schema: JsonSchema | undefined;
+  readonly preserveUnknownFields: boolean;
   readonly columns: readonly PrinterColumn<T>[] | undefined;
   readonly fields: Readonly<Record<string, (object: T) => string | undefined>>;
   /** The prefix of all keys of this resource in the storage. Versions of one resource share it. */
@@ -53,7 +55,7 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> ext
 
 const NAMES = [
   ...(['group', 'version', 'plural', 'kind', 'singular', 'shortNames', 'categories', 'listKind', 'namespaced'] as const),
-  ...(['validate', 'schema', 'status', 'scale', 'columns', 'fields'] as const),
+  ...(['validate', 'schema', 'preserveUnknownFields', 'status', 'scale', 'columns', 'fields'] as const),
 ] as const;
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for a definition that cannot be served. */
@@ -67,6 +69,7 @@ export function toInfo<T extends KubernetesObject>(definition: ResourceDefinitio
     apiVersion: group ? `${group}/${version}` : version,
     validate: isSchema(validate) ? undefined : validate,
     schema: isSchema(validate) ? validate : schema,
+    preserveUnknownFields: more.preserveUnknownFields ?? true,
     columns: more.columns,
     ...toRows(definition),
     fields: more.fields ?? {},
@@ -193,6 +196,10 @@ export interface ResourceContext {
   readonly maxSelectorLength: number;
   /** How long objects are kept after each write, in seconds; undefined: for ever. */
   readonly ttlSeconds?: number | undefined;
+  /** Whether the managers of all new objects are tracked, named or not. */
+  readonly tracksAll?: boolean | undefined;
+  /** The other versions of the kind that are served. */
+  readonly versions?: (() => readonly ResourceInfo[]) | undefined;
   /** Called with unexpected errors. */
   readonly onError: (error: unknown) => void;
   /** Aborts when the server shuts down. Absent if watches of the storage end by themselves then. */
@@ -216,8 +223,8 @@ export interface ResourceContext {
   readonly revised?: (<T extends KubernetesObject>(object: T, old: T) => T) | undefined;
   /** What becomes first of an object that is deleted, to be held by a finalizer of the server's own. */
   readonly marked?: ((object: KubernetesObject) => KubernetesObject) | undefined;
-  /** What is wrong with an object according to the resource's schema. */
-  readonly bySchema?: ((object: KubernetesObject) => readonly FieldCause[] | Promise<readonly FieldCause[]>) | undefined;
+  /** The check by the resource's schema, once it is compiled. */
+  readonly bySchema?: (() => Soon<SchemaCheck>) | undefined;
 }
 
 /** The key of an object in the storage of its resource. */

@@ -44,7 +44,7 @@ import { type ApiServerSource, Resource } from './resource.ts';
 import { Catalog, type ResourceContext, type ResourceInfo } from './resource-info.ts';
 import { ApiCounts, type ApiServerStats, toCacheStats, toMetricsText } from './stats.ts';
 import { faultOfStored } from './stored-data.ts';
-import { Schemas } from './validation/schema.ts';
+import { Schemas } from './validation/object-schema.ts';
 
 /** Options of {@link ApiServer.shutdown}. */
 export interface ShutdownOptions {
@@ -104,8 +104,8 @@ export class ApiServer<I = unknown> {
   readonly fetch: (request: Request, host?: unknown) => Promise<Response>;
 
   /**
-   * The listener for a node:http server's `upgrade` event, for watches over WebSocket. Needs the package `ws`, which it loads
-   * when it is used.
+   * The listener for a node:http server's `upgrade` event, for watches over WebSocket, which the Java client fabric8 prefers. Without
+   * it, a request for a WebSocket is refused with 501, and `onError` is told once.
    */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -288,9 +288,11 @@ export class ApiServer<I = unknown> {
     if (fault) throw internalError(fault.message);
     let context = this.#contexts.get(info);
     if (context === undefined) {
-      const { cache, now, random, uid, maxSelectorLength, onError } = this.#settings;
+      const { cache, now, random, uid, maxSelectorLength, onError, managedFields } = this.#settings;
       context = {
         ...{ info, now, random, uid, maxSelectorLength, onError },
+        tracksAll: managedFields === 'always',
+        versions: () => this.#catalog.all.filter((each) => each.prefix === info.prefix && each !== info),
         // A cache ends its watches when it is closed, so they need no listeners.
         closing: cache === false ? this.#closing.signal : undefined,
         storage: this.#storageOf(info),

@@ -95,7 +95,7 @@ export function kindOf(
     ...{ group, version, apiVersion: String(apiVersion), plural, kind, prefix, namespaced: true, shared: true },
     ...toRows({ group, plural }),
     ...{ singular: kind.toLowerCase(), listKind: `${kind}List`, shortNames: [], categories: [], fields: {} },
-    ...{ validate: undefined, schema: undefined, columns: undefined },
+    ...{ validate: undefined, schema: undefined, preserveUnknownFields: true, columns: undefined },
     ...{ resourceName: `${plural}${suffix}`, kindName: `${kind}${suffix}` },
   };
 }

@@ -20,7 +20,7 @@ import type { Json } from './request/json.ts';
 import { VERBS, type Verb } from './request/path.ts';
 
 /** What is known about the kind of what is read and written somewhere. */
-export type SeenKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'columns'> & {
+export type SeenKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields' | 'columns'> & {
   readonly apiVersion: string;
 };
 
@@ -39,6 +39,8 @@ export interface Subresource {
   fault?(sent: Json): string | undefined;
   /** The object after a write of `sent`. */
   merge<T extends Json>(sent: T, old: T): T;
+  /** The path, in an object, of the replicas that a Scale shows. */
+  readonly replicas?: readonly string[] | undefined;
   /** What is wrong with an object because it has this subresource, however it is written. */
   causes?(object: Json): FieldCause[];
 }
@@ -134,6 +136,9 @@ const SCALE: SeenKind = {
   ],
 };
 
+/** The same path in a Scale, as a set of fields has it. */
+export const SCALE_REPLICAS: readonly string[] = ['f:spec', 'f:replicas'];
+
 interface Scaled extends KubernetesObject {
   readonly spec: { readonly replicas?: number };
   readonly status: { readonly replicas: number };
@@ -149,6 +154,7 @@ function toScale({ specReplicasPath, statusReplicasPath, labelSelectorPath }: Sc
     name: 'scale',
     verbs: PART_VERBS,
     kind: SCALE,
+    replicas: specPath,
     view: (object, forWrite = false) => {
       const replicas = valueAt(object, specPath) ?? (forWrite ? UNSET : undefined);
       if (!Number.isInteger(replicas)) {

@@ -13,12 +13,13 @@ import { setMaxListeners } from 'node:events';
 import type { KubernetesObject } from '../cache/object.ts';
 import type { ChangeEvent, Storage } from '../storage/storage.ts';
 import { Backoff } from '../watch/backoff.ts';
-import { type Clock, sleep } from '../watch/clock.ts';
+import type { Clock } from '../watch/clock.ts';
 import { isWatchError } from '../watch/errors.ts';
+import { Follower } from './follower.ts';
 
-/** Who else looks at what is listed and watched. Events are in their order; each is waited for. What it throws is reported. */
-export interface Follower {
-  listed(items: readonly KubernetesObject[]): void | Promise<void>;
+/** Who else looks at what is there and at what changes, in this order, after the one who deletes. What it throws is reported. */
+export interface Observer {
+  whole(items: readonly KubernetesObject[]): void | Promise<void>;
   changed(event: ChangeEvent<KubernetesObject>): void | Promise<void>;
 }
 
@@ -31,7 +32,7 @@ export interface TerminatingDeps {
   readonly isDue: (object: KubernetesObject) => boolean;
   /** Tries to finish a deletion. Resolves to whether it is gone. */
   readonly finish: (name: string, uid: string | undefined, signal: AbortSignal) => Promise<boolean>;
-  readonly follower: Follower;
+  readonly observer: Observer;
 }
 
 /** A Terminating object. */
@@ -63,8 +64,15 @@ export class Terminating {
 
   /** Resolves when the existing ones have been seen. From then on it follows the storage. */
   async start(storage: Storage<KubernetesObject>): Promise<void> {
-    const after = await this.list(storage);
-    if (!this.stopping.signal.aborted) this.following = this.follow(storage, after);
+    const { signal } = this.stopping;
+    const { clock, random, onError } = this.deps;
+    const follower = new Follower({
+      ...{ storage, signal, clock, random, onError },
+      whole: (items) => this.whole(items),
+      changed: (event) => this.changed(event),
+    });
+    const after = await follower.list();
+    if (!signal.aborted) this.following = follower.follow(after);
   }
 
   /** Something has happened in a container: if its deletion waits, it may have waited for this. */
@@ -80,13 +88,17 @@ export class Terminating {
     await Promise.all([...running, this.following]);
   }
 
-  private async list(storage: Storage<KubernetesObject>): Promise<string> {
-    const { items, resourceVersion } = await storage.list({ signal: this.stopping.signal });
+  private whole(items: readonly KubernetesObject[]): Promise<void> {
     const names = new Set(items.map(({ metadata }) => metadata?.name));
     for (const name of [...this.jobs.keys()]) if (!names.has(name)) this.forget(name);
     for (const item of items) this.see(item);
-    await this.told(() => this.deps.follower.listed(items));
-    return resourceVersion;
+    return this.told(() => this.deps.observer.whole(items));
+  }
+
+  private changed(event: ChangeEvent<KubernetesObject>): Promise<void> {
+    if (event.type === 'DELETED') this.forget(event.object.metadata?.name ?? '');
+    else this.see(event.object);
+    return this.told(() => this.deps.observer.changed(event));
   }
 
   private async told(tell: () => void | Promise<void>): Promise<void> {
@@ -94,31 +106,6 @@ export class Terminating {
       await tell();
     } catch (error) {
       if (!this.stopping.signal.aborted) this.deps.onError(error);
-    }
-  }
-
-  private async follow(storage: Storage<KubernetesObject>, from: string): Promise<void> {
-    const { signal } = this.stopping;
-    const { clock, random, onError, follower } = this.deps;
-    const backoff = new Backoff({ minMs: 100, maxMs: 30_000, factor: 2, random });
-    let after: string | undefined = from;
-    while (!signal.aborted) {
-      try {
-        after ??= await this.list(storage);
-        for await (const event of await storage.watch({ resourceVersion: after, signal })) {
-          backoff.healthy();
-          if (event.type === 'ERROR') break;
-          if (event.type === 'BOOKMARK') continue;
-          if (event.type === 'DELETED') this.forget(event.object.metadata?.name ?? '');
-          else this.see(event.object);
-          await this.told(() => follower.changed(event));
-        }
-      } catch (error) {
-        // A cache has already reported what its storage refuses.
-        if (!signal.aborted && !isWatchError(error)) onError(error);
-      }
-      after = undefined;
-      if (!signal.aborted) await sleep(backoff.failed({}), { clock, signal }).catch(() => {});
     }
   }
 

@@ -1,5 +1,6 @@
 // Kinds that are defined at run time: how they come, what is served by them, and how they go.
 import { afterEach, describe, expect, test } from 'vitest';
+import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { remote } from './apiserver-rig.ts';
 import { CRDS, type CrdRig, conditionsOf, crdOf, crdRig } from './crd-rig.ts';
@@ -63,7 +64,7 @@ describe('a definition', () => {
     expect(deleted.body.metadata.finalizers).toEqual(['customresourcecleanup.apiextensions.k8s.io']);
     expect(deleted.body.status.conditions[2]).toMatchObject({ type: 'Terminating', reason: 'InstanceDeletionPending' });
     const seen: string[] = [];
-    for await (const { type, object } of watch) seen.push(`${type} ${object.metadata?.name}`);
+    for await (const { type, object } of watch) seen.push(`${type} ${(object as KubernetesObject).metadata?.name}`);
     expect(seen).toEqual(['DELETED a', 'DELETED b']);
     await gone('widgets.example.com');
     expect((await call('GET', ALL)).code).toBe(404);

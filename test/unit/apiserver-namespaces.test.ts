@@ -331,8 +331,8 @@ describe('an attempt to end a namespace', () => {
       attempts.push(name);
       return outcomes.shift()?.() ?? Promise.resolve(true);
     };
-    const follower = { listed: () => {}, changed: () => {} };
-    const own = { isDue: () => true, finish, follower };
+    const observer = { whole: () => {}, changed: () => {} };
+    const own = { isDue: () => true, finish, observer };
     const terminating = new Terminating({ clock, random: () => 0, onError: () => {}, ...own });
     closing.push(() => terminating.stop());
     await terminating.start(storage);

@@ -45,9 +45,9 @@ async function rig(answers: (boolean | Error | Promise<boolean>)[] = [], objects
 }
 
 /** Those of which no finalizer is left, and nobody else looks. */
-const OF_NAMESPACES: Pick<TerminatingDeps, 'isDue' | 'follower'> = {
+const OF_NAMESPACES: Pick<TerminatingDeps, 'isDue' | 'observer'> = {
   isDue: ({ metadata }) => (metadata?.finalizers ?? []).length === 0,
-  follower: { listed: () => {}, changed: () => {} },
+  observer: { whole: () => {}, changed: () => {} },
 };
 
 describe('a namespace that is about to go', () => {

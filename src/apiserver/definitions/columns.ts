@@ -1,5 +1,6 @@
 /** The cells of printer columns. Upstream: `tableconvertor.go` of custom resources. */
 import type { PrinterColumn } from '../definition.ts';
+import { goNumber } from '../validation/causes.ts';
 import type { JsonPath } from './json-path.ts';
 
 type Cell = ReturnType<PrinterColumn['value']>;
@@ -36,12 +37,6 @@ function toText(value: unknown): string {
   if (value === null) return '<nil>';
   if (typeof value === 'object') return goJson(value);
   return typeof value === 'number' ? goNumber(value) : String(value);
-}
-
-/** Go leaves fractions their exponent from the fifth place on, and writes two digits of it. */
-function goNumber(value: number): string {
-  const text = Math.abs(value) < 1e-4 && value !== 0 ? value.toExponential() : String(value);
-  return text.replace(/e([-+])(\d)$/, 'e$10$2');
 }
 
 /** Members are in the order of their names, and HTML's characters are escaped. */

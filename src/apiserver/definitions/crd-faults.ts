@@ -6,9 +6,18 @@
  */
 import { comparing } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
-import type { Work } from '../../watch/fair-queue.ts';
+import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
-import { faultOfSubdomain, shown } from '../verbs/metadata.ts';
+import {
+  duplicateCause,
+  forbiddenCause,
+  invalidCause,
+  requiredCause,
+  tooManyCause,
+  unsupportedCause,
+} from '../validation/causes.ts';
+import { structuralFaults } from '../validation/structural-faults.ts';
+import { faultOfSubdomain } from '../verbs/metadata.ts';
 import { type Crd, type CrdColumn, type CrdNames, type CrdSpec, type CrdVersion, isTrue } from './crd.ts';
 
 const LABEL = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
@@ -18,59 +27,57 @@ const APPROVED = 'api-approved.kubernetes.io';
 const MAX_SELECTABLE_FIELDS = 8;
 const MAX_WARNING_CHARS = 256;
 
-const invalid = (field: string, value: unknown, why: string): FieldCause => ({
-  field,
-  message: `Invalid value: ${typeof value === 'string' ? shown(value) : JSON.stringify(value)}: ${why}`,
-});
-const required = (field: string, why: string = ''): FieldCause => ({
-  field,
-  message: why === '' ? 'Required value' : `Required value: ${why}`,
-});
-
 /** Of which resources the program converts versions. */
 export type Converts = (resourceName: string) => boolean;
 
 /** Everything that is wrong, in upstream's order. */
-export function* faultsOfCrd(crd: Crd, old: Crd | undefined, converts: Converts): Work<FieldCause[]> {
+export async function faultsOfCrd(crd: Crd, old: Crd | undefined, converts: Converts): Promise<FieldCause[]> {
   const { metadata, spec, status } = crd;
   const expected = `${spec.names.plural}.${spec.group}`;
   const faults: FieldCause[] = [];
   if (metadata?.name !== expected && old === undefined) {
-    faults.push(invalid('metadata.name', metadata?.name ?? '', 'must be spec.names.plural+"."+spec.group'));
+    faults.push(invalidCause('metadata.name', metadata?.name ?? '', 'must be spec.names.plural+"."+spec.group'));
   }
-  faults.push(...(yield* specFaults(spec, converts(expected))));
+  faults.push(...(await specFaults(spec, converts(expected))));
   if (old) faults.push(...changeFaults(spec, old));
   faults.push(...namesFaults('status.acceptedNames', status.acceptedNames));
   faults.push(...storedFaults(crd), ...approvalFaults(crd, old));
   if (spec.preserveUnknownFields === true && old?.spec.preserveUnknownFields !== true) {
     const instead = 'set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
-    faults.push(invalid('spec.preserveUnknownFields', true, `cannot set to true, ${instead}`));
+    faults.push(invalidCause('spec.preserveUnknownFields', true, `cannot set to true, ${instead}`));
   }
   return faults;
 }
 
-function* specFaults(spec: CrdSpec, isConverted: boolean): Work<FieldCause[]> {
+async function specFaults(spec: CrdSpec, isConverted: boolean): Promise<FieldCause[]> {
   const { group, scope, names, versions, conversion } = spec;
   const faults: FieldCause[] = [];
-  if (group === '') faults.push(required('spec.group'));
+  if (group === '') faults.push(requiredCause('spec.group', ''));
   else if (faultOfSubdomain(group)) faults.push({ field: 'spec.group', message: String(faultOfSubdomain(group)) });
-  else if (!group.includes('.')) faults.push(invalid('spec.group', group, 'should be a domain with at least one dot'));
+  else if (!group.includes('.')) faults.push(invalidCause('spec.group', group, 'should be a domain with at least one dot'));
   faults.push(...oneOf('spec.scope', scope, ['Cluster', 'Namespaced']));
   for (const [at, { schema }] of versions.entries()) {
-    if (!isRecord(schema?.openAPIV3Schema)) faults.push(required(`spec.versions[${at}].schema.openAPIV3Schema`));
+    if (!isRecord(schema?.openAPIV3Schema)) faults.push(requiredCause(`spec.versions[${at}].schema.openAPIV3Schema`, ''));
   }
-  const common = yield* commonOf(versions);
+  const common = await inPieces(commonOf(versions), { pace: paceOf(undefined) });
   for (const [at, version] of versions.entries()) {
     const field = `spec.versions[${at}]`;
-    if (!isLabel(version.name)) faults.push(invalid(`${field}.name`, version.name, labelFault(version.name)));
-    faults.push(...versionFaults(field, { ...version, ...common.without }));
+    if (!isLabel(version.name)) faults.push(invalidCause(`${field}.name`, version.name, labelFault(version.name)));
+    faults.push(
+      ...(await versionFaults(field, { ...version, ...common.without }, { schemaName: 'schema', status: hasStatus(version) })),
+    );
   }
   faults.push(...listFaults(versions));
+  // The first one is `spec.version` as well.
+  const first = versions[0]?.name ?? '';
+  if (first !== '' && !isLabel(first)) faults.push(invalidCause('spec.version', first, labelFault(first)));
   for (const name of ['plural', 'singular', 'kind', 'listKind'] as const) {
-    if (!names[name]) faults.push(required(`spec.names.${name}`));
+    if (!names[name]) faults.push(requiredCause(`spec.names.${name}`, ''));
   }
   faults.push(...namesFaults('spec.names', names));
-  faults.push(...versionFaults('spec', common.shared as CrdVersion, 'validation'));
+  faults.push(
+    ...(await versionFaults('spec', common.shared as CrdVersion, { schemaName: 'validation', status: versions.some(hasStatus) })),
+  );
   return [...faults, ...conversionFaults(conversion, isConverted)];
 }
 
@@ -90,11 +97,15 @@ function* commonOf(versions: readonly CrdVersion[]): Work<{ shared: Partial<CrdV
   return { shared: pick((name) => first?.[name]), without: pick(() => undefined) };
 }
 
-function versionFaults(field: string, version: CrdVersion, schemaName: string = 'schema'): FieldCause[] {
+async function versionFaults(
+  field: string,
+  version: CrdVersion,
+  { schemaName, status }: { readonly schemaName: 'schema' | 'validation'; readonly status: boolean },
+): Promise<FieldCause[]> {
   const { schema, subresources, additionalPrinterColumns = [], selectableFields = [] } = version;
   const faults = warningFaults(field, version);
   const own = schema?.openAPIV3Schema;
-  if (isRecord(own)) faults.push(...schemaFaults(`${field}.${schemaName}.openAPIV3Schema`, own));
+  if (isRecord(own)) faults.push(...(await structuralFaults(own, { path: `${field}.${schemaName}.openAPIV3Schema`, status })));
   faults.push(...scaleFaults(`${field}.subresources`, subresources));
   for (const [at, column] of additionalPrinterColumns.entries()) {
     faults.push(...columnFaults(`${field}.additionalPrinterColumns[${at}]`, column));
@@ -102,18 +113,11 @@ function versionFaults(field: string, version: CrdVersion, schemaName: string = 
   return [...faults, ...selectableFaults(`${field}.selectableFields`, selectableFields, own)];
 }
 
-/** What is wrong with a schema's structure. */
-function schemaFaults(field: string, schema: JsonSchema): FieldCause[] {
-  if (schema.type === 'object') return [];
-  if (schema.type === undefined || schema.type === '') {
-    return [required(`${field}.type`, 'must not be empty at the root')];
-  }
-  return [invalid(`${field}.type`, schema.type, 'must be object at the root')];
-}
+const hasStatus = ({ subresources }: CrdVersion): boolean => subresources?.status !== undefined;
 
 function warningFaults(field: string, { deprecated = false, deprecationWarning: text }: CrdVersion): FieldCause[] {
   if (text === undefined) return [];
-  const said = (why: string): FieldCause[] => [invalid(`${field}.deprecationWarning`, text, why)];
+  const said = (why: string): FieldCause[] => [invalidCause(`${field}.deprecationWarning`, text, why)];
   if (!deprecated) return said('can only be set for deprecated versions');
   if (text.length > MAX_WARNING_CHARS) return said(`must be <= ${MAX_WARNING_CHARS} characters long`);
   if (text === '') return said('must not be an empty string');
@@ -132,9 +136,9 @@ function scaleFaults(field: string, subresources: CrdVersion['subresources']): F
   ] as const;
   return paths.flatMap(([name, below, where]) => {
     const [place, path] = [`${field}.scale.${name}`, scale[name] as string | undefined];
-    if (!path) return name === 'labelSelectorPath' ? [] : [required(place)];
-    if (!path.startsWith('.')) return [invalid(place, path, 'must be a simple json path starting with .')];
-    return below.some((each) => path.startsWith(each)) ? [] : [invalid(place, path, `should be a json path under ${where}`)];
+    if (!path) return name === 'labelSelectorPath' ? [] : [requiredCause(place, '')];
+    if (!path.startsWith('.')) return [invalidCause(place, path, 'must be a simple json path starting with .')];
+    return below.some((each) => path.startsWith(each)) ? [] : [invalidCause(place, path, `should be a json path under ${where}`)];
   });
 }
 
@@ -144,13 +148,14 @@ const FORMATS = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 'int64
 function columnFaults(field: string, { name, type, format, jsonPath }: Partial<CrdColumn>): FieldCause[] {
   const faults: FieldCause[] = [];
   const ofTypes = `must be one of ${TYPES.join(',')}`;
-  if (!name) faults.push(required(`${field}.name`));
-  if (!type) faults.push(required(`${field}.type`, ofTypes));
-  else if (!TYPES.includes(type)) faults.push(invalid(`${field}.type`, type, ofTypes));
-  if (format && !FORMATS.includes(format)) faults.push(invalid(`${field}.format`, format, `must be one of ${FORMATS.join(',')}`));
-  if (!jsonPath) faults.push(required(`${field}.JSONPath`));
+  if (!name) faults.push(requiredCause(`${field}.name`, ''));
+  if (!type) faults.push(requiredCause(`${field}.type`, ofTypes));
+  else if (!TYPES.includes(type)) faults.push(invalidCause(`${field}.type`, type, ofTypes));
+  if (format && !FORMATS.includes(format))
+    faults.push(invalidCause(`${field}.format`, format, `must be one of ${FORMATS.join(',')}`));
+  if (!jsonPath) faults.push(requiredCause(`${field}.JSONPath`, ''));
   else if (!jsonPath.startsWith('.')) {
-    faults.push(invalid(`${field}.JSONPath`, jsonPath, 'must be a simple json path starting with .'));
+    faults.push(invalidCause(`${field}.JSONPath`, jsonPath, 'must be a simple json path starting with .'));
   }
   return faults;
 }
@@ -165,23 +170,23 @@ function selectableFaults(
   for (const [at, { jsonPath }] of fields.entries()) {
     const place = `${field}[${at}].jsonPath`;
     if (!jsonPath) {
-      faults.push(required(place));
+      faults.push(requiredCause(place, ''));
       continue;
     }
     const names = jsonPath.split('.').slice(1);
     const found = jsonPath.startsWith('.') ? schemaAt(schema, names) : undefined;
-    if (jsonPath.includes('[')) faults.push(invalid(place, jsonPath, 'is an invalid path: array notation is not allowed'));
-    else if (found === undefined) faults.push(invalid(place, jsonPath, 'is an invalid path: does not refer to a valid field'));
-    else if (names[0] === 'metadata') faults.push(invalid(place, jsonPath, 'must not point to fields in metadata'));
+    if (jsonPath.includes('[')) faults.push(invalidCause(place, jsonPath, 'is an invalid path: array notation is not allowed'));
+    else if (found === undefined)
+      faults.push(invalidCause(place, jsonPath, 'is an invalid path: does not refer to a valid field'));
+    else if (names[0] === 'metadata') faults.push(invalidCause(place, jsonPath, 'must not point to fields in metadata'));
     else if (!['string', 'boolean', 'integer'].includes(String(found.type))) {
       const which = 'type string, boolean or integer. Enum string fields and strings with formats are allowed.';
-      faults.push(invalid(place, jsonPath, `must point to a field of ${which}`));
-    } else if (paths.has(jsonPath))
-      faults.push({ field: place, message: `Duplicate value: ${shown(jsonPath)}`, reason: 'FieldValueDuplicate' });
+      faults.push(invalidCause(place, jsonPath, `must point to a field of ${which}`));
+    } else if (paths.has(jsonPath)) faults.push(duplicateCause(place, jsonPath));
     paths.add(jsonPath);
   }
   if (paths.size > MAX_SELECTABLE_FIELDS) {
-    faults.push({ field, message: `Too many: ${paths.size}: must have at most ${MAX_SELECTABLE_FIELDS} items` });
+    faults.push(tooManyCause(field, paths.size, MAX_SELECTABLE_FIELDS));
   }
   return faults;
 }
@@ -197,13 +202,18 @@ function schemaAt(schema: JsonSchema | undefined, names: readonly string[]): Jso
 
 function listFaults(versions: readonly CrdVersion[]): FieldCause[] {
   const faults: FieldCause[] = [];
-  // Upstream shows all of them, as Go writes structures.
-  const shownAs = versions.map(({ name, served, storage }) => ({ name, served, storage }));
+  // As Go writes them, without what is long.
+  const shownAs = versions.map(
+    ({ name: Name, served: Served, storage: Storage, deprecated = false, deprecationWarning = null }) => ({
+      ...{ Name, Served, Storage, Deprecated: deprecated, DeprecationWarning: deprecationWarning },
+      ...{ Schema: null, Subresources: null, AdditionalPrinterColumns: null, SelectableFields: null },
+    }),
+  );
   if (new Set(versions.map(({ name }) => name)).size < versions.length) {
-    faults.push(invalid('spec.versions', shownAs, 'must contain unique version names'));
+    faults.push(invalidCause('spec.versions', shownAs, 'must contain unique version names'));
   }
   if (versions.filter(({ storage }) => storage).length !== 1) {
-    faults.push(invalid('spec.versions', shownAs, 'must have exactly one version marked as storage version'));
+    faults.push(invalidCause('spec.versions', shownAs, 'must have exactly one version marked as storage version'));
   }
   return faults;
 }
@@ -215,14 +225,14 @@ function namesFaults(field: string, names: CrdNames): FieldCause[] {
     if (!low || isLabel(low)) return;
     const rule = labelFault(low);
     const why = isKind ? `may have mixed case, but should otherwise match: ${rule}` : rule;
-    faults.push(invalid(`${field}.${place}`, name, why));
+    faults.push(invalidCause(`${field}.${place}`, name, why));
   };
   const { kind, listKind, shortNames = [], categories = [] } = names;
   for (const name of ['plural', 'singular'] as const) check(name, names[name], false);
   for (const name of ['kind', 'listKind'] as const) check(name, names[name], true);
   for (const [at, name] of shortNames.entries()) check(`shortNames[${at}]`, name, false);
   if (kind !== '' && kind === listKind) {
-    faults.push(invalid(`${field}.listKind`, listKind, 'kind and listKind may not be the same'));
+    faults.push(invalidCause(`${field}.listKind`, listKind, 'kind and listKind may not be the same'));
   }
   for (const [at, name] of categories.entries()) check(`categories[${at}]`, name, false);
   return faults;
@@ -234,10 +244,14 @@ function conversionFaults(conversion: CrdSpec['conversion'], isOurs: boolean): F
   const faults = oneOf(`${field}.strategy`, strategy, ['None', 'Webhook']);
   if (strategy === 'Webhook' && !isOurs) {
     const why = 'this server calls no webhooks: use None, or convert in the program with the option convert of ApiServer';
-    faults.push(invalid(`${field}.strategy`, strategy, why));
-  } else if (strategy === 'None' && webhook !== undefined) {
-    const message = 'Forbidden: should not be set when strategy is not set to Webhook';
-    faults.push({ field: `${field}.webhookClientConfig`, message });
+    faults.push(invalidCause(`${field}.strategy`, strategy, why));
+  } else if (strategy !== 'Webhook') {
+    const why = 'should not be set when strategy is not set to Webhook';
+    const set = [
+      ...(webhook?.clientConfig ? ['webhookClientConfig'] : []),
+      ...(webhook?.conversionReviewVersions?.length ? ['conversionReviewVersions'] : []),
+    ];
+    faults.push(...set.map((each) => forbiddenCause(`${field}.${each}`, why)));
   }
   return faults;
 }
@@ -255,19 +269,19 @@ function changeFaults({ group, scope, names }: CrdSpec, old: Crd): FieldCause[] 
     ['spec.group', group, before.group],
     ['spec.names.plural', names.plural, before.names.plural],
   ] as const;
-  return fixed.flatMap(([field, now, then]) => (now === then ? [] : [invalid(field, now, 'field is immutable')]));
+  return fixed.flatMap(([field, now, then]) => (now === then ? [] : [invalidCause(field, now, 'field is immutable')]));
 }
 
 function storedFaults({ spec, status }: Crd): FieldCause[] {
   const { storedVersions } = status;
   const field = 'status.storedVersions';
-  if (storedVersions.length === 0) return [invalid(field, storedVersions, 'must have at least one stored version')];
+  if (storedVersions.length === 0) return [invalidCause(field, null, 'must have at least one stored version')];
   const storage = spec.versions.find((each) => each.storage && !storedVersions.includes(each.name));
-  const faults = storage ? [invalid(field, storedVersions, `must have the storage version ${storage.name}`)] : [];
+  const faults = storage ? [invalidCause(field, storedVersions, `must have the storage version ${storage.name}`)] : [];
   for (const [at, name] of storedVersions.entries()) {
     if (spec.versions.some((each) => each.name === name)) continue;
     const why = `was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`;
-    faults.push(invalid(`${field}[${at}]`, name, `missing from spec.versions; ${name} ${why}`));
+    faults.push(invalidCause(`${field}[${at}]`, name, `missing from spec.versions; ${name} ${why}`));
   }
   return faults;
 }
@@ -280,9 +294,9 @@ function approvalFaults({ spec, metadata }: Crd, old: Crd | undefined): FieldCau
   const field = `metadata.annotations[${APPROVED}]`;
   const see = 'see https://github.com/kubernetes/enhancements/pull/1111';
   const must = `protected groups must have approval annotation "${APPROVED}"`;
-  if (state === 'missing') return [required(field, `${must}, ${see}`)];
+  if (state === 'missing') return [requiredCause(field, `${must}, ${see}`)];
   const how = 'with either a URL or a reason starting with "unapproved"';
-  return [invalid(field, metadata?.annotations?.[APPROVED], `${must} ${how}, ${see}`)];
+  return [invalidCause(field, metadata?.annotations?.[APPROVED], `${must} ${how}, ${see}`)];
 }
 
 function approvalOf(text: string = ''): 'approved' | 'missing' | 'wrong' {
@@ -291,10 +305,8 @@ function approvalOf(text: string = ''): 'approved' | 'missing' | 'wrong' {
 }
 
 function oneOf(field: string, value: string, accepted: readonly string[]): FieldCause[] {
-  if (value === '') return [required(field)];
-  if (accepted.includes(value)) return [];
-  const supported = accepted.map((each) => JSON.stringify(each)).join(', ');
-  return [{ field, message: `Unsupported value: ${shown(value)}: supported values: ${supported}` }];
+  if (value === '') return [requiredCause(field, '')];
+  return accepted.includes(value) ? [] : [unsupportedCause(field, value, accepted)];
 }
 
 const isLabel = (name: string): boolean => name.length <= 63 && LABEL.test(name);

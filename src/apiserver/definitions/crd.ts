@@ -33,8 +33,14 @@ export interface CrdSpec {
   readonly scope: string;
   readonly names: CrdNames;
   readonly versions: readonly CrdVersion[];
-  readonly conversion?: { readonly strategy: string; readonly webhook?: object };
+  readonly conversion?: { readonly strategy: string; readonly webhook?: Webhook };
   readonly preserveUnknownFields?: boolean;
+}
+
+/** How upstream converts by another program, which is not called here. */
+interface Webhook {
+  readonly clientConfig?: object;
+  readonly conversionReviewVersions?: readonly string[];
 }
 
 export interface CrdVersion {
@@ -170,6 +176,7 @@ export function toInfos(crd: Crd, convert: Convert | undefined): readonly Resour
         ...shared,
         ...{ version: version.name, apiVersion: `${group}/${version.name}` },
         schema: schema?.openAPIV3Schema,
+        preserveUnknownFields: false,
         columns: columns?.map(toColumn),
         ...toRows({ group, plural, status: subresources?.status !== undefined, scale: subresources?.scale }),
         stamp: `${uid}/${generation}/${version.name}`,

@@ -21,9 +21,8 @@ import type { ChangeEvent, Storage } from '../../storage/storage.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { sleep } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { inPieces, paceOf } from '../../watch/fair-queue.ts';
 import { forbidden, hasCode, noSuchPath } from '../api-status.ts';
-import type { Convert, ResourceDefinition } from '../definition.ts';
+import type { Convert, PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { AGE } from '../kinds/common.ts';
 import { type Catalog, type DefinitionGuard, type ResourceContext, type ResourceInfo, timestamp } from '../resource-info.ts';
 import { Terminating, type TerminatingDeps } from '../terminating.ts';
@@ -48,10 +47,45 @@ export function toCrdDefinition(convert: Conversions): ResourceDefinition<Crd> {
     categories: ['api-extensions'],
     namespaced: false,
     status: true,
-    validate: (crd, old) => inPieces(faultsOfCrd(crd, old, converts), { pace: paceOf(undefined) }),
-    columns: [{ ...AGE, name: 'Created At' } as NonNullable<ResourceDefinition<Crd>['columns']>[number]],
+    validate: (crd, old) => faultsOfCrd(crd, old, converts),
+    columns: COLUMNS,
   };
 }
+
+const versionsOf = ({ spec }: Crd): string =>
+  spec.versions
+    .filter(({ served }) => served)
+    .map(({ name, storage }) => (storage ? `${name}(storage)` : name))
+    .sort()
+    .join();
+
+/** Upstream: `crdConvertor`, whose times are no ages. */
+const COLUMNS: readonly PrinterColumn<Crd>[] = [
+  { name: 'Scope', type: 'string', description: 'Cluster/Namespaced', value: ({ spec }) => spec.scope },
+  { name: 'Versions', type: 'string', description: 'Served versions', value: versionsOf },
+  {
+    name: 'Created At',
+    type: 'string',
+    description: AGE.description,
+    value: ({ metadata }) => metadata?.creationTimestamp as string | undefined,
+  },
+  { name: 'Group', type: 'string', priority: 1, description: 'API group', value: ({ spec }) => spec.group },
+  { name: 'Kind', type: 'string', priority: 1, description: 'CustomResource kind', value: ({ spec }) => spec.names.kind },
+  {
+    name: 'ShortNames',
+    type: 'string',
+    priority: 1,
+    description: 'Short names',
+    value: ({ spec }) => spec.names.shortNames?.join() ?? '',
+  },
+  {
+    name: 'Established',
+    type: 'boolean',
+    priority: 1,
+    description: 'Established status',
+    value: (crd) => isTrue(crd, 'Established'),
+  },
+];
 
 /** What a server's definitions need from it. */
 interface DefinitionsDeps extends Pick<TerminatingDeps, 'clock' | 'random' | 'onError'> {
@@ -91,7 +125,7 @@ export class Definitions {
       ...deps,
       isDue: ({ metadata }) => (metadata?.finalizers ?? []).includes(CLEANUP),
       finish: (name, uid, signal) => this.finish(name, uid, signal),
-      follower: { listed: (items) => this.listed(items as readonly Crd[]), changed: (event) => this.changed(event) },
+      observer: { whole: (items) => this.whole(items as readonly Crd[]), changed: (event) => this.changed(event) },
     });
     if (this.info === undefined) return;
     let loaded = (): void => {};
@@ -164,7 +198,7 @@ export class Definitions {
     return withCondition(held as Crd, condition, this.deps.now());
   }
 
-  private listed(items: readonly Crd[]): void {
+  private whole(items: readonly Crd[]): void {
     const names = new Set(items.map(nameOf));
     for (const name of [...this.known.keys()]) if (!names.has(name)) this.forget(name);
     for (const crd of items) this.known.set(nameOf(crd), crd);

@@ -12,6 +12,7 @@
 import { Origins } from '../../bridge/hub/admission/refusals.ts';
 import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { refused } from '../../storage/statuses.ts';
+import { WatchError } from '../../watch/errors.ts';
 import { toStatus } from '../../watch/event.ts';
 import { type Soon, setPace } from '../../watch/fair-queue.ts';
 import {
@@ -110,6 +111,7 @@ export class Api {
   readonly watchClients: WatchClients;
   private readonly untilClosing: Deadlines;
   private readonly untilCut: Deadlines;
+  private hasToldUnheard: boolean = false;
 
   constructor(deps: ApiDeps) {
     const { settings, counts } = deps;
@@ -164,6 +166,7 @@ export class Api {
     }
     if (!this.origins.allows(request)) throw toError(this.origins.refusal(request));
     if (method === 'OPTIONS') return this.preflight(request);
+    if (request.isUnheard) throw this.unheard();
     const { path: text, search } = splitTarget(target);
     progress.path = text;
     const query = toParameters(search);
@@ -172,6 +175,17 @@ export class Api {
     if (!path.isResource) return this.answerOther(path, request, progress);
     if (this.deps.closing.aborted) throw toError(LEAVING);
     return this.answerResource({ request, path, query }, progress);
+  }
+
+  /** Nobody listens for upgrades. Its client would wait for ever for a WebSocket; the program is told once. */
+  private unheard(): Error {
+    if (!this.hasToldUnheard) {
+      this.hasToldUnheard = true;
+      const message =
+        'a client asked for a WebSocket, but nothing passes upgrades on: expected http.on("upgrade", server.upgrade)';
+      this.deps.settings.onError(new WatchError('INVALID_ARGUMENT', message));
+    }
+    return refused(501, 'NotImplemented', 'this server has no WebSockets: its program does not listen for upgrades');
   }
 
   private preflight(request: WireRequest): Answer {
@@ -275,6 +289,10 @@ export class Api {
         watchTimeoutMs: (askedMs: number) => endingBy(this.drawTimeout(askedMs), this.watchClients.leftMs(identity)),
         onError: settings.onError,
         asker: this.askerOf(identity),
+        mayCreate: async () => {
+          if (!settings.authorize) return;
+          await deadline.during(this.hooks.allow(['create', info.resourceName, path.namespace, path.name, identity]));
+        },
         warn: (faults: FieldFaults) => {
           progress.faults = faults;
         },

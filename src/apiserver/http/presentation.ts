@@ -10,7 +10,7 @@ import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { encoded, encoding } from '../../storage/values.ts';
 import type { WatchError } from '../../watch/errors.ts';
-import { PIECE_MS, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, PIECE_MS, type Work } from '../../watch/fair-queue.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
 import { hasProtobuf, PROTOBUF } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
@@ -28,6 +28,8 @@ import {
   toRow,
   toTable,
 } from './table.ts';
+import { JSON_HEADERS } from './wire.ts';
+import { yamlOf } from './yaml-writer.ts';
 
 type Version = 'v1' | 'v1beta1';
 type Event = StorageEvent<KubernetesObject>;
@@ -45,6 +47,7 @@ interface TableTerms {
 
 /** Objects as tables. Upstream: `asTable`. */
 class TablePresentation {
+  readonly headers: typeof JSON_HEADERS = JSON_HEADERS;
   readonly #terms: TableTerms;
 
   constructor(terms: TableTerms) {
@@ -76,6 +79,7 @@ class TablePresentation {
 
 /** Objects without their content. Upstream: `asPartialObjectMetadata`. */
 class PartialPresentation {
+  readonly headers: typeof JSON_HEADERS = JSON_HEADERS;
   readonly #version: Version;
 
   constructor(version: Version) {
@@ -153,11 +157,13 @@ function toListMeta({ resourceVersion, continue: next, remainingItemCount }: Lis
 
 /** One way to show objects. */
 export interface Presentation {
-  /** The media type. Default JSON. */
-  readonly contentType?: string;
+  /** The headers of an answer that is an object or a list. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The media type of a watch. Default JSON. */
   readonly watchContentType?: string;
-  /** Does in pieces what takes long before an object, or a list, is shown. */
-  readonly prepare?: (kind: SeenKind, object: KubernetesObject) => Work<unknown>;
+  /** What makes the body of an answer that is one object, where that can be done in pieces. */
+  readonly writing?: (kind: SeenKind, object: KubernetesObject) => Work<Uint8Array>;
+  /** Does in pieces what takes long before a list is shown. */
   readonly prepareList?: (info: ResourceInfo, list: List<KubernetesObject>) => Work<void>;
   /** The body of an answer that is one object. */
   object(kind: SeenKind, object: KubernetesObject): Uint8Array;
@@ -188,9 +194,10 @@ const plainEvents: WeakMap<ResourceInfo, PlainEvents> = new WeakMap();
 
 /** Objects as they are stored. */
 export const PLAIN: Presentation = {
-  object: (_, object) => encoded(object),
+  headers: JSON_HEADERS,
   // What is not stored has no JSON yet.
-  prepare: (_, object) => encoding(object, true),
+  writing: (_, object) => encoding(object, true),
+  object: (_, object) => encoded(object),
   *list(info, { items, ...more }) {
     yield utf8.encode(listHead(info.listKind, info.apiVersion, more));
     const start = hasProtobuf(info) ? startOf(info) : NOTHING;
@@ -228,6 +235,23 @@ function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
   return true;
 }
 
+/** Objects in YAML. */
+const YAML: Presentation = {
+  headers: { ...JSON_HEADERS, 'content-type': 'application/yaml' },
+  writing: (_, object) => yamlBytes(object),
+  object: (_, object) => atOnce(yamlBytes(object)),
+  *list({ listKind, apiVersion }, { items, ...more }) {
+    yield utf8.encode(`apiVersion: ${apiVersion}\nitems:${items.length === 0 ? ' []' : ''}\n`);
+    for (const item of items) yield atOnce(yamlBytes([item]));
+    yield atOnce(yamlBytes({ kind: listKind, metadata: toListMeta(more) }));
+  },
+  events: PLAIN.events,
+};
+
+function* yamlBytes(value: object): Work<Uint8Array> {
+  return utf8.encode(yield* yamlOf(value));
+}
+
 /** The beginning of a list, up to its first item. */
 export function listHead(
   kind: string,
@@ -256,6 +280,9 @@ function asTable(clause: MediaRange, request: PresentationRequest): Presentation
   return new TablePresentation({ now, version, includeObject: toIncludeObject(request.query.get('includeObject')), onError });
 }
 
+const asYaml: Presenter = (clause, { subject }) =>
+  clause.type === 'application/yaml' && subject !== 'watch' && conversionOf(clause) === undefined ? YAML : undefined;
+
 /** A watch takes either name; an object cannot be shown as a list, nor a list as an object. */
 function asPartial(clause: MediaRange, { subject }: PresentationRequest): Presentation | undefined {
   const one = subject === 'list' ? undefined : metaVersion(clause, 'PartialObjectMetadata');
@@ -267,7 +294,7 @@ const asProtobuf: Presenter = (clause, { kind }) =>
   clause.type === PROTOBUF && conversionOf(clause) === undefined && kind && hasProtobuf(kind) ? AS_PROTOBUF : undefined;
 
 /** All presentations of this server, in the order in which they are tried for each clause. */
-const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial, asProtobuf];
+const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial, asYaml, asProtobuf];
 
 /**
  * Chooses how objects are shown to a client.
@@ -297,5 +324,5 @@ export function wantsEventStream(accept: string | undefined): boolean {
 }
 
 function notAcceptable(): WatchError {
-  return refused(406, 'NotAcceptable', 'only the following media types are accepted: application/json');
+  return refused(406, 'NotAcceptable', 'only the following media types are accepted: application/json, application/yaml');
 }

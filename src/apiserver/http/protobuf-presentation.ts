@@ -17,6 +17,7 @@ import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
 import { type EventWire, PlainEvents } from './event-encoder.ts';
 import type { Presentation } from './presentation.ts';
+import { JSON_HEADERS } from './wire.ts';
 
 const encoder = new TextEncoder();
 const made: WeakMap<object, Uint8Array> = new WeakMap();
@@ -52,10 +53,12 @@ function enveloped(type: { readonly apiVersion: string; readonly kind: string },
 const ITEMS = 2;
 
 export const AS_PROTOBUF: Presentation = {
-  contentType: PROTOBUF,
+  headers: { ...JSON_HEADERS, 'content-type': PROTOBUF },
   watchContentType: `${PROTOBUF};stream=watch`,
+  *writing(kind, object) {
+    return enveloped(kind, yield* preparing(kind, object));
+  },
   object: (kind, object) => enveloped(kind, messageOf(kind, object)),
-  prepare: preparing,
   *prepareList(info, { items }) {
     for (const [at, item] of items.entries()) {
       if (at % STRIDE === STRIDE - 1) yield;

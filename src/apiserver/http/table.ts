@@ -178,7 +178,8 @@ function toCell(column: PrinterColumn, object: KubernetesObject, now: number): C
   if (column.type !== 'date' || value === null) return toJsonCell(value);
   const isTime = typeof value === 'string' || typeof value === 'number' || value instanceof Date;
   const at = isTime ? new Date(value).getTime() : Number.NaN;
-  return Number.isNaN(at) ? '<unknown>' : humanDuration(now - at);
+  if (!Number.isNaN(at)) return humanDuration(now - at);
+  return typeof value === 'string' && value !== '' ? '<invalid>' : '<unknown>';
 }
 
 /** A JSON value: for a BigInt, the number if that is exact, otherwise its text; for a value that is no cell, its text. */

@@ -1,10 +1,10 @@
 /**
- * Applies a PATCH to an object, in three of Kubernetes' four formats:
+ * Applies a PATCH to an object, in Kubernetes' formats but for the last one:
  *
  *     application/merge-patch+json              RFC 7386: looks like the object
  *     application/json-patch+json               RFC 6902: a list of operations
  *     application/strategic-merge-patch+json    a merge patch that knows the lists of a kind; kinds without such lists refuse it
- *     application/apply-patch+yaml              server-side apply, which is not supported: 415
+ *     application/apply-patch+yaml              server-side apply: see `verbs/apply.ts`
  *
  * No input is changed. Refusals are those of a kube-apiserver: 400 for an invalid patch, 422 for one that cannot be applied, 413
  * for too many operations, 415 for an unknown format.
@@ -24,6 +24,7 @@ const MEDIA_TYPES: Readonly<Record<string, PatchType>> = {
   'application/json-patch+json': 'json',
   'application/merge-patch+json': 'merge',
   'application/strategic-merge-patch+json': 'strategic',
+  'application/apply-patch+yaml': 'apply',
 };
 
 /** A kind: built-in ones, and those whose schema says how lists are merged, take strategic merge patches. */
@@ -33,7 +34,7 @@ export interface PatchedKind extends NamedKind {
 
 /** Options of {@link toPatch}. */
 interface PatchTerms {
-  readonly type: PatchType;
+  readonly type: Exclude<PatchType, 'apply'>;
   readonly kind: PatchedKind;
   /** The most operations of a JSON patch. Default 10,000, as upstream. */
   readonly maxOperations?: number | undefined;
@@ -88,14 +89,14 @@ function collect(schema: JsonSchema, path: string, into: Record<string, MergeStr
 export function toPatchType(mediaType: string, kind: PatchedKind): PatchType {
   const type = Object.hasOwn(MEDIA_TYPES, mediaType) ? MEDIA_TYPES[mediaType] : undefined;
   if (type !== undefined && (type !== 'strategic' || strategiesOf(kind) !== undefined)) return type;
-  throw unsupported(mediaType === 'application/apply-patch+yaml' ? 'apply' : undefined, kind);
+  throw unsupported(kind);
 }
 
-function unsupported(type: PatchType | undefined, kind: PatchedKind): Error {
+function unsupported(kind: PatchedKind): Error {
   const strategic = strategiesOf(kind) !== undefined;
   const taken = Object.keys(MEDIA_TYPES).filter((each) => strategic || MEDIA_TYPES[each] !== 'strategic');
-  const what = type === 'apply' ? 'server-side apply is not supported' : 'the body of the request was in an unknown format';
-  return refused(415, 'UnsupportedMediaType', `${what} - accepted media types include: ${taken.join(', ')}`);
+  const message = `the body of the request was in an unknown format - accepted media types include: ${taken.join(', ')}`;
+  return refused(415, 'UnsupportedMediaType', message);
 }
 
 /**
@@ -106,7 +107,7 @@ function unsupported(type: PatchType | undefined, kind: PatchedKind): Error {
 export function* toPatch(patch: unknown, terms: PatchTerms): Work<(current: object) => Work<JsonObject>> {
   const { type, kind } = terms;
   const lists = strategiesOf(kind);
-  if (type === 'apply' || (type === 'strategic' && lists === undefined)) throw unsupported(type, kind);
+  if (type === 'strategic' && lists === undefined) throw unsupported(kind);
   yield* checkingDepth(patch);
   if (type === 'json') {
     const operations = yield* read(patch, terms);

@@ -18,6 +18,8 @@ import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
 import { type Subresource, withMembers } from '../subresources.ts';
 import { type FieldCheck, invalidPatch } from '../validation/field-check.ts';
+import { fitting } from '../validation/object-schema.ts';
+import { managedFieldsAfter, sameButTimes, type Writer } from './managed-fields.ts';
 import {
   generateName,
   isNullish,
@@ -30,12 +32,12 @@ import {
   updateCauses,
   withMeta,
 } from './metadata.ts';
-import { presented, toStored } from './read.ts';
+import { inVersion, presented, toStored } from './read.ts';
 import { deleteObject } from './remove.ts';
 
 /** What is needed to turn a patch into a change. */
 interface ChangeTerms {
-  readonly type: PatchType;
+  readonly type: Exclude<PatchType, 'apply'>;
   readonly info: ResourceInfo;
   /** What is changed: the object itself, or a subresource. */
   readonly row: Subresource;
@@ -85,8 +87,13 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
 const countsGenerations = ({ group }: ResourceInfo): boolean => !['', 'coordination.k8s.io', 'events.k8s.io'].includes(group);
 
 /** The object that a creation writes. The server makes its name if it has only `generateName`. */
-async function prepareCreate(context: ResourceContext, object: Mutable, signal?: AbortSignal | undefined): Promise<Mutable> {
+async function prepareCreate(
+  context: ResourceContext,
+  object: Mutable,
+  { sent, ...terms }: CreateTerms & { sent: unknown },
+): Promise<Mutable> {
   const { info } = context;
+  const { signal } = terms;
   const { metadata } = object;
   if (metadata.resourceVersion !== undefined) throw badRequest('resourceVersion should not be set on objects to be created');
   const { generateName: base } = metadata;
@@ -101,7 +108,11 @@ async function prepareCreate(context: ResourceContext, object: Mutable, signal?:
     deletionTimestamp: undefined,
     deletionGracePeriodSeconds: undefined,
   });
-  const stored = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
+  const ready = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
+  const after = managedFieldsAfter(context, { ...terms, live: undefined, sent, object: ready, row: info.main });
+  const made = inPieces(after, { pace: paceOf(signal), signal });
+  const managedFields = isPromise(made) ? await made : made;
+  const stored = managedFields === ready.metadata.managedFields ? ready : withMeta(ready, { managedFields });
   const checked = check(context, stored, { causes: nameCauses(info, stored.metadata), old: undefined });
   await inPieces(checked, { pace: paceOf(signal), signal });
   return stored;
@@ -118,7 +129,9 @@ interface Checked {
 function* check(context: ResourceContext, object: Mutable, { causes, old }: Checked): Work<Promise<void> | undefined> {
   const { info, bySchema } = context;
   const found = [...causes, ...(yield* metadataCauses(object.metadata))];
-  if (bySchema !== undefined) return checkBySchema(context, object, { causes: found, old });
+  const compiled = bySchema?.();
+  if (isPromise(compiled)) return compiled.then(() => checkedLater(context, object, { causes, old }));
+  if (compiled !== undefined) found.push(...(yield* compiled(object, old)));
   found.push(...partCauses(info, object));
   const more = found.length === 0 ? info.validate?.(object, old) : undefined;
   if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(causesOf(late, info), info, object));
@@ -126,14 +139,11 @@ function* check(context: ResourceContext, object: Mutable, { causes, old }: Chec
   return undefined;
 }
 
+const checkedLater = async (context: ResourceContext, object: Mutable, checked: Checked): Promise<void> =>
+  await inPieces(check(context, object, checked), { pace: paceOf(undefined) });
+
 const partCauses = ({ subresources }: ResourceInfo, object: Mutable): FieldCause[] =>
   subresources.flatMap(({ causes }) => causes?.(object) ?? []);
-
-async function checkBySchema({ info, bySchema }: ResourceContext, object: Mutable, { causes, old }: Checked): Promise<void> {
-  const found = [...causes, ...((await bySchema?.(object)) ?? []), ...partCauses(info, object)];
-  if (found.length === 0) found.push(...causesOf(await info.validate?.(object, old), info));
-  refuseFor(found, info, object);
-}
 
 /**
  * The causes that `validate` returned. Anything else is an error of its owner, not of the writer: it throws, which becomes a 500.
@@ -159,28 +169,31 @@ function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata
 function* prepareUpdate(
   context: ResourceContext,
   sent: unknown,
-  { current, place, row }: { current: KubernetesObject; place: NamespacedName; row: Subresource },
+  { current, ...terms }: UpdateTerms & { current: KubernetesObject },
 ): Work<Mutable | Promise<Mutable>> {
   const { info } = context;
-  const object = inNamespace(normalized(row.kind ?? info, sent), place.namespace);
+  const { place, row } = terms;
+  const object = inNamespace(yield* fitting(row.kind ?? info, normalized(row.kind ?? info, sent)), place.namespace);
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
-  const before = presented(info, current);
-  const old = normalized(info, before);
+  const stored = normalized(info, inVersion(info, current));
+  const old = yield* fitting(info, stored);
   const sentOn = row.merge(object, old);
   const merged = context.revised?.(sentOn, old) ?? sentOn;
   // Upstream: `customResourceStrategy`.
   const { apart } = info;
   const isSame = yield* comparing(merged, old, apart.length === 0 ? META : ['metadata', ...apart]);
-  const next = withMeta(merged, serverMembers(info, old, { sent: merged, isSame }));
+  const managedFields = yield* managedFieldsAfter(context, { ...terms, live: old, sent, object });
+  const known = (yield* sameButTimes(managedFields, old.metadata.managedFields)) ? old.metadata.managedFields : managedFields;
+  const same = withMeta(merged, { ...serverMembers(info, old, { sent: merged, isSame }), managedFields: known });
+  const next = known === managedFields ? same : withMeta(same, { managedFields });
   const causes = updateCauses(merged.metadata, old.metadata, next.metadata);
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
-  // What is stored in an earlier version of the kind is written anew, as upstream: so its objects are migrated.
-  const isStored = info.storedAs === undefined || current.apiVersion === info.storedAs;
-  const isUnchanged = isSame && causes.length === 0 && (yield* comparing(others(next), others(old)));
-  if (isStored && isUnchanged) return current as Mutable;
-  const checked = yield* check(context, next, { causes, old: before });
+  // What is stored in an earlier version of the kind, or without a default, is written anew, as upstream: so objects are migrated.
+  const isStored = old === stored && (info.storedAs === undefined || current.apiVersion === info.storedAs);
+  if (isStored && isSame && causes.length === 0 && (yield* comparing(others(same), others(old)))) return current as Mutable;
+  const checked = yield* check(context, next, { causes, old });
   return checked?.then(() => toStored(info, next)) ?? toStored(info, next);
 }
 
@@ -234,20 +247,33 @@ interface WriteTerms {
   /** Check everything, and change nothing. */
   readonly dryRun: boolean;
   readonly signal?: AbortSignal | undefined;
+  /** Who writes. Absent: the server itself. */
+  readonly writer?: Writer | undefined;
+  /** Whether what is written is the result of an apply. */
+  readonly applied?: boolean | undefined;
 }
+
+const fittingSoon = (info: ResourceInfo, object: Mutable, signal: AbortSignal | undefined): Soon<Mutable> =>
+  inPieces(fitting(info, object), { pace: paceOf(signal), signal });
 
 /** How many other names are tried if a generated one is taken. */
 const MAX_NAME_ATTEMPTS = 8;
+
+/** Options of {@link createObject}. */
+interface CreateTerms extends WriteTerms {
+  readonly namespace: string | undefined;
+}
 
 /** Creates an object. */
 export async function createObject(
   context: ResourceContext,
   sent: unknown,
-  { namespace, dryRun, signal, asker = TRUSTED }: WriteTerms & { namespace: string | undefined; asker?: Asker },
+  { asker = TRUSTED, ...terms }: CreateTerms & { readonly asker?: Asker },
 ): Promise<KubernetesObject> {
   const { info } = context;
+  const { namespace, dryRun, signal } = terms;
   const given = await inPieces(typed(info, sent), { pace: paceOf(signal), signal });
-  const readable = inNamespace(normalized(info, given), namespace);
+  const readable = inNamespace(await fittingSoon(info, normalized(info, given), signal), namespace);
   if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker, now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
@@ -257,7 +283,7 @@ export async function createObject(
     const within = namespace === undefined ? undefined : await context.namespaceExists(namespace, asked);
     const before = pace?.pause();
     if (before) await before;
-    const object = await prepareCreate(context, readable, signal);
+    const object = await prepareCreate(context, readable, { ...terms, sent });
     const between = pace?.pause();
     if (between) await between;
     const { name = '' } = object.metadata;
@@ -334,7 +360,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   const changing = function* (current: KubernetesObject): Work<Soon<KubernetesObject>> {
     const made = terms.make(current);
     const sent = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
-    const next = yield* prepareUpdate(context, sent, { current, place, row: terms.row });
+    const next = yield* prepareUpdate(context, sent, { ...terms, current });
     return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
   };
   const change: Change = (current) => inPieces(changing(current), { pace: paceOf(signal), signal }) as Soon<KubernetesObject>;
