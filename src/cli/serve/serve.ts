@@ -74,6 +74,7 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
   const api = new ApiServer<string>({
     storage,
     resources: withBuiltIn(command.resources),
+    garbageCollection: true,
     ...hooksOf(means),
     ...command.limits,
     ...events.hooks,
