@@ -226,6 +226,8 @@ export class GarbageCollector {
     const those = (...wanted: State[]): string[] =>
       owners.filter((_, at) => wanted.includes(states[at] as State)).map(({ uid }) => uid);
     if (owners.length === 0) return;
+    // Whatever else a reference says: an owner that leaves orphans waits for everything that names its uid.
+    for (const [at, { uid }] of owners.entries()) if (this.index.waitsOf(uid) === ORPHAN) states[at] = 'orphan';
     const isLeaving = found.object.metadata?.deletionTimestamp !== undefined;
     if (isLeaving || states.includes('kept')) return this.disown(found, those('orphan'));
     if (states.includes('solid') || states.includes('orphan')) return this.disown(found, those('absent', 'foreground', 'orphan'));

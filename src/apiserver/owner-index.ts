@@ -88,6 +88,11 @@ export class OwnerIndex {
     return this.waiting.values();
   }
 
+  /** For what the object of a uid waits. */
+  waitsOf(uid: string): Waits {
+    return this.waiting.get(uid)?.waits;
+  }
+
   dependentsOf(uid: string): ReadonlySet<Node> {
     return this.dependents.get(uid) ?? EMPTY;
   }

@@ -139,6 +139,17 @@ describe('what belongs to an object that goes', () => {
     for (const child of children) expect((await at.get(child))?.ownerReferences).toBeUndefined();
   });
 
+  test('an owner that leaves orphans waits for nothing that names it wrongly', async () => {
+    const at = world();
+    const owner = await at.create('owner');
+    const child = await at.create('child', [refTo(owner, { name: 'wrong' })], { finalizers: ['a.example/b'] });
+    await at.quiet();
+    expect((await at.get(child))?.deletionTimestamp).toBeDefined();
+    await at.delete(owner, 'Orphan');
+    await at.quiet();
+    expect([await at.get(owner), (await at.get(child))?.ownerReferences]).toEqual([undefined, undefined]);
+  });
+
   test('an orphan of one whose other owner is gone stays as well', async () => {
     const at = world();
     const owner = await at.create('owner');
