@@ -17,6 +17,7 @@ import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { compareVersions } from '../cache/versions.ts';
 import type { Storage } from '../storage/storage.ts';
 import { forbidden, hasCode, notFound } from './api-status.ts';
+import { NAME_LABEL } from './kinds/tables.ts';
 import { type Catalog, type EmptyTerms, type ResourceContext, type ResourceInfo, timestamp } from './resource-info.ts';
 import { kindOf, unknownKinds } from './stored-data.ts';
 import { Terminating, type TerminatingDeps } from './terminating.ts';
@@ -28,7 +29,11 @@ import { createObject } from './verbs/write.ts';
 const DEFAULT = 'default';
 /** Objects that are looked at to see whether a namespace is empty. */
 const PAGE = 500;
-const NAME_LABEL = 'kubernetes.io/metadata.name';
+/** The finalizer in the spec of a namespace that stands for its content: this server removes it. */
+const OF_CONTENT = 'kubernetes';
+
+const specOf = (object: KubernetesObject): { readonly finalizers?: readonly string[] } =>
+  (object as { spec?: { readonly finalizers?: readonly string[] } }).spec ?? {};
 
 /** The object that is to be created. */
 interface About {
@@ -86,11 +91,13 @@ export class Namespaces {
     return this.terminating.stop();
   }
 
-  /** A new namespace, with the label by which selectors know its name, and its phase. */
+  /** A new namespace, with the label by which selectors know its name, the finalizer that stands for its content, and its phase. */
   prepared<T extends KubernetesObject>(object: T): T {
     const { metadata } = object;
     const labels = { ...metadata?.labels, [NAME_LABEL]: metadata?.name ?? '' };
-    return { ...object, metadata: { ...metadata, labels }, status: { phase: 'Active' } };
+    const { finalizers = [] } = specOf(object);
+    const all = finalizers.includes(OF_CONTENT) ? finalizers : [...finalizers, OF_CONTENT];
+    return { ...object, metadata: { ...metadata, labels }, spec: { finalizers: all }, status: { phase: 'Active' } };
   }
 
   /**
@@ -132,7 +139,8 @@ export class Namespaces {
    * Deletes what is in a namespace, whether or not the namespace itself has finalizers. Resolves to false if finalizers keep
    * something. Rejects with 404 if the namespace has gone meanwhile, or is another one.
    */
-  async empty({ metadata }: KubernetesObject, { dryRun, signal }: EmptyTerms): Promise<boolean> {
+  async empty(object: KubernetesObject, { dryRun, signal }: EmptyTerms): Promise<boolean> {
+    const { metadata } = object;
     const [namespace, uid] = [metadata?.name ?? '', metadata?.uid];
     if (this.info === undefined) return true;
     if (namespace === DEFAULT) throw forbidden(this.info, namespace, 'this namespace may not be deleted');
@@ -152,7 +160,19 @@ export class Namespaces {
       const own = { ...context, info, storage: storage.scope(info.prefix), empty: undefined, prepared: undefined };
       if (!(await clear(own, namespace, { check, signal, isOne }))) isEmpty = false;
     }
-    return isEmpty;
+    return isEmpty && (await this.finalized(context, namespace, uid));
+  }
+
+  /** Nothing is left in a namespace. Resolves to whether nobody else holds it by a finalizer of its spec. */
+  private async finalized({ storage }: ResourceContext, name: string, uid: string | undefined): Promise<boolean> {
+    const others = (object: KubernetesObject): readonly string[] =>
+      (specOf(object).finalizers ?? []).filter((each) => each !== OF_CONTENT);
+    const found = await storage.get(name);
+    if (found === undefined || found.metadata?.uid !== uid || others(found).length === 0) return true;
+    const left = await storage.update(name, (current) =>
+      current.metadata?.uid === uid ? ({ ...current, spec: { finalizers: others(current) } } as KubernetesObject) : current,
+    );
+    return others(left).length === 0;
   }
 
   /** An object of a namespace is gone. If it was the last one of a Terminating namespace, that goes as well. */
@@ -193,7 +213,7 @@ export class Namespaces {
       if (current.metadata?.uid !== uid) throw notFound(info, name);
       if (current.metadata?.deletionTimestamp !== undefined) return current;
       const marked = withMeta(current, { deletionTimestamp: timestamp(now()), deletionGracePeriodSeconds: 0 });
-      return { ...marked, status: { phase: 'Terminating' } };
+      return { ...marked, status: { ...(marked as { status?: object }).status, phase: 'Terminating' } };
     });
   }
 }

@@ -6,7 +6,7 @@ import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, isRecord, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, isRecord, oneOf, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
 import type { Convert, ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
@@ -83,6 +83,8 @@ export interface ApiServerLimits {
   readonly reauthorizeMs?: number | undefined;
   /** How long any other request may take until its response begins, including reading its body, in ms; default 60,000. */
   readonly requestTimeoutMs?: number | undefined;
+  /** How long events are kept after each write, in ms, in whole seconds; default 3,600,000. 0: for ever. See `EVENTS`. */
+  readonly eventTtlMs?: number | undefined;
   /** How long `authenticate` and `authorize` may take, in ms; default 10,000. */
   readonly handshakeTimeoutMs?: number | undefined;
   /** Bytes that may wait in a connection before its watch is no longer read; default 1 MiB. */
@@ -107,7 +109,7 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * storage.
    */
   readonly storage: Storage;
-  /** The resources to serve. `CONFIG_MAPS`, `LEASES` and `NAMESPACES` define some of Kubernetes' own. */
+  /** The resources to serve. `BUILT_IN_KINDS` are Kubernetes' own; `CONFIG_MAPS`, `EVENTS` and others are some of them. */
   readonly resources: readonly (ResourceDefinition | SchemaDefinition)[];
   /**
    * Whether clients may define further kinds, by objects of the kind CustomResourceDefinition of `apiextensions.k8s.io/v1`, which are
@@ -146,6 +148,12 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * options, `bookmarkMs` and `maxWatches` hold for it.
    */
   readonly cache?: boolean | CacheOptions | undefined;
+  /**
+   * Of which new objects the server keeps in `metadata.managedFields` who manages which of their fields. `named`: of those whose
+   * creator names a `fieldManager`, as kubectl does; others cost no time and no bytes until they are first applied. `always`: of
+   * all, as a kube-apiserver does; a creator that is not named is called by its user agent. Default `named`.
+   */
+  readonly managedFields?: (typeof TRACKED)[number] | undefined;
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
   /** The time of day for timestamps, in ms since 1970. Default `Date.now`. */
@@ -186,6 +194,7 @@ const LIMITS: { readonly [K in keyof ApiServerLimits]-?: { readonly default: num
   maxWatchMs: { default: 0, min: 0 }, // see toSettings
   reauthorizeMs: { default: 0, min: 0 },
   requestTimeoutMs: { default: 60_000, min: 1 },
+  eventTtlMs: { default: 3_600_000, min: 0 },
   handshakeTimeoutMs: { default: DEFAULTS.handshakeTimeoutMs, min: 1 },
   maxBufferedBytes: { default: DEFAULTS.maxBufferedBytes, min: 1 },
   stallTimeoutMs: { default: DEFAULTS.stallTimeoutMs, min: 0 },
@@ -203,9 +212,12 @@ const OTHERS = [
     'clientAddress',
     'allowedOrigins',
     'cache',
+    'managedFields',
   ] as const),
   ...(['clock', 'now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
 ] as const;
+
+const TRACKED = ['named', 'always'] as const;
 
 const HOOKS = [
   ...(['authenticate', 'authorize', 'tenantOf', 'clientAddress'] as const),
@@ -241,6 +253,7 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   }
   if (!isRecord(convert)) throw invalid('convert', convert, 'an object of functions');
   for (const [name, each] of Object.entries(convert)) callable(`convert[${JSON.stringify(name)}]`, each ?? null);
+  if (options.managedFields !== undefined) oneOf('managedFields', options.managedFields, TRACKED);
   const limit = (name: keyof ApiServerLimits): [string, number] => {
     const { default: fallback, min } = LIMITS[name];
     return [name, wholeNumber(name, options[name] ?? fallback, min)];

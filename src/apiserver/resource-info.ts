@@ -14,6 +14,7 @@ import {
   type SchemaDefinition,
   type ValidationResult,
 } from './definition.ts';
+import { aliasOf } from './kinds/events.ts';
 import { type Rows, toRows } from './subresources.ts';
 import type { SchemaCheck } from './validation/object-schema.ts';
 
@@ -76,12 +77,14 @@ export function toInfo<T extends KubernetesObject>(definition: ResourceDefinitio
     shared: false,
     resourceName: `${plural}${suffix}`,
     kindName: `${kind}${suffix}`,
+    ...aliasOf(definition),
   };
 }
 
 /** Whether two definitions with the same place in the storage are versions of one resource. */
 function isVersionOf(one: ResourceInfo, other: ResourceInfo): boolean {
-  return one.group === other.group && one.kind === other.kind && one.namespaced === other.namespaced;
+  const isAlias = one.storedAs !== undefined || other.storedAs !== undefined;
+  return (isAlias || one.group === other.group) && one.kind === other.kind && one.namespaced === other.namespaced;
 }
 
 /**
@@ -102,8 +105,8 @@ export class Catalog {
     const infos = definitions.map((each) => toInfo(each));
     this.fixed = infos.map((info) => ({
       ...info,
-      shared: infos.filter(({ prefix }) => prefix === info.prefix).length > 1,
-      convert: Object.hasOwn(convert, info.resourceName) ? convert[info.resourceName] : undefined,
+      shared: info.storedAs !== undefined || infos.filter(({ prefix }) => prefix === info.prefix).length > 1,
+      convert: Object.hasOwn(convert, info.resourceName) ? convert[info.resourceName] : info.convert,
     }));
     for (const info of this.fixed) {
       const path = pathOf(info);
@@ -191,6 +194,12 @@ export interface ResourceContext {
   readonly random: () => number;
   readonly uid: () => string;
   readonly maxSelectorLength: number;
+  /** How long objects are kept after each write, in seconds; undefined: for ever. */
+  readonly ttlSeconds?: number | undefined;
+  /** Whether the managers of all new objects are tracked, named or not. */
+  readonly tracksAll?: boolean | undefined;
+  /** The other versions of the kind that are served. */
+  readonly versions?: (() => readonly ResourceInfo[]) | undefined;
   /** Called with unexpected errors. */
   readonly onError: (error: unknown) => void;
   /** Aborts when the server shuts down. Absent if watches of the storage end by themselves then. */

@@ -35,6 +35,7 @@ import { type HostDeps, serveNode } from './http/node-host.ts';
 import { NO_WATCHES, Sessions } from './http/sessions.ts';
 import { Upgrades } from './http/upgrade.ts';
 import type { Answer, WholeAnswer, WireRequest } from './http/wire.ts';
+import { EVENTS_PREFIX } from './kinds/events.ts';
 import { Namespaces } from './namespaces.ts';
 import { type ApiServerOptions, type Settings, toSettings } from './options.ts';
 import { processMetrics } from './process-metrics.ts';
@@ -103,8 +104,8 @@ export class ApiServer<I = unknown> {
   readonly fetch: (request: Request, host?: unknown) => Promise<Response>;
 
   /**
-   * The listener for a node:http server's `upgrade` event, for watches over WebSocket. Needs the package `ws`, which it loads
-   * when it is used.
+   * The listener for a node:http server's `upgrade` event, for watches over WebSocket, which the Java client fabric8 prefers. Without
+   * it, a request for a WebSocket is refused with 501, and `onError` is told once.
    */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -287,12 +288,15 @@ export class ApiServer<I = unknown> {
     if (fault) throw internalError(fault.message);
     let context = this.#contexts.get(info);
     if (context === undefined) {
-      const { cache, now, random, uid, maxSelectorLength, onError } = this.#settings;
+      const { cache, now, random, uid, maxSelectorLength, onError, managedFields } = this.#settings;
       context = {
         ...{ info, now, random, uid, maxSelectorLength, onError },
+        tracksAll: managedFields === 'always',
+        versions: () => this.#catalog.all.filter((each) => each.prefix === info.prefix && each !== info),
         // A cache ends its watches when it is closed, so they need no listeners.
         closing: cache === false ? this.#closing.signal : undefined,
         storage: this.#storageOf(info),
+        ttlSeconds: info.prefix === EVENTS_PREFIX ? Math.ceil(this.#settings.eventTtlMs / 1_000) : undefined,
         bySchema: this.#schemas.checkOf(info),
         namespaceExists: (namespace, name) => this.#namespaces.check(namespace, { info, name }),
         namespaceHolds: (namespace, checked) => this.#namespaces.confirm(namespace, checked, info),
@@ -315,8 +319,12 @@ export class ApiServer<I = unknown> {
     let storage = this.#storages.get(info.prefix);
     if (storage === undefined) {
       const { cache = true, clock, random, onCacheError: onError } = this.#settings;
-      const scope = this.#settings.storage.scope(info.prefix, { fields: info.fields });
-      const options = { ...(typeof cache === 'object' && cache), fields: info.fields, clock, random, onError };
+      const fields = Object.assign(
+        {},
+        ...this.#catalog.all.filter(({ prefix }) => prefix === info.prefix).map((each) => each.fields),
+      );
+      const scope = this.#settings.storage.scope(info.prefix, { fields });
+      const options = { ...(typeof cache === 'object' && cache), fields, clock, random, onError };
       const { bookmarkMs, maxWatches } = checkCacherOptions(options);
       storage = cache === false ? scope : (scope.served?.({ bookmarkMs, maxWatches, clock }) ?? new Cacher(scope, options));
       this.#storages.set(info.prefix, storage);

@@ -11,6 +11,7 @@
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
 import { badRequest } from '../../storage/statuses.ts';
 import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
+import { AGE } from '../kinds/common.ts';
 
 /** Objects without their content. Upstream: `metav1.PartialObjectMetadata`. */
 
@@ -104,13 +105,6 @@ const NAME: TableColumn = {
   priority: 0,
 };
 
-const AGE: PrinterColumn = {
-  name: 'Age',
-  type: 'date',
-  description: 'CreationTimestamp is the time on the server when this object was created.',
-  value: ({ metadata }) => metadata?.creationTimestamp,
-};
-
 /** Makes a table of objects. */
 export function toTable(definition: Columns, objects: readonly KubernetesObject[], options: TableOptions): Table {
   const [first] = objects;
@@ -134,13 +128,14 @@ export function toBookmarkTable(definition: Columns, bookmark: KubernetesObject,
 
 /** The columns of a kind. */
 function toColumns(definition: Columns): TableColumn[] {
-  return [
-    NAME,
-    ...columnsOf(definition).map(({ name, type, format = '', description = '', priority = 0 }) => ({
-      ...{ name, type, format, description, priority },
-    })),
-  ];
+  const columns = columnsOf(definition).map(({ name, type, format = '', description = '', priority = 0 }) => ({
+    ...{ name, type, format, description, priority },
+  }));
+  return hasName(definition) ? columns : [NAME, ...columns];
 }
+
+/** Whether the kind has a column for names itself, as events do, whose names nobody reads. */
+const hasName = (definition: Columns): boolean => columnsOf(definition).some(({ format }) => format === NAME.format);
 
 /** The row of one object. */
 export function toRow(definition: Columns, object: KubernetesObject, options: TableOptions): TableRow {
@@ -153,7 +148,7 @@ export function toRow(definition: Columns, object: KubernetesObject, options: Ta
       return null;
     }
   });
-  const row = { cells: [object.metadata?.name ?? '', ...cells] };
+  const row = { cells: hasName(definition) ? cells : [object.metadata?.name ?? '', ...cells] };
   const { includeObject = 'Metadata', version } = options;
   if (includeObject === 'None') return { ...row, object: null };
   return { ...row, object: includeObject === 'Object' ? object : toPartial(object, version) };

@@ -14,7 +14,7 @@ import { OPEN } from '../documents/schemas.ts';
 import { forbiddenCause, invalidCause, requiredCause, unsupportedCause } from './causes.ts';
 import { faultOfPattern, withPatterns } from './patterns.ts';
 import { META_MEMBERS, shaping, structuralOf, toStructural } from './structural.ts';
-import { embeddedCauses, listCauses, valueCauses } from './values.ts';
+import { embeddedCauses, valueCauses } from './values.ts';
 
 /** What is known about the version of a kind whose schema is checked. */
 interface FaultTerms {
@@ -54,7 +54,7 @@ export async function structuralFaults(schema: JsonSchema, { path, status = fals
 const textOf = ({ field, message }: FieldCause): string => `${field}: ${message}`;
 
 /** The schemas right below one, with their names in paths. */
-function* below(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema]> {
+function* below(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema, name?: string]> {
   if (isRecord(schema.items)) yield ['.items', schema.items];
   if (isRecord(schema.additionalProperties)) yield ['.additionalProperties', schema.additionalProperties];
   yield* named(schema);

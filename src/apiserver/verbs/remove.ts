@@ -82,7 +82,7 @@ async function mark(context: ResourceContext, key: string, terms: DeleteTerms): 
       generation: generation === undefined ? undefined : generation + 1,
     });
   };
-  if (!terms.dryRun) return storage.update(key, change, { signal: terms.signal });
+  if (!terms.dryRun) return storage.update(key, change, { signal: terms.signal, ttlSeconds: context.ttlSeconds });
   const current = await storage.get(key, { signal: terms.signal });
   if (current === undefined) throw new FinalizersGone();
   return change(current);
