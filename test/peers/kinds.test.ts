@@ -116,6 +116,7 @@ describe.skipIf(isMissing(kubectlPeer))('kubectl', () => {
   it('shows events, and those of an object that it describes', async () => {
     const event = { apiVersion: 'v1', kind: 'Event', metadata: { name: 'e' }, involvedObject: { kind: 'ConfigMap', name: 'm' } };
     await kubectl('create cm m');
+    const uid = await kubectl('get cm m -o jsonpath={.metadata.uid}');
     const told = {
       ...event,
       reason: 'Done',
@@ -124,7 +125,7 @@ describe.skipIf(isMissing(kubectlPeer))('kubectl', () => {
       count: 2,
       lastTimestamp: new Date().toISOString(),
     };
-    const whole = { ...told, involvedObject: { ...event.involvedObject, apiVersion: 'v1', namespace: 'default' } };
+    const whole = { ...told, involvedObject: { ...event.involvedObject, apiVersion: 'v1', namespace: 'default', uid } };
     expect(await kubectl('create -f -', JSON.stringify(whole))).toBe('event/e created\n');
     expect((await kubectl('get events')).split('\n')[1]?.split(/ {2,}/).slice(1)).toEqual([
       'Normal',
