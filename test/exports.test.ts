@@ -142,7 +142,10 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
   'watchmux/nats': { source: 'src/nats/index.ts', exports: ['NatsStream'] },
   'watchmux/apiserver': {
     source: 'src/apiserver/index.ts',
-    exports: ['ApiServer', 'CONFIG_MAPS', 'LEASES', 'NAMESPACES', 'Resource'],
+    exports: [
+      ...['ApiServer', 'BUILT_IN_KINDS', 'CONFIG_MAPS', 'EVENTS', 'LEASES', 'NAMESPACES', 'REVIEWS', 'Resource', 'SECRETS'],
+      'SERVICE_ACCOUNTS',
+    ],
   },
   'watchmux/kubernetes': { source: 'src/kubernetes/index.ts', exports: ['Cluster', 'createNodeFetch', 'loadCluster'] },
   'watchmux/testing': {

@@ -30,8 +30,8 @@ import { shown } from '../verbs/metadata.ts';
 import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
 import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.ts';
 import { createObject, toChange, type UpdateTerms, updateObject } from '../verbs/write.ts';
-import { EventStream } from './event-encoder.ts';
-import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
+import { EventStream, type Presentation } from './event-encoder.ts';
+import { choosePresentation, PLAIN, type Subject, wantsEventStream } from './presentation.ts';
 import { Continued, PiecesSource, WatchSource } from './sources.ts';
 import { type Answer, jsonAnswer, type WireRequest } from './wire.ts';
 

@@ -190,7 +190,7 @@ function readScalar(type: Exclude<FieldType, Shape>, value: unknown, { path, rea
   }
   if (type === 'int32' || type === 'int64') {
     const most = type === 'int32' ? MAX_INT32 : Number.MAX_SAFE_INTEGER;
-    if (!Number.isInteger(value) || (value as number) > most || (value as number) < -most) throw wrong('a whole number');
+    if (!Number.isInteger(value) || (value as number) > most || (value as number) < -most - 1) throw wrong('a whole number');
     return value;
   }
   if (type === 'time' || type === 'microTime') {
