@@ -14,13 +14,13 @@
 import type { KubernetesObject } from '../cache/object.ts';
 import { isRecord } from '../watch/errors.ts';
 import { badRequest, internalFault } from './api-status.ts';
-import { AGE } from './builtin.ts';
 import type { FieldCause, ResourceDefinition, ScaleDefinition } from './definition.ts';
+import { AGE, isReview } from './kinds/common.ts';
 import type { Json } from './request/json.ts';
 import { VERBS, type Verb } from './request/path.ts';
 
 /** What is known about the kind of what is read and written somewhere. */
-export type SeenKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'columns'> & {
+export type SeenKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields' | 'columns'> & {
   readonly apiVersion: string;
 };
 
@@ -63,6 +63,17 @@ const STATUS: Subresource = {
   merge: (sent, old) => withMembers(old, sent, ['status']),
 };
 
+/** Both of these also write the metadata. Upstream: `namespaceStatusStrategy`, `namespaceFinalizeStrategy`. */
+const OF_NAMESPACES: readonly Subresource[] = [
+  {
+    ...{ name: 'finalize', verbs: ['update'], owns: 'spec', view: (object) => object },
+    merge: (sent, old) => withMembers(sent, old, ['status']),
+  },
+  { ...STATUS, merge: (sent, old) => withMembers(sent, old, ['spec']) },
+];
+
+const CREATE: readonly Verb[] = ['create'];
+
 /** Makes the rows of a definition. */
 export function toRows({
   group,
@@ -71,13 +82,12 @@ export function toRows({
   scale,
 }: Pick<ResourceDefinition, 'group' | 'plural' | 'status' | 'scale'>): Rows {
   const isNamespaces = group === '' && plural === 'namespaces';
-  const subresources = [...(status ? [STATUS] : []), ...(scale ? [toScale(scale)] : [])];
-  // The status of a namespace belongs to the server. Upstream: `namespaceStrategy`.
-  const own = isNamespaces ? [STATUS] : subresources;
-  const apart = own.flatMap(({ owns }) => (owns === undefined ? [] : [owns]));
+  const own = [...(status ? [STATUS] : []), ...(scale ? [toScale(scale)] : [])];
+  const subresources = isNamespaces ? OF_NAMESPACES : own;
+  const apart = subresources.flatMap(({ owns }) => (owns === undefined ? [] : [owns]));
   const merge: Subresource['merge'] = (sent, old) => (apart.length === 0 ? sent : withMembers(sent, old, apart));
   // Namespaces are deleted one by one.
-  const verbs = isNamespaces ? VERBS.filter((verb) => verb !== 'deletecollection') : VERBS;
+  const verbs = isNamespaces ? VERBS.filter((verb) => verb !== 'deletecollection') : isReview(group, plural) ? CREATE : VERBS;
   return { main: { name: '', verbs, view: (object) => object, merge }, subresources, apart };
 }
 

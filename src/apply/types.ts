@@ -167,6 +167,9 @@ function typeOf(schema: JsonSchema, above: boolean, more: Readonly<Record<string
   return { scalar: 'untyped', list: new ListType(schema, preserves), map: new MapType(schema, preserves, fields) };
 }
 
+/** A part of a value that is owned as a whole, whatever it is. */
+const ANYTHING: JsonSchema = { 'x-kubernetes-map-type': 'atomic' };
+
 const STRING: JsonSchema = { type: 'string' };
 const TIME: JsonSchema = { type: 'string', format: 'date-time' };
 const NUMBER: JsonSchema = { type: 'integer' };
@@ -214,9 +217,6 @@ const META: JsonSchema = {
 };
 const OBJECT_META: Type = { map: new MapType(META, false) };
 const KIND_AND_METADATA: Readonly<Record<string, JsonSchema>> = { apiVersion: STRING, kind: STRING, metadata: META };
-
-/** A part of a value that is owned as a whole, whatever it is. */
-const ANYTHING: JsonSchema = { 'x-kubernetes-map-type': 'atomic' };
 const UNTYPED: Type = typeOf(ANYTHING, false);
 /** Deduced from the value. */
 const DEDUCED: Type = typeOf({}, false);

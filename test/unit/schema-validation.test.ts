@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { FieldCause, JsonSchema } from '../../src/apiserver/definition.ts';
 import { ApiServer } from '../../src/apiserver/index.ts';
-import { compileSchema, Schemas, toCauses } from '../../src/apiserver/validation/schema.ts';
+import { compileSchema, Schemas } from '../../src/apiserver/validation/object-schema.ts';
+import { toCauses } from '../../src/apiserver/validation/schema.ts';
+
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { isWatchError } from '../../src/watch/errors.ts';

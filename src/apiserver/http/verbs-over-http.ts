@@ -13,6 +13,8 @@ import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, statusOf } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
+import type { Asker } from '../kinds/reviews.ts';
+import { shapeOf } from '../kinds/tables.ts';
 import { type PatchedKind, toPatchType } from '../patch/patch.ts';
 import { type FieldPaths, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
@@ -48,8 +50,12 @@ interface WrittenBodyMeans extends BodyOptions {
   readonly again?: ((duplicates: FieldPaths) => void) | undefined;
 }
 
-function unsupported(given: string, supported: readonly string[]): Error {
-  const message = `the body of the request was in an unknown format (${shown(given)}): accepted media types include: ${supported.join(', ')}`;
+/** What helps a client whose kind has no protobuf here. */
+const NO_PROTOBUF =
+  '; this server reads protobuf of its built-in kinds only: set ContentType and AcceptContentTypes of the client to application/json';
+
+function unsupported(given: string, supported: readonly string[], hint: string = ''): Error {
+  const message = `the body of the request was in an unknown format (${shown(given)}): accepted media types include: ${supported.join(', ')}${hint}`;
   return refused(415, 'UnsupportedMediaType', message);
 }
 
@@ -66,7 +72,7 @@ function typeOf(request: WireRequest): string {
 async function readObject(request: WireRequest, { maxBodyBytes, signal, kind, again }: WrittenBodyMeans): Promise<unknown> {
   const type = typeOf(request);
   const supported = hasProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
-  if (!supported.includes(type)) throw unsupported(type, supported);
+  if (!supported.includes(type)) throw unsupported(type, supported, type === PROTOBUF ? NO_PROTOBUF : '');
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
   if (type === YAML_TYPE) return parsedYaml(bytes, { signal, again });
   return type === JSON_TYPE ? await parsed(bytes, { signal, again }) : await done(readProtobuf(bytes, kind), signal);
@@ -219,14 +225,19 @@ interface Task {
   /** How long a watch lasts whose client asks for this many ms, or for none in particular (0); 0: for ever. */
   readonly watchTimeoutMs: (askedMs: number) => number;
   readonly onError: (error: unknown) => void;
+  /** Who sends it, for reviews. */
+  readonly asker: Asker;
   /** Rejects if the client may not create the object of its path. */
   readonly mayCreate: () => Promise<void>;
   /** Called with what is wrong with the fields of a write, whether or not it succeeds. */
   readonly warn: (faults: FieldFaults) => void;
 }
 
-function presentationOf({ request, query, context, onError }: Task, subject: Subject): Presentation {
-  return choosePresentation(request.header('accept'), { query, subject, now: context.now, onError });
+function presentationOf(task: Task, subject: Subject): Presentation {
+  const { request, query, context, onError } = task;
+  // Frames of WebSockets are texts.
+  const kind = request.header('upgrade') === undefined ? kindOf(task) : undefined;
+  return choosePresentation(request.header('accept'), { query, subject, kind, now: context.now, onError });
 }
 
 /** Does what a request asks for. Rejects with the refusal. */
@@ -237,7 +248,7 @@ export async function perform(task: Task): Promise<Answer> {
     await turn;
     signal.throwIfAborted();
   }
-  if (!rowOfTask(task).verbs.includes(verb)) throw methodNotAllowed(task.context.info);
+  if (!rowOfTask(task).verbs.includes(verb)) throw methodNotAllowed(shapeOf(task.context.info) ? undefined : task.context.info);
   if (verb === 'watch') return watch(task);
   if (verb === 'list') return list(task);
   const presentation = presentationOf(task, 'object');
@@ -278,8 +289,8 @@ function answerOf(task: Task, presentation: Presentation, code: number, object: 
   const seen = view(presented(info, object));
   const { headers, writing } = presentation;
   const answer = (body: Uint8Array): Answer => ({ code, headers, body });
-  const bytes = writing ? done(writing(seen), task.signal) : presentation.object(kind, seen);
-  return isPromise(bytes) ? bytes.then(answer) : answer(bytes);
+  const bytes = writing ? done(writing(kind, seen), task.signal) : presentation.object(kind, seen);
+  return isPromise(bytes) ? Promise.resolve(bytes).then(answer) : answer(bytes);
 }
 
 /** Does work for a request in pieces. */
@@ -306,7 +317,7 @@ async function create(task: Task, presentation: Presentation): Promise<Answer> {
   const { path, context, signal } = task;
   if (context.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
   const { dryRun, writer } = readWriteOptions(task, 'CreateOptions');
-  const terms = { dryRun, writer, signal, namespace: path.namespace };
+  const terms = { dryRun, writer, signal, namespace: path.namespace, asker: task.asker };
   const fields = await fieldCheckOf(task, 'CreateOptions');
   const sent = await readObject(task.request, bodyOf(task, fields));
   await paceOf(signal).pause();
@@ -356,7 +367,9 @@ async function remove(task: Task, presentation: Presentation): Promise<Answer> {
   const place = placeOf(task);
   const terms = await readDeleteTerms(request, query, task);
   const { object, gone } = await deleteObject(context, place, { ...terms, signal });
-  if (!gone) return answerOf(task, presentation, 200, object);
+  // Upstream: `ReturnDeletedObject`.
+  if (!gone || (context.info.group === '' && context.info.plural === 'serviceaccounts'))
+    return answerOf(task, presentation, 200, object);
   return jsonAnswer(200, success(context.info, object));
 }
 
@@ -391,6 +404,7 @@ async function list(task: Task): Promise<Answer> {
   const { context, path, query, signal } = task;
   const presentation = presentationOf(task, 'list');
   const list = await listObjects(context, { namespace: path.namespace, parameters: readListQuery(query), signal });
+  if (presentation.prepareList) await done(presentation.prepareList(context.info, list), signal);
   return await listAnswer(presentation.headers, presentation.list(context.info, list), paceOf(signal));
 }
 
@@ -430,7 +444,9 @@ async function watch(task: Task): Promise<Answer> {
   const encoder = state === undefined ? events : new EventStream(events, { state, bookmarks });
   const source = new WatchSource(watch, encoder, { onError, version: refused ? undefined : version, pace: paceOf(signal) });
   const { resourceName: resource } = context.info;
-  return { code: 200, headers: streamHeaders(sse), source, isWatch: true, resource, sse, timeoutMs, slot: undefined };
+  const { watchContentType: type } = presentation;
+  const headers = { ...streamHeaders(sse), ...(type !== undefined && { 'content-type': type }) };
+  return { code: 200, headers, source, isWatch: true, resource, sse, timeoutMs, slot: undefined };
 }
 
 /**

@@ -14,7 +14,7 @@ const MAX_LABEL_CHARS = 63;
 const MAX_SUBDOMAIN_CHARS = 253;
 
 /** What is wrong with a name of an object: RFC 1123, a subdomain. */
-function faultOfSubdomain(name: string): string | undefined {
+export function faultOfSubdomain(name: string): string | undefined {
   if (name.length > MAX_SUBDOMAIN_CHARS) return `Invalid value: ${shown(name)}: must be no more than 253 characters`;
   if (SUBDOMAIN.test(name)) return undefined;
   return `Invalid value: ${shown(name)}: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`;
@@ -191,11 +191,17 @@ function* checkOwners(causes: Causes, { ownerReferences = [] }: Meta): Work<void
   causes.add(field, () => `Invalid value: ${which}: expected one reference with controller set to true`);
 }
 
+type Resource = { readonly group: string; readonly plural: string };
+
 /** What is wrong with the name of an object, and with that of its namespace. */
-export function nameCauses(name: string, namespace: string | undefined): FieldCause[] {
-  const named = faultOfSubdomain(name);
+export function nameCauses({ group, plural }: Resource, { name, namespace, generateName: base = '' }: Meta): FieldCause[] {
+  const faultOfName = group === '' && plural === 'namespaces' ? faultOfLabel : faultOfSubdomain;
+  const named = faultOfName(name ?? '');
   const spaced = namespace === undefined ? undefined : faultOfLabel(namespace);
+  // What follows it makes it end like a name. Upstream: `maskTrailingDash`.
+  const based = base === '' ? undefined : faultOfName(base.length > 1 && base.endsWith('-') ? `${base.slice(0, -2)}a` : base);
   return [
+    ...(based === undefined ? [] : [{ field: 'metadata.generateName', message: based }]),
     ...(named === undefined ? [] : [{ field: 'metadata.name', message: named }]),
     ...(spaced === undefined ? [] : [{ field: 'metadata.namespace', message: spaced }]),
   ];
