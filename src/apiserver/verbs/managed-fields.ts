@@ -23,6 +23,7 @@ import { hasProtobuf } from '../request/protobuf.ts';
 import { type ResourceContext, timestamp } from '../resource-info.ts';
 import { SCALE_REPLICAS, type Subresource } from '../subresources.ts';
 import { faultOfManager, isPrintable, MAX_MANAGER_BYTES, type Mutable, utf8Bytes } from './metadata.ts';
+import { inVersion } from './read.ts';
 
 /** Who writes. */
 export interface Writer {
@@ -166,6 +167,7 @@ function managerOf({ info, versions }: ResourceContext, { kind }: Subresource): 
       ...{ schema: knownSchema(kind ?? info), apiVersion },
       reset: (subresource) => (kind ? [] : subresource === '' ? info.apart : info.group === '' ? ['spec'] : ['metadata', 'spec']),
       versions: Object.fromEntries(others.map((each) => [each.apiVersion, knownSchema(each)])),
+      convert: info.convert && ((object, version) => inVersion({ ...info, apiVersion: version }, object as Mutable)),
     });
     known.set(apiVersion, manager);
   }
