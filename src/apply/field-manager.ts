@@ -24,8 +24,10 @@ import {
   difference,
   type FieldSet,
   fieldElement,
+  fromFields,
   intersection,
   isWithin,
+  leavesOf,
   NO_FIELDS,
   pathsOf,
   setOf,
@@ -201,6 +203,18 @@ export class FieldManager {
       if (!isInvalid(error)) throw error;
       throw refused(500, '', (error as Error).message);
     }
+  }
+
+  /** What a manager has applied, as far as the object still has it: the last configuration, but for what others have taken over. */
+  *extracted(object: Json, manager: string, subresource: string): Work<Json> {
+    const type = this.#type;
+    for (const entry of entriesOf(object) ?? []) {
+      const isIts = entry.manager === manager && entry.operation === 'Apply' && (entry.subresource ?? '') === subresource;
+      if (!isIts) continue;
+      const leaves = yield* leavesOf(yield* fromFields(entry.fieldsV1));
+      return ((yield* without(type, object, leaves, true)) ?? {}) as Json;
+    }
+    return {};
   }
 
   #checkConfig({ apiVersion, kind, metadata }: Json): void {

@@ -144,7 +144,7 @@ const ZERO: Readonly<Record<Exclude<FieldType, Shape>, unknown>> = {
   ...{ string: '', bytes: '', int32: 0, int64: 0, bool: false, time: null, microTime: null, json: undefined },
 };
 
-function* readList({ type }: Field, given: unknown, place: Place): Work<unknown[] | undefined> {
+function* readList({ type, name }: Field, given: unknown, place: Place): Work<unknown[] | undefined> {
   if (given === undefined) return undefined;
   if (!Array.isArray(given)) throw place.reading.refuse(place.path, 'a list');
   const list: unknown[] = [];
@@ -155,7 +155,8 @@ function* readList({ type }: Field, given: unknown, place: Place): Work<unknown[
     if (typeof type === 'string') list.push(isNone(each) ? ZERO[type] : readScalar(type, each, inside));
     else list.push(yield* readShape(type, each ?? {}, inside));
   }
-  return list.length === 0 ? undefined : list;
+  // To forget the managers of an object, an empty list of them is sent.
+  return list.length === 0 && name !== 'managedFields' ? undefined : list;
 }
 
 function* readMap({ type }: Field, given: unknown, place: Place): Work<Record<string, unknown> | undefined> {
