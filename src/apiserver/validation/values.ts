@@ -27,7 +27,7 @@ import {
 } from './causes.ts';
 import { hasFormat } from './formats.ts';
 import { toPattern } from './patterns.ts';
-import type { Structural } from './structural.ts';
+import { isTextFormat, type Structural } from './structural.ts';
 
 /** A value that is not there, and null, which is. */
 const ABSENT: unique symbol = Symbol('absent');
@@ -143,7 +143,7 @@ function typed(tree: Structural, value: unknown, { path, found }: Terms): number
 function limited(tree: Structural, value: unknown, terms: Terms): number {
   if (typeof value === 'string') {
     textual(tree, value, terms);
-    if (tree.format !== '' && (tree.types.length !== 1 || tree.types[0] === 'string')) {
+    if (isTextFormat(tree.format)) {
       if (!hasFormat(tree.format, value)) {
         const text = `${terms.path} in body must be of type ${tree.format}: ${shownValue(value)}`;
         terms.found.add({ ...invalidCause(fieldOf(terms.path), value, text), reason: 'FieldValueTypeInvalid' });
