@@ -43,8 +43,11 @@ function upstream(asked: Case): Promise<Answer> {
   });
 }
 
+/** Of a long value, a server here shows the beginning. */
+const SHOWN = 300;
+
 const told = (causes: readonly FieldCause[] | null): string[] =>
-  (causes ?? []).map(({ reason, field, message }) => `${reason} ${field}: ${message}`).sort();
+  (causes ?? []).map(({ reason, field, message }) => `${reason} ${field}: ${message}`.slice(0, SHOWN)).sort();
 
 const PATH = 'spec.validation.openAPIV3Schema';
 
@@ -62,6 +65,8 @@ async function ours({ schema, object, old, faults = false, prune = false, status
 
 async function compare(asked: Case): Promise<void> {
   const [theirs, own] = [await upstream(asked), await ours(asked)];
+  // Upstream refuses these with 400, where it reads the object.
+  if (theirs.error?.endsWith('must be a string')) return;
   if (theirs.error !== undefined) throw new Error(theirs.error);
   expect(told(own.faults ?? null)).toEqual(told(theirs.faults));
   if ((theirs.faults ?? []).length > 0 || asked.object === undefined) return;
@@ -70,7 +75,8 @@ async function compare(asked: Case): Promise<void> {
   expect(told(own.causes ?? null)).toEqual(told(theirs.causes));
 }
 
-const name = fc.constantFrom('a', 'b', 'c', 'kind', 'metadata', '__proto__');
+const name = fc.constantFrom('a', 'b', 'c', 'kind', '__proto__');
+const member = fc.constantFrom('a', 'b', 'c', '__proto__');
 const scalar = fc.constantFrom<unknown>(
   null,
   true,
@@ -99,8 +105,18 @@ const value: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   ),
 })).value;
 
-const maybe = <T>(arbitrary: fc.Arbitrary<T>, freq = 4): fc.Arbitrary<T | undefined> =>
-  fc.option(arbitrary, { nil: undefined, freq });
+/** Shrinking takes as long as it is given. */
+const SHRINK = { interruptAfterTimeLimit: 25_000, endOnFailure: process.env.QUICK === '1' };
+
+const presets = fc.oneof(
+  scalar,
+  fc.dictionary(member, scalar, { maxKeys: 3 }),
+  fc.array(fc.dictionary(member, scalar), { maxLength: 2 }),
+);
+
+/** There in one of `odds` cases. */
+const maybe = <T>(arbitrary: fc.Arbitrary<T>, odds = 4): fc.Arbitrary<T | undefined> =>
+  fc.oneof({ weight: odds - 1, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
 const small = fc.integer({ min: 0, max: 3 });
 const bound = fc.constantFrom(0, 1, 2, -1, 1.5, 0.5);
 
@@ -131,7 +147,7 @@ function nested(depth: number): fc.Arbitrary<JsonSchema> {
     ...logic(depth),
     properties: maybe(
       fc.dictionary(
-        name,
+        member,
         fc.constant({}).chain(() => nested(depth - 1)),
         { minKeys: 1, maxKeys: 2 },
       ),
@@ -151,12 +167,12 @@ function logic(depth: number): Record<string, fc.Arbitrary<unknown>> {
 
 /** A schema in the form of a structural one, mostly; at most so deep. */
 function tree(depth: number): fc.Arbitrary<JsonSchema> {
-  const common = { ...limits, ...logic(Math.min(depth, 2)), nullable: maybe(fc.boolean()), default: maybe(value, 4) };
+  const common = { ...limits, ...logic(Math.min(depth, 2)), nullable: maybe(fc.boolean()), default: maybe(presets, 4) };
   const plain = [
     fc.record({ ...common, type: fc.constantFrom('string', 'integer', 'number', 'boolean') }),
     fc.record({
       nullable: maybe(fc.boolean()),
-      default: maybe(value),
+      default: maybe(presets),
       anyOf: maybe(fc.constant([{ type: 'integer' }, { type: 'string' }])),
       'x-kubernetes-int-or-string': fc.constant(true),
     }),
@@ -164,7 +180,7 @@ function tree(depth: number): fc.Arbitrary<JsonSchema> {
   ];
   if (depth <= 0) return fc.oneof(...plain).map(compact);
   const below = tree(depth - 1);
-  const properties = fc.dictionary(name, below, { minKeys: 1, maxKeys: 3 });
+  const properties = fc.dictionary(member, below, { minKeys: 1, maxKeys: 3 });
   const object = fc.record({
     ...{ ...common, type: fc.constant('object'), properties },
     'x-kubernetes-preserve-unknown-fields': maybe(fc.constant(true), 6),
@@ -195,7 +211,10 @@ function fittingValue(schema: JsonSchema, depth = 0): fc.Arbitrary<unknown> {
   const of = (): fc.Arbitrary<unknown> => {
     if (properties !== undefined) {
       const members = Object.fromEntries(
-        Object.entries(properties).map(([key, each]) => [key, maybe(fittingValue(each, depth + 1), 4)]),
+        Object.entries(properties).map(([key, each]) => [
+          key,
+          fc.oneof({ weight: 3, arbitrary: fittingValue(each, depth + 1) }, fc.constant(undefined)),
+        ]),
       );
       return fc
         .tuple(fc.record(members), fc.dictionary(name, scalar, { maxKeys: 1 }))
@@ -229,18 +248,18 @@ describe.skipIf(program === undefined)('beside the packages of a kube-apiserver'
 
   test('schemas have the same faults', async () => {
     const property = fc.asyncProperty(root, async (schema) => compare({ schema, faults: true }));
-    await fc.assert(property, { numRuns: runs(1_500) });
+    await fc.assert(property, { numRuns: runs(600), ...SHRINK });
   });
 
   test('objects are pruned, filled in and refused in the same way', async () => {
     const given = root.chain((schema) => fc.record({ schema: fc.constant(schema), object: object(schema), prune: fc.boolean() }));
-    await fc.assert(fc.asyncProperty(given, compare), { numRuns: runs(1_500) });
+    await fc.assert(fc.asyncProperty(given, compare), { numRuns: runs(600), ...SHRINK });
   });
 
   test('what an update does not change is refused in the same cases', async () => {
     const given = root.chain((schema) =>
       fc.record({ schema: fc.constant(schema), object: object(schema), old: object(schema), prune: fc.constant(true) }),
     );
-    await fc.assert(fc.asyncProperty(given, compare), { numRuns: runs(1_500) });
+    await fc.assert(fc.asyncProperty(given, compare), { numRuns: runs(600), ...SHRINK });
   });
 });

@@ -4,10 +4,11 @@ import type { FieldCause } from '../definition.ts';
 /** Where values are shown, as much as fits a line. */
 const MAX_SHOWN_CHARS = 300;
 
-/** A number as Go writes it with `%v`. */
-export function goNumber(value: number): string {
+/** A number as Go writes it with `%v`; `isFloat`: also one that is whole. */
+export function goNumber(value: number, isFloat: boolean = false): string {
+  if (!isFloat && Number.isSafeInteger(value)) return String(value);
   const [digits = '', exponent = '0'] = value.toExponential().split('e');
-  if (Number.isSafeInteger(value) || (Number(exponent) >= -4 && Number(exponent) < 21)) return String(value);
+  if (Number(exponent) >= -4 && Number(exponent) < 6) return String(value);
   const power = Math.abs(Number(exponent));
   return `${digits}e${Number(exponent) < 0 ? '-' : '+'}${power < 10 ? '0' : ''}${power}`;
 }
@@ -76,7 +77,7 @@ export const duplicateCause = (field: string, value: unknown): FieldCause => ({
 });
 
 export const unsupportedCause = (field: string, value: unknown, values: readonly unknown[]): FieldCause => {
-  const texts = values.map((each) => quoted(typeof each === 'string' ? each : JSON.stringify(each)));
+  const texts = values.map((each) => quoted(typeof each === 'string' ? each : written(each, MAX_SHOWN_CHARS)));
   const detail = texts.length === 0 ? '' : `supported values: ${texts.join(', ')}`;
   return { field, reason: 'FieldValueNotSupported', message: detailed(`Unsupported value: ${shownValue(value)}`, detail) };
 };

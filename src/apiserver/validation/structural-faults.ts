@@ -287,7 +287,9 @@ function* defaultCauses(schema: JsonSchema, path: string, inMeta: boolean): Work
     const tree = toStructural(schema, true);
     const known = inMeta || typeof value !== 'object' ? value : yield* pruned(tree, value);
     if (!(yield* comparing(known, value))) found.push(invalidCause(at, value, 'must not have unknown fields'));
-    const causes = yield* embeddedCauses(tree, value, at);
+    const inner = yield* embeddedCauses(tree, value, at);
+    const malformed = inner.filter(({ message }) => message.endsWith('must be a string')).slice(0, 1);
+    const causes = malformed.length > 0 ? malformed : inner;
     found.push(...(causes.length > 0 ? causes : (yield* valueCauses(tree, value, { path: '' })).map(below)));
   }
   if (isRecord(schema.items)) found.push(...(yield* defaultCauses(schema.items, `${path}.items`, inMeta)));

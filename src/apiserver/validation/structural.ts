@@ -184,15 +184,7 @@ class Shaper {
 
   *whole(root: Structural, object: Json): Work<Json> {
     this.#root = { ...root, embedded: true };
-    const shaped = yield* this.#members(this.#root, object, this.#ways);
-    if (shaped === object) return object;
-    // Nothing of these has changed, whatever the schema says.
-    const result: Record<string, unknown> = { ...shaped };
-    for (const name of META_MEMBERS) {
-      if (Object.hasOwn(object, name)) result[name] = object[name];
-      else delete result[name];
-    }
-    return result;
+    return yield* this.#members(this.#root, object, this.#ways);
   }
 
   *#value(node: Structural | undefined, value: object, ways: Ways): Work<unknown> {
@@ -236,6 +228,8 @@ class Shaper {
       if (at % STRIDE === STRIDE - 1) yield;
       const name = names[at] as string;
       const isMeta = node?.embedded === true && META_MEMBERS.has(name);
+      // Those of the object itself are as they were.
+      if (isMeta && node === this.#root) continue;
       const known = node?.properties?.get(name) ?? node?.additional;
       if (ways.prunes && known === undefined && !isMeta && node?.preserves !== true) {
         this.#unknown(name);
@@ -243,7 +237,7 @@ class Shaper {
         continue;
       }
       const below = typeof known === 'object' ? known : undefined;
-      const value = isMeta && name === 'metadata' && node !== this.#root && !this.#only ? metadataOf(object[name]) : object[name];
+      const value = isMeta && name === 'metadata' && !this.#only ? metadataOf(object[name]) : object[name];
       if (value !== object[name]) change(name, value);
       if (value === null && !this.#only) yield* this.#null(below, { name, change, ways });
       else if (isContainer(value) && (below !== undefined || (!isMeta && known !== undefined))) {
@@ -256,6 +250,7 @@ class Shaper {
     if (node?.fills !== true || node.properties === undefined || this.#only) return copy ?? object;
     for (const [name, each] of node.properties) {
       if (each.default === undefined || Object.hasOwn(object, name)) continue;
+      if (node === this.#root && META_MEMBERS.has(name)) continue;
       change(name, yield* this.#defaultOf(each, ways));
     }
     return copy ?? object;
@@ -283,7 +278,6 @@ class Shaper {
   }
 
   #unknown(name: string): void {
-    if (META_MEMBERS.has(name) && this.#steps.length === 0) return;
     this.#found?.add(() => [...this.#steps, name]);
   }
 }

@@ -132,7 +132,7 @@ func answered(text []byte) (result answer) {
 	if err != nil {
 		return answer{Error: err.Error()}
 	}
-	for _, each := range []map[string]interface{}{object, old} {
+	for at, each := range []map[string]interface{}{object, old} {
 		if each == nil {
 			continue
 		}
@@ -144,7 +144,7 @@ func answered(text []byte) (result answer) {
 			if each["metadata"] == nil && meta != nil {
 				each["metadata"] = meta
 			}
-			if old == nil || result.Unknown == nil {
+			if at == 0 {
 				result.Unknown = unknown
 			}
 			if err, _ := objectmeta.CoerceWithOptions(nil, each, tree, false, objectmeta.CoerceOptions{}); err != nil {
