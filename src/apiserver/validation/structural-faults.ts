@@ -57,7 +57,7 @@ const textOf = ({ field, message }: FieldCause): string => `${field}: ${message}
 function* inside(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema]> {
   if (isRecord(schema.items)) yield ['.items', schema.items];
   if (isRecord(schema.additionalProperties)) yield ['.additionalProperties', schema.additionalProperties];
-  yield* named(schema);
+  for (const [suffix, each] of named(schema)) yield [suffix, each];
 }
 
 function* named(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema, name: string]> {

@@ -264,12 +264,12 @@ function isSame(one: unknown, other: unknown): boolean {
 }
 
 function* alternatives(tree: Structural, value: unknown, terms: Terms): Work<number> {
-  const { path, old, found } = terms;
+  const { path, found } = terms;
   let matches = 1;
   const attempt = function* (each: Structural): Work<readonly [number, Found]> {
     yield;
     const own = new Found();
-    return [yield* checking(each, value, { path, old, found: own }), own];
+    return [yield* checking(each, value, { path, old: ABSENT, found: own }), own];
   };
   const tell = (causes: Found | undefined): void => {
     for (const cause of causes?.all ?? []) found.add(cause);
@@ -342,7 +342,7 @@ export function* isAsBefore(tree: Structural | undefined, value: unknown, old: u
   if (!isContainer(value) || !isContainer(old)) return value === old;
   if (Array.isArray(value) !== Array.isArray(old)) return false;
   if (Array.isArray(value)) {
-    if (tree === undefined || mapKeys(tree.source).length === 0) return yield* comparing(value, old);
+    if (tree?.source['x-kubernetes-list-type'] !== 'map') return yield* comparing(value, old);
     if (value.length !== (old as readonly unknown[]).length) return false;
     const before = itemsByKey(tree.source, old as readonly unknown[]);
     for (const each of value) {
