@@ -13,6 +13,7 @@ import type { FieldCause, JsonSchema } from '../definition.ts';
 import { OPEN } from '../documents/schemas.ts';
 import { forbiddenCause, invalidCause, requiredCause, unsupportedCause } from './causes.ts';
 import { faultOfPattern, withPatterns } from './patterns.ts';
+import { faultOfRule } from './rules.ts';
 import { META_MEMBERS, pruned, toStructural } from './structural.ts';
 import { embeddedCauses, valueCauses } from './values.ts';
 
@@ -48,7 +49,21 @@ export async function structuralFaults(schema: JsonSchema, { path, status = fals
     if (found.length === 0 && why !== undefined) found.push(invalidCause(path, '', why));
     return found;
   };
-  return await withPatterns(() => inPieces(work(), { pace: paceOf(undefined) }));
+  const found = await withPatterns(() => inPieces(work(), { pace: paceOf(undefined) }));
+  // What is wrong otherwise would only confuse the compiler of rules.
+  return found.length > 0 ? found : await ruleCauses(schema, path);
+}
+
+async function ruleCauses(schema: JsonSchema, path: string): Promise<FieldCause[]> {
+  const found: FieldCause[] = [];
+  const rules = schema['x-kubernetes-validations'];
+  for (const [at, rule] of (Array.isArray(rules) ? rules : []).entries()) {
+    const why = await faultOfRule(rule as JsonSchema);
+    if (why !== undefined)
+      found.push(invalidCause(`${path}.x-kubernetes-validations[${at}].rule`, rule, `compilation failed: ${why}`));
+  }
+  for (const [suffix, each] of inside(schema)) found.push(...(await ruleCauses(each, path + suffix)));
+  return found;
 }
 
 const textOf = ({ field, message }: FieldCause): string => `${field}: ${message}`;
