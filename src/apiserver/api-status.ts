@@ -22,8 +22,8 @@ export function noSuchPath(): WatchError {
   return refused(404, 'NotFound', 'the server could not find the requested resource');
 }
 
-export function alreadyExists(about: About, name: string): WatchError {
-  return refused(409, 'AlreadyExists', `${about.resourceName} "${name}" already exists`, ofResource(about, name));
+export function alreadyExists(about: About, name: string, why: string = ''): WatchError {
+  return refused(409, 'AlreadyExists', `${why}${about.resourceName} "${name}" already exists`, ofResource(about, name));
 }
 
 export function conflict(about: About, name: string, why: string): WatchError {

@@ -70,6 +70,12 @@ export interface SchemaDefinition extends Omit<ResourceDefinition, 'validate' | 
   readonly schema?: undefined;
 }
 
+/**
+ * Turns an object of a kind that has several versions into one of another: `toVersion` is its new `apiVersion`, such as
+ * `orders.example.com/v2`. Returns a new object, with the same name, namespace and uid; what it throws is a 500 for the client.
+ */
+export type Convert = (object: KubernetesObject, toVersion: string) => KubernetesObject;
+
 /** What is wrong with an object: undefined for nothing, or a cause for each field. */
 export type ValidationResult = readonly FieldCause[] | undefined;
 
@@ -98,6 +104,8 @@ export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
    */
   readonly value: Of<T, [], string | number | bigint | boolean | Date | null | undefined>;
   readonly description?: string | undefined;
+  /** A hint for clients, such as `date-time`. Default empty. */
+  readonly format?: string | undefined;
   /** Columns above 0 are shown only with `-o wide`. Default 0. */
   readonly priority?: number | undefined;
 }
@@ -179,7 +187,7 @@ function checkKeyword(name: string, keyword: string): void {
 const LABEL = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/;
-const COLUMN = ['name', 'type', 'value', 'description', 'priority'] as const;
+const COLUMN = ['name', 'type', 'value', 'description', 'format', 'priority'] as const;
 
 /** Throws INVALID_ARGUMENT for a definition that could not be served. */
 export function checkDefinition(definition: ResourceDefinition | SchemaDefinition): void {
@@ -239,11 +247,12 @@ function checkScale(scale: ResourceDefinition['scale']): void {
 
 function checkColumn(path: string, column: PrinterColumn): void {
   if (!isRecord(column)) throw invalid(path, column, 'a column: { name, type, value }');
-  const { name, type, value, description = '', priority = 0 } = column;
+  const { name, type, value, description = '', format = '', priority = 0 } = column;
   if (typeof name !== 'string' || name === '') throw invalid(`${path}.name`, name, 'a non-empty string');
   oneOf(`${path}.type`, type, COLUMN_TYPES);
   if (typeof value !== 'function') throw invalid(`${path}.value`, value, 'a function of an object');
-  if (typeof description !== 'string') throw invalid(`${path}.description`, description, 'a text');
+  for (const [member, text] of Object.entries({ description, format }))
+    if (typeof text !== 'string') throw invalid(`${path}.${member}`, text, 'a text');
   wholeNumber(`${path}.priority`, priority);
   checkOptions(column, COLUMN);
 }

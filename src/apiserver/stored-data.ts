@@ -44,7 +44,7 @@ function faultOf({ apiVersion, kind, metadata }: KubernetesObject, all: readonly
   const { name, namespace, uid } = metadata ?? {};
   const which = `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name} of ${apiVersion}`;
   if (typeof kind === 'string' && kind !== expected) return which;
-  if (typeof apiVersion === 'string' && !all.some((info) => info.apiVersion === apiVersion)) return which;
+  if (typeof apiVersion === 'string' && !all.some((info) => [info.apiVersion, info.storedAs].includes(apiVersion))) return which;
   if (uid !== undefined && (namespace !== undefined) !== namespaced)
     return `${which}, ${namespaced ? 'in no' : 'in a'} namespace`;
   return undefined;

@@ -132,8 +132,8 @@ describe('a definition', () => {
   });
 
   it('is refused for a member of a column that is not known', () => {
-    const columns = [{ name: 'A', type: 'string', value, format: 'date' }];
-    expect(() => serving({ columns })).toThrow('unknown option format');
+    const columns = [{ name: 'A', type: 'string', value, width: 'date' }];
+    expect(() => serving({ columns })).toThrow('unknown option width');
   });
 
   it.each<[object, string]>([

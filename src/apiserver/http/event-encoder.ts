@@ -35,15 +35,26 @@ interface Made {
   slices: Map<Form, Map<number, Slice>> | undefined;
 }
 
+/** How events look on the wire. */
+export interface EventWire {
+  readonly object: (type: ChangeType, object: KubernetesObject) => Envelope;
+  readonly bookmark: (event: BookmarkEvent, info: Pick<ResourceInfo, 'apiVersion' | 'kind'>) => Envelope;
+  readonly error: (event: { readonly type: 'ERROR'; readonly object: object }) => Envelope;
+  /** The form for a transport. */
+  readonly form: (form: Form) => Form;
+}
+
 /** Events as they are, for all streams of a kind. */
 export class PlainEvents implements EventEncoder {
   private readonly info: Pick<ResourceInfo, 'apiVersion' | 'kind'>;
+  private readonly wire: EventWire;
   private readonly batches: WeakMap<object, Made> = new WeakMap();
   /** What was made in this turn, for watchers of other selections. */
   private readonly envelopes: Map<StorageEvent<KubernetesObject>, Envelope> = new Map();
 
-  constructor(info: Pick<ResourceInfo, 'apiVersion' | 'kind'>) {
+  constructor(info: Pick<ResourceInfo, 'apiVersion' | 'kind'>, wire: EventWire = JSON_WIRE) {
     this.info = info;
+    this.wire = wire;
   }
 
   slice(batch: readonly StorageEvent<KubernetesObject>[], from: number, form: Form): Slice {
@@ -68,18 +79,18 @@ export class PlainEvents implements EventEncoder {
       envelopes.push(envelope);
       bytes += envelope.bytes.length;
     }
-    const slice = toSlice(envelopes, 0, form);
+    const slice = toSlice(envelopes, 0, this.wire.form(form));
     return { ...slice, to: from + slice.to };
   }
 
   private envelope(event: StorageEvent<KubernetesObject>): Envelope {
-    if (event.type === 'BOOKMARK') return bookmarkEnvelope(event, this.info);
-    if (event.type === 'ERROR') return errorEnvelope(event);
+    if (event.type === 'BOOKMARK') return this.wire.bookmark(event, this.info);
+    if (event.type === 'ERROR') return this.wire.error(event);
     const { envelopes } = this;
     const known = envelopes.get(event);
     if (known !== undefined) return known;
     if (envelopes.size === 0) nextTurn(() => envelopes.clear());
-    const envelope = objectEnvelope(event.type, event.object);
+    const envelope = this.wire.object(event.type, event.object);
     envelopes.set(event, envelope);
     return envelope;
   }
@@ -109,9 +120,14 @@ function bookmarkEnvelope({ object }: BookmarkEvent, { apiVersion, kind }: Pick<
 }
 
 /** An ERROR: nothing comes after it. */
-export function errorEnvelope(event: { readonly type: 'ERROR'; readonly object: object }): Envelope {
+function errorEnvelope(event: { readonly type: 'ERROR'; readonly object: object }): Envelope {
   return new Envelope(event, { sequence: 0 });
 }
+
+const JSON_WIRE: EventWire = {
+  ...{ object: objectEnvelope, bookmark: bookmarkEnvelope, error: errorEnvelope },
+  form: (form) => form,
+};
 
 /** The value under a key of a map; if there is none, it is made now. */
 function remembered<K, V>(map: Map<K, V>, key: K, make: () => V): V {

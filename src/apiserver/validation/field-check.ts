@@ -227,6 +227,13 @@ export class FieldCheck {
     this.#tell(found, (why) => invalidPatch(made, why));
   }
 
+  /** Checks what was applied, whose fields the apply has found in the schema. Throws 400, as upstream. */
+  applied(): void {
+    this.#tell([['duplicate', this.#twice?.told, this.#twice?.more]], (why) => {
+      return badRequest(`error strict decoding patch: ${why}`);
+    });
+  }
+
   #tell(found: readonly Found[], refusal: (why: string) => Error): void {
     const texts = found.flatMap(([what, paths = []]) => paths.map((path) => `${what} field ${shown(path)}`));
     const more = found.reduce((sum, [, , each = 0]) => sum + each, 0);

@@ -176,8 +176,8 @@ export function presented<T extends KubernetesObject>(info: ResourceInfo, object
   return fitted(info, inVersion(info, object));
 }
 
-/** All versions of a kind have one schema; only the name of the version differs. */
-function inVersion<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
+/** As the kind's own conversion makes it, or only with the name of that version. */
+export function inVersion<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
   if (object.apiVersion === info.apiVersion) return object;
   let versions = shownAs.get(object);
   if (versions === undefined) {
@@ -186,8 +186,24 @@ function inVersion<T extends KubernetesObject>(info: ResourceInfo, object: T): T
   }
   let copy = versions.get(info.apiVersion);
   if (copy === undefined) {
-    copy = { ...object, apiVersion: info.apiVersion };
+    copy = converted(info, object, info.apiVersion);
     versions.set(info.apiVersion, copy);
   }
   return copy as T;
+}
+
+/** An object in the version in which it is stored. */
+export function toStored<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
+  const { storedAs = info.apiVersion } = info;
+  return object.apiVersion === storedAs ? object : (converted(info, object, storedAs) as T);
+}
+
+/** A conversion changes neither what an object is called nor its version in the storage. Upstream: `validateConvertedObject`. */
+function converted({ convert, kind }: ResourceInfo, object: KubernetesObject, apiVersion: string): KubernetesObject {
+  if (convert === undefined || object.apiVersion === undefined) return { ...object, apiVersion };
+  // It may change what it gets, and objects are shared.
+  const made = convert(structuredClone(object), apiVersion);
+  const { labels, annotations } = made.metadata ?? {};
+  const metadata = { ...object.metadata, ...(labels && { labels }), ...(annotations && { annotations }) };
+  return { ...made, apiVersion, kind, metadata };
 }

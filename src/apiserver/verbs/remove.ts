@@ -37,7 +37,7 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
     // Another object of this name has not been emptied, and is not the one to delete.
     if (emptied && current.metadata?.uid !== emptied.metadata?.uid) throw notFound(info, place.name);
     checkPreconditions(context, current, preconditions);
-    if (isHeld(current)) throw new HasFinalizers();
+    if (isHeld(context, current)) throw new HasFinalizers();
     if (dryRun) throw new DryRunDone(current);
   };
   for (let attempt = 1; ; attempt++) {
@@ -72,8 +72,9 @@ async function mark(context: ResourceContext, key: string, terms: DeleteTerms): 
   const { storage, now } = context;
   const change = (current: KubernetesObject): KubernetesObject => {
     checkPreconditions(context, current, terms.preconditions);
-    if (!isHeld(current)) throw new FinalizersGone();
+    if (!isHeld(context, current)) throw new FinalizersGone();
     if (current.metadata?.deletionTimestamp !== undefined) return current;
+    if (context.marked) return context.marked(current);
     const generation = current.metadata?.generation;
     return withMeta(current, {
       deletionTimestamp: timestamp(now()),
@@ -81,7 +82,7 @@ async function mark(context: ResourceContext, key: string, terms: DeleteTerms): 
       generation: generation === undefined ? undefined : generation + 1,
     });
   };
-  if (!terms.dryRun) return storage.update(key, change, { signal: terms.signal });
+  if (!terms.dryRun) return storage.update(key, change, { signal: terms.signal, ttlSeconds: context.ttlSeconds });
   const current = await storage.get(key, { signal: terms.signal });
   if (current === undefined) throw new FinalizersGone();
   return change(current);
@@ -103,7 +104,9 @@ function checkPreconditions(
   }
 }
 
-const isHeld = ({ metadata }: KubernetesObject): boolean => (metadata?.finalizers ?? []).length > 0;
+/** Whether an object must be marked before it can be deleted, or waits for its finalizers. */
+const isHeld = ({ marked }: ResourceContext, { metadata }: KubernetesObject): boolean =>
+  (metadata?.finalizers ?? []).length > 0 || (marked !== undefined && metadata?.deletionTimestamp === undefined);
 
 /** Deletions between two looks at the clock. */
 const STRIDE = 16;
