@@ -11,10 +11,10 @@ import { shaping, structuralOf } from '../../src/apiserver/validation/structural
 import { structuralFaults } from '../../src/apiserver/validation/structural-faults.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
+import { component, isMissing } from '../components.ts';
 import { runs } from '../runs.ts';
-import { builtBinary, SCHEMAS } from './binary.mjs';
 
-const program = builtBinary(SCHEMAS);
+const program = component('schemas');
 
 interface Case {
   readonly schema: JsonSchema;
@@ -104,9 +104,6 @@ const value: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
     { weight: 2, arbitrary: fc.array(tie('value'), { maxLength: 3 }) },
   ),
 })).value;
-
-/** Shrinking takes as long as it is given. */
-const SHRINK = { interruptAfterTimeLimit: 25_000, endOnFailure: process.env.QUICK === '1' };
 
 const presets = fc.oneof(
   scalar,
@@ -237,9 +234,9 @@ const object = (schema: JsonSchema): fc.Arbitrary<object> =>
     return JSON.parse(JSON.stringify({ apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'a' }, spec })) as object;
   });
 
-describe.skipIf(program === undefined)('beside the packages of a kube-apiserver', () => {
+describe.skipIf(isMissing(program))('beside the packages of a kube-apiserver', () => {
   beforeAll(() => {
-    child = spawn(program as string);
+    child = spawn(program.path);
     createInterface({ input: child.stdout }).on('line', (line) => waiting.shift()?.(line));
   });
   afterAll(() => {
@@ -248,18 +245,18 @@ describe.skipIf(program === undefined)('beside the packages of a kube-apiserver'
 
   test('schemas have the same faults', async () => {
     const property = fc.asyncProperty(root, async (schema) => compare({ schema, faults: true }));
-    await fc.assert(property, { numRuns: runs(600), ...SHRINK });
+    await fc.assert(property, { numRuns: runs(600) });
   });
 
   test('objects are pruned, filled in and refused in the same way', async () => {
     const given = root.chain((schema) => fc.record({ schema: fc.constant(schema), object: object(schema), prune: fc.boolean() }));
-    await fc.assert(fc.asyncProperty(given, compare), { numRuns: runs(600), ...SHRINK });
+    await fc.assert(fc.asyncProperty(given, compare), { numRuns: runs(600) });
   });
 
   test('what an update does not change is refused in the same cases', async () => {
     const given = root.chain((schema) =>
       fc.record({ schema: fc.constant(schema), object: object(schema), old: object(schema), prune: fc.constant(true) }),
     );
-    await fc.assert(fc.asyncProperty(given, compare), { numRuns: runs(600), ...SHRINK });
+    await fc.assert(fc.asyncProperty(given, compare), { numRuns: runs(600) });
   });
 });
