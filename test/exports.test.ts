@@ -282,9 +282,10 @@ describe('the entry points', () => {
 });
 
 describe('package.json', () => {
-  test('ajv, NATS, proxy agents, re2js, rxjs, ws and yaml are optional peers; there is no dependency', () => {
+  test('CEL, ajv, NATS, proxy agents, re2js, rxjs, ws and yaml are optional peers; there is no dependency', () => {
     expect(manifest).not.toHaveProperty('dependencies');
     expect(Object.keys(manifest.peerDependencies)).toEqual([
+      '@marcbachmann/cel-js',
       '@nats-io/jetstream',
       '@nats-io/transport-node',
       'ajv',
@@ -297,6 +298,7 @@ describe('package.json', () => {
     ]);
     const optional = { optional: true };
     expect(manifest.peerDependenciesMeta).toEqual({
+      '@marcbachmann/cel-js': optional,
       '@nats-io/jetstream': optional,
       '@nats-io/transport-node': optional,
       ajv: optional,

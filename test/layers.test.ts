@@ -38,6 +38,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'adapters/rxjs.ts': ['rxjs'],
   'adapters/node-stream.ts': ['node:stream'],
   'apiserver/validation/patterns.ts': ['re2js'], // loaded late
+  'apiserver/validation/rules.ts': ['@marcbachmann/cel-js'], // loaded late
   'apiserver/validation/schema.ts': ['ajv'], // loaded late
   'bridge/transport/frames.ts': ['node:events', 'node:stream'],
   'bridge/transport/handshakes.ts': ['node:crypto', 'node:http', 'node:stream', 'node:zlib'],

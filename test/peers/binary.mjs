@@ -17,6 +17,9 @@ export const KUBECTL = { name: 'kubectl', requires: 'k8s.io/kubectl', variable: 
 /** Clients of the same release: see its main.go. */
 export const CLIENT_GO = { name: 'client-go', requires: 'k8s.io/client-go', variable: 'WATCHMUX_CLIENT_GO' };
 
+/** What a kube-apiserver makes of schemas: see its main.go. */
+export const SCHEMAS = { name: 'schemas', requires: 'k8s.io/apiextensions-apiserver', variable: 'WATCHMUX_SCHEMAS' };
+
 /** Kubernetes' own garbage collector, of the same release. */
 export const GARBAGE_COLLECTOR = {
   name: 'garbage-collector',
