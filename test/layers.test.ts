@@ -51,6 +51,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'apiserver/http/upgrade.ts': ['node:http', 'node:stream'],
   'apiserver/process-metrics.ts': ['../../package.json'],
   'apiserver/server.ts': ['node:events', 'node:http', 'node:stream'],
+  'apiserver/garbage-collector.ts': ['node:events'],
   'apiserver/terminating.ts': ['node:events'],
   'kubernetes/cluster.ts': ['node:https'], // its types
   'kubernetes/credentials.ts': ['node:fs/promises', 'node:http', 'node:https', 'node:tls', 'node:util'],
