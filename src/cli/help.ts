@@ -172,8 +172,8 @@ Usage
 
 The server prints "listening on http://HOST:PORT" on stdout, and then serves Kubernetes' HTTP protocol: get, list, watch,
 create, update, patch, delete, discovery and OpenAPI, and also /healthz, /readyz, /metrics and /stats. Browsers get a page
-at / that shows objects as they change. The configmaps and namespaces of v1 are always served; --resource adds kinds of your
-own. Objects are in memory, and lost when the server ends, unless --data, --sqlite or --etcd keeps them.
+at / that shows objects as they change. ConfigMaps, events, leases, namespaces, secrets, service accounts and reviews of one's
+own rights are always served; --resource adds kinds of your own. Objects are in memory, and lost when the server ends, unless --data, --sqlite or --etcd keeps them.
 
 Options
   --port P           port, default 8080, which is also kubectl's default; 0 picks a free one

@@ -72,11 +72,12 @@ describe('reviews', () => {
   });
 
   it('are answered by authorize and authenticate, and not stored', async () => {
-    const { call, storage } = rig({
+    const { call, server, storage } = rig({
       ...all,
       authenticate: () => 'jo',
       authorize: (verb, resource) => verb === 'create' || resource.startsWith('self') || resource === 'orders.example.com',
     });
+    await server.ready;
     const version = await storage.currentVersion();
     const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
     const mine = await call('POST', path, ask({}));

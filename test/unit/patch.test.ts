@@ -195,7 +195,7 @@ describe('strategic merge patch', () => {
     });
     const refs = (...ownerReferences: object[]): object => meta({ ownerReferences });
     expect(merge(current, refs({ uid: '1', name: 'x' }, { uid: '3', name: 'c' }))).toEqual(
-      refs({ uid: '1', name: 'x', controller: true }, { uid: '2', name: 'b' }, { uid: '3', name: 'c' }),
+      refs({ uid: '1', name: 'x', controller: true }, { uid: '3', name: 'c' }, { uid: '2', name: 'b' }),
     );
     expect(merge(current, refs({ uid: '1', $patch: 'delete' }))).toEqual(refs({ uid: '2', name: 'b' }));
     expect(merge(current, refs({ $patch: 'replace' }, { uid: '9' }))).toEqual(refs({ uid: '9' }));
@@ -205,9 +205,9 @@ describe('strategic merge patch', () => {
     expect(refusal(() => merge(current, refs(['x'])))).toMatchObject({ code: 422 });
   });
 
-  it('a set keeps its order, and has each value once', () => {
+  it('a set has each value once, and what a patch names is in the order of the patch', () => {
     const current = meta({ finalizers: ['a', 'b', 'a'] });
-    expect(merge(current, meta({ finalizers: ['b', 'c', 'c'] }))).toEqual(meta({ finalizers: ['a', 'b', 'c'] }));
+    expect(merge(current, meta({ finalizers: ['b', 'c', 'c'] }))).toEqual(meta({ finalizers: ['b', 'c', 'a'] }));
     const patch = { finalizers: ['d'], '$deleteFromPrimitiveList/finalizers': ['b', 'd'] };
     expect(merge(current, meta(patch))).toEqual(meta({ finalizers: ['a'] }));
     expect(merge(meta({ finalizers: ['a'] }), meta({ '$deleteFromPrimitiveList/finalizers': ['a'] }))).toEqual(
@@ -241,7 +241,7 @@ describe('strategic merge patch', () => {
     expect(ordered(['a', 'b', 'c', 'd'], ['d', 'b'])).toEqual(meta({ finalizers: ['a', 'c', 'd', 'b'] }));
     expect(ordered(['a', 'b', 'c'], ['a', 'b'])).toEqual(meta({ finalizers: ['a', 'b', 'c'] }));
     expect(ordered(['x', 'a'], ['a', 'n'], ['n'])).toEqual(meta({ finalizers: ['x', 'a', 'n'] }));
-    expect(ordered(['a', 'x'], ['n', 'a'], ['n', 'm'])).toEqual(meta({ finalizers: ['n', 'a', 'x', 'm'] }));
+    expect(ordered(['a', 'x'], ['n', 'a'], ['n', 'm'])).toEqual(meta({ finalizers: ['n', 'a', 'm', 'x'] }));
     expect(ordered([], ['a'])).toEqual(meta({ finalizers: [] }));
   });
 
@@ -305,7 +305,7 @@ describe('strategic merge patch', () => {
           { uid: '2', b: 2 },
         ]),
       ),
-    ).toEqual(refs([...list, { uid: '2', a: 1, b: 2 }]));
+    ).toEqual(refs([{ uid: '2', a: 1, b: 2 }, ...list]));
     const again = [
       { uid: '1', $patch: 'delete' },
       { uid: '1', name: 'new' },

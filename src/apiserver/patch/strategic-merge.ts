@@ -209,6 +209,7 @@ function inOrder(
   const named = merged.filter((item) => place.has(idOf(item)));
   named.sort((one, other) => (place.get(idOf(one)) as number) - (place.get(idOf(other)) as number));
   const others = merged.filter((item) => !place.has(idOf(item)));
+  others.sort((one, other) => (was.get(idOf(one)) ?? -1) - (was.get(idOf(other)) ?? -1));
   const result: unknown[] = [];
   let [nextNamed, nextOther] = [0, 0];
   while (nextNamed < named.length && nextOther < others.length) {

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import { CONFIG_MAPS, NAMESPACES } from '../../apiserver/builtin.ts';
+import { BUILT_IN_KINDS } from '../../apiserver/builtin.ts';
+import type { ResourceDefinition } from '../../apiserver/definition.ts';
 import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts';
 import { processMetrics } from '../../apiserver/process-metrics.ts';
 import { readAccept } from '../../apiserver/request/path.ts';
@@ -52,6 +53,13 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
   return code;
 }
 
+/** The kinds of the command line, and all built-in ones besides. Of one that is named, such as Leases, the built-in definition counts. */
+function withBuiltIn(named: ServeCommand['resources']): readonly ResourceDefinition[] {
+  const isBuiltIn = ({ group, plural }: { group: string; plural: string }): boolean =>
+    BUILT_IN_KINDS.some((each) => each.group === group && each.plural === plural);
+  return [...BUILT_IN_KINDS, ...named.filter((each) => !isBuiltIn(each))];
+}
+
 interface ServeMeans {
   readonly command: ServeCommand;
   readonly output: Output;
@@ -65,7 +73,7 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
   const events = new ServeEvents(log, systemClock);
   const api = new ApiServer<string>({
     storage,
-    resources: [CONFIG_MAPS, NAMESPACES, ...command.resources],
+    resources: withBuiltIn(command.resources),
     ...hooksOf(means),
     ...command.limits,
     ...events.hooks,

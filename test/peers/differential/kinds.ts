@@ -318,10 +318,7 @@ const answers: readonly Asked[] = [
   ...[SECRETS, ACCOUNTS, EVENTS, NEW_EVENTS, MAPS, '/apis/coordination.k8s.io/v1/namespaces/differential/leases'].flatMap(
     (path) => [
       get(path, ACCEPT),
-      get(
-        `${path}?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan`,
-        ACCEPT,
-      ),
+      get(`${path}?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan`, ACCEPT),
       get(`${path}?watch=1&timeoutSeconds=1&resourceVersion=1`, ACCEPT),
     ],
   ),
