@@ -77,6 +77,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'storage/etcd/wire/call-stream.ts': ['node:http2'],
   'storage/etcd/wire/channel.ts': ['node:http2'],
   'cli/main.ts': ['../../package.json'],
+  'cli/serve/crd-files.ts': ['yaml'], // loaded late
   'cli/serve/serve-events.ts': ['../../../package.json'],
   'cli/watch.ts': ['ws'], // loaded late
 };

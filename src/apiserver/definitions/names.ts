@@ -22,9 +22,9 @@ interface Surroundings {
 export function decided(crd: Crd, around: Surroundings): Crd | undefined {
   if (crd.metadata?.deletionTimestamp !== undefined) return undefined;
   const { spec, status } = crd;
-  const used = usedNames(crd, around);
   const claimed = isSame(spec.names, status.acceptedNames);
   if (claimed && isTrue(crd, 'Established')) return undefined;
+  const used = usedNames(crd, around);
   const isInstalling = claimed && isTrue(crd, 'NamesAccepted');
   // What has only been claimed is asked about again. What is Established is its own.
   const { names, conflict } = accepted(spec.names, isInstalling ? NO_NAMES : status.acceptedNames, used);
