@@ -18,7 +18,7 @@ import { shapeOf } from '../kinds/tables.ts';
 import { type PatchedKind, toPatchType } from '../patch/patch.ts';
 import { type FieldPaths, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
-import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
+import { mayBeProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
 import { type ListParameters, readFlag, readListQuery } from '../request/query.ts';
 import { loadYaml, looksLikeJson, readYaml } from '../request/yaml.ts';
 import type { ResourceContext, ResourceInfo } from '../resource-info.ts';
@@ -71,7 +71,7 @@ function typeOf(request: WireRequest): string {
 /** Reads an object of a kind. */
 async function readObject(request: WireRequest, { maxBodyBytes, signal, kind, again }: WrittenBodyMeans): Promise<unknown> {
   const type = typeOf(request);
-  const supported = hasProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
+  const supported = mayBeProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
   if (!supported.includes(type)) throw unsupported(type, supported, type === PROTOBUF ? NO_PROTOBUF : '');
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
   if (type === YAML_TYPE) return parsedYaml(bytes, { signal, again });
