@@ -377,8 +377,12 @@ export function shownElement(element: string): string {
   return `[${keys.map(([name, value]) => `${name}=${shownValue(value)}`).join(',')}]`;
 }
 
+/** A number as Go prints it: with two digits in an exponent. */
+export const shownNumber = (value: number): string => String(value).replace(/e([+-])(\d)$/, 'e$10$2');
+
 function shownValue(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(shownValue).join(',')}]`;
+  if (typeof value === 'number') return shownNumber(value);
   if (!isRecord(value)) return JSON.stringify(value);
   return Object.entries(value)
     .map(([name, each]) => `${name}=${shownValue(each)}`)

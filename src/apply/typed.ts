@@ -14,7 +14,7 @@
 import { comparing, put } from '../storage/json.ts';
 import { isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
-import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownElement } from './field-set.ts';
+import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownElement, shownNumber } from './field-set.ts';
 import { handledAs, type Kind, kindOf, type ListType, type MapType, type Scalar, type Type, TypedError } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -116,7 +116,7 @@ function scalarError(scalar: Scalar, value: unknown): string | undefined {
   const is = typeof value;
   if (scalar === 'numeric') return is === 'number' ? undefined : `expected numeric (int or float), got ${goType(value)}`;
   if (scalar === 'string') {
-    return is === 'string' ? undefined : `expected string, got &value.valueUnstructured{Value:${goText(value)}}`;
+    return is === 'string' ? undefined : `expected string, got &value.valueUnstructured{Value:${goText(value, true)}}`;
   }
   if (scalar === 'boolean') return is === 'boolean' ? undefined : `expected boolean, got &{${goText(value)}}`;
   return is !== 'object' ? undefined : `expected any scalar, got &{${goText(value)}}`;
@@ -131,19 +131,20 @@ function goType(value: unknown): string {
 /** How long a value in a message may get. */
 const MAX_SHOWN = 1_000;
 
-/** A value as Go prints it. */
-function goText(value: unknown): string {
+/** A value as Go prints it; `full`: with its types. */
+function goText(value: unknown, full: boolean = false): string {
   if (value === null) return '<nil>';
-  const text = Array.isArray(value)
-    ? `[${value.slice(0, MAX_SHOWN).map(goText).join(' ')}]`
-    : isRecord(value)
-      ? `map[${Object.keys(value)
-          .slice(0, MAX_SHOWN)
-          .sort()
-          .map((name) => `${name}:${goText(value[name])}`)
-          .join(' ')}]`
-      : String(value);
-  return text.slice(0, MAX_SHOWN);
+  if (typeof value === 'number') return shownNumber(value);
+  if (typeof value === 'string') return (full ? JSON.stringify(value) : value).slice(0, MAX_SHOWN);
+  const separator = full ? ', ' : ' ';
+  if (Array.isArray(value)) {
+    const items = value.slice(0, MAX_SHOWN).map((each) => goText(each, full));
+    return (full ? `[]interface {}{${items.join(separator)}}` : `[${items.join(separator)}]`).slice(0, MAX_SHOWN);
+  }
+  if (!isRecord(value)) return String(value);
+  const names = Object.keys(value).slice(0, MAX_SHOWN).sort();
+  const members = names.map((name) => `${full ? JSON.stringify(name) : name}:${goText(value[name], full)}`).join(separator);
+  return (full ? `map[string]interface {}{${members}}` : `map[${members}]`).slice(0, MAX_SHOWN);
 }
 
 /** The fields that a value has: what somebody owns who applies it. */

@@ -82,12 +82,14 @@ export class ListType {
   readonly isAtomic: boolean;
   /** By which members items are told apart, in order; none: by their values. */
   readonly keys: readonly string[];
+  readonly #keys: readonly string[];
   readonly #items: () => Type;
   #element: Type | undefined;
 
   constructor(schema: JsonSchema, preserves: boolean) {
     const { kind, keys } = listKindOf(schema);
     this.isAtomic = kind === 'atomic';
+    this.#keys = keys;
     this.keys = [...keys].sort(compareText);
     const { items } = schema;
     this.#items = isRecord(items) ? () => typeOf(items, preserves) : () => UNTYPED;
@@ -118,7 +120,7 @@ export class ListType {
       text += `${text && ','}${JSON.stringify(key)}:${canonical(value)}`;
     }
     if (text) return keyElement(text);
-    const keys = this.keys.map((key) => JSON.stringify(key)).join(' ');
+    const keys = this.#keys.map((key) => JSON.stringify(key)).join(' ');
     throw new TypedError(
       `associative list with keys has an element that omits all key fields [${keys}] (and doesn't have default values for any key fields)`,
     );

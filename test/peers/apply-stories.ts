@@ -339,7 +339,9 @@ export function tell(story: Story, outcomeOf: (manager: FieldManager, live: Json
 export function ourOutcome(manager: FieldManager, live: Json | undefined, step: Step): Outcome {
   const by = { ...step, apiVersion: `example.com/${step.version}` };
   try {
-    if (step.op === 'extract') return { object: atOnce(manager.extracted(live as Json, step.manager, step.subresource)) };
+    if (step.op === 'extract') {
+      return { object: live ? atOnce(manager.extracted(live, step.manager, step.subresource)) : {} };
+    }
     const object = step.object as Json;
     return { object: atOnce(step.op === 'apply' ? manager.applied(live, object, by) : manager.updated(live, object, by)) };
   } catch (error) {
@@ -350,6 +352,7 @@ export function ourOutcome(manager: FieldManager, live: Json | undefined, step: 
     if (name === 'ApplyConflict') {
       return { code: 409, message, conflicts: (conflicts ?? []).map(({ manager: by, field }) => ({ message: `conflict with ${by}`, field })) };
     }
+    if (name === 'TypedError') return { code: 500, error: message };
     if (!status) throw error;
     return { code: status.code, error: status.message };
   }
