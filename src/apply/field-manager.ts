@@ -205,8 +205,8 @@ export class FieldManager {
     }
   }
 
-  /** What a manager has applied, as far as the object still has it: the last configuration, but for what others have taken over. */
-  *extracted(object: Json, manager: string, subresource: string): Work<Json> {
+  /** What a manager has applied, but for what others have taken over; undefined: nothing. */
+  *extracted(object: Json, manager: string, subresource: string): Work<Json | undefined> {
     const type = this.#type;
     yield* checkType(type, object, false);
     for (const entry of entriesOf(object) ?? []) {
@@ -215,7 +215,7 @@ export class FieldManager {
       const leaves = yield* leavesOf(yield* fromFields(entry.fieldsV1));
       return ((yield* without(type, object, leaves, true)) ?? {}) as Json;
     }
-    return {};
+    return undefined;
   }
 
   #checkVersion({ apiVersion, kind }: Json): void {

@@ -171,9 +171,6 @@ function typeOf(schema: JsonSchema, above: boolean, more: Readonly<Record<string
 
 /** A part of a value that is owned as a whole, whatever it is. */
 const ANYTHING: JsonSchema = { 'x-kubernetes-map-type': 'atomic' };
-const UNTYPED: Type = typeOf(ANYTHING, false);
-/** Deduced from the value. */
-const DEDUCED: Type = typeOf({}, false);
 
 const STRING: JsonSchema = { type: 'string' };
 const TIME: JsonSchema = { type: 'string', format: 'date-time' };
@@ -222,6 +219,10 @@ const META: JsonSchema = {
 };
 const OBJECT_META: Type = { map: new MapType(META, false) };
 const KIND_AND_METADATA: Readonly<Record<string, JsonSchema>> = { apiVersion: STRING, kind: STRING, metadata: META };
+
+const UNTYPED: Type = typeOf(ANYTHING, false);
+/** Deduced from the value. */
+const DEDUCED: Type = typeOf({}, false);
 
 /** The type of the objects of a kind; undefined: deduced from values. */
 export function kindType(schema: JsonSchema | undefined): Type {

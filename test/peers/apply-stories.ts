@@ -67,7 +67,11 @@ function schemaOf(choices: Choices, depth: number): JsonSchema {
     case 0:
       return choices.of(...scalars);
     case 1:
-      return { type: 'array', items: choices.of<JsonSchema>(scalars[0] as JsonSchema, scalars[1] as JsonSchema), 'x-kubernetes-list-type': 'set' };
+      return {
+        type: 'array',
+        items: choices.of<JsonSchema>(scalars[0] as JsonSchema, scalars[1] as JsonSchema),
+        'x-kubernetes-list-type': 'set',
+      };
     case 2:
     case 3:
       return keyedList(choices, depth);
@@ -88,7 +92,8 @@ function schemaOf(choices: Choices, depth: number): JsonSchema {
   }
 }
 
-const mapKind = (choices: Choices): JsonSchema => choices.of<JsonSchema>({}, {}, { 'x-kubernetes-map-type': 'atomic' }, { 'x-kubernetes-map-type': 'granular' });
+const mapKind = (choices: Choices): JsonSchema =>
+  choices.of<JsonSchema>({}, {}, { 'x-kubernetes-map-type': 'atomic' }, { 'x-kubernetes-map-type': 'granular' });
 
 function objectSchema(choices: Choices, depth: number): JsonSchema {
   const properties: Record<string, JsonSchema> = {};
@@ -115,7 +120,7 @@ function keyedList(choices: Choices, depth: number): JsonSchema {
 }
 
 /** A value of a schema, mostly. */
-function valueOf(choices: Choices, schema: JsonSchema, depth: number): unknown {
+function ofSchema(choices: Choices, schema: JsonSchema, depth: number): unknown {
   if (choices.once(24)) return null;
   if (choices.once(60)) return choices.of<unknown>('s', 5, true, [], {}, ['x'], { a: 1 });
   if (schema['x-kubernetes-int-or-string']) return choices.of<unknown>('x', 1, 'y');
@@ -139,12 +144,14 @@ function valueOf(choices: Choices, schema: JsonSchema, depth: number): unknown {
 
 function listValue(choices: Choices, schema: JsonSchema, depth: number): unknown {
   const items = schema.items as JsonSchema;
-  const list = Array.from({ length: choices.below(5) }, () => valueOf(choices, items, depth - 1));
+  const list = Array.from({ length: choices.below(5) }, () => ofSchema(choices, items, depth - 1));
   const keys = schema['x-kubernetes-list-map-keys'] as readonly string[] | undefined;
   if (!schema['x-kubernetes-list-type'] || schema['x-kubernetes-list-type'] === 'atomic' || choices.once(8)) return list;
   const seen = new Set<string>();
   return list.filter((item) => {
-    const key = JSON.stringify(keys ? keys.map((each) => (item as Json | null)?.[each] ?? ((items.properties as Json)[each] as Json).default) : item);
+    const key = JSON.stringify(
+      keys ? keys.map((each) => (item as Json | null)?.[each] ?? ((items.properties as Json)[each] as Json).default) : item,
+    );
     if (seen.has(key) || item === null) return false;
     seen.add(key);
     return true;
@@ -156,10 +163,11 @@ function objectValue(choices: Choices, schema: JsonSchema, depth: number): unkno
   const properties = (schema.properties ?? {}) as Readonly<Record<string, JsonSchema>>;
   for (const name of Object.keys(properties)) {
     const isKey = KEYS.includes(name);
-    if (isKey ? !choices.once(9) : choices.below(5) < 3) object[name] = valueOf(choices, properties[name] as JsonSchema, depth - 1);
+    if (isKey ? !choices.once(9) : choices.below(5) < 3)
+      object[name] = ofSchema(choices, properties[name] as JsonSchema, depth - 1);
   }
   const rest = schema.additionalProperties as JsonSchema | undefined;
-  if (rest) for (const name of NAMES) if (choices.once(2)) object[name] = valueOf(choices, rest, depth - 1);
+  if (rest) for (const name of NAMES) if (choices.once(2)) object[name] = ofSchema(choices, rest, depth - 1);
   if (schema['x-kubernetes-embedded-resource']) Object.assign(object, embedded(choices));
   const isOpen = schema['x-kubernetes-preserve-unknown-fields'] || (!rest && Object.keys(properties).length === 0);
   if (isOpen && choices.once(2)) for (const name of ['u', 'v']) if (choices.once(2)) object[name] = anyValue(choices, 2);
@@ -190,7 +198,12 @@ function metadataOf(choices: Choices): Record<string, unknown> {
     ...(choices.once(4) && { annotations: pick() }),
     ...(choices.once(5) && { finalizers: NAMES.filter(() => choices.once(2)) }),
     ...(choices.once(6) && {
-      ownerReferences: KEYS.filter(() => choices.once(2)).map((uid) => ({ apiVersion: 'v1', kind: 'A', name: choices.of('x', 'y'), uid })),
+      ownerReferences: KEYS.filter(() => choices.once(2)).map((uid) => ({
+        apiVersion: 'v1',
+        kind: 'A',
+        name: choices.of('x', 'y'),
+        uid,
+      })),
     }),
   };
 }
@@ -201,7 +214,13 @@ function entriesOf(choices: Choices, version: string): unknown {
   const entry = { manager: 'm1', operation: choices.of('Update', 'Apply'), apiVersion, fieldsType: 'FieldsV1' };
   const fields = {
     'f:spec': {
-      'f:a': choices.of({}, { '.': {} }, { 'k:{"k":"x"}': { '.': {}, 'f:a': {} } }, { 'v:"x"': {}, 'v:1': {} }, { 'f:a': {}, 'f:u': { 'f:a': {} } }),
+      'f:a': choices.of(
+        {},
+        { '.': {} },
+        { 'k:{"k":"x"}': { '.': {}, 'f:a': {} } },
+        { 'v:"x"': {}, 'v:1': {} },
+        { 'f:a': {}, 'f:u': { 'f:a': {} } },
+      ),
       'f:b': choices.of({}, { 'f:b': {} }, { 'k:{"l":1, "k":"x"}': {} }, { 'x:later': {} }, { 'i:0': {} }),
     },
     'f:metadata': { 'f:labels': { 'f:a': {} } },
@@ -214,7 +233,10 @@ function entriesOf(choices: Choices, version: string): unknown {
     [{ ...entry, fieldsV1: { 'k:{': {} } }],
     [{ ...entry, operation: 'Other' }],
     [{ ...entry, manager: 5 }],
-    [{ ...entry, apiVersion: 'example.com/v9', fieldsV1: fields }, { ...entry, fieldsV1: fields }],
+    [
+      { ...entry, apiVersion: 'example.com/v9', fieldsV1: fields },
+      { ...entry, fieldsV1: fields },
+    ],
   );
 }
 
@@ -231,7 +253,7 @@ function objectOf(choices: Choices, schemas: Schemas, version: string): Json {
   const object: Record<string, unknown> = { apiVersion: `example.com/${version}`, kind: 'Thing', metadata: metadataOf(choices) };
   for (const name of ['spec', 'status']) {
     if (choices.once(name === 'spec' ? 12 : 2)) continue;
-    object[name] = schema ? valueOf(choices, schema[name] as JsonSchema, 4) : anyValue(choices, 4);
+    object[name] = schema ? ofSchema(choices, schema[name] as JsonSchema, 4) : anyValue(choices, 4);
   }
   return object;
 }
@@ -309,7 +331,10 @@ export interface Outcome {
 }
 
 /** What our side makes of a story. */
-export function tell(story: Story, outcomeOf: (manager: FieldManager, live: Json | undefined, step: Step) => Outcome): readonly Outcome[] {
+export function tell(
+  story: Story,
+  outcomeOf: (manager: FieldManager, live: Json | undefined, step: Step) => Outcome,
+): readonly Outcome[] {
   let { schemas } = story;
   let live: Json | undefined;
   let managers = new Map<string, FieldManager>();
@@ -324,9 +349,17 @@ export function tell(story: Story, outcomeOf: (manager: FieldManager, live: Json
     if (!manager) {
       const isDeduced = Object.values(schemas).every((schema) => schema === null);
       const versions = Object.fromEntries(
-        Object.entries(schemas).map(([version, schema]) => [`example.com/${version}`, isDeduced ? undefined : (schema ?? { type: 'object' })]),
+        Object.entries(schemas).map(([version, schema]) => [
+          `example.com/${version}`,
+          isDeduced ? undefined : (schema ?? { type: 'object' }),
+        ]),
       );
-      manager = new FieldManager({ schema: versions[apiVersion], apiVersion, versions, reset: (subresource) => story.reset[subresource] ?? [] });
+      manager = new FieldManager({
+        schema: versions[apiVersion],
+        apiVersion,
+        versions,
+        reset: (subresource) => story.reset[subresource] ?? [],
+      });
       managers.set(step.version, manager);
     }
     const outcome = outcomeOf(manager, live && { ...live, apiVersion }, step);
@@ -340,7 +373,7 @@ export function ourOutcome(manager: FieldManager, live: Json | undefined, step: 
   const by = { ...step, apiVersion: `example.com/${step.version}` };
   try {
     if (step.op === 'extract') {
-      return { object: live ? atOnce(manager.extracted(live, step.manager, step.subresource)) : {} };
+      return { object: (live && atOnce(manager.extracted(live, step.manager, step.subresource))) ?? {} };
     }
     const object = step.object as Json;
     return { object: atOnce(step.op === 'apply' ? manager.applied(live, object, by) : manager.updated(live, object, by)) };
@@ -350,7 +383,11 @@ export function ourOutcome(manager: FieldManager, live: Json | undefined, step: 
       status?: { code: number; message: string };
     };
     if (name === 'ApplyConflict') {
-      return { code: 409, message, conflicts: (conflicts ?? []).map(({ manager: by, field }) => ({ message: `conflict with ${by}`, field })) };
+      return {
+        code: 409,
+        message,
+        conflicts: (conflicts ?? []).map(({ manager: by, field }) => ({ message: `conflict with ${by}`, field })),
+      };
     }
     if (name === 'TypedError') return { code: 500, error: message };
     if (!status) throw error;

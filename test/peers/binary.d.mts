@@ -12,6 +12,7 @@ export declare const KUBE_APISERVER: Peer;
 export declare const KUBECTL: Peer;
 export declare const CLIENT_GO: Peer;
 export declare const KUBE_RS: Peer;
+export declare const STRUCTURED_MERGE: Peer;
 export declare const OUTPUT: string;
 export declare const HOW: string;
 export declare const FLAGS: readonly string[];

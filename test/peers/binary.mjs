@@ -17,6 +17,13 @@ export const KUBECTL = { name: 'kubectl', requires: 'k8s.io/kubectl', variable: 
 /** Clients of the same release: see its main.go. */
 export const CLIENT_GO = { name: 'client-go', requires: 'k8s.io/client-go', variable: 'WATCHMUX_CLIENT_GO' };
 
+/** Server-side apply of the same release, without a server: see its main.go. */
+export const STRUCTURED_MERGE = {
+  name: 'structured-merge',
+  requires: 'k8s.io/apimachinery',
+  variable: 'WATCHMUX_STRUCTURED_MERGE',
+};
+
 /** The watcher of kube-rs. A peer in Rust has a crate: src/main.rs, Cargo.toml and Cargo.lock. */
 export const KUBE_RS = { name: 'kube-rs', requires: 'kube', variable: 'WATCHMUX_KUBE_RS', language: 'rust' };
 
