@@ -26,6 +26,7 @@ import {
   fieldElement,
   fromFields,
   intersection,
+  isSame,
   isWithin,
   leavesOf,
   NO_FIELDS,
@@ -48,7 +49,7 @@ import {
   withEntries,
 } from './managers.ts';
 import { type Comparison, checkType, compared, fieldsOf, merged, reconciled, withNamed, without } from './typed.ts';
-import { type JsonSchema, kindType, type Type, TypedError } from './types.ts';
+import { beginOperation, type JsonSchema, kindType, type Type, TypedError } from './types.ts';
 
 export type { Json } from './managers.ts';
 export type { JsonSchema } from './types.ts';
@@ -171,6 +172,7 @@ export class FieldManager {
    * object that nobody tracks stays so, and one that is not of its type keeps the owners that it had.
    */
   *updated(live: Json | undefined, sent: Json, by: WriteBy): Work<Json> {
+    beginOperation();
     const before = live ?? emptyOf(sent);
     try {
       const owners = yield* ownersOf(before, sent, by.subresource);
@@ -190,6 +192,7 @@ export class FieldManager {
    */
   *applied(live: Json | undefined, config: Json, by: WriteBy & { readonly force: boolean }): Work<Json> {
     this.#checkVersion(config);
+    beginOperation();
     const before = live ?? emptyOf(config);
     try {
       const owners = yield* liveOwners(before);
@@ -207,12 +210,13 @@ export class FieldManager {
 
   /** What a manager has applied, but for what others have taken over; undefined: nothing. */
   *extracted(object: Json, manager: string, subresource: string): Work<Json | undefined> {
+    beginOperation();
     const type = this.#type;
     yield* checkType(type, object, false);
     for (const entry of entriesOf(object) ?? []) {
       const isIts = entry.manager === manager && entry.operation === 'Apply' && (entry.subresource ?? '') === subresource;
       if (!isIts) continue;
-      const leaves = yield* leavesOf(yield* fromFields(entry.fieldsV1));
+      const leaves = yield* leavesOf((yield* fromFields(entry.fieldsV1)).set);
       return ((yield* without(type, object, leaves, true)) ?? {}) as Json;
     }
     return undefined;
@@ -284,11 +288,11 @@ export class FieldManager {
     owners.set(id, { ...self, set });
     const object = yield* told('failed to prune fields', this.#prune(whole, owners, { id, last }));
     yield* this.#disown(live, object, { owners, self: id, force: by.force, subresource });
-    const isSame = yield* comparing(live, object);
+    const isNoop = yield* comparing(live, object);
     const owned = owners.get(id) && (yield* difference(set, IDENTITY));
     if (!owned || owned.isEmpty) owners.delete(id);
-    else owners.set(id, { ...self, time: isSame ? lastTime : time, set: owned });
-    return { object: isSame ? live : object, owners };
+    else owners.set(id, { ...self, time: isNoop ? lastTime : time, ...(yield* again(last, owned)) });
+    return { object: isNoop ? live : object, owners };
   }
 
   /** Takes from all others what changes. Throws Conflicts if that may not be. Returns what changes in this version. */
@@ -469,6 +473,11 @@ export class FieldManager {
     }
     return ignored;
   }
+}
+
+/** A set, as it was read if it is the same. */
+function* again(last: Owner | undefined, set: FieldSet): Work<Pick<Owner, 'set' | 'read'>> {
+  return last && (yield* isSame(last.set, set)) ? { set: last.set, read: last.read } : { set };
 }
 
 interface ApplyOf {
