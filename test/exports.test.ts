@@ -181,6 +181,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'checkLinearizable',
       'checkMonotonic',
       'checkOrdered',
+      'checkOwned',
       'checkResumable',
       'checkSerial',
       'checkSettled',
