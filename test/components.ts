@@ -14,6 +14,7 @@ import {
   NPM_CLIENTS,
   PYTHON_CLIENTS,
   SCHEMAS,
+  STRUCTURED_MERGE,
 } from './peers/binary.mjs';
 import { debianKubectl } from './peers/debian.mjs';
 
@@ -30,6 +31,7 @@ export interface Component {
     | 'client-go'
     | 'schemas'
     | 'garbage-collector'
+    | 'structured-merge'
     | 'kube-rs'
     | 'controller-runtime'
     | 'helm-3'
@@ -65,6 +67,11 @@ export const COMPONENTS: readonly Component[] = [
     name: 'garbage-collector',
     path: builtBinary(GARBAGE_COLLECTOR) ?? '',
     remedy: 'node test/peers/build.mjs garbage-collector',
+  },
+  {
+    name: 'structured-merge',
+    path: builtBinary(STRUCTURED_MERGE) ?? '',
+    remedy: 'node test/peers/build.mjs structured-merge',
   },
   { name: 'kube-rs', path: builtBinary(KUBE_RS) ?? '', remedy: 'node test/peers/build.mjs kube-rs' },
   ...([CONTROLLER_RUNTIME, HELM_3, HELM_4, E2E_SUITE, PYTHON_CLIENTS, JAVA_CLIENTS, NPM_CLIENTS] as const).map((peer) => ({

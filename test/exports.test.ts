@@ -138,6 +138,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
     ],
   },
   'watchmux/etcd': { source: 'src/storage/etcd/index.ts', exports: ['EtcdStorage'] },
+  'watchmux/apply': { source: 'src/apply/index.ts', exports: ['ApplyConflict', 'applyConfiguration', 'extractManaged'] },
   'watchmux/sqlite': { source: 'src/storage/sqlite/index.ts', exports: ['SqliteStorage'] },
   'watchmux/nats': { source: 'src/nats/index.ts', exports: ['NatsStream'] },
   'watchmux/apiserver': {
@@ -183,6 +184,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'checkLinearizable',
       'checkMonotonic',
       'checkOrdered',
+      'checkOwned',
       'checkResumable',
       'checkSerial',
       'checkSettled',

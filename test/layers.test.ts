@@ -255,7 +255,7 @@ describe('ARCHITECTURE.md', () => {
   const text = readFileSync(join(src, '../ARCHITECTURE.md'), 'utf8');
 
   test('lists the same ranks', () => {
-    const table = Array.from(text.matchAll(/^\| (\d) \| `src\/(\w+)` \|/gm), ([, rank, folder = '']) => [folder, Number(rank)]);
+    const table = Array.from(text.matchAll(/^\| (\d+) \| `src\/(\w+)` \|/gm), ([, rank, folder = '']) => [folder, Number(rank)]);
     const existing = Object.entries(RANKS).filter(([folder]) => files.some((file) => folderOf(file) === folder));
     expect(Object.fromEntries(table)).toEqual(Object.fromEntries(existing));
   });

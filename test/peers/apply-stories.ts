@@ -120,7 +120,7 @@ function keyedList(choices: Choices, depth: number): JsonSchema {
 }
 
 /** A value of a schema, mostly. */
-function valueOf(choices: Choices, schema: JsonSchema, depth: number): unknown {
+function ofSchema(choices: Choices, schema: JsonSchema, depth: number): unknown {
   if (choices.once(24)) return null;
   if (choices.once(60)) return choices.of<unknown>('s', 5, true, [], {}, ['x'], { a: 1 });
   if (schema['x-kubernetes-int-or-string']) return choices.of<unknown>('x', 1, 'y');
@@ -144,7 +144,7 @@ function valueOf(choices: Choices, schema: JsonSchema, depth: number): unknown {
 
 function listValue(choices: Choices, schema: JsonSchema, depth: number): unknown {
   const items = schema.items as JsonSchema;
-  const list = Array.from({ length: choices.below(5) }, () => valueOf(choices, items, depth - 1));
+  const list = Array.from({ length: choices.below(5) }, () => ofSchema(choices, items, depth - 1));
   const keys = schema['x-kubernetes-list-map-keys'] as readonly string[] | undefined;
   if (!schema['x-kubernetes-list-type'] || schema['x-kubernetes-list-type'] === 'atomic' || choices.once(8)) return list;
   const seen = new Set<string>();
@@ -164,10 +164,10 @@ function objectValue(choices: Choices, schema: JsonSchema, depth: number): unkno
   for (const name of Object.keys(properties)) {
     const isKey = KEYS.includes(name);
     if (isKey ? !choices.once(9) : choices.below(5) < 3)
-      object[name] = valueOf(choices, properties[name] as JsonSchema, depth - 1);
+      object[name] = ofSchema(choices, properties[name] as JsonSchema, depth - 1);
   }
   const rest = schema.additionalProperties as JsonSchema | undefined;
-  if (rest) for (const name of NAMES) if (choices.once(2)) object[name] = valueOf(choices, rest, depth - 1);
+  if (rest) for (const name of NAMES) if (choices.once(2)) object[name] = ofSchema(choices, rest, depth - 1);
   if (schema['x-kubernetes-embedded-resource']) Object.assign(object, embedded(choices));
   const isOpen = schema['x-kubernetes-preserve-unknown-fields'] || (!rest && Object.keys(properties).length === 0);
   if (isOpen && choices.once(2)) for (const name of ['u', 'v']) if (choices.once(2)) object[name] = anyValue(choices, 2);
@@ -253,7 +253,7 @@ function objectOf(choices: Choices, schemas: Schemas, version: string): Json {
   const object: Record<string, unknown> = { apiVersion: `example.com/${version}`, kind: 'Thing', metadata: metadataOf(choices) };
   for (const name of ['spec', 'status']) {
     if (choices.once(name === 'spec' ? 12 : 2)) continue;
-    object[name] = schema ? valueOf(choices, schema[name] as JsonSchema, 4) : anyValue(choices, 4);
+    object[name] = schema ? ofSchema(choices, schema[name] as JsonSchema, 4) : anyValue(choices, 4);
   }
   return object;
 }
@@ -372,7 +372,9 @@ export function tell(
 export function ourOutcome(manager: FieldManager, live: Json | undefined, step: Step): Outcome {
   const by = { ...step, apiVersion: `example.com/${step.version}` };
   try {
-    if (step.op === 'extract') return { object: atOnce(manager.extracted(live as Json, step.manager, step.subresource)) };
+    if (step.op === 'extract') {
+      return { object: (live && atOnce(manager.extracted(live, step.manager, step.subresource))) ?? {} };
+    }
     const object = step.object as Json;
     return { object: atOnce(step.op === 'apply' ? manager.applied(live, object, by) : manager.updated(live, object, by)) };
   } catch (error) {
@@ -387,6 +389,7 @@ export function ourOutcome(manager: FieldManager, live: Json | undefined, step: 
         conflicts: (conflicts ?? []).map(({ manager: by, field }) => ({ message: `conflict with ${by}`, field })),
       };
     }
+    if (name === 'TypedError') return { code: 500, error: message };
     if (!status) throw error;
     return { code: status.code, error: status.message };
   }

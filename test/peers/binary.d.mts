@@ -23,6 +23,7 @@ export declare const E2E_SUITE: Peer;
 export declare const PYTHON_CLIENTS: Peer;
 export declare const JAVA_CLIENTS: Peer;
 export declare const NPM_CLIENTS: Peer;
+export declare const STRUCTURED_MERGE: Peer;
 export declare const OUTPUT: string;
 export declare const HOW: string;
 export declare const FLAGS: readonly string[];

@@ -27,6 +27,13 @@ export const GARBAGE_COLLECTOR = {
   variable: 'WATCHMUX_GARBAGE_COLLECTOR',
 };
 
+/** Server-side apply of the same release, without a server: see its main.go. */
+export const STRUCTURED_MERGE = {
+  name: 'structured-merge',
+  requires: 'k8s.io/apimachinery',
+  variable: 'WATCHMUX_STRUCTURED_MERGE',
+};
+
 /** The watcher of kube-rs. A peer in Rust has a crate: src/main.rs, Cargo.toml and Cargo.lock. */
 export const KUBE_RS = { name: 'kube-rs', requires: 'kube', variable: 'WATCHMUX_KUBE_RS', language: 'rust' };
 

@@ -2,6 +2,8 @@ module watchmux-test-structured-merge
 
 go 1.26.0
 
+godebug default=go1.26
+
 require (
 	k8s.io/apiextensions-apiserver v0.37.2
 	k8s.io/apimachinery v0.37.2

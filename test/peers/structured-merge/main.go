@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 const group = "example.com"
@@ -89,7 +88,6 @@ func (nothing) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 type world struct {
 	converter converter
 	types     managedfields.TypeConverter
-	parser    func(version string) typed.ParseableType
 	reset     map[string][]string
 	managers  map[string]*managedfields.FieldManager
 }
@@ -164,7 +162,12 @@ func (w *world) manager(version, subresource string) (*managedfields.FieldManage
 	return made, err
 }
 
-func (w *world) do(live *unstructured.Unstructured, s step) (*unstructured.Unstructured, error) {
+func (w *world) do(live *unstructured.Unstructured, s step) (out *unstructured.Unstructured, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			out, err = nil, fmt.Errorf("panic: %v", r)
+		}
+	}()
 	manager, err := w.manager(s.Version, s.Subresource)
 	if err != nil {
 		return nil, err
@@ -193,7 +196,12 @@ func (w *world) do(live *unstructured.Unstructured, s step) (*unstructured.Unstr
 }
 
 func (w *world) extract(live *unstructured.Unstructured, s step) (*unstructured.Unstructured, error) {
-	value, err := w.types.ObjectToTyped(live, typed.AllowDuplicates)
+	if live == nil {
+		return &unstructured.Unstructured{Object: map[string]interface{}{}}, nil
+	}
+	live = live.DeepCopy()
+	live.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: s.Version, Kind: "Thing"})
+	value, err := w.types.ObjectToTyped(live)
 	if err != nil {
 		return nil, err
 	}
@@ -261,6 +269,9 @@ func tell(s story) ([]outcome, error) {
 			if err != nil {
 				outcomes = append(outcomes, shown(err))
 			} else {
+				if found.Object == nil {
+					found.Object = map[string]interface{}{}
+				}
 				outcomes = append(outcomes, outcome{Object: found.Object})
 			}
 			continue
