@@ -134,7 +134,7 @@ function dryRunCauses(values: readonly string[]): readonly FieldCause[] {
 function policyCauses(policy: unknown): readonly FieldCause[] {
   if (policy === undefined || policy === null || (PROPAGATIONS as readonly unknown[]).includes(policy)) return [];
   const supported = PROPAGATIONS.map((each) => JSON.stringify(each)).join(', ');
-  return [{ field: 'propagationPolicy', message: `Unsupported value: ${shown(String(policy))}: supported values: ${supported}` }];
+  return [{ field: 'propagationPolicy', message: `Unsupported value: ${shown(policy as string)}: supported values: ${supported}` }];
 }
 
 /** Reads the options of a deletion: from its body if it has one, and from its query. */
@@ -150,10 +150,11 @@ async function readDeleteTerms(
   if (!isRecord(body) || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
   const { dryRun = [], preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
-  if (!Array.isArray(dryRun)) throw badRequest('dryRun: expected a list');
+  if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
+  if (!isText(propagationPolicy ?? '')) throw badRequest('propagationPolicy: expected a string');
   const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;
-  if (!/^-?[0-9]{1,9}$/.test(String(grace))) throw badRequest('gracePeriodSeconds: expected a whole number');
-  const tries = [...dryRun.map(String), ...query.getAll('dryRun')];
+  if (typeof grace === 'object' || !/^-?[0-9]{1,9}$/.test(String(grace))) throw badRequest('gracePeriodSeconds: expected a whole number');
+  const tries = [...dryRun, ...query.getAll('dryRun')];
   const causes = [...policyCauses(propagationPolicy), ...dryRunCauses(tries)];
   if (causes.length > 0) throw invalidOptions('DeleteOptions', causes);
   return {
@@ -161,6 +162,8 @@ async function readDeleteTerms(
     preconditions: toPreconditions(preconditions),
   };
 }
+
+const isText = (value: unknown): value is string => typeof value === 'string';
 
 /** The longest body of a deletion: its options have a few short members, whoever sends them. */
 const MAX_OPTIONS_BYTES = 65_536;

@@ -94,7 +94,8 @@ export function* metadataCauses(metadata: Meta): Work<FieldCause[]> {
   yield* mapCauses(causes, { field: 'metadata.annotations', map: metadata.annotations, fault: annotationFault });
   const { finalizers = [] } = metadata;
   if (causes.fits('metadata.finalizers', finalizers.length, MAX_FINALIZERS)) {
-    for (const [at, finalizer] of finalizers.entries()) {
+    for (const [at, given] of finalizers.entries()) {
+      const finalizer = given ?? ''; // null is an empty text, as in Go
       causes.invalid('metadata.finalizers', finalizer, faultOfKey(finalizer)?.expected);
       if (at % FEW === FEW - 1) yield;
     }
