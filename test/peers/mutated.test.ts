@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CONFIG_MAPS, LEASES, NAMESPACES, ApiServer as OurServer, type ResourceDefinition } from 'watchmux/apiserver';
-import { MemoryStorage } from 'watchmux/storage';
+import { CONFIG_MAPS, LEASES, NAMESPACES, ApiServer as OurServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
 import { component, isMissing } from '../components.ts';
 import { runs } from '../runs.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
@@ -106,11 +106,13 @@ describe.skipIf(isMissing(component('kube-apiserver')))(`mutated requests, seed 
       const wrong = new Map<string, string[]>();
       const counts = new Map<number, number>();
       const explained = new Map<string, number>();
+      let others = 0;
       const restored = async (): Promise<void> => void (await Promise.all(sides.map(restore)));
       for (const [at, request] of fc.sample(mutatedRequests(TARGETS), { numRuns: COUNT, seed }).entries()) {
         const [theirs, ours] = (await Promise.all(sides.map((side) => ask(side, request)))) as [Met['theirs'], Met['ours']];
         counts.set(ours.code, (counts.get(ours.code) ?? 0) + 1);
-        const isSame = theirs.code === ours.code || (theirs.code < 300 && theirs.code > 0 && ours.code < 300 && ours.code > 0);
+        const isSame = Math.floor(theirs.code / 100) === Math.floor(ours.code / 100);
+        if (isSame && theirs.code !== ours.code) others++;
         if (isSame && ours.code < 500) {
           if (at % 200 === 199) await restored();
           continue;
@@ -131,7 +133,7 @@ describe.skipIf(isMissing(component('kube-apiserver')))(`mutated requests, seed 
         await restored();
       }
       if (process.env.WATCHMUX_SHOW) {
-        console.log('codes', counts, 'explained', explained);
+        console.log('codes', counts, 'other 4xx', others, 'explained', explained);
         for (const [group, all] of wrong)
           console.log(`### ${group}: ${all.length}\n${all.slice(0, Number(process.env.WATCHMUX_SHOW)).join('\n\n')}`);
       }

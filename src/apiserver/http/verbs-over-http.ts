@@ -4,6 +4,7 @@ import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
 import { PROPAGATIONS } from '../../cache/resource-client.ts';
+import { joined } from '../../decode/framing.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { isPromise } from '../../watch/abort.ts';
@@ -28,7 +29,7 @@ import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.t
 import { createObject, toChange, type UpdateTerms, updateObject } from '../verbs/write.ts';
 import { EventStream } from './event-encoder.ts';
 import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
-import { Continued, PiecesSource, WatchSource } from './sources.ts';
+import { CHUNK_BYTES, Continued, PiecesSource, type Source, WatchSource } from './sources.ts';
 import { type Answer, jsonAnswer, type WireRequest } from './wire.ts';
 
 /** Bodies: their types and their contents. */
@@ -134,7 +135,9 @@ function dryRunCauses(values: readonly string[]): readonly FieldCause[] {
 function policyCauses(policy: unknown): readonly FieldCause[] {
   if (policy === undefined || policy === null || (PROPAGATIONS as readonly unknown[]).includes(policy)) return [];
   const supported = PROPAGATIONS.map((each) => JSON.stringify(each)).join(', ');
-  return [{ field: 'propagationPolicy', message: `Unsupported value: ${shown(policy as string)}: supported values: ${supported}` }];
+  return [
+    { field: 'propagationPolicy', message: `Unsupported value: ${shown(policy as string)}: supported values: ${supported}` },
+  ];
 }
 
 /** Reads the options of a deletion: from its body if it has one, and from its query. */
@@ -153,7 +156,8 @@ async function readDeleteTerms(
   if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
   if (!isText(propagationPolicy ?? '')) throw badRequest('propagationPolicy: expected a string');
   const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;
-  if (typeof grace === 'object' || !/^-?[0-9]{1,9}$/.test(String(grace))) throw badRequest('gracePeriodSeconds: expected a whole number');
+  if (typeof grace === 'object' || !/^-?[0-9]{1,9}$/.test(String(grace)))
+    throw badRequest('gracePeriodSeconds: expected a whole number');
   const tries = [...dryRun, ...query.getAll('dryRun')];
   const causes = [...policyCauses(propagationPolicy), ...dryRunCauses(tries)];
   if (causes.length > 0) throw invalidOptions('DeleteOptions', causes);
@@ -369,10 +373,16 @@ async function list(task: Task): Promise<Answer> {
 /** A list may be longer than a string can be. */
 async function listAnswer(headers: Presentation['headers'], pieces: Iterable<Uint8Array>, pace: Pace): Promise<Answer> {
   const source = new PiecesSource(pieces, pace);
-  const first = await source.next();
-  const second = first && (await source.next());
-  if (second === undefined) return { code: 200, headers, body: first ?? null };
-  const rest = new Continued(first as Uint8Array, new Continued(second, source));
+  const chunks: Uint8Array[] = [];
+  let [bytes, more] = [0, true];
+  // Up to where it is known to be long.
+  while (more && (chunks.length < 2 || bytes < CHUNK_BYTES)) {
+    const chunk = await source.next();
+    if (chunk) bytes += chunks.push(chunk) && chunk.length;
+    else more = false;
+  }
+  if (!more) return { code: 200, headers, body: joined(chunks) };
+  const rest = chunks.reduceRight<Source>((after, chunk) => new Continued(chunk, after), source);
   return { code: 200, headers, source: rest, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
 }
 

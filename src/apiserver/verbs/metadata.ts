@@ -134,6 +134,7 @@ function annotationFault(causes: Causes, key: string): void {
 }
 
 const OWNER_MEMBERS = ['apiVersion', 'kind', 'name', 'uid'] as const;
+const OWNER_FLAGS = ['controller', 'blockOwnerDeletion'] as const;
 
 /** Upstream: `ValidateOwnerReferences`. */
 function* checkOwners(causes: Causes, { ownerReferences = [] }: Meta): Work<void> {
@@ -202,15 +203,18 @@ interface KindName {
 /** Whether what was sent is an object that does not declare another kind. */
 export function isOfKind(info: KindName, sent: unknown): boolean {
   if (!isRecord(sent)) return false;
-  const { apiVersion = info.apiVersion, kind = info.kind } = sent;
-  return apiVersion === info.apiVersion && kind === info.kind;
+  const { apiVersion, kind } = sent;
+  const isOwn = (value: unknown, own: string): boolean => value === own || value === '' || isNullish(value);
+  return isOwn(apiVersion, info.apiVersion) && isOwn(kind, info.kind);
 }
 
 /** Checks that what was sent is an object of this kind, and fills in what all objects have in common. */
 export function normalized(info: KindName, sent: unknown): Mutable {
   if (!isRecord(sent)) throw badRequest('expected an object');
-  const { apiVersion = info.apiVersion, kind = info.kind, metadata, ...rest } = sent;
+  const { apiVersion: _, kind: __, metadata, ...rest } = sent;
+  const { apiVersion, kind } = info;
   if (!isOfKind(info, sent)) {
+    const { apiVersion, kind } = sent;
     const given = typeof apiVersion === 'string' && typeof kind === 'string' ? `a ${kind} of ${apiVersion}` : 'something else';
     throw badRequest(`expected a ${info.kind} of ${info.apiVersion}, got ${given.slice(0, 202)}`);
   }
@@ -225,7 +229,20 @@ export function normalized(info: KindName, sent: unknown): Mutable {
   for (const each of (checked.finalizers ?? NONE) as readonly unknown[]) {
     if (!isText(each)) throw badRequest('metadata.finalizers: expected a string');
   }
+  for (const each of (checked.ownerReferences ?? NONE) as readonly unknown[]) checkOwnerShape(each);
   return { apiVersion, kind, metadata: ordered(checked), ...rest } as Mutable;
+}
+
+function checkOwnerShape(reference: unknown): void {
+  if (isNullish(reference)) return;
+  if (!isRecord(reference)) throw badRequest('metadata.ownerReferences: expected objects');
+  for (const name of OWNER_MEMBERS)
+    if (!isText(reference[name])) throw badRequest(`metadata.ownerReferences: ${name}: expected a string`);
+  for (const name of OWNER_FLAGS) {
+    const value = reference[name];
+    if (!isNullish(value) && typeof value !== 'boolean')
+      throw badRequest(`metadata.ownerReferences: ${name}: expected a boolean`);
+  }
 }
 
 const TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const;

@@ -488,7 +488,7 @@ export const TARGETS: readonly Target[] = [
   {
     path: '/api/v1/namespaces',
     object: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'mutated-a' } },
-    subresources: ['status'],
+    subresources: [],
     hasProtobuf: false,
     staysForEver: true,
     isCustom: false,
