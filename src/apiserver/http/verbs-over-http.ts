@@ -149,8 +149,8 @@ async function readDeleteTerms(
   const { signal } = means;
   const maxBodyBytes = Math.min(means.maxBodyBytes, MAX_OPTIONS_BYTES);
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
-  const body = bytes.length === 0 ? {} : await readOptions(bytes, typeOf(request), signal);
-  if (!isRecord(body) || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
+  const body = (bytes.length === 0 ? null : await readOptions(bytes, typeOf(request), signal)) ?? {};
+  if (!isRecord(body) || !isText(body.apiVersion ?? '') || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
   const { dryRun = [], preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
   if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
@@ -230,6 +230,7 @@ export async function perform(task: Task): Promise<Answer> {
   if (verb === 'list') return list(task);
   const presentation = presentationOf(task, 'object');
   if (verb === 'get') {
+    if (!['0', 'false', null].includes(task.query.get('export'))) throw badRequest(NO_EXPORT);
     const resourceVersion = task.query.get('resourceVersion') ?? '';
     return answerOf(
       task,
@@ -244,6 +245,8 @@ export async function perform(task: Task): Promise<Answer> {
   verb satisfies 'deletecollection';
   return removeMany(task);
 }
+
+const NO_EXPORT = 'the export parameter, deprecated since v1.14, is no longer supported';
 
 /** What the path names of an object: itself, or a subresource. */
 function rowOfTask({ path, context }: Task): Subresource {

@@ -203,18 +203,15 @@ interface KindName {
 /** Whether what was sent is an object that does not declare another kind. */
 export function isOfKind(info: KindName, sent: unknown): boolean {
   if (!isRecord(sent)) return false;
-  const { apiVersion, kind } = sent;
-  const isOwn = (value: unknown, own: string): boolean => value === own || value === '' || isNullish(value);
-  return isOwn(apiVersion, info.apiVersion) && isOwn(kind, info.kind);
+  const { apiVersion = info.apiVersion, kind = info.kind } = sent;
+  return apiVersion === info.apiVersion && kind === info.kind;
 }
 
 /** Checks that what was sent is an object of this kind, and fills in what all objects have in common. */
 export function normalized(info: KindName, sent: unknown): Mutable {
   if (!isRecord(sent)) throw badRequest('expected an object');
-  const { apiVersion: _, kind: __, metadata, ...rest } = sent;
-  const { apiVersion, kind } = info;
+  const { apiVersion = info.apiVersion, kind = info.kind, metadata, ...rest } = sent;
   if (!isOfKind(info, sent)) {
-    const { apiVersion, kind } = sent;
     const given = typeof apiVersion === 'string' && typeof kind === 'string' ? `a ${kind} of ${apiVersion}` : 'something else';
     throw badRequest(`expected a ${info.kind} of ${info.apiVersion}, got ${given.slice(0, 202)}`);
   }
