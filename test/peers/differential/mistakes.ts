@@ -81,4 +81,11 @@ export const EXPLAINED: readonly Explained[] = [
     reason: 'No controller removes the finalizers of a real namespace',
     is: ({ request }) => /^\/api\/v1\/namespaces(\?|$)/.test(request.path),
   },
+  {
+    reason: 'The options in the URL of a deletion count beside those of its body, and its version is no precondition',
+    is: ({ request }) =>
+      request.method === 'DELETE' &&
+      /[?&](propagationPolicy|gracePeriodSeconds|dryRun|resourceVersion|orphanDependents)=/.test(request.path),
+  },
+  { reason: 'A generateName that makes no name is not looked at', is: theySay('metadata.generateName: Invalid value') },
 ];
