@@ -1,6 +1,6 @@
 // What some tests need and npm does not install. If it is missing, its tests skip; with REQUIRE_COMPONENTS=1 they fail instead.
 import { existsSync } from 'node:fs';
-import { builtBinary, CLIENT_GO, KUBE_RS, KUBECTL } from './peers/binary.mjs';
+import { builtBinary, CLIENT_GO, GARBAGE_COLLECTOR, KUBE_RS, KUBECTL, SCHEMAS } from './peers/binary.mjs';
 import { debianKubectl } from './peers/debian.mjs';
 
 /** A program that tests drive. */
@@ -14,6 +14,8 @@ export interface Component {
     | 'kube-apiserver'
     | 'kubectl'
     | 'client-go'
+    | 'schemas'
+    | 'garbage-collector'
     | 'kube-rs'
     | 'kubectl of Debian'
     | 'promtool'
@@ -37,6 +39,12 @@ export const COMPONENTS: readonly Component[] = [
   { name: 'kube-apiserver', path: builtBinary() ?? '', remedy: 'node test/peers/build.mjs' },
   { name: 'kubectl', path: builtBinary(KUBECTL) ?? '', remedy: 'node test/peers/build.mjs kubectl' },
   { name: 'client-go', path: builtBinary(CLIENT_GO) ?? '', remedy: 'node test/peers/build.mjs client-go' },
+  { name: 'schemas', path: builtBinary(SCHEMAS) ?? '', remedy: 'node test/peers/build.mjs schemas' },
+  {
+    name: 'garbage-collector',
+    path: builtBinary(GARBAGE_COLLECTOR) ?? '',
+    remedy: 'node test/peers/build.mjs garbage-collector',
+  },
   { name: 'kube-rs', path: builtBinary(KUBE_RS) ?? '', remedy: 'node test/peers/build.mjs kube-rs' },
   { name: 'kubectl of Debian', path: debianKubectl(), remedy: 'node test/peers/debian.mjs, on Debian 12' },
   { name: 'promtool', path: '/usr/bin/promtool', remedy: 'apt-get install prometheus' },

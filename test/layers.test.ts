@@ -19,10 +19,11 @@ const RANKS: Readonly<Record<string, number>> = {
   storage: 5,
   kubernetes: 5,
   workqueue: 5, // above the cache: a controller has informers
-  apiserver: 6,
-  testing: 7,
-  pages: 8,
-  cli: 9,
+  apply: 6, // above the storages, whose JSON it shares; below the API server, which applies
+  apiserver: 7,
+  testing: 8,
+  pages: 9,
+  cli: 10,
 };
 
 /**
@@ -37,6 +38,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'adapters/rxjs.ts': ['rxjs'],
   'adapters/node-stream.ts': ['node:stream'],
   'apiserver/validation/patterns.ts': ['re2js'], // loaded late
+  'apiserver/validation/rules.ts': ['@marcbachmann/cel-js'], // loaded late
   'apiserver/validation/schema.ts': ['ajv'], // loaded late
   'bridge/transport/frames.ts': ['node:events', 'node:stream'],
   'bridge/transport/handshakes.ts': ['node:crypto', 'node:http', 'node:stream', 'node:zlib'],
@@ -50,7 +52,8 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'apiserver/http/upgrade.ts': ['node:http', 'node:stream'],
   'apiserver/process-metrics.ts': ['../../package.json'],
   'apiserver/server.ts': ['node:events', 'node:http', 'node:stream'],
-  'apiserver/namespaces.ts': ['node:events'],
+  'apiserver/garbage-collector.ts': ['node:events'],
+  'apiserver/terminating.ts': ['node:events'],
   'kubernetes/cluster.ts': ['node:https'], // its types
   'kubernetes/credentials.ts': ['node:fs/promises', 'node:http', 'node:https', 'node:tls', 'node:util'],
   'kubernetes/exec-plugin.ts': ['node:child_process'],
@@ -77,6 +80,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'storage/etcd/wire/call-stream.ts': ['node:http2'],
   'storage/etcd/wire/channel.ts': ['node:http2'],
   'cli/main.ts': ['../../package.json'],
+  'cli/serve/crd-files.ts': ['yaml'], // loaded late
   'cli/serve/serve-events.ts': ['../../../package.json'],
   'cli/watch.ts': ['ws'], // loaded late
 };

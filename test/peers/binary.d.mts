@@ -11,6 +11,8 @@ export interface Peer {
 export declare const KUBE_APISERVER: Peer;
 export declare const KUBECTL: Peer;
 export declare const CLIENT_GO: Peer;
+export declare const SCHEMAS: Peer;
+export declare const GARBAGE_COLLECTOR: Peer;
 export declare const KUBE_RS: Peer;
 export declare const OUTPUT: string;
 export declare const HOW: string;

@@ -17,6 +17,16 @@ export const KUBECTL = { name: 'kubectl', requires: 'k8s.io/kubectl', variable: 
 /** Clients of the same release: see its main.go. */
 export const CLIENT_GO = { name: 'client-go', requires: 'k8s.io/client-go', variable: 'WATCHMUX_CLIENT_GO' };
 
+/** What a kube-apiserver makes of schemas: see its main.go. */
+export const SCHEMAS = { name: 'schemas', requires: 'k8s.io/apiextensions-apiserver', variable: 'WATCHMUX_SCHEMAS' };
+
+/** Kubernetes' own garbage collector, of the same release. */
+export const GARBAGE_COLLECTOR = {
+  name: 'garbage-collector',
+  requires: 'k8s.io/kubernetes',
+  variable: 'WATCHMUX_GARBAGE_COLLECTOR',
+};
+
 /** The watcher of kube-rs. A peer in Rust has a crate: src/main.rs, Cargo.toml and Cargo.lock. */
 export const KUBE_RS = { name: 'kube-rs', requires: 'kube', variable: 'WATCHMUX_KUBE_RS', language: 'rust' };
 

@@ -1,6 +1,6 @@
 // Builds the programs of the tests of this folder, which are in Go and in Rust: node test/peers/build.mjs [kube-apiserver] [kubectl]
-// [client-go] [kube-rs], by default all of them, one after the other. A kubectl after a kube-apiserver takes half a minute: they have
-// most packages in common.
+// [client-go] [garbage-collector] [schemas] [kube-rs], by default all of them, one after the other. A kubectl after a kube-apiserver takes
+// half a minute: they have most packages in common.
 //
 // They are kept in the folder that WATCHMUX_PEERS names, by default ~/.cache/watchmux/peers, so this happens once, for any number of clones;
 // afterwards it only prints the paths. The first build downloads 90 MB of Go modules and takes both cores of a small
@@ -11,10 +11,21 @@ import { execFile, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { CLIENT_GO, KUBE_APISERVER, KUBE_RS, KUBECTL, moduleOf, OUTPUT, release, stem } from './binary.mjs';
+import {
+  CLIENT_GO,
+  GARBAGE_COLLECTOR,
+  KUBE_APISERVER,
+  KUBE_RS,
+  KUBECTL,
+  moduleOf,
+  OUTPUT,
+  release,
+  SCHEMAS,
+  stem,
+} from './binary.mjs';
 import { toolchainOf } from './toolchains.mjs';
 
-const PEERS = [KUBE_APISERVER, KUBECTL, CLIENT_GO, KUBE_RS];
+const PEERS = [KUBE_APISERVER, KUBECTL, CLIENT_GO, GARBAGE_COLLECTOR, SCHEMAS, KUBE_RS];
 const PROGRESS_MS = 15_000;
 /** Binaries of one peer that are kept: each has 20 to 140 MB. */
 const KEPT = 3;

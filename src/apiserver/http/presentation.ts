@@ -12,9 +12,11 @@ import { encoded, encoding } from '../../storage/values.ts';
 import type { WatchError } from '../../watch/errors.ts';
 import { atOnce, PIECE_MS, type Work } from '../../watch/fair-queue.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
+import { hasProtobuf, PROTOBUF } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
-import { type EventEncoder, PlainEvents } from './event-encoder.ts';
+import { PlainEvents, type Presentation } from './event-encoder.ts';
+import { AS_PROTOBUF } from './protobuf-presentation.ts';
 import {
   type Columns,
   type IncludeObject,
@@ -153,24 +155,12 @@ function toListMeta({ resourceVersion, continue: next, remainingItemCount }: Lis
 
 /** How objects are shown to a client: as they are, or in another form, such as a table. */
 
-/** One way to show objects. */
-export interface Presentation {
-  /** The headers of an answer that is an object or a list. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** What makes the body of an answer that is one object, where that can be done in pieces. */
-  readonly writing?: (object: KubernetesObject) => Work<Uint8Array>;
-  /** The body of an answer that is one object. */
-  object(kind: SeenKind, object: KubernetesObject): Uint8Array;
-  /** The body of an answer that is a list, in pieces. They are taken one after the other, as long as there is room for them. */
-  list(info: ResourceInfo, list: List<KubernetesObject>): Iterable<Uint8Array>;
-  /** The events of one stream. */
-  events(info: ResourceInfo): EventEncoder;
-}
-
 /** What a request asks for, besides the clauses of its `Accept`: the parameters of its URL. */
 interface PresentationRequest {
   readonly query: URLSearchParams;
   readonly subject: Subject;
+  /** The kind that is shown; undefined: one that is shown in JSON only. */
+  readonly kind?: SeenKind | undefined;
   /** The time of day, for ages. */
   readonly now: () => number;
   /** Called with failures in a column of a table. */
@@ -188,15 +178,18 @@ const plainEvents: WeakMap<ResourceInfo, PlainEvents> = new WeakMap();
 export const PLAIN: Presentation = {
   headers: JSON_HEADERS,
   // What is not stored has no JSON yet.
-  writing: (object) => encoding(object, true),
+  writing: (_, object) => encoding(object, true),
   object: (_, object) => encoded(object),
   *list(info, { items, ...more }) {
     yield utf8.encode(listHead(info.listKind, info.apiVersion, more));
+    const start = hasProtobuf(info) ? startOf(info) : NOTHING;
     let first = true;
     for (const item of items) {
-      if (!first) yield COMMA;
+      const bytes = encoded(item);
+      const isBare = start.length > 0 && startsWith(bytes, start);
+      if (!first || isBare) yield isBare ? (first ? BRACE : COMMA_BRACE) : COMMA;
       first = false;
-      yield encoded(item);
+      yield isBare ? bytes.subarray(start.length) : bytes;
     }
     yield END;
   },
@@ -207,10 +200,27 @@ export const PLAIN: Presentation = {
   },
 };
 
+/** What the items of built-in lists do not say: what they are. */
+function startOf({ apiVersion, kind }: ResourceInfo): Uint8Array {
+  const text = `${JSON.stringify({ apiVersion, kind }).slice(0, -1)},`;
+  const known = starts.get(text) ?? utf8.encode(text);
+  starts.set(text, known);
+  return known;
+}
+
+const starts: Map<string, Uint8Array> = new Map();
+const NOTHING = new Uint8Array(0);
+const [BRACE, COMMA_BRACE] = [utf8.encode('{'), utf8.encode(',{')] as const;
+
+function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
+  for (let at = start.length - 1; at >= 0; at--) if (bytes[at] !== start[at]) return false;
+  return true;
+}
+
 /** Objects in YAML. */
 const YAML: Presentation = {
   headers: { ...JSON_HEADERS, 'content-type': 'application/yaml' },
-  writing: yamlBytes,
+  writing: (_, object) => yamlBytes(object),
   object: (_, object) => atOnce(yamlBytes(object)),
   *list({ listKind, apiVersion }, { items, ...more }) {
     yield utf8.encode(`apiVersion: ${apiVersion}\nitems:${items.length === 0 ? ' []' : ''}\n`);
@@ -262,8 +272,11 @@ function asPartial(clause: MediaRange, { subject }: PresentationRequest): Presen
   return version && new PartialPresentation(version);
 }
 
+const asProtobuf: Presenter = (clause, { kind }) =>
+  clause.type === PROTOBUF && conversionOf(clause) === undefined && kind && hasProtobuf(kind) ? AS_PROTOBUF : undefined;
+
 /** All presentations of this server, in the order in which they are tried for each clause. */
-const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial, asYaml];
+const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial, asYaml, asProtobuf];
 
 /**
  * Chooses how objects are shown to a client.

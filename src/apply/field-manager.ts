@@ -1,0 +1,570 @@
+/**
+ * Server-side apply, without a server: what is stored after a write, and who owns which of its fields then.
+ *
+ *     updated:  live, sent -- compared --> what changed is the writer's now, and nobody else's
+ *     applied:  live, config -- merged --> what the writer gave up and nobody else owns is pruned --> compared
+ *                                          what changed and is another's is a conflict, or the writer's now by force
+ *
+ * Fields may have several owners: who applies the value that a field has anyway shares it. Owners of another version of the kind are
+ * compared in that version. The results are those of Kubernetes (structured-merge-diff and `managedfields` of apimachinery), which
+ * test/peers/apply.test.ts compares.
+ *
+ * Invariants
+ * - Objects that are given are not changed. What does not change is shared with the result.
+ * - A field that is in no object is nobody's, and identity (name, uid, version and so on) is never anybody's.
+ * - Everything runs in pieces, in time proportional to the objects and their owners.
+ */
+
+import { comparing, put } from '../storage/json.ts';
+import { refused } from '../storage/statuses.ts';
+import { isRecord, isWatchError, whyOf } from '../watch/errors.ts';
+import type { Work } from '../watch/fair-queue.ts';
+import {
+  canonical,
+  difference,
+  type FieldSet,
+  fieldElement,
+  fromFields,
+  intersection,
+  isWithin,
+  leavesOf,
+  NO_FIELDS,
+  pathsOf,
+  setOf,
+  shownPath,
+  union,
+} from './field-set.ts';
+import {
+  capped,
+  entriesOf,
+  fromEntries,
+  isReset,
+  type Json,
+  type Owner,
+  type Owners,
+  ownerId,
+  shownOwner,
+  toEntries,
+  withEntries,
+} from './managers.ts';
+import { type Comparison, checkType, compared, fieldsOf, merged, reconciled, withNamed, without } from './typed.ts';
+import { type JsonSchema, kindType, type Type, TypedError } from './types.ts';
+
+export type { Json } from './managers.ts';
+export type { JsonSchema } from './types.ts';
+
+/** Who writes what, when. */
+export interface WriteBy {
+  /** The name of the field manager, such as `kubectl`. */
+  readonly manager: string;
+  /** The subresource that is written; empty for the object itself. */
+  readonly subresource: string;
+  /** The version of the kind in which it is written, such as `apps/v1`. */
+  readonly apiVersion: string;
+  /** When, as RFC 3339 in whole seconds. */
+  readonly time: string;
+}
+
+export interface FieldManagerOptions {
+  /** The schema of the kind in this version; undefined: types are deduced from values. */
+  readonly schema: JsonSchema | undefined;
+  readonly apiVersion: string;
+  /** The members, as dotted paths, that a write of a subresource never owns, such as `status` for the object itself. */
+  readonly reset?: ((subresource: string) => readonly string[]) | undefined;
+  /** The other versions of the kind, with their schemas. */
+  readonly versions?: Readonly<Record<string, JsonSchema | undefined>> | undefined;
+  /** Converts an object to another version. Default: only its apiVersion changes. */
+  readonly convert?: ((object: Json, apiVersion: string) => Json) | undefined;
+}
+
+/** A conflict: the manager, as upstream's messages name it, and the field. */
+export interface Conflict {
+  readonly manager: string;
+  readonly field: string;
+}
+
+/** Thrown by an apply that would change what others own. */
+export class ApplyConflict extends Error {
+  override readonly name: string = 'ApplyConflict';
+  readonly conflicts: readonly Conflict[];
+
+  constructor(conflicts: readonly Conflict[]) {
+    super(conflictMessage(conflicts));
+    this.conflicts = conflicts;
+  }
+}
+
+/** The message of upstream's 409. */
+export function conflictMessage(conflicts: readonly Conflict[]): string {
+  const [first] = conflicts;
+  if (conflicts.length === 1 && first) {
+    return `Apply failed with 1 conflict: conflict with ${first.manager}: ${first.field}`;
+  }
+  const lines = conflicts.flatMap(({ manager, field }, at) =>
+    manager === conflicts[at - 1]?.manager ? [`- ${field}`] : [`conflicts with ${manager}:`, `- ${field}`],
+  );
+  return `Apply failed with ${conflicts.length} conflicts: ${lines.join('\n')}`;
+}
+
+/** The causes of upstream's 409. */
+export function conflictCauses(conflicts: readonly Conflict[]): readonly { reason: string; message: string; field: string }[] {
+  return conflicts.map(({ manager, field }) => ({
+    reason: 'FieldManagerConflict',
+    message: `conflict with ${manager}`,
+    field,
+  }));
+}
+
+/** Paths that are never owned. */
+const IDENTITY: FieldSet = setOf(
+  ...['apiVersion', 'kind', 'metadata'].map((name) => [fieldElement(name)]),
+  ...[
+    'name',
+    'namespace',
+    'creationTimestamp',
+    'selfLink',
+    'uid',
+    'clusterName',
+    'generation',
+    'managedFields',
+    'resourceVersion',
+  ].map((name) => ['f:metadata', fieldElement(name)]),
+);
+
+/** The name of the owner of what was there before anybody applied. */
+const BEFORE = 'before-first-apply';
+/** The owner of the fields that the current write changes, until they become its manager's. */
+const SELF = '';
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+const MAX_ANNOTATION_BYTES = 262_144;
+
+/** An object of a version of the kind that there is no more. */
+class MissingVersion extends Error {}
+
+/** What an apply of the same object finds. */
+interface Conflicting {
+  readonly owner: Owner;
+  readonly path: readonly string[];
+}
+
+class Conflicts extends Error {
+  readonly found: readonly Conflicting[];
+
+  constructor(found: readonly Conflicting[]) {
+    super('conflicts');
+    this.found = found;
+  }
+}
+
+/** Keeps the owners of the fields of the objects of a kind, in one version. */
+export class FieldManager {
+  readonly #options: FieldManagerOptions;
+  readonly #types: Map<string, Type> = new Map();
+  readonly #ignored: Map<string, FieldSet> = new Map();
+
+  constructor(options: FieldManagerOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * What is to be stored by a create, update or patch: `sent` with its `metadata.managedFields`. `live` is undefined for a create. An
+   * object that nobody tracks stays so, and one that is not of its type keeps the owners that it had.
+   */
+  *updated(live: Json | undefined, sent: Json, by: WriteBy): Work<Json> {
+    const before = live ?? emptyOf(sent);
+    try {
+      const owners = yield* ownersOf(before, sent, by.subresource);
+      const next = withEntries(sent, undefined);
+      if (owners.size === 0 && uidOf(before)) return next;
+      yield* this.#update(before, next, { owners, by });
+      return withEntries(next, yield* toEntries(owners));
+    } catch (error) {
+      if (!isInvalid(error)) throw error;
+      return withEntries(sent, entriesOf(before));
+    }
+  }
+
+  /**
+   * What is to be stored by an apply. `live` is undefined if there is no object yet. Throws {@link ApplyConflict}, or REFUSED with
+   * upstream's code and message if the configuration cannot be applied.
+   */
+  *applied(live: Json | undefined, config: Json, by: WriteBy & { readonly force: boolean }): Work<Json> {
+    this.#checkConfig(config);
+    const before = live ?? emptyOf(config);
+    try {
+      const owners = yield* liveOwners(before);
+      const { object, owners: after } = yield* this.#apply(before, config, { owners, by });
+      const synced = by.manager === 'kubectl' ? withLastApplied(object, config) : object;
+      return withEntries(synced, yield* toEntries(after));
+    } catch (error) {
+      if (error instanceof Conflicts) {
+        throw new ApplyConflict(error.found.map(({ owner, path }) => ({ manager: shownOwner(owner), field: shownPath(path) })));
+      }
+      if (!isInvalid(error)) throw error;
+      throw refused(500, '', (error as Error).message);
+    }
+  }
+
+  /** What a manager has applied, as far as the object still has it: the last configuration, but for what others have taken over. */
+  *extracted(object: Json, manager: string, subresource: string): Work<Json> {
+    const type = this.#type;
+    for (const entry of entriesOf(object) ?? []) {
+      const isIts = entry.manager === manager && entry.operation === 'Apply' && (entry.subresource ?? '') === subresource;
+      if (!isIts) continue;
+      const leaves = yield* leavesOf(yield* fromFields(entry.fieldsV1));
+      return ((yield* without(type, object, leaves, true)) ?? {}) as Json;
+    }
+    return {};
+  }
+
+  #checkConfig({ apiVersion, kind, metadata }: Json): void {
+    if (apiVersion !== this.#options.apiVersion) {
+      throw refused(400, 'BadRequest', `invalid object type: ${shownKind(String(apiVersion ?? ''), kind)}`);
+    }
+    if (isRecord(metadata) && metadata.managedFields !== undefined && metadata.managedFields !== null) {
+      throw refused(400, 'BadRequest', 'metadata.managedFields must be nil');
+    }
+  }
+
+  /** An update: moves to its manager what changes. */
+  *#update(live: Json, next: Json, { owners, by }: { owners: Owners; by: WriteBy }): Work<void> {
+    const type = this.#type;
+    yield* checked(type, next, 'convert new', true);
+    yield* checked(type, live, 'convert live', true);
+    yield* this.#reconcile(live, owners);
+    const changes = yield* this.#disown(live, next, { owners, self: SELF, force: true, subresource: by.subresource });
+    const changed = yield* union(changes.modified, changes.added);
+    const set = yield* difference(changed, IDENTITY);
+    if (!set.isEmpty) {
+      const { manager, subresource } = by;
+      const { apiVersion } = this.#options;
+      const self: Omit<Owner, 'set'> = {
+        manager: manager || 'unknown',
+        operation: 'Update',
+        apiVersion,
+        subresource,
+        time: by.time,
+      };
+      const id = ownerId(self);
+      const previous = owners.get(id);
+      owners.set(id, { ...self, set: previous ? yield* union(previous.set, set) : set });
+    }
+    yield* capped(owners);
+  }
+
+  /** An apply, with what kubectl has applied on its side before counting as its own. */
+  *#apply(live: Json, config: Json, { owners, by }: ApplyOf): Work<{ object: Json; owners: Owners }> {
+    const started = new Map(owners);
+    if (owners.size === 0) {
+      yield* this.#update(emptyOf(config), live, { owners: started, by: { ...by, manager: BEFORE } });
+    }
+    try {
+      return yield* this.#merge(live, config, { owners: new Map(started), by });
+    } catch (error) {
+      if (!(error instanceof Conflicts) || by.manager !== 'kubectl') throw error;
+      const allowed = yield* this.#lastApplied(live);
+      if (!allowed) throw error;
+      const left = error.found.filter(({ path }) => !hasPath(allowed, path));
+      if (left.length > 0) throw new Conflicts(left);
+      return yield* this.#merge(live, config, { owners: started, by: { ...by, force: true } });
+    }
+  }
+
+  *#merge(live: Json, config: Json, { owners, by }: ApplyOf): Work<{ object: Json; owners: Owners }> {
+    const [type, { apiVersion }] = [this.#type, this.#options];
+    yield* checked(type, config, 'create typed patch', false);
+    yield* checked(type, live, 'create typed live', true);
+    yield* this.#reconcile(live, owners);
+    const { manager, subresource, time } = by;
+    const self: Omit<Owner, 'set'> = { manager: manager || 'unknown', operation: 'Apply', apiVersion, subresource, time };
+    const id = ownerId(self);
+    const last = owners.get(id);
+    const whole = (yield* merged(type, live, config)) as Json;
+    const set = yield* difference(yield* fieldsOf(type, config), this.#ignoredBy(subresource), true);
+    owners.set(id, { ...self, set });
+    const object = yield* this.#prune(whole, owners, { id, last });
+    yield* this.#disown(live, object, { owners, self: id, force: by.force, subresource });
+    const isSame = yield* comparing(live, object);
+    const owned = owners.get(id) && (yield* difference(set, IDENTITY));
+    if (!owned || owned.isEmpty) owners.delete(id);
+    else owners.set(id, { ...self, time: isSame ? last?.time : time, set: owned });
+    return { object: isSame ? live : object, owners };
+  }
+
+  /** Takes from all others what changes. Throws Conflicts if that may not be. Returns what changes in this version. */
+  *#disown(live: Json, next: Json, { owners, self, force, subresource }: Disowning): Work<Comparison> {
+    const { apiVersion } = this.#options;
+    const versions = new Map([[apiVersion, yield* this.#changes(live, next, subresource)]]);
+    const found: Conflicting[] = [];
+    for (const [id, owner] of [...owners].sort(([one], [other]) => (one < other ? -1 : 1))) {
+      if (id === self) continue;
+      let changes = versions.get(owner.apiVersion);
+      if (!changes) {
+        changes = yield* this.#changesIn(owner.apiVersion, live, next);
+        if (!changes) {
+          owners.delete(id);
+          continue;
+        }
+        versions.set(owner.apiVersion, changes);
+      }
+      const touched = yield* intersection(owner.set, yield* union(changes.modified, changes.added));
+      if (!force) for (const path of yield* pathsOf(touched)) found.push({ owner, path });
+      const left = yield* difference(yield* difference(owner.set, touched), changes.removed);
+      if (left !== owner.set) owners.set(id, { ...owner, set: left });
+    }
+    if (found.length > 0) throw new Conflicts(found);
+    for (const [id, { set }] of owners) if (set.isEmpty) owners.delete(id);
+    return versions.get(apiVersion) as Comparison;
+  }
+
+  *#changes(live: Json, next: Json, subresource: string): Work<Comparison> {
+    const { added, modified, removed } = yield* compared(this.#type, live, next);
+    const ignored = this.#ignoredBy(subresource);
+    return {
+      added: yield* difference(added, ignored, true),
+      modified: yield* difference(modified, ignored, true),
+      removed: yield* difference(removed, ignored, true),
+    };
+  }
+
+  /** What changes in another version; undefined if there is none of that name. */
+  *#changesIn(apiVersion: string, live: Json, next: Json): Work<Comparison | undefined> {
+    try {
+      const [one, other] = [yield* this.#convert(live, apiVersion), yield* this.#convert(next, apiVersion)];
+      return yield* compared(this.#typeOf(apiVersion), one, other);
+    } catch (error) {
+      if (error instanceof MissingVersion) return undefined;
+      throw error;
+    }
+  }
+
+  /** Fits the owners' fields to schemas that have changed since. Owners of versions that are gone are forgotten. */
+  *#reconcile(live: Json, owners: Owners): Work<void> {
+    for (const [id, owner] of owners) {
+      try {
+        yield* this.#convert(live, owner.apiVersion);
+      } catch (error) {
+        if (!(error instanceof MissingVersion)) throw error;
+        owners.delete(id);
+        continue;
+      }
+      const { children } = owner.set;
+      const set = children ? yield* reconciled(this.#typeOf(owner.apiVersion), owner.set) : owner.set;
+      if (set !== owner.set && set.children) owners.set(id, { ...owner, set });
+    }
+  }
+
+  /** Removes what the manager applied last time and not now, unless others own it. */
+  *#prune(whole: Json, owners: Owners, { id, last }: { id: string; last: Owner | undefined }): Work<Json> {
+    const { set } = owners.get(id) as Owner;
+    if (!last || last.set.isEmpty) return whole;
+    const isPlain = !this.#options.convert || [...owners.values(), last].every((each) => each.apiVersion === last.apiVersion);
+    if (isPlain && last.apiVersion === this.#options.apiVersion && (yield* isWithin(last.set, set))) return whole;
+    let start: Json;
+    try {
+      start = yield* this.#convert(whole, last.apiVersion);
+    } catch (error) {
+      if (error instanceof MissingVersion) return whole;
+      throw error;
+    }
+    const type = this.#typeOf(last.apiVersion);
+    const named = yield* withNamed(type, last.set);
+    let pruned = (yield* without(type, start, named)) as Json;
+    if (!isRecord(pruned)) throw new TypedError('failed to prune fields: nothing is left');
+    const byVersion = new Map<string, FieldSet>([[last.apiVersion, NO_FIELDS]]);
+    for (const owner of owners.values()) {
+      byVersion.set(owner.apiVersion, yield* union(byVersion.get(owner.apiVersion) ?? NO_FIELDS, owner.set));
+    }
+    let with_ = start;
+    for (const [version, managed] of byVersion) {
+      if (managed.isEmpty && version === last.apiVersion) continue;
+      [with_, pruned] = yield* this.#addBack(with_, pruned, { version, managed });
+    }
+    const [left, all] = [yield* fieldsOf(type, yield* this.#convert(pruned, last.apiVersion)), yield* fieldsOf(type, start)];
+    const gone = yield* difference(yield* withNamed(type, all), yield* withNamed(type, left));
+    const result = (yield* without(type, start, yield* intersection(gone, named))) as Json;
+    return yield* this.#convert(result, this.#options.apiVersion);
+  }
+
+  /** Adds back what was pruned and is owned in a version. */
+  *#addBack(
+    whole: Json,
+    pruned: Json,
+    { version, managed }: { version: string; managed: FieldSet },
+  ): Work<readonly [Json, Json]> {
+    let [all, some] = [whole, pruned];
+    try {
+      all = yield* this.#convert(whole, version);
+      some = yield* this.#convert(pruned, version);
+    } catch (error) {
+      if (error instanceof MissingVersion) return [all, some];
+      throw error;
+    }
+    const type = this.#typeOf(version);
+    const allFields = yield* withNamed(type, yield* fieldsOf(type, all));
+    const kept = yield* union(yield* withNamed(type, yield* fieldsOf(type, some)), yield* withNamed(type, managed));
+    return [all, (yield* without(type, all, yield* difference(allFields, kept))) as Json];
+  }
+
+  /** What kubectl has applied on its side, as far as the object still has it. */
+  *#lastApplied(live: Json): Work<FieldSet | undefined> {
+    const text = annotationsOf(live)?.[LAST_APPLIED];
+    if (typeof text !== 'string' || text === '') return undefined;
+    try {
+      const last: unknown = JSON.parse(text);
+      if (!isRecord(last) || last.apiVersion !== this.#options.apiVersion) return undefined;
+      const type = this.#type;
+      yield* checkType(type, live, false);
+      yield* checkType(type, last, false);
+      const { modified, added, removed } = yield* compared(type, last, live);
+      let set = yield* fieldsOf(type, last);
+      for (const other of [modified, added, removed]) set = yield* difference(set, other);
+      return set;
+    } catch (error) {
+      if (error instanceof SyntaxError || isInvalid(error)) return undefined;
+      throw error;
+    }
+  }
+
+  get #type(): Type {
+    return this.#typeOf(this.#options.apiVersion);
+  }
+
+  #typeOf(apiVersion: string): Type {
+    const known = this.#types.get(apiVersion);
+    if (known) return known;
+    const { schema, versions = {} } = this.#options;
+    const isOwn = apiVersion === this.#options.apiVersion;
+    if (!isOwn && !Object.hasOwn(versions, apiVersion)) throw new MissingVersion(apiVersion);
+    const type = kindType(isOwn ? schema : versions[apiVersion]);
+    this.#types.set(apiVersion, type);
+    return type;
+  }
+
+  *#convert(object: Json, apiVersion: string): Work<Json> {
+    if (object.apiVersion === apiVersion) return object;
+    const type = this.#typeOf(apiVersion);
+    const converted = this.#converted(object, apiVersion);
+    yield* checkType(type, converted, false);
+    return converted;
+  }
+
+  #converted(object: Json, apiVersion: string): Json {
+    const { convert = toVersion } = this.#options;
+    try {
+      return convert(object, apiVersion);
+    } catch (error) {
+      throw new TypedError(`failed to convert object: ${whyOf(error)}`);
+    }
+  }
+
+  #ignoredBy(subresource: string): FieldSet {
+    const { reset } = this.#options;
+    if (!reset) return NO_FIELDS;
+    let ignored = this.#ignored.get(subresource);
+    if (!ignored) {
+      ignored = setOf(...reset(subresource).map((path) => path.split('.').map(fieldElement)));
+      this.#ignored.set(subresource, ignored);
+    }
+    return ignored;
+  }
+}
+
+interface ApplyOf {
+  readonly owners: Owners;
+  readonly by: WriteBy & { readonly force: boolean };
+}
+
+interface Disowning {
+  readonly owners: Owners;
+  /** Whose write it is. */
+  readonly self: string;
+  readonly force: boolean;
+  readonly subresource: string;
+}
+
+const toVersion = (object: Json, apiVersion: string): Json => ({ ...object, apiVersion });
+
+/** What there is before a create. */
+const emptyOf = ({ apiVersion, kind }: Json): Json => ({ apiVersion, ...(kind !== undefined && { kind }) });
+
+const uidOf = ({ metadata }: Json): unknown => (isRecord(metadata) ? metadata.uid : undefined);
+
+/** Owners as the request has them, or those of the object. */
+function* ownersOf(live: Json, sent: Json, subresource: string): Work<Owners> {
+  const entries = subresource === '' ? entriesOf(sent) : undefined;
+  if (entries && isReset(entries)) return new Map();
+  try {
+    const owners = yield* fromEntries(entries ?? []);
+    if (owners.size > 0) return owners;
+  } catch (error) {
+    if (!isInvalid(error)) throw error;
+  }
+  try {
+    return yield* fromEntries(entriesOf(live) ?? []);
+  } catch (error) {
+    if (!isInvalid(error)) throw error;
+    return new Map();
+  }
+}
+
+function* liveOwners(live: Json): Work<Owners> {
+  try {
+    return yield* fromEntries(entriesOf(live) ?? []);
+  } catch (error) {
+    if (!isInvalid(error)) throw error;
+    throw new TypedError(`failed to decode managed fields: ${(error as Error).message}`);
+  }
+}
+
+const isInvalid = (error: unknown): boolean => error instanceof TypedError || isWatchError(error, 'INVALID_ARGUMENT');
+
+function* checked(type: Type, object: Json, what: string, lenient: boolean): Work<void> {
+  try {
+    yield* checkType(type, object, lenient);
+  } catch (error) {
+    if (!(error instanceof TypedError)) throw error;
+    throw new TypedError(`failed to ${what} object (${shownObject(object)}): ${error.message}`);
+  }
+}
+
+function shownObject({ apiVersion, kind, metadata }: Json): string {
+  const { namespace = '', name = '' } = isRecord(metadata) ? metadata : {};
+  return `${namespace}/${name}; ${shownKind(String(apiVersion), kind)}`;
+}
+
+const shownKind = (apiVersion: string, kind: unknown): string =>
+  `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind ?? ''}`;
+
+function hasPath(set: FieldSet, path: readonly string[]): boolean {
+  let node = set;
+  for (const element of path) node = node.below(element);
+  return node.isMember;
+}
+
+function annotationsOf({ metadata }: Json): Readonly<Record<string, unknown>> | undefined {
+  const { annotations } = isRecord(metadata) ? metadata : {};
+  return isRecord(annotations) ? annotations : undefined;
+}
+
+/** An object in which the annotation of a client-side apply, if there is one, says what was applied now. */
+function withLastApplied(object: Json, config: Json): Json {
+  const annotations = annotationsOf(object);
+  if (!annotations?.[LAST_APPLIED]) return object;
+  const own = annotationsOf(config);
+  const { [LAST_APPLIED]: _, ...others } = own ?? {};
+  const said = own ? { ...config, metadata: { ...(config.metadata as Json), annotations: others } } : config;
+  const text = `${canonical(said)}\n`;
+  const next: Record<string, unknown> = { ...annotations };
+  put(next, LAST_APPLIED, text);
+  if (bytesOf(next) > MAX_ANNOTATION_BYTES) delete next[LAST_APPLIED];
+  return { ...object, metadata: { ...(object.metadata as Json), annotations: next } };
+}
+
+const ENCODER = new TextEncoder();
+
+function bytesOf(annotations: Readonly<Record<string, unknown>>): number {
+  let bytes = 0;
+  for (const name in annotations) bytes += ENCODER.encode(`${name}${annotations[name]}`).length;
+  return bytes;
+}

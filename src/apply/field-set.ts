@@ -1,0 +1,386 @@
+/**
+ * Sets of fields: which fields of an object somebody owns, as `metadata.managedFields` has them (FieldsV1).
+ *
+ *     { "f:spec": { "f:ports": { "k:{\"port\":80}": { ".": {}, "f:port": {} } } } }
+ *       a node     its children   an element            it is a member itself, beside what is below it
+ *
+ * A set is a tree. An element of a path is its text in FieldsV1, in one spelling, so that equal elements are equal texts: `f:` and the
+ * name of a field, `k:` and the keys of an item of a list, `v:` and an item of a set, `i:` and an index.
+ *
+ * Invariants
+ * - Sets do not change once they are made; the results of operations share what is the same. A result that equals the first operand
+ *   is that operand, so that "nothing has changed" is one comparison.
+ * - No node is empty but the root: each is a member or has children.
+ * - All operations take time in proportion to the nodes that both operands have, and run in pieces.
+ */
+import { invalid, isRecord, WatchError } from '../watch/errors.ts';
+import { STRIDE, type Work } from '../watch/fair-queue.ts';
+
+/** Levels of a path. No schema is as deep. */
+const MAX_DEPTH = 512;
+/** Elements of one set. */
+const MAX_FIELDS = 250_000;
+
+type Children = Map<string, FieldSet>;
+
+/** A set of paths, or a node of one. */
+export class FieldSet {
+  /** Whether the path that leads here is in the set. */
+  readonly isMember: boolean;
+  readonly children: ReadonlyMap<string, FieldSet> | undefined;
+
+  constructor(isMember: boolean, children?: ReadonlyMap<string, FieldSet>) {
+    this.isMember = isMember;
+    this.children = children?.size ? children : undefined;
+  }
+
+  get isEmpty(): boolean {
+    return !this.isMember && this.children === undefined;
+  }
+
+  /** What is below an element. */
+  below(element: string): FieldSet {
+    return this.children?.get(element) ?? NO_FIELDS;
+  }
+
+  /** Whether the element itself is in the set. */
+  has(element: string): boolean {
+    return this.children?.get(element)?.isMember === true;
+  }
+}
+
+export const NO_FIELDS: FieldSet = new FieldSet(false);
+/** A path that ends here. */
+export const LEAF: FieldSet = new FieldSet(true);
+
+let steps = 0;
+/** Whether a step is one of those after which work gives way. */
+export const isPause = (): boolean => ++steps % STRIDE === 0;
+
+/** Collects paths. */
+export class FieldSetBuilder {
+  #root: FieldSet = new FieldSet(false, undefined);
+
+  /** Adds a path; the empty one is nobody's. */
+  add(path: readonly string[]): void {
+    if (path.length > 0) this.#root = added(this.#root, path, 0);
+  }
+
+  get set(): FieldSet {
+    return this.#root;
+  }
+}
+
+/** Nodes of a builder are its own until it is done, so their children change in place. */
+function added(node: FieldSet, path: readonly string[], at: number): FieldSet {
+  if (at === path.length) return node.isMember ? node : new FieldSet(true, node.children);
+  const element = path[at] as string;
+  const own = node.children as Children | undefined;
+  const child = added(own?.get(element) ?? NO_FIELDS, path, at + 1);
+  if (!own) return new FieldSet(node.isMember, new Map([[element, child]]));
+  own.set(element, child);
+  return node;
+}
+
+/** The set of some paths. */
+export function setOf(...paths: readonly (readonly string[])[]): FieldSet {
+  const builder = new FieldSetBuilder();
+  for (const path of paths) builder.add(path);
+  return builder.set;
+}
+
+/** A node in which some children have others in their place; undefined: none. */
+class Changed {
+  readonly #node: FieldSet;
+  #children: Children | undefined;
+
+  constructor(node: FieldSet) {
+    this.#node = node;
+  }
+
+  put(element: string, child: FieldSet): void {
+    this.#children ??= new Map(this.#node.children);
+    if (child.isEmpty) this.#children.delete(element);
+    else this.#children.set(element, child);
+  }
+
+  as(isMember: boolean): FieldSet {
+    const node = this.#node;
+    if (!this.#children && isMember === node.isMember) return node;
+    return new FieldSet(isMember, this.#children ?? node.children);
+  }
+}
+
+/** What is in either set. */
+export function* union(one: FieldSet, other: FieldSet): Work<FieldSet> {
+  if (one === other || other.isEmpty) return one;
+  if (one.isEmpty) return other;
+  const changed = new Changed(one);
+  for (const [element, theirs] of other.children ?? NOTHING) {
+    if (isPause()) yield;
+    const own = one.children?.get(element);
+    const both = own ? yield* union(own, theirs) : theirs;
+    if (both !== own) changed.put(element, both);
+  }
+  return changed.as(one.isMember || other.isMember);
+}
+
+/** What is in both sets. */
+export function* intersection(one: FieldSet, other: FieldSet): Work<FieldSet> {
+  if (one === other) return one;
+  const [few, many] = (one.children?.size ?? 0) <= (other.children?.size ?? 0) ? [one, other] : [other, one];
+  let children: Children | undefined;
+  for (const [element, child] of few.children ?? NOTHING) {
+    if (isPause()) yield;
+    const match = many.children?.get(element);
+    if (!match) continue;
+    const both = yield* intersection(child, match);
+    if (both.isEmpty) continue;
+    children ??= new Map();
+    children.set(element, both);
+  }
+  const isMember = one.isMember && other.isMember;
+  return children || isMember ? new FieldSet(isMember, children) : NO_FIELDS;
+}
+
+/** What is in the first set and not in the other one. A member does not stand for what is below it, unless `recursively`. */
+export function* difference(one: FieldSet, other: FieldSet, recursively: boolean = false): Work<FieldSet> {
+  if (one.isEmpty || other.isEmpty) return one;
+  if (recursively && other.isMember) return NO_FIELDS;
+  const changed = new Changed(one);
+  const isFewer = (other.children?.size ?? 0) < (one.children?.size ?? 0);
+  for (const element of (isFewer ? other.children : one.children)?.keys() ?? []) {
+    if (isPause()) yield;
+    const own = one.children?.get(element);
+    const theirs = own && other.children?.get(element);
+    if (!theirs) continue;
+    const left = yield* difference(own, theirs, recursively);
+    if (left !== own) changed.put(element, left);
+  }
+  return changed.as(one.isMember && !other.isMember);
+}
+
+/** Whether all of the first set is in the other one. */
+export function* isWithin(one: FieldSet, other: FieldSet): Work<boolean> {
+  if (one === other) return true;
+  if (one.isMember && !other.isMember) return false;
+  for (const [element, child] of one.children ?? NOTHING) {
+    if (isPause()) yield;
+    const match = other.children?.get(element);
+    if (!match || !(yield* isWithin(child, match))) return false;
+  }
+  return true;
+}
+
+/** The paths below which there are no others. */
+export function* leavesOf(set: FieldSet): Work<FieldSet> {
+  if (!set.children) return set;
+  const changed = new Changed(set);
+  for (const [element, child] of set.children) {
+    if (isPause()) yield;
+    const leaves = yield* leavesOf(child);
+    if (leaves !== child) changed.put(element, leaves);
+  }
+  return changed.as(false);
+}
+
+/** All paths in upstream's order: the members of a node, then what is below them. */
+export function* pathsOf(set: FieldSet, prefix: readonly string[] = []): Work<readonly (readonly string[])[]> {
+  const paths: (readonly string[])[] = [];
+  const elements = sorted(set);
+  for (const element of elements) if (set.has(element)) paths.push([...prefix, element]);
+  for (const element of elements) {
+    if (isPause()) yield;
+    const child = set.below(element);
+    if (child.children) for (const path of yield* pathsOf(child, [...prefix, element])) paths.push(path);
+  }
+  return paths;
+}
+
+const NOTHING: ReadonlyMap<string, FieldSet> = new Map();
+
+/** The set as FieldsV1. */
+export function* toFields(set: FieldSet): Work<Record<string, unknown>> {
+  const fields: Record<string, unknown> = {};
+  for (const element of sorted(set)) {
+    if (isPause()) yield;
+    const child = set.below(element);
+    const below = child.children ? yield* toFields(child) : {};
+    fields[element] = child.children && child.isMember ? { '.': {}, ...below } : below;
+  }
+  return fields;
+}
+
+/** Reads FieldsV1. Throws INVALID_ARGUMENT if it is none, or has too many fields. */
+export function* fromFields(fields: unknown): Work<FieldSet> {
+  const { children } = yield* new Reader().node(fields ?? {}, 0);
+  return new FieldSet(false, children);
+}
+
+class Reader {
+  #fields: number = 0;
+
+  *node(fields: unknown, depth: number): Work<FieldSet> {
+    if (fields !== null && !isRecord(fields)) throw invalid('fieldsV1', fields, 'an object of fields');
+    if (depth > MAX_DEPTH) throw tooLarge('levels', MAX_DEPTH);
+    let [isMember, children]: [boolean, Children | undefined] = [false, undefined];
+    const own = fields ?? {};
+    for (const key in own) {
+      if (isPause()) yield;
+      if (key === '.') {
+        isMember = true;
+        continue;
+      }
+      const element = toElement(key);
+      if (element === undefined) continue;
+      if (++this.#fields > MAX_FIELDS) throw tooLarge('fields', MAX_FIELDS);
+      const below = own[key];
+      const child = isRecord(below) && isNothing(below) ? LEAF : yield* this.node(below, depth + 1);
+      children ??= new Map();
+      children.set(element, child);
+    }
+    if (!children) return LEAF;
+    return new FieldSet(isMember, children);
+  }
+}
+
+function isNothing(object: Readonly<Record<string, unknown>>): boolean {
+  for (const _ in object) return false;
+  return true;
+}
+
+const tooLarge = (what: string, limit: number): WatchError =>
+  new WatchError('INVALID_ARGUMENT', `fieldsV1: expected at most ${limit} ${what}`, { limit });
+
+/** An element in our spelling; undefined if its kind is unknown, as a future version may have others. */
+function toElement(key: string): string | undefined {
+  if (key.startsWith('f:')) return key;
+  if (key.length < 2 || key[1] !== ':') throw invalid('fieldsV1', key, 'f:, k:, v: or i: and an element');
+  const text = key.slice(2);
+  try {
+    if (key[0] === 'v') return valueElement(JSON.parse(text));
+    if (key[0] === 'k') {
+      const keys: unknown = JSON.parse(text);
+      if (keys === null || isRecord(keys)) return `k:${canonical(keys ?? {})}`;
+      throw new SyntaxError('no object');
+    }
+  } catch {
+    throw invalid('fieldsV1', key, 'an element in JSON');
+  }
+  if (key[0] !== 'i') return undefined;
+  if (!/^[+-]?\d{1,15}$/.test(text)) throw invalid('fieldsV1', key, 'i: and a whole number');
+  return `i:${Number(text)}`;
+}
+
+export const fieldElement = (name: string): string => `f:${name}`;
+export const valueElement = (value: unknown): string => `v:${canonical(value)}`;
+/** The element of an item with these keys, as JSON texts, by their names in order. */
+export const keyElement = (keys: string): string => `k:{${keys}}`;
+
+const SPECIAL = /[<>&\u2028\u2029\b\f]/;
+const SPECIALS = /[<>&\u2028\u2029]|\\[bf]|\\\\/g;
+
+/** JSON as Go writes it: members in order, without characters that mean something to HTML. */
+export function canonical(value: unknown): string {
+  if (typeof value === 'string') return SPECIAL.test(value) ? escaped(JSON.stringify(value)) : JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (!isRecord(value)) return JSON.stringify(value);
+  const names = Object.keys(value).sort(compareText);
+  return `{${names.map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join(',')}}`;
+}
+
+const escaped = (json: string): string =>
+  json.replace(SPECIALS, (each) => {
+    if (each === '\\\\') return each;
+    if (each.length === 2) return each === '\\b' ? '\\u0008' : '\\u000c';
+    return `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
+
+const SURROGATE = /[\ud800-\udfff]/;
+
+/** The order of Go's texts, which is that of their code points. */
+export function compareText(one: string, other: string): number {
+  if (one === other) return 0;
+  if (!SURROGATE.test(one) && !SURROGATE.test(other)) return one < other ? -1 : 1;
+  const [a, b] = [[...one], [...other]];
+  const at = a.findIndex((char, index) => char !== b[index]);
+  if (at < 0) return -1;
+  return ((a[at] as string).codePointAt(0) as number) - (b[at]?.codePointAt(0) ?? -1);
+}
+
+const KINDS = 'fkvi';
+
+/** The elements of a node in upstream's order: fields, keys, values, indexes. */
+function sorted(set: FieldSet): readonly string[] {
+  const elements = [...(set.children?.keys() ?? [])];
+  if (elements.length < 2) return elements;
+  if (elements.every((each) => each.startsWith('f:'))) return elements.sort(compareText);
+  return elements
+    .map((element) => ({ element, kind: KINDS.indexOf(element[0] as string), value: contentOf(element) }))
+    .sort((a, b) => a.kind - b.kind || compareContent(a.kind, a.value, b.value))
+    .map(({ element }) => element);
+}
+
+function contentOf(element: string): unknown {
+  const text = element.slice(2);
+  return element[0] === 'f' ? text : JSON.parse(text);
+}
+
+function compareContent(kind: number, one: unknown, other: unknown): number {
+  return kind === 1 ? compareMembers(one as Members, other as Members) : compareValues(one, other);
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+function compareMembers(one: Members, other: Members): number {
+  const [a, b] = [Object.keys(one), Object.keys(other)];
+  for (let at = 0; at < Math.min(a.length, b.length); at++) {
+    const [left, right] = [a[at] as string, b[at] as string];
+    const order = compareText(left, right) || compareValues(one[left], other[right]);
+    if (order !== 0) return order;
+  }
+  return a.length - b.length;
+}
+
+function compareValues(one: unknown, other: unknown): number {
+  const [a, b] = [rankOf(one), rankOf(other)];
+  if (a !== b) return a - b;
+  if (typeof one === 'string') return compareText(one, other as string);
+  if (Array.isArray(one) && Array.isArray(other)) {
+    for (let at = 0; at < Math.min(one.length, other.length); at++) {
+      const order = compareValues(one[at], other[at]);
+      if (order !== 0) return order;
+    }
+    return one.length - other.length;
+  }
+  if (isRecord(one)) return compareMembers(one, other as Members);
+  return Number(one) - Number(other);
+}
+
+function rankOf(value: unknown): number {
+  if (value === null) return 5;
+  if (Array.isArray(value)) return 3;
+  return ['number', 'string', 'boolean', 'array', 'object'].indexOf(typeof value);
+}
+
+/** A path as upstream's messages show it, such as `.spec.ports[port=80].name`. */
+export function shownPath(path: readonly string[]): string {
+  return path.map(shownElement).join('');
+}
+
+export function shownElement(element: string): string {
+  const content = contentOf(element);
+  if (element[0] === 'f') return `.${content}`;
+  if (element[0] === 'v') return `[=${shownValue(content)}]`;
+  if (element[0] === 'i') return `[${content}]`;
+  const keys = Object.entries(content as Members);
+  return `[${keys.map(([name, value]) => `${name}=${shownValue(value)}`).join(',')}]`;
+}
+
+function shownValue(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(shownValue).join(',')}]`;
+  if (!isRecord(value)) return JSON.stringify(value);
+  return Object.entries(value)
+    .map(([name, each]) => `${name}=${shownValue(each)}`)
+    .join('');
+}

@@ -1,0 +1,488 @@
+/**
+ * What is done to values by their types: their fields, what differs between two of them, a merge of two, and what is left without some
+ * fields, or of nothing but them.
+ *
+ *     live, config -- merged --> result         live, result -- compared --> added, modified, removed
+ *     config -- fieldsOf --> what its manager owns
+ *
+ * Invariants
+ * - Values are not changed; results share with them what is the same, so that comparing a merge with what it was made from costs only
+ *   what the merge has changed.
+ * - Items of lists are found by their elements, so everything takes time in proportion to the values; and it runs in pieces.
+ */
+
+import { comparing, put } from '../storage/json.ts';
+import { isRecord } from '../watch/errors.ts';
+import type { Work } from '../watch/fair-queue.ts';
+import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownElement } from './field-set.ts';
+import { handledAs, type Kind, kindOf, type ListType, type MapType, type Scalar, type Type, TypedError } from './types.ts';
+
+type Members = Readonly<Record<string, unknown>>;
+type Items = readonly unknown[];
+
+const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
+const mapOf = (value: unknown): Members | undefined => (isRecord(value) ? value : undefined);
+const listOf = (value: unknown): Items | undefined => (Array.isArray(value) ? value : undefined);
+const own = (object: Members | undefined, name: string): unknown =>
+  object && Object.hasOwn(object, name) ? object[name] : undefined;
+
+function isEmpty(value: Members | Items | undefined): boolean {
+  for (const _ in value) return false;
+  return true;
+}
+
+const MAX_ERRORS = 100;
+
+/** Throws a TypedError if a value is not of a type. Items of lists may occur twice if that is `lenient`. */
+export function* checkType(type: Type, value: unknown, lenient: boolean): Work<void> {
+  const errors: string[] = [];
+  yield* new Checker(errors, lenient).check(type, value, []);
+  if (errors.length === 1) throw new TypedError(errors[0]);
+  if (errors.length > 1) throw new TypedError(`errors:\n  ${errors.join('\n  ')}`);
+}
+
+class Checker {
+  readonly #errors: string[];
+  readonly #lenient: boolean;
+
+  constructor(errors: string[], lenient: boolean) {
+    this.#errors = errors;
+    this.#lenient = lenient;
+  }
+
+  *check(type: Type, value: unknown, path: string[]): Work<void> {
+    const kind = handledAs(type, kindOf(type, value));
+    if (value === null) return;
+    if (kind === 'scalar') {
+      const error = scalarError(type.scalar as Scalar, value);
+      if (error) this.#report(path, error);
+    } else if (kind === 'map') {
+      if (isRecord(value)) yield* this.#map(type.map as MapType, value, path);
+      else this.#report(path, `expected map, got &{${goText(value)}}`);
+    } else if (Array.isArray(value)) yield* this.#list(type.list as ListType, value, path);
+    else this.#report(path, `expected list, got &{${goText(value)}}`);
+  }
+
+  *#map(type: MapType, value: Members, path: string[]): Work<void> {
+    for (const name in value) {
+      if (isPause()) yield;
+      const below = type.field(name)?.type ?? type.element;
+      const element = fieldElement(name);
+      if (!below) {
+        this.#report([...path, element], 'field not declared in schema');
+        return;
+      }
+      const member = value[name];
+      if (member === null || (typeof member !== 'object' && isScalar(below, member))) continue;
+      path.push(element);
+      yield* this.check(below, member, path);
+      path.pop();
+    }
+  }
+
+  *#list(type: ListType, value: Items, path: string[]): Work<void> {
+    const seen = new Set<string>();
+    const below = type.element;
+    for (const [at, item] of value.entries()) {
+      if (isPause()) yield;
+      let element = `i:${at}`;
+      if (!type.isAtomic) {
+        try {
+          element = type.elementOf(item);
+        } catch (error) {
+          if (!(error instanceof TypedError)) throw error;
+          this.#report(path, `element ${at}: ${error.message}`);
+          return;
+        }
+        if (seen.has(element) && !this.#lenient) this.#report(path, `duplicate entries for key ${shownElement(element)}`);
+        seen.add(element);
+      }
+      path.push(element);
+      yield* this.check(below, item, path);
+      path.pop();
+    }
+  }
+
+  #report(path: readonly string[], message: string): void {
+    if (this.#errors.length >= MAX_ERRORS) return;
+    const shown = path.map(shownElement).join('');
+    this.#errors.push(shown ? `${shown}: ${message}` : message);
+  }
+}
+
+const isScalar = (type: Type, value: unknown): boolean => type.scalar !== undefined && !scalarError(type.scalar, value);
+
+function scalarError(scalar: Scalar, value: unknown): string | undefined {
+  const is = typeof value;
+  if (scalar === 'numeric') return is === 'number' ? undefined : `expected numeric (int or float), got ${goType(value)}`;
+  if (scalar === 'string') {
+    return is === 'string' ? undefined : `expected string, got &value.valueUnstructured{Value:${goText(value)}}`;
+  }
+  if (scalar === 'boolean') return is === 'boolean' ? undefined : `expected boolean, got &{${goText(value)}}`;
+  return is !== 'object' ? undefined : `expected any scalar, got &{${goText(value)}}`;
+}
+
+function goType(value: unknown): string {
+  if (Array.isArray(value)) return '[]interface {}';
+  if (typeof value === 'object') return 'map[string]interface {}';
+  return typeof value === 'boolean' ? 'bool' : typeof value;
+}
+
+/** How long a value in a message may get. */
+const MAX_SHOWN = 1_000;
+
+/** A value as Go prints it. */
+function goText(value: unknown): string {
+  if (value === null) return '<nil>';
+  const text = Array.isArray(value)
+    ? `[${value.slice(0, MAX_SHOWN).map(goText).join(' ')}]`
+    : isRecord(value)
+      ? `map[${Object.keys(value)
+          .slice(0, MAX_SHOWN)
+          .sort()
+          .map((name) => `${name}:${goText(value[name])}`)
+          .join(' ')}]`
+      : String(value);
+  return text.slice(0, MAX_SHOWN);
+}
+
+/** The fields that a value has: what somebody owns who applies it. */
+export function* fieldsOf(type: Type, value: unknown): Work<FieldSet> {
+  const { children } = yield* nodeOf(type, value);
+  return new FieldSet(false, children);
+}
+
+function* nodeOf(type: Type, value: unknown): Work<FieldSet> {
+  const kind = handledAs(type, kindOf(type, value));
+  if (kind === 'scalar') return LEAF;
+  const { isAtomic } = (kind === 'map' ? type.map : type.list) as MapType | ListType;
+  if (isAtomic) return LEAF;
+  const children = new Map<string, FieldSet>();
+  if (kind === 'map') yield* fieldsOfMap(type.map as MapType, mapOf(value), children);
+  else yield* fieldsOfList(type.list as ListType, listOf(value), children);
+  return new FieldSet(false, children);
+}
+
+function* fieldsOfMap(type: MapType, value: Members | undefined, children: Map<string, FieldSet>): Work<void> {
+  for (const name in value) {
+    if (isPause()) yield;
+    const member = value[name];
+    const field = type.field(name);
+    const element = field ? field.element : fieldElement(name);
+    const below = field ? field.type : type.element;
+    const node = member === null || !below || !isContainer(member) ? LEAF : yield* nodeOf(below, member);
+    if (!field || (isRecord(member) && isEmpty(member))) children.set(element, asMember(node));
+    else if (!node.isEmpty) children.set(element, node);
+  }
+}
+
+function* fieldsOfList(type: ListType, value: Items | undefined, children: Map<string, FieldSet>): Work<void> {
+  const twice = new Set<string>();
+  const elements: string[] = [];
+  const seen = new Set<string>();
+  for (const item of value ?? []) {
+    if (isPause()) yield;
+    const element = type.elementOf(item);
+    elements.push(element);
+    if (seen.has(element)) twice.add(element);
+    seen.add(element);
+  }
+  const below = type.element;
+  for (const [at, element] of elements.entries()) {
+    if (isPause()) yield;
+    const item = value?.[at];
+    children.set(element, twice.has(element) || !isContainer(item) ? LEAF : asMember(yield* nodeOf(below, item)));
+  }
+}
+
+const asMember = (node: FieldSet): FieldSet => {
+  if (node.isMember) return node;
+  return node.children ? new FieldSet(true, node.children) : LEAF;
+};
+
+/** What a change adds, modifies and removes. */
+export interface Comparison {
+  readonly added: FieldSet;
+  readonly modified: FieldSet;
+  readonly removed: FieldSet;
+}
+
+/** What differs between two values. */
+export function* compared(type: Type, one: unknown, other: unknown): Work<Comparison> {
+  const comparer = new Comparer();
+  yield* comparer.compare(type, one, other);
+  const { added, modified, removed } = comparer;
+  return { added: added.set, modified: modified.set, removed: removed.set };
+}
+
+class Comparer {
+  readonly added: FieldSetBuilder = new FieldSetBuilder();
+  readonly modified: FieldSetBuilder = new FieldSetBuilder();
+  readonly removed: FieldSetBuilder = new FieldSetBuilder();
+  readonly #path: string[] = [];
+
+  /** Undefined: it is not there. */
+  *compare(type: Type, one: unknown, other: unknown): Work<void> {
+    if (one === other) return;
+    if (!isContainer(one) && !isContainer(other)) {
+      this.#leaf(one, other);
+      return;
+    }
+    const [before, after] = [kindOf(type, one), kindOf(type, other)];
+    let isLeaf: boolean;
+    if (other === undefined) isLeaf = yield* this.#as(handledAs(type, before), type, one, other);
+    else {
+      if (one !== undefined && before !== after) yield* this.#as(handledAs(type, before), type, one, other);
+      isLeaf = yield* this.#as(handledAs(type, after), type, one, other);
+    }
+    if (isLeaf) return;
+    if (one === undefined) this.added.add(this.#path);
+    else if (other === undefined) this.removed.add(this.#path);
+  }
+
+  #leaf(one: unknown, other: unknown): void {
+    (one === undefined ? this.added : other === undefined ? this.removed : this.modified).add(this.#path);
+  }
+
+  /** Whether they were compared as a whole. */
+  *#as(kind: Kind, type: Type, one: unknown, other: unknown): Work<boolean> {
+    if (kind !== 'scalar') {
+      const isMap = kind === 'map';
+      const { isAtomic } = (isMap ? type.map : type.list) as MapType | ListType;
+      const [left, right] = isMap ? [mapOf(one), mapOf(other)] : [listOf(one), listOf(other)];
+      if (!isAtomic && !(isEmpty(left) && isEmpty(right))) {
+        if (isMap) yield* this.#maps(type.map as MapType, left as Members, right as Members);
+        else yield* this.#lists(type.list as ListType, left as Items, right as Items);
+        return false;
+      }
+    }
+    if (one === undefined || other === undefined || !(yield* comparing(one, other))) this.#leaf(one, other);
+    return true;
+  }
+
+  *#maps(type: MapType, one: Members | undefined, other: Members | undefined): Work<void> {
+    for (const name in one) {
+      if (isPause()) yield;
+      const [left, right] = [one[name], own(other, name)];
+      if (left !== right) yield* this.#member(type, name, left, right);
+    }
+    for (const name in other) {
+      if (isPause()) yield;
+      if (own(one, name) === undefined) yield* this.#member(type, name, undefined, other[name]);
+    }
+  }
+
+  *#member(type: MapType, name: string, one: unknown, other: unknown): Work<void> {
+    const field = type.field(name);
+    const below = field ? field.type : type.element;
+    this.#path.push(field ? field.element : fieldElement(name));
+    if (below) yield* this.compare(below, one, other);
+    this.#path.pop();
+  }
+
+  *#lists(type: ListType, one: Items | undefined, other: Items | undefined): Work<void> {
+    const before = yield* byElement(type, one);
+    const after = yield* byElement(type, other);
+    for (const [element, items] of before) {
+      if (isPause()) yield;
+      yield* this.#items(type, element, items, after.get(element) ?? []);
+    }
+    for (const [element, items] of after) {
+      if (isPause()) yield;
+      if (!before.has(element)) yield* this.#items(type, element, [], items);
+    }
+  }
+
+  /** Items that occur more than once are compared as a whole. */
+  *#items(type: ListType, element: string, one: Items, other: Items): Work<void> {
+    this.#path.push(element);
+    const [isTwice, willBe] = [one.length > 1, other.length > 1];
+    if (!isTwice && !willBe) yield* this.compare(type.element, one[0], other[0]);
+    else if (isTwice && willBe) {
+      if (!(yield* comparing(one, other))) this.modified.add(this.#path);
+    } else if (isTwice) {
+      if (other.length > 0) yield* this.compare(type.element, undefined, other[0]);
+      this.removed.add(this.#path);
+    } else {
+      if (one.length > 0) yield* this.compare(type.element, one[0], undefined);
+      this.added.add(this.#path);
+    }
+    this.#path.pop();
+  }
+}
+
+function* byElement(type: ListType, list: Items | undefined): Work<Map<string, unknown[]>> {
+  const items = new Map<string, unknown[]>();
+  for (const item of list ?? []) {
+    if (isPause()) yield;
+    const element = type.elementOf(item);
+    const same = items.get(element);
+    if (same) same.push(item);
+    else items.set(element, [item]);
+  }
+  return items;
+}
+
+/** A value into which another one is merged: what the other one has prevails, nothing is removed. */
+export function* merged(type: Type, one: unknown, other: unknown): Work<unknown> {
+  if (other === undefined || one === other) return one;
+  if (one === undefined || (!isContainer(one) && !isContainer(other))) return other;
+  const kind = handledAs(type, kindOf(type, other));
+  if (kind === 'map') {
+    const [left, right] = [mapOf(one), mapOf(other)];
+    if (type.map?.isAtomic || (isEmpty(left) && isEmpty(right))) return other;
+    if (!left || !right) return left ?? right;
+    return yield* mergedMap(type.map as MapType, left, right);
+  }
+  if (kind === 'scalar') return other;
+  const [left, right] = [listOf(one), listOf(other)];
+  if (type.list?.isAtomic || (isEmpty(left) && isEmpty(right))) return other;
+  if (!left || !right) return left ?? right;
+  return yield* mergedList(type.list as ListType, left, right);
+}
+
+function* mergedMap(type: MapType, one: Members, other: Members): Work<Members> {
+  let result: Record<string, unknown> | undefined;
+  for (const name in other) {
+    if (isPause()) yield;
+    const [left, right] = [own(one, name), other[name]];
+    if (left === right) continue;
+    const below = type.field(name)?.type ?? type.element;
+    const member = below ? yield* merged(below, left, right) : right;
+    if (member === left) continue;
+    result ??= { ...one };
+    put(result, name, member);
+  }
+  return result ?? one;
+}
+
+/** The order is that of the other list, in which the items that only the first one has keep their places. */
+function* mergedList(type: ListType, one: Items, other: Items): Work<Items> {
+  const [before, after] = [yield* byElement(type, one), yield* byElement(type, other)];
+  const [left, right] = [elementsOf(type, one), elementsOf(type, other)];
+  const shared = right.filter((element) => before.has(element));
+  const done = new Set<string>();
+  const result: unknown[] = [];
+  let nextShared = 0;
+  const both = function* (element: string): Work<void> {
+    done.add(element);
+    const items = before.get(element) ?? [];
+    const [first] = items.length > 1 ? [null] : items;
+    result.push(yield* merged(type.element, first, after.get(element)?.[0]));
+  };
+  for (let [l, r] = [0, 0]; l < left.length || r < right.length; ) {
+    if (isPause()) yield;
+    const element = left[l];
+    if (element !== undefined && r < right.length) {
+      if (element === right[r]) {
+        yield* both(element);
+        l++;
+        r++;
+        nextShared++;
+        continue;
+      }
+      if (after.has(element) && nextShared < shared.length && shared[nextShared] !== element) {
+        l++;
+        continue;
+      }
+    }
+    if (element !== undefined) {
+      if (!after.has(element)) {
+        result.push(one[l++]);
+        continue;
+      }
+      if (done.has(element)) l++;
+    }
+    const next = right[r];
+    if (next === undefined) continue;
+    yield* both(next);
+    r++;
+    if (shared[nextShared] === next) nextShared++;
+  }
+  return result.length === one.length && result.every((item, at) => item === one[at]) ? one : result;
+}
+
+const elementsOf = (type: ListType, list: Items): readonly string[] => list.map((item) => type.elementOf(item));
+
+/** A value without some fields, or with nothing but them. What would be empty then is null. */
+export function* without(type: Type, value: unknown, fields: FieldSet, extracts: boolean = false): Work<unknown> {
+  const kind = handledAs(type, kindOf(type, value));
+  if (kind === 'scalar') return value;
+  if (kind === 'map') {
+    if (!isRecord(value)) return null;
+    if (isEmpty(value) || type.map?.isAtomic) return extracts ? value : null;
+    return yield* mapWithout(type.map as MapType, value, { fields, extracts });
+  }
+  if (!Array.isArray(value)) return null;
+  if (value.length === 0 || type.list?.isAtomic) return extracts ? value : null;
+  return yield* listWithout(type.list as ListType, value, { fields, extracts });
+}
+
+interface Removal {
+  readonly fields: FieldSet;
+  readonly extracts: boolean;
+}
+
+function* mapWithout(type: MapType, value: Members, { fields, extracts }: Removal): Work<unknown> {
+  const result: Record<string, unknown> = {};
+  for (const name in value) {
+    if (isPause()) yield;
+    const below = type.field(name)?.type ?? type.element;
+    const node = fields.below(fieldElement(name));
+    if (node.isMember) {
+      if (extracts && below) put(result, name, yield* without(below, value[name], fields, true));
+      continue;
+    }
+    if (node.children) put(result, name, below ? yield* without(below, value[name], node, extracts) : value[name]);
+    else if (!extracts) put(result, name, value[name]);
+  }
+  return isEmpty(result) ? null : result;
+}
+
+function* listWithout(type: ListType, value: Items, { fields, extracts }: Removal): Work<unknown> {
+  const result: unknown[] = [];
+  for (const item of value) {
+    if (isPause()) yield;
+    const node = fields.below(type.elementOf(item));
+    if (extracts ? node.isEmpty : node.isMember) continue;
+    result.push(node.children ? yield* without(type.element, item, node, extracts) : item);
+  }
+  return result.length > 0 ? result : null;
+}
+
+/** A set in which the fields that the schema names are members if something below them is. */
+export function* withNamed(type: Type | undefined, set: FieldSet): Work<FieldSet> {
+  if (!set.children) return set;
+  const children = new Map<string, FieldSet>();
+  for (const [element, child] of set.children) {
+    if (isPause()) yield;
+    const field = element.startsWith('f:') ? type?.map?.field(element.slice(2)) : undefined;
+    const below = element.startsWith('f:') ? (field?.type ?? type?.map?.element) : itemType(type, element);
+    const node = yield* withNamed(below, child);
+    children.set(element, field && node.children ? asMember(node) : node);
+  }
+  return new FieldSet(set.isMember, children);
+}
+
+const itemType = (type: Type | undefined, element: string): Type | undefined =>
+  element.startsWith('k:') ? type?.list?.element : undefined;
+
+/** A set as it is under a schema that may have changed since: what is owned as a whole now has no fields of its own. */
+export function* reconciled(type: Type, set: FieldSet): Work<FieldSet> {
+  const { map } = type;
+  const container = map ?? (type.scalar ? undefined : type.list);
+  if (!container || !set.children || map?.isDeduced) return set;
+  if (container.isAtomic) return LEAF;
+  let children: Map<string, FieldSet> | undefined;
+  for (const [element, child] of set.children) {
+    if (!child.children) continue;
+    if (isPause()) yield;
+    const below = map ? (element.startsWith('f:') && map.field(element.slice(2))?.type) || map.element : type.list?.element;
+    if (!below) continue;
+    const node = yield* reconciled(below, child);
+    if (node === child) continue;
+    children ??= new Map(set.children);
+    children.set(element, node);
+  }
+  return children ? new FieldSet(set.isMember, children) : set;
+}

@@ -1,0 +1,243 @@
+/**
+ * What a schema says about ownership: what of a value is owned by itself, and what only as a whole.
+ *
+ * A schema is an OpenAPI schema as CustomResourceDefinitions have it. Its parts become types when a value is first met there, so a
+ * large schema costs what is used of it. Without a schema, and below `x-kubernetes-preserve-unknown-fields`, types are deduced from
+ * values: objects have fields, and lists are owned as a whole.
+ */
+import { isRecord } from '../watch/errors.ts';
+import { canonical, compareText, fieldElement, keyElement, valueElement } from './field-set.ts';
+
+/** A schema of OpenAPI v3, as a CustomResourceDefinition has it. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** A value that is not of its type; the message is upstream's. */
+export class TypedError extends Error {
+  override readonly name: string = 'TypedError';
+}
+
+export type Scalar = 'numeric' | 'string' | 'boolean' | 'untyped';
+export type Kind = 'map' | 'list' | 'scalar';
+
+/** What values may be there. One that may be several things is the one that a value looks like. */
+export interface Type {
+  readonly scalar?: Scalar | undefined;
+  readonly list?: ListType | undefined;
+  readonly map?: MapType | undefined;
+}
+
+/** A member of an object that the schema names. */
+interface Field {
+  readonly element: string;
+  readonly type: Type;
+  readonly default: unknown;
+}
+
+/** An object. */
+export class MapType {
+  readonly isAtomic: boolean;
+  /** Whether it has any members, of types that are deduced, so that it has not been anything else before. */
+  readonly isDeduced: boolean;
+  readonly #properties: JsonSchema;
+  readonly #more: Readonly<Record<string, JsonSchema>>;
+  readonly #preserves: boolean;
+  readonly #rest: (() => Type) | undefined;
+  readonly #fields: Map<string, Field> = new Map();
+  #element: Type | undefined;
+
+  constructor(schema: JsonSchema, preserves: boolean, more: Readonly<Record<string, JsonSchema>> = NONE) {
+    this.#properties = isRecord(schema.properties) ? schema.properties : NONE;
+    this.#more = more;
+    this.#preserves = preserves;
+    this.isAtomic = schema['x-kubernetes-map-type'] === 'atomic';
+    const rest = schema.additionalProperties;
+    const hasFields = more !== NONE || Object.keys(this.#properties).length > 0;
+    if (isRecord(rest)) this.#rest = () => typeOf(rest, preserves);
+    else if (rest === true || (rest === undefined && (preserves || !hasFields))) this.#rest = () => DEDUCED;
+    const isUnknown = this.#rest !== undefined && (!isRecord(rest) || isUntyped(rest));
+    this.isDeduced = !hasFields && isUnknown && schema !== ANYTHING;
+  }
+
+  /** The type of the members that the schema does not name; undefined: it allows no others. */
+  get element(): Type | undefined {
+    this.#element ??= this.#rest?.();
+    return this.#element;
+  }
+
+  /** What the schema says about a member. */
+  field(name: string): Field | undefined {
+    const known = this.#fields.get(name);
+    if (known) return known;
+    const schemas = Object.hasOwn(this.#more, name) ? this.#more : this.#properties;
+    const schema = Object.hasOwn(schemas, name) ? schemas[name] : undefined;
+    if (!isRecord(schema)) return undefined;
+    const field = { element: fieldElement(name), type: typeOf(schema, this.#preserves), default: schema.default };
+    this.#fields.set(name, field);
+    return field;
+  }
+}
+
+/** A list. */
+export class ListType {
+  readonly isAtomic: boolean;
+  /** By which members items are told apart, in order; none: by their values. */
+  readonly keys: readonly string[];
+  readonly #items: () => Type;
+  #element: Type | undefined;
+
+  constructor(schema: JsonSchema, preserves: boolean) {
+    const { kind, keys } = listKindOf(schema);
+    this.isAtomic = kind === 'atomic';
+    this.keys = [...keys].sort(compareText);
+    const { items } = schema;
+    this.#items = isRecord(items) ? () => typeOf(items, preserves) : () => UNTYPED;
+  }
+
+  get element(): Type {
+    this.#element ??= this.#items();
+    return this.#element;
+  }
+
+  /** The element by which a set of fields knows an item. Throws a TypedError if it has none. */
+  elementOf(item: unknown): string {
+    if (this.keys.length > 0) return this.#keyed(item);
+    if (isRecord(item)) throw new TypedError("associative list without keys has an element that's a map type");
+    if (Array.isArray(item)) throw new TypedError('not supported: associative list with lists as elements');
+    if (item === null) throw new TypedError("associative list without keys has an element that's an explicit null");
+    return valueElement(item);
+  }
+
+  #keyed(item: unknown): string {
+    if (item === null) throw new TypedError('associative list with keys may not have a null element');
+    if (!isRecord(item)) throw new TypedError('associative list with keys may not have non-map elements');
+    const { map } = this.element;
+    let text = '';
+    for (const key of this.keys) {
+      const value = Object.hasOwn(item, key) ? item[key] : this.#defaultOf(map, key);
+      if (value === undefined || (value === null && !Object.hasOwn(item, key))) continue;
+      text += `${text && ','}${JSON.stringify(key)}:${canonical(value)}`;
+    }
+    if (text) return keyElement(text);
+    const keys = this.keys.map((key) => JSON.stringify(key)).join(' ');
+    throw new TypedError(
+      `associative list with keys has an element that omits all key fields [${keys}] (and doesn't have default values for any key fields)`,
+    );
+  }
+
+  #defaultOf(map: MapType | undefined, key: string): unknown {
+    if (map) return map.field(key)?.default;
+    throw new TypedError(`couldn't find default value for ${key}: associative list may not have non-map types`);
+  }
+}
+
+const NONE: Readonly<Record<string, never>> = Object.freeze({});
+
+/** What kind of list it is, and its keys: as the schema says, or as strategic merges have it. */
+function listKindOf(schema: JsonSchema): { kind: 'atomic' | 'associative'; keys: readonly string[] } {
+  const kind = schema['x-kubernetes-list-type'];
+  if (kind === 'set') return { kind: 'associative', keys: [] };
+  if (kind === 'map') return { kind: 'associative', keys: textsOf(schema['x-kubernetes-list-map-keys']) };
+  const strategy = schema['x-kubernetes-patch-strategy'];
+  if (kind !== undefined || (strategy !== 'merge' && strategy !== 'merge,retainKeys')) return { kind: 'atomic', keys: [] };
+  const key = schema['x-kubernetes-patch-merge-key'];
+  return { kind: 'associative', keys: typeof key === 'string' ? [key] : [] };
+}
+
+const textsOf = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter((each): each is string => typeof each === 'string') : [];
+
+function scalarOf({ type, format }: JsonSchema): Scalar {
+  if (type === 'integer' || type === 'number') return 'numeric';
+  if (type === 'boolean') return 'boolean';
+  if (type !== 'string') return 'untyped';
+  return format === undefined || format === '' || format === 'byte' ? 'string' : 'untyped';
+}
+
+const isUntyped = (schema: JsonSchema): boolean => scalarOf(schema) === 'untyped' && !isContainer(schema.type);
+const isContainer = (type: unknown): boolean => type === 'object' || type === 'array';
+
+function typeOf(schema: JsonSchema, above: boolean, more: Readonly<Record<string, JsonSchema>> = NONE): Type {
+  const preserves = above || schema['x-kubernetes-preserve-unknown-fields'] === true;
+  const fields = schema['x-kubernetes-embedded-resource'] === true ? KIND_AND_METADATA : more;
+  if (schema === META) return OBJECT_META;
+  const { type } = schema;
+  if (type === 'object') return { map: new MapType(schema, preserves, fields) };
+  if (type === 'array') return { list: new ListType(schema, preserves) };
+  if (type !== undefined && type !== '') return { scalar: scalarOf(schema) };
+  return { scalar: 'untyped', list: new ListType(schema, preserves), map: new MapType(schema, preserves, fields) };
+}
+
+/** A part of a value that is owned as a whole, whatever it is. */
+const ANYTHING: JsonSchema = { 'x-kubernetes-map-type': 'atomic' };
+
+const STRING: JsonSchema = { type: 'string' };
+const TIME: JsonSchema = { type: 'string', format: 'date-time' };
+const NUMBER: JsonSchema = { type: 'integer' };
+const DEFAULTED: JsonSchema = { type: 'string', default: '' };
+const TEXTS: JsonSchema = { type: 'object', additionalProperties: STRING };
+
+const OWNER_REFERENCE: JsonSchema = {
+  type: 'object',
+  'x-kubernetes-map-type': 'atomic',
+  properties: {
+    apiVersion: DEFAULTED,
+    blockOwnerDeletion: { type: 'boolean' },
+    controller: { type: 'boolean' },
+    kind: DEFAULTED,
+    name: DEFAULTED,
+    uid: DEFAULTED,
+  },
+};
+
+/** What upstream publishes of an object's metadata. */
+const META: JsonSchema = {
+  type: 'object',
+  properties: {
+    annotations: TEXTS,
+    creationTimestamp: TIME,
+    deletionGracePeriodSeconds: NUMBER,
+    deletionTimestamp: TIME,
+    finalizers: { type: 'array', items: STRING, 'x-kubernetes-list-type': 'set' },
+    generateName: STRING,
+    generation: NUMBER,
+    labels: TEXTS,
+    managedFields: { type: 'array' },
+    name: STRING,
+    namespace: STRING,
+    ownerReferences: {
+      type: 'array',
+      items: OWNER_REFERENCE,
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['uid'],
+    },
+    resourceVersion: STRING,
+    selfLink: STRING,
+    uid: STRING,
+  },
+};
+const OBJECT_META: Type = { map: new MapType(META, false) };
+const KIND_AND_METADATA: Readonly<Record<string, JsonSchema>> = { apiVersion: STRING, kind: STRING, metadata: META };
+const UNTYPED: Type = typeOf(ANYTHING, false);
+/** Deduced from the value. */
+const DEDUCED: Type = typeOf({}, false);
+
+/** The type of the objects of a kind; undefined: deduced from values. */
+export function kindType(schema: JsonSchema | undefined): Type {
+  return schema ? typeOf({ type: 'object', ...schema }, false, KIND_AND_METADATA) : DEDUCED;
+}
+
+/** What a value is to be taken for; undefined if it could be several things, as null. */
+export function kindOf(type: Type, value: unknown): Kind | undefined {
+  const { map, list, scalar } = type;
+  if (typeof value === 'object') {
+    if (value !== null && (Array.isArray(value) ? list : map)) return Array.isArray(value) ? 'list' : 'map';
+  } else if (value !== undefined && scalar) return 'scalar';
+  if (map) return list || scalar ? undefined : 'map';
+  if (scalar) return list ? undefined : 'scalar';
+  return 'list';
+}
+
+/** As what a value of several kinds is handled. */
+export function handledAs(type: Type, kind: Kind | undefined): Kind {
+  return kind ?? (type.map ? 'map' : type.scalar ? 'scalar' : 'list');
+}
