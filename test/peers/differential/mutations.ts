@@ -146,9 +146,10 @@ function changed(value: unknown, path: Path, to: unknown): unknown {
   if (first === undefined) return to;
   if (Array.isArray(value)) {
     const list = [...value];
-    const made = changed(list[first as number], rest, to);
-    if (made === undefined) list.splice(first as number, 1);
-    else list[first as number] = made;
+    const made = changed(typeof first === 'number' ? list[first] : undefined, rest, to);
+    if (made === undefined) list.splice(Number(first), 1);
+    else if (typeof first === 'number') list[first] = made;
+    else list.push(made);
     return list;
   }
   const entries = new Map(Object.entries((value ?? {}) as object));
