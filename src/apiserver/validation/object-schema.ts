@@ -9,6 +9,7 @@ import { isRecord, WatchError } from '../../watch/errors.ts';
 import { atOnce, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import { toPattern, withPatterns } from './patterns.ts';
+import { fitsQuickly } from './quick.ts';
 import { compileRules, type RuleCheck } from './rules.ts';
 import { compileJsonSchema } from './schema.ts';
 import { mayShape, type Structural, shaping, structuralOf } from './structural.ts';
@@ -96,7 +97,9 @@ function* checking(
   object: KubernetesObject,
   old: KubernetesObject | undefined,
 ): Work<readonly FieldCause[]> {
-  const found = yield* valueCauses(tree, object, old === undefined ? { path: '' } : { path: '', old });
+  // Few objects are wrong.
+  const fits = fitsQuickly(tree, object);
+  const found = fits ? [] : yield* valueCauses(tree, object, old === undefined ? { path: '' } : { path: '', old });
   found.push(...(yield* embeddedCauses(tree, object)));
   if (old === undefined || (yield* listCauses(tree, old)).length === 0) found.push(...(yield* listCauses(tree, object)));
   if (rules === undefined) return found;
