@@ -5,6 +5,7 @@ import {
   CLIENT_GO,
   CONTROLLER_RUNTIME,
   E2E_SUITE,
+  GARBAGE_COLLECTOR,
   HELM_3,
   HELM_4,
   JAVA_CLIENTS,
@@ -12,6 +13,8 @@ import {
   KUBECTL,
   NPM_CLIENTS,
   PYTHON_CLIENTS,
+  SCHEMAS,
+  STRUCTURED_MERGE,
 } from './peers/binary.mjs';
 import { debianKubectl } from './peers/debian.mjs';
 
@@ -26,6 +29,9 @@ export interface Component {
     | 'kube-apiserver'
     | 'kubectl'
     | 'client-go'
+    | 'schemas'
+    | 'garbage-collector'
+    | 'structured-merge'
     | 'kube-rs'
     | 'controller-runtime'
     | 'helm-3'
@@ -56,6 +62,17 @@ export const COMPONENTS: readonly Component[] = [
   { name: 'kube-apiserver', path: builtBinary() ?? '', remedy: 'node test/peers/build.mjs' },
   { name: 'kubectl', path: builtBinary(KUBECTL) ?? '', remedy: 'node test/peers/build.mjs kubectl' },
   { name: 'client-go', path: builtBinary(CLIENT_GO) ?? '', remedy: 'node test/peers/build.mjs client-go' },
+  { name: 'schemas', path: builtBinary(SCHEMAS) ?? '', remedy: 'node test/peers/build.mjs schemas' },
+  {
+    name: 'garbage-collector',
+    path: builtBinary(GARBAGE_COLLECTOR) ?? '',
+    remedy: 'node test/peers/build.mjs garbage-collector',
+  },
+  {
+    name: 'structured-merge',
+    path: builtBinary(STRUCTURED_MERGE) ?? '',
+    remedy: 'node test/peers/build.mjs structured-merge',
+  },
   { name: 'kube-rs', path: builtBinary(KUBE_RS) ?? '', remedy: 'node test/peers/build.mjs kube-rs' },
   ...([CONTROLLER_RUNTIME, HELM_3, HELM_4, E2E_SUITE, PYTHON_CLIENTS, JAVA_CLIENTS, NPM_CLIENTS] as const).map((peer) => ({
     name: peer.name as Component['name'],

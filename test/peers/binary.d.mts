@@ -13,6 +13,8 @@ export interface Peer {
 export declare const KUBE_APISERVER: Peer;
 export declare const KUBECTL: Peer;
 export declare const CLIENT_GO: Peer;
+export declare const SCHEMAS: Peer;
+export declare const GARBAGE_COLLECTOR: Peer;
 export declare const KUBE_RS: Peer;
 export declare const CONTROLLER_RUNTIME: Peer;
 export declare const HELM_3: Peer;
@@ -21,6 +23,7 @@ export declare const E2E_SUITE: Peer;
 export declare const PYTHON_CLIENTS: Peer;
 export declare const JAVA_CLIENTS: Peer;
 export declare const NPM_CLIENTS: Peer;
+export declare const STRUCTURED_MERGE: Peer;
 export declare const OUTPUT: string;
 export declare const HOW: string;
 export declare const FLAGS: readonly string[];

@@ -17,11 +17,21 @@ export const KUBECTL = { name: 'kubectl', requires: 'k8s.io/kubectl', variable: 
 /** Clients of the same release: see its main.go. */
 export const CLIENT_GO = { name: 'client-go', requires: 'k8s.io/client-go', variable: 'WATCHMUX_CLIENT_GO' };
 
+/** What a kube-apiserver makes of schemas: see its main.go. */
+export const SCHEMAS = { name: 'schemas', requires: 'k8s.io/apiextensions-apiserver', variable: 'WATCHMUX_SCHEMAS' };
+
 /** Kubernetes' own garbage collector, of the same release. */
 export const GARBAGE_COLLECTOR = {
   name: 'garbage-collector',
   requires: 'k8s.io/kubernetes',
   variable: 'WATCHMUX_GARBAGE_COLLECTOR',
+};
+
+/** Server-side apply of the same release, without a server: see its main.go. */
+export const STRUCTURED_MERGE = {
+  name: 'structured-merge',
+  requires: 'k8s.io/apimachinery',
+  variable: 'WATCHMUX_STRUCTURED_MERGE',
 };
 
 /** The watcher of kube-rs. A peer in Rust has a crate: src/main.rs, Cargo.toml and Cargo.lock. */

@@ -147,7 +147,7 @@ const ZERO: Readonly<Record<Exclude<FieldType, Shape>, unknown>> = {
   ...{ string: '', bytes: '', int32: 0, int64: 0, double: 0, bool: false, time: null, microTime: null, json: undefined },
 };
 
-function* readList({ type }: Field, given: unknown, place: Place): Work<unknown[] | undefined> {
+function* readList({ type, name }: Field, given: unknown, place: Place): Work<unknown[] | undefined> {
   if (given === undefined) return undefined;
   if (!Array.isArray(given)) throw place.reading.refuse(place.path, 'a list');
   const list: unknown[] = [];
@@ -158,7 +158,8 @@ function* readList({ type }: Field, given: unknown, place: Place): Work<unknown[
     if (typeof type === 'string') list.push(isNone(each) ? ZERO[type] : readScalar(type, each, inside));
     else list.push(yield* readShape(type, each ?? {}, inside));
   }
-  return list.length === 0 ? undefined : list;
+  // To forget the managers of an object, an empty list of them is sent.
+  return list.length === 0 && name !== 'managedFields' ? undefined : list;
 }
 
 function* readMap({ type }: Field, given: unknown, place: Place): Work<Record<string, unknown> | undefined> {
@@ -193,7 +194,7 @@ function readScalar(type: Exclude<FieldType, Shape>, value: unknown, { path, rea
   }
   if (type === 'int32' || type === 'int64') {
     const most = type === 'int32' ? MAX_INT32 : Number.MAX_SAFE_INTEGER;
-    if (!Number.isInteger(value) || (value as number) > most || (value as number) < -most) throw wrong('a whole number');
+    if (!Number.isInteger(value) || (value as number) > most || (value as number) < -most - 1) throw wrong('a whole number');
     return value;
   }
   if (type === 'time' || type === 'microTime') {
