@@ -245,10 +245,6 @@ const UNTYPED: Type = typeOf(ANYTHING, false);
 /** Deduced from the value. */
 const DEDUCED: Type = typeOf({}, false);
 
-const UNTYPED: Type = typeOf(ANYTHING, false);
-/** Deduced from the value. */
-const DEDUCED: Type = typeOf({}, false);
-
 /** The type of the objects of a kind; undefined: deduced from values. */
 export function kindType(schema: JsonSchema | undefined): Type {
   return schema ? typeOf({ type: 'object', ...schema }, false, KIND_AND_METADATA) : DEDUCED;
