@@ -104,12 +104,15 @@ function at(object: unknown, path: string): unknown {
     else if (element.startsWith('i:')) value = Array.isArray(value) ? value[Number(text)] : undefined;
     else if (!Array.isArray(value)) return undefined;
     else if (element.startsWith('v:')) value = value.find((item) => item === JSON.parse(text));
-    else value = value.find((item) => fits(item, JSON.parse(text)));
+    else value = itemOf(value, JSON.parse(text));
   }
   return value;
 }
 
-/** Whether an item has these keys; one that it does not have may have a default. */
-function fits(item: unknown, keys: Readonly<Record<string, unknown>>): boolean {
-  return isRecord(item) && Object.keys(keys).every((key) => !Object.hasOwn(item, key) || item[key] === keys[key]);
+/** The item with these keys, or else one to which a default may give those that it does not have. */
+function itemOf(list: readonly unknown[], keys: Readonly<Record<string, unknown>>): unknown {
+  const names = Object.keys(keys);
+  const having = (item: unknown, isLenient: boolean): boolean =>
+    isRecord(item) && names.every((key) => (isLenient && !Object.hasOwn(item, key)) || item[key] === keys[key]);
+  return list.find((item) => having(item, false)) ?? list.find((item) => having(item, true));
 }
