@@ -25,10 +25,11 @@ function historyOf(story: Story): readonly OwnedStep[] {
   return history;
 }
 
-/** Only what changes fields: owners that a request makes up may own anything. */
+/** Only what changes fields: owners that a request makes up may own anything, and who applies null owns it even if nothing is there. */
 function plain(story: Story): Story {
   const steps = story.steps.filter(({ op, version, object, manager }) => {
     const { managedFields } = (object?.metadata ?? {}) as { managedFields?: unknown };
+    if (JSON.stringify(object ?? {}).includes(':null')) return false;
     return op !== 'schemas' && version === 'v1' && manager !== 'kubectl' && managedFields === undefined;
   });
   return { ...story, steps: steps.map((step) => ({ ...step, subresource: '' })) };
