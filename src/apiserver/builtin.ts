@@ -1,21 +1,18 @@
 /**
- * Kubernetes' own kinds that a server can serve besides those of its program, such as the ones that kubectl can create at once.
+ * Kubernetes' own kinds that a server can serve besides those of its program: what kubectl creates at once, what client-go's recorders
+ * and leader election write, and where Helm keeps its releases.
  */
 
 import type { KubernetesObject } from '../cache/object.ts';
-import { comparing } from '../storage/json.ts';
-import { badRequest } from '../storage/statuses.ts';
-import { isRecord } from '../watch/errors.ts';
-import { inPieces, paceOf, STRIDE, type Work } from '../watch/fair-queue.ts';
-import type { FieldCause, PrinterColumn, ResourceDefinition } from './definition.ts';
-import { faultOfLabel, utf8Bytes } from './verbs/metadata.ts';
+import type { FieldCause, ResourceDefinition } from './definition.ts';
+import { AGE, finalizerCauses, finalizersOf } from './kinds/common.ts';
+import { CONFIG_MAPS, SECRETS } from './kinds/config.ts';
+import { EVENTS, type ObjectReference } from './kinds/events.ts';
+import { REVIEWS } from './kinds/reviews.ts';
 
-/** Upstream: `v1.ConfigMap`. */
-export interface ConfigMap extends KubernetesObject {
-  readonly data?: Readonly<Record<string, string>> | undefined;
-  readonly binaryData?: Readonly<Record<string, string>> | undefined;
-  readonly immutable?: boolean | undefined;
-}
+export { CONFIG_MAPS, type ConfigMap, SECRETS, type Secret } from './kinds/config.ts';
+export { type CoreEvent, EVENTS, type ObjectReference } from './kinds/events.ts';
+export { REVIEWS } from './kinds/reviews.ts';
 
 /** Upstream: `v1.Namespace`. */
 export interface Namespace extends KubernetesObject {
@@ -23,41 +20,11 @@ export interface Namespace extends KubernetesObject {
   readonly status?: { readonly phase?: string | undefined } | undefined;
 }
 
-/** The limit for all of a ConfigMap's values together. Upstream: `v1.MaxSecretSize`. */
-const MAX_DATA_BYTES = 2 ** 20;
-const MAX_KEY_CHARS = 253;
-
-/** The last column of most kinds. */
-export const AGE: PrinterColumn = {
-  name: 'Age',
-  type: 'date',
-  description: 'CreationTimestamp is the time on the server when this object was created.',
-  value: ({ metadata }) => metadata?.creationTimestamp as string | undefined,
-};
-
-/** `configmaps` of `v1`. */
-export const CONFIG_MAPS: ResourceDefinition<ConfigMap> = {
-  group: '',
-  version: 'v1',
-  plural: 'configmaps',
-  kind: 'ConfigMap',
-  shortNames: ['cm'],
-  columns: [
-    {
-      name: 'Data',
-      type: 'integer',
-      description: 'The number of keys.',
-      value: ({ data, binaryData }) => Object.keys(data ?? {}).length + Object.keys(binaryData ?? {}).length,
-    },
-    AGE,
-  ],
-  // There may be sixty thousand values.
-  validate: (object, old) => inPieces(causesIn(object, old), { pace: paceOf(undefined) }),
-};
-
-function* causesIn(object: ConfigMap, old: ConfigMap | undefined): Work<FieldCause[]> {
-  yield* checkForm(object);
-  return [...(yield* keysOf(object)), ...(yield* frozen(object, old)), ...finalizersOf(object)];
+/** Upstream: `v1.ServiceAccount`. */
+export interface ServiceAccount extends KubernetesObject {
+  readonly secrets?: readonly ObjectReference[] | undefined;
+  readonly imagePullSecrets?: readonly { readonly name?: string | undefined }[] | undefined;
+  readonly automountServiceAccountToken?: boolean | undefined;
 }
 
 /**
@@ -71,10 +38,12 @@ export const NAMESPACES: ResourceDefinition<Namespace> = {
   kind: 'Namespace',
   shortNames: ['ns'],
   namespaced: false,
-  validate: ({ metadata }) => {
-    const fault = faultOfLabel(metadata?.name ?? '');
-    return fault === undefined ? undefined : [{ field: 'metadata.name', message: fault }];
-  },
+  fields: { 'status.phase': ({ status }) => status?.phase ?? '' },
+  validate: (object, old) => [
+    ...finalizersOf(object),
+    ...finalizerCauses(object.spec?.finalizers ?? [], (at) => (old === undefined ? 'spec.finalizers' : `spec.finalizers[${at}]`)),
+    ...phaseCauses(object, old),
+  ],
   columns: [
     {
       name: 'Status',
@@ -86,93 +55,27 @@ export const NAMESPACES: ResourceDefinition<Namespace> = {
   ],
 };
 
-/** Refuses what cannot be read as a ConfigMap. Upstream never validates values of a wrong type: decoding fails before. */
-function* checkForm({ data, binaryData, immutable }: ConfigMap): Work<void> {
-  const isText = (value: unknown): boolean => typeof value === 'string';
-  const isBase64 = (value: unknown): boolean =>
-    isText(value) && /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(String(value));
-  if (!(yield* areAll(data, isText))) throw unreadable('ConfigMap', 'data: expected an object of strings');
-  if (!(yield* areAll(binaryData, isBase64))) throw unreadable('ConfigMap', 'binaryData: expected base64');
-  if (!['undefined', 'boolean'].includes(typeof (immutable ?? undefined)))
-    throw unreadable('ConfigMap', 'immutable: expected true or false');
+/** Upstream: `ValidateNamespaceStatusUpdate`. What was stored without a phase may stay so. */
+function phaseCauses({ metadata, status }: Namespace, old: Namespace | undefined): FieldCause[] {
+  const phase = status?.phase ?? '';
+  const [due, when] =
+    metadata?.deletionTimestamp === undefined
+      ? (['Active', 'if `deletionTimestamp` is empty'] as const)
+      : (['Terminating', 'if `deletionTimestamp` is not empty'] as const);
+  if (old === undefined || phase === due || phase === (old.status?.phase ?? '')) return [];
+  const message = `Invalid value: ${JSON.stringify(phase.slice(0, 300))}: may only be '${due}' ${when}`;
+  return [{ field: 'status.Phase', message }];
 }
 
-function* areAll(values: unknown, are: (value: unknown) => boolean): Work<boolean> {
-  if (values === undefined || values === null) return true;
-  if (typeof values !== 'object' || Array.isArray(values)) return false;
-  for (const [at, key] of Object.keys(values).entries()) {
-    if (at % STRIDE === STRIDE - 1) yield;
-    if (!are((values as Readonly<Record<string, unknown>>)[key])) return false;
-  }
-  return true;
-}
-
-function unreadable(kind: string, why: string): Error {
-  return badRequest(`${kind} in version "v1" cannot be handled as a ${kind}: ${why}`);
-}
-
-/** Upstream: `ValidateConfigMap`. */
-function* keysOf(object: ConfigMap): Work<FieldCause[]> {
-  const [data, binaryData] = [object.data ?? {}, object.binaryData ?? {}];
-  const causes: FieldCause[] = [];
-  let bytes = 0;
-  for (const [field, values] of Object.entries({ data, binaryData })) {
-    for (const [at, key] of Object.keys(values).entries()) {
-      if (at % STRIDE === STRIDE - 1) yield;
-      const value = values[key] as string;
-      bytes += field === 'data' ? utf8Bytes(value) : Math.floor((value.length * 3) / 4);
-      const problem = keyProblem(key);
-      if (problem !== undefined) {
-        causes.push({ field: `${field}[${key}]`, message: `Invalid value: ${JSON.stringify(key)}: ${problem}` });
-      }
-      if (field === 'data' && Object.hasOwn(binaryData, key)) {
-        causes.push({
-          field: `data[${key}]`,
-          message: `Invalid value: ${JSON.stringify(key)}: duplicate of key present in binaryData`,
-        });
-      }
-    }
-  }
-  if (bytes > MAX_DATA_BYTES) {
-    causes.push({ field: '[]', message: `Too long: may not be more than ${MAX_DATA_BYTES} bytes`, reason: 'FieldValueTooLong' });
-  }
-  return causes;
-}
-
-function keyProblem(key: string): string | undefined {
-  if (key.length > MAX_KEY_CHARS) return `must be no more than ${MAX_KEY_CHARS} characters`;
-  if (!/^[-._a-zA-Z0-9]+$/.test(key)) {
-    const regex = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
-    return `${regex} (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')`;
-  }
-  if (key === '.') return "must not be '.'";
-  if (key === '..') return "must not be '..'";
-  return key.startsWith('..') ? "must not start with '..'" : undefined;
-}
-
-/** Custom resources may have others; Kubernetes' own kinds may not. Upstream: `validateFinalizerName` of core. */
-function finalizersOf({ metadata }: ConfigMap): FieldCause[] {
-  const wrong = 'name is neither a standard finalizer name nor is it fully qualified';
-  return (metadata?.finalizers ?? []).flatMap((name, at) =>
-    name.includes('/') || STANDARD_FINALIZERS.includes(name)
-      ? []
-      : [{ field: `metadata.finalizers[${at}]`, message: `Invalid value: ${JSON.stringify(name)}: ${wrong}` }],
-  );
-}
-
-const STANDARD_FINALIZERS: readonly string[] = ['kubernetes', 'orphan', 'foregroundDeletion'];
-
-/** Upstream: `ValidateConfigMapUpdate`. */
-function* frozen(object: ConfigMap, old: ConfigMap | undefined): Work<FieldCause[]> {
-  if (old?.immutable !== true) return [];
-  const causes: FieldCause[] = [];
-  const message = 'Forbidden: field is immutable when `immutable` is set';
-  const add = (field: string): number => causes.push({ field, message, reason: 'FieldValueForbidden' });
-  if (object.immutable !== true) add('immutable');
-  if (!(yield* comparing(object.data ?? {}, old.data ?? {}))) add('data');
-  if (!(yield* comparing(object.binaryData ?? {}, old.binaryData ?? {}))) add('binaryData');
-  return causes;
-}
+/** `serviceaccounts` of `v1`, as objects: nobody makes tokens for them. */
+export const SERVICE_ACCOUNTS: ResourceDefinition<ServiceAccount> = {
+  group: '',
+  version: 'v1',
+  plural: 'serviceaccounts',
+  kind: 'ServiceAccount',
+  shortNames: ['sa'],
+  validate: finalizersOf,
+};
 
 /** Leases, by which programs agree on which of them leads: client-go's leader election needs nothing else from a server. */
 
@@ -204,37 +107,8 @@ export const LEASES: ResourceDefinition<Lease> = {
     { name: 'Holder', type: 'string', description: 'The current holder.', value: ({ spec }) => spec?.holderIdentity },
     AGE as NonNullable<ResourceDefinition<Lease>['columns']>[number],
   ],
-  validate: ({ spec }) => {
-    checkLease(spec);
-    return causesOf(spec ?? {});
-  },
+  validate: ({ spec }) => causesOf(spec ?? {}),
 };
-
-const MAX_INT32 = 2 ** 31 - 1;
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[-+]\d\d:\d\d)$/;
-
-const isText = (value: unknown): boolean => typeof value === 'string';
-const isCount = (value: unknown): boolean => Number.isInteger(value) && Math.abs(value as number) <= MAX_INT32;
-const isTime = (value: unknown): boolean =>
-  isText(value) && TIME.test(value as string) && !Number.isNaN(Date.parse(value as string));
-
-const FORM: { readonly [Name in keyof LeaseSpec]-?: readonly [(value: unknown) => boolean, expected: string] } = {
-  holderIdentity: [isText, 'a text'],
-  leaseDurationSeconds: [isCount, 'a whole number'],
-  acquireTime: [isTime, 'a time'],
-  renewTime: [isTime, 'a time'],
-  leaseTransitions: [isCount, 'a whole number'],
-};
-
-/** Refuses what cannot be read as a Lease: no typed client could. */
-function checkLease(spec: unknown): void {
-  if (spec === undefined || spec === null) return;
-  if (!isRecord(spec)) throw unreadable('Lease', 'spec: expected an object');
-  for (const [name, [fits, expected]] of Object.entries(FORM)) {
-    const value = spec[name] ?? undefined;
-    if (value !== undefined && !fits(value)) throw unreadable('Lease', `spec.${name}: expected ${expected}`);
-  }
-}
 
 /** Upstream: `ValidateLeaseSpec`. */
 function causesOf({ leaseDurationSeconds, leaseTransitions }: LeaseSpec): FieldCause[] {
@@ -249,3 +123,12 @@ function causesOf({ leaseDurationSeconds, leaseTransitions }: LeaseSpec): FieldC
   }
   return causes;
 }
+
+/**
+ * All of Kubernetes' own kinds that are built in: `resources: [...BUILT_IN_KINDS, ORDERS]`. As NAMESPACES are among them, objects can
+ * be created only in namespaces that exist.
+ */
+export const BUILT_IN_KINDS: readonly ResourceDefinition[] = [
+  ...[CONFIG_MAPS, ...EVENTS, LEASES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS],
+  ...REVIEWS,
+] as readonly ResourceDefinition[];

@@ -28,10 +28,15 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
    */
   readonly validate?: Of<T, [old: T | undefined], ValidationResult | Promise<ValidationResult>> | undefined;
   /**
-   * An OpenAPI v3 schema of the object, checked on every write and served to `kubectl explain`. Members that it allows but does
-   * not name are kept; the `fieldValidation` of a write decides whether they are reported.
+   * An OpenAPI v3 schema of the object, checked on every write and served to `kubectl explain`. Its defaults are filled in, in what
+   * is written and in what is read. The `fieldValidation` of a write decides whether members that it does not name are reported.
    */
   readonly schema?: JsonSchema | undefined;
+  /**
+   * Whether members that the schema does not name are kept. Default true. If false, they are removed, and so is null where the
+   * schema neither allows it nor has a default, as Kubernetes does for a CustomResourceDefinition.
+   */
+  readonly preserveUnknownFields?: boolean | undefined;
   /** Whether `status` is a subresource: written only at its own path, and ignored elsewhere. Default false. */
   readonly status?: boolean | undefined;
   /** How many instances an object stands for: makes `scale` a subresource, as `kubectl scale` and autoscalers use it. Default: none. */
@@ -65,6 +70,12 @@ export interface SchemaDefinition extends Omit<ResourceDefinition, 'validate' | 
   readonly schema?: undefined;
 }
 
+/**
+ * Turns an object of a kind that has several versions into one of another: `toVersion` is its new `apiVersion`, such as
+ * `orders.example.com/v2`. Returns a new object, with the same name, namespace and uid; what it throws is a 500 for the client.
+ */
+export type Convert = (object: KubernetesObject, toVersion: string) => KubernetesObject;
+
 /** What is wrong with an object: undefined for nothing, or a cause for each field. */
 export type ValidationResult = readonly FieldCause[] | undefined;
 
@@ -81,7 +92,7 @@ export interface FieldCause {
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** The types of columns: the one list of them. */
-const COLUMN_TYPES = ['string', 'integer', 'number', 'boolean', 'date'] as const;
+export const COLUMN_TYPES = ['string', 'integer', 'number', 'boolean', 'date'] as const;
 
 /** A column of a table. Upstream: `CustomResourceColumnDefinition`. */
 export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
@@ -93,6 +104,8 @@ export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
    */
   readonly value: Of<T, [], string | number | bigint | boolean | Date | null | undefined>;
   readonly description?: string | undefined;
+  /** A hint for clients, such as `date-time`. Default empty. */
+  readonly format?: string | undefined;
   /** Columns above 0 are shown only with `-o wide`. Default 0. */
   readonly priority?: number | undefined;
 }
@@ -174,7 +187,7 @@ function checkKeyword(name: string, keyword: string): void {
 const LABEL = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/;
-const COLUMN = ['name', 'type', 'value', 'description', 'priority'] as const;
+const COLUMN = ['name', 'type', 'value', 'description', 'format', 'priority'] as const;
 
 /** Throws INVALID_ARGUMENT for a definition that could not be served. */
 export function checkDefinition(definition: ResourceDefinition | SchemaDefinition): void {
@@ -192,6 +205,7 @@ export function checkDefinition(definition: ResourceDefinition | SchemaDefinitio
   }
   checkFlag('namespaced', namespaced);
   checkFlag('status', status);
+  checkFlag('preserveUnknownFields', more.preserveUnknownFields ?? true);
   checkScale(more.scale);
   checkValidation(more);
   const { columns = [], fields = {} } = more;
@@ -233,11 +247,12 @@ function checkScale(scale: ResourceDefinition['scale']): void {
 
 function checkColumn(path: string, column: PrinterColumn): void {
   if (!isRecord(column)) throw invalid(path, column, 'a column: { name, type, value }');
-  const { name, type, value, description = '', priority = 0 } = column;
+  const { name, type, value, description = '', format = '', priority = 0 } = column;
   if (typeof name !== 'string' || name === '') throw invalid(`${path}.name`, name, 'a non-empty string');
   oneOf(`${path}.type`, type, COLUMN_TYPES);
   if (typeof value !== 'function') throw invalid(`${path}.value`, value, 'a function of an object');
-  if (typeof description !== 'string') throw invalid(`${path}.description`, description, 'a text');
+  for (const [member, text] of Object.entries({ description, format }))
+    if (typeof text !== 'string') throw invalid(`${path}.${member}`, text, 'a text');
   wholeNumber(`${path}.priority`, priority);
   checkOptions(column, COLUMN);
 }

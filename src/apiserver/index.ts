@@ -20,8 +20,27 @@ export type {
   SubresourceClient,
   WriteOptions,
 } from '../cache/resource-client.ts';
-export { CONFIG_MAPS, type ConfigMap, LEASES, type Lease, type LeaseSpec, NAMESPACES, type Namespace } from './builtin.ts';
+export type { AdmissionHooks, AdmissionReview } from './admission.ts';
+export {
+  BUILT_IN_KINDS,
+  CONFIG_MAPS,
+  type ConfigMap,
+  type CoreEvent,
+  EVENTS,
+  LEASES,
+  type Lease,
+  type LeaseSpec,
+  NAMESPACES,
+  type Namespace,
+  type ObjectReference,
+  REVIEWS,
+  SECRETS,
+  SERVICE_ACCOUNTS,
+  type Secret,
+  type ServiceAccount,
+} from './builtin.ts';
 export type {
+  Convert,
   FieldCause,
   JsonSchema,
   PrinterColumn,

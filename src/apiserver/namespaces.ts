@@ -13,189 +13,28 @@
  * - A server looks for objects where they are stored: another server may have kinds that this one does not know.
  * - Everything is deleted by its uid, and while the namespace is still the same: a new one with the same name is left alone.
  */
-import { setMaxListeners } from 'node:events';
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { compareVersions } from '../cache/versions.ts';
-import type { Storage, StorageEvent } from '../storage/storage.ts';
-import { Backoff } from '../watch/backoff.ts';
-import { type Clock, sleep } from '../watch/clock.ts';
-import { isWatchError } from '../watch/errors.ts';
+import type { Storage } from '../storage/storage.ts';
+import { unasked } from './admission.ts';
 import { forbidden, hasCode, notFound } from './api-status.ts';
+import { NAME_LABEL } from './kinds/tables.ts';
 import { type Catalog, type EmptyTerms, type ResourceContext, type ResourceInfo, timestamp } from './resource-info.ts';
 import { kindOf, unknownKinds } from './stored-data.ts';
+import { type BackgroundDeps, Terminating } from './terminating.ts';
 import { withMeta } from './verbs/metadata.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
 import { createObject } from './verbs/write.ts';
-
-/**
- * Finishes the deletion of Terminating namespaces, in each of the servers that share a storage.
- *
- *     list, watch ---> Terminating, and no finalizers of its own ---> after a second or two: finish ---> gone
- *                        '- an object of it is gone (hurry): finish now -^        '- not yet: again, later and later
- *
- * The server that was asked to delete a namespace does so while it answers; most of the time the namespace is gone before another
- * server looks. The others finish what is left when an object goes later, by a request to one of them, or when a server dies in
- * between.
- */
-
-/** What the deletion of namespaces needs. */
-export interface TerminatingDeps {
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly onError: (error: unknown) => void;
-  /** Tries to finish a deletion. Resolves to whether the namespace is gone. */
-  readonly finish: (name: string, uid: string | undefined, signal: AbortSignal) => Promise<boolean>;
-  /** The name of the namespace that must always be there. */
-  readonly kept: string;
-  /** Called if it is not, because somebody has emptied the storage. */
-  readonly restore: () => Promise<void>;
-}
-
-/** A Terminating namespace. */
-interface Job {
-  readonly name: string;
-  readonly uid: string | undefined;
-  readonly backoff: Backoff;
-  /** Cancels the next attempt. */
-  cancel: () => void;
-  running: Promise<void> | undefined;
-  /** Whether something has happened since the current attempt began. */
-  again: boolean;
-}
-
-const FIRST_MS = 1_000;
-const MAX_MS = 60_000;
-
-export class Terminating {
-  private readonly deps: TerminatingDeps;
-  private readonly jobs: Map<string, Job> = new Map();
-  private readonly stopping: AbortController = new AbortController();
-  private following: Promise<void> | undefined;
-
-  constructor(deps: TerminatingDeps) {
-    this.deps = deps;
-    // Many may be Terminating at once: node 20 would warn of a leak.
-    setMaxListeners(0, this.stopping.signal);
-  }
-
-  /** Resolves when the existing ones have been seen. From then on it follows the storage. */
-  async start(storage: Storage<KubernetesObject>): Promise<void> {
-    const after = await this.list(storage);
-    if (!this.stopping.signal.aborted) this.following = this.follow(storage, after);
-  }
-
-  /** Something has happened in a namespace: if its deletion waits, it may have waited for this. */
-  hurry(name: string): void {
-    const job = this.jobs.get(name);
-    if (job) this.attempt(job);
-  }
-
-  async stop(): Promise<void> {
-    this.stopping.abort();
-    const running = [...this.jobs.values()].map((job) => job.running);
-    for (const name of [...this.jobs.keys()]) this.forget(name);
-    await Promise.all([...running, this.following]);
-  }
-
-  private async list(storage: Storage<KubernetesObject>): Promise<string> {
-    const { items, resourceVersion } = await storage.list({ signal: this.stopping.signal });
-    const names = new Set(items.map(({ metadata }) => metadata?.name));
-    for (const name of [...this.jobs.keys()]) if (!names.has(name)) this.forget(name);
-    for (const item of items) this.see(item);
-    if (!names.has(this.deps.kept)) await this.restore();
-    return resourceVersion;
-  }
-
-  private async restore(): Promise<void> {
-    const { restore, onError } = this.deps;
-    await restore().catch((error: unknown) => this.stopping.signal.aborted || onError(error));
-  }
-
-  private async follow(storage: Storage<KubernetesObject>, from: string): Promise<void> {
-    const { signal } = this.stopping;
-    const { clock, random, onError } = this.deps;
-    const backoff = new Backoff({ minMs: 100, maxMs: 30_000, factor: 2, random });
-    let after: string | undefined = from;
-    while (!signal.aborted) {
-      try {
-        after ??= await this.list(storage);
-        for await (const event of await storage.watch({ resourceVersion: after, signal })) {
-          backoff.healthy();
-          if (this.isOver(event)) break;
-          if (event.type === 'DELETED' && event.object.metadata?.name === this.deps.kept) await this.restore();
-        }
-      } catch (error) {
-        // A cache has already reported what its storage refuses.
-        if (!signal.aborted && !isWatchError(error)) onError(error);
-      }
-      after = undefined;
-      if (!signal.aborted) await sleep(backoff.failed({}), { clock, signal }).catch(() => {});
-    }
-  }
-
-  /** Takes an event. Returns whether nothing useful comes after it. */
-  private isOver(event: StorageEvent<KubernetesObject>): boolean {
-    if (event.type === 'ERROR') return true;
-    if (event.type === 'DELETED') this.forget(event.object.metadata?.name ?? '');
-    else if (event.type !== 'BOOKMARK') this.see(event.object);
-    return false;
-  }
-
-  private see({ metadata }: KubernetesObject): void {
-    const { name = '', uid, deletionTimestamp, finalizers = [] } = metadata ?? {};
-    const known = this.jobs.get(name);
-    // The removal of a namespace's last finalizer leads here.
-    const isDue = deletionTimestamp !== undefined && finalizers.length === 0;
-    if (known && (!isDue || known.uid !== uid)) this.forget(name);
-    if (!isDue || this.jobs.has(name) || this.stopping.signal.aborted) return;
-    const backoff = new Backoff({ minMs: FIRST_MS, maxMs: MAX_MS, factor: 2, random: this.deps.random, apart: true });
-    const job: Job = { name, uid, backoff, cancel: () => {}, running: undefined, again: false };
-    this.jobs.set(name, job);
-    this.plan(job);
-  }
-
-  private forget(name: string): void {
-    this.jobs.get(name)?.cancel();
-    this.jobs.delete(name);
-  }
-
-  private plan(job: Job): void {
-    job.cancel = this.deps.clock.schedule(job.backoff.failed({}), () => this.attempt(job));
-  }
-
-  private attempt(job: Job): void {
-    job.again = true;
-    job.running ??= this.work(job).finally(() => {
-      job.running = undefined;
-      // It may have happened after the attempt's last look.
-      if (job.again && !this.stopping.signal.aborted && this.jobs.get(job.name) === job) this.attempt(job);
-    });
-  }
-
-  private async work(job: Job): Promise<void> {
-    const { signal } = this.stopping;
-    const { finish, onError } = this.deps;
-    job.cancel();
-    try {
-      while (job.again && !signal.aborted) {
-        job.again = false;
-        if (await finish(job.name, job.uid, signal)) {
-          if (this.jobs.get(job.name) === job) this.forget(job.name);
-          return;
-        }
-      }
-    } catch (error) {
-      if (!signal.aborted && !isWatchError(error, 'CLOSED')) onError(error);
-    }
-    if (!signal.aborted && this.jobs.get(job.name) === job) this.plan(job);
-  }
-}
 
 /** The namespace that always exists. */
 const DEFAULT = 'default';
 /** Objects that are looked at to see whether a namespace is empty. */
 const PAGE = 500;
-const NAME_LABEL = 'kubernetes.io/metadata.name';
+/** The finalizer in the spec of a namespace that stands for its content: this server removes it. */
+const OF_CONTENT = 'kubernetes';
+
+const specOf = (object: KubernetesObject): { readonly finalizers?: readonly string[] } =>
+  (object as { spec?: { readonly finalizers?: readonly string[] } }).spec ?? {};
 
 /** The object that is to be created. */
 interface About {
@@ -210,7 +49,7 @@ interface Confirmation {
 }
 
 /** What a server's namespaces need from it. */
-interface NamespacesDeps extends Pick<TerminatingDeps, 'clock' | 'random' | 'onError'> {
+interface NamespacesDeps extends BackgroundDeps {
   readonly catalog: Catalog;
   /** All of it. */
   readonly storage: Storage;
@@ -227,9 +66,17 @@ export class Namespaces {
     this.info = deps.catalog.namespaces;
     this.terminating = new Terminating({
       ...deps,
+      isDue: ({ metadata }) => (metadata?.finalizers ?? []).length === 0,
       finish: (name, uid, signal) => this.finish(name, uid, signal),
-      kept: DEFAULT,
-      restore: () => this.createDefault(),
+      observer: {
+        // Somebody may have emptied the storage.
+        whole: async (items) => {
+          if (!items.some(({ metadata }) => metadata?.name === DEFAULT)) await this.createDefault();
+        },
+        changed: async ({ type, object }) => {
+          if (type === 'DELETED' && object.metadata?.name === DEFAULT) await this.createDefault();
+        },
+      },
     });
   }
 
@@ -245,11 +92,13 @@ export class Namespaces {
     return this.terminating.stop();
   }
 
-  /** A new namespace, with the label by which selectors know its name, and its phase. */
+  /** A new namespace, with the label by which selectors know its name, the finalizer that stands for its content, and its phase. */
   prepared<T extends KubernetesObject>(object: T): T {
     const { metadata } = object;
     const labels = { ...metadata?.labels, [NAME_LABEL]: metadata?.name ?? '' };
-    return { ...object, metadata: { ...metadata, labels }, status: { phase: 'Active' } };
+    const { finalizers = [] } = specOf(object);
+    const all = finalizers.includes(OF_CONTENT) ? finalizers : [...finalizers, OF_CONTENT];
+    return { ...object, metadata: { ...metadata, labels }, spec: { finalizers: all }, status: { phase: 'Active' } };
   }
 
   /**
@@ -291,7 +140,8 @@ export class Namespaces {
    * Deletes what is in a namespace, whether or not the namespace itself has finalizers. Resolves to false if finalizers keep
    * something. Rejects with 404 if the namespace has gone meanwhile, or is another one.
    */
-  async empty({ metadata }: KubernetesObject, { dryRun, signal }: EmptyTerms): Promise<boolean> {
+  async empty(object: KubernetesObject, { dryRun, signal }: EmptyTerms): Promise<boolean> {
+    const { metadata } = object;
     const [namespace, uid] = [metadata?.name ?? '', metadata?.uid];
     if (this.info === undefined) return true;
     if (namespace === DEFAULT) throw forbidden(this.info, namespace, 'this namespace may not be deleted');
@@ -311,7 +161,19 @@ export class Namespaces {
       const own = { ...context, info, storage: storage.scope(info.prefix), empty: undefined, prepared: undefined };
       if (!(await clear(own, namespace, { check, signal, isOne }))) isEmpty = false;
     }
-    return isEmpty;
+    return isEmpty && (await this.finalized(context, namespace, uid));
+  }
+
+  /** Nothing is left in a namespace. Resolves to whether nobody else holds it by a finalizer of its spec. */
+  private async finalized({ storage }: ResourceContext, name: string, uid: string | undefined): Promise<boolean> {
+    const others = (object: KubernetesObject): readonly string[] =>
+      (specOf(object).finalizers ?? []).filter((each) => each !== OF_CONTENT);
+    const found = await storage.get(name);
+    if (found === undefined || found.metadata?.uid !== uid || others(found).length === 0) return true;
+    const left = await storage.update(name, (current) =>
+      current.metadata?.uid === uid ? ({ ...current, spec: { finalizers: others(current) } } as KubernetesObject) : current,
+    );
+    return others(left).length === 0;
   }
 
   /** An object of a namespace is gone. If it was the last one of a Terminating namespace, that goes as well. */
@@ -321,7 +183,7 @@ export class Namespaces {
 
   private async createDefault(): Promise<void> {
     const context = this.deps.contextOf(this.info as ResourceInfo);
-    await createObject(context, { metadata: { name: DEFAULT } }, { namespace: undefined, dryRun: false }).catch(
+    await createObject(unasked(context), { metadata: { name: DEFAULT } }, { namespace: undefined, dryRun: false }).catch(
       (error: unknown) => {
         if (!hasCode(error, 409)) throw error;
       },
@@ -333,7 +195,7 @@ export class Namespaces {
     const context = this.deps.contextOf(this.info as ResourceInfo);
     const terms = { dryRun: false, preconditions: { uid }, signal };
     try {
-      return (await deleteObject(context, { namespace: undefined, name }, terms)).gone;
+      return (await deleteObject(unasked(context), { namespace: undefined, name }, terms)).gone;
     } catch (error) {
       // Another server has finished it.
       if (hasCode(error, 404) || hasCode(error, 409)) return true;
@@ -352,7 +214,7 @@ export class Namespaces {
       if (current.metadata?.uid !== uid) throw notFound(info, name);
       if (current.metadata?.deletionTimestamp !== undefined) return current;
       const marked = withMeta(current, { deletionTimestamp: timestamp(now()), deletionGracePeriodSeconds: 0 });
-      return { ...marked, status: { phase: 'Terminating' } };
+      return { ...marked, status: { ...(marked as { status?: object }).status, phase: 'Terminating' } };
     });
   }
 }

@@ -6,9 +6,10 @@ import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, isRecord, oneOf, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
-import type { ResourceDefinition, SchemaDefinition } from './definition.ts';
+import type { AdmissionHooks } from './admission.ts';
+import type { Convert, ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
 
 /** A request and its response, for logs. */
@@ -83,6 +84,8 @@ export interface ApiServerLimits {
   readonly reauthorizeMs?: number | undefined;
   /** How long any other request may take until its response begins, including reading its body, in ms; default 60,000. */
   readonly requestTimeoutMs?: number | undefined;
+  /** How long events are kept after each write, in ms, in whole seconds; default 3,600,000. 0: for ever. See `EVENTS`. */
+  readonly eventTtlMs?: number | undefined;
   /** How long `authenticate` and `authorize` may take, in ms; default 10,000. */
   readonly handshakeTimeoutMs?: number | undefined;
   /** Bytes that may wait in a connection before its watch is no longer read; default 1 MiB. */
@@ -107,8 +110,18 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * storage.
    */
   readonly storage: Storage;
-  /** The resources to serve. `CONFIG_MAPS`, `LEASES` and `NAMESPACES` define some of Kubernetes' own. */
+  /** The resources to serve. `BUILT_IN_KINDS` are Kubernetes' own; `CONFIG_MAPS`, `EVENTS` and others are some of them. */
   readonly resources: readonly (ResourceDefinition | SchemaDefinition)[];
+  /**
+   * Whether clients may define further kinds, by objects of the kind CustomResourceDefinition of `apiextensions.k8s.io/v1`, which are
+   * stored and served like any other. All servers of one storage have the same. Default false.
+   */
+  readonly customResourceDefinitions?: boolean | undefined;
+  /**
+   * For kinds that are served in several versions: functions that turn an object of one version into one of another, by the name of
+   * the resource, such as `orders.example.com`. Default: only `apiVersion` changes.
+   */
+  readonly convert?: Readonly<Record<string, Convert>> | undefined;
   /**
    * Identifies a client by its request (an `IncomingMessage`, or a `Request`). The result is passed to `authorize`; anything
    * falsy, such as undefined or an empty string, means 401. Default: everybody is admitted. If it is an object with `expiresAtMs`,
@@ -128,6 +141,11 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly clientAddress?: OfRequest<string> | undefined;
   /** Whether a request is allowed; anything but true means 403. Default: everything is allowed. */
   readonly authorize?: Authorize<I> | undefined;
+  /**
+   * Called before every write, dry runs among them: `mutate` may change what is written, `validate` may refuse it. Default: nothing
+   * is asked. A definition's own `validate` says what its objects must look like; these see who writes, and what was there.
+   */
+  readonly admission?: AdmissionHooks<I> | undefined;
   /** Origins whose web pages may connect, as for a hub; default: only this host's own. */
   readonly allowedOrigins?: AllowedOrigins<unknown>;
   /**
@@ -136,6 +154,17 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * options, `bookmarkMs` and `maxWatches` hold for it.
    */
   readonly cache?: boolean | CacheOptions | undefined;
+  /**
+   * Whether objects are deleted when their owners, which `metadata.ownerReferences` name, are gone, and whether a deletion's
+   * `propagationPolicy` has an effect. Follows all kinds. Default false.
+   */
+  readonly garbageCollection?: boolean | undefined;
+  /**
+   * Of which new objects the server keeps in `metadata.managedFields` who manages which of their fields. `named`: of those whose
+   * creator names a `fieldManager`, as kubectl does; others cost no time and no bytes until they are first applied. `always`: of
+   * all, as a kube-apiserver does; a creator that is not named is called by its user agent. Default `named`.
+   */
+  readonly managedFields?: (typeof TRACKED)[number] | undefined;
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
   /** The time of day for timestamps, in ms since 1970. Default `Date.now`. */
@@ -176,15 +205,32 @@ const LIMITS: { readonly [K in keyof ApiServerLimits]-?: { readonly default: num
   maxWatchMs: { default: 0, min: 0 }, // see toSettings
   reauthorizeMs: { default: 0, min: 0 },
   requestTimeoutMs: { default: 60_000, min: 1 },
+  eventTtlMs: { default: 3_600_000, min: 0 },
   handshakeTimeoutMs: { default: DEFAULTS.handshakeTimeoutMs, min: 1 },
   maxBufferedBytes: { default: DEFAULTS.maxBufferedBytes, min: 1 },
   stallTimeoutMs: { default: DEFAULTS.stallTimeoutMs, min: 0 },
 };
 
 const OTHERS = [
-  ...(['storage', 'resources', 'authenticate', 'authorize', 'tenantOf', 'clientAddress', 'allowedOrigins', 'cache'] as const),
+  ...([
+    'storage',
+    'resources',
+    'customResourceDefinitions',
+    'convert',
+    'authenticate',
+    'authorize',
+    'tenantOf',
+    'clientAddress',
+    'allowedOrigins',
+    'cache',
+    'garbageCollection',
+    'admission',
+    'managedFields',
+  ] as const),
   ...(['clock', 'now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
 ] as const;
+
+const TRACKED = ['named', 'always'] as const;
 
 const HOOKS = [
   ...(['authenticate', 'authorize', 'tenantOf', 'clientAddress'] as const),
@@ -200,6 +246,8 @@ export interface Settings extends Limits, Omit<ApiServerOptions, keyof ApiServer
   readonly random: () => number;
   readonly uid: () => string;
   readonly onError: (error: unknown) => void;
+  readonly customResourceDefinitions: boolean;
+  readonly convert: Readonly<Record<string, Convert>>;
   /** Undefined: a cache says by itself that its storage fails, and that it works again. */
   readonly onCacheError: ApiServerOptions['onError'];
   readonly onRequest: (report: RequestReport) => void;
@@ -212,6 +260,20 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   checkOptions(options, [...names, ...OTHERS]);
   requireMethod('storage', options.storage, 'scope', 'a Storage');
   for (const name of HOOKS) callable(name, options[name]);
+  const { garbageCollection = false, admission } = options;
+  if (admission !== undefined) {
+    const { mutate, validate } = checkOptions(admission, ['mutate', 'validate']);
+    callable('admission.mutate', mutate);
+    callable('admission.validate', validate);
+  }
+  if (typeof garbageCollection !== 'boolean') throw invalid('garbageCollection', garbageCollection, 'true or false');
+  const { customResourceDefinitions = false, convert = {} } = options;
+  if (typeof customResourceDefinitions !== 'boolean') {
+    throw invalid('customResourceDefinitions', customResourceDefinitions, 'true or false');
+  }
+  if (!isRecord(convert)) throw invalid('convert', convert, 'an object of functions');
+  for (const [name, each] of Object.entries(convert)) callable(`convert[${JSON.stringify(name)}]`, each ?? null);
+  if (options.managedFields !== undefined) oneOf('managedFields', options.managedFields, TRACKED);
   const limit = (name: keyof ApiServerLimits): [string, number] => {
     const { default: fallback, min } = LIMITS[name];
     return [name, wholeNumber(name, options[name] ?? fallback, min)];
@@ -220,6 +282,7 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   const limits = Object.fromEntries(names.map(limit)) as unknown as Limits;
   return {
     ...(options as unknown as ApiServerOptions),
+    ...{ customResourceDefinitions, convert },
     ...{ ...limits, maxWatchMs: options.maxWatchMs ?? 2 * limits.minRequestTimeoutMs },
     ...{ clock: requireMethod('clock', clock, 'schedule', 'a Clock'), now, random, uid },
     onError: reporter('API server', options),

@@ -3,9 +3,11 @@ import type { KubernetesObject } from '../cache/object.ts';
 import type { NamespacedName } from '../cache/resource-client.ts';
 import type { Storage } from '../storage/storage.ts';
 import { checkOptions, invalid } from '../watch/errors.ts';
+import type { Soon } from '../watch/fair-queue.ts';
+import type { Admission } from './admission.ts';
 import {
+  type Convert,
   checkDefinition,
-  type FieldCause,
   isSchema,
   type JsonSchema,
   type PrinterColumn,
@@ -13,7 +15,9 @@ import {
   type SchemaDefinition,
   type ValidationResult,
 } from './definition.ts';
+import { aliasOf } from './kinds/events.ts';
 import { type Rows, toRows } from './subresources.ts';
+import type { SchemaCheck } from './validation/object-schema.ts';
 
 /** A definition with all defaults filled in. */
 export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> extends Rows {
@@ -30,12 +34,21 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> ext
   readonly namespaced: boolean;
   readonly validate: ((object: T, old: T | undefined) => ValidationResult | Promise<ValidationResult>) | undefined;
   readonly schema: JsonSchema | undefined;
+  readonly preserveUnknownFields: boolean;
   readonly columns: readonly PrinterColumn<T>[] | undefined;
   readonly fields: Readonly<Record<string, (object: T) => string | undefined>>;
   /** The prefix of all keys of this resource in the storage. Versions of one resource share it. */
   readonly prefix: string;
   /** Whether other versions of this resource, which write objects with another `apiVersion`, are served as well. */
   readonly shared: boolean;
+  /** The `apiVersion` in which objects are stored. Absent: that in which they were written. */
+  readonly storedAs?: string | undefined;
+  /** Turns an object of one version of the kind into one of another. Absent: only `apiVersion` differs. */
+  readonly convert?: Convert | undefined;
+  /** Changes with everything else that is published about it. */
+  readonly stamp?: string | undefined;
+  /** The stored definition that this is served by, if it was defined at run time. */
+  readonly definition?: { readonly name: string; readonly uid: string; readonly terminating: boolean } | undefined;
   /** As messages name the resource, `orders.example.com`, and the kind, `Order.example.com`. */
   readonly resourceName: string;
   readonly kindName: string;
@@ -43,7 +56,7 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> ext
 
 const NAMES = [
   ...(['group', 'version', 'plural', 'kind', 'singular', 'shortNames', 'categories', 'listKind', 'namespaced'] as const),
-  ...(['validate', 'schema', 'status', 'scale', 'columns', 'fields'] as const),
+  ...(['validate', 'schema', 'preserveUnknownFields', 'status', 'scale', 'columns', 'fields'] as const),
 ] as const;
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for a definition that cannot be served. */
@@ -57,6 +70,7 @@ export function toInfo<T extends KubernetesObject>(definition: ResourceDefinitio
     apiVersion: group ? `${group}/${version}` : version,
     validate: isSchema(validate) ? undefined : validate,
     schema: isSchema(validate) ? validate : schema,
+    preserveUnknownFields: more.preserveUnknownFields ?? true,
     columns: more.columns,
     ...toRows(definition),
     fields: more.fields ?? {},
@@ -64,30 +78,43 @@ export function toInfo<T extends KubernetesObject>(definition: ResourceDefinitio
     shared: false,
     resourceName: `${plural}${suffix}`,
     kindName: `${kind}${suffix}`,
+    ...aliasOf(definition),
   };
 }
 
 /** Whether two definitions with the same place in the storage are versions of one resource. */
 function isVersionOf(one: ResourceInfo, other: ResourceInfo): boolean {
-  return one.group === other.group && one.kind === other.kind && one.namespaced === other.namespaced;
+  const isAlias = one.storedAs !== undefined || other.storedAs !== undefined;
+  return (isAlias || one.group === other.group) && one.kind === other.kind && one.namespaced === other.namespaced;
 }
 
-/** Everything that a server serves, by name. */
+/**
+ * Everything that a server serves, by name. What definitions at run time add is replaced in one step; a request keeps what it has
+ * found.
+ */
 export class Catalog {
-  readonly all: readonly ResourceInfo[];
+  /** What the program serves. */
+  readonly fixed: readonly ResourceInfo[];
   private readonly byPath: Map<string, ResourceInfo> = new Map();
+  /** What the definitions at run time serve, by their names. */
+  private readonly added: Map<string, readonly ResourceInfo[]> = new Map();
+  private snapshot: readonly ResourceInfo[] | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid definition, and for two of the same name. */
-  constructor(definitions: readonly (ResourceDefinition | SchemaDefinition)[]) {
+  constructor(definitions: readonly (ResourceDefinition | SchemaDefinition)[], convert: Readonly<Record<string, Convert>> = {}) {
     if (!Array.isArray(definitions)) throw invalid('resources', definitions, 'an array of definitions');
     const infos = definitions.map((each) => toInfo(each));
-    this.all = infos.map((info) => ({ ...info, shared: infos.filter(({ prefix }) => prefix === info.prefix).length > 1 }));
-    for (const info of this.all) {
-      const path = `${info.apiVersion}/${info.plural}`;
+    this.fixed = infos.map((info) => ({
+      ...info,
+      shared: info.storedAs !== undefined || infos.filter(({ prefix }) => prefix === info.prefix).length > 1,
+      convert: Object.hasOwn(convert, info.resourceName) ? convert[info.resourceName] : info.convert,
+    }));
+    for (const info of this.fixed) {
+      const path = pathOf(info);
       if (this.byPath.has(path)) throw invalid('resources', path, 'each resource once');
-      const other = this.all.find((each) => each.prefix === info.prefix && !isVersionOf(each, info));
+      const other = this.fixed.find((each) => each.prefix === info.prefix && !isVersionOf(each, info));
       if (other) throw invalid('resources', path, `no other kind, group or scope than ${other.apiVersion}/${other.plural}`);
-      const twin = this.all.find(
+      const twin = this.fixed.find(
         (each) => each.plural !== info.plural && each.apiVersion === info.apiVersion && each.kind === info.kind,
       );
       if (twin) throw invalid('resources', path, `another kind than that of ${twin.apiVersion}/${twin.plural}`);
@@ -95,8 +122,33 @@ export class Catalog {
     }
   }
 
+  /** All resources: another array after each change, and only then. */
+  get all(): readonly ResourceInfo[] {
+    this.snapshot ??= [...this.fixed, ...[...this.added.values()].flat()];
+    return this.snapshot;
+  }
+
   find(apiVersion: string, plural: string): ResourceInfo | undefined {
     return this.byPath.get(`${apiVersion}/${plural}`);
+  }
+
+  /** What a definition at run time serves at present. */
+  addedBy(definition: string): readonly ResourceInfo[] {
+    return this.added.get(definition) ?? [];
+  }
+
+  /** Replaces what a definition at run time serves. Its paths are those of no other. */
+  replace(definition: string, infos: readonly ResourceInfo[]): void {
+    for (const info of this.addedBy(definition)) this.byPath.delete(pathOf(info));
+    if (infos.length === 0) this.added.delete(definition);
+    else this.added.set(definition, infos);
+    for (const info of infos) this.byPath.set(pathOf(info), info);
+    this.snapshot = undefined;
+  }
+
+  /** What is served in place of a resource that a request has found before. */
+  current(info: ResourceInfo): ResourceInfo | undefined {
+    return this.byPath.get(pathOf(info));
   }
 
   /** The resource `namespaces` of `v1`; undefined if it is not served. */
@@ -116,11 +168,21 @@ export class Catalog {
   }
 }
 
+const pathOf = ({ apiVersion, plural }: ResourceInfo): string => `${apiVersion}/${plural}`;
+
 /** How an object is emptied. */
 export interface EmptyTerms {
   /** Check everything, and change nothing. */
   readonly dryRun: boolean;
   readonly signal: AbortSignal | undefined;
+}
+
+/** Keeps objects from being created while the definition of their kind is deleted, as namespaces do with theirs. */
+export interface DefinitionGuard {
+  /** Throws the error for the client if no object of this name may be created. */
+  readonly check: (name: string) => void;
+  /** Rejects if the definition of a new object is Terminating, or has gone. */
+  readonly holds: (created: KubernetesObject) => Promise<void>;
 }
 
 /** What the verbs of one resource need. */
@@ -133,6 +195,12 @@ export interface ResourceContext {
   readonly random: () => number;
   readonly uid: () => string;
   readonly maxSelectorLength: number;
+  /** How long objects are kept after each write, in seconds; undefined: for ever. */
+  readonly ttlSeconds?: number | undefined;
+  /** Whether the managers of all new objects are tracked, named or not. */
+  readonly tracksAll?: boolean | undefined;
+  /** The other versions of the kind that are served. */
+  readonly versions?: (() => readonly ResourceInfo[]) | undefined;
   /** Called with unexpected errors. */
   readonly onError: (error: unknown) => void;
   /** Aborts when the server shuts down. Absent if watches of the storage end by themselves then. */
@@ -144,14 +212,24 @@ export interface ResourceContext {
   readonly namespaceExists: (namespace: string, name: string) => Promise<string | undefined>;
   /** Rejects if the namespace of a new object is Terminating, or has gone. */
   readonly namespaceHolds: (namespace: string, checked: { uid: string; created: KubernetesObject }) => Promise<void>;
+  /** Whether what becomes of an object's dependents is the garbage collector's work: its finalizers are set. */
+  readonly collected: boolean;
   /** Called when an object is gone for good. */
   readonly removed: (namespace: string | undefined) => void;
+  /** What a definition at run time demands of new objects. */
+  readonly definition?: DefinitionGuard | undefined;
   /** Deletes what an object contains, as namespaces do. Resolves to whether nothing is left; rejects to refuse. */
   readonly empty?: ((object: KubernetesObject, terms: EmptyTerms) => Promise<boolean>) | undefined;
   /** Adds the server's own members to a new object, as for namespaces. */
   readonly prepared?: (<T extends KubernetesObject>(object: T) => T) | undefined;
-  /** What is wrong with an object according to the resource's schema. */
-  readonly bySchema?: ((object: KubernetesObject) => readonly FieldCause[] | Promise<readonly FieldCause[]>) | undefined;
+  /** The program's hooks. */
+  readonly admission?: Admission | undefined;
+  /** The same for an object that is updated. */
+  readonly revised?: (<T extends KubernetesObject>(object: T, old: T) => T) | undefined;
+  /** What becomes first of an object that is deleted, to be held by a finalizer of the server's own. */
+  readonly marked?: ((object: KubernetesObject) => KubernetesObject) | undefined;
+  /** The check by the resource's schema, once it is compiled. */
+  readonly bySchema?: (() => Soon<SchemaCheck>) | undefined;
 }
 
 /** The key of an object in the storage of its resource. */

@@ -38,12 +38,14 @@ import { checkOptions, invalid } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import { atOnce } from '../watch/fair-queue.ts';
 import type { Watch } from '../watch/watch.ts';
-import { statusOf, toError } from './api-status.ts';
+import { invalidOptions, statusOf, toError } from './api-status.ts';
 import { parseJson, tooDeep } from './request/json.ts';
 import { fromListOptions, fromWatchOptions } from './request/query.ts';
 import type { ResourceContext } from './resource-info.ts';
 import { rowOf, type SeenKind, type Subresource } from './subresources.ts';
 import { FieldCheck } from './validation/field-check.ts';
+import { applyObject } from './verbs/apply.ts';
+import { managerCauses, type Writer } from './verbs/managed-fields.ts';
 import { getObject, listObjects, presented, watchObjects } from './verbs/read.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
 import { createObject, toChange, type UpdateTerms, updateObject } from './verbs/write.ts';
@@ -118,6 +120,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   /** Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. */
   async create(object: T, options: WriteOptions = {}): Promise<T> {
     const { dryRun = false, signal, subresource, fieldValidation } = checkedWrite(options, WRITE_NAMES);
+    const writer = writerOf('CreateOptions', options);
     if (subresource !== undefined) throw invalid('subresource', subresource, 'none: a part of an object is not created');
     const context = this.#context();
     const { info } = context;
@@ -126,39 +129,48 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     if (info.namespaced && namespace === undefined) throw invalid('namespace', namespace, 'one: use in(namespace)');
     const sent = plain(object);
     if (check) atOnce((await check()).object(sent));
-    const created = await answered(context, { signal }, createObject(context, sent, { namespace, dryRun, signal }));
+    const created = await answered(context, { signal }, createObject(context, sent, { namespace, dryRun, signal, writer }));
     return this.#shown(created, info.main);
   }
 
   /** Replaces an object. If it has a version that is not the newest, it is refused with 409. */
   async update(object: T, options: WriteOptions = {}): Promise<T> {
     const { dryRun = false, signal, subresource, fieldValidation } = checkedWrite(options, WRITE_NAMES);
+    const writer = writerOf('UpdateOptions', options);
     const row = this.#row(subresource);
     const check = fieldCheck(row.kind ?? this.#context().info, fieldValidation);
     const sent = plain(object);
     const place = placeOfObject(this, sent, 'update');
     if (check) atOnce((await check()).object(sent));
-    return this.#update({ place, row, dryRun, signal, make: () => sent });
+    return this.#update({ place, row, dryRun, signal, writer, make: () => sent });
   }
 
-  /** Changes a part of an object. */
+  /** Changes a part of an object. With `apply`, creates the object if it does not exist. */
   async patch(name: string, patch: object, options: PatchOptions = {}): Promise<T> {
-    const { dryRun = false, signal, subresource, type = 'merge', fieldValidation } = checkedPatch(patch, options);
+    const { dryRun = false, signal, subresource, type = 'merge', force = false, fieldValidation } = checkedPatch(patch, options);
+    const writer = writerOf('PatchOptions', options);
     const row = this.#row(subresource);
-    const { info } = this.#context();
-    const check = fieldCheck(row.kind ?? info, fieldValidation);
+    const context = this.#context();
+    const { info } = context;
+    const kind = row.kind ?? info;
+    const check = fieldCheck(kind, fieldValidation);
     const sent = plain(patch);
+    const place = placeOf(this, name);
     const fields = check && (await check());
-    const make = atOnce(toChange(sent, { type, info, row, fields }));
-    return this.#update({ place: placeOf(this, name), row, dryRun, signal, make });
+    const terms = { place, row, dryRun, signal, writer };
+    if (type !== 'apply') return this.#update({ ...terms, make: atOnce(toChange(sent, { type, info, row, fields })) });
+    // As over HTTP, where the client writes what all objects of a collection have in common.
+    const config = { apiVersion: kind.apiVersion, kind: kind.kind, ...sent };
+    const applied = (async () => applyObject(context, { ...terms, config, force, fields }))();
+    return this.#shown((await answered(context, terms, applied)).object, row);
   }
 
   /** Deletes an object. Resolves with the object if finalizers still hold it; otherwise with undefined: it is gone. */
   async delete(name: string, options: DeleteOptions = {}): Promise<T | undefined> {
-    const { dryRun = false, signal, subresource, preconditions } = checkedDelete(options);
+    const { dryRun = false, signal, subresource, preconditions, propagation } = checkedDelete(options);
     if (subresource !== undefined) throw invalid('subresource', subresource, 'none: a part of an object is not deleted');
     const context = this.#context();
-    const deleted = deleteObject(context, placeOf(this, name), { dryRun, signal, preconditions });
+    const deleted = deleteObject(context, placeOf(this, name), { dryRun, signal, preconditions, propagation });
     const { object, gone } = await answered(context, { signal }, deleted);
     return gone ? undefined : this.#shown(object, context.info.main);
   }
@@ -194,6 +206,13 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     if (row === undefined) throw invalid('subresource', subresource, 'one that the resource has');
     return row;
   }
+}
+
+/** Who writes. Throws 422 for a name that no manager can have. */
+function writerOf(kind: string, { fieldManager }: WriteOptions): Writer {
+  const causes = managerCauses(fieldManager);
+  if (causes.length > 0) throw invalidOptions(kind, causes);
+  return { fieldManager };
 }
 
 /** Makes the check of a write's fields; undefined: they are not checked. */

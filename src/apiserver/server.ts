@@ -22,8 +22,13 @@ import type { CacherStats, Storage } from '../storage/storage.ts';
 import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { checkOptions, WatchError, wholeNumber } from '../watch/errors.ts';
-import { LEAVING, toError } from './api-status.ts';
+import type { Soon } from '../watch/fair-queue.ts';
+import { Admission } from './admission.ts';
+import { LEAVING, noSuchPath, toError } from './api-status.ts';
+import type { ResourceDefinition } from './definition.ts';
+import { Definitions, toCrdDefinition } from './definitions/definitions.ts';
 import { Documents } from './documents/openapi.ts';
+import { GarbageCollector, isUncollected } from './garbage-collector.ts';
 import { type Health, HealthChecks, healthText } from './health.ts';
 import { Api } from './http/api.ts';
 import type { WatchClient } from './http/clients.ts';
@@ -32,6 +37,7 @@ import { type HostDeps, serveNode } from './http/node-host.ts';
 import { NO_WATCHES, Sessions } from './http/sessions.ts';
 import { Upgrades } from './http/upgrade.ts';
 import type { Answer, WholeAnswer, WireRequest } from './http/wire.ts';
+import { EVENTS_PREFIX } from './kinds/events.ts';
 import { Namespaces } from './namespaces.ts';
 import { type ApiServerOptions, type Settings, toSettings } from './options.ts';
 import { processMetrics } from './process-metrics.ts';
@@ -40,7 +46,7 @@ import { type ApiServerSource, Resource } from './resource.ts';
 import { Catalog, type ResourceContext, type ResourceInfo } from './resource-info.ts';
 import { ApiCounts, type ApiServerStats, toCacheStats, toMetricsText } from './stats.ts';
 import { faultOfStored } from './stored-data.ts';
-import { Schemas } from './validation/schema.ts';
+import { Schemas } from './validation/object-schema.ts';
 
 /** Options of {@link ApiServer.shutdown}. */
 export interface ShutdownOptions {
@@ -71,6 +77,8 @@ export class ApiServer<I = unknown> {
   readonly #sessions: Sessions;
   readonly #api: Api;
   readonly #namespaces: Namespaces;
+  readonly #collector: GarbageCollector | undefined;
+  readonly #definitions: Definitions;
   readonly #documents: Documents;
   readonly #schemas: Schemas = new Schemas();
   readonly #health: HealthChecks;
@@ -85,10 +93,12 @@ export class ApiServer<I = unknown> {
   readonly #unservable: Map<string, WatchError> = new Map();
   readonly #contexts: Map<ResourceInfo, ResourceContext> = new Map();
   readonly #answering: Set<Promise<Answer>> = new Set();
+  /** Storages whose watches end when the requests before have been answered. */
+  readonly #retiring: Set<Promise<void>> = new Set();
   #shutdown: Promise<void> | undefined;
   /**
    * Resolves when the server has started. Requests need not wait for it. Rejects with INVALID_ARGUMENT for an invalid schema, and
-   * for any schema if the package `ajv` is not installed.
+   * for one that needs a package that is not installed.
    */
   readonly ready: Promise<void>;
   /** The handler for node:http: `createServer(server.handler)`. In frameworks such as Express, use it for all paths. */
@@ -97,8 +107,8 @@ export class ApiServer<I = unknown> {
   readonly fetch: (request: Request, host?: unknown) => Promise<Response>;
 
   /**
-   * The listener for a node:http server's `upgrade` event, for watches over WebSocket. Needs the package `ws`, which it loads
-   * when it is used.
+   * The listener for a node:http server's `upgrade` event, for watches over WebSocket, which the Java client fabric8 prefers. Without
+   * it, a request for a WebSocket is refused with 501, and `onError` is told once.
    */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -107,17 +117,26 @@ export class ApiServer<I = unknown> {
     this.#settings = toSettings(options);
     // Each request listens until it is answered, each in-process watch until it ends: node 20 would warn of a leak.
     setMaxListeners(0, this.#closing.signal, this.#cut.signal);
-    this.#catalog = new Catalog(this.#settings.resources);
-    this.#documents = new Documents(this.#catalog.all);
+    const { resources, customResourceDefinitions, convert } = this.#settings;
+    const own = customResourceDefinitions ? [toCrdDefinition(convert) as ResourceDefinition] : [];
+    this.#catalog = new Catalog([...resources, ...own], convert);
+    this.#documents = new Documents(() => this.#catalog.all);
     this.#sessions = new Sessions(this.#settings, this.#counts);
     const contextOf = (info: ResourceInfo): ResourceContext => this.#contextOf(info);
     const { onError, maxBufferedBytes, storage, clock, random } = this.#settings;
     const [closing, caches] = [this.#closing.signal, () => this.#caches()];
     this.#health = new HealthChecks({ storage, clock, caches, closing });
     this.#namespaces = new Namespaces({ catalog: this.#catalog, storage, contextOf, clock, random, onError });
+    const collected = { catalog: this.#catalog, contextOf, clock, random, onError };
+    this.#collector = this.#settings.garbageCollection ? new GarbageCollector(collected) : undefined;
+    const replaced = (infos: readonly ResourceInfo[], ends: boolean): void => this.#replaced(infos, ends);
+    const { now } = this.#settings;
+    this.#definitions = new Definitions({
+      ...{ catalog: this.#catalog, storage, contextOf, clock, random, onError, now, convert, replaced },
+    });
     this.#api = new Api({
       ...{ settings: this.#settings, catalog: this.#catalog, contextOf, counts: this.#counts },
-      ...{ closing, cut: this.#cut.signal, checking: () => this.#checking },
+      ...{ closing, cut: this.#cut.signal, checking: () => this.#checking, loading: () => this.#definitions.loading },
       other: (path, request) => this.#other(path, request),
       isPublic: ({ segments }) => segments.length <= 2 && PUBLIC.has(segments[0]),
     });
@@ -142,6 +161,7 @@ export class ApiServer<I = unknown> {
     const info = this.#catalog.named(name);
     return new Resource<T>(() => {
       if (this.#closing.signal.aborted) throw new WatchError('CLOSED', 'the server has shut down');
+      // It may have been defined anew since.
       return this.#contextOf(info);
     });
   }
@@ -219,9 +239,11 @@ export class ApiServer<I = unknown> {
         this.#checking = undefined;
       });
     try {
-      await this.#schemas.prepare(this.#catalog.all);
+      await this.#schemas.prepare(this.#catalog.fixed);
       await checked;
       await this.#namespaces.prepare();
+      await this.#definitions.prepare();
+      this.#collector?.start();
       this.#health.start = { name: 'start', ok: true };
     } catch (error) {
       this.#health.start = { name: 'start', ok: false, error };
@@ -233,8 +255,8 @@ export class ApiServer<I = unknown> {
   async #checkStored(): Promise<void> {
     const { signal } = this.#closing;
     const { storage, onError } = this.#settings;
-    for (const prefix of new Set(this.#catalog.all.map((info) => info.prefix))) {
-      const all = this.#catalog.all.filter((info) => info.prefix === prefix);
+    for (const prefix of new Set(this.#catalog.fixed.map((info) => info.prefix))) {
+      const all = this.#catalog.fixed.filter((info) => info.prefix === prefix);
       // A storage that cannot be reached is noticed by others, too.
       const fault = await untilAborted(faultOfStored(storage, all, signal), signal).catch((error: unknown) => {
         if (!signal.aborted) onError(error);
@@ -252,8 +274,8 @@ export class ApiServer<I = unknown> {
     this.#sessions.stop(spreadMs);
     await Promise.allSettled([...this.#answering]);
     await this.#sessions.drained();
-    await this.#namespaces.stop();
-    await Promise.allSettled([...this.#storages.values()].map((storage) => storage.close()));
+    await Promise.all([this.#namespaces.stop(), this.#definitions.stop(), this.#collector?.stop()]);
+    await Promise.allSettled([...this.#retiring, ...[...this.#storages.values()].map((storage) => storage.close())]);
     await this.ready.catch(() => {});
   }
 
@@ -264,23 +286,37 @@ export class ApiServer<I = unknown> {
     return answer;
   }
 
-  #contextOf(info: ResourceInfo): ResourceContext {
+  /** What the verbs of a resource need at present. */
+  #contextOf(found: ResourceInfo): ResourceContext {
+    const info = this.#catalog.current(found);
+    if (info === undefined) throw noSuchPath();
     const fault = this.#unservable.get(info.prefix);
     if (fault) throw internalError(fault.message);
     let context = this.#contexts.get(info);
     if (context === undefined) {
-      const { cache, now, random, uid, maxSelectorLength, onError } = this.#settings;
+      const { cache, now, random, uid, maxSelectorLength, onError, clock, handshakeTimeoutMs } = this.#settings;
+      const { admission: hooks, managedFields } = this.#settings;
       context = {
         ...{ info, now, random, uid, maxSelectorLength, onError },
+        tracksAll: managedFields === 'always',
+        versions: () => this.#catalog.all.filter((each) => each.prefix === info.prefix && each !== info),
         // A cache ends its watches when it is closed, so they need no listeners.
         closing: cache === false ? this.#closing.signal : undefined,
         storage: this.#storageOf(info),
+        ttlSeconds: info.prefix === EVENTS_PREFIX ? Math.ceil(this.#settings.eventTtlMs / 1_000) : undefined,
         bySchema: this.#schemas.checkOf(info),
+        admission: hooks && new Admission({ hooks, resource: info.resourceName, timeoutMs: handshakeTimeoutMs, clock }),
         namespaceExists: (namespace, name) => this.#namespaces.check(namespace, { info, name }),
         namespaceHolds: (namespace, checked) => this.#namespaces.confirm(namespace, checked, info),
-        removed: (namespace) => this.#namespaces.removed(namespace),
+        collected: this.#collector !== undefined && !isUncollected(info),
+        removed: (namespace) => {
+          this.#namespaces.removed(namespace);
+          this.#definitions.removed(info);
+        },
+        definition: this.#definitions.guardOf(info),
         prepared: info === this.#catalog.namespaces ? (object) => this.#namespaces.prepared(object) : undefined,
         empty: info === this.#catalog.namespaces ? (object, terms) => this.#namespaces.empty(object, terms) : undefined,
+        ...this.#definitions.hooksOf(info),
       };
       this.#contexts.set(info, context);
     }
@@ -292,13 +328,33 @@ export class ApiServer<I = unknown> {
     let storage = this.#storages.get(info.prefix);
     if (storage === undefined) {
       const { cache = true, clock, random, onCacheError: onError } = this.#settings;
-      const scope = this.#settings.storage.scope(info.prefix, { fields: info.fields });
-      const options = { ...(typeof cache === 'object' && cache), fields: info.fields, clock, random, onError };
+      const fields = Object.assign(
+        {},
+        ...this.#catalog.all.filter(({ prefix }) => prefix === info.prefix).map((each) => each.fields),
+      );
+      const scope = this.#settings.storage.scope(info.prefix, { fields });
+      const options = { ...(typeof cache === 'object' && cache), fields, clock, random, onError };
       const { bookmarkMs, maxWatches } = checkCacherOptions(options);
       storage = cache === false ? scope : (scope.served?.({ bookmarkMs, maxWatches, clock }) ?? new Cacher(scope, options));
       this.#storages.set(info.prefix, storage);
     }
     return storage;
+  }
+
+  /** Forgets what was served. Requests that have begun keep it; once they have ended, so do watches. */
+  #replaced(infos: readonly ResourceInfo[], ends: boolean): void {
+    for (const info of infos) this.#contexts.delete(info);
+    const prefix = ends ? infos[0]?.prefix : undefined;
+    const storage = prefix === undefined ? undefined : this.#storages.get(prefix);
+    if (prefix !== undefined) this.#storages.delete(prefix);
+    this.#collector?.kindsChanged();
+    if (storage === undefined) return;
+    const { onError } = this.#settings;
+    const closed = Promise.allSettled([...this.#answering])
+      .then(() => storage.close())
+      .catch(onError)
+      .finally(() => this.#retiring.delete(closed));
+    this.#retiring.add(closed);
   }
 
   /** The caches that are in use, by the resource. */
@@ -310,16 +366,18 @@ export class ApiServer<I = unknown> {
     return this.#catalog.all.find((info) => info.prefix === prefix)?.resourceName ?? prefix;
   }
 
-  #other({ segments }: OtherPath, request: WireRequest): WholeAnswer | Promise<WholeAnswer> | undefined {
+  #other({ segments }: OtherPath, request: WireRequest): Soon<WholeAnswer | undefined> {
     const [first, second] = segments;
-    if (second !== undefined) return this.#documents.answer(segments, request);
+    const document = (): Soon<WholeAnswer | undefined> => this.#documents.answer(segments, request);
+    const { loading } = this.#definitions;
+    if (second !== undefined) return loading ? loading.then(document) : document();
     if (first === 'livez') return this.#liveAnswer();
     if (first === 'healthz' || first === 'readyz') return this.#healthAnswer(first, request);
     if (first === 'metrics') {
       return this.#health.now().then(() => text(200, this.metrics + processMetrics(), METRICS_TYPE));
     }
     if (first === 'stats') return text(200, `${JSON.stringify(this.stats)}\n`, 'application/json');
-    return this.#documents.answer(segments, request);
+    return loading ? loading.then(document) : document();
   }
 
   #liveAnswer(): WholeAnswer {

@@ -44,7 +44,7 @@ function faultOf({ apiVersion, kind, metadata }: KubernetesObject, all: readonly
   const { name, namespace, uid } = metadata ?? {};
   const which = `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name} of ${apiVersion}`;
   if (typeof kind === 'string' && kind !== expected) return which;
-  if (typeof apiVersion === 'string' && !all.some((info) => info.apiVersion === apiVersion)) return which;
+  if (typeof apiVersion === 'string' && !all.some((info) => [info.apiVersion, info.storedAs].includes(apiVersion))) return which;
   if (uid !== undefined && (namespace !== undefined) !== namespaced)
     return `${which}, ${namespaced ? 'in no' : 'in a'} namespace`;
   return undefined;
@@ -95,7 +95,7 @@ export function kindOf(
     ...{ group, version, apiVersion: String(apiVersion), plural, kind, prefix, namespaced: true, shared: true },
     ...toRows({ group, plural }),
     ...{ singular: kind.toLowerCase(), listKind: `${kind}List`, shortNames: [], categories: [], fields: {} },
-    ...{ validate: undefined, schema: undefined, columns: undefined },
+    ...{ validate: undefined, schema: undefined, preserveUnknownFields: true, columns: undefined },
     ...{ resourceName: `${plural}${suffix}`, kindName: `${kind}${suffix}` },
   };
 }

@@ -14,13 +14,13 @@
 import type { KubernetesObject } from '../cache/object.ts';
 import { isRecord } from '../watch/errors.ts';
 import { badRequest, internalFault } from './api-status.ts';
-import { AGE } from './builtin.ts';
 import type { FieldCause, ResourceDefinition, ScaleDefinition } from './definition.ts';
+import { AGE, isReview } from './kinds/common.ts';
 import type { Json } from './request/json.ts';
 import { VERBS, type Verb } from './request/path.ts';
 
 /** What is known about the kind of what is read and written somewhere. */
-export type SeenKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'columns'> & {
+export type SeenKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields' | 'columns'> & {
   readonly apiVersion: string;
 };
 
@@ -39,6 +39,8 @@ export interface Subresource {
   fault?(sent: Json): string | undefined;
   /** The object after a write of `sent`. */
   merge<T extends Json>(sent: T, old: T): T;
+  /** The path, in an object, of the replicas that a Scale shows. */
+  readonly replicas?: readonly string[] | undefined;
   /** What is wrong with an object because it has this subresource, however it is written. */
   causes?(object: Json): FieldCause[];
 }
@@ -61,6 +63,17 @@ const STATUS: Subresource = {
   merge: (sent, old) => withMembers(old, sent, ['status']),
 };
 
+/** Both of these also write the metadata. Upstream: `namespaceStatusStrategy`, `namespaceFinalizeStrategy`. */
+const OF_NAMESPACES: readonly Subresource[] = [
+  {
+    ...{ name: 'finalize', verbs: ['update'], owns: 'spec', view: (object) => object },
+    merge: (sent, old) => withMembers(sent, old, ['status']),
+  },
+  { ...STATUS, merge: (sent, old) => withMembers(sent, old, ['spec']) },
+];
+
+const CREATE: readonly Verb[] = ['create'];
+
 /** Makes the rows of a definition. */
 export function toRows({
   group,
@@ -69,13 +82,12 @@ export function toRows({
   scale,
 }: Pick<ResourceDefinition, 'group' | 'plural' | 'status' | 'scale'>): Rows {
   const isNamespaces = group === '' && plural === 'namespaces';
-  const subresources = [...(status ? [STATUS] : []), ...(scale ? [toScale(scale)] : [])];
-  // The status of a namespace belongs to the server. Upstream: `namespaceStrategy`.
-  const own = isNamespaces ? [STATUS] : subresources;
-  const apart = own.flatMap(({ owns }) => (owns === undefined ? [] : [owns]));
+  const own = [...(status ? [STATUS] : []), ...(scale ? [toScale(scale)] : [])];
+  const subresources = isNamespaces ? OF_NAMESPACES : own;
+  const apart = subresources.flatMap(({ owns }) => (owns === undefined ? [] : [owns]));
   const merge: Subresource['merge'] = (sent, old) => (apart.length === 0 ? sent : withMembers(sent, old, apart));
   // Namespaces are deleted one by one.
-  const verbs = isNamespaces ? VERBS.filter((verb) => verb !== 'deletecollection') : VERBS;
+  const verbs = isNamespaces ? VERBS.filter((verb) => verb !== 'deletecollection') : isReview(group, plural) ? CREATE : VERBS;
   return { main: { name: '', verbs, view: (object) => object, merge }, subresources, apart };
 }
 
@@ -124,6 +136,9 @@ const SCALE: SeenKind = {
   ],
 };
 
+/** The same path in a Scale, as a set of fields has it. */
+export const SCALE_REPLICAS: readonly string[] = ['f:spec', 'f:replicas'];
+
 interface Scaled extends KubernetesObject {
   readonly spec: { readonly replicas?: number };
   readonly status: { readonly replicas: number };
@@ -139,6 +154,7 @@ function toScale({ specReplicasPath, statusReplicasPath, labelSelectorPath }: Sc
     name: 'scale',
     verbs: PART_VERBS,
     kind: SCALE,
+    replicas: specPath,
     view: (object, forWrite = false) => {
       const replicas = valueAt(object, specPath) ?? (forWrite ? UNSET : undefined);
       if (!Number.isInteger(replicas)) {

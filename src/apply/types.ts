@@ -241,7 +241,6 @@ const META: JsonSchema = {
 };
 const OBJECT_META: Type = { map: new MapType(META, false) };
 const KIND_AND_METADATA: Readonly<Record<string, JsonSchema>> = { apiVersion: STRING, kind: STRING, metadata: META };
-
 const UNTYPED: Type = typeOf(ANYTHING, false);
 /** Deduced from the value. */
 const DEDUCED: Type = typeOf({}, false);

@@ -1,5 +1,5 @@
 /**
- * The entry point `watchmux/ws`: a hub over WebSocket, one text message per event. Needs the package `ws`.
+ * The entry point `watchmux/ws`: a hub over WebSocket, one text message per event. Needs no package: of `ws`, it uses types.
  *
  *     const server = createServer(createHttpHandler(hub));
  *     attachWebSocket(server, hub);                             // ws://host/watch
@@ -18,6 +18,7 @@ import type { Hub } from './hub/hub.ts';
 import type { Admitted } from './hub/hub-core.ts';
 import { COMPLETE, type Start } from './hub/hub-log.ts';
 import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, WATCH_PATH } from './protocol.ts';
+import { Frames, type ServerWebSocket } from './transport/frames.ts';
 import { Handshakes } from './transport/handshakes.ts';
 import { toCaller } from './transport/http-head.ts';
 import { COMMON_OPTIONS, Serving } from './transport/serving.ts';
@@ -26,6 +27,7 @@ import { afterAnswers, attachHandler, pathOf, refuseUpgrade, type UpgradeHandler
 import {
   guardInbound,
   type InboundLimits,
+  type Sender,
   SentLines,
   sessionOf,
   type WebSocketConnection,
@@ -61,7 +63,7 @@ export interface WebSocketOptions<I = unknown, E extends WatchEvent = WatchEvent
   path?: string | undefined;
   /** Longest message that a client may send, in bytes; default 1,024. Messages are ignored, but count toward the limits per second. */
   maxInboundBytes?: number | undefined;
-  /** Compresses events of 1,024 bytes to 4 MiB (permessage-deflate), once for all clients; default false. No effect in Bun. */
+  /** Compresses events of 1,024 bytes to 4 MiB (permessage-deflate), once for all clients; default false. */
   compression?: boolean | undefined;
 }
 
@@ -97,7 +99,7 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
   const { path = WATCH_PATH, compression = false } = options;
   if (String(path)[0] !== '/') throw invalid('path', path, 'a path that begins with /');
   const maxInboundBytes = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
-  const handshakes = new Handshakes({ compression, maxInboundBytes });
+  const handshakes = new Handshakes({ compression, maxInboundBytes, clock: serving.limits.clock });
   const handle = (...[request, socket, head]: Parameters<UpgradeHandler>): void => {
     let waiting: WaitingUpgrade | undefined;
     const caller = toCaller(request, (callback) => {
@@ -180,7 +182,7 @@ function toInboundLimits(options: WebSocketLimits, clock: Clock): InboundLimits 
     maxInboundBytesPerSecond: wholeNumber('maxInboundBytesPerSecond', bytes),
     maxInboundMessagesPerSecond: wholeNumber('maxInboundMessagesPerSecond', messages),
     clock,
-    sessionOf: (client) => sessionOf(client as WebSocket),
+    sessionOf: (client) => sessionOf(client as ServerWebSocket),
   };
 }
 
@@ -223,7 +225,7 @@ class WebSocketServing<I> extends Serving<IncomingMessage, I> {
   }
 
   /** A refused client occupies a slot until it has gone. If there is no slot, its connection is terminated at once. */
-  private refuse(client: WebSocket, status: Status, reservation: Reservation | undefined): void {
+  private refuse(client: ServerWebSocket, status: Status, reservation: Reservation | undefined): void {
     this.tell(client, status);
     if (reservation === undefined) client.terminate();
     else client.once('close', () => reservation.release());
@@ -232,7 +234,8 @@ class WebSocketServing<I> extends Serving<IncomingMessage, I> {
   private serve(connection: Connection, admitted: Admitted & { start: Start }): void {
     const { maxBufferedBytes, clock } = this.limits;
     const { client } = connection;
-    const { socket, form } = IN_BUN ? { socket: new SentLines(client), form: LINE } : connection;
+    const isHidden = IN_BUN && !(client instanceof Frames);
+    const { socket, form } = isHidden ? { socket: new SentLines(client as unknown as Sender), form: LINE } : connection;
     const sink = new WebSocketSink({ client, socket, form, maxBufferedBytes, clock });
     const session = this.core.open(sink, { ...admitted, transport: 'websocket' });
     guardStalls(session, socket, this.stalls);
@@ -240,7 +243,7 @@ class WebSocketServing<I> extends Serving<IncomingMessage, I> {
   }
 
   /** Sends the refusal and closes. */
-  private tell(client: WebSocket, status: Status): void {
+  private tell(client: ServerWebSocket, status: Status): void {
     if (status === COMPLETE) {
       client.close(CLOSE_CODES.complete, CLOSE_REASONS.complete);
       return;

@@ -19,6 +19,8 @@ export interface ObjectMeta {
   readonly annotations?: Readonly<Record<string, string>> | undefined;
   readonly finalizers?: readonly string[] | undefined;
   readonly ownerReferences?: readonly object[] | undefined;
+  /** Who manages which fields. Upstream: `metav1.ManagedFieldsEntry`. */
+  readonly managedFields?: readonly object[] | undefined;
 }
 
 /** An object as Kubernetes sends it. Upstream: `metav1.Object` and `runtime.Object`. */

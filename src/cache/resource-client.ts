@@ -52,7 +52,7 @@ export interface WriteOptions extends ObjectOptions {
   readonly dryRun?: boolean | undefined;
   /**
    * The name of the writer in the list of managed fields. Default: the server's, which it derives from the program's name. An
-   * `ApiServer` keeps no such list.
+   * `ApiServer` tracks the managers of objects whose creator is named, or which are applied: see its option `managedFields`.
    */
   readonly fieldManager?: string | undefined;
   /**
@@ -65,7 +65,7 @@ export interface WriteOptions extends ObjectOptions {
 /**
  * `merge`: members to set, null to remove (RFC 7386). `json`: a list of operations (RFC 6902). `strategic`: like `merge`, but
  * lists are merged by their keys; for built-in kinds only. `apply`: all fields that you manage; see Kubernetes' server-side
- * apply. An `ApiServer` refuses it with 415.
+ * apply. It creates what does not exist.
  */
 export type PatchType = (typeof PATCH_TYPES)[number];
 
@@ -83,7 +83,7 @@ export interface PatchOptions extends WriteOptions {
 export interface DeleteOptions extends Omit<WriteOptions, 'fieldManager' | 'fieldValidation'> {
   /** Delete only this object, or only this version of it; otherwise the server refuses with 409. */
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;
-  /** What happens to the objects that it owns. Default: the server's. An `ApiServer` collects no garbage. */
+  /** What happens to the objects that it owns. Default: the server's. An `ApiServer` needs `garbageCollection` for it. */
   readonly propagation?: 'Foreground' | 'Background' | 'Orphan' | undefined;
   /** How long a pod has to terminate, in seconds; a whole number. An `ApiServer` waits for nothing but finalizers. */
   readonly gracePeriodSeconds?: number | undefined;
@@ -143,7 +143,7 @@ export interface ResourceClient<T extends object = KubernetesObject> extends Lis
   create(object: T, options?: WriteOptions): Promise<T>;
   /** Replaces an object. If it has a version that is not the newest, it is refused with 409. */
   update(object: T, options?: WriteOptions): Promise<T>;
-  /** Changes a part of an object. */
+  /** Changes a part of an object. With `apply`, creates the object if it does not exist. */
   patch(name: string, patch: object, options?: PatchOptions): Promise<T>;
   /** Deletes an object. Resolves with it if finalizers or its grace period still hold it; otherwise with undefined: it is gone. */
   delete(name: string, options?: DeleteOptions): Promise<T | undefined>;

@@ -1,6 +1,6 @@
 import { fstatSync } from 'node:fs';
-import type { Server } from 'node:http';
 import { Hub } from '../bridge/hub/hub.ts';
+import { attachWebSocket } from '../bridge/websocket.ts';
 import { POLICIES } from '../broadcast/policies.ts';
 import { placeOf } from '../pages/words.ts';
 import { isWatchError } from '../watch/errors.ts';
@@ -28,7 +28,8 @@ export async function pipe(command: PipeCommand, output: Output): Promise<number
   });
   const recoveries = observeRecoveries(hub, command);
   const server = createPipeServer(hub, { ...command, skipped: () => reports.skipped, recoveries });
-  await attach(server, hub, { host: command.host, reports });
+  const { host } = command;
+  attachWebSocket(server, hub, { allowedOrigins: (origin, request) => isSame(origin, request, { server, host }) });
   const url = await listen(server, command);
   // For example too many open files. That costs one connection, but is not a reason to drop the others.
   server.on('error', (error) => reports.say(error.message));
@@ -75,17 +76,6 @@ function observeRecoveries(hub: Hub, { overflow }: PipeCommand): Recoveries | un
   const recoveries = new Recoveries(() => placeOf(hub.version) ?? 0);
   hub.observe(recoveries);
   return recoveries;
-}
-
-/** WebSocket needs the optional peer package ws. Without it everything else still works. */
-async function attach(server: Server, hub: Hub, { host, reports }: { host: string; reports: Reports }): Promise<void> {
-  try {
-    const { attachWebSocket } = await import('../bridge/websocket.ts');
-    attachWebSocket(server, hub, { allowedOrigins: (origin, request) => isSame(origin, request, { server, host }) });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    reports.say('the package ws is not installed: serving HTTP and SSE, but no WebSocket');
-  }
 }
 
 /**

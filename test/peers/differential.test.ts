@@ -5,12 +5,14 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CONFIG_MAPS, LEASES, NAMESPACES, ApiServer as OurServer, type ResourceDefinition } from 'watchmux/apiserver';
+import { BUILT_IN_KINDS, ApiServer as OurServer, type ResourceDefinition } from 'watchmux/apiserver';
 import { MemoryStorage } from 'watchmux/storage';
 import { component, isMissing } from '../components.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 import { DIFFERENCES, differenceOf, OTHER_HEADERS, type Part } from './differential/differences.ts';
 import { FIELD_REQUESTS, MEALS, MEALS_CRD, MEALS_PATH } from './differential/fields.ts';
+import { KIND_REQUESTS } from './differential/kinds.ts';
+import { decoded } from './differential/protobuf.ts';
 import { type Asked, type Memory, REQUESTS } from './differential/requests.ts';
 import { SCALE_REQUESTS, SCALED, SCALED_CRDS, SCALED_PATHS } from './differential/scale.ts';
 
@@ -61,13 +63,15 @@ async function answered({ url, fetch, memory }: Side, asked: Asked): Promise<Ans
   const length = asked.method === 'DELETE' && body !== undefined && { 'content-length': String(body.length) };
   const init = { method: asked.method, headers: { ...asked.headers, ...length }, ...(body !== undefined && { body }) };
   const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
-  const text = await response.text();
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const text = new TextDecoder().decode(bytes);
   const lines = /watch/.test(path) && response.status === 200 ? text.split('\n').filter(Boolean) : [text];
-  const parsed = lines.map(parse);
+  const isProtobuf = response.headers.get('content-type')?.startsWith('application/vnd.kubernetes.protobuf');
+  const parsed = isProtobuf ? decoded(bytes, /watch/.test(path)) : lines.map(parse);
   for (const each of parsed) remember(memory, each, asked);
   const shown = parsed.map((each) => normal(each));
   const type = (response.headers.get('content-type') ?? '').replace(/; ?charset=utf-8/, '');
-  return { status: response.status, type, headers: headersOf(response.headers), body: lines.length === 1 ? shown[0] : shown };
+  return { status: response.status, type, headers: headersOf(response.headers), body: shown.length === 1 ? shown[0] : shown };
 }
 
 function parse(text: string): unknown {
@@ -115,13 +119,11 @@ const AT_ONCE = 24;
 
 /** What is left out of objects under a name. Descriptions of columns are for people; real bookmarks have cells of an empty object. */
 const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
-  items: ['managedFields', 'kind', 'apiVersion'],
   columnDefinitions: ['description', 'type'],
 };
 
 /** A value without what differs by nature. */
 function normal(value: unknown, name: string = ''): unknown {
-  // Items of the lists of built-in kinds do not say what they are; those of custom ones do, and so do ours.
   if (Array.isArray(value)) return value.map((each) => normal(each, name));
   if (typeof value === 'object' && value !== null) {
     const left = LEFT_OUT[name] ?? ['managedFields'];
@@ -133,6 +135,7 @@ function normal(value: unknown, name: string = ''): unknown {
   return value
     .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'UID')
     .replace(/gen-[a-z0-9]{5}/g, 'gen-RANDOM')
+    .replace(/(^x{58}|A-)[a-z0-9]{5}\b/g, '$1RANDOM')
     .replace(/\b\d+s\b/g, 'AGE')
     .replace(/(resource version:? |current: )\d+/gi, '$1N');
 }
@@ -182,7 +185,7 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
       await real.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition);
     }
     for (const path of [MEALS_PATH, ...SCALED_PATHS]) await served(real, path);
-    const resources = [CONFIG_MAPS, LEASES, NAMESPACES, MEALS, ...SCALED] as ResourceDefinition[];
+    const resources = [...BUILT_IN_KINDS, MEALS, ...SCALED] as ResourceDefinition[];
     our = new OurServer({ storage: new MemoryStorage(), resources });
     await our.ready;
     server = createServer(our.handler);
@@ -192,7 +195,7 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
       { url: real.url, fetch: real.fetch as unknown as Fetch, memory: newMemory() },
       { url, fetch, memory: newMemory() },
     ];
-    for (const batch of batches([...REQUESTS, ...FIELD_REQUESTS, ...SCALE_REQUESTS])) {
+    for (const batch of batches([...REQUESTS, ...FIELD_REQUESTS, ...SCALE_REQUESTS, ...KIND_REQUESTS])) {
       const answers = await Promise.all(batch.map((asked) => Promise.all(sides.map((side) => ask(side, asked)))));
       for (const [at, asked] of batch.entries()) {
         const [theirs, ours] = answers[at] as [Answered, Answered];

@@ -78,6 +78,8 @@ describe('discovery', () => {
       resources: [
         { name: 'configmaps', shortNames: ['cm'], namespaced: true },
         { name: 'namespaces', namespaced: false, verbs: verbs.filter((verb) => verb !== 'deletecollection') },
+        { name: 'namespaces/finalize', kind: 'Namespace', verbs: ['update'] },
+        { name: 'namespaces/status', kind: 'Namespace', verbs: few },
       ],
     });
   });
@@ -153,6 +155,8 @@ describe('discovery', () => {
     expect(core?.map(({ name, verbs: all }) => [name, all.includes('deletecollection')])).toEqual([
       ['configmaps', true],
       ['namespaces', false],
+      ['namespaces/finalize', false],
+      ['namespaces/status', false],
     ]);
     expect(own?.[0]).toMatchObject({ name: 'namespaces', verbs });
   });

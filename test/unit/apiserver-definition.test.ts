@@ -110,7 +110,14 @@ describe('a definition', () => {
     expect(info).toEqual({
       ...least,
       ...{ apiVersion: 'x.io/v1', singular: 'thing', listKind: 'ThingList', shortNames: [], categories: [] },
-      ...{ namespaced: true, validate: undefined, schema: undefined, columns: undefined, fields: {} },
+      ...{
+        namespaced: true,
+        validate: undefined,
+        schema: undefined,
+        preserveUnknownFields: true,
+        columns: undefined,
+        fields: {},
+      },
       ...{ prefix: 'x.io/things/', shared: false, resourceName: 'things.x.io', kindName: 'Thing.x.io' },
     });
     const core = toInfo({ ...least, group: '', namespaced: false, status: true, singular: 'one', listKind: 'Things' });
@@ -125,8 +132,8 @@ describe('a definition', () => {
   });
 
   it('is refused for a member of a column that is not known', () => {
-    const columns = [{ name: 'A', type: 'string', value, format: 'date' }];
-    expect(() => serving({ columns })).toThrow('unknown option format');
+    const columns = [{ name: 'A', type: 'string', value, width: 'date' }];
+    expect(() => serving({ columns })).toThrow('unknown option width');
   });
 
   it.each<[object, string]>([

@@ -2,7 +2,7 @@
 // nothing stays behind in one that is gone, and another one of the same name is left alone.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { type ApiServerOptions, NAMESPACES as NAMESPACE_KIND, type ResourceDefinition } from '../../src/apiserver/index.ts';
-import { Terminating } from '../../src/apiserver/namespaces.ts';
+import { Terminating } from '../../src/apiserver/terminating.ts';
 import { filter } from '../../src/broadcast/filter.ts';
 import { type GetOptions, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
@@ -331,7 +331,9 @@ describe('an attempt to end a namespace', () => {
       attempts.push(name);
       return outcomes.shift()?.() ?? Promise.resolve(true);
     };
-    const terminating = new Terminating({ clock, random: () => 0, onError: () => {}, finish, kept: '', restore: async () => {} });
+    const observer = { whole: () => {}, changed: () => {} };
+    const own = { isDue: () => true, finish, observer };
+    const terminating = new Terminating({ clock, random: () => 0, onError: () => {}, ...own });
     closing.push(() => terminating.stop());
     await terminating.start(storage);
     clock.advance(1_000);

@@ -98,14 +98,13 @@ describe('create', () => {
 
   test('what is empty is left out, and so is what the server does not keep', async () => {
     const { call } = rig();
-    const managedFields = [{ manager: 'me' }];
     const metadata = {
       name: 'a',
       labels: {},
       annotations: {},
       finalizers: [],
       ownerReferences: [],
-      managedFields,
+      managedFields: [],
       selfLink: '/x',
     };
     const { body } = await call('POST', ORDERS_PATH, { metadata });

@@ -1,6 +1,6 @@
 // The OpenAPI v2 document in protobuf says what the one in JSON says. The numbers of fields are those of gnostic's OpenAPIv2.proto.
 import { describe, expect, it } from 'vitest';
-import { openApiV2 } from '../../src/apiserver/documents/openapi.ts';
+import { OpenApi, PROTOBUF_TYPE } from '../../src/apiserver/documents/openapi.ts';
 import { CONFIG_MAPS, LEASES, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { toInfo } from '../../src/apiserver/resource-info.ts';
 import { ProtoReader } from '../../src/storage/etcd/wire/messages.ts';
@@ -91,11 +91,13 @@ describe('OpenAPI v2 in protobuf', () => {
     const orders = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', schema };
     const things = { group: 'example.com', version: 'v1', plural: 'things', kind: 'Thing', namespaced: false };
     const definitions = [CONFIG_MAPS, NAMESPACES, LEASES, orders, things] as ResourceDefinition[];
-    const { json, protobuf, etag } = openApiV2(
+    const openApi = new OpenApi(
       definitions.map((each) => toInfo(each)),
       '1.2.3',
     );
-    const expected = JSON.parse(json);
+    const { body: json, etag } = openApi.document('/openapi/v2') ?? {};
+    const protobuf = openApi.document('/openapi/v2', PROTOBUF_TYPE)?.body as Uint8Array;
+    const expected = JSON.parse(String(json));
     for (const { patch } of Object.values(expected.paths) as { patch: { responses?: object } }[]) {
       expect(patch.responses).toEqual({ 200: { description: 'OK' } });
       delete patch.responses;

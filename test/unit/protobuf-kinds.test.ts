@@ -40,7 +40,7 @@ describe('built-in kinds in protobuf', () => {
       ...[f(1, 'a'), f(2, ''), f(3, 'default'), f(4, ''), f(5, ''), f(6, ''), n(7, 0), f(8, '')],
       ...[f(11, f(1, 'x'), f(2, 'y')), f(12, f(1, 'p'), f(2, '')), f(14, 'one'), f(14, 'two')],
       f(13, f(1, 'Order'), f(3, 'o'), f(4, 'u'), f(5, 'x.io/v1'), n(6, 1)),
-      f(17, 'managed fields are passed over'),
+      f(16, 'the name of a cluster is passed over'),
     );
     const entries = [f(2, f(1, 'k'), f(2, 'vé')), f(2, f(1, 'empty')), f(3, f(1, 'b'), f(2, Buffer.from([0, 255])))];
     expect(readProtobuf(envelope('ConfigMap', metadata, ...entries, n(4, 1)), CONFIG_MAP)).toEqual({
@@ -69,7 +69,7 @@ describe('built-in kinds in protobuf', () => {
 
   it('a Lease, with microseconds, and with what is zero or empty', () => {
     const times = [time(3, 1_700_000_000, 1_234_999), time(4, 1_700_000_001, 0)];
-    const spec = [f(1, 'me'), n(2, 15), ...times, n(5, 0), f(6, 'a strategy is passed over')];
+    const spec = [f(1, 'me'), n(2, 15), ...times, n(5, 0), f(9, 'what is unknown is passed over')];
     expect(readProtobuf(leaseOf(...spec), LEASE)).toEqual({
       ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'leader' } },
       spec: {

@@ -1,6 +1,6 @@
 // What a server does about namespaces that are about to go: when it tries to end them, and for how long.
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Terminating, type TerminatingDeps } from '../../src/apiserver/namespaces.ts';
+import { Terminating, type TerminatingDeps } from '../../src/apiserver/terminating.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock, FakeWatcher } from '../../src/testing/index.ts';
@@ -27,7 +27,13 @@ async function rig(answers: (boolean | Error | Promise<boolean>)[] = [], objects
     if (answer instanceof Error) throw answer;
     return answer;
   };
-  const terminating = new Terminating({ clock, random: () => 0, onError: (error) => errors.push(error), finish, ...KEPT });
+  const terminating = new Terminating({
+    clock,
+    random: () => 0,
+    onError: (error) => errors.push(error),
+    finish,
+    ...OF_NAMESPACES,
+  });
   stopping.push(() => terminating.stop());
   await terminating.start(storage);
   const pass = async (ms: number): Promise<void> => {
@@ -38,8 +44,11 @@ async function rig(answers: (boolean | Error | Promise<boolean>)[] = [], objects
   return { clock, storage, errors, asked, terminating, pass, watches };
 }
 
-/** What always is, so that nothing has to be restored. */
-const KEPT = { kept: '', restore: async () => {} };
+/** Those of which no finalizer is left, and nobody else looks. */
+const OF_NAMESPACES: Pick<TerminatingDeps, 'isDue' | 'observer'> = {
+  isDue: ({ metadata }) => (metadata?.finalizers ?? []).length === 0,
+  observer: { whole: () => {}, changed: () => {} },
+};
 
 describe('a namespace that is about to go', () => {
   test('is ended after a second; if it cannot be yet, again, later and later, up to a minute', async () => {
@@ -149,7 +158,13 @@ describe('what fails', () => {
       asked.push(name);
       return true;
     };
-    const terminating = new Terminating({ clock, random: () => 1, onError: (error) => errors.push(error), finish, ...KEPT });
+    const terminating = new Terminating({
+      clock,
+      random: () => 1,
+      onError: (error) => errors.push(error),
+      finish,
+      ...OF_NAMESPACES,
+    });
     stopping.push(() => terminating.stop());
     await terminating.start({ list, watch } as never);
     const again = async (ms: number, lists: number): Promise<void> => {

@@ -11,7 +11,7 @@
  */
 import { refused } from '../../storage/statuses.ts';
 import type { ResourceDefinition } from '../definition.ts';
-import { conversionOf, isJson, readAccept } from '../request/path.ts';
+import { conversionOf, isJson, readAccept, type Verb } from '../request/path.ts';
 import type { Rows } from '../subresources.ts';
 
 const FORM = /^v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?$/;
@@ -35,7 +35,7 @@ type Described = Pick<
   ResourceDefinition,
   'group' | 'version' | 'plural' | 'kind' | 'singular' | 'shortNames' | 'categories' | 'namespaced'
 > &
-  Pick<Rows, 'main' | 'subresources'>;
+  Pick<Rows, 'main' | 'subresources'> & { readonly definition?: { readonly terminating: boolean } | undefined };
 
 /** The versions of one group, the best first, each with its resources in the order of their names. */
 interface Group {
@@ -45,9 +45,14 @@ interface Group {
 
 /** Sorts definitions into groups; groups are in the order of their names. */
 function toGroups(definitions: readonly Described[]): Group[] {
-  const names = [...new Set(definitions.map(({ group }) => group))].sort();
-  return names.map((name) => {
-    const own = definitions.filter(({ group }) => group === name);
+  const groups = new Map<string, Described[]>();
+  for (const each of definitions) {
+    const own = groups.get(each.group);
+    if (own === undefined) groups.set(each.group, [each]);
+    else own.push(each);
+  }
+  return [...groups.keys()].sort().map((name) => {
+    const own = groups.get(name) as Described[];
     const versions = [...new Set(own.map(({ version }) => version))].sort(compareApiVersions);
     return {
       name,
@@ -197,15 +202,23 @@ function toGroup({ name, versions }: Group): object {
 }
 
 function toResources(resource: Described): object[] {
-  const { plural, kind, namespaced = true, main, subresources } = resource;
-  const own = { name: plural, singularName: singularOf(resource), namespaced, kind, verbs: main.verbs, ...namesOf(resource) };
-  const parts = subresources.map(({ name, kind: seen, verbs }) => ({
-    ...{ name: `${plural}/${name}`, singularName: '', namespaced },
-    ...(seen && { group: seen.group, version: seen.version }),
-    ...{ kind: seen?.kind ?? kind, verbs },
+  const { plural, kind, namespaced = true, subresources } = resource;
+  const verbs = verbsOf(resource);
+  const own = { name: plural, singularName: singularOf(resource), namespaced, kind, verbs, ...namesOf(resource) };
+  const parts = subresources.map((part) => ({
+    ...{ name: `${plural}/${part.name}`, singularName: '', namespaced },
+    ...(part.kind && { group: part.kind.group, version: part.kind.version }),
+    ...{ kind: part.kind?.kind ?? kind, verbs: part.verbs },
   }));
   return [own, ...parts];
 }
+
+/** While a definition is deleted, its objects can only go, although updates are still taken. Upstream: `DiscoveryController`. */
+function verbsOf({ main, definition }: Described): readonly Verb[] {
+  return definition?.terminating ? main.verbs.filter((verb) => !OF_LIVING.test(verb)) : main.verbs;
+}
+
+const OF_LIVING = /^(create|patch|update)$/;
 
 function namesOf({ shortNames = [], categories = [] }: Described): object {
   return { ...(shortNames.length > 0 && { shortNames }), ...(categories.length > 0 && { categories }) };
@@ -223,14 +236,14 @@ function toAggregated({ name, versions }: Group): object {
 }
 
 function toAggregatedResource(resource: Described): object {
-  const { plural, namespaced = true, main, subresources } = resource;
+  const { plural, namespaced = true, subresources } = resource;
   const toKind = ({ group, version, kind }: Pick<Described, 'group' | 'version' | 'kind'>): object => ({ group, version, kind });
   return {
     resource: plural,
     responseKind: toKind(resource),
     scope: namespaced ? 'Namespaced' : 'Cluster',
     singularResource: singularOf(resource),
-    verbs: main.verbs,
+    verbs: verbsOf(resource),
     ...namesOf(resource),
     ...(subresources.length > 0 && {
       subresources: subresources.map(({ name: subresource, kind = resource, verbs }) => {

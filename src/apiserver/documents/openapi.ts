@@ -1,6 +1,12 @@
-/** What a server publishes about itself over HTTP: discovery and OpenAPI. */
+/**
+ * What a server publishes about itself over HTTP: discovery and OpenAPI. The parts of a definition are made once, so that a change
+ * of one of a thousand definitions costs that one.
+ */
+import { isPromise } from '../../watch/abort.ts';
+import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import type { WholeAnswer, WireRequest } from '../http/wire.ts';
+import { patchMediaTypes } from '../patch/patch.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import { Discovery, type DiscoveryOptions, type Document, digest, groupVersion } from './discovery.ts';
 import {
@@ -22,42 +28,30 @@ import {
 
 const INDEX = '/openapi/v3';
 
-/** The documents by path. */
-function openApiV3(definitions: readonly Documented[], version: string): Map<string, Document> {
-  const documents = new Map<string, Document>();
-  const paths: Record<string, { serverRelativeURL: string }> = {};
-  for (const name of new Set(definitions.map((each) => pathOf(each)))) {
-    const own = definitions.filter((each) => pathOf(each) === name);
-    const body = JSON.stringify(toDocument(own, version));
-    const hash = digest(body);
-    paths[name] = { serverRelativeURL: `${INDEX}/${name}?hash=${hash}` };
-    documents.set(`${INDEX}/${name}`, { contentType: 'application/json', body, etag: `"${hash}"` });
-  }
-  const body = JSON.stringify({ paths });
-  documents.set(INDEX, { contentType: 'application/json', body, etag: `"${digest(body)}"` });
-  return documents;
-}
-
 /** Such as `api/v1` or `apis/example.com/v1`. */
 function pathOf({ group, version }: Documented): string {
   return `${group === '' ? 'api' : 'apis'}/${groupVersion(group, version)}`;
 }
 
-function toDocument(definitions: readonly Documented[], version: string): object {
-  const paths = Object.assign({}, ...definitions.map(toPaths)) as object;
-  const schemas = definitions.flatMap((each) => [
-    ...[each, ...each.subresources.flatMap(({ kind = [] }) => kind)].map(
-      (kind) => [componentName(kind), schemaOf(kind)] as const,
-    ),
-    [componentName(ofList(each)), listSchemaOf(each)] as const,
-  ]);
-  return {
-    openapi: '3.0.0',
-    info: { title: 'watchmux', version },
-    paths,
-    components: { schemas: { ...SHARED, ...Object.fromEntries(schemas) } },
-  };
+/** The document of one version of a group, a definition at a time. */
+function* openApiV3(definitions: readonly Documented[], version: string): Work<string> {
+  const [paths, schemas]: [string[], string[]] = [[], [membersOf(SHARED)]];
+  for (const each of definitions) {
+    paths.push(membersOf(toPaths(each)));
+    const kinds = [each, ...each.subresources.flatMap(({ kind = [] }) => kind)];
+    for (const kind of kinds) schemas.push(membersOf({ [componentName(kind)]: schemaOf(kind) }));
+    schemas.push(membersOf({ [componentName(ofList(each))]: listSchemaOf(each) }));
+    yield;
+  }
+  const info = JSON.stringify({ title: 'watchmux', version });
+  return `{"openapi":"3.0.0","info":${info},"paths":{${paths.join()}},"components":{"schemas":{${unique(schemas).join()}}}}`;
 }
+
+/** The members of an object, as JSON without its braces. */
+const membersOf = (object: object): string => JSON.stringify(object).slice(1, -1);
+
+/** Several kinds may have the same subresource. */
+const unique = (texts: readonly string[]): readonly string[] => [...new Set(texts)];
 
 const query = (name: string, description: string): object => ({
   name,
@@ -73,11 +67,17 @@ const OF_WRITES: readonly object[] = [
   query('fieldValidation', 'What to do about unknown or duplicate fields: Ignore, Warn (the default) or Strict.'),
 ];
 
+const OF_PATCHES: readonly object[] = [
+  ...OF_WRITES,
+  { ...query('force', 'To take over what others manage, when applying.'), schema: { type: 'boolean', uniqueItems: true } },
+];
+
 function toPaths(definition: Documented): object {
   const { group, version, plural, kind, namespaced = true, subresources } = definition;
   const bodyOf = (shown: DocumentedKind): object => ({
     content: { 'application/json': { schema: { $ref: `#/components/schemas/${componentName(shown)}` } } },
   });
+  const patches = Object.fromEntries(patchMediaTypes(definition).map((type) => [type, { schema: { type: 'object' } }]));
   const many = bodyOf(ofList(definition));
   const operation = (action: string, parameters?: readonly object[], seen: DocumentedKind = definition): object => ({
     'x-kubernetes-action': action,
@@ -89,7 +89,7 @@ function toPaths(definition: Documented): object {
   const ofOne = (seen?: DocumentedKind): object => ({
     get: operation('get', undefined, seen),
     put: operation('put', OF_WRITES, seen),
-    patch: operation('patch', OF_WRITES, seen),
+    patch: { ...operation('patch', OF_PATCHES, seen), requestBody: { content: patches } },
   });
   return {
     [root]: { get: operation('list'), post: operation('post', OF_WRITES), delete: operation('deletecollection') },
@@ -105,36 +105,54 @@ const LENGTH_DELIMITED = 2;
 
 /** Writes fields one after the other. */
 export class Message {
-  readonly #bytes: number[] = [];
+  /** Its bytes, once, in parts: a part is written where the whole is, however deep it is. */
+  readonly #parts: (ArrayLike<number> | Message)[] = [];
+  length: number = 0;
 
   /** A text. Undefined: nothing is written. */
   text(field: number, value: string | undefined): this {
     return value === undefined || value === '' ? this : this.bytes(field, utf8.encode(value));
   }
 
-  /** A message within this one. */
+  /** A message within this one, which is complete. */
   message(field: number, value: Message): this {
-    return this.bytes(field, value.#bytes);
+    return this.bytes(field, value);
   }
 
-  bytes(field: number, value: ArrayLike<number>): this {
-    this.#number(field * 8 + LENGTH_DELIMITED);
-    this.#number(value.length);
-    // Not by spreading: a long array has more elements than a call may have arguments.
-    for (let at = 0; at < value.length; at++) this.#bytes.push(value[at] as number);
+  bytes(field: number, value: ArrayLike<number> | Message): this {
+    const head = [...varint(field * 8 + LENGTH_DELIMITED), ...varint(value.length)];
+    return this.add(head).add(value);
+  }
+
+  /** What has been written elsewhere. */
+  add(part: ArrayLike<number> | Message): this {
+    this.#parts.push(part);
+    this.length += part.length;
     return this;
   }
 
   toBytes(): Uint8Array {
-    return Uint8Array.from(this.#bytes);
+    const all = new Uint8Array(this.length);
+    this.#write(all, 0);
+    return all;
   }
 
-  /** A number in groups of seven bits, the lowest first. */
-  #number(value: number): void {
-    let rest = value;
-    for (; rest > 127; rest = Math.floor(rest / 128)) this.#bytes.push((rest % 128) + 128);
-    this.#bytes.push(rest);
+  #write(all: Uint8Array, from: number): void {
+    let at = from;
+    for (const part of this.#parts) {
+      if (part instanceof Message) part.#write(all, at);
+      else all.set(part, at);
+      at += part.length;
+    }
   }
+}
+
+/** A number in groups of seven bits, the lowest first. */
+function varint(value: number): number[] {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128);
+  return [...bytes, rest];
 }
 
 /**
@@ -153,27 +171,65 @@ function takesProtobuf(accept: string | undefined): boolean {
   return accept !== undefined && /proto-openapi\.spec\.v2[.@]v1\.0\+protobuf/.test(accept);
 }
 
-/** The document as JSON, and as protobuf. */
-interface OpenApiV2 {
-  readonly json: string;
-  readonly protobuf: Uint8Array;
-  readonly etag: string;
+/** What one definition adds to a document: the member of `paths`, and that of `definitions`. */
+interface Part<T> {
+  readonly path: T;
+  readonly schema: T;
 }
 
-/** Makes the document. */
-export function openApiV2(definitions: readonly Documented[], version: string): OpenApiV2 {
-  const own = definitions.map((each) => [componentName(each), schemaOf(each)] as const);
-  const all = { ...SHARED, ...Object.fromEntries(own) };
-  const schemas = Object.fromEntries(Object.entries(all).map(([name, schema]) => [name, toV2(schema)]));
-  const info = { title: 'watchmux', version };
-  const paths = Object.fromEntries(definitions.map((each) => [objectPath(each), { patch: toPatch(each) }]));
-  const json = JSON.stringify({ swagger: '2.0', info, paths, definitions: schemas });
-  const message = new Message()
-    .text(1, '2.0')
-    .message(2, new Message().text(1, info.title).text(2, info.version))
-    .message(8, pathsMessage(definitions))
-    .message(9, named(schemas));
-  return { json, protobuf: message.toBytes(), etag: `"${digest(json)}"` };
+/** Definitions do not change: a definition that is changed is another one. */
+const asText: WeakMap<Documented, Part<string>> = new WeakMap();
+const asBytes: WeakMap<Documented, Part<Uint8Array>> = new WeakMap();
+
+/** Makes the parts of definitions that are new, one at a time. */
+function* partsOf<T>(
+  definitions: readonly Documented[],
+  known: WeakMap<Documented, Part<T>>,
+  make: (of: Documented) => Part<T>,
+): Work<readonly Part<T>[]> {
+  const parts: Part<T>[] = [];
+  for (const each of definitions) {
+    const part = known.get(each) ?? make(each);
+    known.set(each, part);
+    parts.push(part);
+    yield;
+  }
+  return parts;
+}
+
+const textOf = (definition: Documented): Part<string> => ({
+  path: membersOf({ [objectPath(definition)]: { patch: toPatch(definition) } }),
+  schema: membersOf({ [componentName(definition)]: toV2(schemaOf(definition)) }),
+});
+
+const bytesOf = (definition: Documented): Part<Uint8Array> => ({
+  path: pathMessage(definition).toBytes(),
+  schema: named({ [componentName(definition)]: toV2(schemaOf(definition)) }).toBytes(),
+});
+
+const SHARED_V2: Readonly<Record<string, JsonSchema>> = Object.fromEntries(
+  Object.entries(SHARED).map(([name, schema]) => [name, toV2(schema)]),
+);
+
+/** Makes the document, a definition at a time. */
+export function* openApiV2(
+  definitions: readonly Documented[],
+  { version, protobuf }: { readonly version: string; readonly protobuf: boolean },
+): Work<string | Uint8Array> {
+  const title = 'watchmux';
+  if (!protobuf) {
+    const parts = yield* partsOf(definitions, asText, textOf);
+    const info = JSON.stringify({ title, version });
+    const schemas = [membersOf(SHARED_V2), ...parts.map(({ schema }) => schema)].join();
+    return `{"swagger":"2.0","info":${info},"paths":{${parts.map(({ path }) => path).join()}},"definitions":{${schemas}}}`;
+  }
+  const [paths, schemas] = [new Message(), named(SHARED_V2)];
+  for (const { path, schema } of yield* partsOf(definitions, asBytes, bytesOf)) {
+    paths.add(path);
+    schemas.add(schema);
+  }
+  const message = new Message().text(1, '2.0').message(2, new Message().text(1, title).text(2, version));
+  return message.message(8, paths).message(9, schemas).toBytes();
 }
 
 /** The parameters of a PATCH. */
@@ -189,16 +245,13 @@ function toPatch({ group, version, kind }: Documented): object {
   return { parameters: PARAMETERS, responses: { 200: { description: 'OK' } }, [KIND_EXTENSION]: { group, kind, version } };
 }
 
-function pathsMessage(definitions: readonly Documented[]): Message {
-  const paths = new Message();
-  for (const each of definitions) {
-    const { group, version, kind } = each;
-    const patch = new Message();
-    for (const parameter of PARAMETERS) patch.message(8, parameterMessage(parameter));
-    patch.message(13, extension(KIND_EXTENSION, { group, kind, version }));
-    paths.message(2, new Message().text(1, objectPath(each)).message(2, new Message().message(8, patch)));
-  }
-  return paths;
+/** The one member of `Paths`. */
+function pathMessage(definition: Documented): Message {
+  const { group, version, kind } = definition;
+  const patch = new Message();
+  for (const parameter of PARAMETERS) patch.message(8, parameterMessage(parameter));
+  patch.message(13, extension(KIND_EXTENSION, { group, kind, version }));
+  return new Message().message(2, new Message().text(1, objectPath(definition)).message(2, new Message().message(8, patch)));
 }
 
 function parameterMessage({ name, in: where, type }: (typeof PARAMETERS)[number]): Message {
@@ -214,8 +267,8 @@ function extension(name: string, value: unknown): Message {
 /** The part of a schema that v2 supports. The rest is left out, and anything is valid there. */
 function toV2(schema: JsonSchema): JsonSchema {
   const { description, $ref, allOf, type, format, properties, items, required, additionalProperties } = schema as Parts;
-  const extensions = Object.fromEntries(Object.entries(schema).filter(([name]) => name.startsWith('x-kubernetes-')));
-  const result: Record<string, unknown> = { description, ...extensions };
+  const result: Record<string, unknown> = { description };
+  for (const name in schema) if (name.startsWith('x-kubernetes-')) result[name] = schema[name];
   const reference = $ref ?? (allOf?.length === 1 ? allOf[0]?.$ref : undefined);
   if (reference !== undefined) return { ...result, $ref: reference.replace('#/components/schemas/', '#/definitions/') };
   if (schema[OPEN] === true) return KIND_EXTENSION in schema ? { ...result, type: 'object' } : result;
@@ -262,65 +315,135 @@ function toMessage(schema: JsonSchema): Message {
   return message;
 }
 
-/** Everything under `/openapi`, made at the first request: most clients never ask. */
+/** Everything under `/openapi`, made when it is asked for: most clients never ask. */
 
 /** A document whose body may be bytes. */
 interface OpenApiDocument extends Omit<Document, 'body'> {
   readonly body: string | Uint8Array;
 }
 
-/** The OpenAPI documents of a server. */
+/** What changes with a definition, and only then. */
+const stamps: WeakMap<Documented, string> = new WeakMap();
+
+function stampOf(definition: Documented): string {
+  const known = definition.stamp ?? stamps.get(definition);
+  if (known !== undefined) return known;
+  const stamp = digest(JSON.stringify([toPaths(definition), schemaOf(definition)]));
+  stamps.set(definition, stamp);
+  return stamp;
+}
+
+const hashOf = (definitions: readonly Documented[], version: string): string =>
+  digest(JSON.stringify([version, ...definitions.map(stampOf)]));
+
+/** The OpenAPI documents of a server, for the definitions that it has at one time. */
 export class OpenApi {
   readonly #definitions: readonly Documented[];
   readonly #version: string;
-  #v3: Map<string, OpenApiDocument> | undefined;
-  #v2: { readonly json: OpenApiDocument; readonly protobuf: OpenApiDocument } | undefined;
+  /** The definitions of each version of a group, by its path. */
+  readonly #own: Map<string, Documented[]> = new Map();
+  readonly #made: Map<string, OpenApiDocument> = new Map();
 
-  constructor(definitions: readonly Documented[], version: string = 'unversioned') {
+  constructor(definitions: readonly Documented[], version: string = 'unversioned', before?: OpenApi) {
     this.#definitions = definitions;
     this.#version = version;
+    for (const each of definitions) {
+      const own = this.#own.get(pathOf(each));
+      if (own === undefined) this.#own.set(pathOf(each), [each]);
+      else own.push(each);
+    }
+    if (before) this.#keep(before);
+  }
+
+  /** What has not changed since the documents before. */
+  #keep(before: OpenApi): void {
+    for (const [path, own] of this.#own) {
+      const [old, made] = [before.#own.get(path), before.#made.get(`${INDEX}/${path}`)];
+      const isSame = old?.length === own.length && own.every((each, at) => each === old[at]);
+      if (made !== undefined && isSame) this.#made.set(`${INDEX}/${path}`, made);
+    }
   }
 
   /** The document at a path; undefined if there is none. */
   document(path: string, accept?: string): OpenApiDocument | undefined {
-    if (path !== '/openapi/v2') {
-      this.#v3 ??= openApiV3(this.#definitions, this.#version);
-      return this.#v3.get(path);
-    }
-    this.#v2 ??= this.#makeV2();
-    return takesProtobuf(accept) ? this.#v2.protobuf : this.#v2.json;
+    return atOnce(this.making(path, accept));
   }
 
-  #makeV2(): { readonly json: OpenApiDocument; readonly protobuf: OpenApiDocument } {
-    const { json, protobuf, etag } = openApiV2(this.#definitions, this.#version);
-    return {
-      json: { contentType: 'application/json', body: json, etag },
-      protobuf: { contentType: PROTOBUF_TYPE, body: protobuf, etag: etag.replace(/"$/, '-pb"') },
-    };
+  /** The same in pieces. */
+  *making(path: string, accept?: string): Work<OpenApiDocument | undefined> {
+    const asProtobuf = path === '/openapi/v2' && takesProtobuf(accept);
+    const key = asProtobuf ? `${path} protobuf` : path;
+    const known = this.#made.get(key);
+    if (known !== undefined) return known;
+    const made = path === '/openapi/v2' ? yield* this.#v2(asProtobuf) : path === INDEX ? this.#index() : yield* this.#v3(path);
+    if (made !== undefined) this.#made.set(key, made);
+    return made;
+  }
+
+  #index(): OpenApiDocument {
+    const paths = Object.fromEntries(
+      Array.from(this.#own, ([name, own]) => [
+        name,
+        { serverRelativeURL: `${INDEX}/${name}?hash=${hashOf(own, this.#version)}` },
+      ]),
+    );
+    const body = JSON.stringify({ paths });
+    return { contentType: 'application/json', body, etag: `"${digest(body)}"` };
+  }
+
+  *#v3(path: string): Work<OpenApiDocument | undefined> {
+    const own = this.#own.get(path.slice(INDEX.length + 1));
+    if (own === undefined || !path.startsWith(`${INDEX}/`)) return undefined;
+    const body = yield* openApiV3(own, this.#version);
+    return { contentType: 'application/json', body, etag: `"${hashOf(own, this.#version)}"` };
+  }
+
+  *#v2(protobuf: boolean): Work<OpenApiDocument> {
+    const hash = hashOf(this.#definitions, this.#version);
+    const body = yield* openApiV2(this.#definitions, { version: this.#version, protobuf });
+    return { contentType: protobuf ? PROTOBUF_TYPE : 'application/json', body, etag: protobuf ? `"${hash}-pb"` : `"${hash}"` };
   }
 }
 
+/** What a server has at present. Documents are made for the definitions of the moment, and kept as long as they are the same. */
 export class Documents {
-  readonly #discovery: Discovery;
-  readonly #openApi: OpenApi;
+  readonly #resources: () => readonly ResourceInfo[];
+  readonly #options: DiscoveryOptions;
+  #of: readonly ResourceInfo[] | undefined;
+  #discovery: Discovery | undefined;
+  #openApi: OpenApi | undefined;
 
-  constructor(resources: readonly ResourceInfo[], options: DiscoveryOptions = {}) {
-    this.#discovery = new Discovery(resources, options);
-    this.#openApi = new OpenApi(resources, options.gitVersion);
+  constructor(resources: () => readonly ResourceInfo[], options: DiscoveryOptions = {}) {
+    this.#resources = resources;
+    this.#options = options;
   }
 
   /** The document at a path; undefined if there is none. A client whose ETag is current gets only a 304. */
-  answer(segments: readonly string[], request: Pick<WireRequest, 'header'>): WholeAnswer | undefined {
+  answer(segments: readonly string[], request: Pick<WireRequest, 'header'>): Soon<WholeAnswer | undefined> {
+    const resources = this.#resources();
+    if (resources !== this.#of) {
+      this.#of = resources;
+      this.#discovery = undefined;
+      this.#openApi = new OpenApi(resources, this.#options.gitVersion, this.#openApi);
+    }
     const path = `/${segments.join('/')}`;
     const accept = request.header('accept');
-    const found = segments[0] === 'openapi' ? this.#openApi.document(path, accept) : this.#discovery.document(path, accept);
-    if (found === undefined) return undefined;
-    const { contentType, body, etag } = found;
-    // An ETag without `no-cache` would let a client use the answer of an earlier server at this address.
-    const headers = { 'cache-control': 'no-cache, private', vary: 'Accept', ...(etag !== undefined && { etag }) };
-    if (etag !== undefined && has(request.header('if-none-match'), etag)) return { code: 304, headers, body: null };
-    return { code: 200, headers: { ...headers, 'content-type': contentType, 'x-content-type-options': 'nosniff' }, body };
+    if (segments[0] === 'openapi' && this.#openApi) {
+      const made = inPieces(this.#openApi.making(path, accept), { pace: paceOf(undefined) });
+      return isPromise(made) ? made.then((found) => answerOf(found, request)) : answerOf(made, request);
+    }
+    this.#discovery ??= new Discovery(resources, this.#options);
+    return answerOf(this.#discovery.document(path, accept), request);
   }
+}
+
+function answerOf(found: OpenApiDocument | undefined, request: Pick<WireRequest, 'header'>): WholeAnswer | undefined {
+  if (found === undefined) return undefined;
+  const { contentType, body, etag } = found;
+  // An ETag without `no-cache` would let a client use the answer of an earlier server at this address.
+  const headers = { 'cache-control': 'no-cache, private', vary: 'Accept', ...(etag !== undefined && { etag }) };
+  if (etag !== undefined && has(request.header('if-none-match'), etag)) return { code: 304, headers, body: null };
+  return { code: 200, headers: { ...headers, 'content-type': contentType, 'x-content-type-options': 'nosniff' }, body };
 }
 
 function has(header: string | undefined, etag: string): boolean {

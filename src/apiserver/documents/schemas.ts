@@ -1,8 +1,6 @@
-/**
- * The schemas of the built-in kinds, for `kubectl explain` and for the checks of old clients. The server itself checks these
- * kinds without a schema, so it needs no package for that.
- */
+/** The schemas of objects, as both versions of OpenAPI name them. */
 import type { JsonSchema, ResourceDefinition } from '../definition.ts';
+import { builtInSchema } from '../kinds/tables.ts';
 import type { Rows } from '../subresources.ts';
 import { groupVersion } from './discovery.ts';
 
@@ -13,76 +11,6 @@ const texts = (description: string, more: JsonSchema = {}): JsonSchema => ({
 });
 
 const text = (description: string, more: JsonSchema = {}): JsonSchema => ({ description, type: 'string', ...more });
-const count = (description: string): JsonSchema => ({ description, type: 'integer', format: 'int32' });
-
-/** By group, version and kind. */
-const BUILT_IN_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
-  'v1/ConfigMap': {
-    description: 'ConfigMap holds configuration data.',
-    type: 'object',
-    properties: {
-      data: texts('Data contains the configuration data. Keys are letters, digits, -, _ and a dot.'),
-      binaryData: texts('BinaryData contains binary data in base64. A key must not be in Data as well.', { format: 'byte' }),
-      immutable: { description: 'If true, the data cannot be updated.', type: 'boolean' },
-    },
-  },
-  'v1/Namespace': {
-    description: 'Namespace provides a scope for names.',
-    type: 'object',
-    properties: {
-      spec: {
-        description: 'The desired state.',
-        type: 'object',
-        properties: {
-          finalizers: { description: 'What must be done before it is removed.', type: 'array', items: { type: 'string' } },
-        },
-      },
-      status: {
-        description: 'The observed state.',
-        type: 'object',
-        properties: {
-          phase: { description: 'Active or Terminating.', type: 'string' },
-          conditions: {
-            description: 'What is observed while it is being removed.',
-            type: 'array',
-            items: {
-              type: 'object',
-              required: ['type', 'status'],
-              properties: {
-                type: text('What is observed.'),
-                status: text('True, False or Unknown.'),
-                lastTransitionTime: text('When the status changed.', { format: 'date-time' }),
-                reason: text('Why, in one word.'),
-                message: text('Why, in words.'),
-              },
-            },
-          },
-        },
-      },
-    },
-  },
-  'coordination.k8s.io/v1/Lease': {
-    description: 'Lease says who holds a role, and until when others may rely on that.',
-    type: 'object',
-    properties: {
-      spec: {
-        description: 'Who holds it, and since when.',
-        type: 'object',
-        properties: {
-          holderIdentity: text('The current holder.'),
-          leaseDurationSeconds: count('How long others wait after the last renewal before they take it.'),
-          acquireTime: text('When the current holder took it.', { format: 'date-time' }),
-          renewTime: text('When the current holder last renewed it.', { format: 'date-time' }),
-          leaseTransitions: count('How often the holder has changed.'),
-          strategy: text('How the holder is chosen, if another program coordinates that.'),
-          preferredHolder: text('Who is to hold it next, if another program coordinates that.'),
-        },
-      },
-    },
-  },
-};
-
-/** The schemas of objects, as both versions of OpenAPI name them. */
 
 /** The part of a kind that appears in OpenAPI documents. */
 export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema'>;
@@ -90,7 +18,10 @@ export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kin
 /** The same of a resource. */
 export type Documented = DocumentedKind &
   Pick<ResourceDefinition, 'plural' | 'listKind' | 'namespaced'> &
-  Pick<Rows, 'subresources'>;
+  Pick<Rows, 'subresources'> & {
+    /** Changes with everything else. Default: a digest of it. */
+    readonly stamp?: string | undefined;
+  };
 
 /** The name of a component: the group in reverse order, as upstream. Groups without a domain are Kubernetes' own. */
 export function componentName({ group, version, kind }: { group: string; version: string; kind: string }): string {
@@ -200,8 +131,7 @@ export function listSchemaOf(definition: Documented): JsonSchema {
 /** The schema of a kind, with the members that all kinds have. A kind without a schema may have any others. */
 export function schemaOf(definition: DocumentedKind): JsonSchema {
   const { group, version, kind } = definition;
-  const name = `${groupVersion(group, version)}/${kind}`;
-  const schema = definition.schema ?? (Object.hasOwn(BUILT_IN_SCHEMAS, name) ? BUILT_IN_SCHEMAS[name] : undefined);
+  const schema = definition.schema ?? builtInSchema(definition);
   const own = (schema?.properties ?? {}) as Readonly<Record<string, JsonSchema>>;
   const open = schema === undefined || (schema.properties === undefined && schema.additionalProperties === undefined);
   const { metadata: _, ...members } = own;

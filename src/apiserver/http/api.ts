@@ -12,10 +12,13 @@
 import { Origins } from '../../bridge/hub/admission/refusals.ts';
 import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { refused } from '../../storage/statuses.ts';
+import { WatchError } from '../../watch/errors.ts';
 import { toStatus } from '../../watch/event.ts';
-import { setPace } from '../../watch/fair-queue.ts';
+import { type Soon, setPace } from '../../watch/fair-queue.ts';
+import { forClient } from '../admission.ts';
 import {
   badRequest,
+  hasCode,
   LEAVING,
   methodNotAllowed,
   noSuchPath,
@@ -25,9 +28,10 @@ import {
   toError,
   unfinished,
 } from '../api-status.ts';
+import type { Asker } from '../kinds/reviews.ts';
 import type { Settings } from '../options.ts';
 import { type OtherPath, type ResourcePath, readPath, splitTarget, toVerb, type Verb } from '../request/path.ts';
-import { readFlag } from '../request/query.ts';
+import { readFlag, readTimeout } from '../request/query.ts';
 import type { Catalog, ResourceContext, ResourceInfo } from '../resource-info.ts';
 import type { ApiCounts } from '../stats.ts';
 import type { FieldFaults } from '../validation/field-check.ts';
@@ -50,8 +54,10 @@ interface ApiDeps {
   readonly cut: AbortSignal;
   /** Pending until it is known whether what is stored can be served. */
   readonly checking: () => Promise<void> | undefined;
+  /** Pending until the kinds that were defined at run time are known. */
+  readonly loading: () => Promise<void> | undefined;
   /** Answers a path that is not a resource; undefined if it is unknown. */
-  readonly other: (path: OtherPath, request: WireRequest) => WholeAnswer | Promise<WholeAnswer> | undefined;
+  readonly other: (path: OtherPath, request: WireRequest) => Soon<WholeAnswer | undefined>;
   /** Whether a path that is not a resource is answered to everybody. */
   readonly isPublic: (path: OtherPath) => boolean;
 }
@@ -71,11 +77,14 @@ interface Progress {
   path?: string;
   /** What is wrong with the fields of a written object. */
   faults?: FieldFaults;
+  /** What the program's hooks tell the client. */
+  readonly warnings: string[];
 }
 
 /** An answer with its client's warnings. */
-function warned(answer: Answer, { faults }: Progress): Answer {
-  const warning = faults && toWarning(faults);
+function warned(answer: Answer, { faults, warnings }: Progress): Answer {
+  if (faults === undefined && warnings.length === 0) return answer;
+  const warning = toWarning({ texts: [...warnings, ...(faults?.texts ?? [])], more: faults?.more ?? 0 });
   return warning === undefined ? answer : { ...answer, headers: { ...answer.headers, warning } };
 }
 
@@ -106,6 +115,7 @@ export class Api {
   readonly watchClients: WatchClients;
   private readonly untilClosing: Deadlines;
   private readonly untilCut: Deadlines;
+  private hasToldUnheard: boolean = false;
 
   constructor(deps: ApiDeps) {
     const { settings, counts } = deps;
@@ -123,7 +133,7 @@ export class Api {
   async answer(request: WireRequest): Promise<Answer> {
     const { settings, counts } = this.deps;
     const begun = settings.clock.now();
-    const progress: Progress = { address: request.address };
+    const progress: Progress = { address: request.address, warnings: [] };
     let answer: Answer;
     try {
       progress.address = this.hooks.addressOf(request);
@@ -160,6 +170,7 @@ export class Api {
     }
     if (!this.origins.allows(request)) throw toError(this.origins.refusal(request));
     if (method === 'OPTIONS') return this.preflight(request);
+    if (request.isUnheard) throw this.unheard();
     const { path: text, search } = splitTarget(target);
     progress.path = text;
     const query = toParameters(search);
@@ -168,6 +179,17 @@ export class Api {
     if (!path.isResource) return this.answerOther(path, request, progress);
     if (this.deps.closing.aborted) throw toError(LEAVING);
     return this.answerResource({ request, path, query }, progress);
+  }
+
+  /** Nobody listens for upgrades. Its client would wait for ever for a WebSocket; the program is told once. */
+  private unheard(): Error {
+    if (!this.hasToldUnheard) {
+      this.hasToldUnheard = true;
+      const message =
+        'a client asked for a WebSocket, but nothing passes upgrades on: expected http.on("upgrade", server.upgrade)';
+      this.deps.settings.onError(new WatchError('INVALID_ARGUMENT', message));
+    }
+    return refused(501, 'NotImplemented', 'this server has no WebSockets: its program does not listen for upgrades');
   }
 
   private preflight(request: WireRequest): Answer {
@@ -239,9 +261,9 @@ export class Api {
     const { settings, contextOf } = this.deps;
     const watching = path.forcedWatch || (readFlag(query.get('watch')) ?? false);
     const isWatch = watching && (request.method === 'GET' || request.method === 'HEAD');
-    const place = this.quotas.enter(isWatch ? 'watch' : 'request', progress.address);
     const timeoutMs = settings.requestTimeoutMs;
-    const own = isWatch ? 0 : Number(query.get('timeoutSeconds')) * 1_000;
+    const own = isWatch ? 0 : readTimeout(query.get('timeout')) || Number(query.get('timeoutSeconds')) * 1_000;
+    const place = this.quotas.enter(isWatch ? 'watch' : 'request', progress.address);
     // Admitted requests are finished, but a watch would end at once.
     const deadline = this.deadline(
       request,
@@ -264,12 +286,17 @@ export class Api {
         request,
         path,
         query,
-        context: contextOf(info),
+        context: forClient(contextOf(info), { user: identity, query, warnings: progress.warnings }),
         verb: progress.verb as Verb,
         signal: deadline.signal,
         maxBodyBytes: settings.maxBodyBytes,
         watchTimeoutMs: (askedMs: number) => endingBy(this.drawTimeout(askedMs), this.watchClients.leftMs(identity)),
         onError: settings.onError,
+        asker: this.askerOf(identity),
+        mayCreate: async () => {
+          if (!settings.authorize) return;
+          await deadline.during(this.hooks.allow(['create', info.resourceName, path.namespace, path.name, identity]));
+        },
         warn: (faults: FieldFaults) => {
           progress.faults = faults;
         },
@@ -282,6 +309,23 @@ export class Api {
       place.lighten();
       this.finish(request, deadline);
     }
+  }
+
+  /** Who sends a request, as reviews see it. */
+  private askerOf(identity: unknown): Asker {
+    return {
+      identity,
+      resources: this.deps.catalog.all,
+      denial: async (verb, resource, { namespace, name }) => {
+        try {
+          await this.hooks.allow([verb as Verb, resource, namespace, name, identity]);
+          return undefined;
+        } catch (error) {
+          if (!hasCode(error, 403)) throw error;
+          return statusOf(error).status.message;
+        }
+      },
+    };
   }
 
   /** If no code of the application is called, there is nothing to wait for. */
@@ -297,7 +341,12 @@ export class Api {
     const identity = authenticate && (await this.hooks.identify(request));
     const tenant = this.hooks.tenantOf(identity);
     place.join(tenant);
-    const info = this.deps.catalog.find(path.apiVersion, path.plural);
+    let info = this.deps.catalog.find(path.apiVersion, path.plural);
+    const loading = info === undefined ? this.deps.loading() : undefined;
+    if (loading) {
+      await loading;
+      info = this.deps.catalog.find(path.apiVersion, path.plural);
+    }
     if (info === undefined || (!info.namespaced && path.namespace !== undefined)) throw noSuchPath();
     const verb = toVerb(request.method, path, isWatch);
     if (verb === undefined) throw methodNotAllowed(path.subresource === undefined ? undefined : info);

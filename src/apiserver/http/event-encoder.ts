@@ -12,17 +12,38 @@
 import { Envelope } from '../../bridge/events/envelope.ts';
 import { type Form, SLICE_BYTES, type Slice, toSlice } from '../../bridge/events/forms.ts';
 import { toMark } from '../../bridge/transport/http-head.ts';
+import type { List } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { encoded } from '../../storage/values.ts';
 import { type BookmarkEvent, type ChangeType, isErrorEvent, isInitialEventsEnd } from '../../watch/event.ts';
+import type { Work } from '../../watch/fair-queue.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import type { ResourceInfo } from '../resource-info.ts';
+import type { SeenKind } from '../subresources.ts';
 
 /** Makes the wire form of events, for one stream or for several. */
 export interface EventEncoder {
   /** The bytes of some events of a batch, from `from` on. */
   slice(batch: readonly StorageEvent<KubernetesObject>[], from: number, form: Form): Slice;
+}
+
+/** One way to show objects. */
+export interface Presentation {
+  /** The headers of an answer that is an object or a list. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The media type of a watch. Default JSON. */
+  readonly watchContentType?: string;
+  /** What makes the body of an answer that is one object, where that can be done in pieces. */
+  readonly writing?: (kind: SeenKind, object: KubernetesObject) => Work<Uint8Array>;
+  /** Does in pieces what takes long before a list is shown. */
+  readonly prepareList?: (info: ResourceInfo, list: List<KubernetesObject>) => Work<void>;
+  /** The body of an answer that is one object. */
+  object(kind: SeenKind, object: KubernetesObject): Uint8Array;
+  /** The body of an answer that is a list, in pieces. They are taken one after the other, as long as there is room for them. */
+  list(info: ResourceInfo, list: List<KubernetesObject>): Iterable<Uint8Array>;
+  /** The events of one stream. */
+  events(info: ResourceInfo): EventEncoder;
 }
 
 /** What has been made of a batch so far. */
@@ -35,15 +56,26 @@ interface Made {
   slices: Map<Form, Map<number, Slice>> | undefined;
 }
 
+/** How events look on the wire. */
+export interface EventWire {
+  readonly object: (type: ChangeType, object: KubernetesObject) => Envelope;
+  readonly bookmark: (event: BookmarkEvent, info: Pick<ResourceInfo, 'apiVersion' | 'kind'>) => Envelope;
+  readonly error: (event: { readonly type: 'ERROR'; readonly object: object }) => Envelope;
+  /** The form for a transport. */
+  readonly form: (form: Form) => Form;
+}
+
 /** Events as they are, for all streams of a kind. */
 export class PlainEvents implements EventEncoder {
   private readonly info: Pick<ResourceInfo, 'apiVersion' | 'kind'>;
+  private readonly wire: EventWire;
   private readonly batches: WeakMap<object, Made> = new WeakMap();
   /** What was made in this turn, for watchers of other selections. */
   private readonly envelopes: Map<StorageEvent<KubernetesObject>, Envelope> = new Map();
 
-  constructor(info: Pick<ResourceInfo, 'apiVersion' | 'kind'>) {
+  constructor(info: Pick<ResourceInfo, 'apiVersion' | 'kind'>, wire: EventWire = JSON_WIRE) {
     this.info = info;
+    this.wire = wire;
   }
 
   slice(batch: readonly StorageEvent<KubernetesObject>[], from: number, form: Form): Slice {
@@ -68,18 +100,18 @@ export class PlainEvents implements EventEncoder {
       envelopes.push(envelope);
       bytes += envelope.bytes.length;
     }
-    const slice = toSlice(envelopes, 0, form);
+    const slice = toSlice(envelopes, 0, this.wire.form(form));
     return { ...slice, to: from + slice.to };
   }
 
   private envelope(event: StorageEvent<KubernetesObject>): Envelope {
-    if (event.type === 'BOOKMARK') return bookmarkEnvelope(event, this.info);
-    if (event.type === 'ERROR') return errorEnvelope(event);
+    if (event.type === 'BOOKMARK') return this.wire.bookmark(event, this.info);
+    if (event.type === 'ERROR') return this.wire.error(event);
     const { envelopes } = this;
     const known = envelopes.get(event);
     if (known !== undefined) return known;
     if (envelopes.size === 0) nextTurn(() => envelopes.clear());
-    const envelope = objectEnvelope(event.type, event.object);
+    const envelope = this.wire.object(event.type, event.object);
     envelopes.set(event, envelope);
     return envelope;
   }
@@ -109,9 +141,14 @@ function bookmarkEnvelope({ object }: BookmarkEvent, { apiVersion, kind }: Pick<
 }
 
 /** An ERROR: nothing comes after it. */
-export function errorEnvelope(event: { readonly type: 'ERROR'; readonly object: object }): Envelope {
+function errorEnvelope(event: { readonly type: 'ERROR'; readonly object: object }): Envelope {
   return new Envelope(event, { sequence: 0 });
 }
+
+const JSON_WIRE: EventWire = {
+  ...{ object: objectEnvelope, bookmark: bookmarkEnvelope, error: errorEnvelope },
+  form: (form) => form,
+};
 
 /** The value under a key of a map; if there is none, it is made now. */
 function remembered<K, V>(map: Map<K, V>, key: K, make: () => V): V {

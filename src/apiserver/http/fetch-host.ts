@@ -11,7 +11,7 @@ import {
 import { hold, joined } from '../../decode/framing.ts';
 import { badRequest } from '../api-status.ts';
 import { abandon, type HostDeps, mayWatch, tooLarge } from './node-host.ts';
-import { Presence, type StreamAnswer, type WireRequest } from './wire.ts';
+import { isWebSocket, Presence, type StreamAnswer, type WireRequest } from './wire.ts';
 
 /**
  * The used part of a handler's second argument: the server in Bun, information about the connection in Deno, node:http's objects
@@ -98,6 +98,7 @@ function toWire(request: Request, host: Host, client: Presence): WireRequest {
     site: request.headers.get('sec-fetch-site') ?? undefined,
     host: own,
     client,
+    isUnheard: isWebSocket(request.headers.get('upgrade'), request.headers.get('connection')),
     header: (name) => request.headers.get(name) ?? undefined,
     body: (maxBytes, signal) => readBody(request, maxBytes, signal),
   };

@@ -17,7 +17,7 @@ import { hold, joined } from '../../decode/framing.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { Clock } from '../../watch/clock.ts';
 import type { Session, Sessions } from './sessions.ts';
-import { type Answer, Presence, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
+import { type Answer, isWebSocket, Presence, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
 
 /** What a host needs from the server. */
 export interface HostDeps {
@@ -75,6 +75,11 @@ export class NodeRequest implements WireRequest {
 
   get waits(): boolean {
     return this.response !== undefined && isPipelined(this.response);
+  }
+
+  get isUnheard(): boolean {
+    // An upgrade has no response.
+    return this.response !== undefined && isWebSocket(this.request.headers.upgrade, this.request.headers.connection);
   }
 
   get method(): string {

@@ -8,13 +8,15 @@ import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import { encoded } from '../../storage/values.ts';
+import { encoded, encoding } from '../../storage/values.ts';
 import type { WatchError } from '../../watch/errors.ts';
-import { PIECE_MS } from '../../watch/fair-queue.ts';
+import { atOnce, PIECE_MS, type Work } from '../../watch/fair-queue.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
+import { hasProtobuf, PROTOBUF } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
-import { type EventEncoder, PlainEvents } from './event-encoder.ts';
+import { PlainEvents, type Presentation } from './event-encoder.ts';
+import { AS_PROTOBUF } from './protobuf-presentation.ts';
 import {
   type Columns,
   type IncludeObject,
@@ -26,6 +28,8 @@ import {
   toRow,
   toTable,
 } from './table.ts';
+import { JSON_HEADERS } from './wire.ts';
+import { yamlOf } from './yaml-writer.ts';
 
 type Version = 'v1' | 'v1beta1';
 type Event = StorageEvent<KubernetesObject>;
@@ -43,6 +47,7 @@ interface TableTerms {
 
 /** Objects as tables. Upstream: `asTable`. */
 class TablePresentation {
+  readonly headers: typeof JSON_HEADERS = JSON_HEADERS;
   readonly #terms: TableTerms;
 
   constructor(terms: TableTerms) {
@@ -74,6 +79,7 @@ class TablePresentation {
 
 /** Objects without their content. Upstream: `asPartialObjectMetadata`. */
 class PartialPresentation {
+  readonly headers: typeof JSON_HEADERS = JSON_HEADERS;
   readonly #version: Version;
 
   constructor(version: Version) {
@@ -149,20 +155,12 @@ function toListMeta({ resourceVersion, continue: next, remainingItemCount }: Lis
 
 /** How objects are shown to a client: as they are, or in another form, such as a table. */
 
-/** One way to show objects. */
-export interface Presentation {
-  /** The body of an answer that is one object. */
-  object(kind: SeenKind, object: KubernetesObject): Uint8Array;
-  /** The body of an answer that is a list, in pieces. They are taken one after the other, as long as there is room for them. */
-  list(info: ResourceInfo, list: List<KubernetesObject>): Iterable<Uint8Array>;
-  /** The events of one stream. */
-  events(info: ResourceInfo): EventEncoder;
-}
-
 /** What a request asks for, besides the clauses of its `Accept`: the parameters of its URL. */
 interface PresentationRequest {
   readonly query: URLSearchParams;
   readonly subject: Subject;
+  /** The kind that is shown; undefined: one that is shown in JSON only. */
+  readonly kind?: SeenKind | undefined;
   /** The time of day, for ages. */
   readonly now: () => number;
   /** Called with failures in a column of a table. */
@@ -178,14 +176,20 @@ const plainEvents: WeakMap<ResourceInfo, PlainEvents> = new WeakMap();
 
 /** Objects as they are stored. */
 export const PLAIN: Presentation = {
+  headers: JSON_HEADERS,
+  // What is not stored has no JSON yet.
+  writing: (_, object) => encoding(object, true),
   object: (_, object) => encoded(object),
   *list(info, { items, ...more }) {
     yield utf8.encode(listHead(info.listKind, info.apiVersion, more));
+    const start = hasProtobuf(info) ? startOf(info) : NOTHING;
     let first = true;
     for (const item of items) {
-      if (!first) yield COMMA;
+      const bytes = encoded(item);
+      const isBare = start.length > 0 && startsWith(bytes, start);
+      if (!first || isBare) yield isBare ? (first ? BRACE : COMMA_BRACE) : COMMA;
       first = false;
-      yield encoded(item);
+      yield isBare ? bytes.subarray(start.length) : bytes;
     }
     yield END;
   },
@@ -195,6 +199,40 @@ export const PLAIN: Presentation = {
     return known;
   },
 };
+
+/** What the items of built-in lists do not say: what they are. */
+function startOf({ apiVersion, kind }: ResourceInfo): Uint8Array {
+  const text = `${JSON.stringify({ apiVersion, kind }).slice(0, -1)},`;
+  const known = starts.get(text) ?? utf8.encode(text);
+  starts.set(text, known);
+  return known;
+}
+
+const starts: Map<string, Uint8Array> = new Map();
+const NOTHING = new Uint8Array(0);
+const [BRACE, COMMA_BRACE] = [utf8.encode('{'), utf8.encode(',{')] as const;
+
+function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
+  for (let at = start.length - 1; at >= 0; at--) if (bytes[at] !== start[at]) return false;
+  return true;
+}
+
+/** Objects in YAML. */
+const YAML: Presentation = {
+  headers: { ...JSON_HEADERS, 'content-type': 'application/yaml' },
+  writing: (_, object) => yamlBytes(object),
+  object: (_, object) => atOnce(yamlBytes(object)),
+  *list({ listKind, apiVersion }, { items, ...more }) {
+    yield utf8.encode(`apiVersion: ${apiVersion}\nitems:${items.length === 0 ? ' []' : ''}\n`);
+    for (const item of items) yield atOnce(yamlBytes([item]));
+    yield atOnce(yamlBytes({ kind: listKind, metadata: toListMeta(more) }));
+  },
+  events: PLAIN.events,
+};
+
+function* yamlBytes(value: object): Work<Uint8Array> {
+  return utf8.encode(yield* yamlOf(value));
+}
 
 /** The beginning of a list, up to its first item. */
 export function listHead(
@@ -224,6 +262,9 @@ function asTable(clause: MediaRange, request: PresentationRequest): Presentation
   return new TablePresentation({ now, version, includeObject: toIncludeObject(request.query.get('includeObject')), onError });
 }
 
+const asYaml: Presenter = (clause, { subject }) =>
+  clause.type === 'application/yaml' && subject !== 'watch' && conversionOf(clause) === undefined ? YAML : undefined;
+
 /** A watch takes either name; an object cannot be shown as a list, nor a list as an object. */
 function asPartial(clause: MediaRange, { subject }: PresentationRequest): Presentation | undefined {
   const one = subject === 'list' ? undefined : metaVersion(clause, 'PartialObjectMetadata');
@@ -231,8 +272,11 @@ function asPartial(clause: MediaRange, { subject }: PresentationRequest): Presen
   return version && new PartialPresentation(version);
 }
 
+const asProtobuf: Presenter = (clause, { kind }) =>
+  clause.type === PROTOBUF && conversionOf(clause) === undefined && kind && hasProtobuf(kind) ? AS_PROTOBUF : undefined;
+
 /** All presentations of this server, in the order in which they are tried for each clause. */
-const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial];
+const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial, asYaml, asProtobuf];
 
 /**
  * Chooses how objects are shown to a client.
@@ -262,5 +306,5 @@ export function wantsEventStream(accept: string | undefined): boolean {
 }
 
 function notAcceptable(): WatchError {
-  return refused(406, 'NotAcceptable', 'only the following media types are accepted: application/json');
+  return refused(406, 'NotAcceptable', 'only the following media types are accepted: application/json, application/yaml');
 }

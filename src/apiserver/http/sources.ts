@@ -1,12 +1,12 @@
 /** Responses that are sent bit by bit: the events of a watch, and the pieces of a list. */
-import { type Form, toSlice } from '../../bridge/events/forms.ts';
+import type { Form } from '../../bridge/events/forms.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { type Pace, PIECE_MS } from '../../watch/fair-queue.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import { isListening, type Listener, type ListeningWatch } from '../../watch/watch.ts';
 import { statusOf } from '../api-status.ts';
-import { type EventEncoder, errorEnvelope } from './event-encoder.ts';
+import type { EventEncoder } from './event-encoder.ts';
 
 /** There is nothing now. The reader is called when there may be something. */
 export const LATER: unique symbol = Symbol('later');
@@ -137,7 +137,7 @@ export class WatchSource implements Source {
     this.failed = true;
     const { status, unexpected } = statusOf(error);
     if (unexpected) this.onError(error);
-    return toSlice([errorEnvelope({ type: 'ERROR', object: status })], 0, form).bytes;
+    return this.encoder.slice([{ type: 'ERROR', object: status }], 0, form).bytes;
   }
 }
 

@@ -11,6 +11,7 @@
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
 import { badRequest } from '../../storage/statuses.ts';
 import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
+import { AGE } from '../kinds/common.ts';
 
 /** Objects without their content. Upstream: `metav1.PartialObjectMetadata`. */
 
@@ -104,13 +105,6 @@ const NAME: TableColumn = {
   priority: 0,
 };
 
-const AGE: PrinterColumn = {
-  name: 'Age',
-  type: 'date',
-  description: 'CreationTimestamp is the time on the server when this object was created.',
-  value: ({ metadata }) => metadata?.creationTimestamp,
-};
-
 /** Makes a table of objects. */
 export function toTable(definition: Columns, objects: readonly KubernetesObject[], options: TableOptions): Table {
   const [first] = objects;
@@ -134,17 +128,14 @@ export function toBookmarkTable(definition: Columns, bookmark: KubernetesObject,
 
 /** The columns of a kind. */
 function toColumns(definition: Columns): TableColumn[] {
-  return [
-    NAME,
-    ...columnsOf(definition).map(({ name, type, description = '', priority = 0 }) => ({
-      name,
-      type,
-      format: '',
-      description,
-      priority,
-    })),
-  ];
+  const columns = columnsOf(definition).map(({ name, type, format = '', description = '', priority = 0 }) => ({
+    ...{ name, type, format, description, priority },
+  }));
+  return hasName(definition) ? columns : [NAME, ...columns];
 }
+
+/** Whether the kind has a column for names itself, as events do, whose names nobody reads. */
+const hasName = (definition: Columns): boolean => columnsOf(definition).some(({ format }) => format === NAME.format);
 
 /** The row of one object. */
 export function toRow(definition: Columns, object: KubernetesObject, options: TableOptions): TableRow {
@@ -157,7 +148,7 @@ export function toRow(definition: Columns, object: KubernetesObject, options: Ta
       return null;
     }
   });
-  const row = { cells: [object.metadata?.name ?? '', ...cells] };
+  const row = { cells: hasName(definition) ? cells : [object.metadata?.name ?? '', ...cells] };
   const { includeObject = 'Metadata', version } = options;
   if (includeObject === 'None') return { ...row, object: null };
   return { ...row, object: includeObject === 'Object' ? object : toPartial(object, version) };
@@ -184,10 +175,11 @@ type Cell = TableRow['cells'][number];
 
 function toCell(column: PrinterColumn, object: KubernetesObject, now: number): Cell {
   const value = column.value(object);
-  if (column.type !== 'date') return toJsonCell(value);
+  if (column.type !== 'date' || value === null) return toJsonCell(value);
   const isTime = typeof value === 'string' || typeof value === 'number' || value instanceof Date;
   const at = isTime ? new Date(value).getTime() : Number.NaN;
-  return Number.isNaN(at) ? '<unknown>' : humanDuration(now - at);
+  if (!Number.isNaN(at)) return humanDuration(now - at);
+  return typeof value === 'string' && value !== '' ? '<invalid>' : '<unknown>';
 }
 
 /** A JSON value: for a BigInt, the number if that is exact, otherwise its text; for a value that is no cell, its text. */

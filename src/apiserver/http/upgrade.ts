@@ -4,13 +4,17 @@
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { DEFAULTS } from '../../bridge/protocol.ts';
+import type { ServerWebSocket } from '../../bridge/transport/frames.ts';
+import { Handshakes, type Upgrade } from '../../bridge/transport/handshakes.ts';
+import { type SharedTimer, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { afterAnswers, answerUpgrade, WaitingUpgrade } from '../../bridge/transport/upgrades.ts';
+import { guardInbound, sessionOf, WebSocketSink } from '../../bridge/transport/websocket-connection.ts';
 import { refused } from '../../storage/statuses.ts';
 import { badRequest, statusOf } from '../api-status.ts';
 import type { Settings } from '../options.ts';
 import { abandon, type HostDeps, MAX_INBOUND_BYTES, NodeRequest, serveNode } from './node-host.ts';
-import type { WebSockets } from './websocket.ts';
-import { Presence, refusal, type WholeAnswer } from './wire.ts';
+import { isWebSocket, Presence, refusal, type StreamAnswer, type WholeAnswer } from './wire.ts';
 
 /** Bytes that may come before a request is decided. */
 const MAX_EARLY_BYTES = MAX_INBOUND_BYTES + 14;
@@ -18,11 +22,21 @@ const MAX_EARLY_BYTES = MAX_INBOUND_BYTES + 14;
 export class Upgrades {
   private readonly deps: HostDeps;
   private readonly settings: Settings;
-  private loaded: Promise<WebSockets> | undefined = undefined;
+  private readonly handshakes: Handshakes;
+  private readonly heartbeats: SharedTimer | undefined;
+  private readonly guard: ReturnType<typeof guardInbound>;
 
   constructor(deps: HostDeps, settings: Settings) {
+    const { clock } = settings;
     this.deps = deps;
     this.settings = settings;
+    this.handshakes = new Handshakes({ compression: false, maxInboundBytes: MAX_INBOUND_BYTES, clock });
+    this.heartbeats = toSharedTimer(DEFAULTS.heartbeatMs, clock);
+    const { maxInboundBytesPerSecond, maxInboundMessagesPerSecond } = DEFAULTS;
+    this.guard = guardInbound({
+      ...{ maxInboundBytesPerSecond, maxInboundMessagesPerSecond, clock },
+      sessionOf: (client) => sessionOf(client as ServerWebSocket),
+    });
   }
 
   serve(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -33,7 +47,7 @@ export class Upgrades {
 
   private async proceed(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const refuse = (answer: WholeAnswer): void => this.refuse(socket, answer);
-    if (!isWebSocket(request)) {
+    if (!isWebSocket(request.headers.upgrade, request.headers.connection)) {
       if (request.headers['transfer-encoding'] === undefined) servePlainly(this.deps, request, { socket, head });
       else refuse(refusal(statusOf(refused(411, 'LengthRequired', 'a body after an upgrade needs a Content-Length')).status));
       return;
@@ -51,12 +65,8 @@ export class Upgrades {
         refuse({ ...said, slot: answer.slot });
         return;
       }
-      const sockets = await this.load().catch((error: unknown) => {
-        abandon(answer);
-        throw error;
-      });
       if (client.gone) abandon(answer);
-      else sockets.begin(answer, { request, socket, head: waiting.take() });
+      else this.begin(answer, { request, socket, head: waiting.take() });
     } catch (error) {
       const { status, unexpected } = statusOf(error);
       if (unexpected) this.settings.onError(error);
@@ -73,21 +83,18 @@ export class Upgrades {
     answerUpgrade(socket, { code, type, body: text, headers: lines }, this.settings.clock);
   }
 
-  private load(): Promise<WebSockets> {
-    this.loaded ??= import('./websocket.ts')
-      .then(({ WebSockets }) => new WebSockets(this.deps, this.settings))
-      .catch((error: unknown) => {
-        if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-        throw refused(501, 'NotImplemented', 'this server has no WebSockets: the package ws is not installed');
-      });
-    return this.loaded;
+  /** Answers the handshake, and sends the stream: one text message per event. */
+  private begin(answer: StreamAnswer, upgrade: Upgrade): void {
+    const { socket } = upgrade;
+    const { maxBufferedBytes, sessions } = this.deps;
+    const whole = this.handshakes.answer(upgrade, (client, form) => {
+      this.guard(client, socket);
+      const sink = new WebSocketSink({ client, socket, form, maxBufferedBytes, clock: this.settings.clock });
+      sessions.begin(answer, sink, socket);
+      if (this.heartbeats !== undefined) sink.startHeartbeat(this.heartbeats);
+    });
+    if (!whole) abandon(answer);
   }
-}
-
-/** `Connection` names the upgrade: otherwise node would not have passed it on. A proxy may set `Upgrade` on any request. */
-function isWebSocket({ headers }: IncomingMessage): boolean {
-  const connection = (headers.connection ?? '').split(',').map((each) => each.trim().toLowerCase());
-  return headers.upgrade?.toLowerCase() === 'websocket' && connection.includes('upgrade');
 }
 
 /** Checks the handshake, and moves a token to where `authenticate` looks for it. */

@@ -6,7 +6,6 @@ import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
 import { PROPAGATIONS } from '../../cache/resource-client.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import { encoding } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { isRecord, isWatchError } from '../../watch/errors.ts';
 import { inPieces, type Pace, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
@@ -14,22 +13,27 @@ import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, statusOf } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
+import type { Asker } from '../kinds/reviews.ts';
+import { shapeOf } from '../kinds/tables.ts';
 import { type PatchedKind, toPatchType } from '../patch/patch.ts';
 import { type FieldPaths, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
-import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
-import { type ListParameters, readListQuery } from '../request/query.ts';
+import { mayBeProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
+import { type ListParameters, readFlag, readListQuery } from '../request/query.ts';
+import { loadYaml, looksLikeJson, readYaml } from '../request/yaml.ts';
 import type { ResourceContext, ResourceInfo } from '../resource-info.ts';
 import { rowOf, type SeenKind, type Subresource } from '../subresources.ts';
 import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation/field-check.ts';
+import { applyObject } from '../verbs/apply.ts';
+import { managerCauses, type Writer } from '../verbs/managed-fields.ts';
 import { shown } from '../verbs/metadata.ts';
 import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
 import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.ts';
 import { createObject, toChange, type UpdateTerms, updateObject } from '../verbs/write.ts';
-import { EventStream } from './event-encoder.ts';
-import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
+import { EventStream, type Presentation } from './event-encoder.ts';
+import { choosePresentation, PLAIN, type Subject, wantsEventStream } from './presentation.ts';
 import { Continued, PiecesSource, WatchSource } from './sources.ts';
-import { type Answer, JSON_HEADERS, jsonAnswer, type WireRequest } from './wire.ts';
+import { type Answer, jsonAnswer, type WireRequest } from './wire.ts';
 
 /** Bodies: their types and their contents. */
 
@@ -46,8 +50,12 @@ interface WrittenBodyMeans extends BodyOptions {
   readonly again?: ((duplicates: FieldPaths) => void) | undefined;
 }
 
-function unsupported(given: string, supported: readonly string[]): Error {
-  const message = `the body of the request was in an unknown format (${shown(given)}): accepted media types include: ${supported.join(', ')}`;
+/** What helps a client whose kind has no protobuf here. */
+const NO_PROTOBUF =
+  '; this server reads protobuf of its built-in kinds only: set ContentType and AcceptContentTypes of the client to application/json';
+
+function unsupported(given: string, supported: readonly string[], hint: string = ''): Error {
+  const message = `the body of the request was in an unknown format (${shown(given)}): accepted media types include: ${supported.join(', ')}${hint}`;
   return refused(415, 'UnsupportedMediaType', message);
 }
 
@@ -63,14 +71,33 @@ function typeOf(request: WireRequest): string {
 /** Reads an object of a kind. */
 async function readObject(request: WireRequest, { maxBodyBytes, signal, kind, again }: WrittenBodyMeans): Promise<unknown> {
   const type = typeOf(request);
-  const supported = hasProtobuf(kind) ? [JSON_TYPE, PROTOBUF] : [JSON_TYPE];
-  if (!supported.includes(type)) throw unsupported(type, supported);
+  const supported = mayBeProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
+  if (!supported.includes(type)) throw unsupported(type, supported, type === PROTOBUF ? NO_PROTOBUF : '');
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
+  if (type === YAML_TYPE) return parsedYaml(bytes, { signal, again });
   return type === JSON_TYPE ? await parsed(bytes, { signal, again }) : await done(readProtobuf(bytes, kind), signal);
 }
 
 function parsed(bytes: Uint8Array, { signal, again }: Pick<WrittenBodyMeans, 'signal' | 'again'>): Soon<unknown> {
   return done(parsingBody(bytes, again), signal);
+}
+
+/** Reads YAML, of which JSON is a part: what looks like JSON needs no package. */
+async function parsedYaml(bytes: Uint8Array, means: Pick<WrittenBodyMeans, 'signal' | 'again'>): Promise<unknown> {
+  const { signal, again } = means;
+  let refusal: unknown;
+  if (looksLikeJson(bytes)) {
+    try {
+      return await parsed(bytes, means);
+    } catch (error) {
+      if (!hasCode(error, 400)) throw error;
+      refusal = error;
+    }
+  }
+  const yaml = await loadYaml().catch((error: unknown) => {
+    throw refusal ?? error;
+  });
+  return done(readYaml(bytes, { yaml, again }), signal);
 }
 
 /** The longest body that is read without a turn of its own, in bytes: what comes within a millisecond. */
@@ -88,22 +115,38 @@ async function bodyInTurn(request: WireRequest, { maxBodyBytes, signal }: BodyOp
 }
 
 const JSON_TYPE = 'application/json';
+const YAML_TYPE = 'application/yaml';
 
-/** Reads a patch for a kind. */
-async function readPatch(
-  request: WireRequest,
-  { maxBodyBytes, signal, kind, again }: WrittenBodyMeans,
-): Promise<{ type: PatchType; patch: unknown }> {
-  const type = toPatchType(mediaType(request.header('content-type')), kind);
-  const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
-  return { type, patch: await parsed(bytes, { signal, again }) };
+/** Reads a patch. */
+async function readPatch(request: WireRequest, type: PatchType, means: WrittenBodyMeans): Promise<unknown> {
+  const bytes = await bodyInTurn(request, means);
+  return type === 'apply' ? await parsedYaml(bytes, means) : await parsed(bytes, means);
 }
 
-/** Whether a request is a dry run: `dryRun=All`. `kind` is that of its options. */
-function readDryRun(values: readonly string[], kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions'): boolean {
-  const causes = dryRunCauses(values);
+/** The options of a write that are the same for all. */
+interface WriteOptions {
+  readonly dryRun: boolean;
+  readonly writer: Writer;
+  /** Of an apply. */
+  readonly force: boolean;
+}
+
+/** Reads the options of a write. `kind` is what they are called. */
+function readWriteOptions(
+  { query, request }: Task,
+  kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
+  type?: PatchType,
+): WriteOptions {
+  const [tries, fieldManager, force] = [query.getAll('dryRun'), query.get('fieldManager') ?? '', query.get('force')];
+  const causes: FieldCause[] = [];
+  if (type === 'apply' && fieldManager === '')
+    causes.push({ field: 'fieldManager', message: 'Required value: is required for apply patch' });
+  if (kind === 'PatchOptions' && type !== 'apply' && force !== null)
+    causes.push({ field: 'force', message: 'Forbidden: may not be specified for non-apply patch' });
+  causes.push(...managerCauses(fieldManager), ...dryRunCauses(tries));
   if (causes.length > 0) throw invalidOptions(kind, causes);
-  return values.length > 0;
+  const writer = { fieldManager, userAgent: request.header('user-agent') };
+  return { dryRun: tries.length > 0, writer, force: readFlag(force) ?? false };
 }
 
 function dryRunCauses(values: readonly string[]): readonly FieldCause[] {
@@ -111,10 +154,21 @@ function dryRunCauses(values: readonly string[]): readonly FieldCause[] {
   return [{ field: 'dryRun', message: `Unsupported value: [${values.map(shown).join(',')}]: supported values: "All"` }];
 }
 
-function policyCauses(policy: unknown): readonly FieldCause[] {
-  if (policy === undefined || policy === null || (PROPAGATIONS as readonly unknown[]).includes(policy)) return [];
+function policyCauses(policy: unknown, orphan: boolean | undefined): readonly FieldCause[] {
+  if (policy === undefined || policy === null) return [];
+  const field = 'propagationPolicy';
+  const both = `Invalid value: ${shown(String(policy))}: orphanDependents and deletionPropagation cannot be both set`;
+  const causes = orphan === undefined ? [] : [{ field, message: both }];
+  if ((PROPAGATIONS as readonly unknown[]).includes(policy)) return causes;
   const supported = PROPAGATIONS.map((each) => JSON.stringify(each)).join(', ');
-  return [{ field: 'propagationPolicy', message: `Unsupported value: ${shown(String(policy))}: supported values: ${supported}` }];
+  return [...causes, { field, message: `Unsupported value: ${shown(String(policy))}: supported values: ${supported}` }];
+}
+
+/** What older clients send instead of a policy. */
+function readOrphan(sent: unknown, query: string | null): boolean | undefined {
+  if (sent === undefined || sent === null) return readFlag(query);
+  if (typeof sent !== 'boolean') throw badRequest('orphanDependents: expected true or false');
+  return sent;
 }
 
 /** Reads the options of a deletion: from its body if it has one, and from its query. */
@@ -122,7 +176,7 @@ async function readDeleteTerms(
   request: WireRequest,
   query: URLSearchParams,
   means: BodyOptions,
-): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions'>> {
+): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation'>> {
   const { signal } = means;
   const maxBodyBytes = Math.min(means.maxBodyBytes, MAX_OPTIONS_BYTES);
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
@@ -134,11 +188,14 @@ async function readDeleteTerms(
   const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;
   if (!/^-?[0-9]{1,9}$/.test(String(grace))) throw badRequest('gracePeriodSeconds: expected a whole number');
   const tries = [...dryRun.map(String), ...query.getAll('dryRun')];
-  const causes = [...policyCauses(propagationPolicy), ...dryRunCauses(tries)];
+  const orphan = readOrphan(body.orphanDependents, query.get('orphanDependents'));
+  const causes = [...policyCauses(propagationPolicy, orphan), ...dryRunCauses(tries)];
   if (causes.length > 0) throw invalidOptions('DeleteOptions', causes);
+  const asked = orphan === undefined ? propagationPolicy : orphan ? 'Orphan' : 'Background';
   return {
     dryRun: tries.length > 0,
     preconditions: toPreconditions(preconditions),
+    propagation: (asked as DeleteTerms['propagation'] | null) ?? undefined,
   };
 }
 
@@ -147,7 +204,8 @@ const MAX_OPTIONS_BYTES = 65_536;
 
 function readOptions(bytes: Uint8Array, type: string, signal: AbortSignal): Soon<unknown> {
   if (type === PROTOBUF) return done(readDeleteOptions(bytes), signal);
-  if (type !== JSON_TYPE) throw unsupported(type, [JSON_TYPE, PROTOBUF]);
+  if (type === YAML_TYPE) return parsedYaml(bytes, { signal });
+  if (type !== JSON_TYPE) throw unsupported(type, [JSON_TYPE, YAML_TYPE, PROTOBUF]);
   return parsed(bytes, { signal });
 }
 
@@ -181,12 +239,19 @@ interface Task {
   /** How long a watch lasts whose client asks for this many ms, or for none in particular (0); 0: for ever. */
   readonly watchTimeoutMs: (askedMs: number) => number;
   readonly onError: (error: unknown) => void;
+  /** Who sends it, for reviews. */
+  readonly asker: Asker;
+  /** Rejects if the client may not create the object of its path. */
+  readonly mayCreate: () => Promise<void>;
   /** Called with what is wrong with the fields of a write, whether or not it succeeds. */
   readonly warn: (faults: FieldFaults) => void;
 }
 
-function presentationOf({ request, query, context, onError }: Task, subject: Subject): Presentation {
-  return choosePresentation(request.header('accept'), { query, subject, now: context.now, onError });
+function presentationOf(task: Task, subject: Subject): Presentation {
+  const { request, query, context, onError } = task;
+  // Frames of WebSockets are texts.
+  const kind = request.header('upgrade') === undefined ? kindOf(task) : undefined;
+  return choosePresentation(request.header('accept'), { query, subject, kind, now: context.now, onError });
 }
 
 /** Does what a request asks for. Rejects with the refusal. */
@@ -197,7 +262,7 @@ export async function perform(task: Task): Promise<Answer> {
     await turn;
     signal.throwIfAborted();
   }
-  if (!rowOfTask(task).verbs.includes(verb)) throw methodNotAllowed(task.context.info);
+  if (!rowOfTask(task).verbs.includes(verb)) throw methodNotAllowed(shapeOf(task.context.info) ? undefined : task.context.info);
   if (verb === 'watch') return watch(task);
   if (verb === 'list') return list(task);
   const presentation = presentationOf(task, 'object');
@@ -211,7 +276,8 @@ export async function perform(task: Task): Promise<Answer> {
     );
   }
   if (verb === 'create') return create(task, presentation);
-  if (verb === 'update' || verb === 'patch') return update(task, presentation);
+  if (verb === 'update') return update(task, presentation);
+  if (verb === 'patch') return patch(task, presentation);
   if (verb === 'delete') return remove(task, presentation);
   verb satisfies 'deletecollection';
   return removeMany(task);
@@ -235,10 +301,10 @@ function answerOf(task: Task, presentation: Presentation, code: number, object: 
   const { info } = task.context;
   const { kind = info, view } = rowOfTask(task);
   const seen = view(presented(info, object));
-  const answer = (): Answer => ({ code, headers: JSON_HEADERS, body: presentation.object(kind, seen) });
-  // What is not stored has no JSON yet.
-  const bytes = presentation === PLAIN ? done(encoding(seen, true), task.signal) : undefined;
-  return isPromise(bytes) ? bytes.then(answer) : answer();
+  const { headers, writing } = presentation;
+  const answer = (body: Uint8Array): Answer => ({ code, headers, body });
+  const bytes = writing ? done(writing(kind, seen), task.signal) : presentation.object(kind, seen);
+  return isPromise(bytes) ? Promise.resolve(bytes).then(answer) : answer(bytes);
 }
 
 /** Does work for a request in pieces. */
@@ -262,9 +328,10 @@ function bodyOf(task: Task, fields: FieldCheck | undefined): WrittenBodyMeans {
 }
 
 async function create(task: Task, presentation: Presentation): Promise<Answer> {
-  const { path, context, query, signal } = task;
+  const { path, context, signal } = task;
   if (context.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
-  const terms = { dryRun: readDryRun(query.getAll('dryRun'), 'CreateOptions'), signal, namespace: path.namespace };
+  const { dryRun, writer } = readWriteOptions(task, 'CreateOptions');
+  const terms = { dryRun, writer, signal, namespace: path.namespace, asker: task.asker };
   const fields = await fieldCheckOf(task, 'CreateOptions');
   const sent = await readObject(task.request, bodyOf(task, fields));
   await paceOf(signal).pause();
@@ -273,13 +340,31 @@ async function create(task: Task, presentation: Presentation): Promise<Answer> {
 }
 
 async function update(task: Task, presentation: Presentation): Promise<Answer> {
-  const { context, verb, query, signal } = task;
+  const { context, signal } = task;
   const place = placeOf(task);
-  const dryRun = readDryRun(query.getAll('dryRun'), verb === 'patch' ? 'PatchOptions' : 'UpdateOptions');
-  const make = verb === 'patch' ? await readChange(task) : await readReplacement(task);
+  const { dryRun, writer } = readWriteOptions(task, 'UpdateOptions');
+  const make = await readReplacement(task);
   await paceOf(signal).pause();
-  const terms = { dryRun, signal, place, row: rowOfTask(task), make };
+  const terms = { dryRun, writer, signal, place, row: rowOfTask(task), make };
   return answerOf(task, presentation, 200, await updateObject(context, terms));
+}
+
+async function patch(task: Task, presentation: Presentation): Promise<Answer> {
+  const { context, request, signal, mayCreate } = task;
+  const row = rowOfTask(task);
+  const place = placeOf(task);
+  const type = toPatchType(mediaType(request.header('content-type')), kindOf(task));
+  const { force, ...options } = readWriteOptions(task, 'PatchOptions', type);
+  const fields = await fieldCheckOf(task, 'PatchOptions');
+  const sent = await readPatch(request, type, bodyOf(task, fields));
+  await paceOf(signal).pause();
+  const terms = { ...options, signal, place, row };
+  if (type === 'apply') {
+    const { object, created } = await applyObject(context, { ...terms, config: sent, force, fields, mayCreate });
+    return answerOf(task, presentation, created ? 201 : 200, object);
+  }
+  const make = await done(toChange(sent, { type, info: context.info, row, fields }), signal);
+  return answerOf(task, presentation, 200, await updateObject(context, { ...terms, make }));
 }
 
 /** Reads the object that replaces the stored one. */
@@ -291,20 +376,14 @@ async function readReplacement(task: Task): Promise<UpdateTerms['make']> {
   return () => sent;
 }
 
-/** Reads the patch of an object. */
-async function readChange(task: Task): Promise<UpdateTerms['make']> {
-  const fields = await fieldCheckOf(task, 'PatchOptions');
-  const { type, patch } = await readPatch(task.request, bodyOf(task, fields));
-  await paceOf(task.signal).pause();
-  return done(toChange(patch, { type, info: task.context.info, row: rowOfTask(task), fields }), task.signal);
-}
-
 async function remove(task: Task, presentation: Presentation): Promise<Answer> {
   const { context, request, query, signal } = task;
   const place = placeOf(task);
   const terms = await readDeleteTerms(request, query, task);
   const { object, gone } = await deleteObject(context, place, { ...terms, signal });
-  if (!gone) return answerOf(task, presentation, 200, object);
+  // Upstream: `ReturnDeletedObject`.
+  if (!gone || (context.info.group === '' && context.info.plural === 'serviceaccounts'))
+    return answerOf(task, presentation, 200, object);
   return jsonAnswer(200, success(context.info, object));
 }
 
@@ -332,24 +411,25 @@ async function removeMany(task: Task): Promise<Answer> {
     },
   });
   const resourceVersion = await context.storage.currentVersion({ signal });
-  return await listAnswer(PLAIN.list(context.info, { items, resourceVersion }), paceOf(signal));
+  return await listAnswer(PLAIN.headers, PLAIN.list(context.info, { items, resourceVersion }), paceOf(signal));
 }
 
 async function list(task: Task): Promise<Answer> {
   const { context, path, query, signal } = task;
   const presentation = presentationOf(task, 'list');
   const list = await listObjects(context, { namespace: path.namespace, parameters: readListQuery(query), signal });
-  return await listAnswer(presentation.list(context.info, list), paceOf(signal));
+  if (presentation.prepareList) await done(presentation.prepareList(context.info, list), signal);
+  return await listAnswer(presentation.headers, presentation.list(context.info, list), paceOf(signal));
 }
 
 /** A list may be longer than a string can be. */
-async function listAnswer(pieces: Iterable<Uint8Array>, pace: Pace): Promise<Answer> {
+async function listAnswer(headers: Presentation['headers'], pieces: Iterable<Uint8Array>, pace: Pace): Promise<Answer> {
   const source = new PiecesSource(pieces, pace);
   const first = await source.next();
   const second = first && (await source.next());
-  if (second === undefined) return { code: 200, headers: JSON_HEADERS, body: first ?? null };
+  if (second === undefined) return { code: 200, headers, body: first ?? null };
   const rest = new Continued(first as Uint8Array, new Continued(second, source));
-  return { code: 200, headers: JSON_HEADERS, source: rest, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
+  return { code: 200, headers, source: rest, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
 }
 
 async function watch(task: Task): Promise<Answer> {
@@ -378,7 +458,9 @@ async function watch(task: Task): Promise<Answer> {
   const encoder = state === undefined ? events : new EventStream(events, { state, bookmarks });
   const source = new WatchSource(watch, encoder, { onError, version: refused ? undefined : version, pace: paceOf(signal) });
   const { resourceName: resource } = context.info;
-  return { code: 200, headers: streamHeaders(sse), source, isWatch: true, resource, sse, timeoutMs, slot: undefined };
+  const { watchContentType: type } = presentation;
+  const headers = { ...streamHeaders(sse), ...(type !== undefined && { 'content-type': type }) };
+  return { code: 200, headers, source, isWatch: true, resource, sse, timeoutMs, slot: undefined };
 }
 
 /**

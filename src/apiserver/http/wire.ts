@@ -35,6 +35,14 @@ export interface WireRequest extends FromWhere<unknown> {
   readonly client: Presence;
   /** Whether its answer has to wait for those to earlier requests on its connection. */
   readonly waits?: boolean;
+  /** Whether it asks for a WebSocket where there can be none. */
+  readonly isUnheard?: boolean;
+}
+
+/** Whether a client asks for a WebSocket. A proxy may set `Upgrade` on any request. */
+export function isWebSocket(upgrade: string | null | undefined, connection: string | null | undefined): boolean {
+  if (upgrade?.toLowerCase() !== 'websocket') return false;
+  return (connection ?? '').split(',').some((each) => each.trim().toLowerCase() === 'upgrade');
 }
 
 /** An answer that is complete. */

@@ -1,10 +1,10 @@
 /**
- * Applies a PATCH to an object, in three of Kubernetes' four formats:
+ * Applies a PATCH to an object, in Kubernetes' formats but for the last one:
  *
  *     application/merge-patch+json              RFC 7386: looks like the object
  *     application/json-patch+json               RFC 6902: a list of operations
- *     application/strategic-merge-patch+json    a merge patch that knows the lists of built-in kinds; other kinds refuse it
- *     application/apply-patch+yaml              server-side apply, which is not supported: 415
+ *     application/strategic-merge-patch+json    a merge patch that knows the lists of a kind; kinds without such lists refuse it
+ *     application/apply-patch+yaml              server-side apply: see `verbs/apply.ts`
  *
  * No input is changed. Refusals are those of a kube-apiserver: 400 for an invalid patch, 422 for one that cannot be applied, 413
  * for too many operations, 415 for an unknown format.
@@ -14,6 +14,8 @@ import type { PatchType } from '../../cache/resource-client.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { atOnce, type Work } from '../../watch/fair-queue.ts';
+import type { JsonSchema } from '../definition.ts';
+import { builtInSchema, type NamedKind } from '../kinds/tables.ts';
 import { jsonPatch, type Operation, PatchFailure, toOperations } from './json-patch.ts';
 import { checkingDepth, type JsonObject, mergePatch } from './merge-patch.ts';
 import { METADATA_LISTS, type MergeStrategies, strategicMerge } from './strategic-merge.ts';
@@ -22,18 +24,17 @@ const MEDIA_TYPES: Readonly<Record<string, PatchType>> = {
   'application/json-patch+json': 'json',
   'application/merge-patch+json': 'merge',
   'application/strategic-merge-patch+json': 'strategic',
+  'application/apply-patch+yaml': 'apply',
 };
 
-/** A kind: built-in ones take strategic merge patches. */
-export interface PatchedKind {
-  readonly group: string;
-  readonly version: string;
-  readonly kind: string;
+/** A kind: built-in ones, and those whose schema says how lists are merged, take strategic merge patches. */
+export interface PatchedKind extends NamedKind {
+  readonly schema?: JsonSchema | undefined;
 }
 
 /** Options of {@link toPatch}. */
 interface PatchTerms {
-  readonly type: PatchType;
+  readonly type: Exclude<PatchType, 'apply'>;
   readonly kind: PatchedKind;
   /** The most operations of a JSON patch. Default 10,000, as upstream. */
   readonly maxOperations?: number | undefined;
@@ -44,20 +45,40 @@ interface PatchTerms {
 const MAX_OPERATIONS = 10_000;
 const MAX_COPIED = 3 * 2 ** 20;
 
-/**
- * The lists of the built-in kinds that a strategic merge patch merges, besides those of the metadata. Other kinds accept no such
- * patch.
- */
-const BUILT_IN: Readonly<Record<string, MergeStrategies>> = {
-  'v1/ConfigMap': {},
-  'v1/Namespace': { 'status.conditions': { key: 'type' } },
-  'coordination.k8s.io/v1/Lease': {},
-};
+/** Undefined for a kind that accepts no strategic merge patch: one whose schema does not say how its lists are merged. */
+function strategiesOf(kind: PatchedKind): MergeStrategies | undefined {
+  const builtIn = builtInSchema(kind);
+  const schema = kind.schema ?? builtIn;
+  if (schema === undefined) return undefined;
+  let known = strategies.get(schema);
+  if (known === undefined) {
+    known = { ...METADATA_LISTS };
+    // Of a built-in kind, that it is one is enough.
+    if (collect(schema, '', known) === 0 && builtIn === undefined) known = undefined;
+    strategies.set(schema, known ?? NONE);
+  }
+  return known === NONE ? undefined : known;
+}
 
-/** Undefined for a kind that accepts no strategic merge patch. */
-function strategiesOf({ group, version, kind }: PatchedKind): MergeStrategies | undefined {
-  const name = `${group === '' ? '' : `${group}/`}${version}/${kind}`;
-  return Object.hasOwn(BUILT_IN, name) ? { ...METADATA_LISTS, ...BUILT_IN[name] } : undefined;
+const NONE: MergeStrategies = {};
+const strategies: WeakMap<JsonSchema, MergeStrategies> = new WeakMap();
+
+/** Adds the lists of a schema that are merged, by their paths. Returns how many there are. */
+function collect(schema: JsonSchema, path: string, into: Record<string, MergeStrategies[string]>): number {
+  let count = 0;
+  const { properties, items } = schema as { properties?: Readonly<Record<string, JsonSchema>>; items?: JsonSchema };
+  for (const [name, each] of Object.entries(isRecord(properties) ? properties : {})) {
+    if (!isRecord(each)) continue;
+    const at = path === '' ? name : `${path}.${name}`;
+    const { 'x-kubernetes-patch-strategy': strategy, 'x-kubernetes-patch-merge-key': key } = each;
+    const merges = typeof strategy === 'string' ? strategy.split(',').includes('merge') : key !== undefined;
+    if (merges && (each.type === 'array' || isRecord(each.items))) {
+      into[at] = typeof key === 'string' ? { key } : 'set';
+      count++;
+    }
+    count += collect(each, at, into);
+  }
+  return count + (isRecord(items) ? collect(items, path, into) : 0);
 }
 
 /**
@@ -68,14 +89,19 @@ function strategiesOf({ group, version, kind }: PatchedKind): MergeStrategies | 
 export function toPatchType(mediaType: string, kind: PatchedKind): PatchType {
   const type = Object.hasOwn(MEDIA_TYPES, mediaType) ? MEDIA_TYPES[mediaType] : undefined;
   if (type !== undefined && (type !== 'strategic' || strategiesOf(kind) !== undefined)) return type;
-  throw unsupported(mediaType === 'application/apply-patch+yaml' ? 'apply' : undefined, kind);
+  throw unsupported(kind);
 }
 
-function unsupported(type: PatchType | undefined, kind: PatchedKind): Error {
+/** The media types of the patches that a kind accepts. */
+export function patchMediaTypes(kind: PatchedKind): string[] {
   const strategic = strategiesOf(kind) !== undefined;
-  const taken = Object.keys(MEDIA_TYPES).filter((each) => strategic || MEDIA_TYPES[each] !== 'strategic');
-  const what = type === 'apply' ? 'server-side apply is not supported' : 'the body of the request was in an unknown format';
-  return refused(415, 'UnsupportedMediaType', `${what} - accepted media types include: ${taken.join(', ')}`);
+  return Object.keys(MEDIA_TYPES).filter((each) => strategic || MEDIA_TYPES[each] !== 'strategic');
+}
+
+function unsupported(kind: PatchedKind): Error {
+  const taken = patchMediaTypes(kind).join(', ');
+  const message = `the body of the request was in an unknown format - accepted media types include: ${taken}`;
+  return refused(415, 'UnsupportedMediaType', message);
 }
 
 /**
@@ -85,16 +111,16 @@ function unsupported(type: PatchType | undefined, kind: PatchedKind): Error {
  */
 export function* toPatch(patch: unknown, terms: PatchTerms): Work<(current: object) => Work<JsonObject>> {
   const { type, kind } = terms;
-  const strategies = strategiesOf(kind);
-  if (type === 'apply' || (type === 'strategic' && strategies === undefined)) throw unsupported(type, kind);
+  const lists = strategiesOf(kind);
+  if (type === 'strategic' && lists === undefined) throw unsupported(kind);
   yield* checkingDepth(patch);
   if (type === 'json') {
     const operations = yield* read(patch, terms);
     return (current) => applied(current, operations, terms);
   }
   if (!isRecord(patch)) throw badRequest(`error decoding patch: a ${type} patch must be an object`);
-  if (strategies !== undefined && type === 'strategic') {
-    return (current) => strategicMerge(current as JsonObject, patch, strategies);
+  if (lists !== undefined && type === 'strategic') {
+    return (current) => strategicMerge(current as JsonObject, patch, lists);
   }
   return (current) => mergePatch(current, patch) as Work<JsonObject>;
 }

@@ -134,9 +134,11 @@ function* mergeList(current: unknown, patch: JsonObject, place: ListPlace): Work
   const merged =
     strategy === 'set' ? mergeSet(there, given, removed) : yield* mergeByKey(there, given, { ...place, key: strategy.key });
   if (current === undefined && merged.length === 0) return undefined;
-  if (order === undefined) return merged;
   const idOf = (item: unknown): unknown => (strategy === 'set' || !isRecord(item) ? item : ownValue(item, strategy.key));
-  return inOrder(merged, there.map(idOf), { order: order.map(idOf), idOf });
+  const before = there.map(idOf);
+  // What the patch names is in its order, even without a directive.
+  const sorted = inOrder(merged, before, { order: given.map(idOf), idOf });
+  return order === undefined ? sorted : inOrder(sorted, before, { order: order.map(idOf), idOf });
 }
 
 function mergeSet(there: readonly unknown[], given: readonly unknown[], removed: readonly unknown[]): unknown[] {
@@ -207,6 +209,7 @@ function inOrder(
   const named = merged.filter((item) => place.has(idOf(item)));
   named.sort((one, other) => (place.get(idOf(one)) as number) - (place.get(idOf(other)) as number));
   const others = merged.filter((item) => !place.has(idOf(item)));
+  others.sort((one, other) => (was.get(idOf(one)) ?? -1) - (was.get(idOf(other)) ?? -1));
   const result: unknown[] = [];
   let [nextNamed, nextOther] = [0, 0];
   while (nextNamed < named.length && nextOther < others.length) {

@@ -238,7 +238,8 @@ export function* checkingParts(value: unknown): Work<void> {
   });
 }
 
-function tooManyParts(most: number = MAX_PARTS): Error {
+/** The refusal of what has too many parts. */
+export function tooManyParts(most: number = MAX_PARTS): Error {
   const limit = `${most} members, objects and lists, and of ${MAX_KEYS} members of one object`;
   return refused(413, 'RequestEntityTooLarge', `the object exceeds the limit of ${limit}`);
 }

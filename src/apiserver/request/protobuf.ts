@@ -1,25 +1,30 @@
 /**
- * Reads protobuf by a description of its fields. Unknown fields are skipped, as protobuf demands. Every length is checked against
- * the bytes that are there, and messages are nested no deeper than their descriptions.
+ * The built-in kinds in protobuf, by their tables of fields: client-go's typed clients, and so `kubectl create configmap`, have sent
+ * nothing else since 1.35, and do not try JSON when they are refused. Objects of other kinds are sent as JSON by every client.
+ * Upstream: `runtime.Unknown` around the messages of `generated.proto`.
+ *
+ *     k8s\0 | 1: { apiVersion, kind } | 2: the object
+ *
+ * Unknown fields are skipped, as protobuf demands. Every length is checked against the bytes that are there, and messages are nested no
+ * deeper than their tables, or 200 levels. What is read still has to pass `typing`.
  */
+import { put } from '../../storage/json.ts';
 import { badRequest } from '../../storage/statuses.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
+import { fromBase64, toBase64 } from '../kinds/base64.ts';
+import { CRD_MESSAGE } from '../kinds/crd-message.ts';
+import { type Field, type Shape, shape } from '../kinds/shape.ts';
+import { DELETE_OPTIONS, type NamedKind, shapeOf } from '../kinds/tables.ts';
 
-/** The type of a field: a value, or a message. A list has each occurrence of it; a map is a list of keys and values. */
-type FieldKind = 'text' | 'base64' | 'number' | 'flag' | MessageKind;
-type Field = readonly [name: string, kind: FieldKind] | readonly [name: string, kind: FieldKind, many: 'list' | 'map'];
-
-/** The fields of a message by their numbers, and the conversion of the result. */
-interface MessageKind {
-  readonly fields: Readonly<Record<number, Field>>;
-  readonly finish?: ((message: Record<string, unknown>) => unknown) | undefined;
-}
+/** The media type. */
+export const PROTOBUF: string = 'application/vnd.kubernetes.protobuf';
 
 const [VARINT, FIXED64, BYTES, FIXED32] = [0, 1, 2, 5] as const;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
+const encoder = new TextEncoder();
 
 /** Reads a message. Throws 400 for invalid bytes. */
-function* readMessage(bytes: Uint8Array, kind: MessageKind, steps: Steps): Work<unknown> {
+function* readMessage(bytes: Uint8Array, of: Shape, steps: Steps): Work<Record<string, unknown>> {
   const message: Record<string, unknown> = {};
   const reader = new Reader(bytes);
   while (reader.more) {
@@ -27,50 +32,95 @@ function* readMessage(bytes: Uint8Array, kind: MessageKind, steps: Steps): Work<
     const tag = reader.varint();
     const [number, wire] = [Math.floor(tag / 8), tag % 8];
     if (number < 1) throw broken('a field has no number');
-    const field = Object.hasOwn(kind.fields, number) ? kind.fields[number] : undefined;
+    const field = of.byNumber.get(number);
     if (field === undefined) reader.skip(wire);
-    else put(message, field, yield* readField(reader, wire, { field, steps }));
+    else add(message, field, yield* readField(reader, wire, { field, steps }));
   }
-  return kind.finish ? kind.finish(message) : message;
+  return message;
 }
 
-/** How many fields of all messages have been read. */
+/** How many fields of all messages have been read or written, and how deep the present one is. */
 interface Steps {
   count: number;
+  depth: number;
 }
 
 function* readField(
   reader: Reader,
   wire: number,
-  { field: [name, kind, many], steps }: { readonly field: Field; readonly steps: Steps },
+  { field, steps }: { readonly field: Field; readonly steps: Steps },
 ): Work<unknown> {
-  const numeric = kind === 'number' || kind === 'flag';
+  const { name, type, form } = field;
+  const numeric = form !== '{}' && isNumeric(type);
+  if (type === 'double' && wire === FIXED64) return reader.double();
   if (wire !== (numeric ? VARINT : BYTES)) throw broken(`${name} has another type`);
-  if (kind === 'number') return reader.varint();
-  if (kind === 'flag') return reader.varint() !== 0;
+  if (numeric) return type === 'bool' ? reader.varint() !== 0 : reader.varint();
   const bytes = reader.bytes();
-  if (many === 'map') return yield* readMessage(bytes, { fields: { 1: ['key', 'text'], 2: ['value', kind] } }, steps);
-  if (kind === 'base64') return yield* toBase64(bytes);
-  return kind === 'text' ? toText(bytes) : yield* readMessage(bytes, kind, steps);
+  if (form === '{}') return yield* readMessage(bytes, entryOf(field), steps);
+  if (type === 'bytes') return yield* toBase64(bytes);
+  if (type === 'string') return toText(bytes);
+  if (type === 'time' || type === 'microTime') return toTime(yield* readMessage(bytes, TIME, steps), type);
+  if (type === 'json') return toJson(yield* readMessage(bytes, FIELDS_V1, steps));
+  if (steps.depth >= MAX_DEPTH) throw broken(`it is nested deeper than ${MAX_DEPTH} levels`);
+  steps.depth++;
+  const message = yield* readMessage(bytes, type as Shape, steps);
+  steps.depth--;
+  return (type as Shape).fromMessage?.(message) ?? message;
 }
 
-function put(message: Record<string, unknown>, [name, kind, many]: Field, value: unknown): void {
-  if (many === undefined) {
-    // A zero time has no value.
-    if (value !== undefined) message[name] = value;
-  } else if (many === 'list') {
+/** Only schemas contain themselves: a table of fields has five levels at most. */
+const MAX_DEPTH = 200;
+
+const isNumeric = (type: Field['type']): boolean => type === 'int32' || type === 'int64' || type === 'bool';
+
+/** The message of a map's entry. */
+function entryOf(field: Field): Shape {
+  let entry = entries.get(field);
+  if (entry === undefined) {
+    entry = shape('', { key: [1, 'string', '!', ''], value: [2, field.type, '!', ''] });
+    entries.set(field, entry);
+  }
+  return entry;
+}
+
+const entries: WeakMap<Field, Shape> = new WeakMap();
+
+function add(message: Record<string, unknown>, { name, type, form }: Field, value: unknown): void {
+  if (form === '[]') {
     const list = (message[name] ?? []) as unknown[];
     list.push(value);
     message[name] = list;
-  } else {
+  } else if (form === '{}') {
     const values = (message[name] ?? {}) as Record<string, unknown>;
-    const { key = '', value: own = kind === 'text' || kind === 'base64' ? '' : undefined } = value as {
-      key?: string;
-      value?: unknown;
-    };
-    // A key may be `__proto__`.
-    Object.defineProperty(values, key, { value: own, enumerable: true, configurable: true, writable: true });
+    const { key = '', value: own = typeof type === 'string' ? '' : {} } = value as { key?: string; value?: unknown };
+    put(values, key, own);
     message[name] = values;
+  } else if (value !== undefined && (form !== '' || (value !== '' && value !== 0 && value !== false))) {
+    // An empty text cannot be distinguished from a missing one, and a zero time has no value.
+    message[name] = value;
+  }
+}
+
+const TIME: Shape = shape('', { seconds: [1, 'int64', '!', ''], nanos: [2, 'int32', '!', ''] });
+const FIELDS_V1: Shape = shape('', { Raw: [1, 'string', '!', ''] });
+
+/** Zero seconds stand for Go's zero time, which is no time. */
+function toTime({ seconds = 0, nanos = 0 }: { seconds?: unknown; nanos?: unknown }, type: 'time' | 'microTime'): unknown {
+  const [ms, micros] = [Number(seconds) * 1_000, type === 'time' ? 0 : Math.floor(Number(nanos) / 1_000)];
+  if (ms === 0 && micros === 0) return undefined;
+  if (!(ms >= YEAR_0 && ms < YEAR_10_000 && micros >= 0 && micros < 1_000_000)) throw broken('a time is out of range');
+  const text = new Date(ms).toISOString().slice(0, 19);
+  return type === 'time' ? `${text}Z` : `${text}.${String(micros).padStart(6, '0')}Z`;
+}
+
+const YEAR_0 = Date.parse('0000-01-01T00:00:00Z');
+const YEAR_10_000 = Date.UTC(10_000, 0);
+
+function toJson({ Raw }: { Raw?: unknown }): unknown {
+  try {
+    return Raw ? JSON.parse(String(Raw)) : undefined;
+  } catch {
+    throw broken('managed fields are not JSON');
   }
 }
 
@@ -82,19 +132,6 @@ function toText(bytes: Uint8Array): string {
   }
 }
 
-/** In parts, because a call takes a limited number of arguments. Not with Buffer, which other hosts lack. */
-function* toBase64(bytes: Uint8Array): Work<string> {
-  let text = '';
-  for (let at = 0; at < bytes.length; at += PART_BYTES) {
-    if (at > 0) yield;
-    text += btoa(String.fromCharCode(...bytes.subarray(at, at + PART_BYTES)));
-  }
-  return text;
-}
-
-/** Whole groups of three bytes, so that the texts of the parts can be joined. */
-const PART_BYTES = 8_190;
-
 class Reader {
   readonly #bytes: Uint8Array;
   #at: number = 0;
@@ -105,6 +142,14 @@ class Reader {
 
   get more(): boolean {
     return this.#at < this.#bytes.length;
+  }
+
+  /** A floating-point number of 64 bits. */
+  double(): number {
+    const { buffer, byteOffset, length } = this.#bytes;
+    if (this.#at + 8 > length) throw broken('it ends within a number');
+    this.#at += 8;
+    return new DataView(buffer, byteOffset, length).getFloat64(this.#at - 8, true);
   }
 
   /** A signed integer of 64 bits, in two halves. Beyond 2^53 it is not exact. */
@@ -142,118 +187,25 @@ function broken(why: string): Error {
   return badRequest(`the body is not protobuf of this kind: ${why}`);
 }
 
-/**
- * The built-in kinds in protobuf: client-go's typed clients, and so `kubectl create configmap`, have sent nothing else since
- * 1.35, and do not try JSON when they are refused. Objects of other kinds are sent as JSON by every client. Answers are in JSON,
- * which these clients also accept. Upstream: `generated.proto` of `meta/v1`, `core/v1` and `coordination/v1`, and
- * `runtime.Unknown`.
- */
-
-/** The media type. */
-export const PROTOBUF: string = 'application/vnd.kubernetes.protobuf';
-
-/** Zero seconds stand for Go's zero time, which is no time. */
-const TIME: MessageKind = {
-  fields: { 1: ['seconds', 'number'] },
-  finish: ({ seconds = 0 }) => {
-    const time = new Date(Number(seconds) * 1_000);
-    return seconds === 0 || Number.isNaN(time.getTime()) ? undefined : time.toISOString().replace('.000Z', 'Z');
-  },
-};
-
-/** With microseconds, always six digits. No Lease is from the year 10,000. */
-const MICRO_TIME: MessageKind = {
-  fields: { 1: ['seconds', 'number'], 2: ['nanos', 'number'] },
-  finish: ({ seconds = 0, nanos = 0 }) => {
-    if (seconds === 0 && nanos === 0) return undefined;
-    const time = new Date(Number(seconds) * 1_000);
-    const micros = Math.floor(Number(nanos) / 1_000);
-    if (!(time.getTime() >= YEAR_0 && time.getTime() < YEAR_10_000 && micros >= 0 && micros < 1_000_000)) {
-      throw badRequest('the body is not protobuf of this kind: a time is out of range');
-    }
-    return `${time.toISOString().slice(0, 19)}.${String(micros).padStart(6, '0')}Z`;
-  },
-};
-const YEAR_0 = Date.parse('0000-01-01T00:00:00Z');
-const YEAR_10_000 = Date.UTC(10_000, 0);
-
-const OWNER_REFERENCE: MessageKind = {
-  fields: {
-    ...{ 1: ['kind', 'text'], 3: ['name', 'text'], 4: ['uid', 'text'], 5: ['apiVersion', 'text'] },
-    ...{ 6: ['controller', 'flag'], 7: ['blockOwnerDeletion', 'flag'] },
-  },
-};
-
-const METADATA: MessageKind = {
-  fields: {
-    ...{ 1: ['name', 'text'], 2: ['generateName', 'text'], 3: ['namespace', 'text'], 5: ['uid', 'text'] },
-    ...{ 6: ['resourceVersion', 'text'], 7: ['generation', 'number'], 8: ['creationTimestamp', TIME] },
-    ...{ 9: ['deletionTimestamp', TIME], 10: ['deletionGracePeriodSeconds', 'number'] },
-    ...{ 11: ['labels', 'text', 'map'], 12: ['annotations', 'text', 'map'] },
-    ...{ 13: ['ownerReferences', OWNER_REFERENCE, 'list'], 14: ['finalizers', 'text', 'list'] },
-  },
-  finish: plain,
-};
-
-const metadata: Field = ['metadata', METADATA];
-
-const KINDS: Readonly<Record<string, MessageKind>> = {
-  'v1/ConfigMap': {
-    fields: { 1: metadata, 2: ['data', 'text', 'map'], 3: ['binaryData', 'base64', 'map'], 4: ['immutable', 'flag'] },
-  },
-  'v1/Namespace': {
-    fields: {
-      1: metadata,
-      2: ['spec', { fields: { 1: ['finalizers', 'text', 'list'] } }],
-      3: ['status', { fields: { 1: ['phase', 'text'] }, finish: plain }],
-    },
-  },
-  'coordination.k8s.io/v1/Lease': {
-    fields: {
-      1: metadata,
-      2: [
-        'spec',
-        {
-          fields: {
-            ...{ 1: ['holderIdentity', 'text'], 2: ['leaseDurationSeconds', 'number'] },
-            ...{ 3: ['acquireTime', MICRO_TIME], 4: ['renewTime', MICRO_TIME], 5: ['leaseTransitions', 'number'] },
-          },
-        },
-      ],
-    },
-  },
-};
-
-/** The options of a deletion, of any kind. */
-const DELETE_OPTIONS: MessageKind = {
-  fields: {
-    1: ['gracePeriodSeconds', 'number'],
-    2: ['preconditions', { fields: { 1: ['uid', 'text'], 2: ['resourceVersion', 'text'] } }],
-    4: ['propagationPolicy', 'text'],
-    5: ['dryRun', 'text', 'list'],
-  },
-};
-
-const TYPE: MessageKind = { fields: { 1: ['apiVersion', 'text'], 2: ['kind', 'text'] } };
+const TYPE: Shape = shape('', { apiVersion: [1, 'string', '', ''], kind: [2, 'string', '', ''] });
 const MAGIC = [0x6b, 0x38, 0x73, 0x00] as const;
 
-/** A kind, as a definition names it. */
-interface NamedKind {
-  readonly group: string;
-  readonly version: string;
-  readonly kind: string;
+/** Whether objects of a kind are answered in protobuf. */
+export function hasProtobuf(kind: NamedKind): boolean {
+  return shapeOf(kind) !== undefined;
 }
-
-const nameOf = ({ group, version, kind }: NamedKind): string => `${group === '' ? '' : `${group}/`}${version}/${kind}`;
 
 /** Whether objects of a kind may be sent in protobuf. */
-export function hasProtobuf(kind: NamedKind): boolean {
-  return Object.hasOwn(KINDS, nameOf(kind));
+export function mayBeProtobuf(kind: NamedKind): boolean {
+  return messageOf(kind) !== undefined;
 }
+
+const messageOf = (kind: NamedKind): Shape | undefined =>
+  shapeOf(kind) ?? (kind.group === 'apiextensions.k8s.io' && kind.kind === 'CustomResourceDefinition' ? CRD_MESSAGE : undefined);
 
 /** Reads an object. Throws 400. */
 export function readProtobuf(bytes: Uint8Array, kind: NamedKind): Work<unknown> {
-  return readEnvelope(bytes, KINDS[nameOf(kind)] as MessageKind);
+  return readEnvelope(bytes, messageOf(kind) as Shape);
 }
 
 /** Reads the options of a deletion. Throws 400. */
@@ -262,16 +214,162 @@ export function readDeleteOptions(bytes: Uint8Array): Work<unknown> {
 }
 
 /** Reads an envelope, which names the kind and contains the object. */
-function* readEnvelope(bytes: Uint8Array, kind: MessageKind): Work<object> {
+export function* readEnvelope(bytes: Uint8Array, of: Shape): Work<object> {
   if (!MAGIC.every((byte, at) => bytes[at] === byte))
     throw badRequest('the body is not protobuf of Kubernetes: it begins differently');
-  const envelope: MessageKind = { fields: { 1: ['type', TYPE], 2: ['object', kind] } };
-  const message = yield* readMessage(bytes.subarray(MAGIC.length), envelope, { count: 0 });
+  const envelope = shape('', { type: [1, TYPE, '!', ''], object: [2, of, '!', ''] });
+  const message = yield* readMessage(bytes.subarray(MAGIC.length), envelope, { count: 0, depth: 0 });
   const { type, object } = message as { type?: object; object?: object };
   return { ...type, ...object };
 }
 
-/** Without empty values: protobuf cannot distinguish an empty text from a missing one. */
-function plain(message: Record<string, unknown>): unknown {
-  return Object.fromEntries(Object.entries(message).filter(([, value]) => value !== '' && value !== 0 && value !== undefined));
+/**
+ * Bytes that are written from their end: a message's length stands before it, and is known when it has been written.
+ *
+ *     [ free ............ | <- at: field 1 | field 2 | field 3 ]
+ */
+class Writer {
+  #bytes: Uint8Array;
+  #at: number;
+
+  constructor(capacity: number = 512) {
+    this.#bytes = new Uint8Array(capacity);
+    this.#at = capacity;
+  }
+
+  /** How much has been written. */
+  get length(): number {
+    return this.#bytes.length - this.#at;
+  }
+
+  get written(): Uint8Array {
+    return this.#bytes.slice(this.#at);
+  }
+
+  raw(bytes: ArrayLike<number>): void {
+    this.#room(bytes.length);
+    this.#at -= bytes.length;
+    this.#bytes.set(bytes, this.#at);
+  }
+
+  /** Seven bits at a time, the lowest first. Below zero: ten bytes, as of 64 bits. */
+  varint(value: number): void {
+    const groups: number[] = [];
+    if (value < 0) {
+      const bits = BigInt.asUintN(64, BigInt(value));
+      for (let at = 0n; at < 10n; at++) groups.push(Number((bits >> (7n * at)) & 127n));
+    } else {
+      let rest = value;
+      for (; rest > 127; rest = Math.floor(rest / 128)) groups.push(rest % 128);
+      groups.push(rest);
+    }
+    this.raw(groups.map((group, at) => (at === groups.length - 1 ? group : group + 128)));
+  }
+
+  /** What stands before what has been written since `length` was that. */
+  head(number: number, since: number): void {
+    this.varint(this.length - since);
+    this.varint(number * 8 + BYTES);
+  }
+
+  bytes(number: number, bytes: Uint8Array): void {
+    const since = this.length;
+    this.raw(bytes);
+    this.head(number, since);
+  }
+
+  #room(count: number): void {
+    if (count <= this.#at) return;
+    const [old, length] = [this.#bytes, this.length];
+    this.#bytes = new Uint8Array(Math.max(old.length * 2, length + count + 512));
+    this.#bytes.set(old.subarray(this.#at), this.#bytes.length - length);
+    this.#at = this.#bytes.length - length;
+  }
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Writes the fields of a message, the last one first. Gogo writes zeros of what is always there; so do we. */
+function* writeMessage(writer: Writer, of: Shape, { message, steps }: { message: Members; steps: Steps }): Work<void> {
+  for (let at = of.fields.length - 1; at >= 0; at--) {
+    const field = of.fields[at] as Field;
+    const value = Object.hasOwn(message, field.name) ? (message[field.name] ?? undefined) : undefined;
+    if (field.form === '[]' || field.form === '{}') yield* writeMany(writer, field, { value, steps });
+    else if (value !== undefined || field.form !== '?') yield* writeOne(writer, field, { value, steps });
+  }
+}
+
+function* writeMany(writer: Writer, field: Field, { value, steps }: { value: unknown; steps: Steps }): Work<void> {
+  if (field.form === '[]') {
+    const list = Array.isArray(value) ? value : [];
+    for (let at = list.length - 1; at >= 0; at--) {
+      if (++steps.count % STRIDE === 0) yield;
+      yield* writeOne(writer, field, { value: list[at], steps });
+    }
+    return;
+  }
+  const map = (value ?? {}) as Members;
+  const entry = entryOf(field);
+  for (const key of Object.keys(map).reverse()) {
+    if (++steps.count % STRIDE === 0) yield;
+    const since = writer.length;
+    yield* writeMessage(writer, entry, { message: { key, value: map[key] }, steps });
+    writer.head(field.number, since);
+  }
+}
+
+function* writeOne(writer: Writer, { type, number }: Field, { value, steps }: { value: unknown; steps: Steps }): Work<void> {
+  if (isNumeric(type)) {
+    writer.varint(Number(value ?? 0));
+    writer.varint(number * 8 + VARINT);
+  } else if (type === 'string') writer.bytes(number, encoder.encode(String(value ?? '')));
+  else if (type === 'bytes') writer.bytes(number, yield* fromBase64(String(value ?? '')));
+  else {
+    const since = writer.length;
+    if (type === 'time' || type === 'microTime') yield* writeTime(writer, value, steps);
+    else if (type === 'json') yield* writeMessage(writer, FIELDS_V1, { message: { Raw: JSON.stringify(value) }, steps });
+    else yield* writeMessage(writer, type as Shape, { message: (value ?? {}) as Members, steps });
+    writer.head(number, since);
+  }
+}
+
+function* writeTime(writer: Writer, value: unknown, steps: Steps): Work<void> {
+  const ms = typeof value === 'string' ? Date.parse(value) : Number.NaN;
+  if (Number.isNaN(ms)) return;
+  const micros = /\.(\d{1,6})/.exec(String(value))?.[1]?.padEnd(6, '0') ?? '0';
+  yield* writeMessage(writer, TIME, { message: { seconds: Math.floor(ms / 1_000), nanos: Number(micros) * 1_000 }, steps });
+}
+
+/** An object without an envelope, as lists have it. */
+export function* writingMessage(object: object, of: Shape): Work<Uint8Array> {
+  const writer = new Writer();
+  yield* writeMessage(writer, of, { message: object as Members, steps: { count: 0, depth: 0 } });
+  return writer.written;
+}
+
+/** The bytes before and after a message of this length that make an envelope of it. */
+export function envelopeOf(
+  { apiVersion, kind }: { readonly apiVersion: string; readonly kind: string },
+  length: number,
+): { readonly head: Uint8Array; readonly tail: Uint8Array } {
+  const writer = new Writer();
+  writer.varint(length);
+  writer.varint(2 * 8 + BYTES);
+  const since = writer.length;
+  writer.bytes(2, encoder.encode(kind));
+  writer.bytes(1, encoder.encode(apiVersion));
+  writer.head(1, since);
+  writer.raw(MAGIC);
+  return { head: writer.written, tail: TAIL };
+}
+
+/** Its encoding and its type, which are empty. */
+const TAIL = Uint8Array.of(3 * 8 + BYTES, 0, 4 * 8 + BYTES, 0);
+
+/** What stands before a value of this length that is the field of a message. */
+export function fieldHead(number: number, length: number): Uint8Array {
+  const writer = new Writer(16);
+  writer.varint(length);
+  writer.varint(number * 8 + BYTES);
+  return writer.written;
 }

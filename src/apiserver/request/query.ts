@@ -38,6 +38,34 @@ export function readFlag(text: string | null): boolean | undefined {
   return text === null ? undefined : !/^(0|false)$/i.test(text);
 }
 
+const UNITS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  '\u00b5s': 1e-3,
+  '\u03bcs': 1e-3,
+  ms: 1,
+  s: 1e3,
+  m: 6e4,
+  h: 36e5,
+};
+const PART = /(\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/gy;
+
+/** The parameter `timeout`, a duration as Go writes it, in ms; 0 if it is absent or empty. Throws 400. */
+export function readTimeout(text: string | null): number {
+  const digits = (text ?? '').slice(0, 100).replace(/^[-+]/, '');
+  if (digits === '' && !text) return 0;
+  let [ms, at] = [0, 0];
+  PART.lastIndex = 0;
+  for (let part = PART.exec(digits); part !== null; part = PART.exec(digits)) {
+    ms += Number(part[1]) * (UNITS[part[2] as string] as number);
+    at = PART.lastIndex;
+  }
+  if (digits !== '0' && (at === 0 || at < digits.length)) {
+    throw badRequest(`invalid timeout specified in the request URL - time: invalid duration ${shown(String(text))}`);
+  }
+  return String(text).startsWith('-') ? 0 : ms;
+}
+
 /** A whole number; 0 if it is absent or empty. */
 export function readCount(name: string, text: string | null): number {
   if (text === null || text === '') return 0;

@@ -14,10 +14,16 @@ export interface Pattern {
   toString(): string;
 }
 
+/** The most patterns that are kept compiled: definitions come and go. */
+const MAX_COMPILED = 16_384;
+
 /** The part of re2js that is used. */
 interface Engine {
   translateRegExp(source: string): string;
-  compile(source: string): { test(text: string): boolean };
+  compile(source: string): {
+    test(text: string): boolean;
+    matcher(text: string): { find(): boolean; group(): string | null };
+  };
 }
 
 /** Thrown where a pattern is needed before the engine has been loaded. */
@@ -39,14 +45,46 @@ export function toPattern(source: string): Pattern {
   if (known !== undefined) return known;
   if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
   try {
-    const program = engine.compile(engine.translateRegExp(source));
+    const program = compile(engine, source);
     const pattern: Pattern = { test: (text) => program.test(checked(text)), toString: () => source };
+    if (compiled.size >= MAX_COMPILED) compiled.clear();
     compiled.set(source, pattern);
     return pattern;
   } catch (cause) {
     const why = `pattern ${JSON.stringify(source).slice(0, 200)}: expected the syntax of RE2: ${(cause as Error).message}`;
     throw new WatchError('INVALID_ARGUMENT', why, { cause });
   }
+}
+
+/** As Go reads it; else with what JavaScript writes in another way, such as `\\u0041`. */
+function compile(engine: Engine, source: string): ReturnType<Engine['compile']> {
+  try {
+    return engine.compile(source);
+  } catch (error) {
+    const translated = engine.translateRegExp(source);
+    if (translated === source) throw error;
+    return engine.compile(translated);
+  }
+}
+
+/** What Go says is wrong with a pattern; undefined: nothing. Call it within {@link withPatterns}. */
+export function faultOfPattern(source: string): string | undefined {
+  if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
+  try {
+    engine.compile(source);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** The parts of a text that a pattern matches, at most so many. */
+export function found(source: string, text: string, limit: number): string[] {
+  if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
+  const matcher = compile(engine, source).matcher(checked(text));
+  const parts: string[] = [];
+  while (parts.length < limit && matcher.find()) parts.push(matcher.group() ?? '');
+  return parts;
 }
 
 function checked(text: string): string {

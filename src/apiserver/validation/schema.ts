@@ -1,5 +1,6 @@
 /**
- * Checks objects against their JSON schema with ajv, which is loaded when the first schema needs it.
+ * Checks objects against JSON schemas that have more than OpenAPI v3 as Kubernetes has it, with ajv, which is loaded when the first
+ * of them needs it.
  *
  *     schema -- expanded(): as OpenAPI v3 means it --> ajv --> errors --> causes, in Kubernetes' words
  *
@@ -9,25 +10,24 @@
  * `uniqueItems`, for which ajv compares each item with each other.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { put, stringifying } from '../../storage/json.ts';
-import { isRecord, isWatchError, WatchError } from '../../watch/errors.ts';
-import { inPieces, paceOf, STRIDE, type Work } from '../../watch/fair-queue.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
+import type { Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
-import type { ResourceInfo } from '../resource-info.ts';
 import { toPattern, withPatterns } from './patterns.ts';
+import { areDifferent } from './values.ts';
 
 /** Finds what is wrong with an object; an empty list if nothing is. */
-type SchemaCheck = (object: KubernetesObject) => Work<readonly FieldCause[]>;
+type JsonSchemaCheck = (object: KubernetesObject) => Work<readonly FieldCause[]>;
 
 /** The most causes that are reported: nobody reads more, and a hostile object could have millions. */
 const MAX_CAUSES = 50;
 
 /**
- * Compiles a schema.
+ * Compiles such a schema.
  *
  * @throws {WatchError} INVALID_ARGUMENT if the schema is invalid, ajv is not installed, or re2js is not and there are patterns.
  */
-export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
+export async function compileJsonSchema(schema: JsonSchema): Promise<JsonSchemaCheck> {
   const Ajv = await loadAjv();
   const lists = new Lists();
   const compile = (): ValidateFunction => {
@@ -101,35 +101,6 @@ class Lists {
 
 const FEW = 256;
 
-/** In the time that it takes to write the items. */
-function* areDifferent(items: readonly unknown[]): Work<boolean> {
-  const texts = new Set<string>();
-  for (const [at, item] of items.entries()) {
-    texts.add(yield* stringifying(yield* ordered(item)));
-    if (at % STRIDE === STRIDE - 1) yield;
-  }
-  return texts.size === items.length;
-}
-
-/** The same for values that differ only in the order of members. */
-function* ordered(value: unknown): Work<unknown> {
-  if (Array.isArray(value)) {
-    const items: unknown[] = [];
-    for (const each of value) {
-      items.push(typeof each === 'object' ? yield* ordered(each) : each);
-      if (items.length % STRIDE === 0) yield;
-    }
-    return items;
-  }
-  if (!isRecord(value)) return value;
-  const members: Record<string, unknown> = {};
-  for (const [at, name] of Object.keys(value).sort().entries()) {
-    put(members, name, yield* ordered(value[name]));
-    if (at % STRIDE === STRIDE - 1) yield;
-  }
-  return members;
-}
-
 /** A compiled schema of ajv. */
 interface ValidateFunction {
   (data: unknown): boolean;
@@ -149,7 +120,7 @@ async function loadAjv(): Promise<AjvClass> {
     const { Ajv } = await import('ajv');
     return Ajv as unknown as AjvClass;
   } catch (cause) {
-    const message = 'a resource with a schema needs the package ajv: npm install ajv, or leave out its schema';
+    const message = 'a schema with a keyword such as $ref or if needs the package ajv: npm install ajv, or leave out the keyword';
     throw new WatchError('INVALID_ARGUMENT', message, { cause });
   }
 }
@@ -272,40 +243,4 @@ function typeName(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
   return Number.isInteger(value) ? 'integer' : typeof value;
-}
-
-/** The schemas of a server's resources, each compiled once. */
-
-type AnyObject = Parameters<SchemaCheck>[0];
-type Schema = NonNullable<ResourceInfo['schema']>;
-
-export class Schemas {
-  readonly #compiled: Map<Schema, Promise<SchemaCheck>> = new Map();
-
-  /**
-   * Compiles all of them, so that their owner learns of an invalid schema, or of the missing package, before any client does.
-   * Rejects with that error.
-   */
-  async prepare(resources: readonly Pick<ResourceInfo, 'schema'>[]): Promise<void> {
-    for (const { schema } of resources) if (schema !== undefined) await this.#compile(schema);
-  }
-
-  /** The check of a resource's objects; undefined for a resource without a schema. */
-  checkOf({ schema }: Pick<ResourceInfo, 'schema'>): ((object: AnyObject) => Promise<readonly FieldCause[]>) | undefined {
-    if (schema === undefined) return undefined;
-    return async (object) => inPieces((await this.#checked(schema))(object), { pace: paceOf(undefined) });
-  }
-
-  /** A schema that cannot be compiled is the server's error, not that of a client that writes an object. */
-  #checked(schema: Schema): Promise<SchemaCheck> {
-    return this.#compile(schema).catch((cause: unknown) => {
-      throw new Error((cause as Error).message, { cause });
-    });
-  }
-
-  #compile(schema: Schema): Promise<SchemaCheck> {
-    const compiled = this.#compiled.get(schema) ?? compileSchema(schema);
-    this.#compiled.set(schema, compiled);
-    return compiled;
-  }
 }

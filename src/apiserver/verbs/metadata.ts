@@ -14,7 +14,7 @@ const MAX_LABEL_CHARS = 63;
 const MAX_SUBDOMAIN_CHARS = 253;
 
 /** What is wrong with a name of an object: RFC 1123, a subdomain. */
-function faultOfSubdomain(name: string): string | undefined {
+export function faultOfSubdomain(name: string): string | undefined {
   if (name.length > MAX_SUBDOMAIN_CHARS) return `Invalid value: ${shown(name)}: must be no more than 253 characters`;
   if (SUBDOMAIN.test(name)) return undefined;
   return `Invalid value: ${shown(name)}: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`;
@@ -98,9 +98,47 @@ export function* metadataCauses(metadata: Meta): Work<FieldCause[]> {
       causes.invalid('metadata.finalizers', finalizer, faultOfKey(finalizer)?.expected);
       if (at % FEW === FEW - 1) yield;
     }
+    if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
+      const why = 'finalizer orphan and foregroundDeletion cannot be both set';
+      causes.add('metadata.finalizers', () => `Invalid value: ${JSON.stringify(finalizers.slice(0, MAX_TEXTS))}: ${why}`);
+    }
   }
   yield* checkOwners(causes, metadata);
+  yield* checkManagers(causes, metadata.managedFields);
   return causes.all;
+}
+
+/** The most bytes of the name of a field manager. Upstream: `FieldManagerMaxLength`. */
+export const MAX_MANAGER_BYTES = 128;
+const MAX_SUBRESOURCE_BYTES = 256;
+
+/** Whether a character can be printed. Upstream: `unicode.IsPrint`. */
+export const isPrintable = (char: string): boolean => /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(char);
+
+/** What is wrong with the name of a field manager. Upstream: `ValidateFieldManager`. */
+export function faultOfManager(name: string): string | undefined {
+  if (utf8Bytes(name) > MAX_MANAGER_BYTES) return `Too long: may not be more than ${MAX_MANAGER_BYTES} bytes`;
+  let at = 0;
+  for (const char of name) {
+    if (!isPrintable(char)) {
+      const point = (char.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, '0');
+      return `Invalid value: ${shown(name)}: invalid character U+${point} (at position ${at})`;
+    }
+    at += utf8Bytes(char);
+  }
+  return undefined;
+}
+
+/** Upstream: `ValidateManagedFields`. */
+function* checkManagers(causes: Causes, managedFields: unknown): Work<void> {
+  const entries = (managedFields ?? []) as readonly Json[];
+  for (const [at, { manager = '', subresource = '' }] of entries.entries()) {
+    if (at % FEW === FEW - 1) yield;
+    const [fault, field] = [faultOfManager(String(manager)), `metadata.managedFields[${at}]`];
+    if (fault !== undefined) causes.add(`${field}.manager`, () => fault);
+    if (utf8Bytes(String(subresource)) > MAX_SUBRESOURCE_BYTES)
+      causes.add(`${field}.subresource`, () => `Too long: may not be more than ${MAX_SUBRESOURCE_BYTES} bytes`);
+  }
 }
 
 interface CheckedMap {
@@ -157,11 +195,17 @@ function* checkOwners(causes: Causes, { ownerReferences = [] }: Meta): Work<void
   causes.add(field, () => `Invalid value: ${which}: expected one reference with controller set to true`);
 }
 
+type Resource = { readonly group: string; readonly plural: string };
+
 /** What is wrong with the name of an object, and with that of its namespace. */
-export function nameCauses(name: string, namespace: string | undefined): FieldCause[] {
-  const named = faultOfSubdomain(name);
+export function nameCauses({ group, plural }: Resource, { name, namespace, generateName: base = '' }: Meta): FieldCause[] {
+  const faultOfName = group === '' && plural === 'namespaces' ? faultOfLabel : faultOfSubdomain;
+  const named = faultOfName(name ?? '');
   const spaced = namespace === undefined ? undefined : faultOfLabel(namespace);
+  // What follows it makes it end like a name. Upstream: `maskTrailingDash`.
+  const based = base === '' ? undefined : faultOfName(base.length > 1 && base.endsWith('-') ? `${base.slice(0, -2)}a` : base);
   return [
+    ...(based === undefined ? [] : [{ field: 'metadata.generateName', message: based }]),
     ...(named === undefined ? [] : [{ field: 'metadata.name', message: named }]),
     ...(spaced === undefined ? [] : [{ field: 'metadata.namespace', message: spaced }]),
   ];
@@ -224,7 +268,20 @@ export function normalized(info: KindName, sent: unknown): Mutable {
   for (const each of (checked.finalizers ?? NONE) as readonly unknown[]) {
     if (!isText(each)) throw badRequest('metadata.finalizers: expected a string');
   }
+  for (const each of (checked.managedFields ?? NONE) as readonly unknown[]) checkManaged(each);
   return { apiVersion, kind, metadata: ordered(checked), ...rest } as Mutable;
+}
+
+const MANAGED_TEXTS = ['manager', 'operation', 'apiVersion', 'time', 'fieldsType', 'subresource'] as const;
+
+function checkManaged(entry: unknown): void {
+  if (!isRecord(entry)) throw badRequest('metadata.managedFields: expected objects');
+  for (const name of MANAGED_TEXTS)
+    if (!isText(entry[name])) throw badRequest(`metadata.managedFields.${name}: expected a string`);
+  if (!isNullish(entry.fieldsV1) && !isRecord(entry.fieldsV1))
+    throw badRequest('metadata.managedFields.fieldsV1: expected an object');
+  if (!isNullish(entry.time) && Number.isNaN(Date.parse(String(entry.time))))
+    throw badRequest('metadata.managedFields.time: expected a time');
 }
 
 const TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const;
@@ -234,6 +291,7 @@ const LISTS = ['finalizers', 'ownerReferences', 'managedFields'] as const;
 const ORDER = [
   ...(['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'generation', 'creationTimestamp'] as const),
   ...(['deletionTimestamp', 'deletionGracePeriodSeconds', 'labels', 'annotations', 'ownerReferences', 'finalizers'] as const),
+  'managedFields',
 ] as const;
 
 const NONE: readonly never[] = [];

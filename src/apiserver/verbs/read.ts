@@ -6,10 +6,12 @@ import type { NamespacedName } from '../../cache/resource-client.ts';
 import { parseFieldSelector, parseLabelSelector } from '../../selectors/index.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
+import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, notFound, translated } from '../api-status.ts';
 import { checkedParameters, checkVersion, type ListParameters } from '../request/query.ts';
 import { type ResourceContext, type ResourceInfo, storageKey } from '../resource-info.ts';
+import { fitted, isShaping } from '../validation/object-schema.ts';
 
 /** The request of a list or a watch. */
 interface Asked {
@@ -49,9 +51,25 @@ export async function listObjects(context: ResourceContext, asked: Asked): Promi
     signal: asked.signal,
   });
   const { info } = context;
-  if (list.items.every((item) => item.apiVersion === info.apiVersion)) return list;
-  return { ...list, items: list.items.map((item) => presented(info, item)) };
+  if (!isShaping(info) && list.items.every((item) => item.apiVersion === info.apiVersion)) return list;
+  const items = await inPieces(presenting(info, list.items), { pace: paceOf(asked.signal), signal: asked.signal });
+  return items === list.items ? list : { ...list, items };
 }
+
+function* presenting(info: ResourceInfo, items: readonly KubernetesObject[]): Work<readonly KubernetesObject[]> {
+  let isSame = true;
+  const shown: KubernetesObject[] = [];
+  for (const item of items) {
+    const each = presented(info, item);
+    isSame &&= each === item;
+    shown.push(each);
+    if (shown.length % FEW === 0) yield;
+  }
+  return isSame ? items : shown;
+}
+
+/** Objects that are shown in a step. */
+const FEW = 16;
 
 /** Watches a collection. BOOKMARKs that the client did not ask for are dropped; objects have the version of its resource. */
 export async function watchObjects(context: ResourceContext, asked: Asked): Promise<Watch<StorageEvent<KubernetesObject>>> {
@@ -86,7 +104,7 @@ function adapted(
   watch: Watch<StorageEvent<KubernetesObject>>,
   { dropBookmarks }: { dropBookmarks: boolean },
 ): Watch<StorageEvent<KubernetesObject>> {
-  if (!dropBookmarks && !info.shared) return watch;
+  if (!dropBookmarks && !info.shared && !isShaping(info)) return watch;
   return filter(watch, (event) => {
     if (event.type === 'BOOKMARK') return dropBookmarks ? undefined : event;
     if (event.type === 'ERROR') return event;
@@ -153,8 +171,13 @@ function checkSelectors(
 /** Objects that were written in another version of their kind, as they are shown: by object, then by `apiVersion`. */
 const shownAs: WeakMap<object, Map<string, KubernetesObject>> = new WeakMap();
 
-/** An object in the version of a resource. All versions of a kind have one schema; only the name of the version differs. */
+/** An object in the version of a resource, as its schema has it: it may have been stored under an older one. */
 export function presented<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
+  return fitted(info, inVersion(info, object));
+}
+
+/** As the kind's own conversion makes it, or only with the name of that version. */
+export function inVersion<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
   if (object.apiVersion === info.apiVersion) return object;
   let versions = shownAs.get(object);
   if (versions === undefined) {
@@ -163,8 +186,24 @@ export function presented<T extends KubernetesObject>(info: ResourceInfo, object
   }
   let copy = versions.get(info.apiVersion);
   if (copy === undefined) {
-    copy = { ...object, apiVersion: info.apiVersion };
+    copy = converted(info, object, info.apiVersion);
     versions.set(info.apiVersion, copy);
   }
   return copy as T;
+}
+
+/** An object in the version in which it is stored. */
+export function toStored<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
+  const { storedAs = info.apiVersion } = info;
+  return object.apiVersion === storedAs ? object : (converted(info, object, storedAs) as T);
+}
+
+/** A conversion changes neither what an object is called nor its version in the storage. Upstream: `validateConvertedObject`. */
+function converted({ convert, kind }: ResourceInfo, object: KubernetesObject, apiVersion: string): KubernetesObject {
+  if (convert === undefined || object.apiVersion === undefined) return { ...object, apiVersion };
+  // It may change what it gets, and objects are shared.
+  const made = convert(structuredClone(object), apiVersion);
+  const { labels, annotations } = made.metadata ?? {};
+  const metadata = { ...object.metadata, ...(labels && { labels }), ...(annotations && { annotations }) };
+  return { ...made, apiVersion, kind, metadata };
 }

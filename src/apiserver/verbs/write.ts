@@ -8,13 +8,19 @@ import { comparing } from '../../storage/json.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { invalid, isRecord } from '../../watch/errors.ts';
 import { inPieces, paceOf, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { unasked } from '../admission.ts';
 import { alreadyExists, badRequest, conflict, hasCode, invalidObject, MODIFIED, notFound, translated } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
+import { isReview } from '../kinds/common.ts';
+import { type Asker, reviewed, TRUSTED } from '../kinds/reviews.ts';
+import { typed } from '../kinds/tables.ts';
 import { toPatch } from '../patch/patch.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
 import { type Subresource, withMembers } from '../subresources.ts';
 import { type FieldCheck, invalidPatch } from '../validation/field-check.ts';
+import { fitting } from '../validation/object-schema.ts';
+import { managedFieldsAfter, sameButTimes, type Writer } from './managed-fields.ts';
 import {
   generateName,
   isNullish,
@@ -27,12 +33,12 @@ import {
   updateCauses,
   withMeta,
 } from './metadata.ts';
-import { presented } from './read.ts';
+import { inVersion, presented, toStored } from './read.ts';
 import { deleteObject } from './remove.ts';
 
 /** What is needed to turn a patch into a change. */
 interface ChangeTerms {
-  readonly type: PatchType;
+  readonly type: Exclude<PatchType, 'apply'>;
   readonly info: ResourceInfo;
   /** What is changed: the object itself, or a subresource. */
   readonly row: Subresource;
@@ -54,7 +60,11 @@ export function* toChange(
     const isOther = row.kind && !isOfKind(row.kind, made);
     const fault = isOther ? `expected a ${row.kind?.kind}` : row.fault?.(made as Json);
     if (fault !== undefined) throw invalidPatch(made, fault);
-    return made;
+    try {
+      return (yield* typed(row.kind ?? info, made)) as object;
+    } catch (error) {
+      throw hasCode(error, 400) ? invalidPatch(made, (error as Error).message) : error;
+    }
   };
 }
 
@@ -75,11 +85,16 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
 }
 
 /** Whether the server counts this kind's generations. Kubernetes does so for all but its oldest kinds, and Leases. */
-const countsGenerations = ({ group }: ResourceInfo): boolean => group !== '' && group !== 'coordination.k8s.io';
+const countsGenerations = ({ group }: ResourceInfo): boolean => !['', 'coordination.k8s.io', 'events.k8s.io'].includes(group);
 
 /** The object that a creation writes. The server makes its name if it has only `generateName`. */
-async function prepareCreate(context: ResourceContext, object: Mutable, signal?: AbortSignal | undefined): Promise<Mutable> {
+async function prepareCreate(
+  context: ResourceContext,
+  object: Mutable,
+  { sent, ...terms }: CreateTerms & { sent: unknown },
+): Promise<Mutable> {
   const { info } = context;
+  const { signal } = terms;
   const { metadata } = object;
   if (metadata.resourceVersion !== undefined) throw badRequest('resourceVersion should not be set on objects to be created');
   const { generateName: base } = metadata;
@@ -94,9 +109,12 @@ async function prepareCreate(context: ResourceContext, object: Mutable, signal?:
     deletionTimestamp: undefined,
     deletionGracePeriodSeconds: undefined,
   });
-  const own = withMembers(created, NOTHING, info.apart);
-  const stored = context.prepared?.(own) ?? own;
-  const checked = check(context, stored, { causes: nameCauses(name, metadata.namespace), old: undefined });
+  const ready = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
+  const after = managedFieldsAfter(context, { ...terms, live: undefined, sent, object: ready, row: info.main });
+  const made = inPieces(after, { pace: paceOf(signal), signal });
+  const managedFields = isPromise(made) ? await made : made;
+  const stored = managedFields === ready.metadata.managedFields ? ready : withMeta(ready, { managedFields });
+  const checked = check(context, stored, { causes: nameCauses(info, stored.metadata), old: undefined });
   await inPieces(checked, { pace: paceOf(signal), signal });
   return stored;
 }
@@ -112,7 +130,9 @@ interface Checked {
 function* check(context: ResourceContext, object: Mutable, { causes, old }: Checked): Work<Promise<void> | undefined> {
   const { info, bySchema } = context;
   const found = [...causes, ...(yield* metadataCauses(object.metadata))];
-  if (bySchema !== undefined) return checkBySchema(context, object, { causes: found, old });
+  const compiled = bySchema?.();
+  if (isPromise(compiled)) return compiled.then(() => checkedLater(context, object, { causes, old }));
+  if (compiled !== undefined) found.push(...(yield* compiled(object, old)));
   found.push(...partCauses(info, object));
   const more = found.length === 0 ? info.validate?.(object, old) : undefined;
   if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(causesOf(late, info), info, object));
@@ -120,14 +140,11 @@ function* check(context: ResourceContext, object: Mutable, { causes, old }: Chec
   return undefined;
 }
 
+const checkedLater = async (context: ResourceContext, object: Mutable, checked: Checked): Promise<void> =>
+  await inPieces(check(context, object, checked), { pace: paceOf(undefined) });
+
 const partCauses = ({ subresources }: ResourceInfo, object: Mutable): FieldCause[] =>
   subresources.flatMap(({ causes }) => causes?.(object) ?? []);
-
-async function checkBySchema({ info, bySchema }: ResourceContext, object: Mutable, { causes, old }: Checked): Promise<void> {
-  const found = [...causes, ...((await bySchema?.(object)) ?? []), ...partCauses(info, object)];
-  if (found.length === 0) found.push(...causesOf(await info.validate?.(object, old), info));
-  refuseFor(found, info, object);
-}
 
 /**
  * The causes that `validate` returned. Anything else is an error of its owner, not of the writer: it throws, which becomes a 500.
@@ -153,23 +170,32 @@ function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata
 function* prepareUpdate(
   context: ResourceContext,
   sent: unknown,
-  { current, place, row }: { current: KubernetesObject; place: NamespacedName; row: Subresource },
+  { current, ...terms }: UpdateTerms & { current: KubernetesObject },
 ): Work<Mutable | Promise<Mutable>> {
   const { info } = context;
-  const object = inNamespace(normalized(row.kind ?? info, sent), place.namespace);
+  const { place, row } = terms;
+  const object = inNamespace(yield* fitting(row.kind ?? info, normalized(row.kind ?? info, sent)), place.namespace);
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
-  const old = normalized(info, current.apiVersion === info.apiVersion ? current : { ...current, apiVersion: info.apiVersion });
-  const merged = row.merge(object, old);
+  const stored = normalized(info, inVersion(info, current));
+  const old = yield* fitting(info, stored);
+  const sentOn = row.merge(object, old);
+  const merged = context.revised?.(sentOn, old) ?? sentOn;
   // Upstream: `customResourceStrategy`.
   const { apart } = info;
   const isSame = yield* comparing(merged, old, apart.length === 0 ? META : ['metadata', ...apart]);
-  const next = withMeta(merged, serverMembers(info, old, { sent: merged, isSame }));
+  const managedFields = yield* managedFieldsAfter(context, { ...terms, live: old, sent, object });
+  const known = (yield* sameButTimes(managedFields, old.metadata.managedFields)) ? old.metadata.managedFields : managedFields;
+  const same = withMeta(merged, { ...serverMembers(info, old, { sent: merged, isSame }), managedFields: known });
+  const next = known === managedFields ? same : withMeta(same, { managedFields });
   const causes = updateCauses(merged.metadata, old.metadata, next.metadata);
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
-  if (isSame && causes.length === 0 && (yield* comparing(others(next), others(old)))) return current as Mutable;
-  return (yield* check(context, next, { causes, old: current }))?.then(() => next) ?? next;
+  // What is stored in an earlier version of the kind, or without a default, is written anew, as upstream: so objects are migrated.
+  const isStored = old === stored && (info.storedAs === undefined || current.apiVersion === info.storedAs);
+  if (isStored && isSame && causes.length === 0 && (yield* comparing(others(same), others(old)))) return current as Mutable;
+  const checked = yield* check(context, next, { causes, old });
+  return checked?.then(() => toStored(info, next)) ?? toStored(info, next);
 }
 
 /**
@@ -222,46 +248,78 @@ interface WriteTerms {
   /** Check everything, and change nothing. */
   readonly dryRun: boolean;
   readonly signal?: AbortSignal | undefined;
+  /** Who writes. Absent: the server itself. */
+  readonly writer?: Writer | undefined;
+  /** Whether what is written is the result of an apply. */
+  readonly applied?: boolean | undefined;
 }
+
+const fittingSoon = (info: ResourceInfo, object: Mutable, signal: AbortSignal | undefined): Soon<Mutable> =>
+  inPieces(fitting(info, object), { pace: paceOf(signal), signal });
 
 /** How many other names are tried if a generated one is taken. */
 const MAX_NAME_ATTEMPTS = 8;
+
+/** Options of {@link createObject}. */
+interface CreateTerms extends WriteTerms {
+  readonly namespace: string | undefined;
+}
 
 /** Creates an object. */
 export async function createObject(
   context: ResourceContext,
   sent: unknown,
-  { namespace, dryRun, signal }: WriteTerms & { namespace: string | undefined },
+  { asker = TRUSTED, ...terms }: CreateTerms & { readonly asker?: Asker },
 ): Promise<KubernetesObject> {
-  const readable = inNamespace(normalized(context.info, sent), namespace);
+  const { info } = context;
+  const { namespace, dryRun, signal } = terms;
+  const given = await inPieces(typed(info, sent), { pace: paceOf(signal), signal });
+  const readable = inNamespace(await fittingSoon(info, normalized(info, given), signal), namespace);
+  if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker, now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
     // Causes are reported only where the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
     const asked = readable.metadata.name ?? '';
+    context.definition?.check(asked);
     const within = namespace === undefined ? undefined : await context.namespaceExists(namespace, asked);
     const before = pace?.pause();
     if (before) await before;
-    const object = await prepareCreate(context, readable, signal);
+    const { admission } = context;
+    const about = { operation: 'CREATE', place: { namespace, name: asked }, oldObject: undefined, dryRun, signal } as const;
+    const admitted = admission && inNamespace(normalized(info, await admission.mutate(readable, about)), namespace);
+    const fit = admitted && (await fittingSoon(info, admitted, signal));
+    const object = await prepareCreate(context, fit ?? readable, { ...terms, sent });
     const between = pace?.pause();
     if (between) await between;
     const { name = '' } = object.metadata;
+    await admission?.validate(object, { ...about, place: { namespace, name } });
     const key = storageKey({ namespace, name });
     try {
       if (!dryRun) {
-        const created = await context.storage.create(key, object, { signal });
+        const created = await context.storage.create(key, toStored(info, object), { signal, ttlSeconds: context.ttlSeconds });
+        if (context.definition) await context.definition.holds(created).catch(takeBack(context, key, created));
         if (namespace !== undefined && within !== undefined) {
           await context.namespaceHolds(namespace, { uid: within, created }).catch(takeBack(context, key, created));
         }
         return created;
       }
       if ((await context.storage.get(key, { signal })) === undefined) return object;
-      throw alreadyExists(context.info, name);
+      throw alreadyExists(info, name);
     } catch (error) {
       const generated = asked === '';
       if (generated && attempt < MAX_NAME_ATTEMPTS && hasCode(error, 409, 'AlreadyExists')) continue;
-      throw translated(error, context.info, name);
+      throw (await doomed(error, context, key)) ?? translated(error, info, name);
     }
   }
+}
+
+/** The refusal if the object that is in the way is being deleted: its controller may wait for that. */
+async function doomed(error: unknown, { storage, info }: ResourceContext, key: string): Promise<Error | undefined> {
+  if (!hasCode(error, 409, 'AlreadyExists')) return undefined;
+  const { metadata } = (await storage.get(key).catch(() => undefined)) ?? {};
+  return metadata?.deletionTimestamp === undefined
+    ? undefined
+    : alreadyExists(info, metadata.name ?? '', 'object is being deleted: ');
 }
 
 /** Deletes an object that was created in a Terminating namespace: the server that empties it may have looked before. */
@@ -307,15 +365,16 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   };
   const changing = function* (current: KubernetesObject): Work<Soon<KubernetesObject>> {
     const made = terms.make(current);
-    const sent = isWork(made) ? yield* made : made;
-    const next = yield* prepareUpdate(context, sent, { current, place, row: terms.row });
+    const sent = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
+    if (context.admission) return admittedUpdate(context, sent, { ...terms, current }).then((next) => unlessDone(next, current));
+    const next = yield* prepareUpdate(context, sent, { ...terms, current });
     return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
   };
   const change: Change = (current) => inPieces(changing(current), { pace: paceOf(signal), signal }) as Soon<KubernetesObject>;
   for (let attempt = 1; ; attempt++) {
     try {
       if (terms.dryRun) return await dry(context, terms, change);
-      const updated = await storage.update(key, change, { signal });
+      const updated = await storage.update(key, change, { signal, ttlSeconds: context.ttlSeconds });
       // A container goes when its contents have gone.
       if (context.empty && isDone(updated)) await deleteEmpty(context, updated, terms);
       return updated;
@@ -331,6 +390,22 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   }
 }
 
+/** The object that an update writes, if the program's hooks admit it. */
+async function admittedUpdate(
+  context: ResourceContext,
+  sent: unknown,
+  terms: UpdateTerms & { readonly current: KubernetesObject },
+): Promise<KubernetesObject> {
+  const { info, admission } = context;
+  const { current, place, row, dryRun, signal } = terms;
+  const oldObject = row.view(presented(info, current));
+  const about = { operation: 'UPDATE', subresource: row.name, place, oldObject, dryRun, signal } as const;
+  const object = await admission?.mutate(normalized(row.kind ?? info, sent), about);
+  const next = await inPieces(prepareUpdate(context, object, terms), { pace: paceOf(signal), signal });
+  await admission?.validate(row.view(presented(info, next)), about);
+  return next;
+}
+
 /** Deletes an object that has no finalizers any more. Another server may be faster. */
 async function deleteEmpty(
   context: ResourceContext,
@@ -338,7 +413,7 @@ async function deleteEmpty(
   { place, signal }: UpdateTerms,
 ): Promise<void> {
   const terms = { dryRun: false, preconditions: { uid: metadata?.uid }, signal };
-  await deleteObject(context, place, terms).catch((error: unknown) => {
+  await deleteObject(unasked(context), place, terms).catch((error: unknown) => {
     if (!hasCode(error, 404) && !hasCode(error, 409)) throw error;
   });
 }

@@ -1,10 +1,14 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { constants, deflateRawSync } from 'node:zlib';
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { Clock } from '../../watch/clock.ts';
+import { toStatus } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { FINAL_DEFLATED_TEXT, type Form, frameSize, MESSAGE, putFrame } from '../events/forms.ts';
-import { IN_BUN } from './stall.ts';
+import { JSON_LINES } from '../protocol.ts';
+import { Frames, type ServerWebSocket } from './frames.ts';
+import { answerUpgrade } from './upgrades.ts';
 
 /** A request for a WebSocket, as an HTTP server's `upgrade` event passes it. */
 export interface Upgrade {
@@ -14,49 +18,78 @@ export interface Upgrade {
   readonly head: Buffer;
 }
 
-/** Performs WebSocket handshakes with the package ws, but without its list of clients. Accepts only our kind of compression. */
-export class Handshakes {
-  private readonly sockets: WebSocketServer;
-  /** The wire format for the client of the current handshake. Handshakes are synchronous, so there is only one. */
-  private form: Form = MESSAGE;
+/** How handshakes are answered. */
+interface HandshakeOptions {
+  /** Whether to compress, if the client takes our kind of compression. */
+  readonly compression: boolean;
+  /** The longest message of a client, in bytes. */
+  readonly maxInboundBytes: number;
+  readonly clock?: Clock | undefined;
+}
 
-  constructor({ compression, maxInboundBytes }: { compression: boolean; maxInboundBytes: number }) {
-    this.sockets = new WebSocketServer({
-      noServer: true,
-      clientTracking: false,
-      // Without context takeover, a message is compressed once for all clients, and a connection needs no window in memory.
-      perMessageDeflate: compression &&
-        !IN_BUN && {
-          serverNoContextTakeover: true,
-          clientNoContextTakeover: true,
-        },
-      maxPayload: maxInboundBytes,
-    });
-    this.sockets.on('headers', (headers) => {
-      this.form = formFor(headers);
-    });
+/** What a key looks like: 16 bytes in base64. */
+const KEY = /^[+/0-9A-Za-z]{22}==$/;
+/** Appended to the key: RFC 6455, section 1.3. */
+const MAGIC = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
+/** A subprotocol's name. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** Performs WebSocket handshakes. */
+export class Handshakes {
+  private readonly options: HandshakeOptions;
+
+  constructor(options: HandshakeOptions) {
+    this.options = options;
   }
 
-  /** Answers a handshake and passes on the WebSocket. Returns false if the handshake was incomplete, and ws has refused it. */
-  answer({ request, socket, head }: Upgrade, opened: (client: WebSocket, form: Form) => void): boolean {
-    let whole = false;
-    this.sockets.handleUpgrade(request, socket, head, (client) => {
-      whole = true;
-      opened(client, this.form);
-    });
-    return whole;
+  /** Answers a handshake and passes on the WebSocket. Returns false if the handshake was incomplete, and has been refused. */
+  answer({ request, socket, head }: Upgrade, opened: (client: ServerWebSocket, form: Form) => void): boolean {
+    const { headers, method } = request;
+    const { 'sec-websocket-key': key = '', 'sec-websocket-version': version, 'sec-websocket-protocol': protocols } = headers;
+    const [protocol] = (protocols ?? '').split(',').map((each) => each.trim());
+    const wrong =
+      (method !== 'GET' && 'a WebSocket begins with GET') ||
+      (headers.upgrade?.toLowerCase() !== 'websocket' && 'the header Upgrade must be websocket') ||
+      (!KEY.test(key) && 'the header Sec-WebSocket-Key is missing or invalid') ||
+      (version !== '13' && 'the version of WebSocket must be 13') ||
+      (protocol && !TOKEN.test(protocol) && 'the header Sec-WebSocket-Protocol is invalid');
+    if (wrong) {
+      const body = `${JSON.stringify(toStatus({ code: 400, reason: 'BadRequest', message: wrong }))}\n`;
+      answerUpgrade(socket, { code: 400, type: JSON_LINES, body, headers: ['sec-websocket-version: 13'] });
+      return false;
+    }
+    const { maxInboundBytes, clock } = this.options;
+    const compression = this.options.compression && compresses(headers['sec-websocket-extensions']);
+    const lines = [
+      ...['HTTP/1.1 101 Switching Protocols', 'Upgrade: websocket', 'Connection: Upgrade'],
+      `Sec-WebSocket-Accept: ${createHash('sha1')
+        .update(key + MAGIC)
+        .digest('base64')}`,
+      ...(protocol ? [`Sec-WebSocket-Protocol: ${protocol}`] : []),
+      ...(compression ? [`Sec-WebSocket-Extensions: ${EXTENSION}`] : []),
+    ];
+    socket.write(`${lines.join('\r\n')}\r\n\r\n`);
+    opened(new Frames(socket, head, { maxInboundBytes, compression, clock }), compression ? DEFLATED_MESSAGE : MESSAGE);
+    return true;
   }
 }
+
+/** Without context takeover, a message is compressed once for all clients, and a connection needs no window in memory. */
+const EXTENSION = 'permessage-deflate; server_no_context_takeover; client_no_context_takeover';
 
 /**
- * Our compressed messages need a window of the default size. A client that wants a smaller one gets uncompressed messages, which
- * the extension allows.
+ * Whether a client offers our kind of compression. Our messages need a window of the default size, so an offer of a smaller one
+ * is not taken, and its client gets plain messages.
  */
-function formFor(headers: readonly string[]): Form {
-  const extensions = headers.find((header) => /^sec-websocket-extensions:/i.test(header)) ?? '';
-  const fits = extensions.includes('permessage-deflate') && !extensions.includes('server_max_window_bits');
-  return fits ? DEFLATED_MESSAGE : MESSAGE;
+function compresses(offers: string = ''): boolean {
+  return offers.split(',').some((offer) => {
+    const [name, ...parameters] = offer.split(';').map((each) => each.trim().toLowerCase());
+    return name === 'permessage-deflate' && parameters.every((each) => TAKEN.test(each));
+  });
 }
+
+/** The parameters of an offer that change nothing for us. */
+const TAKEN = /^(server_no_context_takeover|client_no_context_takeover|client_max_window_bits(=("?)([89]|1[0-5])\3)?)$/;
 
 /** Below this size, compression costs more than it saves. */
 const COMPRESSION_THRESHOLD_BYTES = 1_024;

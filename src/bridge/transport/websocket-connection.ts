@@ -1,14 +1,14 @@
-import type { WebSocket } from 'ws';
 import type { Clock } from '../../watch/clock.ts';
 import type { Form } from '../events/forms.ts';
 import type { Served, Sink } from '../hub/connection.ts';
 import { CLOSE_CODES, CLOSE_REASONS, type Ending, toRetryReason } from '../protocol.ts';
+import { Frames, type ServerWebSocket } from './frames.ts';
 import type { ByteStream } from './http-sink.ts';
 import { IN_BUN, type Outbound, progressOf, type SharedTimer, TICKS, type TimerMember } from './stall.ts';
 
 /** What a sink writes to. */
 export interface WebSocketConnection {
-  readonly client: WebSocket;
+  readonly client: ServerWebSocket;
   /** The WebSocket's socket, or a substitute. */
   readonly socket: Omit<ByteStream, 'destroyed'> & Outbound;
   readonly form: Form;
@@ -21,12 +21,12 @@ const OPEN = 1;
 const CLOSE_TIMEOUT_MS = 5_000;
 
 /**
- * Writes to one WebSocket. The package ws does handshakes, control frames and closing. Data frames are written directly to the
- * socket, in slices. Both write whole frames synchronously, so frames never interleave.
+ * Writes to one WebSocket, which does control frames and closing. Data frames are written directly to the socket, in slices. Both
+ * write whole frames synchronously, so frames never interleave.
  */
 export class WebSocketSink implements Sink, TimerMember {
   readonly form: Form;
-  private readonly client: WebSocket;
+  private readonly client: ServerWebSocket;
   private readonly socket: WebSocketConnection['socket'];
   private readonly maxBufferedBytes: number;
   private readonly clock: Clock;
@@ -147,18 +147,18 @@ export class WebSocketSink implements Sink, TimerMember {
  */
 const SINK: unique symbol = Symbol('sink');
 
-type WithSink = WebSocket & { [SINK]?: WebSocketSink };
+type WithSink = ServerWebSocket & { [SINK]?: WebSocketSink };
 
 /** The session of a client, once it has one. */
-export function sessionOf(client: WebSocket): Served | undefined {
+export function sessionOf(client: ServerWebSocket): Served | undefined {
   return (client as WithSink)[SINK]?.served;
 }
 
-function onClose(this: WebSocket): void {
+function onClose(this: ServerWebSocket): void {
   (this as WithSink)[SINK]?.closed();
 }
 
-function onPong(this: WebSocket, data: Buffer): void {
+function onPong(this: ServerWebSocket, data: Buffer): void {
   (this as WithSink)[SINK]?.answered(data);
 }
 
@@ -185,15 +185,15 @@ const SECOND_MS = 1_000;
 const GUARD: unique symbol = Symbol('inbound guard');
 type WithGuard = { [GUARD]?: InboundGuard };
 
-/** Messages, and the control frames that the package ws answers by itself. */
+/** Messages, and the control frames that are answered by themselves. */
 const FRAMES = ['message', 'ping', 'pong'] as const;
 
 /**
  * Cuts a client that sends more than a watch needs. Nothing that it sends is used, but parsing it takes time from others:
  * megabytes of tiny messages are read in one turn of the event loop.
  *
- * Bytes are counted at the socket, where fragments and heads also count. Bun does not show its socket; there, those of whole
- * messages are counted.
+ * Bytes are counted at the socket, where fragments and heads also count. Bun's own WebSocket hides its socket; there, those of
+ * whole messages are counted.
  */
 export class InboundGuard {
   private readonly client: InboundClient;
@@ -210,8 +210,9 @@ export class InboundGuard {
     this.limits = limits;
     (client as WithGuard)[GUARD] = this;
     (socket as WithGuard)[GUARD] = this;
-    for (const frame of FRAMES) client.on(frame, IN_BUN ? onWholeFrame : onFrame);
-    if (!IN_BUN) socket.on('data', onData);
+    const isHidden = hidesSocket(client);
+    for (const frame of FRAMES) client.on(frame, isHidden ? onWholeFrame : onFrame);
+    if (!isHidden) socket.on('data', onData);
   }
 
   /** Counts what has arrived. */
@@ -232,7 +233,7 @@ export class InboundGuard {
   private cut(): void {
     const { client, socket } = this;
     this.isCut = true;
-    for (const frame of FRAMES) client.off(frame, IN_BUN ? onWholeFrame : onFrame);
+    for (const frame of FRAMES) client.off(frame, hidesSocket(client) ? onWholeFrame : onFrame);
     socket.off('data', onData);
     // Says why. A client that goes on sending may not get to read it.
     client.close(CLOSE_CODES.flooding, CLOSE_REASONS.flooding);
@@ -240,6 +241,9 @@ export class InboundGuard {
     client.terminate();
   }
 }
+
+/** Whether a WebSocket is Bun's own, whose socket shows nothing. */
+const hidesSocket = (client: InboundClient): boolean => IN_BUN && !(client instanceof Frames);
 
 /** A socket whose client has sent nothing yet. */
 type Quiet = InboundSocket & { [CLIENT]?: InboundClient | undefined };
@@ -250,7 +254,7 @@ const CLIENT: unique symbol = Symbol('client');
  * costs a listener that all clients of a server share, and no guard.
  */
 export function guardInbound(limits: InboundLimits): (client: InboundClient, socket: InboundSocket) => void {
-  // Called before the listener of ws, so that the messages of these bytes also count.
+  // Called before the listener of the WebSocket, so that the messages of these bytes also count.
   function onFirst(this: Quiet, chunk: Uint8Array): void {
     this.off('data', onFirst);
     const client = this[CLIENT] as InboundClient;
@@ -258,7 +262,7 @@ export function guardInbound(limits: InboundLimits): (client: InboundClient, soc
     new InboundGuard(client, this, limits).count(chunk.length, 0);
   }
   return (client, socket) => {
-    if (IN_BUN) {
+    if (hidesSocket(client)) {
       new InboundGuard(client, socket, limits);
       return;
     }
@@ -286,7 +290,7 @@ function onWholeFrame(this: unknown, data: { readonly length?: number } | undefi
 const LF = 0x0a;
 
 /** The part of a WebSocket that is used. */
-interface Sender {
+export interface Sender {
   readonly bufferedAmount: number;
   send(bytes: Uint8Array, options: { binary: boolean; compress: boolean }, sent: () => void): void;
 }

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import { CONFIG_MAPS, NAMESPACES } from '../../apiserver/builtin.ts';
+import { BUILT_IN_KINDS } from '../../apiserver/builtin.ts';
+import type { ResourceDefinition } from '../../apiserver/definition.ts';
 import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts';
 import { processMetrics } from '../../apiserver/process-metrics.ts';
 import { readAccept } from '../../apiserver/request/path.ts';
@@ -26,6 +27,7 @@ import {
   sendWhole,
   WRONG_NAME,
 } from '../server/server.ts';
+import { applyCrds, type CrdFile, readCrdFiles } from './crd-files.ts';
 import { Log } from './log.ts';
 import { type FromFiles, type Pair, Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
@@ -36,13 +38,14 @@ import { closeStorage, openStorage } from './storages.ts';
 export async function serve(command: ServeCommand, output: Output): Promise<number> {
   const [tls, tokens] = [toServerTls(command), toTokens(command)];
   const [etcdTls, etcdUser] = [toEtcdTls(command), toEtcdUser(command, process.env)];
+  const crds = await readCrdFiles(command.crdFiles);
   const log = new Log({ format: command.log, output: process.stderr, now: Date.now });
   const reloads = new Reloads({ values: [tls, tokens, etcdTls, etcdUser?.password], log, clock: systemClock });
   let code: number | undefined;
   try {
     const storage = await openStorage(command, { log, etcdTls, etcdUser });
     try {
-      code = await serveFrom(storage, { command, output, tls, tokens, log });
+      code = await serveFrom(storage, { command, output, tls, tokens, log, crds });
     } finally {
       code = Math.max(code ?? 0, await closeStorage(storage, log));
     }
@@ -52,20 +55,31 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
   return code;
 }
 
+/** The kinds of the command line, and all built-in ones besides. Of one that is named, such as Leases, the built-in definition counts. */
+function withBuiltIn(named: ServeCommand['resources']): readonly ResourceDefinition[] {
+  const isBuiltIn = ({ group, plural }: { group: string; plural: string }): boolean =>
+    BUILT_IN_KINDS.some((each) => each.group === group && each.plural === plural);
+  return [...BUILT_IN_KINDS, ...named.filter((each) => !isBuiltIn(each))];
+}
+
 interface ServeMeans {
   readonly command: ServeCommand;
   readonly output: Output;
   readonly tls: FromFiles<Pair> | undefined;
   readonly tokens: FromFiles<Tokens> | undefined;
   readonly log: Log;
+  /** The definitions of `--crd`. */
+  readonly crds: readonly CrdFile[];
 }
 
 async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
-  const { command, tls, tokens, log } = means;
+  const { command, tls, tokens, log, crds } = means;
   const events = new ServeEvents(log, systemClock);
   const api = new ApiServer<string>({
     storage,
-    resources: [CONFIG_MAPS, NAMESPACES, ...command.resources],
+    resources: withBuiltIn(command.resources),
+    customResourceDefinitions: true,
+    garbageCollection: true,
     ...hooksOf(means),
     ...command.limits,
     ...events.hooks,
@@ -85,6 +99,7 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
   try {
     const metricsUrl = scraped && metrics && `${await listen(scraped, { ...metrics, command: 'serve' })}${METRICS_PATH}`;
     await api.ready;
+    await applyCrds(api, crds, log);
     const own = { ...command, maxConnectionsPerAddress: connectionsOf(command) };
     const url = await listen(server, own, tls === undefined ? 'http' : 'https');
     for (const each of [server, scraped]) each?.on('error', (error) => log.error('error', { error: error.message }));

@@ -1,0 +1,217 @@
+/**
+ * CustomResourceDefinition as a kind: what a stored definition looks like, and what is served by it.
+ *
+ *     sent ---> shaped: typed, defaults filled in ---> faults (422) ---> stored ---> toInfos: what the catalog serves
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { isRecord } from '../../watch/errors.ts';
+import { badRequest } from '../api-status.ts';
+import type { Convert, JsonSchema, PrinterColumn, ScaleDefinition } from '../definition.ts';
+import { CRD_SCHEMA } from '../documents/crd-schema.ts';
+import { type ResourceInfo, timestamp } from '../resource-info.ts';
+import { toRows } from '../subresources.ts';
+import { toCell } from './columns.ts';
+import { type JsonPath, toJsonPath } from './json-path.ts';
+
+/** Upstream: `apiextensions.k8s.io/v1` `CustomResourceDefinition`, as it is stored. */
+export interface Crd extends KubernetesObject {
+  readonly spec: CrdSpec;
+  readonly status: CrdStatus;
+}
+
+/** The names of which there is one each. */
+export const SINGLE_NAMES = ['plural', 'singular', 'kind', 'listKind'] as const;
+
+export interface CrdNames {
+  readonly plural: string;
+  readonly singular?: string;
+  readonly kind: string;
+  readonly listKind?: string;
+  readonly shortNames?: readonly string[];
+  readonly categories?: readonly string[];
+}
+
+export interface CrdSpec {
+  readonly group: string;
+  readonly scope: string;
+  readonly names: CrdNames;
+  readonly versions: readonly CrdVersion[];
+  readonly conversion?: { readonly strategy: string; readonly webhook?: Webhook };
+  readonly preserveUnknownFields?: boolean;
+}
+
+/** How upstream converts by another program, which is not called here. */
+interface Webhook {
+  readonly clientConfig?: object;
+  readonly conversionReviewVersions?: readonly string[];
+}
+
+export interface CrdVersion {
+  readonly name: string;
+  readonly served: boolean;
+  readonly storage: boolean;
+  readonly deprecated?: boolean;
+  readonly deprecationWarning?: string;
+  readonly schema?: { readonly openAPIV3Schema?: JsonSchema };
+  readonly subresources?: { readonly status?: object; readonly scale?: ScaleDefinition };
+  readonly additionalPrinterColumns?: readonly CrdColumn[];
+  readonly selectableFields?: readonly { readonly jsonPath: string }[];
+}
+
+export interface CrdColumn {
+  readonly name: string;
+  readonly type: PrinterColumn['type'];
+  readonly jsonPath: string;
+  readonly format?: string;
+  readonly description?: string;
+  readonly priority?: number;
+}
+
+export interface CrdStatus {
+  readonly conditions: readonly Condition[] | null;
+  readonly acceptedNames: CrdNames;
+  readonly storedVersions: readonly string[];
+}
+
+export interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly lastTransitionTime?: string;
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+/** What a definition says at present under the name of a condition. */
+export const conditionOf = ({ status }: Crd, type: string): Condition | undefined =>
+  status.conditions?.find((each) => each.type === type);
+
+export const isTrue = (crd: Crd, type: string): boolean => conditionOf(crd, type)?.status === 'True';
+
+/** Sets a condition. Its time changes with its status only. Upstream: `SetCRDCondition`. */
+export function withCondition(crd: Crd, condition: Omit<Condition, 'lastTransitionTime'>, nowMs: number): Crd {
+  const old = conditionOf(crd, condition.type);
+  const isSame = old?.status === condition.status && old.lastTransitionTime !== undefined;
+  const { type, status, reason, message } = condition;
+  const next = { lastTransitionTime: isSame ? old.lastTransitionTime : timestamp(nowMs), message, reason, status, type };
+  const before = crd.status.conditions ?? [];
+  const conditions = (old ? before.map((each) => (each === old ? next : each)) : [...before, next]) as Condition[];
+  return { ...crd, status: { ...crd.status, conditions } };
+}
+
+/** Deletes the objects before the definition. Upstream: `CustomResourceCleanupFinalizer`. */
+export const CLEANUP = 'customresourcecleanup.apiextensions.k8s.io';
+
+/**
+ * A definition as it is stored: with the members that it has in Kubernetes and no others, its defaults, and the status that only a
+ * server writes. Throws 400 for what cannot be read as one.
+ */
+export function preparedCrd<T extends KubernetesObject>(sent: T): T {
+  const crd = defaulted(shaped(CRD_SCHEMA, sent, '') as Crd);
+  const status = { conditions: null, acceptedNames: { kind: '', plural: '' }, storedVersions: [] };
+  return withStored({ ...crd, status }) as unknown as T;
+}
+
+/** The same for an update. */
+export function revisedCrd<T extends KubernetesObject>(sent: T): T {
+  const crd = defaulted(shaped(CRD_SCHEMA, sent, '') as Crd);
+  const { conditions = null, acceptedNames = { kind: '', plural: '' }, storedVersions = [] } = crd.status ?? {};
+  return withStored({ ...crd, status: { conditions, acceptedNames, storedVersions } }) as unknown as T;
+}
+
+/** Upstream: `SetDefaults_CustomResourceDefinitionSpec`. */
+function defaulted(crd: Crd): Crd {
+  const { spec = {} as CrdSpec } = crd;
+  const { names = {} as CrdNames, versions = [], conversion = { strategy: 'None' } } = spec;
+  const { kind = '', plural = '' } = names;
+  const singular = names.singular || kind.toLowerCase();
+  const listKind = names.listKind || (kind === '' ? '' : `${kind}List`);
+  const filled = { ...names, plural, ...(singular && { singular }), kind, ...(listKind && { listKind }) };
+  const { group = '', scope = '' } = spec;
+  return { ...crd, spec: { ...spec, group, scope, names: filled, versions, conversion } };
+}
+
+/** The storage version is one in which objects may be stored from now on. */
+function withStored(crd: Crd): Crd {
+  const { storedVersions } = crd.status;
+  const storage = crd.spec.versions.find((each) => each.storage)?.name;
+  if (storage === undefined || storedVersions.includes(storage)) return crd;
+  return { ...crd, status: { ...crd.status, storedVersions: [...storedVersions, storage] } };
+}
+
+/** What is left of a value by a schema that names all members; 400 if it cannot be that. Nulls are left out, as in Go. */
+function shaped(schema: JsonSchema, value: unknown, path: string): unknown {
+  const { type, properties, items } = schema as { type?: string; properties?: Record<string, JsonSchema>; items?: JsonSchema };
+  const kind = Array.isArray(value) ? 'array' : Number.isInteger(value) && type === 'integer' ? 'integer' : typeof value;
+  if (type !== undefined && kind !== type) {
+    const why = `${path}: cannot read ${kind === 'array' ? 'an array' : kind} as ${type}`;
+    throw badRequest(`CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: ${why}`);
+  }
+  if (items !== undefined) return (value as readonly unknown[]).map((each, at) => shaped(items, each, `${path}[${at}]`));
+  if (properties === undefined) return value;
+  const result: Record<string, unknown> = {};
+  for (const [name, each] of Object.entries(value as object)) {
+    const below = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (below !== undefined && each !== null) result[name] = shaped(below, each, path === '' ? name : `${path}.${name}`);
+  }
+  return result;
+}
+
+/** What a definition serves: nothing before its names are accepted. Objects of all versions are in one place of the storage. */
+export function toInfos(crd: Crd, convert: Convert | undefined): readonly ResourceInfo[] {
+  const { metadata, spec, status } = crd;
+  const { group, versions } = spec;
+  const { plural, kind, singular = '', listKind = '', shortNames = [], categories = [] } = status.acceptedNames;
+  const storage = versions.find((each) => each.storage)?.name;
+  const { uid = '', name = '', generation, deletionTimestamp } = metadata ?? {};
+  const terminating = deletionTimestamp !== undefined || isTrue(crd, 'Terminating');
+  const shared = {
+    ...{ group, plural, singular, kind, listKind, shortNames, categories, namespaced: spec.scope === 'Namespaced' },
+    ...{ prefix: `${group}/${plural}/`, shared: versions.length > 1, storedAs: `${group}/${storage}`, convert },
+    ...{ resourceName: `${plural}.${group}`, kindName: `${kind}.${group}`, validate: undefined },
+    fields: Object.fromEntries(versions.flatMap(fieldsOf)),
+    definition: { name, uid, terminating },
+  };
+  return versions
+    .filter(({ served }) => served)
+    .map((version) => {
+      const { subresources, schema, additionalPrinterColumns: columns } = version;
+      return {
+        ...shared,
+        ...{ version: version.name, apiVersion: `${group}/${version.name}` },
+        schema: schema?.openAPIV3Schema,
+        preserveUnknownFields: false,
+        columns: columns?.map(toColumn),
+        ...toRows({ group, plural, status: subresources?.status !== undefined, scale: subresources?.scale }),
+        stamp: `${uid}/${generation}/${version.name}`,
+      };
+    });
+}
+
+function toColumn({ name, type, jsonPath, format, priority, description }: CrdColumn): PrinterColumn {
+  const path = pathOrNothing(jsonPath);
+  return {
+    ...{ name, type, priority, format, value: (object) => toCell(type, path, object) },
+    description: description || `Custom resource definition column (in JSONPath format): ${jsonPath}`,
+  };
+}
+
+function fieldsOf({ selectableFields = [] }: CrdVersion): [string, (object: KubernetesObject) => string][] {
+  return selectableFields.map(({ jsonPath }) => {
+    const path = pathOrNothing(jsonPath);
+    return [jsonPath.replace(/^\./, ''), (object) => String(firstOf(path, object) ?? '')];
+  });
+}
+
+/** A path that cannot be read finds nothing: its definition is stored, and everything else of it is served. */
+function pathOrNothing(text: string): JsonPath {
+  try {
+    return toJsonPath(text);
+  } catch {
+    return () => [];
+  }
+}
+
+function firstOf(path: JsonPath, object: unknown): unknown {
+  const [value] = path(object);
+  return isRecord(value) || Array.isArray(value) ? undefined : value;
+}

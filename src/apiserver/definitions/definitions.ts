@@ -1,0 +1,380 @@
+/**
+ * Kinds that are defined at run time, by objects of the kind CustomResourceDefinition: what each server does with those that are
+ * stored, whoever has written them.
+ *
+ *     list, watch ---> known, in the order of the storage ---> decide: names, conditions ---> status is written
+ *                                                        '---> serve: the catalog is replaced in one step
+ *     deleted --> Terminating: creating is 403 --> its objects are deleted --> none left (finalizers!): gone, and its paths are 404
+ *
+ * Several servers may share a storage, and each may end at any time, so no decision depends on what one of them remembers:
+ * - A decision about a definition is a function of the storage's state at the version of that definition, which every server sees
+ *   at that point of its watch. It is written only if the definition is still at that version. So all servers decide the same, and
+ *   the first one writes it.
+ * - Names are taken in two steps. `NamesAccepted` claims them. A server that sees a claim sees all earlier ones: the later one of two
+ *   yields, and the other one is `Established`, which is for ever.
+ * - Objects are deleted before their definition: a server that creates one looks at the definition once more *after* that, and takes
+ *   the object back if the definition is Terminating or another one; a server that deletes a definition looks for objects after
+ *   it has been marked. One of the two sees the other.
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import type { ChangeEvent, Storage } from '../../storage/storage.ts';
+import { Backoff } from '../../watch/backoff.ts';
+import { sleep } from '../../watch/clock.ts';
+import { isWatchError } from '../../watch/errors.ts';
+import { forbidden, hasCode, noSuchPath } from '../api-status.ts';
+import type { Convert, PrinterColumn, ResourceDefinition } from '../definition.ts';
+import { AGE } from '../kinds/common.ts';
+import { type Catalog, type DefinitionGuard, type ResourceContext, type ResourceInfo, timestamp } from '../resource-info.ts';
+import { type BackgroundDeps, Terminating } from '../terminating.ts';
+import { withMeta } from '../verbs/metadata.ts';
+import { deleteObjects } from '../verbs/remove.ts';
+import { CLEANUP, type Crd, isTrue, preparedCrd, revisedCrd, toInfos, withCondition } from './crd.ts';
+import { faultsOfCrd } from './crd-faults.ts';
+import { decided } from './names.ts';
+
+/** The conversions of a program, by the names of resources, such as `orders.example.com`. */
+export type Conversions = Readonly<Record<string, Convert>>;
+
+/** `customresourcedefinitions` of `apiextensions.k8s.io/v1`. */
+export function toCrdDefinition(convert: Conversions): ResourceDefinition<Crd> {
+  const converts = (resourceName: string): boolean => Object.hasOwn(convert, resourceName);
+  return {
+    group: 'apiextensions.k8s.io',
+    version: 'v1',
+    plural: 'customresourcedefinitions',
+    kind: 'CustomResourceDefinition',
+    shortNames: ['crd', 'crds'],
+    categories: ['api-extensions'],
+    namespaced: false,
+    status: true,
+    validate: (crd, old) => faultsOfCrd(crd, old, converts),
+    columns: COLUMNS,
+  };
+}
+
+const versionsOf = ({ spec }: Crd): string =>
+  spec.versions
+    .filter(({ served }) => served)
+    .map(({ name, storage }) => (storage ? `${name}(storage)` : name))
+    .sort()
+    .join();
+
+/** Upstream: `crdConvertor`, whose times are no ages. */
+const COLUMNS: readonly PrinterColumn<Crd>[] = [
+  { name: 'Scope', type: 'string', description: 'Cluster/Namespaced', value: ({ spec }) => spec.scope },
+  { name: 'Versions', type: 'string', description: 'Served versions', value: versionsOf },
+  {
+    name: 'Created At',
+    type: 'string',
+    description: AGE.description,
+    value: ({ metadata }) => metadata?.creationTimestamp as string | undefined,
+  },
+  { name: 'Group', type: 'string', priority: 1, description: 'API group', value: ({ spec }) => spec.group },
+  { name: 'Kind', type: 'string', priority: 1, description: 'CustomResource kind', value: ({ spec }) => spec.names.kind },
+  {
+    name: 'ShortNames',
+    type: 'string',
+    priority: 1,
+    description: 'Short names',
+    value: ({ spec }) => spec.names.shortNames?.join() ?? '',
+  },
+  {
+    name: 'Established',
+    type: 'boolean',
+    priority: 1,
+    description: 'Established status',
+    value: (crd) => isTrue(crd, 'Established'),
+  },
+];
+
+/** What a server's definitions need from it. */
+interface DefinitionsDeps extends BackgroundDeps {
+  readonly catalog: Catalog;
+  /** All of it. */
+  readonly storage: Storage;
+  readonly contextOf: (info: ResourceInfo) => ResourceContext;
+  readonly now: () => number;
+  readonly convert: Conversions;
+  /** Called when others are served instead of these. `ends`: they are served in another way, so their watches end, as upstream. */
+  readonly replaced: (infos: readonly ResourceInfo[], ends: boolean) => void;
+}
+
+/** What a definition was served by: if this is the same, it is served in the same way. */
+interface Served {
+  readonly whole: string;
+  readonly ways: string;
+}
+
+export class Definitions {
+  private readonly deps: DefinitionsDeps;
+  /** The kind of definitions; undefined: there are none. */
+  private readonly info: ResourceInfo | undefined;
+  private readonly terminating: Terminating;
+  private readonly stopping: AbortController = new AbortController();
+  /** As the storage was at the version that has been seen last. */
+  private readonly known: Map<string, Crd> = new Map();
+  private readonly served: Map<string, Served> = new Map();
+  private readonly writing: Set<Promise<void>> = new Set();
+  /** Pending until the definitions that there were at the start are served. */
+  loading: Promise<void> | undefined;
+
+  constructor(deps: DefinitionsDeps) {
+    this.deps = deps;
+    this.info = deps.catalog.find('apiextensions.k8s.io/v1', 'customresourcedefinitions');
+    this.terminating = new Terminating({
+      ...deps,
+      isDue: ({ metadata }) => (metadata?.finalizers ?? []).includes(CLEANUP),
+      finish: (name, uid, signal) => this.finish(name, uid, signal),
+      observer: { whole: (items) => this.whole(items as readonly Crd[]), changed: (event) => this.changed(event) },
+    });
+    if (this.info === undefined) return;
+    let loaded = (): void => {};
+    this.loading = new Promise<void>((resolve) => {
+      loaded = resolve;
+    }).then(() => {
+      this.loading = undefined;
+    });
+    this.loaded = loaded;
+  }
+
+  private loaded: () => void = () => {};
+
+  /** Serves the definitions that there are, and begins to follow them. */
+  async prepare(): Promise<void> {
+    if (this.info === undefined) return;
+    try {
+      await this.terminating.start(this.deps.contextOf(this.info).storage);
+    } finally {
+      this.loaded();
+    }
+  }
+
+  /** Resolves when nothing is running any more. */
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    this.loaded();
+    await this.terminating.stop();
+    await Promise.all([...this.writing]);
+  }
+
+  /** What a kind that is defined at run time demands of new objects; undefined for others. */
+  guardOf(info: ResourceInfo): DefinitionGuard | undefined {
+    const { definition } = info;
+    if (definition === undefined) return undefined;
+    const refuse = (name: string): never => {
+      throw forbidden(info, name, 'create not allowed while custom resource definition is terminating');
+    };
+    return {
+      check: (name) => (definition.terminating ? refuse(name) : undefined),
+      holds: async ({ metadata }) => {
+        const found = await this.deps.contextOf(this.info as ResourceInfo).storage.get(definition.name);
+        if (found?.metadata?.uid !== definition.uid) throw noSuchPath();
+        if (found.metadata.deletionTimestamp !== undefined) refuse(metadata?.name ?? '');
+      },
+    };
+  }
+
+  /** An object of a kind is gone. If it was the last one of a definition that is deleted, that goes as well. */
+  removed({ definition }: ResourceInfo): void {
+    if (definition) this.terminating.hurry(definition.name);
+  }
+
+  /** What the verbs do for the kind of definitions itself. */
+  hooksOf(info: ResourceInfo): Pick<ResourceContext, 'prepared' | 'revised' | 'marked'> {
+    if (info !== this.info) return {};
+    return { prepared: preparedCrd, revised: revisedCrd, marked: (object) => this.marked(object) };
+  }
+
+  /** What becomes first of a definition that is deleted. Upstream: `REST.Delete`. */
+  private marked(object: KubernetesObject): KubernetesObject {
+    const finalizers = object.metadata?.finalizers ?? [];
+    const deletionTimestamp = timestamp(this.deps.now());
+    const held = withMeta(object, {
+      deletionTimestamp: object.metadata?.deletionTimestamp ?? deletionTimestamp,
+      finalizers: finalizers.includes(CLEANUP) ? finalizers : [...finalizers, CLEANUP],
+    });
+    const message = 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon';
+    const condition = { type: 'Terminating', status: 'True', reason: 'InstanceDeletionPending', message };
+    return withCondition(held as Crd, condition, this.deps.now());
+  }
+
+  private whole(items: readonly Crd[]): void {
+    const names = new Set(items.map(nameOf));
+    for (const name of [...this.known.keys()]) if (!names.has(name)) this.forget(name);
+    for (const crd of items) this.known.set(nameOf(crd), crd);
+    for (const crd of items) this.take(crd);
+  }
+
+  private changed({ type, object }: ChangeEvent<KubernetesObject>): void {
+    const crd = object as Crd;
+    const before = this.known.get(nameOf(crd));
+    if (type === 'DELETED') this.forget(nameOf(crd));
+    else this.known.set(nameOf(crd), crd);
+    if (type !== 'DELETED') this.take(crd);
+    // Names that it has given up may be what others wait for.
+    if (before === undefined || sameNames(before, type === 'DELETED' ? undefined : crd)) return;
+    for (const other of this.known.values()) {
+      if (other !== crd && other.spec.group === crd.spec.group && !isTrue(other, 'Established')) this.take(other);
+    }
+  }
+
+  private forget(name: string): void {
+    this.known.delete(name);
+    this.serve(name, undefined);
+  }
+
+  /** Decides about a definition, and serves it. It is served before anybody can read that it is. */
+  private take(crd: Crd): void {
+    const next = decided(crd, { known: this.known.values(), fixed: this.deps.catalog.fixed, nowMs: this.deps.now() });
+    this.serve(nameOf(crd), next ?? crd);
+    if (next) this.write(crd, next);
+    if (crd.metadata?.deletionTimestamp !== undefined) this.terminating.hurry(nameOf(crd));
+  }
+
+  private serve(name: string, crd: Crd | undefined): void {
+    const { catalog, convert, replaced } = this.deps;
+    const isServed = crd !== undefined && isTrue(crd, 'Established') && !this.isTaken(crd);
+    const before = this.served.get(name);
+    const now = isServed ? waysOf(crd) : undefined;
+    if (before?.whole === now?.whole) return;
+    const old = catalog.addedBy(name);
+    catalog.replace(name, isServed ? toInfos(crd, convert[name]) : []);
+    if (now) this.served.set(name, now);
+    else this.served.delete(name);
+    replaced(old, before?.ways !== now?.ways);
+  }
+
+  /** Whether the program of this server serves something else there, although other servers do not. */
+  private isTaken({ spec: { group, versions }, status: { acceptedNames } }: Crd): boolean {
+    return this.deps.catalog.fixed.some(
+      ({ group: own, plural, kind, version }) =>
+        own === group &&
+        (plural === acceptedNames.plural || (kind === acceptedNames.kind && versions.some(({ name }) => name === version))),
+    );
+  }
+
+  private write(crd: Crd, next: Crd): void {
+    const writing = this.writeStatus(crd, next).finally(() => this.writing.delete(writing));
+    this.writing.add(writing);
+  }
+
+  /** Writes a status, unless the definition has changed: then there is another decision. */
+  private async writeStatus(crd: Crd, { status }: Crd): Promise<void> {
+    const { clock, random, onError, contextOf } = this.deps;
+    const { signal } = this.stopping;
+    const { uid, resourceVersion } = crd.metadata ?? {};
+    const backoff = new Backoff({ minMs: 100, maxMs: 30_000, factor: 2, random });
+    while (!signal.aborted) {
+      try {
+        const { storage } = contextOf(this.info as ResourceInfo);
+        const change = (current: KubernetesObject): KubernetesObject => ({ ...current, status }) as KubernetesObject;
+        await storage.update(nameOf(crd), change, { uid, resourceVersion, signal });
+        return;
+      } catch (error) {
+        if (signal.aborted || hasCode(error, 404) || hasCode(error, 409) || isWatchError(error, 'CLOSED')) return;
+        onError(error);
+        await sleep(backoff.failed({}), { clock, signal }).catch(() => {});
+      }
+    }
+  }
+
+  /** Goes on with the deletion of a definition. Resolves to whether it is gone, or is no longer ours to delete. */
+  private async finish(name: string, uid: string | undefined, signal: AbortSignal): Promise<boolean> {
+    const context = this.deps.contextOf(this.info as ResourceInfo);
+    const { storage } = context;
+    const read = async (): Promise<Crd | undefined> => {
+      const found = (await storage.get(name, { signal })) as Crd | undefined;
+      const isOurs = found?.metadata?.uid === uid && found?.metadata?.finalizers?.includes(CLEANUP);
+      return isOurs && found?.metadata?.deletionTimestamp !== undefined ? found : undefined;
+    };
+    const crd = await read();
+    if (crd === undefined) return true;
+    if (isTrue(crd, 'Established')) {
+      await this.update(name, { uid, signal }, (current) => withCondition(current, IN_PROGRESS, this.deps.now()));
+      if (!(await this.clear(context, crd, { read, signal }))) return false;
+    }
+    try {
+      const validate = (current: KubernetesObject): void => {
+        if (current.metadata?.finalizers?.some((each) => each !== CLEANUP)) throw new Held();
+      };
+      await storage.delete(name, { uid, validate, signal });
+    } catch (error) {
+      if (hasCode(error, 404) || hasCode(error, 409)) return true;
+      if (!(error instanceof Held)) throw error;
+      const done = isTrue(crd, 'Established') ? COMPLETED : NEVER;
+      await this.update(name, { uid, signal }, (current) => {
+        const finalizers = (current.metadata?.finalizers ?? []).filter((each) => each !== CLEANUP);
+        return withMeta(withCondition(current, done, this.deps.now()), { finalizers });
+      });
+    }
+    return true;
+  }
+
+  private async update(
+    name: string,
+    { uid, signal }: { readonly uid: string | undefined; readonly signal: AbortSignal },
+    change: (current: Crd) => Crd,
+  ): Promise<void> {
+    const { storage } = this.deps.contextOf(this.info as ResourceInfo);
+    await storage
+      .update(name, (current) => change(current as Crd), { uid, signal })
+      .catch((error: unknown) => {
+        if (!hasCode(error, 404) && !hasCode(error, 409)) throw error;
+      });
+  }
+
+  /** Deletes the objects of a definition. Resolves to whether none is left. */
+  private async clear(
+    context: ResourceContext,
+    crd: Crd,
+    { read, signal }: { readonly read: () => Promise<Crd | undefined>; readonly signal: AbortSignal },
+  ): Promise<boolean> {
+    const every = { ...crd, spec: { ...crd.spec, versions: crd.spec.versions.map((each) => ({ ...each, served: true })) } };
+    const [info] = toInfos(every, undefined);
+    if (info === undefined || this.isTaken(crd)) return true;
+    const scope = this.deps.storage.scope(info.prefix);
+    const none = { empty: undefined, prepared: undefined, revised: undefined, marked: undefined, definition: undefined };
+    const own: ResourceContext = { ...context, ...none, info, storage: scope, removed: () => {} };
+    const list = async (page: { limit: number; continue: string }): ReturnType<typeof scope.list> => {
+      const listed = await scope.list({ limit: page.limit, continue: page.continue || undefined, signal });
+      // After the list: its objects are those of this definition, not of a later one with the same name.
+      return (await read()) === undefined ? { ...listed, items: [], continue: undefined } : listed;
+    };
+    await deleteObjects(own, undefined, { dryRun: false, list, signal });
+    return (await scope.list({ limit: 1, signal })).items.length === 0;
+  }
+}
+
+const TERMINATING = { type: 'Terminating' } as const;
+const IN_PROGRESS = {
+  ...TERMINATING,
+  status: 'True',
+  reason: 'InstanceDeletionInProgress',
+  message: 'CustomResource deletion is in progress',
+};
+const COMPLETED = {
+  ...TERMINATING,
+  status: 'False',
+  reason: 'InstanceDeletionCompleted',
+  message: 'removed all instances',
+};
+const NEVER = {
+  ...TERMINATING,
+  status: 'False',
+  reason: 'NeverEstablished',
+  message: 'resource was never established',
+};
+
+/** Others hold the definition as well. */
+class Held extends Error {}
+
+const nameOf = ({ metadata }: Crd): string => metadata?.name ?? '';
+
+const sameNames = (one: Crd, other: Crd | undefined): boolean =>
+  JSON.stringify(one.status.acceptedNames) === JSON.stringify(other?.status.acceptedNames);
+
+function waysOf({ metadata, status }: Crd): Served {
+  const { uid, generation, deletionTimestamp } = metadata ?? {};
+  const ways = JSON.stringify([uid, generation, status.acceptedNames]);
+  return { ways, whole: `${ways} ${deletionTimestamp !== undefined}` };
+}

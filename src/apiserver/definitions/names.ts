@@ -1,0 +1,109 @@
+/**
+ * Which names a definition gets, and whether it is served. A pure function: see `definitions.ts` for why all servers decide the same.
+ *
+ *     new ---> names free? ---> NamesAccepted, Established: Installing ---> still nobody else has them? ---> Established
+ *                 '- no: NamesAccepted False, until they are                          '- no: it yields
+ *
+ * Upstream: `NamingConditionController` and `EstablishingController`.
+ */
+import type { ResourceInfo } from '../resource-info.ts';
+import { type Condition, type Crd, type CrdNames, conditionOf, isTrue, type SINGLE_NAMES, withCondition } from './crd.ts';
+
+/** What a decision depends on. */
+interface Surroundings {
+  /** All definitions, at the version of the one that is decided about. */
+  readonly known: Iterable<Crd>;
+  /** What the program of the server serves. */
+  readonly fixed: readonly ResourceInfo[];
+  readonly nowMs: number;
+}
+
+/** The definition with another status; undefined: it has the right one. */
+export function decided(crd: Crd, around: Surroundings): Crd | undefined {
+  if (crd.metadata?.deletionTimestamp !== undefined) return undefined;
+  const { spec, status } = crd;
+  const claimed = isSame(spec.names, status.acceptedNames);
+  if (claimed && isTrue(crd, 'Established')) return undefined;
+  const used = usedNames(crd, around);
+  const isInstalling = claimed && isTrue(crd, 'NamesAccepted');
+  // What has only been claimed is asked about again. What is Established is its own.
+  const { names, conflict } = accepted(spec.names, isInstalling ? NO_NAMES : status.acceptedNames, used);
+  if (isInstalling && conflict === undefined) return withCondition(crd, ESTABLISHED, around.nowMs);
+  const naming = conflict ?? NO_CONFLICTS;
+  const old = conditionOf(crd, 'NamesAccepted');
+  const isOld = old?.status === naming.status && old.reason === naming.reason && old.message === naming.message;
+  if (isSame(names, status.acceptedNames) && isOld) return undefined;
+  const next = withCondition({ ...crd, status: { ...status, acceptedNames: names } }, naming, around.nowMs);
+  if (isTrue(crd, 'Established')) return next;
+  const established = naming.status === 'True' ? INSTALLING : (conditionOf(crd, 'Established') ?? NOT_ACCEPTED);
+  return withCondition(next, conflict && isInstalling ? NOT_ACCEPTED : established, around.nowMs);
+}
+
+type Said = Omit<Condition, 'lastTransitionTime'>;
+
+const NO_NAMES: CrdNames = { plural: '', kind: '' };
+const NO_CONFLICTS: Said = { type: 'NamesAccepted', status: 'True', reason: 'NoConflicts', message: 'no conflicts found' };
+const NOT_ACCEPTED: Said = {
+  ...{ type: 'Established', status: 'False', reason: 'NotAccepted', message: 'not all names are accepted' },
+};
+const INSTALLING: Said = {
+  ...{ type: 'Established', status: 'False', reason: 'Installing', message: 'the initial names have been accepted' },
+};
+const ESTABLISHED: Said = {
+  ...{ type: 'Established', status: 'True', reason: 'InitialNamesAccepted', message: 'the initial names have been accepted' },
+};
+
+interface Used {
+  readonly resources: ReadonlySet<string | undefined>;
+  readonly kinds: ReadonlySet<string | undefined>;
+}
+
+/** The names that others in the group have. */
+function usedNames({ metadata, spec: { group } }: Crd, { known, fixed }: Surroundings): Used {
+  const resources = new Set<string | undefined>();
+  const kinds = new Set<string | undefined>();
+  const add = ({ plural, singular, shortNames = [], kind, listKind }: CrdNames): void => {
+    for (const name of [plural, singular, ...shortNames]) if (name) resources.add(name);
+    for (const name of [kind, listKind]) if (name) kinds.add(name);
+  };
+  for (const info of fixed) if (info.group === group) add(info);
+  for (const other of known) {
+    if (other.spec.group === group && other.metadata?.name !== metadata?.name) add(other.status.acceptedNames);
+  }
+  return { resources, kinds };
+}
+
+/** The names that are free, or its own already, and the last conflict. Upstream: `calculateNamesAndConditions`. */
+function accepted(wanted: CrdNames, own: CrdNames, { resources, kinds }: Used): { names: CrdNames; conflict?: Said } {
+  let conflict: Said | undefined;
+  const taken = (reason: string, names: readonly string[]): void => {
+    const texts = names.map((name) => `${JSON.stringify(name)} is already in use`);
+    const message = texts.length === 1 ? String(texts[0]) : `[${[...new Set(texts)].join(', ')}]`;
+    conflict = { type: 'NamesAccepted', status: 'False', reason, message };
+  };
+  const one = (name: (typeof SINGLE_NAMES)[number]): string | undefined => {
+    const set = name === 'kind' || name === 'listKind' ? kinds : resources;
+    const want = wanted[name];
+    if (want === undefined || want === own[name] || !set.has(want)) return want;
+    taken(`${name.charAt(0).toUpperCase()}${name.slice(1)}Conflict`, [want]);
+    return own[name];
+  };
+  const [plural, singular] = [one('plural'), one('singular')];
+  const { shortNames = [], categories = [] } = wanted;
+  const lost = shortNames.filter((name) => !own.shortNames?.includes(name) && resources.has(name));
+  if (lost.length > 0) taken('ShortNamesConflict', lost);
+  const short = lost.length > 0 ? (own.shortNames ?? []) : shortNames;
+  const [kind, listKind] = [one('kind'), one('listKind')];
+  const names = {
+    ...{ plural: plural ?? '', ...(singular && { singular }), ...(short.length > 0 && { shortNames: short }) },
+    ...{ kind: kind ?? '', ...(listKind && { listKind }), ...(categories.length > 0 && { categories }) },
+  };
+  return { names, ...(conflict && { conflict }) };
+}
+
+/** Whether names are the same. An empty list is none. */
+function isSame(one: CrdNames, other: CrdNames): boolean {
+  const text = ({ plural, singular = '', shortNames = [], kind, listKind = '', categories = [] }: CrdNames): string =>
+    JSON.stringify([plural, singular, shortNames, kind, listKind, categories]);
+  return text(one) === text(other);
+}

@@ -1,0 +1,183 @@
+/** Keys and values: ConfigMaps, and Secrets, whose values are bytes. */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { comparing } from '../../storage/json.ts';
+import { inPieces, paceOf, STRIDE, type Work } from '../../watch/fair-queue.ts';
+import type { FieldCause, ResourceDefinition } from '../definition.ts';
+import { utf8Bytes } from '../verbs/metadata.ts';
+import { base64Bytes, fromBase64 } from './base64.ts';
+import { AGE, finalizersOf } from './common.ts';
+
+/** Upstream: `v1.ConfigMap`. */
+export interface ConfigMap extends KubernetesObject {
+  readonly data?: Readonly<Record<string, string>> | undefined;
+  readonly binaryData?: Readonly<Record<string, string>> | undefined;
+  readonly immutable?: boolean | undefined;
+}
+
+/** Upstream: `v1.Secret`. */
+export interface Secret extends KubernetesObject {
+  /** In base64. */
+  readonly data?: Readonly<Record<string, string>> | undefined;
+  /** The same as text. Only written: what is read has it in `data`. */
+  readonly stringData?: Readonly<Record<string, string>> | undefined;
+  /** Default `Opaque`. Cannot be changed. */
+  readonly type?: string | undefined;
+  readonly immutable?: boolean | undefined;
+}
+
+/** The limit for all values of an object together. Upstream: `v1.MaxSecretSize`. */
+const MAX_DATA_BYTES = 2 ** 20;
+const MAX_KEY_CHARS = 253;
+
+const countOf = (...maps: readonly (object | undefined)[]): number =>
+  maps.reduce((sum, map) => sum + Object.keys(map ?? {}).length, 0);
+
+/** `configmaps` of `v1`. */
+export const CONFIG_MAPS: ResourceDefinition<ConfigMap> = {
+  group: '',
+  version: 'v1',
+  plural: 'configmaps',
+  kind: 'ConfigMap',
+  shortNames: ['cm'],
+  columns: [
+    {
+      name: 'Data',
+      type: 'integer',
+      description: 'The number of keys.',
+      value: ({ data, binaryData }) => countOf(data, binaryData),
+    },
+    AGE,
+  ],
+  // There may be sixty thousand values.
+  validate: (object, old) => inPieces(causesOfMap(object, old), { pace: paceOf(undefined) }),
+};
+
+/** Upstream: `ValidateConfigMap`, `ValidateConfigMapUpdate`. */
+function* causesOfMap(object: ConfigMap, old: ConfigMap | undefined): Work<FieldCause[]> {
+  const { data, binaryData } = object;
+  const causes = [...(yield* keysOf({ data, binaryData }, '[]')), ...finalizersOf(object)];
+  return [...causes, ...(yield* frozen(object, old, ['data', 'binaryData']))];
+}
+
+/** `secrets` of `v1`. */
+export const SECRETS: ResourceDefinition<Secret> = {
+  group: '',
+  version: 'v1',
+  plural: 'secrets',
+  kind: 'Secret',
+  fields: { type: ({ type = '' }) => type },
+  columns: [
+    { name: 'Type', type: 'string', description: 'What the data are for.', value: ({ type = '' }) => type },
+    { name: 'Data', type: 'integer', description: 'The number of keys.', value: ({ data }) => countOf(data) },
+    AGE,
+  ],
+  validate: (object, old) => inPieces(causesOfSecret(object, old), { pace: paceOf(undefined) }),
+};
+
+/** Upstream: `ValidateSecret`, `ValidateSecretUpdate`. */
+function* causesOfSecret(object: Secret, old: Secret | undefined): Work<FieldCause[]> {
+  const causes: FieldCause[] = [];
+  const { type = '' } = object;
+  if (old !== undefined && type !== (old.type ?? '')) {
+    causes.push({ field: 'type', message: `Invalid value: ${JSON.stringify(type.slice(0, 300))}: field is immutable` });
+  }
+  causes.push(...(yield* frozen(object, old, ['data'])));
+  causes.push(...(yield* keysOf({ data: object.data }, 'data')), ...finalizersOf(object));
+  return [...causes, ...(yield* contentOf(object))];
+}
+
+const SERVICE_ACCOUNT = 'kubernetes.io/service-account.name';
+const required = (field: string): FieldCause => ({ field, message: 'Required value' });
+
+/** What the well-known types must have. */
+function* contentOf({ type, data = {}, metadata }: Secret): Work<FieldCause[]> {
+  const missing = (...keys: readonly string[]): FieldCause[] =>
+    keys.filter((key) => !Object.hasOwn(data, key)).map((key) => required(`data[${key}]`));
+  switch (type) {
+    case 'kubernetes.io/service-account-token':
+      return metadata?.annotations?.[SERVICE_ACCOUNT] ? [] : [required(`metadata.annotations[${SERVICE_ACCOUNT}]`)];
+    case 'kubernetes.io/dockercfg':
+      return yield* jsonOf(data, '.dockercfg');
+    case 'kubernetes.io/dockerconfigjson':
+      return yield* jsonOf(data, '.dockerconfigjson');
+    case 'kubernetes.io/basic-auth': {
+      const absent = missing('username', 'password');
+      return absent.length === 2 ? absent : [];
+    }
+    case 'kubernetes.io/ssh-auth':
+      return data['ssh-privatekey'] ? [] : [required('data[ssh-privatekey]')];
+    case 'kubernetes.io/tls':
+      return missing('tls.crt', 'tls.key');
+    default:
+      return [];
+  }
+}
+
+const utf8 = new TextDecoder();
+
+function* jsonOf(data: Readonly<Record<string, string>>, key: string): Work<FieldCause[]> {
+  if (!Object.hasOwn(data, key)) return [required(`data[${key}]`)];
+  const bytes = yield* fromBase64(data[key] as string);
+  yield;
+  try {
+    const value: unknown = JSON.parse(utf8.decode(bytes));
+    if (value === null || (typeof value === 'object' && !Array.isArray(value))) return [];
+  } catch {
+    // It is told below, without what it contains.
+  }
+  return [{ field: `data[${key}]`, message: 'Invalid value: "<secret contents redacted>": expected a JSON object' }];
+}
+
+/** What is wrong with keys, and with the size of all values. `whole` is the field that is too long. */
+function* keysOf(
+  maps: { readonly data: Secret['data']; readonly binaryData?: Secret['data'] },
+  whole: string,
+): Work<FieldCause[]> {
+  const causes: FieldCause[] = [];
+  const { binaryData = {} } = maps;
+  let bytes = 0;
+  for (const [field, values = {}] of Object.entries(maps)) {
+    for (const [at, key] of Object.keys(values).entries()) {
+      if (at % STRIDE === STRIDE - 1) yield;
+      const value = values[key] ?? '';
+      // The data of a ConfigMap are texts.
+      bytes += field === 'data' && whole === '[]' ? utf8Bytes(value) : base64Bytes(value);
+      const add = (problem: string): number =>
+        causes.push({ field: `${field}[${key}]`, message: `Invalid value: ${JSON.stringify(key)}: ${problem}` });
+      const problem = keyProblem(key);
+      if (problem !== undefined) add(problem);
+      if (field === 'data' && Object.hasOwn(binaryData, key)) add('duplicate of key present in binaryData');
+    }
+  }
+  if (bytes > MAX_DATA_BYTES) {
+    const message = `Too long: may not be more than ${MAX_DATA_BYTES} bytes`;
+    causes.push({ field: whole, message, reason: 'FieldValueTooLong' });
+  }
+  return causes;
+}
+
+function keyProblem(key: string): string | undefined {
+  if (key.length > MAX_KEY_CHARS) return `must be no more than ${MAX_KEY_CHARS} characters`;
+  if (!/^[-._a-zA-Z0-9]+$/.test(key)) {
+    const regex = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
+    return `${regex} (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')`;
+  }
+  if (key === '.') return "must not be '.'";
+  if (key === '..') return "must not be '..'";
+  return key.startsWith('..') ? "must not start with '..'" : undefined;
+}
+
+/** What has changed although it is immutable. */
+function* frozen<T extends Secret & ConfigMap>(
+  object: T,
+  old: T | undefined,
+  maps: readonly ('data' | 'binaryData')[],
+): Work<FieldCause[]> {
+  if (old?.immutable !== true) return [];
+  const causes: FieldCause[] = [];
+  const message = 'Forbidden: field is immutable when `immutable` is set';
+  const add = (field: string): number => causes.push({ field, message, reason: 'FieldValueForbidden' });
+  if (object.immutable !== true) add('immutable');
+  for (const name of maps) if (!(yield* comparing(object[name] ?? {}, old[name] ?? {}))) add(name);
+  return causes;
+}

@@ -1,0 +1,224 @@
+/**
+ * What a built-in kind looks like: one table of its fields, from which everything else is made.
+ *
+ *     row of a table: [number, type, form, description]
+ *        |---> protobuf, both ways           request/protobuf.ts
+ *        |---> schema: explain, OpenAPI, unknown fields, lists that a strategic merge patch merges
+ *        '---> typing: JSON as Go would have read and written it
+ *
+ * Upstream decodes each body into a Go struct and answers with what that has become: unknown members are gone, null is no value, and a
+ * value of another type is refused before anything looks at it. `typing` does the same.
+ */
+import { put } from '../../storage/json.ts';
+import { badRequest } from '../../storage/statuses.ts';
+import { isRecord } from '../../watch/errors.ts';
+import { STRIDE, type Work } from '../../watch/fair-queue.ts';
+import type { JsonSchema } from '../definition.ts';
+
+/** A value, or an object of another shape. `json`: anything, which only JSON knows. */
+export type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | 'double' | 'bool' | 'time' | 'microTime' | 'json' | Shape;
+
+/**
+ * How often there is a value: `''` one, left out of JSON while it is zero; `!` one, always in JSON; `?` one that may be absent, even
+ * if zero is a value; `[]` a list; `{}` a map.
+ */
+export type FieldForm = '' | '!' | '?' | '[]' | '{}';
+
+/** One row. `more`: further members of its schema. */
+export type Row = readonly [number: number, type: FieldType, form: FieldForm, description: string, more?: JsonSchema];
+
+/** A row with its name. */
+export interface Field {
+  readonly name: string;
+  readonly number: number;
+  readonly type: FieldType;
+  readonly form: FieldForm;
+  readonly description: string;
+  readonly more: JsonSchema | undefined;
+}
+
+/** A table of fields. */
+export interface Shape {
+  readonly description: string;
+  /** In the order in which they are written. */
+  readonly fields: readonly Field[];
+  readonly byNumber: ReadonlyMap<number, Field>;
+  /** Completes an object that has been read, as upstream's conversions and defaults do. */
+  readonly finish?: ((object: Record<string, unknown>) => Record<string, unknown> | Work<Record<string, unknown>>) | undefined;
+  /** What a message in protobuf stands for, if it is not the object with these fields. */
+  readonly fromMessage?: ((message: Record<string, unknown>) => unknown) | undefined;
+}
+
+/** Makes a shape of its rows. */
+export function shape(description: string, rows: Readonly<Record<string, Row>>, finish?: Shape['finish']): Shape {
+  const fields = Object.entries(rows).map(
+    ([name, [number, type, form, text, more]]): Field => ({ name, number, type, form, description: text, more }),
+  );
+  return { description, fields, byNumber: new Map(fields.map((field) => [field.number, field])), finish };
+}
+
+/** The schema of a shape, for people and for checks of names. */
+export function toSchema({ description, fields }: Shape): JsonSchema {
+  const required = fields.filter(({ more }) => more?.required === true).map(({ name }) => name);
+  const properties = Object.fromEntries(fields.map((field) => [field.name, schemaOfField(field)]));
+  return { description, type: 'object', ...(required.length > 0 && { required }), properties };
+}
+
+function schemaOfField({ type, form, description, more }: Field): JsonSchema {
+  const { required: _, ...keys } = more ?? {};
+  const one = typeof type === 'string' ? SCHEMAS[type] : toSchema(type);
+  if (form === '[]') return { description, type: 'array', items: one, ...keys };
+  if (form === '{}') return { description, type: 'object', additionalProperties: one, ...keys };
+  return { ...one, description, ...keys };
+}
+
+const SCHEMAS: Readonly<Record<Exclude<FieldType, Shape>, JsonSchema>> = {
+  string: { type: 'string' },
+  bytes: { type: 'string', format: 'byte' },
+  int32: { type: 'integer', format: 'int32' },
+  int64: { type: 'integer', format: 'int64' },
+  double: { type: 'number', format: 'double' },
+  bool: { type: 'boolean' },
+  time: { type: 'string', format: 'date-time' },
+  microTime: { type: 'string', format: 'date-time' },
+  json: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+};
+
+/** How a list is merged by a strategic merge patch, in the words of schemas: as a set, or by a key. */
+export const SET: JsonSchema = { 'x-kubernetes-patch-strategy': 'merge' };
+export const byKey = (key: string): JsonSchema => ({
+  'x-kubernetes-patch-merge-key': key,
+  'x-kubernetes-patch-strategy': 'merge',
+});
+export const REQUIRED: JsonSchema = { required: true } as unknown as JsonSchema;
+
+/** What is read at the same time. */
+interface Reading {
+  steps: number;
+  readonly refuse: (path: string, expected: string) => Error;
+}
+
+/** An object of a kind as its shape has it. Throws 400 for what cannot be read as one. */
+export function* typing(kind: string, whole: Shape, object: object): Work<Record<string, unknown>> {
+  const refuse = (path: string, expected: string): Error =>
+    badRequest(`${kind} in version "v1" cannot be handled as a ${kind}: ${path}: expected ${expected}`);
+  const { apiVersion, kind: name } = object as { apiVersion?: unknown; kind?: unknown };
+  const typed = yield* readShape(whole, object, { path: '', reading: { steps: 0, refuse } });
+  return { ...(apiVersion !== undefined && { apiVersion }), ...(name !== undefined && { kind: name }), ...typed };
+}
+
+interface Place {
+  readonly path: string;
+  readonly reading: Reading;
+}
+
+function* readShape(of: Shape, value: unknown, { path, reading }: Place): Work<Record<string, unknown>> {
+  if (!isRecord(value)) throw reading.refuse(path, 'an object');
+  const result: Record<string, unknown> = {};
+  for (const field of of.fields) {
+    const { name } = field;
+    const given = Object.hasOwn(value, name) ? (value[name] ?? undefined) : undefined;
+    const read = yield* readField(field, given, { path: path === '' ? name : `${path}.${name}`, reading });
+    if (read !== undefined) result[name] = read;
+  }
+  const finished = of.finish?.(result) ?? result;
+  return isWork(finished) ? yield* finished : finished;
+}
+
+function isWork<T>(value: T | Work<T>): value is Work<T> {
+  return typeof (value as Partial<Work<T>>).next === 'function';
+}
+
+function* readField(field: Field, given: unknown, place: Place): Work<unknown> {
+  const { type, form } = field;
+  if (form === '[]') return yield* readList(field, given, place);
+  if (form === '{}') return yield* readMap(field, given, place);
+  if (typeof type !== 'string') {
+    if (given === undefined && form === '?') return undefined;
+    return yield* readShape(type, given ?? {}, place);
+  }
+  if (given === undefined) return form === '!' ? ZERO[type] : undefined;
+  const value = readScalar(type, given, place);
+  return form === '' && value === ZERO[type] ? undefined : value;
+}
+
+/** In JSON. A zero time is no time. */
+const ZERO: Readonly<Record<Exclude<FieldType, Shape>, unknown>> = {
+  ...{ string: '', bytes: '', int32: 0, int64: 0, double: 0, bool: false, time: null, microTime: null, json: undefined },
+};
+
+function* readList({ type, name }: Field, given: unknown, place: Place): Work<unknown[] | undefined> {
+  if (given === undefined) return undefined;
+  if (!Array.isArray(given)) throw place.reading.refuse(place.path, 'a list');
+  const list: unknown[] = [];
+  for (const [at, each] of given.entries()) {
+    if (++place.reading.steps % STRIDE === 0) yield;
+    const inside = { ...place, path: `${place.path}[${at}]` };
+    // Go reads null as a value without content.
+    if (typeof type === 'string') list.push(isNone(each) ? ZERO[type] : readScalar(type, each, inside));
+    else list.push(yield* readShape(type, each ?? {}, inside));
+  }
+  // To forget the managers of an object, an empty list of them is sent.
+  return list.length === 0 && name !== 'managedFields' ? undefined : list;
+}
+
+function* readMap({ type }: Field, given: unknown, place: Place): Work<Record<string, unknown> | undefined> {
+  if (given === undefined) return undefined;
+  if (!isRecord(given)) throw place.reading.refuse(place.path, `an object of ${type === 'string' ? 'strings' : 'values'}`);
+  const map: Record<string, unknown> = {};
+  let count = 0;
+  for (const key of Object.keys(given)) {
+    if (++place.reading.steps % STRIDE === 0) yield;
+    const each = given[key];
+    count++;
+    if (typeof type !== 'string') put(map, key, yield* readShape(type, each ?? {}, place));
+    else if (type === 'string' && !isNone(each) && typeof each !== 'string') {
+      throw place.reading.refuse(place.path, 'an object of strings');
+    } else put(map, key, isNone(each) ? ZERO[type] : readScalar(type, each, place));
+  }
+  return count === 0 ? undefined : map;
+}
+
+const isNone = (value: unknown): boolean => value === undefined || value === null;
+
+const MAX_INT32 = 2 ** 31 - 1;
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d+))?(?:Z|[-+]\d\d:\d\d)$/;
+
+function readScalar(type: Exclude<FieldType, Shape>, value: unknown, { path, reading }: Place): unknown {
+  const wrong = (expected: string): Error => reading.refuse(path, expected);
+  if (type === 'json') return value;
+  if (type === 'bool') {
+    if (typeof value !== 'boolean') throw wrong('true or false');
+    return value;
+  }
+  if (type === 'int32' || type === 'int64') {
+    const most = type === 'int32' ? MAX_INT32 : Number.MAX_SAFE_INTEGER;
+    if (!Number.isInteger(value) || (value as number) > most || (value as number) < -most - 1) throw wrong('a whole number');
+    return value;
+  }
+  if (type === 'time' || type === 'microTime') {
+    const time = typeof value === 'string' ? timeOf(value, type === 'microTime' ? 6 : 0) : undefined;
+    if (time === undefined) throw wrong('a time');
+    return time;
+  }
+  if (typeof value !== 'string') throw wrong(type === 'bytes' ? 'base64' : 'a text');
+  if (type !== 'bytes') return value;
+  // Line ends are no part of it, as in Go.
+  const base64 = /[\r\n]/.test(value) ? value.replace(/[\r\n]/g, '') : value;
+  if (!BASE64.test(base64)) throw wrong('base64');
+  return base64;
+}
+
+/** A time in UTC, with this many digits after the second; undefined: it is none. */
+function timeOf(text: string, digits: number): string | undefined {
+  const found = TIME.exec(text);
+  // Go reads as many digits as it writes.
+  if (digits > 0 && (found?.[1] ?? '').length !== digits) return undefined;
+  const ms = Date.parse(text);
+  if (found === null || Number.isNaN(ms)) return undefined;
+  const year = new Date(ms).getUTCFullYear();
+  if (year < 0 || year > 9_999) return undefined;
+  const seconds = new Date(ms).toISOString().slice(0, 19);
+  return digits === 0 ? `${seconds}Z` : `${seconds}.${found[1]}Z`;
+}

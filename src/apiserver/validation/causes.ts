@@ -1,0 +1,94 @@
+/** Causes of refusals, in the words of upstream: `apimachinery/pkg/util/validation/field`. */
+import type { FieldCause } from '../definition.ts';
+
+/** Where values are shown, as much as fits a line. */
+const MAX_SHOWN_CHARS = 300;
+
+/** A number as Go writes it with `%v`; `isFloat`: also one that is whole. */
+export function goNumber(value: number, isFloat: boolean = false): string {
+  if (!isFloat && Number.isSafeInteger(value)) return String(value);
+  const [digits = '', exponent = '0'] = value.toExponential().split('e');
+  if (Number(exponent) >= -4 && Number(exponent) < 6) return String(value);
+  const power = Math.abs(Number(exponent));
+  return `${digits}e${Number(exponent) < 0 ? '-' : '+'}${power < 10 ? '0' : ''}${power}`;
+}
+
+/** A value as messages show it. */
+export function shownValue(value: unknown): string {
+  if (typeof value === 'number') return goNumber(value);
+  const text = typeof value === 'string' ? value : undefined;
+  if (text !== undefined) return quoted(text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}...` : text);
+  const json = written(value, MAX_SHOWN_CHARS);
+  return json.length > MAX_SHOWN_CHARS ? `${json.slice(0, MAX_SHOWN_CHARS)}...` : json;
+}
+
+/** Names that are sorted, as Go sorts them; of an object with more, the first of these come first. */
+const MAX_SORTED = 1_024;
+
+/** The beginning of the JSON of a value, in the time that this takes. */
+function written(value: unknown, left: number): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, left + 1)).replace(/[<>&\u2028\u2029]/g, escaped);
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  const isList = Array.isArray(value);
+  const names = isList ? undefined : Object.keys(value).slice(0, MAX_SORTED).sort();
+  const count = (names ?? (value as readonly unknown[])).length;
+  let text = isList ? '[' : '{';
+  for (let at = 0; at < count && text.length <= left; at++) {
+    const name = names?.[at];
+    if (at > 0) text += ',';
+    if (name !== undefined) text += `${written(name, left)}:`;
+    text += written((value as Record<string | number, unknown>)[name ?? at], left - text.length);
+  }
+  return text + (isList ? ']' : '}');
+}
+
+const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** A text as Go writes it with `%q`; characters that could forge log lines are escaped. */
+export function quoted(text: string): string {
+  return JSON.stringify(text).replace(/\\u001b|\\[bf]|\\u00[01][0-9a-f]|[\p{C}\p{Zl}\p{Zp}]/gu, (char) => {
+    const code = char.length > 2 && char.startsWith('\\u') ? Number.parseInt(char.slice(2), 16) : (char.codePointAt(0) as number);
+    if (char === '\\b' || char === '\\f') return char;
+    if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`;
+    return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
+  });
+}
+
+const detailed = (what: string, detail: string): string => (detail === '' ? what : `${what}: ${detail}`);
+
+export const invalidCause = (field: string, value: unknown, detail: string): FieldCause => ({
+  ...{ field, reason: 'FieldValueInvalid' },
+  message: detailed(`Invalid value: ${shownValue(value)}`, detail),
+});
+
+export const requiredCause = (field: string, detail: string): FieldCause => ({
+  ...{ field, reason: 'FieldValueRequired' },
+  message: detailed('Required value', detail),
+});
+
+export const forbiddenCause = (field: string, detail: string): FieldCause => ({
+  ...{ field, reason: 'FieldValueForbidden' },
+  message: detailed('Forbidden', detail),
+});
+
+export const duplicateCause = (field: string, value: unknown): FieldCause => ({
+  ...{ field, reason: 'FieldValueDuplicate' },
+  message: `Duplicate value: ${shownValue(value)}`,
+});
+
+export const unsupportedCause = (field: string, value: unknown, values: readonly unknown[]): FieldCause => {
+  const texts = values.map((each) => quoted(typeof each === 'string' ? each : written(each, MAX_SHOWN_CHARS)));
+  const detail = texts.length === 0 ? '' : `supported values: ${texts.join(', ')}`;
+  return { field, reason: 'FieldValueNotSupported', message: detailed(`Unsupported value: ${shownValue(value)}`, detail) };
+};
+
+/** `count`, if it is known how many there are. */
+export const tooManyCause = (field: string, count: number, most: number): FieldCause => ({
+  ...{ field, reason: 'FieldValueTooMany' },
+  message: `Too many: ${count}: must have at most ${most} ${most === 1 ? 'item' : 'items'}`,
+});
+
+export const tooLongCause = (field: string, most: number): FieldCause => ({
+  ...{ field, reason: 'FieldValueTooLong' },
+  message: `Too long: may not be more than ${most} ${most === 1 ? 'byte' : 'bytes'}`,
+});

@@ -1,0 +1,185 @@
+/** The formats of strings that a kube-apiserver checks. Upstream: `kube-openapi/pkg/validation/strfmt`. */
+
+/** Whether a text has a format. One that is not known is as any. None goes back and tries again. */
+export function hasFormat(format: string, text: string): boolean {
+  const check = CHECKS[format.replaceAll('-', '')];
+  return check === undefined || (text.length <= MAX_CHARS && check(text));
+}
+
+/** Nothing with a format, but bytes, is longer. */
+const MAX_CHARS = 8_388_608;
+
+type Check = (text: string) => boolean;
+
+const matches =
+  (form: RegExp): Check =>
+  (text) =>
+    form.test(text);
+
+const isIpv4 = (text: string): boolean => {
+  const parts = text.split('.');
+  return parts.length === 4 && parts.every((part) => /^0*\d{1,3}$/.test(part) && Number(part) <= 255);
+};
+
+/** As Go reads it, without a zone. */
+const isIpv6 = (text: string, isV4: Check = (part) => isIpv4(part) && !/(^|\.)0\d/.test(part)): boolean => {
+  if (text.length > 64) return false;
+  const [head = '', tail, ...more] = text.split('::');
+  if (more.length > 0) return false;
+  const groups = [head, ...(tail === undefined ? [] : [tail])].flatMap((part) => (part === '' ? [] : part.split(':')));
+  const last = groups.at(-1) ?? '';
+  const hasV4 = last.includes('.') && isV4(last) && (tail === undefined || tail !== '');
+  const words = hasV4 ? groups.slice(0, -1) : groups;
+  const count = words.length + (hasV4 ? 2 : 0);
+  return words.every((word) => /^[0-9a-fA-F]{1,4}$/.test(word)) && (tail === undefined ? count === 8 : count < 8);
+};
+
+const isIp: Check = (text) => (text.includes(':') ? isIpv6(text, isIpv4) : isIpv4(text));
+
+const isCidr: Check = (text) => {
+  const [address = '', bits = '', ...more] = text.split('/');
+  if (more.length > 0 || !isIp(address) || !/^\d{1,3}$/.test(bits)) return false;
+  return Number(bits) <= (address.includes(':') ? 128 : 32);
+};
+
+const isDate: Check = (text) => {
+  const [, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text) ?? [];
+  if (year === undefined) return false;
+  const last = new Date(Date.UTC(2000 + (Number(year) % 400), Number(month), 0)).getUTCDate();
+  return Number(month) >= 1 && Number(month) <= 12 && Number(day) >= 1 && Number(day) <= last;
+};
+
+const TIME = /^(\d{2}):(\d{2}):(\d{2})(?:.\d+)?(?:z|[+-]\d{2}:\d{2})$/;
+
+const isDateTime: Check = (text) => {
+  const [date = '', time] = text.toLowerCase().split('t');
+  if (time === undefined || !isDate(date)) return false;
+  const [, hours = '', minutes = '', seconds = ''] = TIME.exec(time) ?? ['', '99'];
+  return hours <= '23' && minutes <= '59' && seconds <= '59';
+};
+
+const GO_DURATION = /^[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
+const SCALA_DURATION = /(?<!\d)\d{1,18}\s{0,8}(?:ns|us|ms|[smhdw]|wk|hr|nano|micro|milli|sec|min|hour|day|week)/i;
+const ALONE = /^(?:ns|us|µs|ms|[smhdw]|hr|wk)$|^(?:nano|µs|micro|milli|sec|min|hour|day|week)/i;
+
+const isDuration: Check = (text) => {
+  if (text.length > 1_024) return false;
+  if (GO_DURATION.test(text)) return true;
+  if (!SCALA_DURATION.test(text)) return false;
+  return Array.from(text.matchAll(/\d+\s*([A-Za-zµ]+)/g)).some(([, unit = '']) => ALONE.test(unit));
+};
+
+const LABEL = /^[a-zA-Z0-9\p{S}\p{L}](?:[-a-zA-Z0-9\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?$/u;
+const ALONE_LABEL = /^[a-zA-Z0-9\p{S}\p{L}](?:-?[a-zA-Z0-9\p{S}\p{L}]{0,62})$/u;
+
+const utf8 = new TextEncoder();
+
+const isHostname: Check = (text) => {
+  if (text.length > 255 || utf8.encode(text).length > 255) return false;
+  const labels = text.split('.');
+  if (labels.some((label) => utf8.encode(label).length > 63)) return false;
+  if (labels.length === 1) return ALONE_LABEL.test(text);
+  return labels.slice(0, -1).every((label) => LABEL.test(label)) && /^[a-zA-Z\p{L}]{2,63}$/u.test(labels.at(-1) as string);
+};
+
+const isUri: Check = (text) => {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they make it invalid.
+  if (text === '' || /[\0-\x1f\x7f]/.test(text)) return false;
+  const [scheme] = /^[a-zA-Z][a-zA-Z0-9+.-]*:/.exec(text) ?? [''];
+  const rest = text.slice(scheme.length).split('?', 1)[0] as string;
+  if (!rest.startsWith('/')) return scheme !== '';
+  if (text === '*') return true;
+  const [, authority, path = ''] = /^\/\/([^/]*)(.*)$/s.exec(scheme === '' && rest.startsWith('///') ? rest.slice(2) : rest) ?? [
+    '',
+    undefined,
+    rest,
+  ];
+  return !/%(?![0-9a-fA-F]{2})/.test(path) && (authority === undefined || isAuthority(authority));
+};
+
+function isAuthority(text: string): boolean {
+  const at = text.lastIndexOf('@');
+  if (at >= 0 && !/^[A-Za-z0-9._:~!$&'()*+,;=%@-]*$/.test(text.slice(0, at))) return false;
+  const host = text.slice(at + 1);
+  const [, port = ''] = /^(?:\[[^\]]*\]|[^[:]*)(:\d*)?$/.exec(host) === null ? ['', 'x'] : ['', ''];
+  return port === '' && !/[ "<>\\^`{|}]/.test(host) && !/%(?![0-9a-fA-F]{2})/.test(host);
+}
+
+const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~\\u0080-\\u{10ffff}-]+";
+const ADDRESS = new RegExp(
+  `^(?:${ATOM}(?:\\.${ATOM})*|"(?:[^"\\\\\\r\\n]|\\\\.)*")@(?:${ATOM}(?:\\.${ATOM})*|\\[[^\\[\\]\\\\]+\\])$`,
+  'u',
+);
+
+const isEmail: Check = (text) => {
+  const trimmed = text.trim();
+  if (trimmed.length > 1_024) return false;
+  const [, name, inner] = /^([^<>]*)<([^<>]*)>$/.exec(trimmed) ?? [];
+  if (inner === undefined) return ADDRESS.test(trimmed);
+  return ADDRESS.test(inner) && /^(?:\s|"(?:[^"\\]|\\.)*"|[^\s"(),:;<>@[\\\]])*$/.test(name as string);
+};
+
+const MAC = /^[0-9a-f]{2}(?:(:|-)[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}(?:(?:\1[0-9a-f]{2}){2}|(?:\1[0-9a-f]{2}){14})?$/i;
+const MAC_DOTTED = /^[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}(?:\.[0-9a-f]{4}|(?:\.[0-9a-f]{4}){7})?$/i;
+
+const sum = (text: string, weight: (at: number) => number): number =>
+  Array.from(text).reduce((total, char, at) => total + weight(at) * (char === 'X' ? 10 : Number(char)), 0);
+
+const isIsbn10: Check = (text) => {
+  const digits = text.replace(/[\s-]+/g, '');
+  return /^\d{9}[\dX]$/.test(digits) && sum(digits, (at) => at + 1) % 11 === 0;
+};
+
+const isIsbn13: Check = (text) => {
+  const digits = text.replace(/[\s-]+/g, '');
+  return /^\d{13}$/.test(digits) && sum(digits, (at) => (at % 2 === 0 ? 1 : 3)) % 10 === 0;
+};
+
+const CARD =
+  /^(?:4\d{12}(?:\d{3})?|5[1-5]\d{14}|6(?:011|5\d\d)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|(?:2131|1800|35\d{3})\d{11})$/;
+
+const isCard: Check = (text) => {
+  const digits = text.replace(/\D+/g, '');
+  if (!CARD.test(digits)) return false;
+  const doubled = (digit: number): number => (digit > 4 ? digit * 2 - 9 : digit * 2);
+  const total = Array.from(digits)
+    .reverse()
+    .reduce((all, char, at) => all + (at % 2 === 1 ? doubled(Number(char)) : Number(char)), 0);
+  return total % 10 === 0;
+};
+
+const BYTE = '(?:0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])';
+const uuid = (version: string, variant: string): Check =>
+  matches(new RegExp(`^[0-9a-f]{8}-?[0-9a-f]{4}-?${version}[0-9a-f]{3}-?${variant}[0-9a-f]{3}-?[0-9a-f]{12}$`, 'i'));
+
+const isBase64: Check = (text) => text.length % 4 === 0 && text !== '' && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
+const SHORT_NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
+
+const CHECKS: Readonly<Record<string, Check>> = {
+  bsonobjectid: matches(/^[0-9a-fA-F]{24}$/),
+  uri: isUri,
+  email: isEmail,
+  hostname: isHostname,
+  ipv4: (text) => text.includes('.') && isIp(text),
+  ipv6: (text) => text.includes(':') && isIpv6(text),
+  cidr: isCidr,
+  mac: (text) => MAC.test(text) || MAC_DOTTED.test(text),
+  uuid: uuid('[0-9a-f]', '[0-9a-f]'),
+  uuid3: uuid('3', '[0-9a-f]'),
+  uuid4: uuid('4', '[89ab]'),
+  uuid5: uuid('5', '[89ab]'),
+  isbn: (text) => isIsbn10(text) || isIsbn13(text),
+  isbn10: isIsbn10,
+  isbn13: isIsbn13,
+  creditcard: isCard,
+  ssn: (text) => text.length === 11 && /^\d{3}[- ]?\d{2}[- ]?\d{4}$/.test(text),
+  hexcolor: matches(/^#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})$/),
+  rgbcolor: matches(new RegExp(`^rgb\\(\\s*${BYTE}\\s*,\\s*${BYTE}\\s*,\\s*${BYTE}\\s*\\)$`)),
+  byte: isBase64,
+  password: () => true,
+  date: isDate,
+  duration: isDuration,
+  datetime: isDateTime,
+  k8sshortname: (text) => text.length <= 63 && SHORT_NAME.test(text),
+  k8slongname: (text) => text.length <= 253 && text.split('.').every((part) => SHORT_NAME.test(part)),
+};

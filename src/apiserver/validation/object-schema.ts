@@ -1,0 +1,174 @@
+/**
+ * The schemas of a server's resources: what is done to an object, and what is wrong with it.
+ *
+ *     what OpenAPI v3 has in Kubernetes ---> structural.ts, values.ts, rules.ts
+ *     $ref, if, const and the like --------> schema.ts: ajv
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { isRecord, WatchError } from '../../watch/errors.ts';
+import { atOnce, type Soon, type Work } from '../../watch/fair-queue.ts';
+import type { FieldCause, JsonSchema } from '../definition.ts';
+import { toPattern, withPatterns } from './patterns.ts';
+import { compileRules, type RuleCheck } from './rules.ts';
+import { compileJsonSchema } from './schema.ts';
+import { mayShape, type Structural, shaping, structuralOf } from './structural.ts';
+import { embeddedCauses, listCauses, valueCauses } from './values.ts';
+
+/** Finds what is wrong with an object; an empty list if nothing is. `old`: what it was, on an update. */
+export type SchemaCheck = (object: KubernetesObject, old?: KubernetesObject) => Work<readonly FieldCause[]>;
+
+/** What is known of a kind that has a schema. */
+export interface Shaped {
+  readonly schema?: JsonSchema | undefined;
+  readonly preserveUnknownFields?: boolean | undefined;
+}
+
+/**
+ * Compiles a schema.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT if the schema is invalid, or needs a package that is not installed.
+ */
+export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
+  if (isBeyond(schema)) return await compileJsonSchema(schema);
+  const tree = structuralOf(schema);
+  await withPatterns(() => atOnce(checkTree(tree, '')));
+  const rules = await compileRules(tree);
+  return (object, old) => checking({ tree, rules }, object, old);
+}
+
+/** Keywords of JSON schema that OpenAPI v3 as Kubernetes has it lacks. */
+const BEYOND = [
+  ...([
+    '$ref',
+    '$dynamicRef',
+    '$recursiveRef',
+    'if',
+    'then',
+    'else',
+    'const',
+    'contains',
+    'prefixItems',
+    'propertyNames',
+  ] as const),
+  ...(['patternProperties', 'dependencies', 'dependentRequired', 'dependentSchemas', 'additionalItems'] as const),
+  ...(['unevaluatedItems', 'unevaluatedProperties', 'minContains', 'maxContains'] as const),
+] as const;
+
+/** The schemas right below one, whatever they are. */
+function below(schema: JsonSchema): unknown[] {
+  const lists = [schema.allOf, schema.anyOf, schema.oneOf].flatMap((each) => (Array.isArray(each) ? (each as unknown[]) : []));
+  const named = isRecord(schema.properties) ? Object.values(schema.properties) : [];
+  return [...named, ...lists, schema.items, schema.not].filter((each) => each !== undefined);
+}
+
+/** Whether a schema needs ajv. */
+function isBeyond(schema: JsonSchema): boolean {
+  if (BEYOND.some((keyword) => schema[keyword] !== undefined)) return true;
+  const { additionalProperties: others } = schema;
+  return [...below(schema), ...(isRecord(others) ? [others] : [])].some((each) => !isRecord(each) || isBeyond(each));
+}
+
+const TYPES: readonly string[] = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'];
+
+/** Finds what would only show when an object is checked. */
+function* checkTree(tree: Structural, path: string): Work<void> {
+  yield;
+  const { types, source, properties, additional, items, allOf, anyOf, oneOf, not } = tree;
+  const wrong = types.find((type) => !TYPES.includes(type));
+  if (wrong !== undefined || (source.type !== undefined && types.length === 0)) {
+    const given = JSON.stringify(wrong ?? source.type).slice(0, 80);
+    throw new WatchError('INVALID_ARGUMENT', `schema: ${path}type ${given}: expected one of ${TYPES.join(', ')}`);
+  }
+  if (typeof source.pattern === 'string' && source.pattern !== '') toPattern(source.pattern);
+  for (const [name, each] of properties ?? []) yield* checkTree(each, `${path}properties.${name}.`);
+  if (typeof additional === 'object') yield* checkTree(additional, `${path}additionalProperties.`);
+  if (items !== undefined) yield* checkTree(items, `${path}items.`);
+  for (const each of [...allOf, ...anyOf, ...oneOf, ...(not === undefined ? [] : [not])]) yield* checkTree(each, path);
+}
+
+/** The causes because of which rules are not run: an object of another form would only break them. */
+const BLOCKING: ReadonlySet<string | undefined> = new Set([
+  ...['FieldValueNotSupported', 'FieldValueRequired', 'FieldValueTooLong', 'FieldValueTooMany', 'FieldValueTypeInvalid'],
+]);
+
+function* checking(
+  { tree, rules }: { readonly tree: Structural; readonly rules: RuleCheck | undefined },
+  object: KubernetesObject,
+  old: KubernetesObject | undefined,
+): Work<readonly FieldCause[]> {
+  const found = yield* valueCauses(tree, object, old === undefined ? { path: '' } : { path: '', old });
+  found.push(...(yield* embeddedCauses(tree, object)));
+  if (old === undefined || (yield* listCauses(tree, old)).length === 0) found.push(...(yield* listCauses(tree, object)));
+  if (rules === undefined) return found;
+  if (!found.some(({ reason }) => BLOCKING.has(reason))) return [...found, ...(yield* rules(object, old))];
+  const why =
+    'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation';
+  return [...found, { field: '<nil>', reason: 'FieldValueInvalid', message: `Invalid value: null: ${why}` }];
+}
+
+/** How often an object is made to fit its schema: once, whoever reads it. */
+const shaped: WeakMap<JsonSchema, WeakMap<object, object>> = new WeakMap();
+
+const termsOf = ({ preserveUnknownFields = true }: Shaped): { prunes: boolean } => ({ prunes: !preserveUnknownFields });
+
+/** Whether the schema of a kind may change its objects. */
+export function isShaping(kind: Shaped): boolean {
+  return kind.schema !== undefined && mayShape(structuralOf(kind.schema), termsOf(kind));
+}
+
+/** An object as its schema has it: without what is unknown, if its kind does not preserve that, and with defaults. */
+export function* fitting<T extends object>(kind: Shaped, object: T): Work<T> {
+  if (kind.schema === undefined) return object;
+  return yield* shaping(structuralOf(kind.schema), object, termsOf(kind));
+}
+
+/** The same of a stored object, which is not made twice. */
+export function fitted<T extends object>(kind: Shaped, object: T): T {
+  if (kind.schema === undefined || !isShaping(kind)) return object;
+  let known = shaped.get(kind.schema);
+  if (known === undefined) {
+    known = new WeakMap();
+    shaped.set(kind.schema, known);
+  }
+  const made = (known.get(object) as T | undefined) ?? atOnce(fitting(kind, object));
+  known.set(object, made);
+  return made;
+}
+
+/** Each schema, compiled once. */
+export class Schemas {
+  readonly #compiled: WeakMap<JsonSchema, Soon<SchemaCheck>> = new WeakMap();
+
+  /**
+   * Compiles all of them, so that their owner learns of an invalid schema, or of a missing package, before any client does.
+   * Rejects with that error.
+   */
+  async prepare(resources: readonly Shaped[]): Promise<void> {
+    for (const { schema } of resources) if (schema !== undefined) await this.#compile(schema);
+  }
+
+  /** The check of a resource's objects, once it is compiled; undefined for a resource without a schema. */
+  checkOf({ schema }: Shaped): (() => Soon<SchemaCheck>) | undefined {
+    if (schema === undefined) return undefined;
+    return () => {
+      const compiled = this.#compile(schema);
+      // A schema that cannot be compiled is the server's error, not that of a client that writes an object.
+      const refuse = (cause: unknown): never => {
+        throw new Error((cause as Error).message, { cause });
+      };
+      return compiled instanceof Promise ? compiled.catch(refuse) : compiled;
+    };
+  }
+
+  #compile(schema: JsonSchema): Soon<SchemaCheck> {
+    const known = this.#compiled.get(schema);
+    if (known !== undefined) return known;
+    const compiling = compileSchema(schema);
+    this.#compiled.set(schema, compiling);
+    compiling.then(
+      (check) => this.#compiled.set(schema, check),
+      () => {},
+    );
+    return compiling;
+  }
+}

@@ -1,0 +1,518 @@
+/**
+ * What is wrong with a schema before any object is checked against it: 422 for a CustomResourceDefinition. Upstream:
+ * `ValidateStructural` and `ValidateCustomResourceDefinitionOpenAPISchema`, whose words and order these are.
+ *
+ *     schema --> structure: a type everywhere, and nothing but limits below allOf, anyOf, oneOf, not --> sorted
+ *            '-> defaults fit (only if the structure is right)
+ *            '-> keywords: unknown to OpenAPI v3 as Kubernetes has it, lists, maps, rules
+ */
+import { comparing } from '../../storage/json.ts';
+import { isRecord } from '../../watch/errors.ts';
+import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
+import type { FieldCause, JsonSchema } from '../definition.ts';
+import { OPEN } from '../documents/schemas.ts';
+import { forbiddenCause, invalidCause, requiredCause, unsupportedCause } from './causes.ts';
+import { faultOfPattern, withPatterns } from './patterns.ts';
+import { faultOfRule } from './rules.ts';
+import { META_MEMBERS, pruned, toStructural } from './structural.ts';
+import { embeddedCauses, valueCauses } from './values.ts';
+
+/** What is known about the version of a kind whose schema is checked. */
+interface FaultTerms {
+  /** The path of the schema, such as `spec.versions[0].schema.openAPIV3Schema`. */
+  readonly path: string;
+  /** Whether `status` is a subresource. */
+  readonly status?: boolean | undefined;
+}
+
+/** What is wrong with a schema; an empty list if it can be served. */
+export async function structuralFaults(schema: JsonSchema, { path, status = false }: FaultTerms): Promise<FieldCause[]> {
+  const work = function* (): Work<FieldCause[]> {
+    const found = status ? statusCauses(schema, path) : [];
+    if (schema.nullable === true) found.push(forbiddenCause(`${path}.nullable`, 'nullable cannot be true at the root'));
+    const isReadable = unreadable(schema) === undefined;
+    if (isReadable) {
+      const structure = new Structure();
+      yield* structure.tree(schema, path, 'root');
+      yield* structure.complete(schema, schema, { at: path, path });
+      const sorted = structure.found.sort((one, other) => (textOf(one) < textOf(other) ? -1 : 1));
+      found.push(
+        ...(sorted.length > 0
+          ? sorted
+          : yield* defaultCauses({ ...schema, 'x-kubernetes-embedded-resource': true }, path, false)),
+      );
+    }
+    const keywords = new Keywords();
+    yield* keywords.look(schema, path, { isRoot: true });
+    found.push(...keywords.found);
+    const why = unreadable(schema);
+    if (found.length === 0 && why !== undefined) found.push(invalidCause(path, '', why));
+    return found;
+  };
+  const found = await withPatterns(() => inPieces(work(), { pace: paceOf(undefined) }));
+  // What is wrong otherwise would only confuse the compiler of rules.
+  return found.length > 0 ? found : await ruleCauses(schema, path);
+}
+
+async function ruleCauses(schema: JsonSchema, path: string): Promise<FieldCause[]> {
+  const found: FieldCause[] = [];
+  const rules = schema['x-kubernetes-validations'];
+  for (const [at, rule] of (Array.isArray(rules) ? rules : []).entries()) {
+    const why = await faultOfRule(rule as JsonSchema);
+    if (why !== undefined)
+      found.push(invalidCause(`${path}.x-kubernetes-validations[${at}].rule`, rule, `compilation failed: ${why}`));
+  }
+  for (const [suffix, each] of inside(schema)) found.push(...(await ruleCauses(each, path + suffix)));
+  return found;
+}
+
+const textOf = ({ field, message }: FieldCause): string => `${field}: ${message}`;
+
+/** The schemas right below one, with their names in paths. */
+function* inside(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema]> {
+  if (isRecord(schema.items)) yield ['.items', schema.items];
+  if (isRecord(schema.additionalProperties)) yield ['.additionalProperties', schema.additionalProperties];
+  for (const [suffix, each] of named(schema)) yield [suffix, each];
+}
+
+function* named(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema, name: string]> {
+  if (!isRecord(schema.properties)) return;
+  for (const [name, each] of Object.entries(schema.properties)) if (isRecord(each)) yield [`.properties[${name}]`, each, name];
+}
+
+const JUNCTORS = ['anyOf', 'allOf', 'oneOf'] as const;
+
+function* nested(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema, keyword: string, at: number]> {
+  for (const keyword of JUNCTORS) {
+    const listed = schema[keyword];
+    if (!Array.isArray(listed)) continue;
+    for (const [at, each] of listed.entries()) if (isRecord(each)) yield [`.${keyword}[${at}]`, each, keyword, at];
+  }
+  if (isRecord(schema.not)) yield ['.not', schema.not, 'not', 0];
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+const size = (value: unknown): number => (isRecord(value) ? Object.keys(value).length : Array.isArray(value) ? value.length : 0);
+
+/** What nothing structural can be made of, anywhere. */
+function unreadable(schema: JsonSchema): string | undefined {
+  for (const keyword of ['id', '$schema', '$ref', 'patternProperties', 'dependencies', 'additionalItems', 'definitions']) {
+    const value = schema[keyword];
+    const isSet = isRecord(value) ? size(value) > 0 : value !== undefined && value !== '';
+    if (isSet) return `OpenAPIV3Schema '${keyword === '$schema' ? 'schema' : keyword}' is not supported`;
+  }
+  if (schema[OPEN] === false) return `internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined`;
+  if (Array.isArray(schema.items)) return "OpenAPIV3Schema 'items' must be a schema, but is an array";
+  for (const [, each] of [...nested(schema), ...inside(schema)]) {
+    const why = unreadable(each);
+    if (why !== undefined) return why;
+  }
+  return undefined;
+}
+
+/** Keywords that a schema may have at its root if its status is checked apart. */
+const AT_ROOT = [
+  ...['Description', 'Type', 'Format', 'Title', 'Maximum', 'ExclusiveMaximum', 'Minimum', 'ExclusiveMinimum', 'MaxLength'],
+  ...['MinLength', 'Pattern', 'MaxItems', 'MinItems', 'UniqueItems', 'MultipleOf', 'Required', 'Items', 'Properties'],
+  ...['ExternalDocs', 'Example', 'XPreserveUnknownFields', 'XValidations'],
+] as const;
+
+function statusCauses(schema: JsonSchema, path: string): FieldCause[] {
+  const found: FieldCause[] = [];
+  if (schema.type !== undefined && schema.type !== 'object') {
+    const why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled';
+    found.push(invalidCause(`${path}.type`, schema.type, why));
+  }
+  const names = AT_ROOT.map((name) => name.replace(/^X/, 'xKubernetes').toLowerCase());
+  const isEmpty = (value: unknown): boolean => !value || (typeof value === 'object' && size(value) === 0);
+  const other = Object.keys(schema).find(
+    (name) => !isEmpty(schema[name]) && !names.includes(name.replaceAll('-', '').toLowerCase()),
+  );
+  if (other === undefined) return found;
+  const why = `only [${AT_ROOT.join(' ')}] fields are allowed at the root of the schema if the status subresource is enabled`;
+  return [...found, invalidCause(path, schema, why)];
+}
+
+type Level = 'root' | 'item' | 'field';
+
+const IS_EITHER = '[{"type":"integer"},{"type":"string"}]';
+const isEither = (anyOf: unknown): boolean => Array.isArray(anyOf) && anyOf.length === 2 && JSON.stringify(anyOf) === IS_EITHER;
+
+/** The invariants of a structural schema. */
+class Structure {
+  readonly found: FieldCause[] = [];
+
+  *tree(schema: JsonSchema, path: string, level: Level): Work<void> {
+    yield;
+    const add = (cause: FieldCause): number => this.found.push(cause);
+    const type = text(schema.type);
+    const embedded = schema['x-kubernetes-embedded-resource'] === true;
+    const either = schema['x-kubernetes-int-or-string'] === true;
+    const open = schema[OPEN] === true;
+    if (type === 'array' && !isRecord(schema.items)) add(requiredCause(`${path}.items`, 'must be specified'));
+    if (schema.additionalProperties !== undefined && level === 'root') {
+      add(forbiddenCause(`${path}.additionalProperties`, 'must not be used at the root'));
+    }
+    for (const [suffix, each] of inside(schema)) yield* this.tree(each, path + suffix, suffix === '.items' ? 'item' : 'field');
+    if (either && open) add(invalidCause(`${path}.${OPEN}`, true, 'must be false if x-kubernetes-int-or-string is true'));
+    if (either && embedded) {
+      add(invalidCause(`${path}.x-kubernetes-embedded-resource`, true, 'must be false if x-kubernetes-int-or-string is true'));
+    }
+    const { allOf } = schema;
+    const first = Array.isArray(allOf) && isRecord(allOf[0]) ? allOf[0].anyOf : undefined;
+    this.#values(schema, path, { anyOf: isEither(schema.anyOf), first: isEither(first) });
+    this.#types({ path, type, level, embedded, isAny: either || open });
+    this.#meta(schema, { path, level, embedded });
+    if (embedded && schema.additionalProperties !== undefined) {
+      add(forbiddenCause(`${path}.additionalProperties`, 'must not be used if x-kubernetes-embedded-resource is set'));
+    }
+    if (embedded && !open && size(schema.properties) === 0) {
+      const why = 'must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields';
+      add(requiredCause(`${path}.properties`, why));
+    }
+  }
+
+  #types({
+    path,
+    type,
+    level,
+    embedded,
+    isAny,
+  }: {
+    path: string;
+    type: string;
+    level: Level;
+    embedded: boolean;
+    isAny: boolean;
+  }): void {
+    const at = `${path}.type`;
+    if (embedded && type !== 'object') {
+      const why = 'must be object if x-kubernetes-embedded-resource is true';
+      this.found.push(type === '' ? requiredCause(at, why) : invalidCause(at, type, why));
+    } else if (type === '' && !isAny) {
+      const where = { root: 'at the root', item: 'for specified array items', field: 'for specified object fields' }[level];
+      this.found.push(requiredCause(at, `must not be empty ${where}`));
+    }
+    if (level === 'root' && type !== '' && type !== 'object')
+      this.found.push(invalidCause(at, type, 'must be object at the root'));
+  }
+
+  #meta(schema: JsonSchema, { path, level, embedded }: { path: string; level: Level; embedded: boolean }): void {
+    const isChecked = level === 'root' || embedded;
+    for (const [suffix, each, name] of named(schema)) {
+      const type = text(each.type);
+      if (isChecked && (name === 'kind' || name === 'apiVersion') && type !== 'string') {
+        this.found.push(invalidCause(`${path}${suffix}.type`, type, 'must be string'));
+      }
+      if (name !== 'metadata') continue;
+      if (isChecked && type !== 'object') this.found.push(invalidCause(`${path}${suffix}.type`, type, 'must be object'));
+      const { type: _, default: __, properties = {}, ...more } = each;
+      const hasOthers = Object.keys(properties as object).some((one) => one !== 'name' && one !== 'generateName');
+      if (level !== 'root' || (!hasOthers && Object.values(more).every((one) => !one))) continue;
+      const why = 'must not specify anything other than name and generateName, but metadata is implicitly specified';
+      this.found.push(forbiddenCause(path + suffix, why));
+    }
+  }
+
+  /** `skip`: what is of the type of a number or a text. */
+  #values(schema: JsonSchema, path: string, skip: { readonly anyOf?: boolean; readonly first?: boolean } = {}): void {
+    for (const [suffix, each, keyword, at] of nested(schema)) {
+      if (keyword === 'anyOf' && skip.anyOf) continue;
+      this.#nested(each, path + suffix, keyword === 'allOf' && at === 0 && skip.first === true);
+    }
+    const why = typeof schema.pattern === 'string' && schema.pattern !== '' ? faultOfPattern(schema.pattern) : undefined;
+    if (why === undefined) return;
+    this.found.push(invalidCause(`${path}.pattern`, schema.pattern, `must be a valid regular expression, but isn't: ${why}`));
+  }
+
+  #nested(schema: JsonSchema, path: string, skipAnyOf: boolean): void {
+    const forbid = (keyword: string, why: string): number => this.found.push(forbiddenCause(`${path}.${keyword}`, why));
+    this.#values(schema, path, { anyOf: skipAnyOf });
+    if (isRecord(schema.items)) this.#nested(schema.items, `${path}.items`, false);
+    for (const [suffix, each] of named(schema)) this.#nested(each, path + suffix, false);
+    for (const [keyword, why] of FORBIDDEN) {
+      const value = schema[keyword];
+      const isSet =
+        keyword === 'additionalProperties'
+          ? value !== undefined && value !== false
+          : Array.isArray(value)
+            ? value.length > 0
+            : value;
+      if (isSet || (keyword === 'default' && value !== undefined && value !== null))
+        forbid(keyword, `must be ${why} to be structural`);
+    }
+    if (isRecord(schema.properties) && Object.hasOwn(schema.properties, 'metadata')) {
+      forbid('properties[metadata]', 'must not be specified in a nested context');
+    }
+  }
+
+  /** All that is limited below allOf and the like has to be there outside of them. */
+  *complete(values: JsonSchema, tree: JsonSchema, { at, path }: { at: string; path: string }): Work<void> {
+    yield;
+    for (const [suffix, each] of nested(values)) yield* this.#completeNested(each, tree, { at, path: path + suffix });
+  }
+
+  *#completeNested(values: JsonSchema, tree: JsonSchema, { at, path }: { at: string; path: string }): Work<void> {
+    yield* this.complete(values, tree, { at, path });
+    const pairs: [string, JsonSchema, unknown][] = isRecord(values.items) ? [['.items', values.items, tree.items]] : [];
+    const known = isRecord(tree.properties) ? tree.properties : {};
+    for (const [suffix, each, name] of named(values))
+      pairs.push([suffix, each, Object.hasOwn(known, name) ? known[name] : undefined]);
+    for (const [suffix, each, other] of pairs) {
+      const [to, from] = [at + suffix, path + suffix];
+      if (isRecord(other)) yield* this.#completeNested(each, other, { at: to, path: from });
+      else this.found.push(requiredCause(to, `because it is defined in ${from}`));
+    }
+  }
+}
+
+const FORBIDDEN: readonly (readonly [keyword: string, why: string])[] = [
+  ...([
+    ['type', 'empty'],
+    ['additionalProperties', 'undefined'],
+    ['default', 'undefined'],
+    ['title', 'empty'],
+  ] as const),
+  ...([
+    ['description', 'empty'],
+    ['nullable', 'false'],
+    [OPEN, 'false'],
+    ['x-kubernetes-embedded-resource', 'false'],
+  ] as const),
+  ...([
+    ['x-kubernetes-int-or-string', 'false'],
+    ['x-kubernetes-list-map-keys', 'empty'],
+  ] as const),
+  ...([
+    ['x-kubernetes-list-type', 'undefined'],
+    ['x-kubernetes-map-type', 'undefined'],
+  ] as const),
+  ['x-kubernetes-validations', 'empty'],
+];
+
+/** A default has to fit, and to have no unknown fields. */
+function* defaultCauses(schema: JsonSchema, path: string, inMeta: boolean): Work<FieldCause[]> {
+  yield;
+  const found: FieldCause[] = [];
+  const embedded = schema['x-kubernetes-embedded-resource'] === true;
+  const { default: value } = schema;
+  const at = `${path}.default`;
+  const below = (cause: FieldCause): FieldCause => ({ ...cause, field: cause.field === '<nil>' ? at : `${at}.${cause.field}` });
+  if (value !== undefined && value !== null) {
+    const tree = toStructural(schema, true);
+    const known = inMeta || typeof value !== 'object' ? value : yield* pruned(tree, value);
+    if (!(yield* comparing(known, value))) found.push(invalidCause(at, value, 'must not have unknown fields'));
+    const inner = yield* embeddedCauses(tree, value, at);
+    const malformed = inner.filter(({ message }) => message.endsWith('must be a string')).slice(0, 1);
+    const causes = malformed.length > 0 ? malformed : inner;
+    found.push(...(causes.length > 0 ? causes : (yield* valueCauses(tree, value, { path: '' })).map(below)));
+  }
+  if (isRecord(schema.items)) found.push(...(yield* defaultCauses(schema.items, `${path}.items`, inMeta)));
+  for (const [suffix, each, name] of named(schema)) {
+    found.push(...(yield* defaultCauses(each, path + suffix, inMeta || (embedded && META_MEMBERS.has(name)))));
+  }
+  return found;
+}
+
+interface Place {
+  readonly isRoot?: boolean;
+  readonly inMeta?: boolean;
+  /** Why there may be no default. */
+  readonly noDefault?: string;
+}
+
+const TYPES = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
+const REASONS = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'];
+const UNSUPPORTED = ['additionalItems', 'patternProperties', 'definitions', 'dependencies', '$ref'] as const;
+
+/** What single keywords must not say. */
+class Keywords {
+  readonly found: FieldCause[] = [];
+
+  *look(schema: JsonSchema, path: string, place: Place): Work<void> {
+    yield;
+    this.#standard(schema, path, place);
+    const { additionalProperties: others, properties } = schema;
+    if (others !== undefined && size(properties) > 0 && others !== true) {
+      this.#forbid(`${path}.additionalProperties`, 'additionalProperties and properties are mutual exclusive');
+    }
+    const { isRoot = false, ...inherited } = place;
+    if (isRecord(others)) {
+      const noDefault = 'inside additionalProperties applying to object metadata';
+      yield* this.look(others, `${path}.additionalProperties`, inherited.inMeta ? { ...inherited, noDefault } : inherited);
+    }
+    const isObject = isRoot || schema['x-kubernetes-embedded-resource'] === true;
+    for (const [suffix, each, name] of named(schema)) {
+      const isMeta = isObject && META_MEMBERS.has(name);
+      const noDefault = isMeta && isRoot ? { noDefault: `in top-level ${name}` } : {};
+      yield* this.look(each, path + suffix, isMeta ? { ...inherited, inMeta: true, ...noDefault } : inherited);
+    }
+    for (const [suffix, each] of nested(schema)) yield* this.look(each, path + suffix, inherited);
+    if (isRecord(schema.items)) yield* this.look(schema.items, `${path}.items`, inherited);
+    this.#lists(schema, path);
+    this.#listOfMaps(schema, path);
+    this.#rules(schema, path);
+  }
+
+  #forbid(field: string, why: string): void {
+    this.found.push(forbiddenCause(field, why));
+  }
+
+  #standard(schema: JsonSchema, path: string, { noDefault, inMeta }: Place): void {
+    const type = text(schema.type);
+    if (type !== '' && !TYPES.includes(type)) this.found.push(unsupportedCause(`${path}.type`, type, TYPES));
+    if (schema.default !== undefined && noDefault !== undefined) this.#forbid(`${path}.default`, `must not be set ${noDefault}`);
+    if (text(schema.id) !== '') this.#forbid(`${path}.id`, 'id is not supported');
+    for (const keyword of UNSUPPORTED) {
+      const value = schema[keyword];
+      const isSet = keyword.endsWith('rties') || keyword === 'definitions' ? size(value) > 0 : value !== undefined;
+      if (isSet) this.#forbid(`${path}.${keyword}`, `${keyword} is not supported`);
+    }
+    if (type === 'null') this.#forbid(`${path}.type`, 'type cannot be set to null, use nullable as an alternative');
+    if (size(schema.items) > 0 && Array.isArray(schema.items)) {
+      this.#forbid(`${path}.items`, 'items must be a schema object and not an array');
+    }
+    if (inMeta && schema['x-kubernetes-embedded-resource'] === true) {
+      this.#forbid(`${path}.x-kubernetes-embedded-resource`, 'must not be used inside of resource meta');
+    }
+    if (schema.uniqueItems !== true) return;
+    this.#forbid(`${path}.uniqueItems`, 'uniqueItems cannot be set to true since the runtime complexity becomes quadratic');
+  }
+
+  #typed(schema: JsonSchema, path: string, { keyword, type }: { keyword: string; type: string }): boolean {
+    if (schema[keyword] === undefined || schema.type === type) return false;
+    const why = `must be ${type} if ${keyword} is specified`;
+    this.found.push(
+      text(schema.type) === '' ? requiredCause(`${path}.type`, why) : invalidCause(`${path}.type`, schema.type, why),
+    );
+    return true;
+  }
+
+  #lists(schema: JsonSchema, path: string): void {
+    const [mapType, listType] = [schema['x-kubernetes-map-type'], schema['x-kubernetes-list-type']];
+    if (schema[OPEN] === false) this.found.push(invalidCause(`${path}.${OPEN}`, false, 'must be true or undefined'));
+    this.#typed(schema, path, { keyword: 'x-kubernetes-map-type', type: 'object' });
+    if (mapType !== undefined && mapType !== 'atomic' && mapType !== 'granular') {
+      this.found.push(unsupportedCause(`${path}.x-kubernetes-map-type`, mapType, ['atomic', 'granular']));
+    }
+    const isNoList = this.#typed(schema, path, { keyword: 'x-kubernetes-list-type', type: 'array' });
+    const items = isRecord(schema.items) ? schema.items : undefined;
+    if (!isNoList && listType === 'set' && items !== undefined) {
+      const why = 'must be atomic as item of a list with x-kubernetes-list-type=set';
+      const [inner, map] = [items['x-kubernetes-list-type'], items['x-kubernetes-map-type']];
+      if (items.type === 'array' && inner !== undefined && inner !== 'atomic') {
+        this.found.push(invalidCause(`${path}.items.x-kubernetes-list-type`, inner, why));
+      } else if (items.type === 'object' && map !== 'atomic') {
+        this.found.push(invalidCause(`${path}.items.x-kubernetes-map-type`, inner ?? null, why));
+      }
+    }
+    if (listType !== undefined && listType !== 'atomic' && listType !== 'set' && listType !== 'map') {
+      this.found.push(unsupportedCause(`${path}.x-kubernetes-list-type`, listType, ['atomic', 'set', 'map']));
+    }
+  }
+
+  #listOfMaps(schema: JsonSchema, path: string): void {
+    const listType = schema['x-kubernetes-list-type'];
+    const given = schema['x-kubernetes-list-map-keys'];
+    const keys = Array.isArray(given) ? (given as unknown[]).map(text) : [];
+    const items = isRecord(schema.items) ? schema.items : undefined;
+    const at = `${path}.x-kubernetes-list-map-keys`;
+    if (keys.length > 0 && listType !== 'map') {
+      const why = 'must be map if x-kubernetes-list-map-keys is non-empty';
+      const where = `${path}.x-kubernetes-list-type`;
+      this.found.push(listType === undefined ? requiredCause(where, why) : invalidCause(where, listType, why));
+    }
+    if (listType === 'map') {
+      if (keys.length === 0) this.found.push(requiredCause(at, 'must not be empty if x-kubernetes-list-type is map'));
+      if (schema.items === undefined)
+        this.found.push(requiredCause(`${path}.items`, 'must have a schema if x-kubernetes-list-type is map'));
+      if (items !== undefined && items.type !== 'object') {
+        this.found.push(
+          invalidCause(`${path}.items.type`, text(items.type), "must be object if parent array's x-kubernetes-list-type is map"),
+        );
+      }
+      if (items?.type === 'object') this.#keys(items, { path, keys, at });
+    }
+    if (items === undefined || (listType !== 'set' && listType !== 'map')) return;
+    if (items.nullable === true)
+      this.#forbid(`${path}.items.nullable`, `cannot be nullable when x-kubernetes-list-type is ${listType}`);
+    if (listType === 'map') this.#keysOf(items, path, keys);
+  }
+
+  #keys(items: JsonSchema, { path, keys, at }: { path: string; keys: readonly string[]; at: string }): void {
+    const properties = isRecord(items.properties) ? items.properties : {};
+    const seen = new Set<string>();
+    for (const key of keys) {
+      const known = Object.hasOwn(properties, key) ? properties[key] : undefined;
+      if (!isRecord(known)) this.found.push(invalidCause(at, keys, 'entries must all be names of item properties'));
+      else if (known.type === 'array' || known.type === 'object') {
+        const why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+        this.found.push(invalidCause(`${path}.items.properties[${key}].type`, items.type, why));
+      }
+      if (seen.has(key)) this.found.push(invalidCause(at, keys, 'must not contain duplicate entries'));
+      seen.add(key);
+    }
+  }
+
+  #keysOf(items: JsonSchema, path: string, keys: readonly string[]): void {
+    const properties = isRecord(items.properties) ? items.properties : {};
+    const required = new Set(Array.isArray(items.required) ? (items.required as unknown[]) : []);
+    for (const key of keys) {
+      const known = Object.hasOwn(properties, key) ? properties[key] : undefined;
+      if (!isRecord(known)) continue;
+      const at = `${path}.items.properties[${key}]`;
+      if (!required.has(key) && (known.default ?? undefined) === undefined) {
+        const why = 'this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property';
+        this.found.push(requiredCause(`${at}.default`, why));
+      }
+      if (known.nullable !== true) continue;
+      this.#forbid(`${at}.nullable`, 'this property is in x-kubernetes-list-map-keys, so it cannot be nullable');
+    }
+  }
+
+  #rules(schema: JsonSchema, path: string): void {
+    const rules = schema['x-kubernetes-validations'];
+    if (!Array.isArray(rules)) return;
+    for (const [at, rule] of rules.entries()) {
+      const where = `${path}.x-kubernetes-validations[${at}]`;
+      const { message, messageExpression, reason, fieldPath } = isRecord(rule) ? rule : {};
+      const given = isRecord(rule) ? text(rule.rule).trim() : '';
+      const said = text(message);
+      if (given === '') this.found.push(requiredCause(`${where}.rule`, 'rule is not specified'));
+      else if (said !== '' && said.trim() === '')
+        this.found.push(invalidCause(`${where}.message`, said, 'must be non-empty if specified'));
+      else if (said.trim().includes('\n'))
+        this.found.push(invalidCause(`${where}.message`, said, 'must not contain line breaks'));
+      else if (given.includes('\n') && said.trim() === '') {
+        this.found.push(requiredCause(`${where}.message`, 'message must be specified if rule contains line breaks'));
+      }
+      if (text(messageExpression) !== '' && text(messageExpression).trim() === '') {
+        this.found.push(requiredCause(`${where}.messageExpression`, 'messageExpression must be non-empty if specified'));
+      }
+      if (reason !== undefined && !REASONS.includes(text(reason)))
+        this.found.push(unsupportedCause(`${where}.reason`, reason, REASONS));
+      const field = text(fieldPath);
+      if (field === '') continue;
+      if (field.trim() === '') this.found.push(invalidCause(`${where}.fieldPath`, field, 'must be non-empty if specified'));
+      if (field.includes('\n')) this.found.push(invalidCause(`${where}.fieldPath`, field, 'must not contain line breaks'));
+      if (!isFieldPath(schema, field)) this.found.push(invalidCause(`${where}.fieldPath`, field, 'must be a valid path'));
+    }
+  }
+}
+
+const STEP = /\.([^.[\]]+)|\['((?:[^'\\]|\\.)*)'\]/y;
+
+/** Whether a path leads to something that the schema names. */
+function isFieldPath(schema: JsonSchema, path: string): boolean {
+  let at: unknown = schema;
+  STEP.lastIndex = 0;
+  while (STEP.lastIndex < path.length) {
+    const [, plain, bracketed] = STEP.exec(path) ?? [];
+    const name = plain ?? bracketed?.replace(/\\(.)/g, '$1');
+    if (name === undefined || !isRecord(at)) return false;
+    if (isRecord(at.properties)) at = Object.hasOwn(at.properties, name) ? at.properties[name] : undefined;
+    else at = at.additionalProperties;
+    if (!isRecord(at)) return false;
+  }
+  return path !== '';
+}

@@ -1,0 +1,78 @@
+/**
+ * Server-side apply: a configuration says which fields its manager wants, and the rest is left alone. What does not exist is created.
+ *
+ *     config ---> update with what the FieldManager makes of it --- 404 ---> create with what it makes of nothing
+ *                    ^                                                         |
+ *                    '---------------------- 409, it exists by now ------------'
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { inPieces, paceOf } from '../../watch/fair-queue.ts';
+import { badRequest, conflict, hasCode } from '../api-status.ts';
+import type { Json } from '../request/json.ts';
+import type { ResourceContext } from '../resource-info.ts';
+import type { FieldCheck } from '../validation/field-check.ts';
+import { type Applying, toApply } from './managed-fields.ts';
+import type { Mutable } from './metadata.ts';
+import { presented } from './read.ts';
+import { createObject, type UpdateTerms, updateObject } from './write.ts';
+
+/** Options of {@link applyObject}. */
+export interface ApplyTerms extends Omit<UpdateTerms, 'make' | 'applied' | 'writer'>, Applying {
+  /** The check of the configuration's fields; undefined: they are not checked. */
+  readonly fields: FieldCheck | undefined;
+  /** Rejects if the client may not create what does not exist. */
+  readonly mayCreate?: (() => Promise<void>) | undefined;
+}
+
+/** How often others may create and delete the object in between. */
+const MAX_ATTEMPTS = 8;
+
+/** Applies a configuration. `created`: nothing was there. */
+export async function applyObject(
+  context: ResourceContext,
+  terms: ApplyTerms,
+): Promise<{ readonly object: KubernetesObject; readonly created: boolean }> {
+  const { place, row, signal, fields } = terms;
+  const apply = toApply(context, terms);
+  const make = function* (current?: KubernetesObject): ReturnType<typeof apply> {
+    const made = yield* apply(current && (presented(context.info, current) as Mutable));
+    fields?.applied();
+    return made;
+  };
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return { object: await updateObject(context, { ...terms, applied: true, make }), created: false };
+    } catch (error) {
+      if (row.name !== '' || !hasCode(error, 404, 'NotFound')) throw error;
+    }
+    const made = await inPieces(make(), { pace: paceOf(signal), signal });
+    checkNew(context, made, terms);
+    await terms.mayCreate?.();
+    try {
+      const created = { ...terms, applied: true, namespace: place.namespace };
+      return { object: await createObject(context, withoutVersion(made), created), created: true };
+    } catch (error) {
+      if (attempt === MAX_ATTEMPTS || !hasCode(error, 409, 'AlreadyExists')) throw error;
+    }
+  }
+}
+
+/** Upstream: `patcher.applyPatch` and `checkName`. */
+function checkNew({ info }: ResourceContext, made: Json, { place }: ApplyTerms): void {
+  const { uid, name } = (made.metadata ?? {}) as Json;
+  if (uid) {
+    const why = `uid mismatch: the provided object specified uid ${String(uid).slice(0, 100)}, and no existing object was found`;
+    throw conflict(info, place.name, why);
+  }
+  if (name === place.name) return;
+  const url = `the name of the object (${name ? String(name).slice(0, 300) : `${place.name} based on URL`})`;
+  throw badRequest(
+    name ? `${url} does not match the name on the URL (${place.name})` : `${url} was undeterminable: name must be provided`,
+  );
+}
+
+/** Upstream takes a version for what is not there, and ignores it. */
+function withoutVersion(made: Json): Json {
+  const { resourceVersion: _, ...metadata } = (made.metadata ?? {}) as Json;
+  return { ...made, metadata };
+}

@@ -1,0 +1,188 @@
+// CustomResourceDefinitions at run time: the same requests to a real kube-apiserver and to ours, answer by answer, words included.
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { NAMESPACES, ApiServer as OurServer, type ResourceDefinition } from 'watchmux/apiserver';
+import { MemoryStorage } from 'watchmux/storage';
+import { component, isMissing } from '../components.ts';
+import { type ApiServer, startApiServer } from './apiserver.ts';
+import { CRDS, STEPS, type Step } from './differential/definitions.ts';
+
+const missing = isMissing(component('kube-apiserver'));
+const START_MS = 90_000;
+const PATIENCE_MS = 30_000;
+const POLL_MS = 100;
+
+type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+interface Side {
+  readonly url: string;
+  readonly fetch: Fetch;
+}
+
+interface Answered {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+async function ask(side: Side, step: Step): Promise<Answered> {
+  const until = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const { answered, text } = await once(side, step);
+    const { until: wanted } = step;
+    const isSo = typeof wanted === 'number' ? answered.status === wanted : wanted === undefined || text.includes(wanted);
+    if (isSo || Date.now() > until) return answered;
+    await sleep(POLL_MS);
+  }
+}
+
+async function once({ url, fetch }: Side, step: Step): Promise<{ answered: Answered; text: string }> {
+  const { method = 'GET', path, headers, of = (body: unknown) => body } = step;
+  const body = step.body === undefined ? undefined : JSON.stringify(step.body);
+  const init = {
+    method,
+    headers: {
+      ...(body !== undefined && { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }),
+      ...headers,
+    },
+    ...(body !== undefined && { body }),
+  };
+  const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
+  const text = await response.text();
+  const parsed = /[?&]watch=/.test(path) && response.status === 200 ? text.split('\n').filter(Boolean).map(parse) : parse(text);
+  const seen = normal(parsed);
+  const isFailure = (parsed as { kind?: string } | null)?.kind === 'Status';
+  // Every error is a Status here; upstream has a text for a path that it does not know.
+  const shown = response.status === 404 && !path.includes('customresourcedefinitions') ? undefined : isFailure ? seen : of(seen);
+  return { answered: { status: response.status, body: shown }, text: JSON.stringify(seen) };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+const BY_NATURE = ['uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp', 'lastTransitionTime'];
+/** What upstream says besides, for which no client is known that goes by it. */
+const LEFT_OUT = ['managedFields', 'storageVersionHash', 'remainingItemCount', 'continue'];
+
+/** A value without what differs by nature. */
+function normal(value: unknown, name: string = ''): unknown {
+  if (name === 'verbs') return [...(value as string[])].sort();
+  // The last of all columns of time, and what `metadata.name` says of itself.
+  if (name === 'columnDefinitions' && Array.isArray(value)) return value.map((each, at) => (at === 0 ? each.name : normal(each)));
+  // Upstream tells resources in any order.
+  if (name === 'resources' && Array.isArray(value)) return value.map((each) => normal(each)).sort(byName);
+  if (Array.isArray(value)) return value.map((each) => normal(each, name));
+  if (typeof value === 'object' && value !== null) {
+    const entries = Object.entries(value).filter(([key]) => !LEFT_OUT.includes(key));
+    return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, each]) => [key, normal(each, key)]));
+  }
+  if (typeof value !== 'string' || value === '') return value;
+  if (name === 'description' && value.startsWith('CreationTimestamp')) return 'CREATION';
+  if (BY_NATURE.includes(name)) return name.toUpperCase();
+  return value.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'UID').replace(/^\d+(s|d|h\d*m?|m)$/, 'AGE');
+}
+
+const nameOf = (each: unknown): string => {
+  const { name, resource } = each as { name?: string; resource?: string };
+  return String(name ?? resource);
+};
+const byName = (one: unknown, other: unknown): number => (nameOf(one) < nameOf(other) ? -1 : 1);
+
+/** The places in which two answers differ, with what is there. */
+function* places(theirs: unknown, ours: unknown, path: string = ''): Generator<string> {
+  const [one, other] = [JSON.stringify(theirs) ?? 'nothing', JSON.stringify(ours) ?? 'nothing'];
+  if (one === other) return;
+  const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
+  if (!isObject(theirs) || !isObject(ours)) yield `${path}: ${one.slice(0, 400)} | ${other.slice(0, 400)}`;
+  else
+    for (const key of new Set([...Object.keys(theirs), ...Object.keys(ours)]))
+      yield* places(theirs[key], ours[key], `${path}.${key}`);
+}
+
+/** What differs on purpose. */
+const DIFFERENCES: readonly { readonly reason: string; readonly of: readonly string[] }[] = [
+  {
+    reason: 'What is wrong with the metadata is told first, and alone',
+    of: [`POST ${CRDS} a group in upper case`, `POST ${CRDS} a plural`],
+  },
+  {
+    reason: 'What cannot be read is told in other words, and no list is an empty one',
+    of: [
+      `POST ${CRDS} versions as a text`,
+      `POST ${CRDS} served as a text`,
+      `POST ${CRDS} no spec`,
+      'POST /apis/run.example.com/v2beta1/namespaces/default/gadgets in another version than it says',
+    ],
+  },
+  { reason: 'A value is shown up to 300 characters', of: [`POST ${CRDS} two stored`, `POST ${CRDS} a version twice`] },
+  { reason: 'A write without a version has no condition', of: [`PUT ${CRDS}/gadgets.run.example.com without a version`] },
+  {
+    reason: 'Upstream writes this in lower case only for definitions',
+    of: [`DELETE ${CRDS}/gadgets.run.example.com {"preconditions":{"uid":"other"}}`],
+  },
+  {
+    reason: 'A second deletion changes nothing',
+    of: [
+      `DELETE ${CRDS}/gadgets.run.example.com again`,
+      `GET ${CRDS}/gadgets.run.example.com until "InstanceDeletionInProgress"`,
+    ],
+  },
+];
+
+const titleOf = ({ title, method = 'GET', path, body, until = '' }: Step): string =>
+  `${method} ${path} ${title ?? (body === undefined ? until && `until ${until}` : JSON.stringify(body).slice(0, 100))}`.trim();
+
+describe.skipIf(missing)('definitions of a kube-apiserver and ours', () => {
+  let real: ApiServer;
+  let our: OurServer;
+  let server: Server;
+  const told: { title: string; theirs: Answered; ours: Answered }[] = [];
+
+  beforeAll(async () => {
+    real = await startApiServer();
+    our = new OurServer({
+      storage: new MemoryStorage(),
+      resources: [NAMESPACES as ResourceDefinition],
+      customResourceDefinitions: true,
+    });
+    await our.ready;
+    server = createServer(our.handler);
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const sides: readonly [Side, Side] = [
+      { url: real.url, fetch: real.fetch as unknown as Fetch },
+      { url, fetch },
+    ];
+    for (const step of STEPS) {
+      const [theirs, ours] = await Promise.all(sides.map((side) => ask(side, step)));
+      told.push({ title: titleOf(step), theirs: theirs as Answered, ours: ours as Answered });
+    }
+  }, START_MS * 4);
+
+  afterAll(async () => {
+    await our?.shutdown();
+    server?.closeAllConnections();
+    server?.close();
+    await real?.stop();
+  }, START_MS);
+
+  const differing = (): typeof told => told.filter(({ theirs, ours }) => JSON.stringify(theirs) !== JSON.stringify(ours));
+  const isListed = (title: string): boolean => DIFFERENCES.some(({ of }) => of.includes(title));
+
+  it('answer alike, but for what differs on purpose', () => {
+    const wrong = differing().filter(({ title }) => !isListed(title));
+    const shown = wrong.map(({ title, theirs, ours }) => [title, ...places(theirs, ours)].join('\n  '));
+    expect(shown.join('\n')).toBe('');
+  });
+
+  it('every difference that is listed is there', () => {
+    const met = new Set(differing().map(({ title }) => title));
+    expect(DIFFERENCES.flatMap(({ of }) => of).filter((title) => !met.has(title))).toEqual([]);
+  });
+});

@@ -1,0 +1,324 @@
+// CustomResourceDefinitions at run time, as steps for a kube-apiserver and ours: right ones, wrong ones, names that others have, columns,
+// versions, and deletion.
+
+/** One request, or the same one until its answer is as told. */
+export interface Step {
+  readonly title?: string;
+  readonly method?: string;
+  readonly path: string;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Asked again until this is part of the answer's text. */
+  readonly until?: string | number;
+  /** Reads only this of the answer. */
+  readonly of?: (body: Json) => unknown;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into what came over the wire
+type Json = any;
+
+export const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const GROUP = 'run.example.com';
+const ROOT = `/apis/${GROUP}`;
+const MERGE = { 'content-type': 'application/merge-patch+json' };
+const TABLE = { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1' };
+const AGGREGATED = { accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList' };
+const OPEN = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+
+const schemaOf = (properties: object): object => ({ schema: { openAPIV3Schema: { type: 'object', properties } } });
+const VERSION = { name: 'v1', served: true, storage: true, ...schemaOf({ spec: OPEN, status: OPEN }) };
+
+/** A definition. */
+function crd(plural: string, kind: string, spec: object = {}, metadata: object = {}): Json {
+  return {
+    ...{ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition' },
+    metadata: { name: `${plural}.${GROUP}`, ...metadata },
+    spec: { group: GROUP, scope: 'Namespaced', names: { plural, kind }, versions: [VERSION], ...spec },
+  };
+}
+
+const version = (more: object): object => ({ versions: [{ ...VERSION, ...more }] });
+const post = (body: Json, title?: string): Step => ({ method: 'POST', path: CRDS, body, ...(title && { title }) });
+const at = (plural: string): string => `${CRDS}/${plural}.${GROUP}`;
+const settled = (plural: string, until: string = '"InitialNamesAccepted"'): Step => ({ path: at(plural), until });
+const patch = (path: string, body: object): Step => ({ method: 'PATCH', path, body, headers: MERGE });
+
+const column = (name: string, type: string, jsonPath: string, more: object = {}): object => ({ name, type, jsonPath, ...more });
+const COLUMNS = [
+  column('Size', 'integer', '.spec.size'),
+  column('Text', 'string', '.spec.size', { priority: 1, format: 'int32' }),
+  column('Ratio', 'number', '.spec.ratio', { description: 'Of both.' }),
+  column('Ready', 'string', '.status.conditions[?(@.type=="Ready")].status'),
+  column('Any', 'string', '.spec.any'),
+  column('List', 'string', '.spec.list[*]'),
+  column('Last', 'string', '.spec.list[-1:]'),
+  column('Third', 'string', '.spec.list[2]'),
+  column('On', 'boolean', '.spec.on'),
+  column('Since', 'date', '.spec.since'),
+  column('Quoted', 'string', ".metadata.annotations['a\\.b/c']"),
+  column('Deep', 'string', '..inner'),
+  column('Age', 'date', '.metadata.creationTimestamp'),
+];
+
+const GADGET_SPEC = {
+  size: { type: 'integer' },
+  color: { type: 'string' },
+  on: { type: 'boolean' },
+  replicas: { type: 'integer' },
+};
+const GADGETS = crd('gadgets', 'Gadget', {
+  names: { plural: 'gadgets', kind: 'Gadget', shortNames: ['gad', 'gdt'], categories: ['all', 'things'] },
+  versions: [
+    {
+      ...VERSION,
+      ...schemaOf({ spec: { ...OPEN, properties: GADGET_SPEC }, status: OPEN }),
+      subresources: { status: {}, scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' } },
+      additionalPrinterColumns: COLUMNS,
+      selectableFields: [{ jsonPath: '.spec.color' }, { jsonPath: '.spec.size' }, { jsonPath: '.spec.on' }],
+    },
+    { ...VERSION, name: 'v2beta1', storage: false, ...schemaOf({ spec: OPEN, status: OPEN }) },
+    { ...VERSION, name: 'v2', storage: false, served: false },
+  ],
+});
+
+const IN = (v: string): string => `${ROOT}/${v}/namespaces/default/gadgets`;
+const gadget = (name: string, spec: object, more: object = {}): Json => ({
+  ...{ apiVersion: `${GROUP}/v1`, kind: 'Gadget', metadata: { name, ...more }, spec },
+});
+
+const FULL = { size: 3, ratio: 0.5, color: 'red', on: true, since: '2026-01-02T03:04:05Z', replicas: 2 };
+
+const DISCOVERY: readonly Step[] = [
+  { path: ROOT },
+  { path: `${ROOT}/v1` },
+  { path: `${ROOT}/v2beta1` },
+  { path: `${ROOT}/v2` },
+  {
+    path: '/apis',
+    headers: AGGREGATED,
+    of: ({ items }) => items?.filter((each: Json) => each.metadata.name === GROUP),
+  },
+];
+
+/** What is served by a definition. */
+const SERVED: readonly Step[] = [
+  { path: `${ROOT}/v1/gadgets` },
+  post(GADGETS),
+  post(GADGETS, 'again'),
+  settled('gadgets'),
+  { path: `${ROOT}/v1`, until: '"gadgets"' },
+  ...DISCOVERY,
+  { path: `${IN('v1')}`, until: 200 },
+  { method: 'POST', path: IN('v1'), body: gadget('a', FULL, { annotations: { 'a.b/c': 'noted' } }) },
+  { method: 'POST', path: IN('v1'), body: gadget('b', { any: { b: 1, a: '<x>' }, list: ['x', 'y', 'z'], since: 'never' }) },
+  { method: 'POST', path: IN('v1'), body: gadget('c', { any: 0.00001, list: [], in: { inner: 'deep' } }) },
+  { method: 'POST', path: IN('v1'), body: gadget('d', { any: [1, null, 'x'], list: 'none', ratio: 3 }) },
+  {
+    method: 'POST',
+    path: IN('v2beta1'),
+    body: { ...gadget('e', { size: 'any', any: 123456789012 }), apiVersion: `${GROUP}/v2beta1` },
+  },
+  { method: 'POST', path: IN('v2beta1'), body: gadget('f', {}), title: 'in another version than it says' },
+  { method: 'POST', path: IN('v2'), body: gadget('f', {}), title: 'in a version that is not served' },
+  patch(`${IN('v1')}/a/status`, {
+    status: {
+      replicas: 1,
+      conditions: [
+        { type: 'X', status: 'no' },
+        { type: 'Ready', status: 'True' },
+      ],
+    },
+  }),
+  { path: `${IN('v1')}/a` },
+  { path: `${IN('v2beta1')}/a` },
+  { path: `${IN('v1')}/e` },
+  { path: IN('v2beta1') },
+  { path: IN('v1'), headers: TABLE },
+  { path: IN('v2beta1'), headers: TABLE },
+  { path: `${IN('v1')}/a/scale` },
+  patch(`${IN('v1')}/a/scale`, { spec: { replicas: 5 } }),
+  { path: `${IN('v2beta1')}/a/scale` },
+  { path: `${IN('v2beta1')}/a/status` },
+  { path: `${IN('v1')}?fieldSelector=spec.color%3Dred`, of: names },
+  { path: `${IN('v1')}?fieldSelector=spec.size%3D3`, of: names },
+  { path: `${IN('v1')}?fieldSelector=spec.on%3Dtrue`, of: names },
+  { path: `${IN('v1')}?fieldSelector=spec.color%3D`, of: names },
+  { path: `${IN('v1')}?fieldSelector=spec.any%3Dred` },
+  {
+    path: `${ROOT}/v1/gadgets?watch=1&timeoutSeconds=1`,
+    of: (lines: Json) => lines.map(({ type, object }: Json) => [type, object.apiVersion]),
+  },
+  {
+    path: `${ROOT}/v2beta1/gadgets?watch=1&timeoutSeconds=1`,
+    of: (lines: Json) => lines.map(({ type, object }: Json) => [type, object.apiVersion]),
+  },
+];
+
+function names({ items }: Json): unknown {
+  return items?.map(({ metadata }: Json) => metadata.name);
+}
+
+/** Definitions that are refused. */
+const WRONG: readonly Step[] = [
+  post(crd('x', 'X', {}, { name: 'y.run.example.com' }), 'another name'),
+  post(crd('x', 'X', { group: 'example' }, { name: 'x.example' }), 'a group without a dot'),
+  post(crd('x', 'X', { group: 'Run.example.com' }, { name: 'x.Run.example.com' }), 'a group in upper case'),
+  post(crd('x', 'X', { group: 'x.k8s.io' }, { name: 'x.x.k8s.io' }), 'a group of Kubernetes'),
+  post(
+    crd('x', 'X', { group: 'x.k8s.io' }, { name: 'x.x.k8s.io', annotations: { 'api-approved.kubernetes.io': 'nonsense' } }),
+    'not approved',
+  ),
+  post(crd('x', 'X', { scope: 'Somewhere' }), 'a scope'),
+  post(crd('x', 'X', { scope: undefined }), 'no scope'),
+  post(crd('x', 'X', { names: { plural: 'x' } }), 'no kind'),
+  post(crd('x', 'X', { names: { plural: 'x', kind: 'X-' } }), 'a kind'),
+  post(crd('x', 'X', { names: { plural: 'x', kind: 'X', listKind: 'X' } }), 'a list of the same name'),
+  post(crd('x', 'X', { names: { plural: 'x', kind: 'X', shortNames: ['Y', 'ok'], categories: ['A'] } }), 'short names'),
+  post(crd('X', 'X'), 'a plural'),
+  post(crd('x', 'X', { versions: [] }), 'no versions'),
+  post(crd('x', 'X', version({ storage: false })), 'none stored'),
+  post(crd('x', 'X', { versions: [VERSION, { ...VERSION, name: 'v2' }] }), 'two stored'),
+  post(crd('x', 'X', { versions: [VERSION, { ...VERSION, storage: false }] }), 'a version twice'),
+  post(crd('x', 'X', version({ name: 'V1' })), 'a version'),
+  post(crd('x', 'X', version({ schema: undefined })), 'no schema'),
+  post(crd('x', 'X', version({ schema: { openAPIV3Schema: { type: 'string' } } })), 'a schema of a string'),
+  post(crd('x', 'X', version({ schema: { openAPIV3Schema: {} } })), 'an empty schema'),
+  post(crd('x', 'X', version(schemaOf({ a: {}, b: { type: 'array' }, c: { type: 'text' } }))), 'no structural schema'),
+  post(
+    crd('x', 'X', {
+      versions: [
+        { ...VERSION, ...schemaOf({ a: {} }) },
+        { ...VERSION, ...schemaOf({ b: {} }), name: 'v2', storage: false },
+      ],
+    }),
+    'two that are not structural',
+  ),
+  post(crd('x', 'X', version({ deprecationWarning: 'old' })), 'a warning'),
+  post(crd('x', 'X', version({ deprecated: true, deprecationWarning: '' })), 'an empty warning'),
+  post(
+    crd('x', 'X', version({ additionalPrinterColumns: [column('', 'text', 'spec', { format: 'x' }), { name: 'y' }] })),
+    'columns',
+  ),
+  post(
+    crd(
+      'x',
+      'X',
+      version({
+        subresources: { scale: { specReplicasPath: '.status.x', statusReplicasPath: 'x', labelSelectorPath: '.metadata.x' } },
+      }),
+    ),
+    'scale',
+  ),
+  post(crd('x', 'X', version({ subresources: { scale: {} } })), 'an empty scale'),
+  post(
+    crd('x', 'X', {
+      versions: [
+        {
+          ...VERSION,
+          ...schemaOf({ spec: { type: 'object', properties: { o: OPEN, s: { type: 'string' } } } }),
+          selectableFields: [
+            { jsonPath: '.spec.o' },
+            { jsonPath: '.spec.none' },
+            { jsonPath: '.metadata.name' },
+            { jsonPath: '.spec.s' },
+            { jsonPath: '.spec.s' },
+            { jsonPath: '' },
+          ],
+        },
+      ],
+    }),
+    'selectable fields',
+  ),
+  post(crd('x', 'X', { conversion: { strategy: 'Some' } }), 'a conversion'),
+  post(
+    crd('x', 'X', { conversion: { strategy: 'None', webhook: { conversionReviewVersions: ['v1'] } } }),
+    'a webhook without the strategy',
+  ),
+  post(crd('x', 'X', { preserveUnknownFields: true }), 'unknown fields'),
+  post({ ...crd('x', 'X'), spec: undefined }, 'no spec'),
+  post(crd('x', 'X', { versions: 'v1' }), 'versions as a text'),
+  post(crd('x', 'X', version({ served: 'yes' })), 'served as a text'),
+  {
+    ...post({ ...crd('x', 'X'), spec: { ...crd('x', 'X').spec, extra: 1 } }, 'an unknown field'),
+    path: `${CRDS}?fieldValidation=Strict`,
+  },
+  { ...post(crd('x', 'X'), 'dry run'), path: `${CRDS}?dryRun=All` },
+  { path: at('x') },
+];
+
+/** Names that others have. */
+const NAMES: readonly Step[] = [
+  post(crd('firsts', 'First', { names: { plural: 'firsts', kind: 'First', shortNames: ['fst'] } })),
+  settled('firsts'),
+  post(crd('seconds', 'Second', { names: { plural: 'seconds', kind: 'Second', shortNames: ['fst', 'snd'] } })),
+  settled('seconds', '"ShortNamesConflict"'),
+  { path: `${ROOT}/v1/seconds` },
+  post(crd('thirds', 'First')),
+  settled('thirds', '"ListKindConflict"'),
+  patch(at('firsts'), { spec: { names: { kind: 'Other' } } }),
+  patch(at('firsts'), { spec: { scope: 'Cluster' } }),
+  patch(at('firsts'), { spec: { group: 'other.example.com' } }),
+  patch(at('firsts'), { spec: { names: { shortNames: ['one'], categories: ['all'] } } }),
+  settled('seconds'),
+  settled('firsts', '"acceptedNames":{"categories":["all"]'),
+  { path: `${ROOT}/v1`, until: '"seconds"' },
+  { method: 'DELETE', path: at('firsts') },
+  { path: at('firsts'), until: 404 },
+  settled('thirds'),
+  { method: 'DELETE', path: at('seconds') },
+  { path: at('seconds'), until: 404 },
+  { method: 'DELETE', path: at('thirds') },
+  { path: at('thirds'), until: 404 },
+];
+
+/** Definitions that are changed. */
+const CHANGED: readonly Step[] = [
+  { method: 'PUT', path: at('gadgets'), body: GADGETS, title: 'without a version' },
+  patch(at('gadgets'), { spec: { versions: [VERSION] }, title: 'a version less' }),
+  { path: `${ROOT}/v2beta1`, until: 404 },
+  { path: `${IN('v2beta1')}/a` },
+  patch(at('gadgets'), { spec: { versions: [{ ...VERSION, name: 'v3' }] } }),
+  patch(at('gadgets'), {
+    spec: {
+      versions: [
+        { ...VERSION, storage: false },
+        { ...VERSION, name: 'v3' },
+      ],
+    },
+  }),
+  { path: `${ROOT}/v3`, until: '"gadgets"' },
+  { path: `${IN('v3')}/a`, until: 200 },
+  { path: `${IN('v1')}/a` },
+  { method: 'PATCH', path: `${at('gadgets')}/status`, body: { status: { storedVersions: ['v3'] } }, headers: MERGE },
+  { method: 'PATCH', path: `${at('gadgets')}/status`, body: { status: { storedVersions: [] } }, headers: MERGE },
+  { path: CRDS, of: names },
+  {
+    path: CRDS,
+    headers: TABLE,
+    of: ({ columnDefinitions, rows }: Json) => [columnDefinitions.map(({ name }: Json) => name), rows.length],
+  },
+];
+
+/** Definitions that go. */
+const DELETED: readonly Step[] = [
+  { method: 'DELETE', path: at('gadgets'), body: { preconditions: { uid: 'other' } } },
+  { method: 'DELETE', path: `${at('gadgets')}?dryRun=All` },
+  patch(`${IN('v1')}/a`, { metadata: { finalizers: ['run.example.com/held'] } }),
+  { method: 'DELETE', path: at('gadgets') },
+  { method: 'DELETE', path: at('gadgets'), title: 'again' },
+  settled('gadgets', '"InstanceDeletionInProgress"'),
+  { method: 'POST', path: IN('v1'), body: gadget('late', {}) },
+  { path: `${ROOT}/v1`, until: '"verbs":["delete","deletecollection","get","list","watch"]' },
+  { path: IN('v1'), until: '"deletionTimestamp"', of: names },
+  patch(`${IN('v1')}/a`, { metadata: { finalizers: [] } }),
+  { path: at('gadgets'), until: 404 },
+  { path: `${ROOT}/v1`, until: 404 },
+  { path: IN('v1') },
+  post(GADGETS, 'afresh'),
+  settled('gadgets'),
+  { path: IN('v1'), until: 200 },
+  { method: 'DELETE', path: at('gadgets') },
+  { path: at('gadgets'), until: 404 },
+];
+
+export const STEPS: readonly Step[] = [...SERVED, ...WRONG, ...NAMES, ...CHANGED, ...DELETED];

@@ -1,0 +1,112 @@
+// Kinds that are defined at run time: how they come, what is served by them, and how they go.
+import { afterEach, describe, expect, test } from 'vitest';
+import type { KubernetesObject } from '../../src/cache/object.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { remote } from './apiserver-rig.ts';
+import { CRDS, type CrdRig, conditionsOf, crdOf, crdRig } from './crd-rig.ts';
+
+const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
+const ALL = '/apis/example.com/v1/widgets';
+
+const rigs: CrdRig[] = [];
+afterEach(async () => {
+  for (const { server } of rigs.splice(0)) await server.shutdown();
+});
+
+const begun = (options: Parameters<typeof crdRig>[0] = {}): CrdRig => {
+  const made = crdRig(options);
+  rigs.push(made);
+  return made;
+};
+
+describe('a definition', () => {
+  test('is served as soon as it is Established, in discovery and OpenAPI, too, and in process', async () => {
+    const { call, define, read, server } = begun();
+    expect((await call('GET', ALL)).code).toBe(404);
+    expect(() => server.resource('widgets.example.com/v1')).toThrow('widgets.example.com/v1');
+    const created = await call('POST', CRDS, crdOf());
+    expect(created.body.status).toEqual({ conditions: null, acceptedNames: { kind: '', plural: '' }, storedVersions: ['v1'] });
+    expect(created.body.spec.names).toEqual({ plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' });
+    expect(created.body.spec.conversion).toEqual({ strategy: 'None' });
+    await expect
+      .poll(async () => conditionsOf(await read('widgets.example.com')))
+      .toEqual({
+        ...{ NamesAccepted: 'True', Established: 'True' },
+      });
+    expect((await read('widgets.example.com')).body.status).toMatchObject({
+      acceptedNames: { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' },
+      conditions: [
+        { type: 'NamesAccepted', reason: 'NoConflicts', message: 'no conflicts found' },
+        { type: 'Established', reason: 'InitialNamesAccepted', message: 'the initial names have been accepted' },
+      ],
+    });
+    expect((await call('GET', '/apis/example.com/v1')).body.resources.map(({ name }: { name: string }) => name)).toEqual([
+      'widgets',
+    ]);
+    expect((await call('GET', '/apis')).text).toContain('example.com/v1');
+    expect((await call('GET', '/openapi/v2')).body.definitions).toHaveProperty(['com.example.v1.Widget']);
+    expect((await call('GET', '/openapi/v3/apis/example.com/v1')).body.components.schemas).toHaveProperty([
+      'com.example.v1.Widget',
+    ]);
+    expect((await call('POST', WIDGETS, { metadata: { name: 'a' }, spec: { size: 1 } })).code).toBe(201);
+    expect((await server.resource('widgets.example.com/v1').list()).items).toHaveLength(1);
+    await define(crdOf({}, {}, 'gears', 'Gear'));
+    expect((await call('GET', '/openapi/v2')).body.definitions).toHaveProperty(['com.example.v1.Gear']);
+  });
+
+  test('goes with its objects; then its paths are 404, and its watches have ended', async () => {
+    const { call, define, gone, server, storage } = begun();
+    await define(crdOf());
+    for (const name of ['a', 'b']) await call('POST', WIDGETS, { metadata: { name } });
+    const widgets = server.resource('widgets.example.com/v1');
+    const watch = await widgets.watch({ resourceVersion: await storage.currentVersion() });
+    const deleted = await call('DELETE', `${CRDS}/widgets.example.com`);
+    expect(deleted.body.metadata.finalizers).toEqual(['customresourcecleanup.apiextensions.k8s.io']);
+    expect(deleted.body.status.conditions[2]).toMatchObject({ type: 'Terminating', reason: 'InstanceDeletionPending' });
+    const seen: string[] = [];
+    for await (const { type, object } of watch) seen.push(`${type} ${(object as KubernetesObject).metadata?.name}`);
+    expect(seen).toEqual(['DELETED a', 'DELETED b']);
+    await gone('widgets.example.com');
+    expect((await call('GET', ALL)).code).toBe(404);
+    expect((await call('GET', '/apis')).text).not.toContain('example.com');
+    await expect(widgets.list()).rejects.toThrow(/^404/);
+    await define(crdOf());
+    expect((await widgets.list()).items).toEqual([]);
+  });
+
+  test('waits for finalizers of its objects, and takes no new ones meanwhile', async () => {
+    const { call, define, gone, read } = begun();
+    await define(crdOf());
+    await call('POST', WIDGETS, { metadata: { name: 'a', finalizers: ['example.com/x'] } });
+    await call('DELETE', `${CRDS}/widgets.example.com`);
+    await expect
+      .poll(async () => (await read('widgets.example.com')).body.status.conditions[2].reason)
+      .toBe('InstanceDeletionInProgress');
+    const refused = await call('POST', WIDGETS, { metadata: { name: 'b' } });
+    expect([refused.code, refused.body.message]).toEqual([
+      403,
+      'widgets.example.com "b" is forbidden: create not allowed while custom resource definition is terminating',
+    ]);
+    const { verbs } = (await call('GET', '/apis/example.com/v1')).body.resources[0];
+    expect(verbs).toEqual(['delete', 'deletecollection', 'get', 'list', 'watch']);
+    expect((await call('PATCH', `${WIDGETS}/a`, { metadata: { finalizers: null } })).code).toBe(200);
+    await gone('widgets.example.com');
+    expect((await call('GET', ALL)).code).toBe(404);
+  });
+
+  test('is served by all servers of a storage, and after a restart', async () => {
+    const storage = new MemoryStorage();
+    const one = begun({ storage: remote(storage) });
+    const two = begun({ storage: remote(storage) });
+    await one.define(crdOf());
+    await expect.poll(async () => (await two.call('GET', ALL)).code).toBe(200);
+    await two.call('POST', WIDGETS, { metadata: { name: 'a' } });
+    const three = begun({ storage: remote(storage) });
+    expect((await three.call('GET', ALL)).body.items).toHaveLength(1);
+    await three.call('DELETE', `${CRDS}/widgets.example.com`);
+    for (const each of [one, two, three]) {
+      await expect.poll(async () => (await each.call('GET', ALL)).code).toBe(404);
+    }
+    expect((await storage.list()).items).toEqual([]);
+  });
+});
