@@ -21,7 +21,7 @@ import { forbidden, hasCode, notFound } from './api-status.ts';
 import { NAME_LABEL } from './kinds/tables.ts';
 import { type Catalog, type EmptyTerms, type ResourceContext, type ResourceInfo, timestamp } from './resource-info.ts';
 import { kindOf, unknownKinds } from './stored-data.ts';
-import { Terminating, type TerminatingDeps } from './terminating.ts';
+import { type BackgroundDeps, Terminating } from './terminating.ts';
 import { withMeta } from './verbs/metadata.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
 import { createObject } from './verbs/write.ts';
@@ -49,7 +49,7 @@ interface Confirmation {
 }
 
 /** What a server's namespaces need from it. */
-interface NamespacesDeps extends Pick<TerminatingDeps, 'clock' | 'random' | 'onError'> {
+interface NamespacesDeps extends BackgroundDeps {
   readonly catalog: Catalog;
   /** All of it. */
   readonly storage: Storage;

@@ -98,7 +98,7 @@ export class ApiServer<I = unknown> {
   #shutdown: Promise<void> | undefined;
   /**
    * Resolves when the server has started. Requests need not wait for it. Rejects with INVALID_ARGUMENT for an invalid schema, and
-   * for any schema if the package `ajv` is not installed.
+   * for one that needs a package that is not installed.
    */
   readonly ready: Promise<void>;
   /** The handler for node:http: `createServer(server.handler)`. In frameworks such as Express, use it for all paths. */

@@ -10,7 +10,7 @@ const R = 'orders.example.com/v1=Order';
 describe('watchmux serve: arguments', () => {
   test('defaults: the port at which kubectl looks, this machine only, memory', () => {
     expect(parse()).toEqual({
-      ...{ command: 'serve', host: '127.0.0.1', port: 8080, resources: [], etcd: [], prefix: '/watchmux/' },
+      ...{ command: 'serve', host: '127.0.0.1', port: 8080, resources: [], crdFiles: [], etcd: [], prefix: '/watchmux/' },
       ...{
         token: undefined,
         tls: undefined,

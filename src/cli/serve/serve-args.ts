@@ -7,6 +7,8 @@ export interface ServeCommand {
   readonly host: string;
   readonly port: number;
   readonly resources: readonly ServedResource[];
+  /** Files, and folders of files, of CustomResourceDefinitions that are served from the start. */
+  readonly crdFiles: readonly string[];
   /** What clients must send. Undefined: nothing. */
   readonly token: string | undefined;
   /** The files of the certificate and its key. Undefined: plain HTTP. */
@@ -69,7 +71,11 @@ const TEXTS = [
 export const SERVE_OPTIONS: Options = {
   ...preset({ host: '127.0.0.1', port: '8080', log: 'text', 'keep-alive': KEEP_ALIVE_SECONDS, drain: '10', 'drain-delay': '0' }),
   ...valued(...TEXTS, 'token', 'metrics', 'client-address', ...Object.keys(LIMITS)),
-  ...{ resource: { type: 'string', multiple: true }, etcd: { type: 'string', multiple: true } },
+  ...{
+    resource: { type: 'string', multiple: true },
+    crd: { type: 'string', multiple: true },
+    etcd: { type: 'string', multiple: true },
+  },
 };
 
 /** Without tokens nobody is a tenant. */
@@ -94,6 +100,7 @@ export function toServe(given: Given): ServeCommand {
     host: given.host(),
     port: given.whole('port', { max: 65_535 }),
     resources: toServedResources(given.list('resource')),
+    crdFiles: toCrdFiles(given),
     token: text('token'),
     tls: toTls(given),
     ...etcd,
@@ -116,6 +123,12 @@ export function toServe(given: Given): ServeCommand {
   }
   checkExposure(command);
   return command;
+}
+
+function toCrdFiles(given: Given): readonly string[] {
+  const files = given.list('crd');
+  if (files.includes('')) throw given.wrong('crd', 'a file or a folder', '');
+  return files;
 }
 
 /** Anyone who reaches this server can read and write everything: other machines need a token. */
