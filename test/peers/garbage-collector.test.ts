@@ -5,11 +5,11 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiServer as OwnServer } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
+import { component, isMissing } from '../components.ts';
 import { CONFIG_MAPS, EVERYTHING, quiet } from '../garbage-world.ts';
 import { type Answer, type ApiServer, startApiServer } from './apiserver.ts';
-import { builtBinary, GARBAGE_COLLECTOR, KUBE_APISERVER } from './binary.mjs';
 
-const binary = builtBinary(GARBAGE_COLLECTOR);
+const kubernetes = component('garbage-collector');
 const GRAPHS = 24;
 
 /** What happens to some objects: their names are numbers, and each is of one of two kinds. */
@@ -140,7 +140,7 @@ async function left({ request }: Side, namespace: string): Promise<unknown> {
   return found;
 }
 
-describe.runIf(binary && builtBinary(KUBE_APISERVER))('garbage as Kubernetes collects it', () => {
+describe.skipIf(isMissing(kubernetes) || isMissing(component('kube-apiserver')))('garbage as Kubernetes collects it', () => {
   let real: ApiServer;
   let collector: ChildProcess;
   const storage = new MemoryStorage();
@@ -153,7 +153,7 @@ describe.runIf(binary && builtBinary(KUBE_APISERVER))('garbage as Kubernetes col
   beforeAll(async () => {
     real = await startApiServer();
     const args = ['-server', real.url, '-ca', real.caFile, '-token', real.token];
-    collector = spawn(binary as string, args, { stdio: ['pipe', 'ignore', 'ignore'] });
+    collector = spawn(kubernetes.path, args, { stdio: ['pipe', 'ignore', 'ignore'] });
     await own.ready;
   });
   afterAll(async () => {

@@ -320,6 +320,35 @@ describe('what a deletion does', () => {
   });
 });
 
+describe('kinds that come and go', () => {
+  test('what belongs to an object of a kind that comes later is looked at again, and collected with it', async () => {
+    const at = world({ customResourceDefinitions: true });
+    const schema = { openAPIV3Schema: { type: 'object' } };
+    const ships: ResourceDefinition = { group: 'sea.example', version: 'v1', plural: 'ships', kind: 'Ship' };
+    const early = await at.create('early', [{ apiVersion: 'sea.example/v1', kind: 'Ship', name: 'none', uid: 'none' }]);
+    await at.quiet();
+    expect(await at.get(early)).toBeDefined();
+    const { code } = await at.rig.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+      metadata: { name: 'ships.sea.example' },
+      spec: {
+        ...{ group: 'sea.example', scope: 'Namespaced', names: { plural: 'ships', kind: 'Ship' } },
+        versions: [{ name: 'v1', served: true, storage: true, schema }],
+      },
+    });
+    expect(code).toBe(201);
+    await expect.poll(() => at.get(early)).toBeUndefined();
+    const ship = await at.create('ship', [], { kind: ships });
+    const crew = await at.create('crew', [refTo(ship)]);
+    const boat = await at.create('boat', [refTo(crew, BLOCKS)], { kind: ships });
+    await at.delete(crew, 'Foreground');
+    await expect.poll(() => at.get(boat)).toBeUndefined();
+    await expect.poll(() => at.get(crew)).toBeUndefined();
+    const late = await at.create('late', [refTo(ship)]);
+    await at.delete(ship);
+    await expect.poll(() => at.get(late)).toBeUndefined();
+  });
+});
+
 describe('several servers, and restarts', () => {
   test('what one has left, the next one does', async () => {
     const storage = new MemoryStorage();
