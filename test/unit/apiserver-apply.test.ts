@@ -174,8 +174,14 @@ test('a write that changes only a time is none, and its version stays', async ()
   const patched = await call('PATCH', one, { spec: { item: 'x' } });
   const applied = await call('PATCH', one, order({ item: 'x' }), APPLY);
   for (const { text } of [patched, applied]) expect(text).toBe(first.text);
+  // What the server takes back is a change to the managers each time, and to the object never.
+  const takenBack = { metadata: { deletionGracePeriodSeconds: 5 } };
+  const owned = await call('PATCH', one, takenBack);
+  now += 60_000;
+  expect(owned.text).not.toBe(first.text);
+  expect((await call('PATCH', one, takenBack)).text).toBe(owned.text);
   const changed = await call('PATCH', one, order({ item: 'y' }), APPLY);
-  expect(changed.body.metadata.managedFields).toMatchObject([{ time: '2026-01-01T00:01:00Z' }]);
+  expect(changed.body.metadata.managedFields).toMatchObject([{ time: '2026-01-01T00:02:00Z' }, { manager: 'one' }]);
 });
 
 describe('in process', () => {
