@@ -92,7 +92,7 @@ export interface FieldCause {
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** The types of columns: the one list of them. */
-const COLUMN_TYPES = ['string', 'integer', 'number', 'boolean', 'date'] as const;
+export const COLUMN_TYPES = ['string', 'integer', 'number', 'boolean', 'date'] as const;
 
 /** A column of a table. Upstream: `CustomResourceColumnDefinition`. */
 export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {

@@ -23,11 +23,15 @@ export interface Observer {
   changed(event: ChangeEvent<KubernetesObject>): void | Promise<void>;
 }
 
-/** What the deletion of containers needs. */
-export interface TerminatingDeps {
+/** By what a server works in the background. */
+export interface BackgroundDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly onError: (error: unknown) => void;
+}
+
+/** What the deletion of containers needs. */
+export interface TerminatingDeps extends BackgroundDeps {
   /** Whether a Terminating one has to be finished by the servers now. */
   readonly isDue: (object: KubernetesObject) => boolean;
   /** Tries to finish a deletion. Resolves to whether it is gone. */

@@ -7,7 +7,7 @@
 import { comparing } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
-import type { FieldCause, JsonSchema } from '../definition.ts';
+import { COLUMN_TYPES, type FieldCause, type JsonSchema } from '../definition.ts';
 import {
   duplicateCause,
   forbiddenCause,
@@ -18,7 +18,7 @@ import {
 } from '../validation/causes.ts';
 import { structuralFaults } from '../validation/structural-faults.ts';
 import { faultOfSubdomain } from '../verbs/metadata.ts';
-import { type Crd, type CrdColumn, type CrdNames, type CrdSpec, type CrdVersion, isTrue } from './crd.ts';
+import { type Crd, type CrdColumn, type CrdNames, type CrdSpec, type CrdVersion, isTrue, SINGLE_NAMES } from './crd.ts';
 
 const LABEL = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
 const LABEL_RULE =
@@ -71,7 +71,7 @@ async function specFaults(spec: CrdSpec, isConverted: boolean): Promise<FieldCau
   // The first one is `spec.version` as well.
   const first = versions[0]?.name ?? '';
   if (first !== '' && !isLabel(first)) faults.push(invalidCause('spec.version', first, labelFault(first)));
-  for (const name of ['plural', 'singular', 'kind', 'listKind'] as const) {
+  for (const name of SINGLE_NAMES) {
     if (!names[name]) faults.push(requiredCause(`spec.names.${name}`, ''));
   }
   faults.push(...namesFaults('spec.names', names));
@@ -142,7 +142,7 @@ function scaleFaults(field: string, subresources: CrdVersion['subresources']): F
   });
 }
 
-const TYPES = ['boolean', 'date', 'integer', 'number', 'string'];
+const TYPES: readonly string[] = [...COLUMN_TYPES].sort();
 const FORMATS = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 'int64', 'password'];
 
 function columnFaults(field: string, { name, type, format, jsonPath }: Partial<CrdColumn>): FieldCause[] {

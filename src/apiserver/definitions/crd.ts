@@ -19,6 +19,9 @@ export interface Crd extends KubernetesObject {
   readonly status: CrdStatus;
 }
 
+/** The names of which there is one each. */
+export const SINGLE_NAMES = ['plural', 'singular', 'kind', 'listKind'] as const;
+
 export interface CrdNames {
   readonly plural: string;
   readonly singular?: string;

@@ -10,7 +10,7 @@
  * - A decision about a definition is a function of the storage's state at the version of that definition, which every server sees
  *   at that point of its watch. It is written only if the definition is still at that version. So all servers decide the same, and
  *   the first one writes it.
- * - Names are taken in two steps. `NamesAccepted` claims them. Whoever sees a claim sees all earlier ones, too: the later one of two
+ * - Names are taken in two steps. `NamesAccepted` claims them. A server that sees a claim sees all earlier ones: the later one of two
  *   yields, and the other one is `Established`, which is for ever.
  * - Objects are deleted before their definition: a server that creates one looks at the definition once more *after* that, and takes
  *   the object back if the definition is Terminating or another one; a server that deletes a definition looks for objects after
@@ -25,7 +25,7 @@ import { forbidden, hasCode, noSuchPath } from '../api-status.ts';
 import type { Convert, PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { AGE } from '../kinds/common.ts';
 import { type Catalog, type DefinitionGuard, type ResourceContext, type ResourceInfo, timestamp } from '../resource-info.ts';
-import { Terminating, type TerminatingDeps } from '../terminating.ts';
+import { type BackgroundDeps, Terminating } from '../terminating.ts';
 import { withMeta } from '../verbs/metadata.ts';
 import { deleteObjects } from '../verbs/remove.ts';
 import { CLEANUP, type Crd, isTrue, preparedCrd, revisedCrd, toInfos, withCondition } from './crd.ts';
@@ -88,7 +88,7 @@ const COLUMNS: readonly PrinterColumn<Crd>[] = [
 ];
 
 /** What a server's definitions need from it. */
-interface DefinitionsDeps extends Pick<TerminatingDeps, 'clock' | 'random' | 'onError'> {
+interface DefinitionsDeps extends BackgroundDeps {
   readonly catalog: Catalog;
   /** All of it. */
   readonly storage: Storage;

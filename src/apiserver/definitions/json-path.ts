@@ -121,7 +121,7 @@ class Reader {
       else if (char === quote && this.text[end - 1] !== '\\') quote = '';
     }
     if (end >= this.text.length) throw new SyntaxError('unterminated filter');
-    if (this.text[end + 1] !== ']') throw new SyntaxError('unclosed array expect ]');
+    if (this.text[end + 1] !== ']') throw new SyntaxError('a filter ends with a parenthesis and a bracket');
     this.at = end + 2;
     const inner = this.text.slice(start, end);
     const [, left, operator, right] = COMPARISON.exec(inner) ?? [];

@@ -7,7 +7,7 @@
  * Upstream: `NamingConditionController` and `EstablishingController`.
  */
 import type { ResourceInfo } from '../resource-info.ts';
-import { type Condition, type Crd, type CrdNames, conditionOf, isTrue, withCondition } from './crd.ts';
+import { type Condition, type Crd, type CrdNames, conditionOf, isTrue, type SINGLE_NAMES, withCondition } from './crd.ts';
 
 /** What a decision depends on. */
 interface Surroundings {
@@ -22,9 +22,9 @@ interface Surroundings {
 export function decided(crd: Crd, around: Surroundings): Crd | undefined {
   if (crd.metadata?.deletionTimestamp !== undefined) return undefined;
   const { spec, status } = crd;
-  const used = usedNames(crd, around);
   const claimed = isSame(spec.names, status.acceptedNames);
   if (claimed && isTrue(crd, 'Established')) return undefined;
+  const used = usedNames(crd, around);
   const isInstalling = claimed && isTrue(crd, 'NamesAccepted');
   // What has only been claimed is asked about again. What is Established is its own.
   const { names, conflict } = accepted(spec.names, isInstalling ? NO_NAMES : status.acceptedNames, used);
@@ -81,7 +81,7 @@ function accepted(wanted: CrdNames, own: CrdNames, { resources, kinds }: Used): 
     const message = texts.length === 1 ? String(texts[0]) : `[${[...new Set(texts)].join(', ')}]`;
     conflict = { type: 'NamesAccepted', status: 'False', reason, message };
   };
-  const one = (name: 'plural' | 'singular' | 'kind' | 'listKind'): string | undefined => {
+  const one = (name: (typeof SINGLE_NAMES)[number]): string | undefined => {
     const set = name === 'kind' || name === 'listKind' ? kinds : resources;
     const want = wanted[name];
     if (want === undefined || want === own[name] || !set.has(want)) return want;

@@ -215,10 +215,10 @@ function toResources(resource: Described): object[] {
 
 /** While a definition is deleted, its objects can only go, although updates are still taken. Upstream: `DiscoveryController`. */
 function verbsOf({ main, definition }: Described): readonly Verb[] {
-  return definition?.terminating ? main.verbs.filter((verb) => !OF_LIVING.includes(verb)) : main.verbs;
+  return definition?.terminating ? main.verbs.filter((verb) => !OF_LIVING.test(verb)) : main.verbs;
 }
 
-const OF_LIVING: readonly Verb[] = ['create', 'patch', 'update'];
+const OF_LIVING = /^(create|patch|update)$/;
 
 function namesOf({ shortNames = [], categories = [] }: Described): object {
   return { ...(shortNames.length > 0 && { shortNames }), ...(categories.length > 0 && { categories }) };

@@ -6,6 +6,7 @@ import { isPromise } from '../../watch/abort.ts';
 import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import type { WholeAnswer, WireRequest } from '../http/wire.ts';
+import { patchMediaTypes } from '../patch/patch.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import { Discovery, type DiscoveryOptions, type Document, digest, groupVersion } from './discovery.ts';
 import {
@@ -66,11 +67,17 @@ const OF_WRITES: readonly object[] = [
   query('fieldValidation', 'What to do about unknown or duplicate fields: Ignore, Warn (the default) or Strict.'),
 ];
 
+const OF_PATCHES: readonly object[] = [
+  ...OF_WRITES,
+  { ...query('force', 'To take over what others manage, when applying.'), schema: { type: 'boolean', uniqueItems: true } },
+];
+
 function toPaths(definition: Documented): object {
   const { group, version, plural, kind, namespaced = true, subresources } = definition;
   const bodyOf = (shown: DocumentedKind): object => ({
     content: { 'application/json': { schema: { $ref: `#/components/schemas/${componentName(shown)}` } } },
   });
+  const patches = Object.fromEntries(patchMediaTypes(definition).map((type) => [type, { schema: { type: 'object' } }]));
   const many = bodyOf(ofList(definition));
   const operation = (action: string, parameters?: readonly object[], seen: DocumentedKind = definition): object => ({
     'x-kubernetes-action': action,
@@ -82,7 +89,7 @@ function toPaths(definition: Documented): object {
   const ofOne = (seen?: DocumentedKind): object => ({
     get: operation('get', undefined, seen),
     put: operation('put', OF_WRITES, seen),
-    patch: operation('patch', OF_WRITES, seen),
+    patch: { ...operation('patch', OF_PATCHES, seen), requestBody: { content: patches } },
   });
   return {
     [root]: { get: operation('list'), post: operation('post', OF_WRITES), delete: operation('deletecollection') },
@@ -164,30 +171,41 @@ function takesProtobuf(accept: string | undefined): boolean {
   return accept !== undefined && /proto-openapi\.spec\.v2[.@]v1\.0\+protobuf/.test(accept);
 }
 
-/** What one definition adds to the document: the members of `paths` and `definitions`, and the same as protobuf. */
-interface PartV2 {
-  readonly path: string;
-  readonly schema: string;
-  readonly pathMessage: Uint8Array;
-  readonly schemaMessage: Uint8Array;
+/** What one definition adds to a document: the member of `paths`, and that of `definitions`. */
+interface Part<T> {
+  readonly path: T;
+  readonly schema: T;
 }
 
 /** Definitions do not change: a definition that is changed is another one. */
-const parts: WeakMap<Documented, PartV2> = new WeakMap();
+const asText: WeakMap<Documented, Part<string>> = new WeakMap();
+const asBytes: WeakMap<Documented, Part<Uint8Array>> = new WeakMap();
 
-function partOf(definition: Documented): PartV2 {
-  const known = parts.get(definition);
-  if (known !== undefined) return known;
-  const schema = { [componentName(definition)]: toV2(schemaOf(definition)) };
-  const made = {
-    path: membersOf({ [objectPath(definition)]: { patch: toPatch(definition) } }),
-    schema: membersOf(schema),
-    pathMessage: pathMessage(definition).toBytes(),
-    schemaMessage: named(schema).toBytes(),
-  };
-  parts.set(definition, made);
-  return made;
+/** Makes the parts of definitions that are new, one at a time. */
+function* partsOf<T>(
+  definitions: readonly Documented[],
+  known: WeakMap<Documented, Part<T>>,
+  make: (of: Documented) => Part<T>,
+): Work<readonly Part<T>[]> {
+  const parts: Part<T>[] = [];
+  for (const each of definitions) {
+    const part = known.get(each) ?? make(each);
+    known.set(each, part);
+    parts.push(part);
+    yield;
+  }
+  return parts;
 }
+
+const textOf = (definition: Documented): Part<string> => ({
+  path: membersOf({ [objectPath(definition)]: { patch: toPatch(definition) } }),
+  schema: membersOf({ [componentName(definition)]: toV2(schemaOf(definition)) }),
+});
+
+const bytesOf = (definition: Documented): Part<Uint8Array> => ({
+  path: pathMessage(definition).toBytes(),
+  schema: named({ [componentName(definition)]: toV2(schemaOf(definition)) }).toBytes(),
+});
 
 const SHARED_V2: Readonly<Record<string, JsonSchema>> = Object.fromEntries(
   Object.entries(SHARED).map(([name, schema]) => [name, toV2(schema)]),
@@ -198,19 +216,15 @@ export function* openApiV2(
   definitions: readonly Documented[],
   { version, protobuf }: { readonly version: string; readonly protobuf: boolean },
 ): Work<string | Uint8Array> {
-  const own: PartV2[] = [];
-  for (const each of definitions) {
-    own.push(partOf(each));
-    yield;
-  }
   const title = 'watchmux';
   if (!protobuf) {
+    const parts = yield* partsOf(definitions, asText, textOf);
     const info = JSON.stringify({ title, version });
-    const schemas = [membersOf(SHARED_V2), ...own.map(({ schema }) => schema)].join();
-    return `{"swagger":"2.0","info":${info},"paths":{${own.map(({ path }) => path).join()}},"definitions":{${schemas}}}`;
+    const schemas = [membersOf(SHARED_V2), ...parts.map(({ schema }) => schema)].join();
+    return `{"swagger":"2.0","info":${info},"paths":{${parts.map(({ path }) => path).join()}},"definitions":{${schemas}}}`;
   }
   const [paths, schemas] = [new Message(), named(SHARED_V2)];
-  for (const { pathMessage: path, schemaMessage: schema } of own) {
+  for (const { path, schema } of yield* partsOf(definitions, asBytes, bytesOf)) {
     paths.add(path);
     schemas.add(schema);
   }
@@ -253,8 +267,8 @@ function extension(name: string, value: unknown): Message {
 /** The part of a schema that v2 supports. The rest is left out, and anything is valid there. */
 function toV2(schema: JsonSchema): JsonSchema {
   const { description, $ref, allOf, type, format, properties, items, required, additionalProperties } = schema as Parts;
-  const extensions = Object.fromEntries(Object.entries(schema).filter(([name]) => name.startsWith('x-kubernetes-')));
-  const result: Record<string, unknown> = { description, ...extensions };
+  const result: Record<string, unknown> = { description };
+  for (const name in schema) if (name.startsWith('x-kubernetes-')) result[name] = schema[name];
   const reference = $ref ?? (allOf?.length === 1 ? allOf[0]?.$ref : undefined);
   if (reference !== undefined) return { ...result, $ref: reference.replace('#/components/schemas/', '#/definitions/') };
   if (schema[OPEN] === true) return KIND_EXTENSION in schema ? { ...result, type: 'object' } : result;

@@ -4,6 +4,7 @@ import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
 import { PROPAGATIONS } from '../../cache/resource-client.ts';
+import { joined } from '../../decode/framing.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { isPromise } from '../../watch/abort.ts';
@@ -18,7 +19,7 @@ import { shapeOf } from '../kinds/tables.ts';
 import { type PatchedKind, toPatchType } from '../patch/patch.ts';
 import { type FieldPaths, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
-import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
+import { mayBeProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
 import { type ListParameters, readFlag, readListQuery } from '../request/query.ts';
 import { loadYaml, looksLikeJson, readYaml } from '../request/yaml.ts';
 import type { ResourceContext, ResourceInfo } from '../resource-info.ts';
@@ -30,9 +31,9 @@ import { shown } from '../verbs/metadata.ts';
 import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
 import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.ts';
 import { createObject, toChange, type UpdateTerms, updateObject } from '../verbs/write.ts';
-import { EventStream } from './event-encoder.ts';
-import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
-import { Continued, PiecesSource, WatchSource } from './sources.ts';
+import { EventStream, type Presentation } from './event-encoder.ts';
+import { choosePresentation, PLAIN, type Subject, wantsEventStream } from './presentation.ts';
+import { CHUNK_BYTES, Continued, PiecesSource, type Source, WatchSource } from './sources.ts';
 import { type Answer, jsonAnswer, type WireRequest } from './wire.ts';
 
 /** Bodies: their types and their contents. */
@@ -71,7 +72,7 @@ function typeOf(request: WireRequest): string {
 /** Reads an object of a kind. */
 async function readObject(request: WireRequest, { maxBodyBytes, signal, kind, again }: WrittenBodyMeans): Promise<unknown> {
   const type = typeOf(request);
-  const supported = hasProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
+  const supported = mayBeProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
   if (!supported.includes(type)) throw unsupported(type, supported, type === PROTOBUF ? NO_PROTOBUF : '');
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
   if (type === YAML_TYPE) return parsedYaml(bytes, { signal, again });
@@ -154,10 +155,21 @@ function dryRunCauses(values: readonly string[]): readonly FieldCause[] {
   return [{ field: 'dryRun', message: `Unsupported value: [${values.map(shown).join(',')}]: supported values: "All"` }];
 }
 
-function policyCauses(policy: unknown): readonly FieldCause[] {
-  if (policy === undefined || policy === null || (PROPAGATIONS as readonly unknown[]).includes(policy)) return [];
+function policyCauses(policy: string | null | undefined, orphan: boolean | undefined): readonly FieldCause[] {
+  if (policy === undefined || policy === null) return [];
+  const field = 'propagationPolicy';
+  const both = `Invalid value: ${shown(policy)}: orphanDependents and deletionPropagation cannot be both set`;
+  const causes = orphan === undefined ? [] : [{ field, message: both }];
+  if ((PROPAGATIONS as readonly unknown[]).includes(policy)) return causes;
   const supported = PROPAGATIONS.map((each) => JSON.stringify(each)).join(', ');
-  return [{ field: 'propagationPolicy', message: `Unsupported value: ${shown(String(policy))}: supported values: ${supported}` }];
+  return [...causes, { field, message: `Unsupported value: ${shown(policy)}: supported values: ${supported}` }];
+}
+
+/** What older clients send instead of a policy. */
+function readOrphan(sent: unknown, query: string | null): boolean | undefined {
+  if (sent === undefined || sent === null) return readFlag(query);
+  if (typeof sent !== 'boolean') throw badRequest('orphanDependents: expected true or false');
+  return sent;
 }
 
 /** Reads the options of a deletion: from its body if it has one, and from its query. */
@@ -165,25 +177,32 @@ async function readDeleteTerms(
   request: WireRequest,
   query: URLSearchParams,
   means: BodyOptions,
-): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions'>> {
+): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation'>> {
   const { signal } = means;
   const maxBodyBytes = Math.min(means.maxBodyBytes, MAX_OPTIONS_BYTES);
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
-  const body = bytes.length === 0 ? {} : await readOptions(bytes, typeOf(request), signal);
-  if (!isRecord(body) || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
+  const body = (bytes.length === 0 ? null : await readOptions(bytes, typeOf(request), signal)) ?? {};
+  if (!isRecord(body) || !isText(body.apiVersion ?? '') || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
   const { dryRun = [], preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
-  if (!Array.isArray(dryRun)) throw badRequest('dryRun: expected a list');
+  if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
+  if (!isText(propagationPolicy ?? '')) throw badRequest('propagationPolicy: expected a string');
   const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;
-  if (!/^-?[0-9]{1,9}$/.test(String(grace))) throw badRequest('gracePeriodSeconds: expected a whole number');
-  const tries = [...dryRun.map(String), ...query.getAll('dryRun')];
-  const causes = [...policyCauses(propagationPolicy), ...dryRunCauses(tries)];
+  if (typeof grace === 'object' || !/^-?[0-9]{1,9}$/.test(String(grace)))
+    throw badRequest('gracePeriodSeconds: expected a whole number');
+  const tries = [...dryRun, ...query.getAll('dryRun')];
+  const orphan = readOrphan(body.orphanDependents, query.get('orphanDependents'));
+  const causes = [...policyCauses(propagationPolicy as string | null | undefined, orphan), ...dryRunCauses(tries)];
   if (causes.length > 0) throw invalidOptions('DeleteOptions', causes);
+  const asked = orphan === undefined ? propagationPolicy : orphan ? 'Orphan' : 'Background';
   return {
     dryRun: tries.length > 0,
     preconditions: toPreconditions(preconditions),
+    propagation: (asked as DeleteTerms['propagation'] | null) ?? undefined,
   };
 }
+
+const isText = (value: unknown): value is string => typeof value === 'string';
 
 /** The longest body of a deletion: its options have a few short members, whoever sends them. */
 const MAX_OPTIONS_BYTES = 65_536;
@@ -253,6 +272,7 @@ export async function perform(task: Task): Promise<Answer> {
   if (verb === 'list') return list(task);
   const presentation = presentationOf(task, 'object');
   if (verb === 'get') {
+    if (!['0', 'false', null].includes(task.query.get('export'))) throw badRequest(NO_EXPORT);
     const resourceVersion = task.query.get('resourceVersion') ?? '';
     return answerOf(
       task,
@@ -268,6 +288,8 @@ export async function perform(task: Task): Promise<Answer> {
   verb satisfies 'deletecollection';
   return removeMany(task);
 }
+
+const NO_EXPORT = 'the export parameter, deprecated since v1.14, is no longer supported';
 
 /** What the path names of an object: itself, or a subresource. */
 function rowOfTask({ path, context }: Task): Subresource {
@@ -411,10 +433,16 @@ async function list(task: Task): Promise<Answer> {
 /** A list may be longer than a string can be. */
 async function listAnswer(headers: Presentation['headers'], pieces: Iterable<Uint8Array>, pace: Pace): Promise<Answer> {
   const source = new PiecesSource(pieces, pace);
-  const first = await source.next();
-  const second = first && (await source.next());
-  if (second === undefined) return { code: 200, headers, body: first ?? null };
-  const rest = new Continued(first as Uint8Array, new Continued(second, source));
+  const chunks: Uint8Array[] = [];
+  let [bytes, more] = [0, true];
+  // Up to where it is known to be long.
+  while (more && (chunks.length < 2 || bytes < CHUNK_BYTES)) {
+    const chunk = await source.next();
+    if (chunk) bytes += chunks.push(chunk) && chunk.length;
+    else more = false;
+  }
+  if (!more) return { code: 200, headers, body: joined(chunks) };
+  const rest = chunks.reduceRight<Source>((after, chunk) => new Continued(chunk, after), source);
   return { code: 200, headers, source: rest, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
 }
 

@@ -27,6 +27,7 @@ import {
   sendWhole,
   WRONG_NAME,
 } from '../server/server.ts';
+import { applyCrds, type CrdFile, readCrdFiles } from './crd-files.ts';
 import { Log } from './log.ts';
 import { type FromFiles, type Pair, Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
@@ -37,13 +38,14 @@ import { closeStorage, openStorage } from './storages.ts';
 export async function serve(command: ServeCommand, output: Output): Promise<number> {
   const [tls, tokens] = [toServerTls(command), toTokens(command)];
   const [etcdTls, etcdUser] = [toEtcdTls(command), toEtcdUser(command, process.env)];
+  const crds = await readCrdFiles(command.crdFiles);
   const log = new Log({ format: command.log, output: process.stderr, now: Date.now });
   const reloads = new Reloads({ values: [tls, tokens, etcdTls, etcdUser?.password], log, clock: systemClock });
   let code: number | undefined;
   try {
     const storage = await openStorage(command, { log, etcdTls, etcdUser });
     try {
-      code = await serveFrom(storage, { command, output, tls, tokens, log });
+      code = await serveFrom(storage, { command, output, tls, tokens, log, crds });
     } finally {
       code = Math.max(code ?? 0, await closeStorage(storage, log));
     }
@@ -66,14 +68,18 @@ interface ServeMeans {
   readonly tls: FromFiles<Pair> | undefined;
   readonly tokens: FromFiles<Tokens> | undefined;
   readonly log: Log;
+  /** The definitions of `--crd`. */
+  readonly crds: readonly CrdFile[];
 }
 
 async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
-  const { command, tls, tokens, log } = means;
+  const { command, tls, tokens, log, crds } = means;
   const events = new ServeEvents(log, systemClock);
   const api = new ApiServer<string>({
     storage,
     resources: withBuiltIn(command.resources),
+    customResourceDefinitions: true,
+    garbageCollection: true,
     ...hooksOf(means),
     ...command.limits,
     ...events.hooks,
@@ -93,6 +99,7 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
   try {
     const metricsUrl = scraped && metrics && `${await listen(scraped, { ...metrics, command: 'serve' })}${METRICS_PATH}`;
     await api.ready;
+    await applyCrds(api, crds, log);
     const own = { ...command, maxConnectionsPerAddress: connectionsOf(command) };
     const url = await listen(server, own, tls === undefined ? 'http' : 'https');
     for (const each of [server, scraped]) each?.on('error', (error) => log.error('error', { error: error.message }));
