@@ -163,7 +163,7 @@ await_installed() {
   await runtimes
   print_programs
   tail -n 2 "$reports/runtimes.txt"
-  step 'kube-apiserver, kubectl, client-go and kube-rs'
+  step 'kube-apiserver, kubectl, client-go, structured-merge and kube-rs'
   await peers
   tail -n 8 "$reports/peers.txt"
 }
