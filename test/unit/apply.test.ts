@@ -1,0 +1,325 @@
+// Server-side apply by the scenarios of upstream's own tests (structured-merge-diff's merge, apimachinery's managedfields). Random ones
+// are compared with upstream itself in test/peers/apply.test.ts.
+import { describe, expect, it } from 'vitest';
+import { FieldManager, type FieldManagerOptions, type Json } from '../../src/apply/field-manager.ts';
+import { fromFields, isSame, toFields } from '../../src/apply/field-set.ts';
+import { ApplyConflict, applyConfiguration, extractManaged } from '../../src/apply/index.ts';
+import { atOnce, type Work } from '../../src/watch/fair-queue.ts';
+
+const apiVersion = 'example.com/v1';
+const text = { type: 'string' };
+const set = { type: 'array', items: text, 'x-kubernetes-list-type': 'set' };
+const listOf = (properties: object, ...keys: string[]): object => ({
+  ...{ type: 'array', items: { type: 'object', properties } },
+  ...{ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': keys },
+});
+const schema = {
+  type: 'object',
+  properties: {
+    spec: {
+      type: 'object',
+      properties: {
+        name: text,
+        count: { type: 'integer' },
+        set,
+        atomic: { type: 'array', items: text },
+        list: listOf({ key: text, value: text, set }, 'key'),
+        ports: listOf({ port: { type: 'integer' }, protocol: { ...text, default: 'TCP' }, name: text }, 'port', 'protocol'),
+        map: { type: 'object', additionalProperties: text },
+        whole: { type: 'object', additionalProperties: text, 'x-kubernetes-map-type': 'atomic' },
+      },
+    },
+    status: { type: 'object', properties: { phase: text } },
+  },
+};
+
+/** An object with its writes, one second after the other. */
+class Scene {
+  live: Json | undefined;
+  #seconds: number = 0;
+  #manager: FieldManager;
+
+  constructor(options: Partial<FieldManagerOptions> = {}) {
+    this.#manager = new FieldManager({ schema, apiVersion, ...options });
+  }
+
+  become(options: Partial<FieldManagerOptions>): this {
+    this.#manager = new FieldManager({ schema, apiVersion, ...options });
+    return this;
+  }
+
+  apply(manager: string, spec: object | undefined, { force = false, more = {} }: { force?: boolean; more?: Json } = {}): this {
+    return this.#stored(this.#manager.applied(this.live, { ...thing(spec), ...more }, { ...this.#by(manager), force }));
+  }
+
+  update(manager: string, spec: object, { metadata = {}, more = {} }: { metadata?: Json; more?: Json } = {}): this {
+    const uid = this.live ? { uid: '1' } : {};
+    const sent = { ...thing(spec), ...more, metadata: { name: 'a', ...uid, ...metadata } };
+    return this.#stored(this.#manager.updated(this.live, sent, this.#by(manager)));
+  }
+
+  #stored(work: Work<Json>): this {
+    const stored = atOnce(work);
+    this.live = { ...stored, metadata: { ...(stored.metadata as Json), uid: '1' } };
+    return this;
+  }
+
+  get metadata(): Json {
+    return this.live?.metadata as Json;
+  }
+
+  get spec(): unknown {
+    return this.live?.spec;
+  }
+
+  /** What each owner has of the spec. */
+  get owners(): Readonly<Record<string, unknown>> {
+    const { managedFields = [] } = this.metadata as { managedFields?: readonly Json[] };
+    return Object.fromEntries(
+      managedFields.map(({ manager, operation, fieldsV1 }) => [`${manager} ${operation}`, (fieldsV1 as Json)['f:spec']]),
+    );
+  }
+
+  #by(manager: string): { manager: string; subresource: string; apiVersion: string; time: string } {
+    const time = `2026-01-01T00:00:${String(this.#seconds++).padStart(2, '0')}Z`;
+    return { manager, subresource: '', apiVersion, time };
+  }
+}
+
+const thing = (spec: object | undefined): Json => ({ apiVersion, kind: 'Thing', metadata: { name: 'a' }, ...(spec && { spec }) });
+
+function conflictsOf(act: () => unknown): readonly string[] {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof ApplyConflict) return error.conflicts.map(({ manager, field }) => `${manager} ${field}`);
+    throw error;
+  }
+  return [];
+}
+
+describe('several appliers', () => {
+  it('share what they agree on, and keep what only one gives up', () => {
+    const scene = new Scene().apply('one', { name: 'x', count: 1 }).apply('two', { name: 'x' }).apply('one', { count: 1 });
+    expect(scene.spec).toEqual({ name: 'x', count: 1 });
+    expect(scene.apply('two', {}).spec).toEqual({ count: 1 });
+    expect(scene.owners).toEqual({ 'one Apply': { 'f:count': {} }, 'two Apply': {} });
+  });
+
+  it('conflict where they differ, and one takes over by force', () => {
+    const scene = new Scene().apply('one', { name: 'x', list: [{ key: 'a', value: '1' }] });
+    const other = { name: 'y', list: [{ key: 'a', value: '2' }] };
+    expect(conflictsOf(() => scene.apply('two', other))).toEqual(['"one" .spec.name', '"one" .spec.list[key="a"].value']);
+    expect(scene.apply('two', other, { force: true }).spec).toEqual(other);
+    expect(scene.owners['one Apply']).toEqual({ 'f:list': { 'k:{"key":"a"}': { '.': {}, 'f:key': {} } } });
+  });
+
+  it('say who owns a field in words', () => {
+    const scene = new Scene().update('ctl', { name: 'x', count: 2 });
+    const act = (): unknown => scene.apply('one', { name: 'y', count: 3 });
+    expect(act).toThrow('Apply failed with 2 conflicts: conflicts with "ctl" using example.com/v1:\n- .spec.count\n- .spec.name');
+    expect(() => scene.apply('one', { name: 'y' })).toThrow(
+      'Apply failed with 1 conflict: conflict with "ctl" using example.com/v1: .spec.name',
+    );
+  });
+});
+
+describe('lists and maps', () => {
+  it('merges sets, and removes the items that an applier gives up', () => {
+    const scene = new Scene().apply('one', { set: ['a', 'b'] }).apply('two', { set: ['b', 'c'] });
+    expect(scene.spec).toEqual({ set: ['a', 'b', 'c'] });
+    expect(scene.apply('one', { set: [] }).spec).toEqual({ set: ['b', 'c'] });
+    expect(scene.apply('two', undefined).spec).toBeUndefined();
+  });
+
+  it('merges items by their keys, in the order of the applier', () => {
+    const [a, b, c] = [{ key: 'a', value: '1' }, { key: 'b', value: '2' }, { key: 'c' }];
+    const scene = new Scene().apply('one', { list: [a, b] }).apply('two', { list: [c, { key: 'a' }] });
+    expect(scene.spec).toEqual({ list: [c, a, b] });
+    expect(scene.apply('one', { list: [b] }).spec).toEqual({ list: [c, { key: 'a' }, b] });
+  });
+
+  it('gives a key that is missing its default', () => {
+    const scene = new Scene().apply('one', { ports: [{ port: 80, name: 'x' }] });
+    scene.apply('two', {
+      ports: [
+        { port: 80, protocol: 'TCP' },
+        { port: 80, protocol: 'UDP' },
+      ],
+    });
+    expect(scene.spec).toEqual({
+      ports: [
+        { port: 80, name: 'x', protocol: 'TCP' },
+        { port: 80, protocol: 'UDP' },
+      ],
+    });
+    expect(Object.keys((scene.owners['one Apply'] as Json)['f:ports'] as Json)).toEqual(['k:{"port":80,"protocol":"TCP"}']);
+  });
+
+  it('owns atomic lists and maps as a whole', () => {
+    const scene = new Scene().apply('one', { atomic: ['a'], whole: { a: 'x' } });
+    expect(scene.owners['one Apply']).toEqual({ 'f:atomic': {}, 'f:whole': {} });
+    expect(conflictsOf(() => scene.apply('two', { atomic: ['a', 'b'] }))).toEqual(['"one" .spec.atomic']);
+    expect(scene.apply('two', { whole: { b: 'y' } }, { force: true }).spec).toEqual({ atomic: ['a'], whole: { b: 'y' } });
+  });
+
+  it('refuses items that occur twice, and survives those that are there', () => {
+    const scene = new Scene().update('ctl', { set: ['a', 'a'] });
+    expect(() => scene.apply('one', { set: ['b', 'b'] })).toThrow('.spec.set: duplicate entries for key [="b"]');
+    expect(scene.apply('one', { set: ['b'] }).spec).toEqual({ set: ['a', 'a', 'b'] });
+  });
+});
+
+describe('updates', () => {
+  it('take what they change from others, and nothing else', () => {
+    const scene = new Scene().apply('one', { name: 'x', count: 1, map: { a: 'x' } });
+    scene.update('ctl', { name: 'y', count: 1, map: { b: 'z' } });
+    expect(scene.owners).toEqual({ 'one Apply': { 'f:count': {} }, 'ctl Update': { 'f:name': {}, 'f:map': { 'f:b': {} } } });
+  });
+
+  it('leave owners alone if nothing changes', () => {
+    const scene = new Scene().apply('one', { name: 'x' });
+    const before = scene.metadata;
+    expect(scene.update('ctl', { name: 'x' }).metadata).toEqual(before);
+  });
+
+  it.each([[[]], [[{}]]])('forget all owners with %j', (managedFields) => {
+    const scene = new Scene().apply('one', { name: 'x' }).update('ctl', { name: 'y' }, { metadata: { managedFields } });
+    expect(scene.owners).toEqual({});
+    expect(scene.update('ctl', { name: 'z' }).owners).toEqual({});
+    expect(scene.apply('one', { count: 1 }).owners).toEqual({
+      'one Apply': { 'f:count': {} },
+      'before-first-apply Update': { '.': {}, 'f:name': {} },
+    });
+  });
+
+  it('have at most ten owners, of which the oldest become one', () => {
+    const scene = new Scene();
+    const map: Record<string, string> = {};
+    for (let at = 0; at < 13; at++) scene.update(`m${at}`, { map: { ...Object.assign(map, { [`k${at}`]: 'x' }) } });
+    expect(Object.keys(scene.owners)).toHaveLength(10);
+    const ancient = (scene.owners['ancient-changes Update'] as Json)['f:map'] as Json;
+    expect(Object.keys(ancient)).toEqual(['.', 'f:k0', 'f:k1', 'f:k2', 'f:k3']);
+  });
+
+  it('keep owners of an object that is not of its type', () => {
+    const scene = new Scene().apply('one', { name: 'x' });
+    expect(scene.update('ctl', { name: 5 }).owners).toEqual({ 'one Apply': { 'f:name': {} } });
+  });
+});
+
+describe('the schema', () => {
+  it('may become atomic, which joins the owners of parts', () => {
+    const scene = new Scene().apply('one', { map: { a: 'x' } });
+    const { spec } = schema.properties;
+    const atomic = { ...spec.properties, map: { ...spec.properties.map, 'x-kubernetes-map-type': 'atomic' } };
+    scene.become({ schema: { type: 'object', properties: { spec: { ...spec, properties: atomic } } } });
+    expect(conflictsOf(() => scene.apply('two', { map: { b: 'y' } }))).toEqual(['"one" .spec.map']);
+  });
+
+  it('refuses what it does not know, with words', () => {
+    expect(() => new Scene().apply('one', { other: 1 })).toThrow(
+      'failed to create typed patch object (/a; example.com/v1, Kind=Thing): .spec.other: field not declared in schema',
+    );
+  });
+
+  it('is deduced if there is none: lists are owned as a whole', () => {
+    const scene = new Scene({ schema: undefined }).apply('one', { list: [{ key: 'a' }], map: { a: 'x' } });
+    expect(scene.owners).toEqual({ 'one Apply': { 'f:list': {}, 'f:map': { '.': {}, 'f:a': {} }, '.': {} } });
+  });
+
+  it('is that of each version of the kind; owners of versions that are gone are forgotten', () => {
+    const scene = new Scene().apply('one', { name: 'x' });
+    const v2 = 'example.com/v2';
+    scene.live = { ...(scene.live as Json), apiVersion: v2 };
+    scene.become({ apiVersion: v2, versions: { [apiVersion]: schema } });
+    expect(conflictsOf(() => scene.apply('two', { name: 'y' }, { more: { apiVersion: v2 } }))).toEqual(['"one" .spec.name']);
+    expect(scene.become({ apiVersion: v2 }).apply('two', { name: 'y' }, { more: { apiVersion: v2 } }).spec).toEqual({
+      name: 'y',
+    });
+  });
+});
+
+describe('client-side apply', () => {
+  const last = 'kubectl.kubernetes.io/last-applied-configuration';
+  const said = (spec: object): Json => ({ metadata: { name: 'a', annotations: { [last]: JSON.stringify(thing(spec)) } } });
+
+  it('becomes server-side apply without a conflict, only for kubectl, and where the object still has what it said', () => {
+    const scene = new Scene().update(
+      'kubectl-client-side-apply',
+      { name: 'x', count: 1 },
+      { metadata: said({ name: 'x' }).metadata as Json },
+    );
+    expect(conflictsOf(() => scene.apply('other', { name: 'y' }))).toHaveLength(1);
+    expect(conflictsOf(() => scene.apply('kubectl', { name: 'y', count: 2 }))).toEqual([
+      '"kubectl-client-side-apply" using example.com/v1 .spec.count',
+    ]);
+    scene.apply('kubectl', { name: 'y' });
+    const { annotations } = scene.metadata as { annotations: Json };
+    expect(JSON.parse(annotations[last] as string)).toEqual(thing({ name: 'y' }));
+  });
+});
+
+describe('sets of fields', () => {
+  const read = (fields: unknown): Json => atOnce(toFields(atOnce(fromFields(fields)).set));
+
+  it('are written in one spelling and order, without what nobody knows', () => {
+    const fields = {
+      'k:{"b":1, "a":"<"}': { 'f:a': {} },
+      'v:1.0': {},
+      'i:02': {},
+      'f:b': {},
+      'f:a': { '.': {}, 'f:c': {} },
+      'x:later': { 'f:a': {} },
+    };
+    expect(JSON.stringify(read(fields))).toBe(
+      '{"f:a":{".":{},"f:c":{}},"f:b":{},"k:{\\"a\\":\\"\\\\u003c\\",\\"b\\":1}":{"f:a":{}},"v:1":{},"i:2":{}}',
+    );
+  });
+
+  it.each([{ a: {} }, { 'k:[]': {} }, { 'v:{': {} }, { 'i:x': {} }, { 'f:a': 5 }, []])('are refused as %j', (fields) => {
+    expect(() => read(fields)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
+  });
+
+  it('are bounded in depth', () => {
+    let fields: Json = {};
+    for (let depth = 0; depth < 600; depth++) fields = { 'f:a': fields };
+    expect(() => read(fields)).toThrow('at most 512 levels');
+  });
+
+  it('cannot reach a prototype', () => {
+    const fields = JSON.parse('{"f:__proto__":{"f:polluted":{}}}') as Json;
+    const config = JSON.parse(
+      `{"apiVersion":"${apiVersion}","kind":"Thing","metadata":{"name":"a"},"__proto__":{"polluted":1}}`,
+    ) as Json;
+    expect(atOnce(isSame(atOnce(fromFields(fields)).set, atOnce(fromFields(read(fields))).set))).toBe(true);
+    const live = applyConfiguration<Json>(undefined, config, { manager: 'one' });
+    expect(Object.hasOwn(applyConfiguration(live, config, { manager: 'one' }), '__proto__')).toBe(true);
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  });
+});
+
+describe('the functions', () => {
+  it('apply, and give back what was applied', () => {
+    const config = { ...thing({ list: [{ key: 'a', value: 'x' }] }) };
+    const live = applyConfiguration<Json>(undefined, config, { manager: 'one', schema });
+    const both = applyConfiguration(live, thing({ list: [{ key: 'b' }], count: 1 }), { manager: 'two', schema });
+    expect(extractManaged(both, 'one', { schema })).toEqual(config);
+    expect(extractManaged(both, 'nobody', { schema })).toBeUndefined();
+  });
+
+  it.each<[string, () => unknown]>([
+    ['config: expected an object', () => applyConfiguration(undefined, [], { manager: 'one' })],
+    ['config.apiVersion: expected a string', () => applyConfiguration(undefined, {}, { manager: 'one' })],
+    ['options.manager: expected a name', () => applyConfiguration(undefined, thing({}), { manager: '' })],
+    [
+      'options.time: expected a date',
+      () => applyConfiguration(undefined, thing({}), { manager: 'a', time: new Date(Number.NaN) }),
+    ],
+    ['live.apiVersion: expected "example.com/v1"', () => applyConfiguration({ apiVersion: 'v2' }, thing({}), { manager: 'a' })],
+    ['unknown option forced', () => applyConfiguration(undefined, thing({}), { manager: 'a', forced: true } as never)],
+    ['object: .spec.other: field not declared', () => extractManaged(thing({ other: 1 }), 'one', { schema })],
+  ])('refuse %s', (message, act) => {
+    expect(act).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) }));
+  });
+});
