@@ -135,6 +135,7 @@ describe('built-in kinds in protobuf', () => {
     expect(readDeleteOptions(envelope('DeleteOptions', ...options))).toEqual({
       ...{ apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 30, propagationPolicy: 'Background', dryRun: ['All'] },
       preconditions: { uid: 'u', resourceVersion: '7' },
+      orphanDependents: true,
     });
     expect(readDeleteOptions(envelope('DeleteOptions', negative(1, -1)))).toMatchObject({ gracePeriodSeconds: -1 });
     expect(readDeleteOptions(envelope('DeleteOptions'))).toEqual({ apiVersion: 'v1', kind: 'DeleteOptions' });

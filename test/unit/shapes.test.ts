@@ -30,12 +30,16 @@ const SCALARS: Readonly<Record<Exclude<Field['type'], Shape>, fc.Arbitrary<unkno
   json: fc.dictionary(text, fc.constant({})),
 };
 
-/** Objects of a shape. */
+/** Objects of a shape. An empty list of managers is kept, as it resets them, and protobuf has none. */
 function objectsOf({ fields }: Shape): fc.Arbitrary<Record<string, unknown>> {
   const entries = fields.map(({ name, type, form }) => {
     const one = typeof type === 'string' ? SCALARS[type] : objectsOf(type);
     const value =
-      form === '[]' ? fc.array(one, { maxLength: 3 }) : form === '{}' ? fc.dictionary(text, one, { maxKeys: 3 }) : one;
+      form === '[]'
+        ? fc.array(one, { minLength: Number(name === 'managedFields'), maxLength: 3 })
+        : form === '{}'
+          ? fc.dictionary(text, one, { maxKeys: 3 })
+          : one;
     return [name, fc.option(value, { nil: undefined })] as const;
   });
   return fc.record(Object.fromEntries(entries)) as fc.Arbitrary<Record<string, unknown>>;
