@@ -74,7 +74,7 @@ function claims({ sessions, cutEarly }: HostDeps, { url }: Request, { incoming, 
 }
 
 function stream({ sessions, maxBufferedBytes }: HostDeps, request: Request, answer: StreamAnswer): ReadableStream<Uint8Array> {
-  const sink = new FetchSink({ sse: answer.sse, bookmarks: false, maxBufferedBytes });
+  const sink = new FetchSink({ sse: answer.sse, bookmarks: false, maxBufferedBytes, isWhole: !answer.isWatch });
   const session = sessions.begin(answer, sink, sink);
   const onAbort = (): void => {
     session.gone();

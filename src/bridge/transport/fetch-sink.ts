@@ -14,13 +14,21 @@ export class FetchSink implements Sink, Outbound {
   readonly stream: ReadableStream<Uint8Array>;
   private readonly beginning: Beginning;
   private readonly maxBufferedBytes: number;
+  private readonly isWhole: boolean;
   private controller: ReadableStreamDefaultController<Uint8Array> | undefined = undefined;
   private session: Served | undefined = undefined;
   private ending: boolean = false;
   private closed: boolean = false;
 
-  constructor({ sse, bookmarks, maxBufferedBytes }: Beginning & { maxBufferedBytes: number }) {
+  /** `isWhole`: it is a body that ends, to which nothing may be added. */
+  constructor({
+    sse,
+    bookmarks,
+    maxBufferedBytes,
+    isWhole = false,
+  }: Beginning & { maxBufferedBytes: number; isWhole?: boolean }) {
     this.beginning = { sse, bookmarks };
+    this.isWhole = isWhole;
     this.form = sse ? RECORD : LINE;
     this.maxBufferedBytes = maxBufferedBytes;
     this.stream = new ReadableStream<Uint8Array>(
@@ -49,7 +57,7 @@ export class FetchSink implements Sink, Outbound {
   opened(session: Served): void {
     this.session = session;
     // Bun sends the head together with the first byte of the body.
-    const preface = toPreface(this.beginning, session.version) || (IN_BUN ? ' ' : '');
+    const preface = toPreface(this.beginning, session.version) || (IN_BUN && !this.isWhole ? ' ' : '');
     if (preface !== '') this.write(toBytes(preface, this.form));
   }
 

@@ -59,17 +59,18 @@ export class Handshakes {
       return false;
     }
     const { maxInboundBytes, clock } = this.options;
-    const compression = this.options.compression && compresses(headers['sec-websocket-extensions']);
+    const offer = this.options.compression ? takenOffer(headers['sec-websocket-extensions']) : undefined;
+    const compression = offer !== undefined;
     const lines = [
       ...['HTTP/1.1 101 Switching Protocols', 'Upgrade: websocket', 'Connection: Upgrade'],
       `Sec-WebSocket-Accept: ${createHash('sha1')
         .update(key + MAGIC)
         .digest('base64')}`,
       ...(protocol ? [`Sec-WebSocket-Protocol: ${protocol}`] : []),
-      ...(compression ? [`Sec-WebSocket-Extensions: ${EXTENSION}`] : []),
+      ...(offer ? [`Sec-WebSocket-Extensions: ${EXTENSION}${offer.window}`] : []),
     ];
     socket.write(`${lines.join('\r\n')}\r\n\r\n`);
-    opened(new Frames(socket, head, { maxInboundBytes, compression, clock }), compression ? DEFLATED_MESSAGE : MESSAGE);
+    opened(new Frames(socket, head, { maxInboundBytes, compression, clock }), offer?.window === '' ? DEFLATED_MESSAGE : MESSAGE);
     return true;
   }
 }
@@ -78,18 +79,22 @@ export class Handshakes {
 const EXTENSION = 'permessage-deflate; server_no_context_takeover; client_no_context_takeover';
 
 /**
- * Whether a client offers our kind of compression. Our messages need a window of the default size, so an offer of a smaller one
- * is not taken, and its client gets plain messages.
+ * The offer of a client that is taken, and what it says of our window. Our compressed messages need one of the default size: a client
+ * that wants a smaller one gets plain messages, which the extension allows, and may compress its own.
  */
-function compresses(offers: string = ''): boolean {
-  return offers.split(',').some((offer) => {
+function takenOffer(offers: string = ''): { readonly window: string } | undefined {
+  for (const offer of offers.split(',')) {
     const [name, ...parameters] = offer.split(';').map((each) => each.trim().toLowerCase());
-    return name === 'permessage-deflate' && parameters.every((each) => TAKEN.test(each));
-  });
+    if (name !== 'permessage-deflate' || !parameters.every((each) => TAKEN.test(each))) continue;
+    const window = parameters.find((each) => each.startsWith('server_max'));
+    return { window: window === undefined ? '' : `; ${window.replaceAll('"', '')}` };
+  }
+  return undefined;
 }
 
-/** The parameters of an offer that change nothing for us. */
-const TAKEN = /^(server_no_context_takeover|client_no_context_takeover|client_max_window_bits(=("?)([89]|1[0-5])\3)?)$/;
+/** The parameters of an offer that we know. */
+const TAKEN =
+  /^(server_no_context_takeover|client_no_context_takeover|client_max_window_bits|(client|server)_max_window_bits=("?)([89]|1[0-5])\3)$/;
 
 /** Below this size, compression costs more than it saves. */
 const COMPRESSION_THRESHOLD_BYTES = 1_024;
