@@ -149,12 +149,12 @@ install_runtimes() {
   "$WATCHMUX_DENO" --version
 }
 
-# Everything that is not this package's own, while the first steps run: what is there already takes no time.
+# start_installing PEER...: everything that is not this package's own, while the first steps run: what is there already takes no time.
 start_installing() {
   in_background programs install_programs
   in_background runtimes install_runtimes
-  # Four to nine minutes of both cores if nothing is cached.
-  in_background peers node test/peers/build.mjs
+  # Four to nine minutes of both cores if nothing is cached, and ten more for all peers.
+  in_background peers node test/peers/build.mjs "$@"
 }
 
 await_installed() {
@@ -163,9 +163,9 @@ await_installed() {
   await runtimes
   print_programs
   tail -n 2 "$reports/runtimes.txt"
-  step 'kube-apiserver, kubectl, client-go and kube-rs'
+  step 'kube-apiserver, kubectl, client-go and other peers'
   await peers
-  tail -n 8 "$reports/peers.txt"
+  grep '^/' "$reports/peers.txt"
 }
 
 build_package() {

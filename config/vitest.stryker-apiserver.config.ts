@@ -11,7 +11,9 @@ export default defineConfig({
       'test/unit/{api-discovery,api-documents,builtin-kinds,openapi,openapi-protobuf,protobuf-kinds,terminating,upgrade-missing}.test.ts',
       'test/unit/apiserver-{definition,fields,health,known-fields,namespaces,quotas,resource,stats,statuses,upgrade,watch}.test.ts',
       'test/unit/apiserver-{conformance,deadlines,ends,event-stream,events,http,sources,turns}.test.ts',
-      'test/property/apiserver.property.test.ts',
+      'test/unit/apiserver-{admission,apply,crd,kinds,unheard,yaml}.test.ts',
+      'test/unit/{crd-message,garbage-collector,json-path,schema-rules,shapes}.test.ts',
+      'test/property/{apiserver,owned}.property.test.ts',
     ],
     isolate: false, // importing everything again for each file would take most of the time
     fileParallelism: false,

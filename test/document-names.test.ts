@@ -12,7 +12,7 @@ const OPTIONS_OF_OTHERS: Readonly<Record<string, string>> = {
   npm: 'no-git-tag-version dry-run provenance access global',
   node: 'expose-gc',
   stryker: 'mutate',
-  kubectl: 'cascade server server-side prune prune-allowlist prune-whitelist subresource type',
+  kubectl: 'cascade prune prune-allowlist prune-whitelist server server-side subresource type',
   docker: 'format',
   etcd: 'auto-compaction-mode auto-compaction-retention bump-revision client-cert-auth mark-compacted',
 };

@@ -18,6 +18,7 @@ import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { type DocumentedKind, OPEN, schemaOf } from '../documents/schemas.ts';
+import { typed } from '../kinds/tables.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { hasProtobuf } from '../request/protobuf.ts';
 import { type ResourceContext, timestamp } from '../resource-info.ts';
@@ -132,7 +133,8 @@ export function toApply(context: ResourceContext, { config, row, writer, force }
     try {
       const applied = yield* managerOf(context, row).applied(live && viewed(context, live, row), config as Json, terms);
       yield* checkingParts(applied);
-      return applied;
+      // What is only ever sent becomes what is stored, such as a secret's stringData.
+      return (yield* typed(kind, applied)) as Json;
     } catch (error) {
       if (!(error instanceof ApplyConflict)) throw error;
       const causes = conflictCauses(error.conflicts) as readonly StatusCause[];

@@ -1,0 +1,15 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+/** The tests that mutation testing of src/apply runs: those with Kubernetes' own as the oracle, which is built. See vitest.stryker.config.ts. */
+export default defineConfig({
+  root: fileURLToPath(new URL('..', import.meta.url)),
+  test: {
+    include: ['test/unit/apiserver-apply.test.ts', 'test/property/owned.property.test.ts', 'test/peers/apply.test.ts'],
+    isolate: false, // importing everything again for each file would take most of the time
+    fileParallelism: false,
+    setupFiles: ['./test/fixed-seed.ts'],
+    testTimeout: 8_000,
+    env: { WATCHMUX_RUNS: '60' },
+  },
+});
