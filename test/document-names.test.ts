@@ -12,7 +12,7 @@ const OPTIONS_OF_OTHERS: Readonly<Record<string, string>> = {
   npm: 'no-git-tag-version dry-run provenance access global',
   node: 'expose-gc',
   stryker: 'mutate',
-  kubectl: 'server prune prune-allowlist prune-whitelist subresource type',
+  kubectl: 'cascade server prune prune-allowlist prune-whitelist subresource type',
   docker: 'format',
   etcd: 'auto-compaction-mode auto-compaction-retention bump-revision client-cert-auth mark-compacted',
 };

@@ -78,7 +78,7 @@ const RETRY = { baseMs: 5, maxMs: 1_000_000 } as const;
  */
 export function isUncollected({ group, plural, main }: ResourceInfo): boolean {
   if (plural === 'events' && (group === '' || group === 'events.k8s.io')) return true;
-  return !(['list', 'watch', 'delete'] as const).every((verb) => main.verbs.includes(verb));
+  return !main.verbs.includes('list');
 }
 
 export class GarbageCollector {

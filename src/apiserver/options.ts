@@ -90,6 +90,11 @@ export interface ApiServerLimits {
   readonly handshakeTimeoutMs?: number | undefined;
   /** Bytes that may wait in a connection before its watch is no longer read; default 1 MiB. */
   readonly maxBufferedBytes?: number | undefined;
+  /**
+   * The shortest answer that is compressed, by gzip, for clients that accept that, in bytes; default 131,072, as upstream; 0: none
+   * is. Watches never are.
+   */
+  readonly minGzipBytes?: number | undefined;
   /** How long a client may take nothing while bytes wait for it, in ms; then it is cut. Default 30,000. 0: for ever. */
   readonly stallTimeoutMs?: number | undefined;
 }
@@ -208,6 +213,7 @@ const LIMITS: { readonly [K in keyof ApiServerLimits]-?: { readonly default: num
   eventTtlMs: { default: 3_600_000, min: 0 },
   handshakeTimeoutMs: { default: DEFAULTS.handshakeTimeoutMs, min: 1 },
   maxBufferedBytes: { default: DEFAULTS.maxBufferedBytes, min: 1 },
+  minGzipBytes: { default: 131_072, min: 0 },
   stallTimeoutMs: { default: DEFAULTS.stallTimeoutMs, min: 0 },
 };
 

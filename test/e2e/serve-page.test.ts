@@ -98,14 +98,20 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     expect(await page.locator('#resources tr th').allInnerTexts()).toEqual([
       'orders\nexample.com/v1',
       'regions\nexample.com/v1',
+      'customresourcedefinitions\napiextensions.k8s.io/v1',
+      'events\nevents.k8s.io/v1',
+      'leases\ncoordination.k8s.io/v1',
       'configmaps\nv1',
+      'events\nv1',
       'namespaces\nv1',
+      'secrets\nv1',
+      'serviceaccounts\nv1',
     ]);
     expect(await page.locator('#note').textContent()).toBe('4 objects');
     // Its own watch is one of the watchers, and every resource is counted, also those that nobody else has asked for.
     const figures = (at: number): Promise<string[]> => page.locator(`#resources tr:nth-child(${at}) td > span`).allTextContents();
     await eventually(() => figures(1)).toEqual(['4', '1', '0']);
-    await eventually(() => figures(4)).toEqual(['2', '0', '0']);
+    await eventually(() => figures(8)).toEqual(['2', '0', '0']);
     await eventually(() => page.locator('#cache-window').textContent()).toMatch(/^Window: a watch can begin at any version from/);
     await eventually(() => page.locator('#history li').first().textContent()).toContain(
       'Following orders in all namespaces: 4 objects',
@@ -179,6 +185,7 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await eventually(names).toBe('a 1, c 1');
     // Another resource, without namespaces, by keyboard; its own selector stays.
     await page.focus('#resources [aria-current]');
+    await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     await eventually(() => page.locator('#none').textContent()).toBe('No object has these labels.');

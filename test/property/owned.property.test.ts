@@ -8,9 +8,13 @@ import { runs } from '../runs.ts';
 /** What the checker reads: stories in one version and one schema, of managers without the rights of kubectl. */
 function historyOf(story: Story): readonly OwnedStep[] {
   const history: OwnedStep[] = [];
+  let isTyped = true;
   tell(story, (manager, live, step) => {
     const outcome = ourOutcome(manager, live, step);
-    if (step.op !== 'extract' && step.object) {
+    // An update with an object that is not of its type keeps the owners that there were, whatever they owned.
+    const { object: stored } = outcome;
+    isTyped &&= !stored || ourOutcome(manager, stored, { ...step, op: 'extract' }).code === undefined;
+    if (isTyped && step.op !== 'extract' && step.object) {
       const operation = step.op === 'apply' ? 'Apply' : 'Update';
       const { conflicts: found, object: after } = outcome;
       const conflicts = found?.map(({ message, field }) => ({ manager: message.replace('conflict with ', ''), field }));
@@ -21,10 +25,11 @@ function historyOf(story: Story): readonly OwnedStep[] {
   return history;
 }
 
-/** Only what changes fields: owners that a request makes up may own anything. */
+/** Only what changes fields: owners that a request makes up may own anything, and who applies null owns it even if nothing is there. */
 function plain(story: Story): Story {
   const steps = story.steps.filter(({ op, version, object, manager }) => {
     const { managedFields } = (object?.metadata ?? {}) as { managedFields?: unknown };
+    if (JSON.stringify(object ?? {}).includes(':null')) return false;
     return op !== 'schemas' && version === 'v1' && manager !== 'kubectl' && managedFields === undefined;
   });
   return { ...story, steps: steps.map((step) => ({ ...step, subresource: '' })) };

@@ -1,5 +1,5 @@
 // A program's hooks in every write: what they see, what they may do, and what a client gets of it.
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import type { AdmissionHooks, AdmissionReview, ApiServerOptions, ResourceDefinition } from '../../src/apiserver/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { CONFIG_MAPS } from '../garbage-world.ts';
@@ -162,7 +162,7 @@ describe('hooks', () => {
     const clock = new FakeClock();
     const { call, errors } = server({ validate: () => new Promise(() => {}) }, { clock, handshakeTimeoutMs: 1_000 });
     const answer = call('POST', ORDERS_PATH, NEW);
-    await vi.waitFor(() => expect(clock.pending).toBeGreaterThan(1));
+    await expect.poll(() => clock.pending).toBeGreaterThan(1);
     clock.advance(1_000);
     expect((await answer).code).toBe(500);
     expect(errors).toHaveLength(1);

@@ -110,3 +110,63 @@ describe('a definition', () => {
     expect((await storage.list()).items).toEqual([]);
   });
 });
+
+describe('versions', () => {
+  const V1 = {
+    name: 'v1',
+    served: true,
+    storage: true,
+    schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+  };
+  const V2 = { ...V1, name: 'v2', storage: false };
+  const two = (first: object, second: object): object => crdOf({ versions: [first, second] });
+  const in2 = '/apis/example.com/v2/namespaces/default/widgets';
+
+  test('are read in the one that is asked for, and stored in one; an update migrates', async () => {
+    const { call, define, storage } = begun();
+    await define(two(V1, V2));
+    const created = await call('POST', in2, { apiVersion: 'example.com/v2', metadata: { name: 'a' }, spec: { size: 1 } });
+    expect(created.body.apiVersion).toBe('example.com/v2');
+    const storedAs = async (): Promise<unknown> => (await storage.get('example.com/widgets/default/a'))?.apiVersion;
+    expect(await storedAs()).toBe('example.com/v1');
+    expect((await call('GET', `${WIDGETS}/a`)).body.apiVersion).toBe('example.com/v1');
+    expect((await call('GET', in2)).body.items[0].apiVersion).toBe('example.com/v2');
+    const versions = [
+      { ...V1, storage: false },
+      { ...V2, storage: true },
+    ];
+    const changed = await call('PATCH', `${CRDS}/widgets.example.com`, { spec: { versions } });
+    expect(changed.body.status.storedVersions).toEqual(['v1', 'v2']);
+    await expect.poll(async () => (await call('PATCH', `${WIDGETS}/a`, {})).code).toBe(200);
+    await expect.poll(async () => (await call('PATCH', `${WIDGETS}/a`, {})).code && (await storedAs())).toBe('example.com/v2');
+    const only = await call('PATCH', `${CRDS}/widgets.example.com`, { spec: { versions: [{ ...V2, storage: true }] } });
+    expect(only.body.message).toContain('status.storedVersions[0]: Invalid value: "v1": missing from spec.versions');
+    await call('PATCH', `${CRDS}/widgets.example.com/status`, { status: { storedVersions: ['v2'] } });
+    expect((await call('PATCH', `${CRDS}/widgets.example.com`, { spec: { versions: [{ ...V2, storage: true }] } })).code).toBe(
+      200,
+    );
+    await expect.poll(async () => (await call('GET', `${WIDGETS}/a`)).code).toBe(404);
+    expect((await call('GET', `${in2}/a`)).body.spec).toEqual({ size: 1 });
+  });
+
+  test('are converted by a function of the program, for which Webhook is accepted', async () => {
+    const convert = {
+      'widgets.example.com': (object: KubernetesObject, version: string): KubernetesObject => {
+        const { size, sizes } = (object as { spec: { size?: number; sizes?: number[] } }).spec;
+        const spec = version.endsWith('/v2') ? { sizes: [size] } : { size: sizes?.[0] };
+        return { ...object, spec, metadata: { name: 'other', labels: { by: 'us' } } } as KubernetesObject;
+      },
+    };
+    const { call, define } = begun({ convert });
+    const webhook = { strategy: 'Webhook', webhook: { conversionReviewVersions: ['v1'] } };
+    await define(crdOf({ versions: [V1, V2], conversion: webhook }));
+    const created = await call('POST', in2, { metadata: { name: 'a' }, spec: { sizes: [4] } });
+    expect([created.body.metadata.name, created.body.spec]).toEqual(['a', { sizes: [4] }]);
+    const read = await call('GET', `${WIDGETS}/a`);
+    expect([read.body.metadata.labels, read.body.spec]).toEqual([{ by: 'us' }, { size: 4 }]);
+    expect((await call('PATCH', `${in2}/a`, { spec: { sizes: [5] } })).body.spec).toEqual({ sizes: [5] });
+    expect((await call('GET', `${WIDGETS}/a`)).body.spec).toEqual({ size: 5 });
+    const refused = await call('POST', CRDS, crdOf({ conversion: webhook }, {}, 'gears', 'Gear'));
+    expect([refused.code, refused.body.message]).toEqual([422, expect.stringContaining('this server calls no webhooks')]);
+  });
+});

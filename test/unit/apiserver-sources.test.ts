@@ -170,7 +170,7 @@ test('who accepts events among other things gets them; who accepts nothing that 
   expect(wantsEventStream('application/json, text/event-stream')).toBe(true);
   expect(wantsEventStream('application/json')).toBe(false);
   const wish = { query: new URLSearchParams(), subject: 'object', now: () => 0, onError: () => {} } as const;
-  const message = 'only the following media types are accepted: application/json';
+  const message = 'only the following media types are accepted: application/json, application/yaml';
   const refusal = { status: expect.objectContaining({ code: 406, reason: 'NotAcceptable', message }) };
   expect(() => choosePresentation('text/html', wish)).toThrow(expect.objectContaining(refusal));
 });

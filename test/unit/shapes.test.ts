@@ -23,6 +23,7 @@ const SCALARS: Readonly<Record<Exclude<Field['type'], Shape>, fc.Arbitrary<unkno
   bytes: fc.uint8Array({ maxLength: 50 }).map((bytes) => Buffer.from(bytes).toString('base64')),
   int32: fc.integer(),
   int64: fc.maxSafeInteger(),
+  double: fc.double({ noNaN: true, noDefaultInfinity: true }),
   bool: fc.boolean(),
   time: fc.date(year).map((date) => date.toISOString().replace(/\.\d+Z/, 'Z')),
   microTime: fc.date(year).map((date) => date.toISOString().replace('Z', '123Z')),

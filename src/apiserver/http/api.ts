@@ -37,8 +37,9 @@ import type { ApiCounts } from '../stats.ts';
 import type { FieldFaults } from '../validation/field-check.ts';
 import { Hooks, type WatchClient, WatchClients } from './clients.ts';
 import { Deadline, Deadlines } from './deadline.ts';
+import { compressed } from './gzip.ts';
 import { type Place, Quotas } from './quotas.ts';
-import { CHUNK_BYTES, PiecesSource } from './sources.ts';
+import { CHUNK_BYTES, Continued, PiecesSource } from './sources.ts';
 import { perform } from './verbs-over-http.ts';
 import { type Answer, refusal, type Slot, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
 
@@ -159,7 +160,10 @@ export class Api {
 
   private withCors(answer: Answer, request: WireRequest): Answer {
     if (request.origin === undefined || !this.origins.allows(request)) return answer;
-    return { ...answer, headers: { ...answer.headers, ...this.origins.corsHeaders(request) } };
+    const { headers } = answer;
+    const cors = this.origins.corsHeaders(request) as Readonly<Record<string, string>>;
+    const vary = [headers.vary, cors.vary].filter(Boolean).join(', ');
+    return { ...answer, headers: { ...headers, ...cors, ...(vary && { vary }) } };
   }
 
   private async proceed(request: WireRequest, progress: Progress): Promise<Answer> {
@@ -231,7 +235,8 @@ export class Api {
 
   /** An answer that gives back its place when it has been sent. */
   private held(answer: Answer, { request, place, verb }: { request: WireRequest; place: Place; verb?: Verb }): Answer {
-    const sent = inPieces(answer, request.waits ?? false);
+    const accepted = request.header('accept-encoding');
+    const sent = compressed(inPieces(answer, request.waits ?? false), { accepted, minBytes: this.deps.settings.minGzipBytes });
     return {
       ...sent,
       slot: verb === undefined || sent.source === undefined ? place : place.hold({ target: request.target, verb }),
@@ -398,7 +403,7 @@ const encoder = new TextEncoder();
 export function inPieces(answer: Answer, waits: boolean): Answer {
   if (answer.source !== undefined || answer.body === null || (!waits && answer.body.length <= CHUNK_BYTES)) return answer;
   const { code, headers, body } = answer;
-  const source = new PiecesSource([typeof body === 'string' ? encoder.encode(body) : body]);
+  const source = new Continued(typeof body === 'string' ? encoder.encode(body) : body, new PiecesSource([]));
   return { code, headers, source, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
 }
 

@@ -22,6 +22,8 @@ export interface Source {
   readonly joins: boolean;
   /** The position at which it starts, for clients that resume from there; undefined: they start over. */
   readonly version?: string | undefined;
+  /** Bytes that are known to come, of an answer that ends. */
+  readonly atLeast?: number | undefined;
   /** Releases everything. A pending promise settles, or is harmless. */
   close(): void;
 }
@@ -207,10 +209,12 @@ export class PiecesSource implements Source {
 /** A chunk that has already been read, and the rest of its source. */
 export class Continued implements Source {
   readonly joins: boolean = false;
+  readonly atLeast: number;
   private first: Uint8Array | undefined;
   private readonly source: Source;
 
   constructor(first: Uint8Array, source: Source) {
+    this.atLeast = first.length + (source.atLeast ?? 0);
     this.first = first;
     this.source = source;
   }

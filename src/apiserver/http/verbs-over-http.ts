@@ -4,6 +4,7 @@ import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
 import { PROPAGATIONS } from '../../cache/resource-client.ts';
+import { joined } from '../../decode/framing.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { isPromise } from '../../watch/abort.ts';
@@ -32,7 +33,7 @@ import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.t
 import { createObject, toChange, type UpdateTerms, updateObject } from '../verbs/write.ts';
 import { EventStream, type Presentation } from './event-encoder.ts';
 import { choosePresentation, PLAIN, type Subject, wantsEventStream } from './presentation.ts';
-import { Continued, PiecesSource, WatchSource } from './sources.ts';
+import { CHUNK_BYTES, Continued, PiecesSource, type Source, WatchSource } from './sources.ts';
 import { type Answer, jsonAnswer, type WireRequest } from './wire.ts';
 
 /** Bodies: their types and their contents. */
@@ -154,14 +155,14 @@ function dryRunCauses(values: readonly string[]): readonly FieldCause[] {
   return [{ field: 'dryRun', message: `Unsupported value: [${values.map(shown).join(',')}]: supported values: "All"` }];
 }
 
-function policyCauses(policy: unknown, orphan: boolean | undefined): readonly FieldCause[] {
+function policyCauses(policy: string | null | undefined, orphan: boolean | undefined): readonly FieldCause[] {
   if (policy === undefined || policy === null) return [];
   const field = 'propagationPolicy';
-  const both = `Invalid value: ${shown(String(policy))}: orphanDependents and deletionPropagation cannot be both set`;
+  const both = `Invalid value: ${shown(policy)}: orphanDependents and deletionPropagation cannot be both set`;
   const causes = orphan === undefined ? [] : [{ field, message: both }];
   if ((PROPAGATIONS as readonly unknown[]).includes(policy)) return causes;
   const supported = PROPAGATIONS.map((each) => JSON.stringify(each)).join(', ');
-  return [...causes, { field, message: `Unsupported value: ${shown(String(policy))}: supported values: ${supported}` }];
+  return [...causes, { field, message: `Unsupported value: ${shown(policy)}: supported values: ${supported}` }];
 }
 
 /** What older clients send instead of a policy. */
@@ -180,16 +181,18 @@ async function readDeleteTerms(
   const { signal } = means;
   const maxBodyBytes = Math.min(means.maxBodyBytes, MAX_OPTIONS_BYTES);
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
-  const body = bytes.length === 0 ? {} : await readOptions(bytes, typeOf(request), signal);
-  if (!isRecord(body) || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
+  const body = (bytes.length === 0 ? null : await readOptions(bytes, typeOf(request), signal)) ?? {};
+  if (!isRecord(body) || !isText(body.apiVersion ?? '') || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
   const { dryRun = [], preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
-  if (!Array.isArray(dryRun)) throw badRequest('dryRun: expected a list');
+  if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
+  if (!isText(propagationPolicy ?? '')) throw badRequest('propagationPolicy: expected a string');
   const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;
-  if (!/^-?[0-9]{1,9}$/.test(String(grace))) throw badRequest('gracePeriodSeconds: expected a whole number');
-  const tries = [...dryRun.map(String), ...query.getAll('dryRun')];
+  if (typeof grace === 'object' || !/^-?[0-9]{1,9}$/.test(String(grace)))
+    throw badRequest('gracePeriodSeconds: expected a whole number');
+  const tries = [...dryRun, ...query.getAll('dryRun')];
   const orphan = readOrphan(body.orphanDependents, query.get('orphanDependents'));
-  const causes = [...policyCauses(propagationPolicy, orphan), ...dryRunCauses(tries)];
+  const causes = [...policyCauses(propagationPolicy as string | null | undefined, orphan), ...dryRunCauses(tries)];
   if (causes.length > 0) throw invalidOptions('DeleteOptions', causes);
   const asked = orphan === undefined ? propagationPolicy : orphan ? 'Orphan' : 'Background';
   return {
@@ -198,6 +201,8 @@ async function readDeleteTerms(
     propagation: (asked as DeleteTerms['propagation'] | null) ?? undefined,
   };
 }
+
+const isText = (value: unknown): value is string => typeof value === 'string';
 
 /** The longest body of a deletion: its options have a few short members, whoever sends them. */
 const MAX_OPTIONS_BYTES = 65_536;
@@ -267,6 +272,7 @@ export async function perform(task: Task): Promise<Answer> {
   if (verb === 'list') return list(task);
   const presentation = presentationOf(task, 'object');
   if (verb === 'get') {
+    if (!['0', 'false', null].includes(task.query.get('export'))) throw badRequest(NO_EXPORT);
     const resourceVersion = task.query.get('resourceVersion') ?? '';
     return answerOf(
       task,
@@ -282,6 +288,8 @@ export async function perform(task: Task): Promise<Answer> {
   verb satisfies 'deletecollection';
   return removeMany(task);
 }
+
+const NO_EXPORT = 'the export parameter, deprecated since v1.14, is no longer supported';
 
 /** What the path names of an object: itself, or a subresource. */
 function rowOfTask({ path, context }: Task): Subresource {
@@ -425,10 +433,16 @@ async function list(task: Task): Promise<Answer> {
 /** A list may be longer than a string can be. */
 async function listAnswer(headers: Presentation['headers'], pieces: Iterable<Uint8Array>, pace: Pace): Promise<Answer> {
   const source = new PiecesSource(pieces, pace);
-  const first = await source.next();
-  const second = first && (await source.next());
-  if (second === undefined) return { code: 200, headers, body: first ?? null };
-  const rest = new Continued(first as Uint8Array, new Continued(second, source));
+  const chunks: Uint8Array[] = [];
+  let [bytes, more] = [0, true];
+  // Up to where it is known to be long.
+  while (more && (chunks.length < 2 || bytes < CHUNK_BYTES)) {
+    const chunk = await source.next();
+    if (chunk) bytes += chunks.push(chunk) && chunk.length;
+    else more = false;
+  }
+  if (!more) return { code: 200, headers, body: joined(chunks) };
+  const rest = chunks.reduceRight<Source>((after, chunk) => new Continued(chunk, after), source);
   return { code: 200, headers, source: rest, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
 }
 

@@ -9,6 +9,7 @@ import { isRecord, WatchError } from '../../watch/errors.ts';
 import { atOnce, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import { toPattern, withPatterns } from './patterns.ts';
+import { fitsQuickly } from './quick.ts';
 import { compileRules, type RuleCheck } from './rules.ts';
 import { compileJsonSchema } from './schema.ts';
 import { mayShape, type Structural, shaping, structuralOf } from './structural.ts';
@@ -31,7 +32,7 @@ export interface Shaped {
 export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
   if (isBeyond(schema)) return await compileJsonSchema(schema);
   const tree = structuralOf(schema);
-  await withPatterns(() => atOnce(checkTree(tree, '')));
+  await withPatterns(() => atOnce(checkSource(schema, '')));
   const rules = await compileRules(tree);
   return (object, old) => checking({ tree, rules }, object, old);
 }
@@ -71,19 +72,24 @@ function isBeyond(schema: JsonSchema): boolean {
 const TYPES: readonly string[] = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'];
 
 /** Finds what would only show when an object is checked. */
-function* checkTree(tree: Structural, path: string): Work<void> {
+function* checkSource(source: JsonSchema, path: string): Work<void> {
   yield;
-  const { types, source, properties, additional, items, allOf, anyOf, oneOf, not } = tree;
-  const wrong = types.find((type) => !TYPES.includes(type));
-  if (wrong !== undefined || (source.type !== undefined && types.length === 0)) {
-    const given = JSON.stringify(wrong ?? source.type).slice(0, 80);
+  const { type, pattern, properties, additionalProperties: others, items, not } = source;
+  const wrong = (Array.isArray(type) ? type : [type ?? 'object']).find((each) => !TYPES.includes(each));
+  if (wrong !== undefined) {
+    const given = JSON.stringify(wrong).slice(0, 80);
     throw new WatchError('INVALID_ARGUMENT', `schema: ${path}type ${given}: expected one of ${TYPES.join(', ')}`);
   }
-  if (typeof source.pattern === 'string' && source.pattern !== '') toPattern(source.pattern);
-  for (const [name, each] of properties ?? []) yield* checkTree(each, `${path}properties.${name}.`);
-  if (typeof additional === 'object') yield* checkTree(additional, `${path}additionalProperties.`);
-  if (items !== undefined) yield* checkTree(items, `${path}items.`);
-  for (const each of [...allOf, ...anyOf, ...oneOf, ...(not === undefined ? [] : [not])]) yield* checkTree(each, path);
+  if (typeof pattern === 'string' && pattern !== '') toPattern(pattern);
+  if (isRecord(properties)) {
+    for (const name of Object.keys(properties)) yield* checkSource(properties[name] as JsonSchema, `${path}properties.${name}.`);
+  }
+  if (isRecord(others)) yield* checkSource(others, `${path}additionalProperties.`);
+  if (isRecord(items)) yield* checkSource(items, `${path}items.`);
+  const nested = [source.allOf, source.anyOf, source.oneOf].flatMap((each) =>
+    Array.isArray(each) ? (each as JsonSchema[]) : [],
+  );
+  for (const each of isRecord(not) ? [...nested, not] : nested) yield* checkSource(each, path);
 }
 
 /** The causes because of which rules are not run: an object of another form would only break them. */
@@ -96,7 +102,9 @@ function* checking(
   object: KubernetesObject,
   old: KubernetesObject | undefined,
 ): Work<readonly FieldCause[]> {
-  const found = yield* valueCauses(tree, object, old === undefined ? { path: '' } : { path: '', old });
+  // Few objects are wrong.
+  const fits = fitsQuickly(tree, object);
+  const found = fits ? [] : yield* valueCauses(tree, object, old === undefined ? { path: '' } : { path: '', old });
   found.push(...(yield* embeddedCauses(tree, object)));
   if (old === undefined || (yield* listCauses(tree, old)).length === 0) found.push(...(yield* listCauses(tree, object)));
   if (rules === undefined) return found;

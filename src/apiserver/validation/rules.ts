@@ -20,7 +20,7 @@ import type { Json } from '../request/json.ts';
 import { duplicateCause, forbiddenCause, invalidCause, requiredCause } from './causes.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 import { FUNCTIONS, TYPES } from './rule-functions.ts';
-import type { Structural } from './structural.ts';
+import { isAnywhere, type Structural, toStructural } from './structural.ts';
 import { isAsBefore, itemsByKey } from './values.ts';
 
 /** Finds the rules of a schema that an object breaks. */
@@ -175,12 +175,12 @@ function toPlace(env: CelEnvironment, tree: Structural): Place | undefined {
 }
 
 /** Whether a schema has rules anywhere. */
-function hasRules(tree: Structural): boolean {
-  if (tree.source['x-kubernetes-validations'] !== undefined) return true;
-  const { items, additional, allOf, properties } = tree;
-  const below = [items, typeof additional === 'object' ? additional : undefined, ...allOf, ...(properties?.values() ?? [])];
-  return below.some((each) => each !== undefined && hasRules(each));
-}
+const hasRules = ({ source }: Structural): boolean =>
+  isAnywhere(source, (each) => {
+    const { allOf } = each;
+    if (each['x-kubernetes-validations'] !== undefined) return true;
+    return Array.isArray(allOf) && allOf.some((one) => isRecord(one) && hasRules(toStructural(one)));
+  });
 
 /**
  * Compiles the rules of a schema; undefined: it has none.

@@ -49,10 +49,17 @@ export async function structuralFaults(schema: JsonSchema, { path, status = fals
     if (found.length === 0 && why !== undefined) found.push(invalidCause(path, '', why));
     return found;
   };
-  const found = await withPatterns(() => inPieces(work(), { pace: paceOf(undefined) }));
+  if (hasPattern(schema)) {
+    const missing = await withPatterns(() => void faultOfPattern('')).catch((error: unknown) => (error as Error).message);
+    if (missing !== undefined) return [invalidCause(path, '', missing)];
+  }
+  const found = await inPieces(work(), { pace: paceOf(undefined) });
   // What is wrong otherwise would only confuse the compiler of rules.
   return found.length > 0 ? found : await ruleCauses(schema, path);
 }
+
+const hasPattern = (schema: JsonSchema): boolean =>
+  text(schema.pattern) !== '' || [...nested(schema), ...inside(schema)].some(([, each]) => hasPattern(each));
 
 async function ruleCauses(schema: JsonSchema, path: string): Promise<FieldCause[]> {
   const found: FieldCause[] = [];

@@ -68,12 +68,13 @@ function asKind(root: Structural): Structural {
   if (root.properties === undefined && root.additional === undefined) return root;
   const named = root.properties?.get('metadata')?.properties;
   const names = Array.from(named ?? []).filter(([name]) => name === 'name' || name === 'generateName');
-  const metadata = { ...toStructural({ type: 'object' }), properties: new Map(names) };
-  const text = toStructural({ type: 'string' });
-  return {
-    ...root,
-    properties: new Map([['apiVersion', text], ['kind', text], ...(root.properties ?? []), ['metadata', metadata]]),
-  };
+  const metadata = new Tree({ type: 'object' }, false, new Map(names));
+  const text = new Tree({ type: 'string' }, false);
+  const meta: [string, Structural][] = [
+    ['apiVersion', text],
+    ['kind', text],
+  ];
+  return new Tree(root.source, false, new Map([...meta, ...(root.properties ?? []), ['metadata', metadata]]));
 }
 
 const NONE: readonly never[] = [];
@@ -83,40 +84,121 @@ const NONE: readonly never[] = [];
  * they are written, as upstream does where it checks defaults.
  */
 export function toStructural(source: JsonSchema, raw: boolean = false): Structural {
-  const { type, format = '', additionalProperties: others } = source;
-  const isNumberOrText = source['x-kubernetes-int-or-string'] === true && !raw;
-  const types = isNumberOrText ? ['integer', 'string'] : Array.isArray(type) ? type : typeof type === 'string' ? [type] : NONE;
-  const all = (keyword: string): readonly Structural[] => {
-    const listed = source[keyword];
-    return Array.isArray(listed) ? listed.filter(isRecord).map((each) => toStructural(each, raw)) : NONE;
-  };
-  const properties = isRecord(source.properties) ? toTrees(source.properties, raw) : undefined;
-  const items = isRecord(source.items) ? toStructural(source.items, raw) : undefined;
-  const additional = isRecord(others) ? toStructural(others, raw) : typeof others === 'boolean' ? others : undefined;
-  const [allOf, anyOf, oneOf] = [all('allOf'), all('anyOf'), all('oneOf')];
-  const not = isRecord(source.not) ? toStructural(source.not, raw) : undefined;
-  const below = [items, typeof additional === 'object' ? additional : undefined, ...(properties?.values() ?? NONE)];
-  return {
-    ...{ types, properties, additional, items, allOf, anyOf, oneOf, not, source },
-    nullable: source.nullable === true,
-    default: source.default ?? undefined,
-    preserves: source[OPEN] === true,
-    embedded: source['x-kubernetes-embedded-resource'] === true,
-    isPlain: allOf.length + anyOf.length + oneOf.length === 0 && not === undefined,
-    required: Array.isArray(source.required) ? source.required : NONE,
-    format: raw ? String(format) : formatOf(types, String(format)),
-    fills: (source.default ?? undefined) !== undefined || below.some((each) => each?.fills === true),
-    looksInside:
-      source['x-kubernetes-embedded-resource'] === true ||
-      source['x-kubernetes-list-type'] !== undefined ||
-      below.some((each) => each?.looksInside === true),
-  };
+  return new Tree(source, raw);
 }
 
-function toTrees(schemas: Json, raw: boolean): Map<string, Structural> {
-  const trees = new Map<string, Structural>();
-  for (const [name, each] of Object.entries(schemas)) if (isRecord(each)) trees.set(name, toStructural(each, raw));
-  return trees;
+/** One place of a schema, which is read when it is asked for: most of a large schema is of use to few objects. */
+class Tree implements Structural {
+  readonly source: JsonSchema;
+  readonly types: readonly string[];
+  readonly nullable: boolean;
+  readonly default: unknown;
+  readonly preserves: boolean;
+  readonly embedded: boolean;
+  readonly isPlain: boolean;
+  readonly required: readonly string[];
+  readonly format: string;
+  readonly #raw: boolean;
+  #properties: ReadonlyMap<string, Structural> | undefined;
+  #additional: Structural | undefined;
+  #items: Structural | undefined;
+  #not: Structural | undefined;
+  readonly #lists: Map<string, readonly Structural[]> = new Map();
+  #fills: boolean | undefined;
+  #looksInside: boolean | undefined;
+
+  constructor(source: JsonSchema, raw: boolean, properties?: ReadonlyMap<string, Structural>) {
+    const { type, format = '', allOf, anyOf, oneOf, not, required } = source;
+    const isNumberOrText = source['x-kubernetes-int-or-string'] === true && !raw;
+    this.source = source;
+    this.#raw = raw;
+    this.#properties = properties;
+    this.types = isNumberOrText ? EITHER : Array.isArray(type) ? type : typeof type === 'string' ? [type] : NONE;
+    this.nullable = source.nullable === true;
+    this.default = source.default ?? undefined;
+    this.preserves = source[OPEN] === true;
+    this.embedded = source['x-kubernetes-embedded-resource'] === true;
+    this.isPlain = allOf === undefined && anyOf === undefined && oneOf === undefined && not === undefined;
+    this.required = Array.isArray(required) ? required : NONE;
+    this.format = raw ? String(format) : formatOf(this.types, String(format));
+  }
+
+  get properties(): ReadonlyMap<string, Structural> | undefined {
+    if (this.#properties !== undefined || !isRecord(this.source.properties)) return this.#properties;
+    const made = new Map<string, Structural>();
+    for (const [name, each] of Object.entries(this.source.properties))
+      if (isRecord(each)) made.set(name, new Tree(each, this.#raw));
+    this.#properties = made;
+    return made;
+  }
+
+  get additional(): Structural | boolean | undefined {
+    const { additionalProperties: others } = this.source;
+    if (typeof others === 'boolean' || !isRecord(others)) return typeof others === 'boolean' ? others : undefined;
+    this.#additional ??= new Tree(others, this.#raw);
+    return this.#additional;
+  }
+
+  get items(): Structural | undefined {
+    if (isRecord(this.source.items)) this.#items ??= new Tree(this.source.items, this.#raw);
+    return this.#items;
+  }
+
+  get not(): Structural | undefined {
+    if (isRecord(this.source.not)) this.#not ??= new Tree(this.source.not, this.#raw);
+    return this.#not;
+  }
+
+  get allOf(): readonly Structural[] {
+    return this.#listed('allOf');
+  }
+
+  get anyOf(): readonly Structural[] {
+    return this.#listed('anyOf');
+  }
+
+  get oneOf(): readonly Structural[] {
+    return this.#listed('oneOf');
+  }
+
+  get fills(): boolean {
+    this.#fills ??= isAnywhere(this.source, (each) => (each.default ?? undefined) !== undefined);
+    return this.#fills;
+  }
+
+  get looksInside(): boolean {
+    this.#looksInside ??= isAnywhere(
+      this.source,
+      (each) => each['x-kubernetes-embedded-resource'] === true || each['x-kubernetes-list-type'] !== undefined,
+    );
+    return this.#looksInside;
+  }
+
+  #listed(keyword: string): readonly Structural[] {
+    let made = this.#lists.get(keyword);
+    if (made === undefined) {
+      const listed = this.source[keyword];
+      made = Array.isArray(listed) ? listed.filter(isRecord).map((each) => new Tree(each, this.#raw)) : NONE;
+      this.#lists.set(keyword, made);
+    }
+    return made;
+  }
+}
+
+const EITHER: readonly string[] = ['integer', 'string'];
+
+/** Whether something is true of a schema, or of one that says what is in its objects and lists. */
+export function isAnywhere(schema: JsonSchema, holds: (schema: JsonSchema) => boolean): boolean {
+  if (holds(schema)) return true;
+  const { properties, items, additionalProperties: others } = schema;
+  if (isRecord(items) && isAnywhere(items, holds)) return true;
+  if (isRecord(others) && isAnywhere(others, holds)) return true;
+  if (!isRecord(properties)) return false;
+  for (const name of Object.keys(properties)) {
+    const each = properties[name];
+    if (isRecord(each) && isAnywhere(each, holds)) return true;
+  }
+  return false;
 }
 
 const NUMBER_FORMATS: Readonly<Record<string, readonly string[]>> = { integer: ['int32', 'int64'], number: ['float', 'double'] };
@@ -183,8 +265,8 @@ class Shaper {
   }
 
   *whole(root: Structural, object: Json): Work<Json> {
-    this.#root = { ...root, embedded: true };
-    return yield* this.#members(this.#root, object, this.#ways);
+    this.#root = root;
+    return yield* this.#members(root, object, this.#ways);
   }
 
   *#value(node: Structural | undefined, value: object, ways: Ways): Work<unknown> {
@@ -195,7 +277,7 @@ class Shaper {
     let copy: unknown[] | undefined;
     const { items } = node ?? {};
     // A list that preserves what is unknown does so in its items.
-    const below = items !== undefined && node?.preserves === true ? { ...items, preserves: true } : items;
+    const below = items !== undefined && node?.preserves === true ? preserving(items) : items;
     const kept = node?.preserves === true && items === undefined;
     for (let at = 0; at < list.length; at++) {
       if (at % STRIDE === STRIDE - 1) yield;
@@ -227,7 +309,7 @@ class Shaper {
     for (let at = 0; at < names.length; at++) {
       if (at % STRIDE === STRIDE - 1) yield;
       const name = names[at] as string;
-      const isMeta = node?.embedded === true && META_MEMBERS.has(name);
+      const isMeta = (node?.embedded === true || node === this.#root) && META_MEMBERS.has(name);
       // Those of the object itself are as they were.
       if (isMeta && node === this.#root) continue;
       const known = node?.properties?.get(name) ?? node?.additional;
@@ -288,6 +370,11 @@ function metadataOf(value: unknown): unknown {
   const { metadata } = withMeta({ metadata: value } as KubernetesObject, {});
   const isSame = metadata !== undefined && Object.keys(metadata).length === Object.keys(value).length;
   return isSame ? value : metadata;
+}
+
+/** A place that also keeps what it does not name. */
+function preserving(tree: Structural): Structural {
+  return tree.preserves ? tree : toStructural({ ...tree.source, [OPEN]: true });
 }
 
 function copyOf(object: Json): Record<string, unknown> {

@@ -158,7 +158,8 @@ function limited(tree: Structural, value: unknown, terms: Terms): number {
   return 2;
 }
 
-function lengthOf(text: string): number {
+/** The characters of a text. */
+export function lengthOf(text: string): number {
   let length = text.length;
   for (let at = 0; at < text.length; at++) if ((text.charCodeAt(at) & 0xfc00) === 0xdc00) length--;
   return length;
@@ -225,7 +226,7 @@ function numeric(tree: Structural, value: number, { path, found }: Terms): void 
   });
 }
 
-function isMultiple(value: number, factor: number): boolean {
+export function isMultiple(value: number, factor: number): boolean {
   if (Number.isSafeInteger(value) && Number.isInteger(factor)) return value % factor === 0;
   const times = factor < 1 ? (1 / factor) * value : value / factor;
   const whole = Math.trunc(times);
@@ -255,7 +256,7 @@ function isConverted(listed: unknown, value: unknown): boolean {
   );
 }
 
-function isSame(one: unknown, other: unknown): boolean {
+export function isSame(one: unknown, other: unknown): boolean {
   if (!isContainer(one) || !isContainer(other)) return one === other;
   if (Array.isArray(one) !== Array.isArray(other)) return false;
   const names = Object.keys(one);

@@ -94,7 +94,8 @@ export function* metadataCauses(metadata: Meta): Work<FieldCause[]> {
   yield* mapCauses(causes, { field: 'metadata.annotations', map: metadata.annotations, fault: annotationFault });
   const { finalizers = [] } = metadata;
   if (causes.fits('metadata.finalizers', finalizers.length, MAX_FINALIZERS)) {
-    for (const [at, finalizer] of finalizers.entries()) {
+    for (const [at, given] of finalizers.entries()) {
+      const finalizer = given ?? ''; // null is an empty text, as in Go
       causes.invalid('metadata.finalizers', finalizer, faultOfKey(finalizer)?.expected);
       if (at % FEW === FEW - 1) yield;
     }
@@ -171,6 +172,7 @@ function annotationFault(causes: Causes, key: string): void {
 }
 
 const OWNER_MEMBERS = ['apiVersion', 'kind', 'name', 'uid'] as const;
+const OWNER_FLAGS = ['controller', 'blockOwnerDeletion'] as const;
 
 /** Upstream: `ValidateOwnerReferences`. */
 function* checkOwners(causes: Causes, { ownerReferences = [] }: Meta): Work<void> {
@@ -269,6 +271,7 @@ export function normalized(info: KindName, sent: unknown): Mutable {
     if (!isText(each)) throw badRequest('metadata.finalizers: expected a string');
   }
   for (const each of (checked.managedFields ?? NONE) as readonly unknown[]) checkManaged(each);
+  for (const each of (checked.ownerReferences ?? NONE) as readonly unknown[]) checkOwnerShape(each);
   return { apiVersion, kind, metadata: ordered(checked), ...rest } as Mutable;
 }
 
@@ -282,6 +285,18 @@ function checkManaged(entry: unknown): void {
     throw badRequest('metadata.managedFields.fieldsV1: expected an object');
   if (!isNullish(entry.time) && Number.isNaN(Date.parse(String(entry.time))))
     throw badRequest('metadata.managedFields.time: expected a time');
+}
+
+function checkOwnerShape(reference: unknown): void {
+  if (isNullish(reference)) return;
+  if (!isRecord(reference)) throw badRequest('metadata.ownerReferences: expected objects');
+  for (const name of OWNER_MEMBERS)
+    if (!isText(reference[name])) throw badRequest(`metadata.ownerReferences: ${name}: expected a string`);
+  for (const name of OWNER_FLAGS) {
+    const value = reference[name];
+    if (!isNullish(value) && typeof value !== 'boolean')
+      throw badRequest(`metadata.ownerReferences: ${name}: expected a boolean`);
+  }
 }
 
 const TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const;

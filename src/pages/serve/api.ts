@@ -132,8 +132,11 @@ export function toResources(documents: readonly unknown[]): readonly PageResourc
       list(group, 'versions').flatMap((version) => list(version, 'resources').flatMap(toResource)),
     ),
   );
-  return all.sort((a, b) => Number(a.group === '') - Number(b.group === '') || byCodeUnit(a.id, b.id));
+  return all.sort((a, b) => rankOf(a) - rankOf(b) || byCodeUnit(a.id, b.id));
 }
+
+/** Kubernetes' own groups come after those of others, and the one without a name is the last. */
+const rankOf = ({ group }: PageResource): number => (group === '' ? 2 : Number(group.endsWith('.k8s.io')));
 
 function toResource(wire: Wire): readonly PageResource[] {
   const { resource, scope, verbs, responseKind } = wire;

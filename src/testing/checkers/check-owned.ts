@@ -54,7 +54,7 @@ function stored(step: OwnedStep, after: object): Finding | undefined {
   const { operation, manager, force, before, sent } = step;
   const owners = ownersOf(after);
   for (const { id, paths } of owners) {
-    const gone = paths.find((path) => at(after, path) === undefined);
+    const gone = paths.find((path) => at(after, path).length === 0);
     if (gone) return { expected: 'owned fields in the object', seen: `${id} owns ${gone}` };
   }
   if (operation === 'Apply') {
@@ -74,7 +74,11 @@ function stored(step: OwnedStep, after: object): Finding | undefined {
 }
 
 const isScalar = (value: unknown): boolean => typeof value !== 'object' && value !== undefined;
-const differs = (one: unknown, other: unknown): boolean => isScalar(one) && isScalar(other) && one !== other;
+/** Whether two places have scalars that differ, and it is sure which those are. */
+function differs(one: readonly unknown[], other: readonly unknown[]): boolean {
+  const [[left], [right]] = [one, other];
+  return one.length === 1 && other.length === 1 && isScalar(left) && isScalar(right) && left !== right;
+}
 
 function ownersOf(object: object | undefined): readonly Owned[] {
   const { metadata } = (object ?? {}) as { metadata?: { managedFields?: unknown } };
@@ -95,18 +99,20 @@ function pathsOf(fields: unknown, above: readonly string[]): readonly string[] {
   return [...own, ...elements.flatMap((element) => pathsOf(fields[element], [...above, element]))];
 }
 
-/** What is at a path; undefined: nothing. */
-function at(object: unknown, path: string): unknown {
-  let value = object;
-  for (const element of JSON.parse(path) as readonly string[]) {
-    const text = element.slice(2);
-    if (element.startsWith('f:')) value = isRecord(value) && Object.hasOwn(value, text) ? value[text] : undefined;
-    else if (element.startsWith('i:')) value = Array.isArray(value) ? value[Number(text)] : undefined;
-    else if (!Array.isArray(value)) return undefined;
-    else if (element.startsWith('v:')) value = value.find((item) => item === JSON.parse(text));
-    else value = value.find((item) => fits(item, JSON.parse(text)));
-  }
-  return value;
+/** What may be at a path: a list may have several items with the keys that an element names, as others may have more of them. */
+function at(object: unknown, path: string): readonly unknown[] {
+  let values: readonly unknown[] = [object];
+  for (const element of JSON.parse(path) as readonly string[]) values = values.flatMap((value) => below(value, element));
+  return values;
+}
+
+function below(value: unknown, element: string): readonly unknown[] {
+  const text = element.slice(2);
+  if (element.startsWith('f:')) return isRecord(value) && Object.hasOwn(value, text) ? [value[text]] : [];
+  if (!Array.isArray(value)) return [];
+  if (element.startsWith('i:')) return value.slice(Number(text), Number(text) + 1);
+  const wanted: unknown = JSON.parse(text);
+  return value.filter((item) => (isRecord(wanted) && element.startsWith('k:') ? fits(item, wanted) : item === wanted));
 }
 
 /** Whether an item has these keys; one that it does not have may have a default. */

@@ -1,0 +1,158 @@
+/**
+ * Whether an object is right, without saying what is wrong: one function for each place of a schema, made when it is first met, which
+ * neither allocates nor yields. What it does not accept is looked at again by values.ts, which knows why.
+ *
+ * It gives up on an object of many parts: whoever sends one waits for the slower check, which can be interrupted.
+ */
+
+import { hasFormat } from './formats.ts';
+import { toPattern } from './patterns.ts';
+import { isTextFormat, type Structural } from './structural.ts';
+import { isMultiple, isSame, lengthOf } from './values.ts';
+
+type Accepts = (value: unknown) => boolean;
+
+/** The most values that are looked at: about a millisecond. */
+const MAX_VALUES = 8_192;
+
+let left = 0;
+const made: WeakMap<Structural, Accepts> = new WeakMap();
+
+/** Whether an object certainly fits. Lists and objects within are as their types say; nothing is known of sets, maps and rules. */
+export function fitsQuickly(tree: Structural, object: unknown): boolean {
+  left = MAX_VALUES;
+  return acceptsOf(tree)(object) && left >= 0;
+}
+
+function acceptsOf(tree: Structural): Accepts {
+  let accepts = made.get(tree);
+  if (accepts === undefined) {
+    accepts = toAccepts(tree);
+    made.set(tree, accepts);
+  }
+  return accepts;
+}
+
+function toAccepts(tree: Structural): Accepts {
+  const { types, format, nullable, source } = tree;
+  const has = (type: string): boolean => types.length === 0 || types.includes(type);
+  // Oddities of types and formats are left to the slower check.
+  const [texts, wholes, numbers, flags] = [has('string'), has('integer') || has('number'), has('number'), has('boolean')];
+  const isOdd = types.length === 0 && format !== '';
+  const text = texts ? textOf(tree) : undefined;
+  const number = wholes ? numberOf(tree) : undefined;
+  const list = has('array') ? listOf(tree) : undefined;
+  const object = has('object') ? objectOf(tree) : undefined;
+  const values = Array.isArray(source.enum) && source.enum.length > 0 ? (source.enum as readonly unknown[]) : undefined;
+  const logic = tree.isPlain ? undefined : logicOf(tree);
+  const isNull = types.length === 0 || nullable || types.includes('null');
+  return (value) => {
+    if (--left < 0 || isOdd) return false;
+    if (value === null) return isNull && values === undefined;
+    if (values !== undefined && !values.some((each) => isSame(each, value))) return false;
+    if (logic !== undefined && !logic(value)) return false;
+    switch (typeof value) {
+      case 'string':
+        return text?.(value) === true;
+      case 'number':
+        return (Number.isSafeInteger(value) ? wholes : numbers) && number?.(value) === true;
+      case 'boolean':
+        return flags;
+      default:
+        return (Array.isArray(value) ? list?.(value) : object?.(value as Record<string, unknown>)) === true;
+    }
+  };
+}
+
+function textOf({ source, format }: Structural): (value: string) => boolean {
+  const { maxLength, minLength, pattern } = source;
+  const most = typeof maxLength === 'number' ? maxLength : undefined;
+  const least = typeof minLength === 'number' ? minLength : undefined;
+  const form = typeof pattern === 'string' && pattern !== '' ? pattern : undefined;
+  const isFormatted = isTextFormat(format);
+  return (value) => {
+    if (most !== undefined && value.length > most && lengthOf(value) > most) return false;
+    if (least !== undefined && lengthOf(value) < least) return false;
+    // A long text is left to those who can refuse it.
+    if (form !== undefined && (value.length > MAX_VALUES || !toPattern(form).test(value))) return false;
+    return !isFormatted || (value.length <= MAX_VALUES && hasFormat(format, value));
+  };
+}
+
+function numberOf({ source, types, format }: Structural): (value: number) => boolean {
+  const { multipleOf, maximum, minimum, exclusiveMaximum, exclusiveMinimum } = source;
+  const isBounded = [multipleOf, maximum, minimum, exclusiveMaximum, exclusiveMinimum].some((each) => each !== undefined);
+  const isInt32 = types.length === 1 && types[0] === 'integer' && format === 'int32';
+  const isFloat = types.length === 1 && types[0] === 'number' && format === 'float';
+  if (!isBounded) return (value) => !isFloat && (!isInt32 || (value | 0) === value);
+  const number = (bound: unknown): number | undefined => (typeof bound === 'number' ? bound : undefined);
+  const [factor, most, least] = [number(multipleOf), number(maximum), number(minimum)];
+  const isSimple = [factor, most, least].every((each) => each === undefined || ((each | 0) === each && each !== 0) || each === 0);
+  const isMarked = typeof exclusiveMaximum === 'number' || typeof exclusiveMinimum === 'number' || isFloat || (factor ?? 1) <= 0;
+  if (!isSimple || isMarked) return () => false;
+  const [isBelow, isAbove] = [exclusiveMaximum === true, exclusiveMinimum === true];
+  return (value) => {
+    if (isInt32 && (value | 0) !== value) return false;
+    if (most !== undefined && (isBelow ? value >= most : value > most)) return false;
+    if (least !== undefined && (isAbove ? value <= least : value < least)) return false;
+    return factor === undefined || isMultiple(value, factor);
+  };
+}
+
+function listOf({ source, items }: Structural): (list: readonly unknown[]) => boolean {
+  const { minItems, maxItems, uniqueItems } = source;
+  const [least, most] = [
+    typeof minItems === 'number' ? minItems : 0,
+    typeof maxItems === 'number' ? maxItems : Number.POSITIVE_INFINITY,
+  ];
+  let accepts: Accepts | undefined;
+  return (list) => {
+    if (list.length < least || list.length > most || (uniqueItems === true && list.length > 1)) return false;
+    if (items === undefined) return true;
+    accepts ??= acceptsOf(items);
+    for (let at = 0; at < list.length; at++) if (!accepts(list[at])) return false;
+    return true;
+  };
+}
+
+function objectOf({ source, properties, additional, required }: Structural): (object: Record<string, unknown>) => boolean {
+  const { minProperties, maxProperties } = source;
+  const isCounted = typeof minProperties === 'number' || typeof maxProperties === 'number';
+  const [least, most] = [Number(minProperties ?? 0), Number(maxProperties ?? Number.POSITIVE_INFINITY)];
+  const members = new Map<string, Accepts>();
+  let others: Accepts | undefined;
+  return (object) => {
+    for (const name of required) if (!Object.hasOwn(object, name)) return false;
+    const names = Object.keys(object);
+    if (isCounted && (names.length < least || names.length > most)) return false;
+    left -= names.length;
+    if (left < 0) return false;
+    for (let at = 0; at < names.length; at++) {
+      const name = names[at] as string;
+      let accepts = members.get(name);
+      if (accepts === undefined) {
+        const known = properties?.get(name);
+        if (known !== undefined) {
+          accepts = acceptsOf(known);
+          members.set(name, accepts);
+        } else if (additional === false) return false;
+        else if (typeof additional === 'object') {
+          others ??= acceptsOf(additional);
+          accepts = others;
+        } else continue;
+      }
+      if (!accepts(object[name])) return false;
+    }
+    return true;
+  };
+}
+
+function logicOf({ allOf, anyOf, oneOf, not }: Structural): Accepts {
+  const fits = (each: Structural, value: unknown): boolean => acceptsOf(each)(value);
+  /** Odd parts of a schema are never accepted here, so that what must not be accepted needs the slower check. */
+  if (not !== undefined || oneOf.length > 0) return () => false;
+  return (value) => {
+    for (const each of allOf) if (!fits(each, value)) return false;
+    return anyOf.length === 0 || anyOf.some((each) => fits(each, value));
+  };
+}

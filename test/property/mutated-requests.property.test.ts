@@ -1,0 +1,41 @@
+// A client's mistake is never a 500 of ours, and never told to the program. test/peers/mutated.test.ts compares the answers.
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { ApiServer, CONFIG_MAPS, LEASES, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { type Mutated, mutatedRequests, NAMESPACE, SHIPS, TARGETS } from '../peers/differential/mutations.ts';
+import { runs } from '../runs.ts';
+
+test('no request is answered with 500', async () => {
+  const errors: unknown[] = [];
+  const resources = [CONFIG_MAPS, LEASES, NAMESPACES, SHIPS] as ResourceDefinition[];
+  const server = new ApiServer({ storage: new MemoryStorage(), resources, onError: (error) => errors.push(error) });
+  const call = async ({ method, path, headers, body }: Mutated): Promise<number> => {
+    const init = { method, headers, ...(body !== undefined && { body: body as BodyInit }) };
+    const response = await server.fetch(new Request(`http://127.0.0.1${path}`, init));
+    if (response.headers.get('content-type') === 'application/json') await response.text();
+    else await response.body?.cancel();
+    return response.status;
+  };
+  const restore = async (): Promise<void> => {
+    const json = { 'content-type': 'application/json' };
+    const metadata = { name: NAMESPACE };
+    await call({ method: 'POST', path: '/api/v1/namespaces', headers: json, body: JSON.stringify({ metadata }) });
+    for (const { path, object } of TARGETS) await call({ method: 'POST', path, headers: json, body: JSON.stringify(object) });
+  };
+  const codes = new Map<number, number>();
+  await fc.assert(
+    fc.asyncProperty(mutatedRequests(TARGETS), async (request) => {
+      errors.length = 0;
+      const code = await call(request);
+      codes.set(code, (codes.get(code) ?? 0) + 1);
+      if (code === 404 || request.method === 'DELETE') await restore();
+      expect(code).toBeLessThan(500);
+      expect(errors).toEqual([]);
+    }),
+    { numRuns: runs(4_000) },
+  );
+  if (process.env.WATCHMUX_SHOW) console.log(codes);
+  for (const code of [200, 201, 400, 404, 409, 415, 422]) expect(codes.get(code), String(code)).toBeGreaterThan(0);
+  await server.shutdown();
+}, 600_000);
