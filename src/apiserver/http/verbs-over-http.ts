@@ -184,7 +184,8 @@ async function readDeleteTerms(
   const body = (bytes.length === 0 ? null : await readOptions(bytes, typeOf(request), signal)) ?? {};
   if (!isRecord(body) || !isText(body.apiVersion ?? '') || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
-  const { dryRun = [], preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
+  const { preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
+  const dryRun = body.dryRun ?? [];
   if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
   if (!isText(propagationPolicy ?? '')) throw badRequest('propagationPolicy: expected a string');
   const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;

@@ -88,4 +88,6 @@ export const EXPLAINED: readonly Explained[] = [
       /[?&](propagationPolicy|gracePeriodSeconds|dryRun|resourceVersion|orphanDependents)=/.test(request.path),
   },
   { reason: 'A generateName that makes no name is not looked at', is: theySay('metadata.generateName: Invalid value') },
+  { reason: 'A limit that is empty is none', is: ({ request }) => /[?&]limit=(&|$)/.test(request.path) },
+  { reason: 'A selector of fields without a name is refused', is: weSay('expected the name of a field') },
 ];
