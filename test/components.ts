@@ -1,6 +1,21 @@
 // What some tests need and npm does not install. If it is missing, its tests skip; with REQUIRE_COMPONENTS=1 they fail instead.
 import { existsSync } from 'node:fs';
-import { builtBinary, CLIENT_GO, KUBE_RS, KUBECTL } from './peers/binary.mjs';
+import {
+  builtBinary,
+  CLIENT_GO,
+  CONTROLLER_RUNTIME,
+  E2E_SUITE,
+  GARBAGE_COLLECTOR,
+  HELM_3,
+  HELM_4,
+  JAVA_CLIENTS,
+  KUBE_RS,
+  KUBECTL,
+  NPM_CLIENTS,
+  PYTHON_CLIENTS,
+  SCHEMAS,
+  STRUCTURED_MERGE,
+} from './peers/binary.mjs';
 import { debianKubectl } from './peers/debian.mjs';
 
 /** A program that tests drive. */
@@ -14,7 +29,17 @@ export interface Component {
     | 'kube-apiserver'
     | 'kubectl'
     | 'client-go'
+    | 'schemas'
+    | 'garbage-collector'
+    | 'structured-merge'
     | 'kube-rs'
+    | 'controller-runtime'
+    | 'helm-3'
+    | 'helm-4'
+    | 'e2e-suite'
+    | 'python-clients'
+    | 'java-clients'
+    | 'npm-clients'
     | 'kubectl of Debian'
     | 'promtool'
     | 'systemd-analyze'
@@ -37,7 +62,23 @@ export const COMPONENTS: readonly Component[] = [
   { name: 'kube-apiserver', path: builtBinary() ?? '', remedy: 'node test/peers/build.mjs' },
   { name: 'kubectl', path: builtBinary(KUBECTL) ?? '', remedy: 'node test/peers/build.mjs kubectl' },
   { name: 'client-go', path: builtBinary(CLIENT_GO) ?? '', remedy: 'node test/peers/build.mjs client-go' },
+  { name: 'schemas', path: builtBinary(SCHEMAS) ?? '', remedy: 'node test/peers/build.mjs schemas' },
+  {
+    name: 'garbage-collector',
+    path: builtBinary(GARBAGE_COLLECTOR) ?? '',
+    remedy: 'node test/peers/build.mjs garbage-collector',
+  },
+  {
+    name: 'structured-merge',
+    path: builtBinary(STRUCTURED_MERGE) ?? '',
+    remedy: 'node test/peers/build.mjs structured-merge',
+  },
   { name: 'kube-rs', path: builtBinary(KUBE_RS) ?? '', remedy: 'node test/peers/build.mjs kube-rs' },
+  ...([CONTROLLER_RUNTIME, HELM_3, HELM_4, E2E_SUITE, PYTHON_CLIENTS, JAVA_CLIENTS, NPM_CLIENTS] as const).map((peer) => ({
+    name: peer.name as Component['name'],
+    path: builtBinary(peer) ?? '',
+    remedy: `node test/peers/build.mjs ${peer.name}`,
+  })),
   { name: 'kubectl of Debian', path: debianKubectl(), remedy: 'node test/peers/debian.mjs, on Debian 12' },
   { name: 'promtool', path: '/usr/bin/promtool', remedy: 'apt-get install prometheus' },
   { name: 'systemd-analyze', path: '/usr/bin/systemd-analyze', remedy: 'apt-get install systemd' },

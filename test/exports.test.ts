@@ -138,11 +138,15 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
     ],
   },
   'watchmux/etcd': { source: 'src/storage/etcd/index.ts', exports: ['EtcdStorage'] },
+  'watchmux/apply': { source: 'src/apply/index.ts', exports: ['ApplyConflict', 'applyConfiguration', 'extractManaged'] },
   'watchmux/sqlite': { source: 'src/storage/sqlite/index.ts', exports: ['SqliteStorage'] },
   'watchmux/nats': { source: 'src/nats/index.ts', exports: ['NatsStream'] },
   'watchmux/apiserver': {
     source: 'src/apiserver/index.ts',
-    exports: ['ApiServer', 'CONFIG_MAPS', 'LEASES', 'NAMESPACES', 'Resource'],
+    exports: [
+      ...['ApiServer', 'BUILT_IN_KINDS', 'CONFIG_MAPS', 'EVENTS', 'LEASES', 'NAMESPACES', 'REVIEWS', 'Resource', 'SECRETS'],
+      'SERVICE_ACCOUNTS',
+    ],
   },
   'watchmux/kubernetes': { source: 'src/kubernetes/index.ts', exports: ['Cluster', 'createNodeFetch', 'loadCluster'] },
   'watchmux/testing': {
@@ -180,6 +184,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'checkLinearizable',
       'checkMonotonic',
       'checkOrdered',
+      'checkOwned',
       'checkResumable',
       'checkSerial',
       'checkSettled',
@@ -279,9 +284,10 @@ describe('the entry points', () => {
 });
 
 describe('package.json', () => {
-  test('ajv, NATS, proxy agents, re2js, rxjs, ws and yaml are optional peers; there is no dependency', () => {
+  test('CEL, ajv, NATS, proxy agents, re2js, rxjs, ws and yaml are optional peers; there is no dependency', () => {
     expect(manifest).not.toHaveProperty('dependencies');
     expect(Object.keys(manifest.peerDependencies)).toEqual([
+      '@marcbachmann/cel-js',
       '@nats-io/jetstream',
       '@nats-io/transport-node',
       'ajv',
@@ -294,6 +300,7 @@ describe('package.json', () => {
     ]);
     const optional = { optional: true };
     expect(manifest.peerDependenciesMeta).toEqual({
+      '@marcbachmann/cel-js': optional,
       '@nats-io/jetstream': optional,
       '@nats-io/transport-node': optional,
       ajv: optional,

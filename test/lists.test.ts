@@ -279,6 +279,6 @@ describe('other lists', () => {
     const checked = [...Object.keys(CHECKERS), ...Object.keys(CACHE_CHECKERS)];
     const others = Object.keys(GUARANTEES).filter((name) => !checked.includes(name));
     expect(checked.filter((name) => !(name in GUARANTEES))).toEqual([]);
-    expect(others).toEqual(['Resumable', 'Transitional', 'Serial', 'Linearizable', 'Fair']);
+    expect(others).toEqual(['Resumable', 'Transitional', 'Serial', 'Linearizable', 'Fair', 'Owned']);
   });
 });

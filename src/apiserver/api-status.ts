@@ -85,7 +85,8 @@ export function hasCode(error: unknown, code: number, reason?: string): boolean 
 export function translated(error: unknown, about: About, name: string): unknown {
   if (hasCode(error, 404, 'NotFound')) return notFound(about, name);
   if (hasCode(error, 409, 'AlreadyExists')) return alreadyExists(about, name);
-  if (hasCode(error, 409, 'Conflict') && !(error as WatchError).status?.details?.kind) return conflict(about, name, MODIFIED);
+  const { kind, causes } = (error as Partial<WatchError>)?.status?.details ?? {};
+  if (hasCode(error, 409, 'Conflict') && !kind && !causes) return conflict(about, name, MODIFIED);
   return error;
 }
 

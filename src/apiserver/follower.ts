@@ -24,6 +24,8 @@ interface FollowerDeps {
   /** Called with all objects that there are. */
   readonly whole: (items: readonly KubernetesObject[]) => void | Promise<void>;
   readonly changed: (event: ChangeEvent<KubernetesObject>) => void | Promise<void>;
+  /** Called when changes are told from now on. */
+  readonly opened?: () => void;
 }
 
 type Events = Watch<StorageEvent<KubernetesObject>>;
@@ -94,6 +96,7 @@ export class Follower {
     this.version = after;
     try {
       this.watch = await storage.watch({ resourceVersion: after, allowWatchBookmarks: true, signal });
+      this.deps.opened?.();
       for await (const batch of this.watch.batches()) {
         backoff.healthy();
         this.taking = true;

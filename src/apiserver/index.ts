@@ -20,6 +20,7 @@ export type {
   SubresourceClient,
   WriteOptions,
 } from '../cache/resource-client.ts';
+export type { AdmissionHooks, AdmissionReview } from './admission.ts';
 export {
   BUILT_IN_KINDS,
   CONFIG_MAPS,

@@ -16,6 +16,7 @@
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { compareVersions } from '../cache/versions.ts';
 import type { Storage } from '../storage/storage.ts';
+import { unasked } from './admission.ts';
 import { forbidden, hasCode, notFound } from './api-status.ts';
 import { NAME_LABEL } from './kinds/tables.ts';
 import { type Catalog, type EmptyTerms, type ResourceContext, type ResourceInfo, timestamp } from './resource-info.ts';
@@ -182,7 +183,7 @@ export class Namespaces {
 
   private async createDefault(): Promise<void> {
     const context = this.deps.contextOf(this.info as ResourceInfo);
-    await createObject(context, { metadata: { name: DEFAULT } }, { namespace: undefined, dryRun: false }).catch(
+    await createObject(unasked(context), { metadata: { name: DEFAULT } }, { namespace: undefined, dryRun: false }).catch(
       (error: unknown) => {
         if (!hasCode(error, 409)) throw error;
       },
@@ -194,7 +195,7 @@ export class Namespaces {
     const context = this.deps.contextOf(this.info as ResourceInfo);
     const terms = { dryRun: false, preconditions: { uid }, signal };
     try {
-      return (await deleteObject(context, { namespace: undefined, name }, terms)).gone;
+      return (await deleteObject(unasked(context), { namespace: undefined, name }, terms)).gone;
     } catch (error) {
       // Another server has finished it.
       if (hasCode(error, 404) || hasCode(error, 409)) return true;

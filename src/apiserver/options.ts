@@ -8,6 +8,7 @@ import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, isRecord, oneOf, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
+import type { AdmissionHooks } from './admission.ts';
 import type { Convert, ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
 
@@ -140,6 +141,11 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly clientAddress?: OfRequest<string> | undefined;
   /** Whether a request is allowed; anything but true means 403. Default: everything is allowed. */
   readonly authorize?: Authorize<I> | undefined;
+  /**
+   * Called before every write, dry runs among them: `mutate` may change what is written, `validate` may refuse it. Default: nothing
+   * is asked. A definition's own `validate` says what its objects must look like; these see who writes, and what was there.
+   */
+  readonly admission?: AdmissionHooks<I> | undefined;
   /** Origins whose web pages may connect, as for a hub; default: only this host's own. */
   readonly allowedOrigins?: AllowedOrigins<unknown>;
   /**
@@ -148,6 +154,11 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * options, `bookmarkMs` and `maxWatches` hold for it.
    */
   readonly cache?: boolean | CacheOptions | undefined;
+  /**
+   * Whether objects are deleted when their owners, which `metadata.ownerReferences` name, are gone, and whether a deletion's
+   * `propagationPolicy` has an effect. Follows all kinds. Default false.
+   */
+  readonly garbageCollection?: boolean | undefined;
   /**
    * Of which new objects the server keeps in `metadata.managedFields` who manages which of their fields. `named`: of those whose
    * creator names a `fieldManager`, as kubectl does; others cost no time and no bytes until they are first applied. `always`: of
@@ -212,6 +223,8 @@ const OTHERS = [
     'clientAddress',
     'allowedOrigins',
     'cache',
+    'garbageCollection',
+    'admission',
     'managedFields',
   ] as const),
   ...(['clock', 'now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
@@ -247,6 +260,13 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   checkOptions(options, [...names, ...OTHERS]);
   requireMethod('storage', options.storage, 'scope', 'a Storage');
   for (const name of HOOKS) callable(name, options[name]);
+  const { garbageCollection = false, admission } = options;
+  if (admission !== undefined) {
+    const { mutate, validate } = checkOptions(admission, ['mutate', 'validate']);
+    callable('admission.mutate', mutate);
+    callable('admission.validate', validate);
+  }
+  if (typeof garbageCollection !== 'boolean') throw invalid('garbageCollection', garbageCollection, 'true or false');
   const { customResourceDefinitions = false, convert = {} } = options;
   if (typeof customResourceDefinitions !== 'boolean') {
     throw invalid('customResourceDefinitions', customResourceDefinitions, 'true or false');

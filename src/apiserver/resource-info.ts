@@ -4,6 +4,7 @@ import type { NamespacedName } from '../cache/resource-client.ts';
 import type { Storage } from '../storage/storage.ts';
 import { checkOptions, invalid } from '../watch/errors.ts';
 import type { Soon } from '../watch/fair-queue.ts';
+import type { Admission } from './admission.ts';
 import {
   type Convert,
   checkDefinition,
@@ -211,6 +212,8 @@ export interface ResourceContext {
   readonly namespaceExists: (namespace: string, name: string) => Promise<string | undefined>;
   /** Rejects if the namespace of a new object is Terminating, or has gone. */
   readonly namespaceHolds: (namespace: string, checked: { uid: string; created: KubernetesObject }) => Promise<void>;
+  /** Whether what becomes of an object's dependents is the garbage collector's work: its finalizers are set. */
+  readonly collected: boolean;
   /** Called when an object is gone for good. */
   readonly removed: (namespace: string | undefined) => void;
   /** What a definition at run time demands of new objects. */
@@ -219,6 +222,8 @@ export interface ResourceContext {
   readonly empty?: ((object: KubernetesObject, terms: EmptyTerms) => Promise<boolean>) | undefined;
   /** Adds the server's own members to a new object, as for namespaces. */
   readonly prepared?: (<T extends KubernetesObject>(object: T) => T) | undefined;
+  /** The program's hooks. */
+  readonly admission?: Admission | undefined;
   /** The same for an object that is updated. */
   readonly revised?: (<T extends KubernetesObject>(object: T, old: T) => T) | undefined;
   /** What becomes first of an object that is deleted, to be held by a finalizer of the server's own. */

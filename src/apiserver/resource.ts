@@ -167,10 +167,10 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
 
   /** Deletes an object. Resolves with the object if finalizers still hold it; otherwise with undefined: it is gone. */
   async delete(name: string, options: DeleteOptions = {}): Promise<T | undefined> {
-    const { dryRun = false, signal, subresource, preconditions } = checkedDelete(options);
+    const { dryRun = false, signal, subresource, preconditions, propagation } = checkedDelete(options);
     if (subresource !== undefined) throw invalid('subresource', subresource, 'none: a part of an object is not deleted');
     const context = this.#context();
-    const deleted = deleteObject(context, placeOf(this, name), { dryRun, signal, preconditions });
+    const deleted = deleteObject(context, placeOf(this, name), { dryRun, signal, preconditions, propagation });
     const { object, gone } = await answered(context, { signal }, deleted);
     return gone ? undefined : this.#shown(object, context.info.main);
   }

@@ -23,10 +23,12 @@ import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { checkOptions, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { Soon } from '../watch/fair-queue.ts';
+import { Admission } from './admission.ts';
 import { LEAVING, noSuchPath, toError } from './api-status.ts';
 import type { ResourceDefinition } from './definition.ts';
 import { Definitions, toCrdDefinition } from './definitions/definitions.ts';
 import { Documents } from './documents/openapi.ts';
+import { GarbageCollector, isUncollected } from './garbage-collector.ts';
 import { type Health, HealthChecks, healthText } from './health.ts';
 import { Api } from './http/api.ts';
 import type { WatchClient } from './http/clients.ts';
@@ -75,6 +77,7 @@ export class ApiServer<I = unknown> {
   readonly #sessions: Sessions;
   readonly #api: Api;
   readonly #namespaces: Namespaces;
+  readonly #collector: GarbageCollector | undefined;
   readonly #definitions: Definitions;
   readonly #documents: Documents;
   readonly #schemas: Schemas = new Schemas();
@@ -95,7 +98,7 @@ export class ApiServer<I = unknown> {
   #shutdown: Promise<void> | undefined;
   /**
    * Resolves when the server has started. Requests need not wait for it. Rejects with INVALID_ARGUMENT for an invalid schema, and
-   * for any schema if the package `ajv` is not installed.
+   * for one that needs a package that is not installed.
    */
   readonly ready: Promise<void>;
   /** The handler for node:http: `createServer(server.handler)`. In frameworks such as Express, use it for all paths. */
@@ -124,6 +127,8 @@ export class ApiServer<I = unknown> {
     const [closing, caches] = [this.#closing.signal, () => this.#caches()];
     this.#health = new HealthChecks({ storage, clock, caches, closing });
     this.#namespaces = new Namespaces({ catalog: this.#catalog, storage, contextOf, clock, random, onError });
+    const collected = { catalog: this.#catalog, contextOf, clock, random, onError };
+    this.#collector = this.#settings.garbageCollection ? new GarbageCollector(collected) : undefined;
     const replaced = (infos: readonly ResourceInfo[], ends: boolean): void => this.#replaced(infos, ends);
     const { now } = this.#settings;
     this.#definitions = new Definitions({
@@ -238,6 +243,7 @@ export class ApiServer<I = unknown> {
       await checked;
       await this.#namespaces.prepare();
       await this.#definitions.prepare();
+      this.#collector?.start();
       this.#health.start = { name: 'start', ok: true };
     } catch (error) {
       this.#health.start = { name: 'start', ok: false, error };
@@ -268,7 +274,7 @@ export class ApiServer<I = unknown> {
     this.#sessions.stop(spreadMs);
     await Promise.allSettled([...this.#answering]);
     await this.#sessions.drained();
-    await Promise.all([this.#namespaces.stop(), this.#definitions.stop()]);
+    await Promise.all([this.#namespaces.stop(), this.#definitions.stop(), this.#collector?.stop()]);
     await Promise.allSettled([...this.#retiring, ...[...this.#storages.values()].map((storage) => storage.close())]);
     await this.ready.catch(() => {});
   }
@@ -288,7 +294,8 @@ export class ApiServer<I = unknown> {
     if (fault) throw internalError(fault.message);
     let context = this.#contexts.get(info);
     if (context === undefined) {
-      const { cache, now, random, uid, maxSelectorLength, onError, managedFields } = this.#settings;
+      const { cache, now, random, uid, maxSelectorLength, onError, clock, handshakeTimeoutMs } = this.#settings;
+      const { admission: hooks, managedFields } = this.#settings;
       context = {
         ...{ info, now, random, uid, maxSelectorLength, onError },
         tracksAll: managedFields === 'always',
@@ -298,8 +305,10 @@ export class ApiServer<I = unknown> {
         storage: this.#storageOf(info),
         ttlSeconds: info.prefix === EVENTS_PREFIX ? Math.ceil(this.#settings.eventTtlMs / 1_000) : undefined,
         bySchema: this.#schemas.checkOf(info),
+        admission: hooks && new Admission({ hooks, resource: info.resourceName, timeoutMs: handshakeTimeoutMs, clock }),
         namespaceExists: (namespace, name) => this.#namespaces.check(namespace, { info, name }),
         namespaceHolds: (namespace, checked) => this.#namespaces.confirm(namespace, checked, info),
+        collected: this.#collector !== undefined && !isUncollected(info),
         removed: (namespace) => {
           this.#namespaces.removed(namespace);
           this.#definitions.removed(info);
@@ -337,8 +346,9 @@ export class ApiServer<I = unknown> {
     for (const info of infos) this.#contexts.delete(info);
     const prefix = ends ? infos[0]?.prefix : undefined;
     const storage = prefix === undefined ? undefined : this.#storages.get(prefix);
-    if (prefix === undefined || storage === undefined) return;
-    this.#storages.delete(prefix);
+    if (prefix !== undefined) this.#storages.delete(prefix);
+    this.#collector?.kindsChanged();
+    if (storage === undefined) return;
     const { onError } = this.#settings;
     const closed = Promise.allSettled([...this.#answering])
       .then(() => storage.close())

@@ -24,8 +24,11 @@ import {
   difference,
   type FieldSet,
   fieldElement,
+  fromFields,
   intersection,
+  isSame,
   isWithin,
+  leavesOf,
   NO_FIELDS,
   pathsOf,
   setOf,
@@ -46,7 +49,7 @@ import {
   withEntries,
 } from './managers.ts';
 import { type Comparison, checkType, compared, fieldsOf, merged, reconciled, withNamed, without } from './typed.ts';
-import { type JsonSchema, kindType, type Type, TypedError } from './types.ts';
+import { beginOperation, type JsonSchema, kindType, type Type, TypedError } from './types.ts';
 
 export type { Json } from './managers.ts';
 export type { JsonSchema } from './types.ts';
@@ -169,6 +172,7 @@ export class FieldManager {
    * object that nobody tracks stays so, and one that is not of its type keeps the owners that it had.
    */
   *updated(live: Json | undefined, sent: Json, by: WriteBy): Work<Json> {
+    beginOperation();
     const before = live ?? emptyOf(sent);
     try {
       const owners = yield* ownersOf(before, sent, by.subresource);
@@ -187,7 +191,8 @@ export class FieldManager {
    * upstream's code and message if the configuration cannot be applied.
    */
   *applied(live: Json | undefined, config: Json, by: WriteBy & { readonly force: boolean }): Work<Json> {
-    this.#checkConfig(config);
+    this.#checkVersion(config);
+    beginOperation();
     const before = live ?? emptyOf(config);
     try {
       const owners = yield* liveOwners(before);
@@ -203,20 +208,30 @@ export class FieldManager {
     }
   }
 
-  #checkConfig({ apiVersion, kind, metadata }: Json): void {
-    if (apiVersion !== this.#options.apiVersion) {
-      throw refused(400, 'BadRequest', `invalid object type: ${shownKind(String(apiVersion ?? ''), kind)}`);
+  /** What a manager has applied, but for what others have taken over; undefined: nothing. */
+  *extracted(object: Json, manager: string, subresource: string): Work<Json | undefined> {
+    beginOperation();
+    const type = this.#type;
+    yield* checkType(type, object, false);
+    for (const entry of entriesOf(object) ?? []) {
+      const isIts = entry.manager === manager && entry.operation === 'Apply' && (entry.subresource ?? '') === subresource;
+      if (!isIts) continue;
+      const leaves = yield* leavesOf((yield* fromFields(entry.fieldsV1)).set);
+      return ((yield* without(type, object, leaves, true)) ?? {}) as Json;
     }
-    if (isRecord(metadata) && metadata.managedFields !== undefined && metadata.managedFields !== null) {
-      throw refused(400, 'BadRequest', 'metadata.managedFields must be nil');
-    }
+    return undefined;
+  }
+
+  #checkVersion({ apiVersion, kind }: Json): void {
+    if (apiVersion === this.#options.apiVersion) return;
+    throw refused(400, 'BadRequest', `invalid object type: ${shownKind(String(apiVersion ?? ''), kind)}`);
   }
 
   /** An update: moves to its manager what changes. */
   *#update(live: Json, next: Json, { owners, by }: { owners: Owners; by: WriteBy }): Work<void> {
     const type = this.#type;
-    yield* checked(type, next, 'convert new', true);
-    yield* checked(type, live, 'convert live', true);
+    yield* checked(type, next, { as: 'convert new object (%) to smd typed', lenient: true });
+    yield* checked(type, live, { as: 'convert live object (%) to smd typed', lenient: true });
     yield* this.#reconcile(live, owners);
     const changes = yield* this.#disown(live, next, { owners, self: SELF, force: true, subresource: by.subresource });
     const changed = yield* union(changes.modified, changes.added);
@@ -242,7 +257,8 @@ export class FieldManager {
   *#apply(live: Json, config: Json, { owners, by }: ApplyOf): Work<{ object: Json; owners: Owners }> {
     const started = new Map(owners);
     if (owners.size === 0) {
-      yield* this.#update(emptyOf(config), live, { owners: started, by: { ...by, manager: BEFORE } });
+      const before = this.#update(emptyOf(config), live, { owners: started, by: { ...by, manager: BEFORE } });
+      yield* told('failed to create manager for existing fields', before);
     }
     try {
       return yield* this.#merge(live, config, { owners: new Map(started), by });
@@ -258,23 +274,25 @@ export class FieldManager {
 
   *#merge(live: Json, config: Json, { owners, by }: ApplyOf): Work<{ object: Json; owners: Owners }> {
     const [type, { apiVersion }] = [this.#type, this.#options];
-    yield* checked(type, config, 'create typed patch', false);
-    yield* checked(type, live, 'create typed live', true);
-    yield* this.#reconcile(live, owners);
+    if (entriesOf(config)) throw refused(400, 'BadRequest', 'metadata.managedFields must be nil');
+    yield* checked(type, config, { as: 'create typed patch object (%)', lenient: false });
+    yield* checked(type, live, { as: 'create typed live object (%)', lenient: true });
     const { manager, subresource, time } = by;
     const self: Omit<Owner, 'set'> = { manager: manager || 'unknown', operation: 'Apply', apiVersion, subresource, time };
     const id = ownerId(self);
+    const lastTime = owners.get(id)?.time;
+    yield* this.#reconcile(live, owners);
     const last = owners.get(id);
-    const whole = (yield* merged(type, live, config)) as Json;
+    const whole = (yield* told('failed to merge config', merged(type, live, config))) as Json;
     const set = yield* difference(yield* fieldsOf(type, config), this.#ignoredBy(subresource), true);
     owners.set(id, { ...self, set });
-    const object = yield* this.#prune(whole, owners, { id, last });
+    const object = yield* told('failed to prune fields', this.#prune(whole, owners, { id, last }));
     yield* this.#disown(live, object, { owners, self: id, force: by.force, subresource });
-    const isSame = yield* comparing(live, object);
+    const isNoop = yield* comparing(live, object);
     const owned = owners.get(id) && (yield* difference(set, IDENTITY));
     if (!owned || owned.isEmpty) owners.delete(id);
-    else owners.set(id, { ...self, time: isSame ? last?.time : time, set: owned });
-    return { object: isSame ? live : object, owners };
+    else owners.set(id, { ...self, time: isNoop ? lastTime : time, ...(yield* again(last, owned)) });
+    return { object: isNoop ? live : object, owners };
   }
 
   /** Takes from all others what changes. Throws Conflicts if that may not be. Returns what changes in this version. */
@@ -316,7 +334,8 @@ export class FieldManager {
   /** What changes in another version; undefined if there is none of that name. */
   *#changesIn(apiVersion: string, live: Json, next: Json): Work<Comparison | undefined> {
     try {
-      const [one, other] = [yield* this.#convert(live, apiVersion), yield* this.#convert(next, apiVersion)];
+      const one = yield* told('failed to convert old object', this.#convert(live, apiVersion));
+      const other = yield* told('failed to convert new object', this.#convert(next, apiVersion));
       return yield* compared(this.#typeOf(apiVersion), one, other);
     } catch (error) {
       if (error instanceof MissingVersion) return undefined;
@@ -356,7 +375,7 @@ export class FieldManager {
     const type = this.#typeOf(last.apiVersion);
     const named = yield* withNamed(type, last.set);
     let pruned = (yield* without(type, start, named)) as Json;
-    if (!isRecord(pruned)) throw new TypedError('failed to prune fields: nothing is left');
+    if (!isRecord(pruned)) throw new TypedError('nothing is left');
     const byVersion = new Map<string, FieldSet>([[last.apiVersion, NO_FIELDS]]);
     for (const owner of owners.values()) {
       byVersion.set(owner.apiVersion, yield* union(byVersion.get(owner.apiVersion) ?? NO_FIELDS, owner.set));
@@ -456,6 +475,11 @@ export class FieldManager {
   }
 }
 
+/** A set, as it was read if it is the same. */
+function* again(last: Owner | undefined, set: FieldSet): Work<Pick<Owner, 'set' | 'read'>> {
+  return last && (yield* isSame(last.set, set)) ? { set: last.set, read: last.read } : { set };
+}
+
 interface ApplyOf {
   readonly owners: Owners;
   readonly by: WriteBy & { readonly force: boolean };
@@ -505,13 +529,18 @@ function* liveOwners(live: Json): Work<Owners> {
 
 const isInvalid = (error: unknown): boolean => error instanceof TypedError || isWatchError(error, 'INVALID_ARGUMENT');
 
-function* checked(type: Type, object: Json, what: string, lenient: boolean): Work<void> {
+/** Does work, and says at what it failed. */
+function* told<R>(what: string, work: Work<R>): Work<R> {
   try {
-    yield* checkType(type, object, lenient);
+    return yield* work;
   } catch (error) {
     if (!(error instanceof TypedError)) throw error;
-    throw new TypedError(`failed to ${what} object (${shownObject(object)}): ${error.message}`);
+    throw new TypedError(`${what}: ${error.message}`);
   }
+}
+
+function checked(type: Type, object: Json, { as, lenient }: { as: string; lenient: boolean }): Work<void> {
+  return told(`failed to ${as.replace('%', () => shownObject(object))}`, checkType(type, object, lenient));
 }
 
 function shownObject({ apiVersion, kind, metadata }: Json): string {

@@ -167,7 +167,20 @@ export function* isWithin(one: FieldSet, other: FieldSet): Work<boolean> {
   for (const [element, child] of one.children ?? NOTHING) {
     if (isPause()) yield;
     const match = other.children?.get(element);
-    if (!match || !(yield* isWithin(child, match))) return false;
+    if (!match) return false;
+    if (child !== match && !(child === LEAF && match.isMember) && !(yield* isWithin(child, match))) return false;
+  }
+  return true;
+}
+
+/** Whether two sets are the same. */
+export function* isSame(one: FieldSet, other: FieldSet): Work<boolean> {
+  if (one === other) return true;
+  if (one.isMember !== other.isMember || one.children?.size !== other.children?.size) return false;
+  for (const [element, child] of one.children ?? NOTHING) {
+    if (isPause()) yield;
+    const match = other.children?.get(element);
+    if (!match || (child !== match && !(yield* isSame(child, match)))) return false;
   }
   return true;
 }
@@ -211,13 +224,17 @@ export function* toFields(set: FieldSet): Work<Record<string, unknown>> {
   return fields;
 }
 
-/** Reads FieldsV1. Throws INVALID_ARGUMENT if it is none, or has too many fields. */
-export function* fromFields(fields: unknown): Work<FieldSet> {
-  const { children } = yield* new Reader().node(fields ?? {}, 0);
-  return new FieldSet(false, children);
+/**
+ * Reads FieldsV1, and says whether `toFields` would write it so. Throws INVALID_ARGUMENT if it is none, or has too many fields.
+ */
+export function* fromFields(fields: unknown): Work<{ readonly set: FieldSet; readonly isExact: boolean }> {
+  const reader = new Reader();
+  const { children } = yield* reader.node(fields ?? {}, 0);
+  return { set: new FieldSet(false, children), isExact: reader.isExact };
 }
 
 class Reader {
+  isExact: boolean = true;
   #fields: number = 0;
 
   *node(fields: unknown, depth: number): Work<FieldSet> {
@@ -227,20 +244,22 @@ class Reader {
     const own = fields ?? {};
     for (const key in own) {
       if (isPause()) yield;
-      if (key === '.') {
-        isMember = true;
+      const element = key === '.' ? undefined : toElement(key);
+      if (element === undefined) {
+        if (key === '.') isMember = true;
+        this.isExact &&= key === '.' && isRecord(own[key]) && isNothing(own[key]);
         continue;
       }
-      const element = toElement(key);
-      if (element === undefined) continue;
+      this.isExact &&= element === key;
       if (++this.#fields > MAX_FIELDS) throw tooLarge('fields', MAX_FIELDS);
       const below = own[key];
       const child = isRecord(below) && isNothing(below) ? LEAF : yield* this.node(below, depth + 1);
       children ??= new Map();
       children.set(element, child);
     }
-    if (!children) return LEAF;
-    return new FieldSet(isMember, children);
+    if (children) return new FieldSet(isMember, children);
+    this.isExact &&= depth === 0 && fields !== null;
+    return LEAF;
   }
 }
 
@@ -252,9 +271,23 @@ function isNothing(object: Readonly<Record<string, unknown>>): boolean {
 const tooLarge = (what: string, limit: number): WatchError =>
   new WatchError('INVALID_ARGUMENT', `fieldsV1: expected at most ${limit} ${what}`, { limit });
 
-/** An element in our spelling; undefined if its kind is unknown, as a future version may have others. */
+/** Elements of lists that are in our spelling: to find out takes longer than everything else. */
+const known: Set<string> = new Set();
+const MAX_KNOWN = 8_192;
+const MAX_KNOWN_CHARS = 128;
+
 function toElement(key: string): string | undefined {
-  if (key.startsWith('f:')) return key;
+  if (key.startsWith('f:') || known.has(key)) return key;
+  const element = parsedElement(key);
+  if (element === key && key.length <= MAX_KNOWN_CHARS) {
+    if (known.size >= MAX_KNOWN) known.clear();
+    known.add(key);
+  }
+  return element;
+}
+
+/** An element in our spelling; undefined if its kind is unknown, as a future version may have others. */
+function parsedElement(key: string): string | undefined {
   if (key.length < 2 || key[1] !== ':') throw invalid('fieldsV1', key, 'f:, k:, v: or i: and an element');
   const text = key.slice(2);
   try {
@@ -377,8 +410,12 @@ export function shownElement(element: string): string {
   return `[${keys.map(([name, value]) => `${name}=${shownValue(value)}`).join(',')}]`;
 }
 
+/** A number as Go prints it: with two digits in an exponent. */
+export const shownNumber = (value: number): string => String(value).replace(/e([+-])(\d)$/, 'e$10$2');
+
 function shownValue(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(shownValue).join(',')}]`;
+  if (typeof value === 'number') return shownNumber(value);
   if (!isRecord(value)) return JSON.stringify(value);
   return Object.entries(value)
     .map(([name, each]) => `${name}=${shownValue(each)}`)

@@ -17,15 +17,15 @@ export interface Owner {
   readonly subresource: string;
   readonly time: string | undefined;
   readonly set: FieldSet;
-  /** The set as it was read, if it would be written so. */
-  readonly fields?: unknown;
+  /** What was read, if it would be written so. */
+  readonly read?: { readonly set: FieldSet; readonly fields: unknown } | undefined;
 }
 
 /** All owners of an object, by their ids. */
 export type Owners = Map<string, Owner>;
 
 /** The id of an owner, whose order is upstream's. */
-export function ownerId({ manager, operation, apiVersion, subresource }: Omit<Owner, 'set' | 'time'>): string {
+export function ownerId({ manager, operation, apiVersion, subresource }: Omit<Owner, 'set' | 'time' | 'read'>): string {
   const members = [
     manager && `"manager":${canonical(manager)}`,
     `"operation":"${operation}"`,
@@ -72,10 +72,11 @@ export function* fromEntries(entries: readonly Json[]): Work<Owners> {
     if (operation !== 'Apply' && operation !== 'Update') throw new TypedError('operation must be `Apply` or `Update`');
     if (apiVersion === '') throw new TypedError('apiVersion must not be empty');
     if (entry.fieldsType !== 'FieldsV1') throw new TypedError(`invalid fieldsType ${JSON.stringify(textOf(entry.fieldsType))}`);
-    const set = yield* fromFields(entry.fieldsV1);
+    const { set, isExact } = yield* fromFields(entry.fieldsV1);
     const time = typeof entry.time === 'string' ? entry.time : undefined;
     const [manager, subresource] = [textOf(entry.manager), textOf(entry.subresource)];
-    const owner: Owner = { manager, operation, apiVersion, subresource, time, set };
+    const read = isExact && isRecord(entry.fieldsV1) ? { set, fields: entry.fieldsV1 } : undefined;
+    const owner: Owner = { manager, operation, apiVersion, subresource, time, set, read };
     owners.set(ownerId(owner), owner);
   }
   return owners;
@@ -96,14 +97,14 @@ export function* toEntries(owners: Owners): Work<readonly Json[]> {
       compareText(one.subresource, other.subresource),
   );
   const entries: Json[] = [];
-  for (const { manager, operation, apiVersion, time, subresource, set } of sorted) {
+  for (const { manager, operation, apiVersion, time, subresource, set, read } of sorted) {
     entries.push({
       ...(manager && { manager }),
       operation,
       apiVersion,
       ...(time !== undefined && { time }),
       fieldsType: 'FieldsV1',
-      fieldsV1: yield* toFields(set),
+      fieldsV1: read?.set === set ? read.fields : yield* toFields(set),
       ...(subresource && { subresource }),
     });
   }

@@ -14,7 +14,7 @@
 import { comparing, put } from '../storage/json.ts';
 import { isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
-import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownElement } from './field-set.ts';
+import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownElement, shownNumber } from './field-set.ts';
 import { handledAs, type Kind, kindOf, type ListType, type MapType, type Scalar, type Type, TypedError } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -81,26 +81,21 @@ class Checker {
   }
 
   *#list(type: ListType, value: Items, path: string[]): Work<void> {
-    const seen = new Set<string>();
+    const { elements, error } = type.isAtomic ? {} : known(type, value);
+    const seen = elements && !this.#lenient ? new Set<string>() : undefined;
     const below = type.element;
-    for (const [at, item] of value.entries()) {
+    for (let at = 0; at < (elements ?? value).length; at++) {
       if (isPause()) yield;
-      let element = `i:${at}`;
-      if (!type.isAtomic) {
-        try {
-          element = type.elementOf(item);
-        } catch (error) {
-          if (!(error instanceof TypedError)) throw error;
-          this.#report(path, `element ${at}: ${error.message}`);
-          return;
-        }
-        if (seen.has(element) && !this.#lenient) this.#report(path, `duplicate entries for key ${shownElement(element)}`);
-        seen.add(element);
-      }
+      const element = elements?.[at] ?? `i:${at}`;
+      if (seen?.has(element)) this.#report(path, `duplicate entries for key ${shownElement(element)}`);
+      seen?.add(element);
+      const item = value[at];
+      if (item === null || (typeof item !== 'object' && isScalar(below, item))) continue;
       path.push(element);
       yield* this.check(below, item, path);
       path.pop();
     }
+    if (error) this.#report(path, error);
   }
 
   #report(path: readonly string[], message: string): void {
@@ -110,13 +105,29 @@ class Checker {
   }
 }
 
+/** The elements of the items, up to the first that has none, and why it has none. */
+function known(type: ListType, value: Items): { readonly elements: readonly string[]; readonly error?: string } {
+  try {
+    return { elements: type.elementsOf(value) };
+  } catch {
+    const elements: string[] = [];
+    try {
+      for (const item of value) elements.push(type.elementOf(item));
+      return { elements };
+    } catch (error) {
+      if (!(error instanceof TypedError)) throw error;
+      return { elements, error: `element ${elements.length}: ${error.message}` };
+    }
+  }
+}
+
 const isScalar = (type: Type, value: unknown): boolean => type.scalar !== undefined && !scalarError(type.scalar, value);
 
 function scalarError(scalar: Scalar, value: unknown): string | undefined {
   const is = typeof value;
   if (scalar === 'numeric') return is === 'number' ? undefined : `expected numeric (int or float), got ${goType(value)}`;
   if (scalar === 'string') {
-    return is === 'string' ? undefined : `expected string, got &value.valueUnstructured{Value:${goText(value)}}`;
+    return is === 'string' ? undefined : `expected string, got &value.valueUnstructured{Value:${goText(value, true)}}`;
   }
   if (scalar === 'boolean') return is === 'boolean' ? undefined : `expected boolean, got &{${goText(value)}}`;
   return is !== 'object' ? undefined : `expected any scalar, got &{${goText(value)}}`;
@@ -131,19 +142,20 @@ function goType(value: unknown): string {
 /** How long a value in a message may get. */
 const MAX_SHOWN = 1_000;
 
-/** A value as Go prints it. */
-function goText(value: unknown): string {
+/** A value as Go prints it; `full`: with its types. */
+function goText(value: unknown, full: boolean = false): string {
   if (value === null) return '<nil>';
-  const text = Array.isArray(value)
-    ? `[${value.slice(0, MAX_SHOWN).map(goText).join(' ')}]`
-    : isRecord(value)
-      ? `map[${Object.keys(value)
-          .slice(0, MAX_SHOWN)
-          .sort()
-          .map((name) => `${name}:${goText(value[name])}`)
-          .join(' ')}]`
-      : String(value);
-  return text.slice(0, MAX_SHOWN);
+  if (typeof value === 'number') return shownNumber(value);
+  if (typeof value === 'string') return (full ? JSON.stringify(value) : value).slice(0, MAX_SHOWN);
+  const separator = full ? ', ' : ' ';
+  if (Array.isArray(value)) {
+    const items = value.slice(0, MAX_SHOWN).map((each) => goText(each, full));
+    return (full ? `[]interface {}{${items.join(separator)}}` : `[${items.join(separator)}]`).slice(0, MAX_SHOWN);
+  }
+  if (!isRecord(value)) return String(value);
+  const names = Object.keys(value).slice(0, MAX_SHOWN).sort();
+  const members = names.map((name) => `${full ? JSON.stringify(name) : name}:${goText(value[name], full)}`).join(separator);
+  return (full ? `map[string]interface {}{${members}}` : `map[${members}]`).slice(0, MAX_SHOWN);
 }
 
 /** The fields that a value has: what somebody owns who applies it. */
@@ -177,21 +189,15 @@ function* fieldsOfMap(type: MapType, value: Members | undefined, children: Map<s
 }
 
 function* fieldsOfList(type: ListType, value: Items | undefined, children: Map<string, FieldSet>): Work<void> {
-  const twice = new Set<string>();
-  const elements: string[] = [];
-  const seen = new Set<string>();
-  for (const item of value ?? []) {
-    if (isPause()) yield;
-    const element = type.elementOf(item);
-    elements.push(element);
-    if (seen.has(element)) twice.add(element);
-    seen.add(element);
-  }
+  const elements = value ? type.elementsOf(value) : [];
   const below = type.element;
-  for (const [at, element] of elements.entries()) {
+  for (let at = 0; at < elements.length; at++) {
     if (isPause()) yield;
+    const element = elements[at] as string;
     const item = value?.[at];
-    children.set(element, twice.has(element) || !isContainer(item) ? LEAF : asMember(yield* nodeOf(below, item)));
+    // An item that occurs twice has no fields of its own.
+    const isLeaf = children.has(element) || !isContainer(item);
+    children.set(element, isLeaf ? LEAF : asMember(yield* nodeOf(below, item)));
   }
 }
 
@@ -311,14 +317,15 @@ class Comparer {
   }
 }
 
-function* byElement(type: ListType, list: Items | undefined): Work<Map<string, unknown[]>> {
+function* byElement(type: ListType, list: Items = []): Work<Map<string, unknown[]>> {
   const items = new Map<string, unknown[]>();
-  for (const item of list ?? []) {
+  const elements = type.elementsOf(list);
+  for (let at = 0; at < elements.length; at++) {
     if (isPause()) yield;
-    const element = type.elementOf(item);
+    const element = elements[at] as string;
     const same = items.get(element);
-    if (same) same.push(item);
-    else items.set(element, [item]);
+    if (same) same.push(list[at]);
+    else items.set(element, [list[at]]);
   }
   return items;
 }
@@ -359,7 +366,7 @@ function* mergedMap(type: MapType, one: Members, other: Members): Work<Members> 
 /** The order is that of the other list, in which the items that only the first one has keep their places. */
 function* mergedList(type: ListType, one: Items, other: Items): Work<Items> {
   const [before, after] = [yield* byElement(type, one), yield* byElement(type, other)];
-  const [left, right] = [elementsOf(type, one), elementsOf(type, other)];
+  const [left, right] = [type.elementsOf(one), type.elementsOf(other)];
   const shared = right.filter((element) => before.has(element));
   const done = new Set<string>();
   const result: unknown[] = [];
@@ -402,8 +409,6 @@ function* mergedList(type: ListType, one: Items, other: Items): Work<Items> {
   return result.length === one.length && result.every((item, at) => item === one[at]) ? one : result;
 }
 
-const elementsOf = (type: ListType, list: Items): readonly string[] => list.map((item) => type.elementOf(item));
-
 /** A value without some fields, or with nothing but them. What would be empty then is null. */
 export function* without(type: Type, value: unknown, fields: FieldSet, extracts: boolean = false): Work<unknown> {
   const kind = handledAs(type, kindOf(type, value));
@@ -441,11 +446,12 @@ function* mapWithout(type: MapType, value: Members, { fields, extracts }: Remova
 
 function* listWithout(type: ListType, value: Items, { fields, extracts }: Removal): Work<unknown> {
   const result: unknown[] = [];
-  for (const item of value) {
+  const elements = type.elementsOf(value);
+  for (let at = 0; at < elements.length; at++) {
     if (isPause()) yield;
-    const node = fields.below(type.elementOf(item));
+    const node = fields.below(elements[at] as string);
     if (extracts ? node.isEmpty : node.isMember) continue;
-    result.push(node.children ? yield* without(type.element, item, node, extracts) : item);
+    result.push(node.children ? yield* without(type.element, value[at], node, extracts) : value[at]);
   }
   return result.length > 0 ? result : null;
 }

@@ -77,18 +77,31 @@ export class MapType {
   }
 }
 
+/** The elements of lists that the current operations have met. */
+let found: WeakMap<readonly unknown[], { readonly type: ListType; readonly elements: readonly string[] }> = new WeakMap();
+
+/** An operation begins: what was found out about lists is forgotten, as they may have changed since. */
+export function beginOperation(): void {
+  found = new WeakMap();
+}
+
 /** A list. */
 export class ListType {
   readonly isAtomic: boolean;
   /** By which members items are told apart, in order; none: by their values. */
   readonly keys: readonly string[];
+  readonly #keys: readonly string[];
+  /** The keys in JSON, in order. */
+  readonly #prefixes: readonly string[];
   readonly #items: () => Type;
   #element: Type | undefined;
 
   constructor(schema: JsonSchema, preserves: boolean) {
     const { kind, keys } = listKindOf(schema);
     this.isAtomic = kind === 'atomic';
+    this.#keys = keys;
     this.keys = [...keys].sort(compareText);
+    this.#prefixes = this.keys.map((key) => `${JSON.stringify(key)}:`);
     const { items } = schema;
     this.#items = isRecord(items) ? () => typeOf(items, preserves) : () => UNTYPED;
   }
@@ -96,6 +109,15 @@ export class ListType {
   get element(): Type {
     this.#element ??= this.#items();
     return this.#element;
+  }
+
+  /** The elements of all items. They are kept until the next operation begins. */
+  elementsOf(list: readonly unknown[]): readonly string[] {
+    const known = found.get(list);
+    if (known?.type === this) return known.elements;
+    const elements = list.map((item) => this.elementOf(item));
+    found.set(list, { type: this, elements });
+    return elements;
   }
 
   /** The element by which a set of fields knows an item. Throws a TypedError if it has none. */
@@ -110,21 +132,23 @@ export class ListType {
   #keyed(item: unknown): string {
     if (item === null) throw new TypedError('associative list with keys may not have a null element');
     if (!isRecord(item)) throw new TypedError('associative list with keys may not have non-map elements');
-    const { map } = this.element;
     let text = '';
-    for (const key of this.keys) {
-      const value = Object.hasOwn(item, key) ? item[key] : this.#defaultOf(map, key);
-      if (value === undefined || (value === null && !Object.hasOwn(item, key))) continue;
-      text += `${text && ','}${JSON.stringify(key)}:${canonical(value)}`;
+    for (let at = 0; at < this.keys.length; at++) {
+      const key = this.keys[at] as string;
+      const isGiven = Object.hasOwn(item, key);
+      const value = isGiven ? item[key] : this.#defaultOf(key);
+      if (!isGiven && (value === undefined || value === null)) continue;
+      text += `${text && ','}${this.#prefixes[at]}${canonical(value)}`;
     }
     if (text) return keyElement(text);
-    const keys = this.keys.map((key) => JSON.stringify(key)).join(' ');
+    const keys = this.#keys.map((key) => JSON.stringify(key)).join(' ');
     throw new TypedError(
       `associative list with keys has an element that omits all key fields [${keys}] (and doesn't have default values for any key fields)`,
     );
   }
 
-  #defaultOf(map: MapType | undefined, key: string): unknown {
+  #defaultOf(key: string): unknown {
+    const { map } = this.element;
     if (map) return map.field(key)?.default;
     throw new TypedError(`couldn't find default value for ${key}: associative list may not have non-map types`);
   }

@@ -83,7 +83,7 @@ export interface PatchOptions extends WriteOptions {
 export interface DeleteOptions extends Omit<WriteOptions, 'fieldManager' | 'fieldValidation'> {
   /** Delete only this object, or only this version of it; otherwise the server refuses with 409. */
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;
-  /** What happens to the objects that it owns. Default: the server's. An `ApiServer` collects no garbage. */
+  /** What happens to the objects that it owns. Default: the server's. An `ApiServer` needs `garbageCollection` for it. */
   readonly propagation?: 'Foreground' | 'Background' | 'Orphan' | undefined;
   /** How long a pod has to terminate, in seconds; a whole number. An `ApiServer` waits for nothing but finalizers. */
   readonly gracePeriodSeconds?: number | undefined;

@@ -174,14 +174,15 @@ The server prints "listening on http://HOST:PORT" on stdout, and then serves Kub
 create, update, patch, delete, discovery and OpenAPI, and also /healthz, /readyz, /metrics and /stats. Browsers get a page
 at / that shows objects as they change. ConfigMaps, events, leases, namespaces, secrets, service accounts and reviews of
 one's own rights are always served. Clients add kinds of your own by CustomResourceDefinitions, as in a cluster; --resource
-and --crd add them from the start. Objects are in memory, and lost when the server ends, unless --data, --sqlite or --etcd
-keeps them.
+and --crd add them from the start. What belongs to an object that is deleted is deleted, too. Objects are in memory, and lost
+when the server ends, unless --data, --sqlite or --etcd keeps them.
 
 Options
   --port P           port, default 8080, which is also kubectl's default; 0 picks a free one
   --host H           address to listen on, default 127.0.0.1 (this machine only); any other needs --token
-  --resource R       serve a kind: PLURAL.GROUP/VERSION=Kind[:cluster], such as orders.example.com/v1=Order; its objects are
-                     in namespaces unless you append :cluster; may be repeated
+  --resource R       serve a kind: PLURAL.GROUP/VERSION=Kind[:cluster][:status][:scale], such as
+                     orders.example.com/v1=Order:status; its objects are in namespaces unless you append :cluster;
+                     :status and :scale make these subresources; may be repeated
   --crd FILE_OR_DIR  create the CustomResourceDefinitions in a file of YAML or JSON, or in all such files of a folder, unless
                      they are there already, and update them if they differ; may be repeated. YAML needs the package yaml
   --token T          clients must send this bearer token. kubectl sends tokens over HTTPS only. Other users of this machine

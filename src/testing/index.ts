@@ -24,6 +24,7 @@ export { checkTold } from './checkers/cache/check-told.ts';
 export { checkExact } from './checkers/check-exact.ts';
 export { checkFair, type WorkHistory, type WorkStep } from './checkers/check-fair.ts';
 export { checkLinearizable, type StorageHistory, type StorageRequest } from './checkers/check-linearizable.ts';
+export { checkOwned, type OwnedHistory, type OwnedStep } from './checkers/check-owned.ts';
 export { checkSerial, type QueueHistory, type QueueStep } from './checkers/check-serial.ts';
 export {
   type Connection,

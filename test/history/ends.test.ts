@@ -150,6 +150,7 @@ describe('the guarantees', () => {
       'Serial',
       'Linearizable',
       'Fair',
+      'Owned',
     ];
     expect(checked.sort()).toEqual(Object.keys(GUARANTEES).sort());
   });

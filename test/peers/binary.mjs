@@ -1,4 +1,4 @@
-// Where the programs of these tests lie once they are built, which are in Go and in Rust. Shared by the build and by the tests.
+// Where the programs of these tests lie once they are built. Shared by the build and by the tests.
 
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -17,6 +17,9 @@ export const KUBECTL = { name: 'kubectl', requires: 'k8s.io/kubectl', variable: 
 /** Clients of the same release: see its main.go. */
 export const CLIENT_GO = { name: 'client-go', requires: 'k8s.io/client-go', variable: 'WATCHMUX_CLIENT_GO' };
 
+/** What a kube-apiserver makes of schemas: see its main.go. */
+export const SCHEMAS = { name: 'schemas', requires: 'k8s.io/apiextensions-apiserver', variable: 'WATCHMUX_SCHEMAS' };
+
 /** Kubernetes' own garbage collector, of the same release. */
 export const GARBAGE_COLLECTOR = {
   name: 'garbage-collector',
@@ -24,8 +27,54 @@ export const GARBAGE_COLLECTOR = {
   variable: 'WATCHMUX_GARBAGE_COLLECTOR',
 };
 
+/** Server-side apply of the same release, without a server: see its main.go. */
+export const STRUCTURED_MERGE = {
+  name: 'structured-merge',
+  requires: 'k8s.io/apimachinery',
+  variable: 'WATCHMUX_STRUCTURED_MERGE',
+};
+
 /** The watcher of kube-rs. A peer in Rust has a crate: src/main.rs, Cargo.toml and Cargo.lock. */
 export const KUBE_RS = { name: 'kube-rs', requires: 'kube', variable: 'WATCHMUX_KUBE_RS', language: 'rust' };
+
+/** A manager of controller-runtime. */
+export const CONTROLLER_RUNTIME = {
+  name: 'controller-runtime',
+  requires: 'sigs.k8s.io/controller-runtime',
+  variable: 'WATCHMUX_CONTROLLER_RUNTIME',
+};
+
+/** Helm's commands, of both lines. */
+export const HELM_3 = {
+  name: 'helm-3',
+  requires: 'helm.sh/helm/v3',
+  variable: 'WATCHMUX_HELM_3',
+  command: 'helm.sh/helm/v3/cmd/helm',
+};
+export const HELM_4 = { name: 'helm-4', requires: 'helm.sh/helm/v4', variable: 'WATCHMUX_HELM_4' };
+
+/** Kubernetes' end-to-end suite. */
+export const E2E_SUITE = { name: 'e2e-suite', requires: 'k8s.io/kubernetes', variable: 'WATCHMUX_E2E_SUITE' };
+
+/** Folders with what clients of other languages consist of: the official one of Python, fabric8's and kubernetes-fluent-client. */
+export const PYTHON_CLIENTS = {
+  name: 'python-clients',
+  requires: 'kubernetes',
+  variable: 'WATCHMUX_PYTHON_CLIENTS',
+  language: 'python',
+};
+export const JAVA_CLIENTS = {
+  name: 'java-clients',
+  requires: 'operator-framework-core',
+  variable: 'WATCHMUX_JAVA_CLIENTS',
+  language: 'java',
+};
+export const NPM_CLIENTS = {
+  name: 'npm-clients',
+  requires: 'kubernetes-fluent-client',
+  variable: 'WATCHMUX_NPM_CLIENTS',
+  language: 'npm',
+};
 
 /** Where users' caches are. */
 const CACHE = process.env.XDG_CACHE_HOME || join(homedir() || tmpdir(), '.cache');
@@ -45,28 +94,45 @@ export function moduleOf({ name }) {
   return join(HERE, name);
 }
 
-/** The release that go.mod or Cargo.toml names, such as `1.37.2`. Parts of Kubernetes call it 0.37.2. */
-export function release(peer = KUBE_APISERVER) {
-  const name = peer.requires.replaceAll('.', '\\.');
-  const [manifest, line] = isRust(peer)
-    ? ['Cargo.toml', new RegExp(`^${name} = .*"=(\\d[^"]*)"`, 'm')]
-    : ['go.mod', new RegExp(`^\\s*(?:require )?${name} v(\\S+)$`, 'm')];
-  const [, version] = line.exec(readFileSync(join(moduleOf(peer), manifest), 'utf8')) ?? [];
-  if (version === undefined) throw new Error(`${manifest} requires no ${peer.requires}`);
-  return version.replace(/^0\./, '1.');
+/** What a peer of a language consists of, and which of its files says its release, beside the name of what it requires. */
+const SOURCES = {
+  go: { files: ['main.go', 'go.mod', 'go.sum'], manifest: 'go.mod', release: (name) => `^\\s*(?:require )?${name} v(\\S+)$` },
+  rust: {
+    files: ['src/main.rs', 'Cargo.toml', 'Cargo.lock'],
+    manifest: 'Cargo.toml',
+    release: (name) => `^${name} = .*"=(\\d[^"]*)"`,
+  },
+  python: { files: ['requirements.txt'], manifest: 'requirements.txt', release: (name) => `^${name}==(\\S+)$` },
+  java: {
+    files: ['pom.xml', 'Clients.java'],
+    manifest: 'pom.xml',
+    release: (name) => `<artifactId>${name}</artifactId>\\s*<version>([^<]+)<`,
+  },
+  npm: { files: ['package.json'], manifest: 'package.json', release: (name) => `"${name}": "([^"]+)"` },
+};
+
+/** The release that a peer requires, such as `1.37.2`. Parts of Kubernetes call it 0.37.2. */
+export function release({ requires, language = 'go', ...peer } = KUBE_APISERVER) {
+  const version = versionOf({ ...peer, language }, requires);
+  return /^(k8s\.io|kube$)/.test(requires) ? version.replace(/^0\./, '1.') : version;
+}
+
+/** The version that a peer's manifest names of something. */
+export function versionOf({ language = 'go', ...peer }, name) {
+  const { manifest: file, release } = SOURCES[language];
+  const manifest = readFileSync(join(moduleOf(peer), file), 'utf8');
+  const [, version] = new RegExp(release(name.replaceAll('.', '\\.')), 'm').exec(manifest) ?? [];
+  if (version === undefined) throw new Error(`${file} of ${peer.name} requires no ${name}`);
+  return version;
 }
 
 /** The first part of the binary's name: it changes with the sources and the flags. */
 export function stem(peer = KUBE_APISERVER) {
+  const { language = 'go' } = peer;
   const hash = createHash('sha256');
-  if (!isRust(peer)) hash.update(JSON.stringify(FLAGS));
-  const sources = isRust(peer) ? ['src/main.rs', 'Cargo.toml', 'Cargo.lock'] : ['main.go', 'go.mod', 'go.sum'];
-  for (const file of sources) hash.update(readFileSync(join(moduleOf(peer), file)));
+  if (language === 'go') hash.update(JSON.stringify(FLAGS));
+  for (const file of SOURCES[language].files) hash.update(readFileSync(join(moduleOf(peer), file)));
   return `${peer.name}-${release(peer)}-${hash.digest('hex').slice(0, 12)}-`;
-}
-
-function isRust({ language }) {
-  return language === 'rust';
 }
 
 /** The built binary, or undefined. It needs no compiler, so a binary from a cache will do. */

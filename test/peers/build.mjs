@@ -1,5 +1,6 @@
-// Builds the programs of the tests of this folder, which are in Go and in Rust: node test/peers/build.mjs [kube-apiserver] [kubectl]
-// [client-go] [garbage-collector] [kube-rs], by default all of them, one after the other. A kubectl after a kube-apiserver takes half a minute: they have
+// Builds the programs of the tests of this folder: node test/peers/build.mjs [NAME...], by default kube-apiserver, kubectl, client-go,
+// garbage-collector, schemas, structured-merge and kube-rs, one after the other. With `all`, also what only .ci/full uses: controller-runtime, helm-3,
+// helm-4, e2e-suite, python-clients, java-clients and npm-clients. A kubectl after a kube-apiserver takes half a minute: they have
 // most packages in common.
 //
 // They are kept in the folder that WATCHMUX_PEERS names, by default ~/.cache/watchmux/peers, so this happens once, for any number of clones;
@@ -11,10 +12,31 @@ import { execFile, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { CLIENT_GO, GARBAGE_COLLECTOR, KUBE_APISERVER, KUBE_RS, KUBECTL, moduleOf, OUTPUT, release, stem } from './binary.mjs';
+import {
+  CLIENT_GO,
+  CONTROLLER_RUNTIME,
+  E2E_SUITE,
+  GARBAGE_COLLECTOR,
+  HELM_3,
+  HELM_4,
+  JAVA_CLIENTS,
+  KUBE_APISERVER,
+  KUBE_RS,
+  KUBECTL,
+  moduleOf,
+  NPM_CLIENTS,
+  OUTPUT,
+  PYTHON_CLIENTS,
+  release,
+  SCHEMAS,
+  STRUCTURED_MERGE,
+  stem,
+} from './binary.mjs';
 import { toolchainOf } from './toolchains.mjs';
 
-const PEERS = [KUBE_APISERVER, KUBECTL, CLIENT_GO, GARBAGE_COLLECTOR, KUBE_RS];
+const PEERS = [KUBE_APISERVER, KUBECTL, CLIENT_GO, GARBAGE_COLLECTOR, SCHEMAS, STRUCTURED_MERGE, KUBE_RS];
+/** Those and what only .ci/full uses. */
+const ALL = [...PEERS, CONTROLLER_RUNTIME, HELM_3, HELM_4, E2E_SUITE, PYTHON_CLIENTS, JAVA_CLIENTS, NPM_CLIENTS];
 const PROGRESS_MS = 15_000;
 /** Binaries of one peer that are kept: each has 20 to 140 MB. */
 const KEPT = 3;
@@ -85,8 +107,9 @@ function removeOld() {
     .filter((name) => name.startsWith(`${peer.name}-`))
     .map((name) => ({ path: join(OUTPUT, name), ageMs: Date.now() - statSync(join(OUTPUT, name)).mtimeMs }))
     .sort((a, b) => a.ageMs - b.ageMs);
-  for (const { path } of own.slice(KEPT)) rmSync(path, { force: true });
-  for (const { path, ageMs } of own) if (path.endsWith('.part') && ageMs > ABORTED_MS) rmSync(path, { force: true });
+  for (const { path } of own.slice(KEPT)) rmSync(path, { recursive: true, force: true });
+  for (const { path, ageMs } of own)
+    if (path.endsWith('.part') && ageMs > ABORTED_MS) rmSync(path, { recursive: true, force: true });
 }
 
 async function build() {
@@ -98,7 +121,7 @@ async function build() {
     say(`building release ${release(peer)}; downloading what it is made of`);
     await download(ask);
     const part = `${output}.${process.pid}.part`;
-    const compiled = await compile(part, await packages(ask));
+    const compiled = await compile(part, await packages(ask, peer));
     deliver(peer, part);
     chmodSync(part, 0o755);
     renameSync(part, output);
@@ -112,9 +135,11 @@ async function build() {
 /** The peers that the command line names. */
 function toBuild() {
   const names = process.argv.slice(2);
-  const unknown = names.find((name) => !PEERS.some((each) => each.name === name));
+  if (names.length === 0) return PEERS;
+  if (names.includes('all')) return ALL;
+  const unknown = names.find((name) => !ALL.some((each) => each.name === name));
   if (unknown !== undefined) throw new Error(`there is no peer ${unknown}`);
-  return PEERS.filter(({ name }) => names.length === 0 || names.includes(name));
+  return ALL.filter(({ name }) => names.includes(name));
 }
 
 try {

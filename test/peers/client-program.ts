@@ -92,6 +92,11 @@ export class ClientProgram {
     });
   }
 
+  /** Writes it a line. */
+  tell(line: string): void {
+    this.#child.stdin.write(`${line}\n`);
+  }
+
   /** Asks it to end, and kills it if it does not. Resolves as `ended`. */
   async end(): Promise<number | NodeJS.Signals> {
     this.#child.stdin.end('quit\n');

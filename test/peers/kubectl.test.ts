@@ -179,6 +179,40 @@ describe.each(['kubectl', 'kubectl of Debian'] as const)('%s', (name) => {
     expect(await kubectl('diff -f -', gone)).toBe('');
   });
 
+  it.skipIf(isMissing(peer) || old)('apply --server-side: of its own, after a client-side one, and in conflict', async () => {
+    const map = (value: string): string => `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ssa}\ndata: {k: ${value}}\n`;
+    expect(await kubectl('apply -f -', map('one'))).toBe('configmap/ssa created\n');
+    expect(await kubectl('apply view-last-applied cm ssa -o json')).toContain('"k": "one"');
+    expect(await kubectl('apply --server-side -f -', map('two'))).toBe('configmap/ssa serverside-applied\n');
+    expect(await kubectl('apply view-last-applied cm ssa -o json')).toContain('"k": "two"');
+    const managers = 'get cm ssa --show-managed-fields -o jsonpath={.metadata.managedFields[*].manager}';
+    // The second keeps the annotation of the client-side apply.
+    expect((await kubectl(managers)).split(' ').sort()).toEqual(['kubectl', 'kubectl-last-applied']);
+    expect(await kubectl('get cm ssa -o yaml')).not.toContain('managedFields');
+    expect(await kubectl('diff --server-side -f -', map('two'))).toBe('');
+    const changed = await start(words('diff --server-side -f -'), map('three')).ended;
+    expect([changed.code, /\n\+ +k: three\n/.test(changed.out)]).toEqual([1, true]);
+    expect(await kubectl('apply --server-side --dry-run=server -f -', map('three'))).toContain(
+      'serverside-applied (server dry run)',
+    );
+    expect(await kubectl('patch cm ssa --type merge --field-manager other -p {"data":{"k":"x"}}')).toBe(
+      'configmap/ssa patched\n',
+    );
+    const conflict = await failed('apply --server-side -f -', map('three'));
+    expect(conflict).toContain('error: Apply failed with 1 conflict: conflict with "other" using v1: .data.k\n');
+    expect(conflict).toContain('Please review the fields above--they currently have other managers.');
+    expect(await kubectl('apply --server-side --force-conflicts -f -', map('three'))).toBe('configmap/ssa serverside-applied\n');
+    const order = 'apiVersion: example.com/v1\nkind: Order\nmetadata: {name: ssa}\nspec: {count: 1}\n';
+    expect(await kubectl('apply --server-side --field-manager mine -f -', order)).toBe(
+      'order.example.com/ssa serverside-applied\n',
+    );
+    expect(await kubectl('scale order ssa --replicas 2')).toBe('order.example.com/ssa scaled\n');
+    expect(await failed('apply --server-side --field-manager mine -f -', order)).toMatch(
+      /conflict with "kubectl[^"]*" with subresource "scale" using example.com\/v1: \.spec\.count/,
+    );
+    expect(await kubectl('delete order,cm ssa')).toContain('deleted');
+  });
+
   test('apply --prune of the kinds that are named; describe; a number with too many digits', async () => {
     const pruned = (name: string): string => `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}, labels: {p: q}}\n`;
     await kubectl('apply -f -', `${pruned('kept')}---\n${pruned('left')}`);

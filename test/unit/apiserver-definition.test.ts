@@ -110,7 +110,14 @@ describe('a definition', () => {
     expect(info).toEqual({
       ...least,
       ...{ apiVersion: 'x.io/v1', singular: 'thing', listKind: 'ThingList', shortNames: [], categories: [] },
-      ...{ namespaced: true, validate: undefined, schema: undefined, columns: undefined, fields: {} },
+      ...{
+        namespaced: true,
+        validate: undefined,
+        schema: undefined,
+        preserveUnknownFields: true,
+        columns: undefined,
+        fields: {},
+      },
       ...{ prefix: 'x.io/things/', shared: false, resourceName: 'things.x.io', kindName: 'Thing.x.io' },
     });
     const core = toInfo({ ...least, group: '', namespaced: false, status: true, singular: 'one', listKind: 'Things' });

@@ -1,6 +1,8 @@
 // The built-in kinds through the server's door: what they become, in which forms they are read, and what is refused.
 import { describe, expect, it } from 'vitest';
 import { BUILT_IN_KINDS, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { ORDERS, rig } from './apiserver-rig.ts';
 
 const all = { resources: [...BUILT_IN_KINDS, ORDERS as ResourceDefinition] };
@@ -100,5 +102,135 @@ describe('protobuf answers', () => {
     const got = await call('GET', `${SECRETS}/a`, undefined, { accept: 'application/vnd.kubernetes.protobuf, application/json' });
     expect(got.headers.get('content-type')).toBe('application/vnd.kubernetes.protobuf');
     expect(got.text.slice(0, 3)).toBe('k8s');
+  });
+});
+
+describe('what is refused and what is said', () => {
+  const MAPS = '/api/v1/namespaces/default/configmaps';
+
+  it('secrets of the well-known types have what these need', async () => {
+    const { call } = rig(all);
+    const causes = async (secret: object): Promise<unknown> =>
+      (await call('POST', SECRETS, { metadata: { name: 'bad' }, ...secret })).body.details?.causes?.map(
+        (each: { field: string }) => each.field,
+      );
+    const of = (type: string): string => `kubernetes.io/${type}`;
+    expect(await causes({ type: of('tls'), data: { 'tls.key': '' } })).toEqual(['data[tls.crt]']);
+    expect(await causes({ type: of('ssh-auth'), data: { 'ssh-privatekey': '' } })).toEqual(['data[ssh-privatekey]']);
+    expect(await causes({ type: of('basic-auth') })).toEqual(['data[username]', 'data[password]']);
+    expect(await causes({ type: of('service-account-token') })).toEqual([
+      'metadata.annotations[kubernetes.io/service-account.name]',
+    ]);
+    for (const [type, key] of [
+      ['dockercfg', '.dockercfg'],
+      ['dockerconfigjson', '.dockerconfigjson'],
+    ] as const) {
+      expect(await causes({ type: of(type) })).toEqual([`data[${key}]`]);
+      for (const content of ['no', '[]', '1'])
+        expect(await causes({ type: of(type), stringData: { [key]: content } })).toEqual([`data[${key}]`]);
+      expect((await call('POST', SECRETS, { metadata: { name: type }, type: of(type), stringData: { [key]: '{}' } })).code).toBe(
+        201,
+      );
+    }
+    expect(await causes({ data: { a: Buffer.alloc(2 ** 20 + 1).toString('base64') } })).toEqual(['data']);
+    expect(await causes({ data: { 'a b': '' }, metadata: { name: 'x', finalizers: ['mine'] } })).toEqual([
+      'data[a b]',
+      'metadata.finalizers[0]',
+    ]);
+  });
+
+  it('the items of lists of built-in kinds do not say what they are; single objects and events do', async () => {
+    const { call } = rig(all);
+    for (const name of ['a', 'b']) await call('POST', MAPS, { metadata: { name }, data: { name } });
+    await call('POST', '/apis/example.com/v1/namespaces/default/orders', { metadata: { name: 'o' } });
+    const { items, kind } = (await call('GET', MAPS)).body;
+    expect(kind).toBe('ConfigMapList');
+    expect(items.map((each: object) => Object.keys(each))).toEqual([
+      ['metadata', 'data'],
+      ['metadata', 'data'],
+    ]);
+    expect((await call('GET', '/apis/example.com/v1/orders')).body.items[0].kind).toBe('Order');
+    expect((await call('GET', `${MAPS}/a`)).body.kind).toBe('ConfigMap');
+  });
+
+  it('a timeout, a long prefix of a name, an object that is being deleted', async () => {
+    const { call } = rig(all);
+    for (const timeout of ['x', '1', '-', 's', '1x', '1s1']) {
+      const { code, body } = await call('GET', `${MAPS}?timeout=${timeout}`);
+      expect([code, body.message]).toEqual([
+        400,
+        `invalid timeout specified in the request URL - time: invalid duration "${timeout}"`,
+      ]);
+    }
+    for (const timeout of ['', '0', '-1s', '1h1m1.5s', '.5m'])
+      expect((await call('GET', `${MAPS}?timeout=${timeout}`)).code).toBe(200);
+    const prefix = await call('POST', MAPS, { metadata: { generateName: 'x'.repeat(300) } });
+    expect([prefix.code, prefix.body.details.causes[0].field]).toEqual([422, 'metadata.generateName']);
+    await call('POST', MAPS, { metadata: { name: 'a', finalizers: ['x.io/y'] } });
+    expect((await call('POST', MAPS, { metadata: { name: 'a' } })).body.message).toBe('configmaps "a" already exists');
+    await call('DELETE', `${MAPS}/a`);
+    expect((await call('POST', MAPS, { metadata: { name: 'a' } })).body.message).toBe(
+      'object is being deleted: configmaps "a" already exists',
+    );
+  });
+
+  it('protobuf of a kind that has none says what to set', async () => {
+    const { call } = rig(all);
+    const { code, body } = await call('POST', '/apis/example.com/v1/namespaces/default/orders', 'k8s', {
+      'content-type': 'application/vnd.kubernetes.protobuf',
+    });
+    expect([code, body.message]).toEqual([415, expect.stringContaining('set ContentType and AcceptContentTypes')]);
+  });
+
+  it('lists of a kind whose schema says how are merged; without that, no strategic patch', async () => {
+    const schema = {
+      type: 'object',
+      properties: {
+        parts: {
+          ...{ type: 'array', 'x-kubernetes-patch-strategy': 'merge,retainKeys', 'x-kubernetes-patch-merge-key': 'name' },
+          items: { type: 'object', properties: { tags: { type: 'array', 'x-kubernetes-patch-strategy': 'merge' } } },
+        },
+      },
+    };
+    const kind = { group: 'apps', version: 'v1', plural: 'things', kind: 'Thing' };
+    const { call } = rig({ resources: [{ ...kind, schema }, ORDERS as ResourceDefinition] });
+    const path = '/apis/apps/v1/namespaces/default/things';
+    await call('POST', path, { metadata: { name: 'a' }, parts: [{ name: 'x', v: 1, tags: ['p'] }] });
+    const patched = await call('PATCH', `${path}/a`, { parts: [{ name: 'x', tags: ['q'] }, { name: 'y' }] }, STRATEGIC);
+    expect(patched.body.parts).toEqual([{ name: 'x', v: 1, tags: ['q', 'p'] }, { name: 'y' }]);
+    await call('POST', '/apis/example.com/v1/namespaces/default/orders', { metadata: { name: 'o' } });
+    expect((await call('PATCH', '/apis/example.com/v1/namespaces/default/orders/o', {}, STRATEGIC)).code).toBe(415);
+  });
+});
+
+describe('namespaces', () => {
+  it('stay until the last finalizer of their spec has gone, whoever has put it there', async () => {
+    const { call } = rig(all);
+    const made = await call('POST', '/api/v1/namespaces', { metadata: { name: 'n' }, spec: { finalizers: ['x.io/mine'] } });
+    expect(made.body).toMatchObject({ spec: { finalizers: ['x.io/mine', 'kubernetes'] }, status: { phase: 'Active' } });
+    const secret = '/api/v1/namespaces/n/secrets';
+    await call('POST', secret, { metadata: { name: 's' } });
+    const deleted = await call('DELETE', '/api/v1/namespaces/n');
+    expect(deleted.body).toMatchObject({ spec: { finalizers: ['x.io/mine'] }, status: { phase: 'Terminating' } });
+    expect((await call('GET', secret)).body.items).toEqual([]);
+    expect((await call('PUT', '/api/v1/namespaces/n/finalize', { metadata: { name: 'n' }, spec: {} })).code).toBe(200);
+    expect((await call('GET', '/api/v1/namespaces/n')).code).toBe(404);
+  });
+});
+
+describe('the time to live of events', () => {
+  it('begins anew with each write, and there is none for other kinds', async () => {
+    const clock = new FakeClock();
+    const storage = new MemoryStorage({ clock });
+    const { call } = rig({ ...all, storage, clock, eventTtlMs: 10_000 });
+    await call('POST', EVENTS, { metadata: { name: 'e' }, involvedObject: { namespace: 'default' } });
+    await call('POST', SECRETS, { metadata: { name: 's' } });
+    clock.advance(9_000);
+    await call('PATCH', `${EVENTS}/e`, { message: 'again' }, MERGE);
+    clock.advance(9_000);
+    expect((await call('GET', `${EVENTS}/e`)).code).toBe(200);
+    clock.advance(2_000);
+    expect((await call('GET', `${EVENTS}/e`)).code).toBe(404);
+    expect((await call('GET', `${SECRETS}/s`)).code).toBe(200);
   });
 });

@@ -143,7 +143,7 @@ describe('leases', () => {
       ['x', 'spec: expected an object'],
       [{ holderIdentity: 1 }, 'spec.holderIdentity: expected a text'],
       [{ leaseDurationSeconds: '1' }, 'spec.leaseDurationSeconds: expected a whole number'],
-      [{ leaseTransitions: -(2 ** 31) }, 'spec.leaseTransitions: expected a whole number'],
+      [{ leaseTransitions: -(2 ** 31) - 1 }, 'spec.leaseTransitions: expected a whole number'],
       [{ acquireTime: '2026-01-02' }, 'spec.acquireTime: expected a time'],
       [{ renewTime: '2026-13-02T03:04:05Z' }, 'spec.renewTime: expected a time'],
       [{ renewTime: '2026-01-02T03:04:05Z' }, 'spec.renewTime: expected a time'],

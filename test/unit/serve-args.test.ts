@@ -60,7 +60,8 @@ describe('watchmux serve: arguments', () => {
     });
   });
 
-  const form = 'PLURAL.GROUP/VERSION=Kind[:cluster]';
+  const form = 'PLURAL.GROUP/VERSION=Kind[:cluster][:status][:scale]';
+  const follows = 'after the kind :cluster, :status and :scale may follow, each once, not ';
   test.each([
     ['orders', `"orders": the form is ${form}; for example`],
     ['', `"": the form is ${form}`],
@@ -71,12 +72,27 @@ describe('watchmux serve: arguments', () => {
     ['orders.example..com/v1=Order', 'the group "example..com" is not a domain name'],
     ['orders.example.com/1=Order', 'the version "1" is not like v1'],
     ['orders.example.com/v1=Or der', 'the kind "Or der" is not a word'],
-    ['orders.example.com/v1=Order:clustr', 'after the kind only :cluster may follow, not ":clustr"'],
-    ['orders.example.com/v1=Order:', 'after the kind only :cluster may follow, not ":"'],
+    ['orders.example.com/v1=Order:clustr', `${follows}":clustr"`],
+    ['orders.example.com/v1=Order:', `${follows}":"`],
+    ['orders.example.com/v1=Order:status:', `${follows}":"`],
+    ['orders.example.com/v1=Order:status:scale:status', `${follows}":status"`],
     ['\u001b[31m.example.com/v1=Order', 'the plural ".[31m" is not'],
   ])('--resource %s', (value, message) => {
     expect(() => parse('--resource', value)).toThrow(/^watchmux serve: --resource "/);
     expect(() => parse('--resource', value)).toThrow(message);
+  });
+
+  test('subresources of a kind', () => {
+    const scale = {
+      specReplicasPath: '.spec.replicas',
+      statusReplicasPath: '.status.replicas',
+      labelSelectorPath: '.status.selector',
+    };
+    expect(parse('--resource', `${R}:status`)).toMatchObject({ resources: [{ ...order, status: true }] });
+    expect(parse('--resource', `${R}:scale:cluster`)).toMatchObject({
+      resources: [{ ...order, namespaced: false, status: false, scale }],
+    });
+    expect(parse('--resource', `${R}:status:scale`)).toMatchObject({ resources: [{ namespaced: true, status: true, scale }] });
   });
 
   test('two resources of one name or one kind', () => {

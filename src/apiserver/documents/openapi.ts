@@ -6,6 +6,7 @@ import { isPromise } from '../../watch/abort.ts';
 import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import type { WholeAnswer, WireRequest } from '../http/wire.ts';
+import { patchMediaTypes } from '../patch/patch.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import { Discovery, type DiscoveryOptions, type Document, digest, groupVersion } from './discovery.ts';
 import {
@@ -66,11 +67,17 @@ const OF_WRITES: readonly object[] = [
   query('fieldValidation', 'What to do about unknown or duplicate fields: Ignore, Warn (the default) or Strict.'),
 ];
 
+const OF_PATCHES: readonly object[] = [
+  ...OF_WRITES,
+  { ...query('force', 'To take over what others manage, when applying.'), schema: { type: 'boolean', uniqueItems: true } },
+];
+
 function toPaths(definition: Documented): object {
   const { group, version, plural, kind, namespaced = true, subresources } = definition;
   const bodyOf = (shown: DocumentedKind): object => ({
     content: { 'application/json': { schema: { $ref: `#/components/schemas/${componentName(shown)}` } } },
   });
+  const patches = Object.fromEntries(patchMediaTypes(definition).map((type) => [type, { schema: { type: 'object' } }]));
   const many = bodyOf(ofList(definition));
   const operation = (action: string, parameters?: readonly object[], seen: DocumentedKind = definition): object => ({
     'x-kubernetes-action': action,
@@ -82,7 +89,7 @@ function toPaths(definition: Documented): object {
   const ofOne = (seen?: DocumentedKind): object => ({
     get: operation('get', undefined, seen),
     put: operation('put', OF_WRITES, seen),
-    patch: operation('patch', OF_WRITES, seen),
+    patch: { ...operation('patch', OF_PATCHES, seen), requestBody: { content: patches } },
   });
   return {
     [root]: { get: operation('list'), post: operation('post', OF_WRITES), delete: operation('deletecollection') },

@@ -15,6 +15,7 @@ import { refused } from '../../storage/statuses.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { toStatus } from '../../watch/event.ts';
 import { type Soon, setPace } from '../../watch/fair-queue.ts';
+import { forClient } from '../admission.ts';
 import {
   badRequest,
   hasCode,
@@ -76,11 +77,14 @@ interface Progress {
   path?: string;
   /** What is wrong with the fields of a written object. */
   faults?: FieldFaults;
+  /** What the program's hooks tell the client. */
+  readonly warnings: string[];
 }
 
 /** An answer with its client's warnings. */
-function warned(answer: Answer, { faults }: Progress): Answer {
-  const warning = faults && toWarning(faults);
+function warned(answer: Answer, { faults, warnings }: Progress): Answer {
+  if (faults === undefined && warnings.length === 0) return answer;
+  const warning = toWarning({ texts: [...warnings, ...(faults?.texts ?? [])], more: faults?.more ?? 0 });
   return warning === undefined ? answer : { ...answer, headers: { ...answer.headers, warning } };
 }
 
@@ -129,7 +133,7 @@ export class Api {
   async answer(request: WireRequest): Promise<Answer> {
     const { settings, counts } = this.deps;
     const begun = settings.clock.now();
-    const progress: Progress = { address: request.address };
+    const progress: Progress = { address: request.address, warnings: [] };
     let answer: Answer;
     try {
       progress.address = this.hooks.addressOf(request);
@@ -282,7 +286,7 @@ export class Api {
         request,
         path,
         query,
-        context: contextOf(info),
+        context: forClient(contextOf(info), { user: identity, query, warnings: progress.warnings }),
         verb: progress.verb as Verb,
         signal: deadline.signal,
         maxBodyBytes: settings.maxBodyBytes,

@@ -12,17 +12,38 @@
 import { Envelope } from '../../bridge/events/envelope.ts';
 import { type Form, SLICE_BYTES, type Slice, toSlice } from '../../bridge/events/forms.ts';
 import { toMark } from '../../bridge/transport/http-head.ts';
+import type { List } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { encoded } from '../../storage/values.ts';
 import { type BookmarkEvent, type ChangeType, isErrorEvent, isInitialEventsEnd } from '../../watch/event.ts';
+import type { Work } from '../../watch/fair-queue.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import type { ResourceInfo } from '../resource-info.ts';
+import type { SeenKind } from '../subresources.ts';
 
 /** Makes the wire form of events, for one stream or for several. */
 export interface EventEncoder {
   /** The bytes of some events of a batch, from `from` on. */
   slice(batch: readonly StorageEvent<KubernetesObject>[], from: number, form: Form): Slice;
+}
+
+/** One way to show objects. */
+export interface Presentation {
+  /** The headers of an answer that is an object or a list. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The media type of a watch. Default JSON. */
+  readonly watchContentType?: string;
+  /** What makes the body of an answer that is one object, where that can be done in pieces. */
+  readonly writing?: (kind: SeenKind, object: KubernetesObject) => Work<Uint8Array>;
+  /** Does in pieces what takes long before a list is shown. */
+  readonly prepareList?: (info: ResourceInfo, list: List<KubernetesObject>) => Work<void>;
+  /** The body of an answer that is one object. */
+  object(kind: SeenKind, object: KubernetesObject): Uint8Array;
+  /** The body of an answer that is a list, in pieces. They are taken one after the other, as long as there is room for them. */
+  list(info: ResourceInfo, list: List<KubernetesObject>): Iterable<Uint8Array>;
+  /** The events of one stream. */
+  events(info: ResourceInfo): EventEncoder;
 }
 
 /** What has been made of a batch so far. */

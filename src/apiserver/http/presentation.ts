@@ -15,7 +15,7 @@ import { conversionOf, isJson, type MediaRange, readAccept } from '../request/pa
 import { hasProtobuf, PROTOBUF } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
-import { type EventEncoder, PlainEvents } from './event-encoder.ts';
+import { PlainEvents, type Presentation } from './event-encoder.ts';
 import { AS_PROTOBUF } from './protobuf-presentation.ts';
 import {
   type Columns,
@@ -154,24 +154,6 @@ function toListMeta({ resourceVersion, continue: next, remainingItemCount }: Lis
 }
 
 /** How objects are shown to a client: as they are, or in another form, such as a table. */
-
-/** One way to show objects. */
-export interface Presentation {
-  /** The headers of an answer that is an object or a list. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** The media type of a watch. Default JSON. */
-  readonly watchContentType?: string;
-  /** What makes the body of an answer that is one object, where that can be done in pieces. */
-  readonly writing?: (kind: SeenKind, object: KubernetesObject) => Work<Uint8Array>;
-  /** Does in pieces what takes long before a list is shown. */
-  readonly prepareList?: (info: ResourceInfo, list: List<KubernetesObject>) => Work<void>;
-  /** The body of an answer that is one object. */
-  object(kind: SeenKind, object: KubernetesObject): Uint8Array;
-  /** The body of an answer that is a list, in pieces. They are taken one after the other, as long as there is room for them. */
-  list(info: ResourceInfo, list: List<KubernetesObject>): Iterable<Uint8Array>;
-  /** The events of one stream. */
-  events(info: ResourceInfo): EventEncoder;
-}
 
 /** What a request asks for, besides the clauses of its `Accept`: the parameters of its URL. */
 interface PresentationRequest {

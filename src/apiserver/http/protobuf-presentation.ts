@@ -15,8 +15,7 @@ import { LIST_META, type NamedKind, shapeOf } from '../kinds/tables.ts';
 import { envelopeOf, fieldHead, PROTOBUF, writingMessage } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
-import { type EventWire, PlainEvents } from './event-encoder.ts';
-import type { Presentation } from './presentation.ts';
+import { type EventWire, PlainEvents, type Presentation } from './event-encoder.ts';
 import { JSON_HEADERS } from './wire.ts';
 
 const encoder = new TextEncoder();

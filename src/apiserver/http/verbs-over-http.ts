@@ -18,7 +18,7 @@ import { shapeOf } from '../kinds/tables.ts';
 import { type PatchedKind, toPatchType } from '../patch/patch.ts';
 import { type FieldPaths, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
-import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
+import { mayBeProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
 import { type ListParameters, readFlag, readListQuery } from '../request/query.ts';
 import { loadYaml, looksLikeJson, readYaml } from '../request/yaml.ts';
 import type { ResourceContext, ResourceInfo } from '../resource-info.ts';
@@ -30,8 +30,8 @@ import { shown } from '../verbs/metadata.ts';
 import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
 import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.ts';
 import { createObject, toChange, type UpdateTerms, updateObject } from '../verbs/write.ts';
-import { EventStream } from './event-encoder.ts';
-import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
+import { EventStream, type Presentation } from './event-encoder.ts';
+import { choosePresentation, PLAIN, type Subject, wantsEventStream } from './presentation.ts';
 import { Continued, PiecesSource, WatchSource } from './sources.ts';
 import { type Answer, jsonAnswer, type WireRequest } from './wire.ts';
 
@@ -71,7 +71,7 @@ function typeOf(request: WireRequest): string {
 /** Reads an object of a kind. */
 async function readObject(request: WireRequest, { maxBodyBytes, signal, kind, again }: WrittenBodyMeans): Promise<unknown> {
   const type = typeOf(request);
-  const supported = hasProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
+  const supported = mayBeProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
   if (!supported.includes(type)) throw unsupported(type, supported, type === PROTOBUF ? NO_PROTOBUF : '');
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
   if (type === YAML_TYPE) return parsedYaml(bytes, { signal, again });
@@ -154,10 +154,21 @@ function dryRunCauses(values: readonly string[]): readonly FieldCause[] {
   return [{ field: 'dryRun', message: `Unsupported value: [${values.map(shown).join(',')}]: supported values: "All"` }];
 }
 
-function policyCauses(policy: unknown): readonly FieldCause[] {
-  if (policy === undefined || policy === null || (PROPAGATIONS as readonly unknown[]).includes(policy)) return [];
+function policyCauses(policy: unknown, orphan: boolean | undefined): readonly FieldCause[] {
+  if (policy === undefined || policy === null) return [];
+  const field = 'propagationPolicy';
+  const both = `Invalid value: ${shown(String(policy))}: orphanDependents and deletionPropagation cannot be both set`;
+  const causes = orphan === undefined ? [] : [{ field, message: both }];
+  if ((PROPAGATIONS as readonly unknown[]).includes(policy)) return causes;
   const supported = PROPAGATIONS.map((each) => JSON.stringify(each)).join(', ');
-  return [{ field: 'propagationPolicy', message: `Unsupported value: ${shown(String(policy))}: supported values: ${supported}` }];
+  return [...causes, { field, message: `Unsupported value: ${shown(String(policy))}: supported values: ${supported}` }];
+}
+
+/** What older clients send instead of a policy. */
+function readOrphan(sent: unknown, query: string | null): boolean | undefined {
+  if (sent === undefined || sent === null) return readFlag(query);
+  if (typeof sent !== 'boolean') throw badRequest('orphanDependents: expected true or false');
+  return sent;
 }
 
 /** Reads the options of a deletion: from its body if it has one, and from its query. */
@@ -165,7 +176,7 @@ async function readDeleteTerms(
   request: WireRequest,
   query: URLSearchParams,
   means: BodyOptions,
-): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions'>> {
+): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation'>> {
   const { signal } = means;
   const maxBodyBytes = Math.min(means.maxBodyBytes, MAX_OPTIONS_BYTES);
   const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
@@ -177,11 +188,14 @@ async function readDeleteTerms(
   const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;
   if (!/^-?[0-9]{1,9}$/.test(String(grace))) throw badRequest('gracePeriodSeconds: expected a whole number');
   const tries = [...dryRun.map(String), ...query.getAll('dryRun')];
-  const causes = [...policyCauses(propagationPolicy), ...dryRunCauses(tries)];
+  const orphan = readOrphan(body.orphanDependents, query.get('orphanDependents'));
+  const causes = [...policyCauses(propagationPolicy, orphan), ...dryRunCauses(tries)];
   if (causes.length > 0) throw invalidOptions('DeleteOptions', causes);
+  const asked = orphan === undefined ? propagationPolicy : orphan ? 'Orphan' : 'Background';
   return {
     dryRun: tries.length > 0,
     preconditions: toPreconditions(preconditions),
+    propagation: (asked as DeleteTerms['propagation'] | null) ?? undefined,
   };
 }
 

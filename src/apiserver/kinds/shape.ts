@@ -16,7 +16,7 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 
 /** A value, or an object of another shape. `json`: anything, which only JSON knows. */
-export type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | 'bool' | 'time' | 'microTime' | 'json' | Shape;
+export type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | 'double' | 'bool' | 'time' | 'microTime' | 'json' | Shape;
 
 /**
  * How often there is a value: `''` one, left out of JSON while it is zero; `!` one, always in JSON; `?` one that may be absent, even
@@ -45,6 +45,8 @@ export interface Shape {
   readonly byNumber: ReadonlyMap<number, Field>;
   /** Completes an object that has been read, as upstream's conversions and defaults do. */
   readonly finish?: ((object: Record<string, unknown>) => Record<string, unknown> | Work<Record<string, unknown>>) | undefined;
+  /** What a message in protobuf stands for, if it is not the object with these fields. */
+  readonly fromMessage?: ((message: Record<string, unknown>) => unknown) | undefined;
 }
 
 /** Makes a shape of its rows. */
@@ -75,6 +77,7 @@ const SCHEMAS: Readonly<Record<Exclude<FieldType, Shape>, JsonSchema>> = {
   bytes: { type: 'string', format: 'byte' },
   int32: { type: 'integer', format: 'int32' },
   int64: { type: 'integer', format: 'int64' },
+  double: { type: 'number', format: 'double' },
   bool: { type: 'boolean' },
   time: { type: 'string', format: 'date-time' },
   microTime: { type: 'string', format: 'date-time' },
@@ -141,10 +144,10 @@ function* readField(field: Field, given: unknown, place: Place): Work<unknown> {
 
 /** In JSON. A zero time is no time. */
 const ZERO: Readonly<Record<Exclude<FieldType, Shape>, unknown>> = {
-  ...{ string: '', bytes: '', int32: 0, int64: 0, bool: false, time: null, microTime: null, json: undefined },
+  ...{ string: '', bytes: '', int32: 0, int64: 0, double: 0, bool: false, time: null, microTime: null, json: undefined },
 };
 
-function* readList({ type }: Field, given: unknown, place: Place): Work<unknown[] | undefined> {
+function* readList({ type, name }: Field, given: unknown, place: Place): Work<unknown[] | undefined> {
   if (given === undefined) return undefined;
   if (!Array.isArray(given)) throw place.reading.refuse(place.path, 'a list');
   const list: unknown[] = [];
@@ -155,7 +158,8 @@ function* readList({ type }: Field, given: unknown, place: Place): Work<unknown[
     if (typeof type === 'string') list.push(isNone(each) ? ZERO[type] : readScalar(type, each, inside));
     else list.push(yield* readShape(type, each ?? {}, inside));
   }
-  return list.length === 0 ? undefined : list;
+  // To forget the managers of an object, an empty list of them is sent.
+  return list.length === 0 && name !== 'managedFields' ? undefined : list;
 }
 
 function* readMap({ type }: Field, given: unknown, place: Place): Work<Record<string, unknown> | undefined> {
@@ -190,7 +194,7 @@ function readScalar(type: Exclude<FieldType, Shape>, value: unknown, { path, rea
   }
   if (type === 'int32' || type === 'int64') {
     const most = type === 'int32' ? MAX_INT32 : Number.MAX_SAFE_INTEGER;
-    if (!Number.isInteger(value) || (value as number) > most || (value as number) < -most) throw wrong('a whole number');
+    if (!Number.isInteger(value) || (value as number) > most || (value as number) < -most - 1) throw wrong('a whole number');
     return value;
   }
   if (type === 'time' || type === 'microTime') {

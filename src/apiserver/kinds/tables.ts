@@ -65,6 +65,7 @@ export const DELETE_OPTIONS: Shape = shape('Options of a deletion.', {
     '?',
     'What must be.',
   ],
+  orphanDependents: [3, 'bool', '?', 'Whether dependents stay. Deprecated.'],
   propagationPolicy: [4, 'string', '?', 'What happens to dependents.'],
   dryRun: [5, 'string', '[]', 'Check everything, and change nothing.'],
 });

@@ -92,10 +92,15 @@ export function toPatchType(mediaType: string, kind: PatchedKind): PatchType {
   throw unsupported(kind);
 }
 
-function unsupported(kind: PatchedKind): Error {
+/** The media types of the patches that a kind accepts. */
+export function patchMediaTypes(kind: PatchedKind): string[] {
   const strategic = strategiesOf(kind) !== undefined;
-  const taken = Object.keys(MEDIA_TYPES).filter((each) => strategic || MEDIA_TYPES[each] !== 'strategic');
-  const message = `the body of the request was in an unknown format - accepted media types include: ${taken.join(', ')}`;
+  return Object.keys(MEDIA_TYPES).filter((each) => strategic || MEDIA_TYPES[each] !== 'strategic');
+}
+
+function unsupported(kind: PatchedKind): Error {
+  const taken = patchMediaTypes(kind).join(', ');
+  const message = `the body of the request was in an unknown format - accepted media types include: ${taken}`;
   return refused(415, 'UnsupportedMediaType', message);
 }
 

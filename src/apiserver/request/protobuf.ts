@@ -6,12 +6,13 @@
  *     k8s\0 | 1: { apiVersion, kind } | 2: the object
  *
  * Unknown fields are skipped, as protobuf demands. Every length is checked against the bytes that are there, and messages are nested no
- * deeper than their tables. What is read still has to pass `typing`.
+ * deeper than their tables, or 200 levels. What is read still has to pass `typing`.
  */
 import { put } from '../../storage/json.ts';
 import { badRequest } from '../../storage/statuses.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { fromBase64, toBase64 } from '../kinds/base64.ts';
+import { CRD_MESSAGE } from '../kinds/crd-message.ts';
 import { type Field, type Shape, shape } from '../kinds/shape.ts';
 import { DELETE_OPTIONS, type NamedKind, shapeOf } from '../kinds/tables.ts';
 
@@ -38,9 +39,10 @@ function* readMessage(bytes: Uint8Array, of: Shape, steps: Steps): Work<Record<s
   return message;
 }
 
-/** How many fields of all messages have been read or written. */
+/** How many fields of all messages have been read or written, and how deep the present one is. */
 interface Steps {
   count: number;
+  depth: number;
 }
 
 function* readField(
@@ -50,6 +52,7 @@ function* readField(
 ): Work<unknown> {
   const { name, type, form } = field;
   const numeric = form !== '{}' && isNumeric(type);
+  if (type === 'double' && wire === FIXED64) return reader.double();
   if (wire !== (numeric ? VARINT : BYTES)) throw broken(`${name} has another type`);
   if (numeric) return type === 'bool' ? reader.varint() !== 0 : reader.varint();
   const bytes = reader.bytes();
@@ -58,8 +61,15 @@ function* readField(
   if (type === 'string') return toText(bytes);
   if (type === 'time' || type === 'microTime') return toTime(yield* readMessage(bytes, TIME, steps), type);
   if (type === 'json') return toJson(yield* readMessage(bytes, FIELDS_V1, steps));
-  return yield* readMessage(bytes, type as Shape, steps);
+  if (steps.depth >= MAX_DEPTH) throw broken(`it is nested deeper than ${MAX_DEPTH} levels`);
+  steps.depth++;
+  const message = yield* readMessage(bytes, type as Shape, steps);
+  steps.depth--;
+  return (type as Shape).fromMessage?.(message) ?? message;
 }
+
+/** Only schemas contain themselves: a table of fields has five levels at most. */
+const MAX_DEPTH = 200;
 
 const isNumeric = (type: Field['type']): boolean => type === 'int32' || type === 'int64' || type === 'bool';
 
@@ -134,6 +144,14 @@ class Reader {
     return this.#at < this.#bytes.length;
   }
 
+  /** A floating-point number of 64 bits. */
+  double(): number {
+    const { buffer, byteOffset, length } = this.#bytes;
+    if (this.#at + 8 > length) throw broken('it ends within a number');
+    this.#at += 8;
+    return new DataView(buffer, byteOffset, length).getFloat64(this.#at - 8, true);
+  }
+
   /** A signed integer of 64 bits, in two halves. Beyond 2^53 it is not exact. */
   varint(): number {
     let [low, high] = [0, 0];
@@ -172,14 +190,22 @@ function broken(why: string): Error {
 const TYPE: Shape = shape('', { apiVersion: [1, 'string', '', ''], kind: [2, 'string', '', ''] });
 const MAGIC = [0x6b, 0x38, 0x73, 0x00] as const;
 
-/** Whether objects of a kind may be sent in protobuf. */
+/** Whether objects of a kind are answered in protobuf. */
 export function hasProtobuf(kind: NamedKind): boolean {
   return shapeOf(kind) !== undefined;
 }
 
+/** Whether objects of a kind may be sent in protobuf. */
+export function mayBeProtobuf(kind: NamedKind): boolean {
+  return messageOf(kind) !== undefined;
+}
+
+const messageOf = (kind: NamedKind): Shape | undefined =>
+  shapeOf(kind) ?? (kind.group === 'apiextensions.k8s.io' && kind.kind === 'CustomResourceDefinition' ? CRD_MESSAGE : undefined);
+
 /** Reads an object. Throws 400. */
 export function readProtobuf(bytes: Uint8Array, kind: NamedKind): Work<unknown> {
-  return readEnvelope(bytes, shapeOf(kind) as Shape);
+  return readEnvelope(bytes, messageOf(kind) as Shape);
 }
 
 /** Reads the options of a deletion. Throws 400. */
@@ -192,7 +218,7 @@ export function* readEnvelope(bytes: Uint8Array, of: Shape): Work<object> {
   if (!MAGIC.every((byte, at) => bytes[at] === byte))
     throw badRequest('the body is not protobuf of Kubernetes: it begins differently');
   const envelope = shape('', { type: [1, TYPE, '!', ''], object: [2, of, '!', ''] });
-  const message = yield* readMessage(bytes.subarray(MAGIC.length), envelope, { count: 0 });
+  const message = yield* readMessage(bytes.subarray(MAGIC.length), envelope, { count: 0, depth: 0 });
   const { type, object } = message as { type?: object; object?: object };
   return { ...type, ...object };
 }
@@ -317,7 +343,7 @@ function* writeTime(writer: Writer, value: unknown, steps: Steps): Work<void> {
 /** An object without an envelope, as lists have it. */
 export function* writingMessage(object: object, of: Shape): Work<Uint8Array> {
   const writer = new Writer();
-  yield* writeMessage(writer, of, { message: object as Members, steps: { count: 0 } });
+  yield* writeMessage(writer, of, { message: object as Members, steps: { count: 0, depth: 0 } });
   return writer.written;
 }
 

@@ -4,10 +4,11 @@ import type { FieldCause } from '../definition.ts';
 /** Where values are shown, as much as fits a line. */
 const MAX_SHOWN_CHARS = 300;
 
-/** A number as Go writes it with `%v`. */
-export function goNumber(value: number): string {
+/** A number as Go writes it with `%v`; `isFloat`: also one that is whole. */
+export function goNumber(value: number, isFloat: boolean = false): string {
+  if (!isFloat && Number.isSafeInteger(value)) return String(value);
   const [digits = '', exponent = '0'] = value.toExponential().split('e');
-  if (Number.isSafeInteger(value) || (Number(exponent) >= -4 && Number(exponent) < 21)) return String(value);
+  if (Number(exponent) >= -4 && Number(exponent) < 6) return String(value);
   const power = Math.abs(Number(exponent));
   return `${digits}e${Number(exponent) < 0 ? '-' : '+'}${power < 10 ? '0' : ''}${power}`;
 }
@@ -17,11 +18,31 @@ export function shownValue(value: unknown): string {
   if (typeof value === 'number') return goNumber(value);
   const text = typeof value === 'string' ? value : undefined;
   if (text !== undefined) return quoted(text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}...` : text);
-  const json = JSON.stringify(Array.isArray(value) ? value.slice(0, MAX_SHOWN_CHARS) : value) ?? 'null';
-  return json.length > MAX_SHOWN_CHARS ? `${json.slice(0, MAX_SHOWN_CHARS)}...` : json.replace(/[<>&]/g, escaped);
+  const json = written(value, MAX_SHOWN_CHARS);
+  return json.length > MAX_SHOWN_CHARS ? `${json.slice(0, MAX_SHOWN_CHARS)}...` : json;
 }
 
-const escaped = (char: string): string => `\\u00${char.charCodeAt(0).toString(16)}`;
+/** Names that are sorted, as Go sorts them; of an object with more, the first of these come first. */
+const MAX_SORTED = 1_024;
+
+/** The beginning of the JSON of a value, in the time that this takes. */
+function written(value: unknown, left: number): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, left + 1)).replace(/[<>&\u2028\u2029]/g, escaped);
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  const isList = Array.isArray(value);
+  const names = isList ? undefined : Object.keys(value).slice(0, MAX_SORTED).sort();
+  const count = (names ?? (value as readonly unknown[])).length;
+  let text = isList ? '[' : '{';
+  for (let at = 0; at < count && text.length <= left; at++) {
+    const name = names?.[at];
+    if (at > 0) text += ',';
+    if (name !== undefined) text += `${written(name, left)}:`;
+    text += written((value as Record<string | number, unknown>)[name ?? at], left - text.length);
+  }
+  return text + (isList ? ']' : '}');
+}
+
+const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /** A text as Go writes it with `%q`; characters that could forge log lines are escaped. */
 export function quoted(text: string): string {
@@ -56,7 +77,7 @@ export const duplicateCause = (field: string, value: unknown): FieldCause => ({
 });
 
 export const unsupportedCause = (field: string, value: unknown, values: readonly unknown[]): FieldCause => {
-  const texts = values.map((each) => quoted(typeof each === 'string' ? each : JSON.stringify(each)));
+  const texts = values.map((each) => quoted(typeof each === 'string' ? each : written(each, MAX_SHOWN_CHARS)));
   const detail = texts.length === 0 ? '' : `supported values: ${texts.join(', ')}`;
   return { field, reason: 'FieldValueNotSupported', message: detailed(`Unsupported value: ${shownValue(value)}`, detail) };
 };

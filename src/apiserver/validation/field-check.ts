@@ -17,6 +17,7 @@ import { FieldPaths, type Json, type Step } from '../request/json.ts';
 import type { SeenKind } from '../subresources.ts';
 import { isOfKind, shown } from '../verbs/metadata.ts';
 import { type Pattern, toPattern, withPatterns } from './patterns.ts';
+import { shaping, structuralOf } from './structural.ts';
 
 /**
  * Finds the fields of an object that its schema does not know: they are probably misspelt.
@@ -207,7 +208,7 @@ export class FieldCheck {
     if (!isOfKind(this.#kind, sent)) return;
     const found: Found[] = [
       ['duplicate', this.#twice?.told, this.#twice?.more],
-      ['unknown', ...sorted(yield* unknownFields(this.#known, sent))],
+      ['unknown', ...sorted(yield* unknownOf(this.#kind, this.#known, sent as object))],
     ];
     this.#tell(found, (why) => badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`));
   }
@@ -221,7 +222,7 @@ export class FieldCheck {
     const found: Found[] = [
       [`${of}duplicate`, this.#twice?.told, this.#twice?.more],
       ...(of ? [[`${of}unknown`, ...sorted(yield* unknownFields(OPERATIONS, patch))] as const] : []),
-      ['unknown', ...sorted(yield* unknownFields(this.#known, made, current))],
+      ['unknown', ...sorted(yield* unknownOf(this.#kind, this.#known, made, current))],
     ];
     this.#tell(found, (why) => invalidPatch(made, why));
   }
@@ -246,6 +247,15 @@ export class FieldCheck {
 /** What is wrong with fields, with which, and with how many more. */
 type Found = readonly [what: string, paths?: readonly string[] | undefined, more?: number | undefined];
 
+/** The fields that a kind does not know. Those that it does not preserve are those that are removed. */
+function* unknownOf(kind: SeenKind, known: KnownFields, object: object, before?: object): Work<FieldPaths> {
+  const found = yield* unknownFields(known, object, before);
+  if (kind.schema !== undefined && kind.preserveUnknownFields === false) {
+    yield* shaping(structuralOf(kind.schema), object, { prunes: true, only: true, found });
+  }
+  return found;
+}
+
 /** Sorted, with those of the metadata first. */
 function sorted({ told, more }: FieldPaths): readonly [readonly string[], number] {
   const rank = (path: string): number => (path.startsWith('metadata.') ? 0 : 1);
@@ -262,11 +272,14 @@ const NOTHING = { group: '', plural: '', kind: '', resourceName: '', kindName: '
 /** The fields of the operations of a JSON patch. */
 const OPERATIONS = toKnownFields({ items: { properties: { op: {}, path: {}, from: {}, value: {} } } });
 
+/** What is known of objects that are pruned: all else is found where that is done. */
+const META_ONLY: JsonSchema = { properties: { metadata: { $ref: REFERENCE + OBJECT_META } }, additionalProperties: true };
+
 const knownFields: WeakMap<SeenKind, KnownFields> = new WeakMap();
 
 /** The fields that a kind has by its schema, as `kubectl explain` shows them. */
 function knownFieldsOf(kind: SeenKind): KnownFields {
-  const known = knownFields.get(kind) ?? toKnownFields(schemaOf(kind));
+  const known = knownFields.get(kind) ?? toKnownFields(kind.preserveUnknownFields === false ? META_ONLY : schemaOf(kind));
   knownFields.set(kind, known);
   return known;
 }

@@ -20,7 +20,10 @@ const MAX_COMPILED = 16_384;
 /** The part of re2js that is used. */
 interface Engine {
   translateRegExp(source: string): string;
-  compile(source: string): { test(text: string): boolean };
+  compile(source: string): {
+    test(text: string): boolean;
+    matcher(text: string): { find(): boolean; group(): string | null };
+  };
 }
 
 /** Thrown where a pattern is needed before the engine has been loaded. */
@@ -73,6 +76,15 @@ export function faultOfPattern(source: string): string | undefined {
   } catch (error) {
     return (error as Error).message;
   }
+}
+
+/** The parts of a text that a pattern matches, at most so many. */
+export function found(source: string, text: string, limit: number): string[] {
+  if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
+  const matcher = compile(engine, source).matcher(checked(text));
+  const parts: string[] = [];
+  while (parts.length < limit && matcher.find()) parts.push(matcher.group() ?? '');
+  return parts;
 }
 
 function checked(text: string): string {

@@ -13,7 +13,8 @@ import type { FieldCause, JsonSchema } from '../definition.ts';
 import { OPEN } from '../documents/schemas.ts';
 import { forbiddenCause, invalidCause, requiredCause, unsupportedCause } from './causes.ts';
 import { faultOfPattern, withPatterns } from './patterns.ts';
-import { META_MEMBERS, shaping, structuralOf, toStructural } from './structural.ts';
+import { faultOfRule } from './rules.ts';
+import { META_MEMBERS, pruned, toStructural } from './structural.ts';
 import { embeddedCauses, valueCauses } from './values.ts';
 
 /** What is known about the version of a kind whose schema is checked. */
@@ -48,16 +49,30 @@ export async function structuralFaults(schema: JsonSchema, { path, status = fals
     if (found.length === 0 && why !== undefined) found.push(invalidCause(path, '', why));
     return found;
   };
-  return await withPatterns(() => inPieces(work(), { pace: paceOf(undefined) }));
+  const found = await withPatterns(() => inPieces(work(), { pace: paceOf(undefined) }));
+  // What is wrong otherwise would only confuse the compiler of rules.
+  return found.length > 0 ? found : await ruleCauses(schema, path);
+}
+
+async function ruleCauses(schema: JsonSchema, path: string): Promise<FieldCause[]> {
+  const found: FieldCause[] = [];
+  const rules = schema['x-kubernetes-validations'];
+  for (const [at, rule] of (Array.isArray(rules) ? rules : []).entries()) {
+    const why = await faultOfRule(rule as JsonSchema);
+    if (why !== undefined)
+      found.push(invalidCause(`${path}.x-kubernetes-validations[${at}].rule`, rule, `compilation failed: ${why}`));
+  }
+  for (const [suffix, each] of inside(schema)) found.push(...(await ruleCauses(each, path + suffix)));
+  return found;
 }
 
 const textOf = ({ field, message }: FieldCause): string => `${field}: ${message}`;
 
 /** The schemas right below one, with their names in paths. */
-function* below(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema, name?: string]> {
+function* inside(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema]> {
   if (isRecord(schema.items)) yield ['.items', schema.items];
   if (isRecord(schema.additionalProperties)) yield ['.additionalProperties', schema.additionalProperties];
-  yield* named(schema);
+  for (const [suffix, each] of named(schema)) yield [suffix, each];
 }
 
 function* named(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema, name: string]> {
@@ -88,7 +103,7 @@ function unreadable(schema: JsonSchema): string | undefined {
   }
   if (schema[OPEN] === false) return `internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined`;
   if (Array.isArray(schema.items)) return "OpenAPIV3Schema 'items' must be a schema, but is an array";
-  for (const [, each] of [...nested(schema), ...below(schema)]) {
+  for (const [, each] of [...nested(schema), ...inside(schema)]) {
     const why = unreadable(each);
     if (why !== undefined) return why;
   }
@@ -138,7 +153,7 @@ class Structure {
     if (schema.additionalProperties !== undefined && level === 'root') {
       add(forbiddenCause(`${path}.additionalProperties`, 'must not be used at the root'));
     }
-    for (const [suffix, each] of below(schema)) yield* this.tree(each, path + suffix, suffix === '.items' ? 'item' : 'field');
+    for (const [suffix, each] of inside(schema)) yield* this.tree(each, path + suffix, suffix === '.items' ? 'item' : 'field');
     if (either && open) add(invalidCause(`${path}.${OPEN}`, true, 'must be false if x-kubernetes-int-or-string is true'));
     if (either && embedded) {
       add(invalidCause(`${path}.x-kubernetes-embedded-resource`, true, 'must be false if x-kubernetes-int-or-string is true'));
@@ -282,16 +297,15 @@ function* defaultCauses(schema: JsonSchema, path: string, inMeta: boolean): Work
   const embedded = schema['x-kubernetes-embedded-resource'] === true;
   const { default: value } = schema;
   const at = `${path}.default`;
+  const below = (cause: FieldCause): FieldCause => ({ ...cause, field: cause.field === '<nil>' ? at : `${at}.${cause.field}` });
   if (value !== undefined && value !== null) {
-    const tree = embedded ? structuralOf(schema) : toStructural(schema);
-    const terms = { prunes: true };
-    const bare = { ...toStructural({ ...schema, default: undefined }), fills: false };
-    const pruned =
-      inMeta || typeof value !== 'object' ? value : yield* shaping({ ...bare, properties: tree.properties }, value, terms);
-    if (pruned !== value && !(yield* comparing(pruned, value)))
-      found.push(invalidCause(at, value, 'must not have unknown fields'));
-    const causes = yield* embeddedCauses(tree, value, at);
-    found.push(...(causes.length > 0 ? causes : yield* valueCauses(tree, value, { path: at })));
+    const tree = toStructural(schema, true);
+    const known = inMeta || typeof value !== 'object' ? value : yield* pruned(tree, value);
+    if (!(yield* comparing(known, value))) found.push(invalidCause(at, value, 'must not have unknown fields'));
+    const inner = yield* embeddedCauses(tree, value, at);
+    const malformed = inner.filter(({ message }) => message.endsWith('must be a string')).slice(0, 1);
+    const causes = malformed.length > 0 ? malformed : inner;
+    found.push(...(causes.length > 0 ? causes : (yield* valueCauses(tree, value, { path: '' })).map(below)));
   }
   if (isRecord(schema.items)) found.push(...(yield* defaultCauses(schema.items, `${path}.items`, inMeta)));
   for (const [suffix, each, name] of named(schema)) {

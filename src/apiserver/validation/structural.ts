@@ -78,20 +78,23 @@ function asKind(root: Structural): Structural {
 
 const NONE: readonly never[] = [];
 
-/** Reads a schema. What is not one is read as far as it is. */
-export function toStructural(source: JsonSchema): Structural {
+/**
+ * Reads a schema. What is not one is read as far as it is. `raw`: formats that nobody knows, and numbers that may be texts, are taken as
+ * they are written, as upstream does where it checks defaults.
+ */
+export function toStructural(source: JsonSchema, raw: boolean = false): Structural {
   const { type, format = '', additionalProperties: others } = source;
-  const isNumberOrText = source['x-kubernetes-int-or-string'] === true;
+  const isNumberOrText = source['x-kubernetes-int-or-string'] === true && !raw;
   const types = isNumberOrText ? ['integer', 'string'] : Array.isArray(type) ? type : typeof type === 'string' ? [type] : NONE;
   const all = (keyword: string): readonly Structural[] => {
     const listed = source[keyword];
-    return Array.isArray(listed) ? listed.filter(isRecord).map(toStructural) : NONE;
+    return Array.isArray(listed) ? listed.filter(isRecord).map((each) => toStructural(each, raw)) : NONE;
   };
-  const properties = isRecord(source.properties) ? toTrees(source.properties) : undefined;
-  const items = isRecord(source.items) ? toStructural(source.items) : undefined;
-  const additional = isRecord(others) ? toStructural(others) : typeof others === 'boolean' ? others : undefined;
+  const properties = isRecord(source.properties) ? toTrees(source.properties, raw) : undefined;
+  const items = isRecord(source.items) ? toStructural(source.items, raw) : undefined;
+  const additional = isRecord(others) ? toStructural(others, raw) : typeof others === 'boolean' ? others : undefined;
   const [allOf, anyOf, oneOf] = [all('allOf'), all('anyOf'), all('oneOf')];
-  const not = isRecord(source.not) ? toStructural(source.not) : undefined;
+  const not = isRecord(source.not) ? toStructural(source.not, raw) : undefined;
   const below = [items, typeof additional === 'object' ? additional : undefined, ...(properties?.values() ?? NONE)];
   return {
     ...{ types, properties, additional, items, allOf, anyOf, oneOf, not, source },
@@ -101,7 +104,7 @@ export function toStructural(source: JsonSchema): Structural {
     embedded: source['x-kubernetes-embedded-resource'] === true,
     isPlain: allOf.length + anyOf.length + oneOf.length === 0 && not === undefined,
     required: Array.isArray(source.required) ? source.required : NONE,
-    format: formatOf(types, String(format)),
+    format: raw ? String(format) : formatOf(types, String(format)),
     fills: (source.default ?? undefined) !== undefined || below.some((each) => each?.fills === true),
     looksInside:
       source['x-kubernetes-embedded-resource'] === true ||
@@ -110,9 +113,9 @@ export function toStructural(source: JsonSchema): Structural {
   };
 }
 
-function toTrees(schemas: Json): Map<string, Structural> {
+function toTrees(schemas: Json, raw: boolean): Map<string, Structural> {
   const trees = new Map<string, Structural>();
-  for (const [name, each] of Object.entries(schemas)) if (isRecord(each)) trees.set(name, toStructural(each));
+  for (const [name, each] of Object.entries(schemas)) if (isRecord(each)) trees.set(name, toStructural(each, raw));
   return trees;
 }
 
@@ -123,10 +126,12 @@ const TEXT_FORMATS: ReadonlySet<string> = new Set([
   ...['k8sshortname', 'k8slongname'],
 ]);
 
+export const isTextFormat = (format: string): boolean => format !== '' && TEXT_FORMATS.has(format.replaceAll('-', ''));
+
 /** A format that is not known for its type is as none. */
 function formatOf(types: readonly string[], format: string): string {
   const [type = 'string'] = types.length === 1 ? types : NONE;
-  const isKnown = type === 'string' ? TEXT_FORMATS.has(format.replaceAll('-', '')) : NUMBER_FORMATS[type]?.includes(format);
+  const isKnown = type === 'string' ? isTextFormat(format) : NUMBER_FORMATS[type]?.includes(format);
   return isKnown === true ? format : '';
 }
 
@@ -136,10 +141,12 @@ interface ShapeTerms {
   readonly prunes: boolean;
   /** Gets the paths of what is pruned. */
   readonly found?: FieldPaths | undefined;
+  /** Whether nothing is done but that. */
+  readonly only?: boolean | undefined;
 }
 
 /** Whether `shaping` may change an object of this schema. */
-export const mayShape = (root: Structural, { prunes }: ShapeTerms): boolean => prunes || root.fills;
+export const mayShape = (root: Structural, { prunes }: { readonly prunes: boolean }): boolean => prunes || root.fills;
 
 /** An object as its schema has it. */
 export function* shaping<T extends object>(root: Structural, object: T, terms: ShapeTerms): Work<T> {
@@ -155,28 +162,29 @@ interface Ways {
   readonly drops: boolean;
 }
 
+/** A value without what its schema does not name, and otherwise as it is. */
+export function* pruned(tree: Structural, value: object): Work<unknown> {
+  return yield* new Shaper({ prunes: true, only: true }).defaulted(tree, value);
+}
+
+const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
 class Shaper {
   readonly #found: FieldPaths | undefined;
+  readonly #only: boolean;
   readonly #ways: Ways;
   readonly #steps: Step[] = [];
   #root: Structural | undefined;
 
-  constructor({ prunes, found }: ShapeTerms) {
+  constructor({ prunes, found, only = false }: ShapeTerms) {
+    this.#only = only;
     this.#found = found;
     this.#ways = { prunes, drops: prunes };
   }
 
   *whole(root: Structural, object: Json): Work<Json> {
     this.#root = { ...root, embedded: true };
-    const shaped = yield* this.#members(this.#root, object, this.#ways);
-    if (shaped === object) return object;
-    // Nothing of these has changed, whatever the schema says.
-    const result: Record<string, unknown> = { ...shaped };
-    for (const name of META_MEMBERS) {
-      if (Object.hasOwn(object, name)) result[name] = object[name];
-      else delete result[name];
-    }
-    return result;
+    return yield* this.#members(this.#root, object, this.#ways);
   }
 
   *#value(node: Structural | undefined, value: object, ways: Ways): Work<unknown> {
@@ -192,7 +200,8 @@ class Shaper {
     for (let at = 0; at < list.length; at++) {
       if (at % STRIDE === STRIDE - 1) yield;
       const given = list[at];
-      const value = given === null && items?.nullable === false ? ((yield* this.#defaultOf(items, ways)) ?? null) : given;
+      const value =
+        given === null && items?.nullable === false && !this.#only ? ((yield* this.#defaultOf(items, ways)) ?? null) : given;
       let next = value;
       if (typeof value === 'object' && value !== null && !kept) {
         this.#steps.push(at);
@@ -219,6 +228,8 @@ class Shaper {
       if (at % STRIDE === STRIDE - 1) yield;
       const name = names[at] as string;
       const isMeta = node?.embedded === true && META_MEMBERS.has(name);
+      // Those of the object itself are as they were.
+      if (isMeta && node === this.#root) continue;
       const known = node?.properties?.get(name) ?? node?.additional;
       if (ways.prunes && known === undefined && !isMeta && node?.preserves !== true) {
         this.#unknown(name);
@@ -226,19 +237,20 @@ class Shaper {
         continue;
       }
       const below = typeof known === 'object' ? known : undefined;
-      const value = isMeta && name === 'metadata' && node !== this.#root ? metadataOf(object[name]) : object[name];
+      const value = isMeta && name === 'metadata' && !this.#only ? metadataOf(object[name]) : object[name];
       if (value !== object[name]) change(name, value);
-      if (value === null) yield* this.#null(below, { name, change, ways });
-      else if (typeof value === 'object' && (below !== undefined || (!isMeta && known !== undefined))) {
+      if (value === null && !this.#only) yield* this.#null(below, { name, change, ways });
+      else if (isContainer(value) && (below !== undefined || (!isMeta && known !== undefined))) {
         this.#steps.push(name);
         const next = yield* this.#value(below, value as object, ways);
         this.#steps.pop();
         if (next !== value) change(name, next);
       }
     }
-    if (node?.fills !== true || node.properties === undefined) return copy ?? object;
+    if (node?.fills !== true || node.properties === undefined || this.#only) return copy ?? object;
     for (const [name, each] of node.properties) {
       if (each.default === undefined || Object.hasOwn(object, name)) continue;
+      if (node === this.#root && META_MEMBERS.has(name)) continue;
       change(name, yield* this.#defaultOf(each, ways));
     }
     return copy ?? object;
@@ -266,7 +278,6 @@ class Shaper {
   }
 
   #unknown(name: string): void {
-    if (META_MEMBERS.has(name) && this.#steps.length === 0) return;
     this.#found?.add(() => [...this.#steps, name]);
   }
 }

@@ -27,7 +27,7 @@ import {
 } from './causes.ts';
 import { hasFormat } from './formats.ts';
 import { toPattern } from './patterns.ts';
-import type { Structural } from './structural.ts';
+import { isTextFormat, type Structural } from './structural.ts';
 
 /** A value that is not there, and null, which is. */
 const ABSENT: unique symbol = Symbol('absent');
@@ -120,11 +120,12 @@ const placeless = (why: string): FieldCause => invalidCause('<nil>', '', why);
 
 function typeOf(value: unknown): string {
   if (Array.isArray(value)) return 'array';
-  return Number.isInteger(value) ? 'integer' : typeof value;
+  return Number.isSafeInteger(value) ? 'integer' : typeof value;
 }
 
 /** What Go takes a number for. */
-const goFormatOf = (value: unknown): string => (typeof value === 'number' ? (Number.isInteger(value) ? 'int64' : 'float64') : '');
+const goFormatOf = (value: unknown): string =>
+  typeof value === 'number' ? (Number.isSafeInteger(value) ? 'int64' : 'float64') : '';
 
 function typed(tree: Structural, value: unknown, { path, found }: Terms): number {
   const { types, format } = tree;
@@ -134,7 +135,7 @@ function typed(tree: Structural, value: unknown, { path, found }: Terms): number
   const fits = types.includes(type) || (type === 'integer' && types.includes('number'));
   // Upstream leaves texts, and lists, to their format.
   if (fits || (isText && format !== '' && !types.includes('number') && !types.includes('integer'))) return 2;
-  const named = !isText && format !== '';
+  const named = !isText && format !== '' && format !== goFormatOf(value);
   found.add(typeCause(path, named ? format : types.join(','), named ? goFormatOf(value) : type));
   return 1;
 }
@@ -143,7 +144,7 @@ function typed(tree: Structural, value: unknown, { path, found }: Terms): number
 function limited(tree: Structural, value: unknown, terms: Terms): number {
   if (typeof value === 'string') {
     textual(tree, value, terms);
-    if (tree.format !== '' && (tree.types.length !== 1 || tree.types[0] === 'string')) {
+    if (isTextFormat(tree.format)) {
       if (!hasFormat(tree.format, value)) {
         const text = `${terms.path} in body must be of type ${tree.format}: ${shownValue(value)}`;
         terms.found.add({ ...invalidCause(fieldOf(terms.path), value, text), reason: 'FieldValueTypeInvalid' });
@@ -189,42 +190,46 @@ function isInRange({ types, format }: Structural, value: number): boolean {
 
 function numeric(tree: Structural, value: number, { path, found }: Terms): void {
   const { multipleOf, maximum, minimum, exclusiveMaximum, exclusiveMinimum } = tree.source;
-  const outside = (what: string): FieldCause => {
-    const format = tree.format === '' ? '(default format)' : `with format ${tree.format}`;
-    return placeless(`${what} value must be of type ${tree.types[0]} ${format} in ${path}`);
-  };
+  const isKnown = tree.format !== '' && !isTextFormat(tree.format);
+  const outside = (what: string): FieldCause =>
+    placeless(
+      `${what} value must be of type ${tree.types[0]} ${isKnown ? `with format ${tree.format}` : '(default format)'} in ${path}`,
+    );
   if (!isInRange(tree, value)) found.add(outside('Checked'));
-  /** A limit of whole numbers is whole, as far as it is in range. */
-  const limit = (bound: unknown, what: string): number | undefined => {
-    if (typeof bound !== 'number') return undefined;
+  /** A limit of whole numbers is whole, as far as it is in range. `breaks` says what a value has to be, or nothing. */
+  const check = (bound: unknown, what: string, breaks: (limit: number, shown: string) => string | undefined): void => {
+    if (typeof bound !== 'number') return;
     const fits = isInRange(tree, bound);
     if (!fits) found.add(outside(what));
-    return fits && Number.isInteger(value) ? Math.trunc(bound) : bound;
+    const isWhole = fits && Number.isSafeInteger(value);
+    const limit = isWhole ? Math.trunc(bound) : bound;
+    const why = breaks(limit, goNumber(limit, !isWhole));
+    if (why === undefined) return;
+    const isFactor = why.startsWith('factor');
+    const message = `Invalid value: ${goNumber(isFactor ? limit : value, !isWhole)}: ${isFactor ? why : `${path} in body ${why}`}`;
+    found.add({ field: fieldOf(path), reason: 'FieldValueInvalid', message });
   };
-  const factor = limit(multipleOf, 'MultipleOf');
-  if (factor !== undefined && factor <= 0) {
-    const why = `factor MultipleOf declared for ${path} must be positive: ${goNumber(factor)}`;
-    found.add(invalidCause(fieldOf(path), factor, why));
-  } else if (factor !== undefined && !isMultiple(value, factor)) {
-    found.add(valueCause(path, value, `should be a multiple of ${goNumber(factor)}`));
-  }
+  check(multipleOf, 'MultipleOf', (factor, shown) => {
+    if (factor <= 0) return `factor MultipleOf declared for ${path} must be positive: ${shown}`;
+    return isMultiple(value, factor) ? undefined : `should be a multiple of ${shown}`;
+  });
   const isOnly = (mark: unknown): boolean => mark === true || typeof mark === 'number';
-  const most = limit(typeof exclusiveMaximum === 'number' ? exclusiveMaximum : maximum, 'Maximum boundary');
-  if (most !== undefined && (isOnly(exclusiveMaximum) ? value >= most : value > most)) {
-    found.add(valueCause(path, value, `should be less than ${isOnly(exclusiveMaximum) ? '' : 'or equal to '}${goNumber(most)}`));
-  }
-  const least = limit(typeof exclusiveMinimum === 'number' ? exclusiveMinimum : minimum, 'Minimum boundary');
-  if (least !== undefined && (isOnly(exclusiveMinimum) ? value <= least : value < least)) {
-    found.add(
-      valueCause(path, value, `should be greater than ${isOnly(exclusiveMinimum) ? '' : 'or equal to '}${goNumber(least)}`),
-    );
-  }
+  const [below, above] = [isOnly(exclusiveMaximum), isOnly(exclusiveMinimum)];
+  check(typeof exclusiveMaximum === 'number' ? exclusiveMaximum : maximum, 'Maximum boundary', (most, shown) => {
+    if (below ? value < most : value <= most) return undefined;
+    return `should be less than ${below ? '' : 'or equal to '}${shown}`;
+  });
+  check(typeof exclusiveMinimum === 'number' ? exclusiveMinimum : minimum, 'Minimum boundary', (least, shown) => {
+    if (above ? value > least : value >= least) return undefined;
+    return `should be greater than ${above ? '' : 'or equal to '}${shown}`;
+  });
 }
 
 function isMultiple(value: number, factor: number): boolean {
-  if (Number.isInteger(value) && Number.isInteger(factor)) return value % factor === 0;
+  if (Number.isSafeInteger(value) && Number.isInteger(factor)) return value % factor === 0;
   const times = factor < 1 ? (1 / factor) * value : value / factor;
   const whole = Math.trunc(times);
+  if (Math.abs(times) > Number.MAX_SAFE_INTEGER) return false;
   return times === whole || Math.abs(times - whole) / (Math.abs(times) + Math.abs(whole)) < 1e-9;
 }
 
@@ -232,8 +237,22 @@ function isMultiple(value: number, factor: number): boolean {
 function one({ source }: Structural, value: unknown, { path, found }: Terms): number {
   const { enum: values } = source;
   if (!Array.isArray(values) || values.length === 0) return 1;
-  if (!values.some((each) => isSame(each, value))) found.add(unsupportedCause(fieldOf(path), value, values));
+  if (!values.some((each) => isSame(each, value) || isConverted(each, value)))
+    found.add(unsupportedCause(fieldOf(path), value, values));
   return 1;
+}
+
+/** Upstream converts a number to the type of what is listed. */
+function isConverted(listed: unknown, value: unknown): boolean {
+  if (typeof value !== 'number') return false;
+  if (typeof listed === 'number') return Number.isSafeInteger(listed) && Math.trunc(value) === listed;
+  return (
+    typeof listed === 'string' &&
+    Number.isInteger(value) &&
+    value >= 0 &&
+    value <= 0x10ffff &&
+    String.fromCodePoint(value) === listed
+  );
 }
 
 function isSame(one: unknown, other: unknown): boolean {
@@ -245,12 +264,12 @@ function isSame(one: unknown, other: unknown): boolean {
 }
 
 function* alternatives(tree: Structural, value: unknown, terms: Terms): Work<number> {
-  const { path, old, found } = terms;
+  const { path, found } = terms;
   let matches = 1;
   const attempt = function* (each: Structural): Work<readonly [number, Found]> {
     yield;
     const own = new Found();
-    return [yield* checking(each, value, { path, old, found: own }), own];
+    return [yield* checking(each, value, { path, old: ABSENT, found: own }), own];
   };
   const tell = (causes: Found | undefined): void => {
     for (const cause of causes?.all ?? []) found.add(cause);
@@ -314,15 +333,40 @@ function* part(tree: Structural, value: unknown, terms: Terms): Work<number> {
   const { found, old } = terms;
   const before = found.all.length;
   const matches = yield* checking(tree, value, terms);
-  if (old !== ABSENT && found.all.length > before && (yield* comparing(value, old))) found.forget(before);
+  if (old !== ABSENT && found.all.length > before && (yield* isAsBefore(tree, value, old))) found.forget(before);
   return matches;
+}
+
+/** Whether a part is as it was, as far as its schema tells: what that does not name is not compared, and counts as changed. */
+export function* isAsBefore(tree: Structural | undefined, value: unknown, old: unknown): Work<boolean> {
+  if (!isContainer(value) || !isContainer(old)) return value === old;
+  if (Array.isArray(value) !== Array.isArray(old)) return false;
+  if (Array.isArray(value)) {
+    if (tree?.source['x-kubernetes-list-type'] !== 'map') return yield* comparing(value, old);
+    if (value.length !== (old as readonly unknown[]).length) return false;
+    const before = itemsByKey(tree.source, old as readonly unknown[]);
+    for (const each of value) {
+      const was = before(each);
+      if (was === undefined || !(yield* isAsBefore(tree.items, each, was))) return false;
+    }
+    return true;
+  }
+  yield;
+  const names = Object.keys(value);
+  if (names.length !== Object.keys(old).length) return false;
+  for (const name of names) {
+    const below = tree?.properties?.get(name) ?? tree?.additional;
+    if (typeof below !== 'object' || !Object.hasOwn(old, name)) return false;
+    if (!(yield* isAsBefore(below, (value as Json)[name], (old as Json)[name]))) return false;
+  }
+  return true;
 }
 
 function* listed(tree: Structural, list: readonly unknown[], { path, old, found }: Terms): Work<number> {
   const { items, source } = tree;
   let matches = 1;
   if (items !== undefined) {
-    const before = Array.isArray(old) && source['x-kubernetes-list-type'] === 'map' ? itemsByKey(source, old) : undefined;
+    const before = Array.isArray(old) && mapKeys(source).length > 0 ? itemsByKey(source, old) : undefined;
     for (let at = 0; at < list.length; at++) {
       if (at % STRIDE === STRIDE - 1) yield;
       const value = list[at];
@@ -341,17 +385,29 @@ function* listed(tree: Structural, list: readonly unknown[], { path, old, found 
   return matches;
 }
 
+/** What identifies an item of a map; undefined: it lacks a key. */
+export function keyOfItem(names: readonly string[], item: unknown): string | undefined {
+  if (!isRecord(item) || names.length === 0) return undefined;
+  const keys = names.map((name) => (Object.hasOwn(item, name) ? item[name] : null));
+  return keys.some(isContainer) || keys.includes(null) ? undefined : JSON.stringify(keys);
+}
+
+/** The names of the keys of a map. */
+export function mapKeys(source: Json): readonly string[] {
+  const names = source['x-kubernetes-list-map-keys'];
+  return source['x-kubernetes-list-type'] === 'map' && Array.isArray(names) ? (names as readonly string[]) : [];
+}
+
 /** Finds what an item was by its keys. */
-function itemsByKey(source: Json, old: readonly unknown[]): (item: unknown) => unknown {
-  const keys = (
-    Array.isArray(source['x-kubernetes-list-map-keys']) ? source['x-kubernetes-list-map-keys'] : []
-  ) as readonly string[];
-  const keyOf = (item: unknown): string => JSON.stringify(keys.map((key) => (isRecord(item) ? (item[key] ?? null) : null)));
+export function itemsByKey(source: Json, old: readonly unknown[]): (item: unknown) => unknown {
+  const names = mapKeys(source);
   let known: Map<string, unknown> | undefined;
   return (item) => {
-    if (!isRecord(item)) return undefined;
-    known ??= new Map(old.map((each) => [keyOf(each), each]));
-    return known.get(keyOf(item));
+    const key = keyOfItem(names, item);
+    if (key === undefined) return undefined;
+    // The first of several counts.
+    known ??= new Map([...old].reverse().map((each) => [keyOfItem(names, each) ?? '', each]));
+    return known.get(key);
   };
 }
 
@@ -470,6 +526,12 @@ function headCauses(value: Json, path: string): FieldCause[] {
       found.push(invalidCause(at, text, `may have mixed case, but should otherwise match: ${why}`));
     }
   }
+  const { metadata = null } = value;
+  if (metadata !== null && !isRecord(metadata)) {
+    const given = Array.isArray(metadata) ? 'array' : typeof metadata === 'boolean' ? 'bool' : typeof metadata;
+    const why = `json: cannot unmarshal ${given} into Go value of type v1.ObjectMeta`;
+    found.push(invalidCause(childOf(path, 'metadata'), metadata, why));
+  }
   return found;
 }
 
@@ -497,9 +559,7 @@ function* repeatedKeys(source: Json, list: readonly unknown[], path: string): Wo
   if (wrong >= 0) {
     return [invalidCause(`${path}[${wrong}]`, list[wrong], 'must be an object for an array of list-type map')];
   }
-  const names = (
-    Array.isArray(source['x-kubernetes-list-map-keys']) ? source['x-kubernetes-list-map-keys'] : []
-  ) as readonly string[];
+  const names = mapKeys(source);
   const keys: Json[] = [];
   for (const item of list) {
     const key: Record<string, unknown> = {};

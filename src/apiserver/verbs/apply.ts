@@ -50,7 +50,7 @@ export async function applyObject(
     await terms.mayCreate?.();
     try {
       const created = { ...terms, applied: true, namespace: place.namespace };
-      return { object: await createObject(context, made, created), created: true };
+      return { object: await createObject(context, withoutVersion(made), created), created: true };
     } catch (error) {
       if (attempt === MAX_ATTEMPTS || !hasCode(error, 409, 'AlreadyExists')) throw error;
     }
@@ -69,4 +69,10 @@ function checkNew({ info }: ResourceContext, made: Json, { place }: ApplyTerms):
   throw badRequest(
     name ? `${url} does not match the name on the URL (${place.name})` : `${url} was undeterminable: name must be provided`,
   );
+}
+
+/** Upstream takes a version for what is not there, and ignores it. */
+function withoutVersion(made: Json): Json {
+  const { resourceVersion: _, ...metadata } = (made.metadata ?? {}) as Json;
+  return { ...made, metadata };
 }

@@ -13,15 +13,17 @@
 import { ApplyConflict, conflictCauses, FieldManager, type WriteBy } from '../../apply/field-manager.ts';
 import { comparing } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
-import { isWatchError } from '../../watch/errors.ts';
 import type { StatusCause } from '../../watch/event.ts';
 import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
+import { type DocumentedKind, OPEN, schemaOf } from '../documents/schemas.ts';
 import { checkingParts, type Json } from '../request/json.ts';
+import { hasProtobuf } from '../request/protobuf.ts';
 import { type ResourceContext, timestamp } from '../resource-info.ts';
 import { SCALE_REPLICAS, type Subresource } from '../subresources.ts';
 import { faultOfManager, isPrintable, MAX_MANAGER_BYTES, type Mutable, utf8Bytes } from './metadata.ts';
+import { inVersion } from './read.ts';
 
 /** Who writes. */
 export interface Writer {
@@ -86,19 +88,19 @@ export function* managedFieldsAfter(context: ResourceContext, written: Written):
   const { live, object, row, writer } = written;
   if (written.applied) return objectEntries(context, live, { entries: entriesOf(written.sent) ?? [], row });
   const own = entriesOf(live);
-  // A part of an object cannot change who manages it.
-  const asked = row.name === '' ? (entriesOf(written.sent) ?? undefined) : undefined;
+  const asked = row.name === '' ? askedOf(context, written.sent) : undefined;
   const begins = live === undefined && (context.tracksAll === true || Boolean(writer?.fieldManager));
   if (!begins && !own?.length && !asked?.length) return undefined;
   const sent = { ...object, metadata: { ...object.metadata, managedFields: asked } };
-  try {
-    const updated = yield* managerOf(context, row).updated(live && viewed(context, live, row), sent, by(context, row, writer));
-    return objectEntries(context, live, { entries: entriesOf(updated) ?? [], row });
-  } catch (error) {
-    // What does not fit its schema is not tracked, and refused by the validation. Upstream: `UpdateNoErrors`.
-    if (!isWatchError(error)) throw error;
-    return own?.length ? own : undefined;
-  }
+  const updated = yield* managerOf(context, row).updated(live && viewed(context, live, row), sent, by(context, row, writer));
+  return objectEntries(context, live, { entries: entriesOf(updated) ?? [], row });
+}
+
+/** The managers that a client writes itself. A part of an object cannot change them. */
+function askedOf({ info }: ResourceContext, sent: unknown): Entries | undefined {
+  const asked = entriesOf(sent) ?? undefined;
+  // Of kinds that are not Go's own, an empty list is none to upstream: it takes a list of an empty entry to forget the managers.
+  return asked?.length === 0 && !hasProtobuf(info) ? undefined : asked;
 }
 
 function by({ info, now }: ResourceContext, row: Subresource, writer: Writer | undefined): WriteBy {
@@ -125,7 +127,6 @@ export function toApply(context: ResourceContext, { config, row, writer, force }
     const group = String(apiVersion).includes('/') ? apiVersion : `/${apiVersion}`;
     throw badRequest(`invalid object type: ${String(group).slice(0, 200)}, Kind=${String(name).slice(0, 200)}`);
   }
-  if (entriesOf(config) !== undefined && entriesOf(config) !== null) throw badRequest('metadata.managedFields must be nil');
   return function* (live) {
     const terms = { ...by(context, row, writer), force };
     try {
@@ -156,20 +157,27 @@ const managers: WeakMap<object, Map<string, FieldManager>> = new WeakMap();
 
 /** The field manager of a kind, or of a part of it with a kind of its own. */
 function managerOf({ info, versions }: ResourceContext, { kind }: Subresource): FieldManager {
-  const { apiVersion, schema } = kind ?? info;
+  const { apiVersion } = kind ?? info;
   const known = managers.get(info) ?? new Map<string, FieldManager>();
   managers.set(info, known);
   let manager = known.get(apiVersion);
   if (manager === undefined) {
     const others = kind ? [] : (versions?.() ?? []);
     manager = new FieldManager({
-      ...{ schema: schema as Json | undefined, apiVersion },
+      ...{ schema: knownSchema(kind ?? info), apiVersion },
       reset: (subresource) => (kind ? [] : subresource === '' ? info.apart : info.group === '' ? ['spec'] : ['metadata', 'spec']),
-      versions: Object.fromEntries(others.map((each) => [each.apiVersion, each.schema as Json | undefined])),
+      versions: Object.fromEntries(others.map((each) => [each.apiVersion, knownSchema(each)])),
+      convert: info.convert && ((object, version) => inVersion({ ...info, apiVersion: version }, object as Mutable)),
     });
     known.set(apiVersion, manager);
   }
   return manager;
+}
+
+/** What is published of a kind; undefined: nothing is known of it. */
+function knownSchema(kind: DocumentedKind): Json | undefined {
+  const schema = schemaOf(kind);
+  return kind.schema === undefined && schema[OPEN] === true ? undefined : schema;
 }
 
 /** An object as it is written at a row, with those of its managers that manage what is there. */

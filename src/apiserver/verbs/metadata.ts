@@ -98,6 +98,10 @@ export function* metadataCauses(metadata: Meta): Work<FieldCause[]> {
       causes.invalid('metadata.finalizers', finalizer, faultOfKey(finalizer)?.expected);
       if (at % FEW === FEW - 1) yield;
     }
+    if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
+      const why = 'finalizer orphan and foregroundDeletion cannot be both set';
+      causes.add('metadata.finalizers', () => `Invalid value: ${JSON.stringify(finalizers.slice(0, MAX_TEXTS))}: ${why}`);
+    }
   }
   yield* checkOwners(causes, metadata);
   yield* checkManagers(causes, metadata.managedFields);

@@ -1,21 +1,42 @@
 /**
- * Deletion. An object with finalizers is not deleted at once: it gets a deletion time, and goes with its last finalizer.
+ * Deletion. An object with finalizers is not deleted at once: it gets a deletion time, and goes with its last finalizer. What is to
+ * become of its dependents is a finalizer, too, which the garbage collector removes once that has happened.
  *
  *     there --delete, no finalizers-------------------------------------> gone
  *       '----delete, finalizers---> waiting --last one removed (update)-----^
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import type { NamespacedName } from '../../cache/resource-client.ts';
+import type { DeleteOptions, NamespacedName } from '../../cache/resource-client.ts';
 import { paceOf } from '../../watch/fair-queue.ts';
 import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
 import { type ResourceContext, storageKey, timestamp } from '../resource-info.ts';
 import { withMeta } from './metadata.ts';
+import { presented } from './read.ts';
 
 /** Options of a deletion. */
 export interface DeleteTerms {
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;
+  /** What becomes of the object's dependents. Default: as its finalizers say, or in the background. */
+  readonly propagation?: DeleteOptions['propagation'];
   readonly dryRun: boolean;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** The finalizers for each thing that can become of dependents. Upstream: `FinalizerOrphanDependents`, `FinalizerDeleteDependents`. */
+export const ORPHAN = 'orphan';
+export const FOREGROUND = 'foregroundDeletion';
+const OF_PROPAGATION = { Orphan: [ORPHAN], Foreground: [FOREGROUND], Background: [] } as const;
+
+/** The finalizers with which an object's deletion begins. Upstream: `deletionFinalizersForGarbageCollection`. */
+function finalizersOf(context: ResourceContext, { metadata }: KubernetesObject, terms: DeleteTerms): readonly string[] {
+  const { finalizers = [] } = metadata ?? {};
+  if (!context.collected || terms.propagation === undefined) return finalizers;
+  const own: readonly string[] = OF_PROPAGATION[terms.propagation];
+  const others = finalizers.filter((each) => each !== ORPHAN && each !== FOREGROUND);
+  // Their order is that of the object unless something changes.
+  return own.every((each) => finalizers.includes(each)) && others.length + own.length === finalizers.length
+    ? finalizers
+    : [...others, ...own];
 }
 
 /** The result for an object: its last content, and whether it is gone. */
@@ -33,19 +54,29 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
   const { dryRun, signal } = terms;
   let { preconditions } = terms;
   let emptied: KubernetesObject | undefined;
-  const validate = (current: KubernetesObject): void => {
+  // What is emptied has been admitted before.
+  const admit = (oldObject: KubernetesObject): Promise<void> | undefined =>
+    emptied
+      ? undefined
+      : context.admission?.validate(undefined, { ...terms, operation: 'DELETE', place, oldObject: presented(info, oldObject) });
+  const validate = (current: KubernetesObject): void | Promise<void> => {
     // Another object of this name has not been emptied, and is not the one to delete.
     if (emptied && current.metadata?.uid !== emptied.metadata?.uid) throw notFound(info, place.name);
     checkPreconditions(context, current, preconditions);
-    if (isHeld(context, current)) throw new HasFinalizers();
+    if (isHeld(context, current, terms)) throw new HasFinalizers();
+    const admitted = admit(current);
+    if (admitted && dryRun) return admitted.then(() => Promise.reject(new DryRunDone(current)));
     if (dryRun) throw new DryRunDone(current);
+    return admitted;
   };
   for (let attempt = 1; ; attempt++) {
     try {
       if (context.empty) {
-        emptied = await storage.get(key, { signal });
-        if (emptied === undefined) throw notFound(info, place.name);
-        checkPreconditions(context, emptied, preconditions);
+        const found = await storage.get(key, { signal });
+        if (found === undefined) throw notFound(info, place.name);
+        checkPreconditions(context, found, preconditions);
+        await admit(found);
+        emptied = found;
         // Emptying marks it first: from then on it has another version.
         if (!dryRun) preconditions = { uid: emptied.metadata?.uid };
         const left = (await context.empty(emptied, { dryRun, signal })) ? undefined : await storage.get(key, { signal });
@@ -58,7 +89,7 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
       if (error instanceof DryRunDone) return { object: error.object, gone: true };
       if (!(error instanceof HasFinalizers)) throw translated(error, info, place.name);
     }
-    const marked = await mark(context, key, { ...terms, preconditions }).catch((error: unknown) => {
+    const marked = await mark(context, key, { ...terms, preconditions, admit }).catch((error: unknown) => {
       // The last finalizer has gone meanwhile.
       if (!(error instanceof FinalizersGone)) throw translated(error, info, place.name);
       if (attempt === MAX_ATTEMPTS) throw conflict(info, place.name, MODIFIED);
@@ -68,24 +99,32 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
   }
 }
 
-async function mark(context: ResourceContext, key: string, terms: DeleteTerms): Promise<KubernetesObject> {
+async function mark(
+  context: ResourceContext,
+  key: string,
+  terms: DeleteTerms & { readonly admit: (current: KubernetesObject) => Promise<void> | undefined },
+): Promise<KubernetesObject> {
   const { storage, now } = context;
+  const admitted = (current: KubernetesObject): KubernetesObject | Promise<KubernetesObject> =>
+    terms.admit(current)?.then(() => change(current)) ?? change(current);
   const change = (current: KubernetesObject): KubernetesObject => {
     checkPreconditions(context, current, terms.preconditions);
-    if (!isHeld(context, current)) throw new FinalizersGone();
-    if (current.metadata?.deletionTimestamp !== undefined) return current;
-    if (context.marked) return context.marked(current);
+    if (!isHeld(context, current, terms)) throw new FinalizersGone();
+    const finalizers = finalizersOf(context, current, terms);
+    if (current.metadata?.deletionTimestamp !== undefined) return withMeta(current, { finalizers });
+    if (context.marked) return context.marked(withMeta(current, { finalizers }));
     const generation = current.metadata?.generation;
     return withMeta(current, {
+      finalizers,
       deletionTimestamp: timestamp(now()),
       deletionGracePeriodSeconds: 0,
       generation: generation === undefined ? undefined : generation + 1,
     });
   };
-  if (!terms.dryRun) return storage.update(key, change, { signal: terms.signal, ttlSeconds: context.ttlSeconds });
+  if (!terms.dryRun) return storage.update(key, admitted, { signal: terms.signal, ttlSeconds: context.ttlSeconds });
   const current = await storage.get(key, { signal: terms.signal });
   if (current === undefined) throw new FinalizersGone();
-  return change(current);
+  return admitted(current);
 }
 
 function checkPreconditions(
@@ -105,8 +144,9 @@ function checkPreconditions(
 }
 
 /** Whether an object must be marked before it can be deleted, or waits for its finalizers. */
-const isHeld = ({ marked }: ResourceContext, { metadata }: KubernetesObject): boolean =>
-  (metadata?.finalizers ?? []).length > 0 || (marked !== undefined && metadata?.deletionTimestamp === undefined);
+const isHeld = (context: ResourceContext, object: KubernetesObject, terms: DeleteTerms): boolean =>
+  finalizersOf(context, object, terms).length > 0 ||
+  (context.marked !== undefined && object.metadata?.deletionTimestamp === undefined);
 
 /** Deletions between two looks at the clock. */
 const STRIDE = 16;

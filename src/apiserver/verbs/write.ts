@@ -8,6 +8,7 @@ import { comparing } from '../../storage/json.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { invalid, isRecord } from '../../watch/errors.ts';
 import { inPieces, paceOf, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { unasked } from '../admission.ts';
 import { alreadyExists, badRequest, conflict, hasCode, invalidObject, MODIFIED, notFound, translated } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { isReview } from '../kinds/common.ts';
@@ -283,10 +284,15 @@ export async function createObject(
     const within = namespace === undefined ? undefined : await context.namespaceExists(namespace, asked);
     const before = pace?.pause();
     if (before) await before;
-    const object = await prepareCreate(context, readable, { ...terms, sent });
+    const { admission } = context;
+    const about = { operation: 'CREATE', place: { namespace, name: asked }, oldObject: undefined, dryRun, signal } as const;
+    const admitted = admission && inNamespace(normalized(info, await admission.mutate(readable, about)), namespace);
+    const fit = admitted && (await fittingSoon(info, admitted, signal));
+    const object = await prepareCreate(context, fit ?? readable, { ...terms, sent });
     const between = pace?.pause();
     if (between) await between;
     const { name = '' } = object.metadata;
+    await admission?.validate(object, { ...about, place: { namespace, name } });
     const key = storageKey({ namespace, name });
     try {
       if (!dryRun) {
@@ -360,6 +366,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   const changing = function* (current: KubernetesObject): Work<Soon<KubernetesObject>> {
     const made = terms.make(current);
     const sent = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
+    if (context.admission) return admittedUpdate(context, sent, { ...terms, current }).then((next) => unlessDone(next, current));
     const next = yield* prepareUpdate(context, sent, { ...terms, current });
     return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
   };
@@ -383,6 +390,22 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   }
 }
 
+/** The object that an update writes, if the program's hooks admit it. */
+async function admittedUpdate(
+  context: ResourceContext,
+  sent: unknown,
+  terms: UpdateTerms & { readonly current: KubernetesObject },
+): Promise<KubernetesObject> {
+  const { info, admission } = context;
+  const { current, place, row, dryRun, signal } = terms;
+  const oldObject = row.view(presented(info, current));
+  const about = { operation: 'UPDATE', subresource: row.name, place, oldObject, dryRun, signal } as const;
+  const object = await admission?.mutate(normalized(row.kind ?? info, sent), about);
+  const next = await inPieces(prepareUpdate(context, object, terms), { pace: paceOf(signal), signal });
+  await admission?.validate(row.view(presented(info, next)), about);
+  return next;
+}
+
 /** Deletes an object that has no finalizers any more. Another server may be faster. */
 async function deleteEmpty(
   context: ResourceContext,
@@ -390,7 +413,7 @@ async function deleteEmpty(
   { place, signal }: UpdateTerms,
 ): Promise<void> {
   const terms = { dryRun: false, preconditions: { uid: metadata?.uid }, signal };
-  await deleteObject(context, place, terms).catch((error: unknown) => {
+  await deleteObject(unasked(context), place, terms).catch((error: unknown) => {
     if (!hasCode(error, 404) && !hasCode(error, 409)) throw error;
   });
 }

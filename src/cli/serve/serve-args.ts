@@ -223,19 +223,32 @@ interface ServedResource {
   readonly plural: string;
   readonly kind: string;
   readonly namespaced: boolean;
+  /** Whether `status` is a subresource, and `scale`. */
+  readonly status: boolean;
+  readonly scale?: typeof SCALE;
 }
 
+/** Where the numbers of a `scale` are: where Kubernetes' own kinds have them. */
+const SCALE = {
+  specReplicasPath: '.spec.replicas',
+  statusReplicasPath: '.status.replicas',
+  labelSelectorPath: '.status.selector',
+} as const;
+
+/** What may follow a kind. */
+const TRAITS = ['cluster', 'status', 'scale'] as const;
+
 /** The form of the option, for messages. */
-const RESOURCE_FORM = 'PLURAL.GROUP/VERSION=Kind[:cluster]';
+const RESOURCE_FORM = 'PLURAL.GROUP/VERSION=Kind[:cluster][:status][:scale]';
 
 const EXAMPLE = 'orders.example.com/v1=Order';
 const LABEL = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/;
 const MAX_GROUP_CHARS = 253;
 
-/** Reads `orders.example.com/v1=Order` or `zones.example.com/v1=Zone:cluster`. */
+/** Reads `orders.example.com/v1=Order` or `zones.example.com/v1=Zone:cluster:status`. */
 function toServedResource(value: string): ServedResource {
-  const [, plural = '', group = '', version = '', kind = '', scope] =
+  const [, plural = '', group = '', version = '', kind = '', more] =
     /^([^.=]+)\.([^/=]+)\/([^/=]+)=([^:]+)(?::(.*))?$/.exec(value) ?? [];
   if (plural === '') throw wrongResource(value, `the form is ${RESOURCE_FORM}`);
   if (!LABEL.test(plural) || plural !== plural.toLowerCase())
@@ -245,9 +258,13 @@ function toServedResource(value: string): ServedResource {
   }
   if (!LABEL.test(version)) throw wrongResource(value, `the version ${quote(version)} is not like v1 or v1beta1`);
   if (!KIND.test(kind)) throw wrongResource(value, `the kind ${quote(kind)} is not a word`);
-  if (scope !== undefined && scope !== 'cluster')
-    throw wrongResource(value, `after the kind only :cluster may follow, not ${quote(`:${scope}`)}`);
-  return { group, version, plural, kind, namespaced: scope === undefined };
+  const traits = more?.split(':') ?? [];
+  const wrong = traits.find((each, at) => !(TRAITS as readonly string[]).includes(each) || traits.indexOf(each) !== at);
+  if (wrong !== undefined) {
+    throw wrongResource(value, `after the kind :cluster, :status and :scale may follow, each once, not ${quote(`:${wrong}`)}`);
+  }
+  const [namespaced, status] = [!traits.includes('cluster'), traits.includes('status')];
+  return { group, version, plural, kind, namespaced, status, ...(traits.includes('scale') && { scale: SCALE }) };
 }
 
 /** Reads all of them. No two may have the same name, and all versions of a resource must have the same kind. */

@@ -79,6 +79,7 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
     storage,
     resources: withBuiltIn(command.resources),
     customResourceDefinitions: true,
+    garbageCollection: true,
     ...hooksOf(means),
     ...command.limits,
     ...events.hooks,

@@ -8,7 +8,10 @@ export type Checker = <E>(history: History<E>) => Violation | undefined;
 
 /** The checkers of all guarantees that are visible in the history of a broadcaster. */
 export const CHECKERS: Readonly<
-  Record<Exclude<GuaranteeName, 'Resumable' | 'Transitional' | 'Serial' | 'Linearizable' | 'Fair' | CacheGuaranteeName>, Checker>
+  Record<
+    Exclude<GuaranteeName, 'Resumable' | 'Transitional' | 'Serial' | 'Linearizable' | 'Fair' | 'Owned' | CacheGuaranteeName>,
+    Checker
+  >
 > = {
   Ordered: checkOrdered,
   Unique: checkUnique,

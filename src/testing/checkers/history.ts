@@ -94,7 +94,8 @@ export type GuaranteeName =
   | 'Transitional'
   | 'Serial'
   | 'Linearizable'
-  | 'Fair';
+  | 'Fair'
+  | 'Owned';
 
 /** What watchmux guarantees, one sentence each. The documentation, the checkers and the tests use the same sentences. */
 export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
@@ -116,6 +117,8 @@ export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
   Linearizable:
     'Each write, read and refusal of an object takes effect at one moment between its call and its answer, in one order for all.',
   Fair: "While a client's request waits, no other client is worked for longer than that client is, but for one piece of each.",
+  Owned:
+    "After any sequence of applies, updates and patches, fields, owners and conflicts equal upstream's: what a manager applies or changes is its own, what others own changes only by force or with a conflict, and what nobody applies any more goes.",
   Consistent: 'A cache at version v holds exactly what the source held at v.',
   Monotonic: 'A cache, a list and a watch never go back in version.',
   Fresh:

@@ -69,6 +69,10 @@ exports.exercise = async function exercise(given) {
   if (process.getBuiltinModule('node:sqlite')) await sqlite().close();
   else assert.throws(sqlite, /expected a runtime with node:sqlite/);
 
+  const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { a: 'b' } };
+  const applied = given.apply.applyConfiguration(undefined, config, { manager: 'me' });
+  assert.equal(applied.metadata.managedFields.length, 1);
+
   const store = new cache.Store();
   store.add(event.object);
   const queue = new workqueue.WorkQueue();

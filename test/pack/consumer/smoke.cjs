@@ -9,6 +9,7 @@ exercise({
   WebSocket: require('ws').WebSocket,
   root: require('watchmux'),
   apiserver: require('watchmux/apiserver'),
+  apply: require('watchmux/apply'),
   cache: require('watchmux/cache'),
   client: require('watchmux/client'),
   etcd: require('watchmux/etcd'),

@@ -4,6 +4,7 @@ import { createServer, get } from 'node:http';
 import { of } from 'rxjs';
 import { Broadcaster, filter, StreamWatcher, toDecoder } from 'watchmux';
 import { ApiServer } from 'watchmux/apiserver';
+import { applyConfiguration } from 'watchmux/apply';
 import { Store } from 'watchmux/cache';
 import { connect } from 'watchmux/client';
 import { EtcdStorage } from 'watchmux/etcd';
@@ -29,6 +30,7 @@ await exercise({
   WebSocket,
   root: { Broadcaster, filter, StreamWatcher, toDecoder },
   apiserver: { ApiServer },
+  apply: { applyConfiguration },
   cache: { Store },
   client: { connect },
   etcd: { EtcdStorage },

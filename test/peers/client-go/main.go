@@ -6,6 +6,7 @@
 //	client-go writer        --server URL --namespace NS --seed N
 //	client-go elect         --server URL --namespace NS --name LEASE --identity ID
 //	client-go scale         --server URL --namespace NS --name FLEET
+//	client-go record        --server URL --namespace NS --name MAP
 //
 // The first three are about ConfigMaps; the last one reads and writes how many a fleet of example.com is.
 package main
@@ -315,9 +316,9 @@ func scale(ctx context.Context, config *rest.Config) (func() map[string]string, 
 }
 
 func main() {
-	modes := map[string]mode{"informer": inform, "retry-watcher": retryWatch, "writer": write, "elect": elect, "scale": scale}
+	modes := map[string]mode{"informer": inform, "retry-watcher": retryWatch, "writer": write, "elect": elect, "scale": scale, "record": recordEvents}
 	if len(os.Args) < 2 || modes[os.Args[1]] == nil {
-		panic("the first argument is informer, retry-watcher, writer, elect or scale")
+		panic("the first argument is informer, retry-watcher, writer, elect, scale or record")
 	}
 	if err := flag.CommandLine.Parse(os.Args[2:]); err != nil {
 		panic(err)

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -183,11 +182,12 @@ func status() error {
 }
 
 func scale() error {
-	object, scale := order("a", ""), &autoscalingv1.Scale{}
+	object, scale := order("a", ""), &unstructured.Unstructured{}
+	scale.SetGroupVersionKind(schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"})
 	if err := orders.SubResource("scale").Get(ctx, object, scale); err != nil {
 		return err
 	}
-	scale.Spec.Replicas = 7
+	_ = unstructured.SetNestedField(scale.Object, int64(7), "spec", "replicas")
 	if err := orders.SubResource("scale").Update(ctx, object, client.WithSubResourceBody(scale)); err != nil {
 		return err
 	}

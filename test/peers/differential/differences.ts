@@ -47,7 +47,6 @@ export const DIFFERENCES: readonly Difference[] = [
   { reason: 'A limit is a number that is not negative; empty is none', parts: BOTH, of: [/\?limit=(-1)?$/] },
   { reason: 'The uid is a precondition, wherever it is sent', parts: BOTH, of: [/^PATCH merge-patch a .*"uid":"x"/] },
   { reason: 'A patch that makes no sense is 400', parts: BOTH, of: [/"\$patch":"nonsense"/] },
-  { reason: 'Server-side apply is not built', parts: BOTH, of: ['PATCH apply'] },
   {
     reason: 'Conflicts name the resource, as all other refusals do',
     parts: ['body'],

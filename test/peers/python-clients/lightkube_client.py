@@ -31,8 +31,9 @@ def watch():
     version = client.get(Order, "a").metadata.resourceVersion
     client.patch(Order, "a", {"spec": {"item": "coffee"}}, patch_type=PatchType.MERGE)
     for kind, each in client.watch(Order, resource_version=version):
-        assert (kind, each.spec["item"]) == ("MODIFIED", "coffee")
-        return
+        if each.metadata.name == "a":
+            assert (kind, each.spec["item"]) == ("MODIFIED", "coffee")
+            return
 
 
 def update():

@@ -1,0 +1,176 @@
+/**
+ * A program's say in every write: `mutate` may change what is written, `validate` may refuse it. Both see a write as its client sent
+ * it, however it came, and a write of the server itself as well.
+ *
+ *     sent, or patched ---> mutate ---> the server's own fields, schema, validate of the definition (422) ---> validate ---> stored
+ *     deletion -----------------------------------------------------------------------------------------> validate ---> gone
+ *
+ * They are called again if another writer was faster, so they change nothing else. Upstream: admission webhooks.
+ */
+import type { KubernetesObject } from '../cache/object.ts';
+import type { NamespacedName } from '../cache/resource-client.ts';
+import { parsing, stringifying } from '../storage/json.ts';
+import { refused } from '../storage/statuses.ts';
+import { copying } from '../storage/values.ts';
+import { type Clock, within } from '../watch/clock.ts';
+import { isRecord } from '../watch/errors.ts';
+import { inPieces, paceOf, type Work } from '../watch/fair-queue.ts';
+
+/** A write, as the hooks of {@link AdmissionHooks} see it. Upstream: `admission.k8s.io` `AdmissionRequest`. */
+export interface AdmissionReview<I = unknown> {
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
+  /** Such as `orders.example.com`. */
+  readonly resource: string;
+  /** Such as `status` or `scale`; undefined for the object itself. Of `scale`, the objects are of the kind Scale. */
+  readonly subresource: string | undefined;
+  readonly namespace: string | undefined;
+  /** Empty for a new object whose name the server is going to make. */
+  readonly name: string;
+  /** What is to be written. A copy for `mutate`, which may change it. Undefined for a deletion. */
+  readonly object: KubernetesObject | undefined;
+  /** What is stored: do not change it. Undefined for a creation. */
+  readonly oldObject: KubernetesObject | undefined;
+  /** Nothing will be written. */
+  readonly dryRun: boolean;
+  /** Who writes, as `authenticate` has it. Undefined in the same process, and for the server's own writes. */
+  readonly user: I | undefined;
+  /** The options of the request, such as `fieldManager`, `fieldValidation` or `propagationPolicy`. */
+  readonly options: Readonly<Record<string, string>>;
+  /** Refuses the write: it throws what the client gets, by default 403 with the reason Forbidden. */
+  readonly deny: (message: string, status?: { readonly code?: number; readonly reason?: string }) => never;
+  /** Tells the client something, which kubectl prints. At most 100 texts. */
+  readonly warn: (text: string) => void;
+}
+
+/**
+ * What an `ApiServer` asks before it writes. What they throw, but for `deny`, fails the write with 500, and only `onError` gets it;
+ * so does a promise that takes longer than `handshakeTimeoutMs`.
+ */
+export interface AdmissionHooks<I = unknown> {
+  /** Changes `object`, or returns another one to write instead. Called for each creation and update, but for no deletion. */
+  mutate?(review: AdmissionReview<I>): unknown;
+  /** Called for each write, with what is going to be stored: do not change it. */
+  validate?(review: AdmissionReview<I>): void | Promise<void>;
+}
+
+/** Who writes, and how. */
+interface Writer {
+  readonly user: unknown;
+  readonly options: Readonly<Record<string, string>>;
+  readonly warn: (text: string) => void;
+}
+
+const SERVER: Writer = { user: undefined, options: {}, warn: () => {} };
+
+interface AdmissionDeps {
+  readonly hooks: AdmissionHooks;
+  /** Such as `orders.example.com`. */
+  readonly resource: string;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+}
+
+/** A write. */
+interface Asked extends Pick<AdmissionReview, 'operation' | 'oldObject' | 'dryRun'> {
+  readonly place: NamespacedName;
+  readonly subresource?: string | undefined;
+  readonly propagation?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What `deny` throws, whatever the hook does with it. */
+class Denied extends Error {
+  readonly status: Error;
+
+  constructor(status: Error) {
+    super(status.message);
+    this.status = status;
+  }
+}
+
+/** The hooks, for one kind and one writer. */
+export class Admission {
+  private readonly deps: AdmissionDeps;
+  private readonly writer: Writer;
+
+  constructor(deps: AdmissionDeps, writer: Writer = SERVER) {
+    this.deps = deps;
+    this.writer = writer;
+  }
+
+  /** Resolves with what is written instead of an object. */
+  async mutate(object: object, asked: Asked): Promise<unknown> {
+    const { hooks } = this.deps;
+    if (!hooks.mutate) return object;
+    const { signal } = asked;
+    const done = <R>(work: Work<R>): R | Promise<R> => inPieces(work, { pace: paceOf(signal), signal });
+    const own = await done(copying(object));
+    const made = (await this.call('mutate', own as KubernetesObject, asked)) ?? own;
+    if (!isRecord(made)) throw new TypeError(`mutate of ${this.deps.resource}: expected an object or undefined`);
+    // As if it had come over the wire: it shares nothing with the hook.
+    return done(parsing(await done(stringifying(made))));
+  }
+
+  /** Rejects if an object may not be written, or not be deleted. */
+  async validate(object: KubernetesObject | undefined, asked: Asked): Promise<void> {
+    if (this.deps.hooks.validate) await this.call('validate', object, asked);
+  }
+
+  /** The same hooks for another writer. */
+  of(writer: Writer): Admission {
+    return new Admission(this.deps, writer);
+  }
+
+  private async call(hook: 'mutate' | 'validate', object: KubernetesObject | undefined, asked: Asked): Promise<unknown> {
+    const { hooks, clock, timeoutMs } = this.deps;
+    const what = `${hook}.${this.deps.resource}`;
+    try {
+      const review = this.reviewOf(what, object, asked);
+      return await within(Promise.resolve(hooks[hook]?.(review)), { limitMs: timeoutMs, clock, what: () => what });
+    } catch (cause) {
+      if (cause instanceof Denied) throw cause.status;
+      // A refusal of something that the hook has asked is not the answer to this write.
+      throw new Error(`admission: ${what} failed`, { cause });
+    }
+  }
+
+  private reviewOf(what: string, object: KubernetesObject | undefined, asked: Asked): AdmissionReview {
+    const { operation, subresource, place, oldObject, dryRun, propagation } = asked;
+    const { user, options, warn } = this.writer;
+    return {
+      ...{ operation, resource: this.deps.resource, subresource: subresource || undefined, ...place },
+      ...{ object, oldObject, dryRun, user, warn },
+      options: propagation === undefined ? options : { ...options, propagationPolicy: propagation },
+      deny: (message, { code = 403, reason = 'Forbidden' } = {}) => {
+        const why = message === '' ? ' without explanation' : `: ${message}`;
+        throw new Denied(refused(Math.max(code, 400), reason, `admission webhook "${what}" denied the request${why}`));
+      },
+    };
+  }
+}
+
+/** What the verbs of a resource need, with the hooks. */
+interface Admitted {
+  readonly admission?: Admission | undefined;
+}
+
+/** The names of options that the hooks see. */
+const OPTIONS = ['fieldManager', 'fieldValidation', 'force', 'propagationPolicy', 'gracePeriodSeconds'] as const;
+const MAX_WARNINGS = 100;
+
+/** What the verbs of a client's request need: its hooks know who it is. `warnings` gets what they tell it. */
+export function forClient<C extends Admitted>(
+  context: C,
+  { user, query, warnings }: { readonly user: unknown; readonly query: URLSearchParams; readonly warnings: string[] },
+): C {
+  const { admission } = context;
+  if (admission === undefined) return context;
+  const options = Object.fromEntries(OPTIONS.flatMap((name) => query.getAll(name).map((value) => [name, value] as const)));
+  const warn = (text: string): void => void (warnings.length < MAX_WARNINGS && warnings.push(String(text)));
+  return { ...context, admission: admission.of({ user, options, warn }) };
+}
+
+/** The same for what the server does by itself as a part of something that has been admitted. */
+export function unasked<C extends Admitted>(context: C): C {
+  return { ...context, admission: undefined };
+}

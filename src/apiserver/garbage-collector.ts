@@ -1,0 +1,382 @@
+/**
+ * Deletes what belongs to objects that are gone, and ends the deletion of those that wait for what belongs to them.
+ *
+ *     kind, kind ... ---> Follower ---> OwnerIndex ---> queue ---> judge: read it and its owners again, as they are now
+ *                                                          |          |
+ *                       has no owner any more: delete <----+----------+--> has another one: take the reference away
+ *                                                          '--> finish: an owner for which nothing waits: its finalizer goes
+ *
+ * Several servers may share a storage; each of them collects, and any of them may end in between. So no decision depends on what one
+ * of them remembers:
+ * - What the index says is a reason to look. An object is deleted, by its uid and as it was read, after it and each of its owners has
+ *   been read from the storage: two servers that come to it do once what one would do.
+ * - An owner waits because the stored object says so. Its finalizer goes once everything that was written before has been seen, and
+ *   nothing that it waits for is left.
+ * - Each server begins somewhere else among many dependents, and leaves out what others have done: they share the work.
+ *
+ * A hundred thousand dependents are looked at a few at a time, each in a turn of its own, after what clients have asked for.
+ *
+ * Upstream: `pkg/controller/garbagecollector`.
+ */
+import { setMaxListeners } from 'node:events';
+import { type KubernetesObject, versionOf } from '../cache/object.ts';
+import type { DeleteOptions, NamespacedName } from '../cache/resource-client.ts';
+import type { Clock } from '../watch/clock.ts';
+import { invalid, isWatchError } from '../watch/errors.ts';
+import { paceOf, STRIDE } from '../watch/fair-queue.ts';
+import { WorkQueue } from '../workqueue/queue.ts';
+import { exponential } from '../workqueue/rate-limiters.ts';
+import { hasCode, notFound } from './api-status.ts';
+import { Follower } from './follower.ts';
+import { blocks, isSameOwners, type Node, OwnerIndex, type OwnerReference, ownersOf, waitsOf } from './owner-index.ts';
+import { type Catalog, type ResourceContext, type ResourceInfo, storageKey } from './resource-info.ts';
+import { withMeta } from './verbs/metadata.ts';
+import { presented } from './verbs/read.ts';
+import { deleteObject, FOREGROUND, ORPHAN } from './verbs/remove.ts';
+import { updateObject } from './verbs/write.ts';
+
+/** What the collector needs from a server. */
+interface CollectorDeps {
+  readonly catalog: Pick<Catalog, 'all'>;
+  readonly contextOf: (info: ResourceInfo) => ResourceContext;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly onError: (error: unknown) => void;
+}
+
+/** A kind that is followed. */
+interface Followed {
+  readonly follower: Follower;
+  readonly storage: ResourceContext['storage'];
+  readonly ending: AbortController;
+  readonly ended: Promise<void>;
+}
+
+/** An object as it was read, and what it takes to write it. */
+interface Found {
+  readonly context: ResourceContext;
+  readonly place: NamespacedName;
+  readonly object: KubernetesObject;
+}
+
+/** What is known of a reference: `kept` if nothing may be decided by it. */
+type State = 'solid' | 'absent' | 'foreground' | 'orphan' | 'kept';
+
+/** A node, or the uid of an owner whose dependents are to be looked at. */
+type Task = Node | string;
+/** All that is known is to be looked at. */
+const ALL = '';
+
+/** The most writes at once. */
+const CONCURRENCY = 8;
+/** Retries. Upstream: `DefaultTypedControllerRateLimiter`. */
+const RETRY = { baseMs: 5, maxMs: 1_000_000 } as const;
+
+/**
+ * Whether objects of a kind are not collected, and their dependents are not either. Upstream: `DefaultIgnoredResources`, and
+ * `GetDeletableResources`.
+ */
+export function isUncollected({ group, plural, main }: ResourceInfo): boolean {
+  if (plural === 'events' && (group === '' || group === 'events.k8s.io')) return true;
+  return !(['list', 'watch', 'delete'] as const).every((verb) => main.verbs.includes(verb));
+}
+
+export class GarbageCollector {
+  private readonly deps: CollectorDeps;
+  private readonly index: OwnerIndex;
+  private readonly queue: WorkQueue<Task>;
+  private readonly followed: Map<string, Followed> = new Map();
+  private readonly stopping: AbortController = new AbortController();
+  private running: Promise<void> | undefined;
+  /** Kinds of which has been reported that they refer to owners that they cannot have. */
+  private readonly reported: Set<string> = new Set();
+  private round: Promise<unknown> = Promise.resolve();
+  private nextRound: Promise<boolean> | undefined;
+
+  constructor(deps: CollectorDeps) {
+    this.deps = deps;
+    // Every request to the storage listens to it: node 20 would warn of a leak.
+    setMaxListeners(0, this.stopping.signal);
+    const { clock } = deps;
+    this.queue = new WorkQueue({ clock, rateLimiter: exponential(RETRY), maxKeys: Number.MAX_SAFE_INTEGER });
+    this.index = new OwnerIndex({ look: (node) => this.queue.add(node), lookBelow: (uid) => this.queue.add(uid) });
+  }
+
+  /** Begins. Nothing has to wait for it. */
+  start(): void {
+    if (this.running || this.stopping.signal.aborted) return;
+    const { signal } = this.stopping;
+    this.running = this.queue.run(CONCURRENCY, (task) => this.work(task), { signal, onError: (error) => this.failed(error) });
+    this.kindsChanged();
+  }
+
+  /** The catalog has other kinds than before: they are followed from now on, and what refers to them is looked at again. */
+  kindsChanged(): void {
+    if (!this.running || this.stopping.signal.aborted) return;
+    const served = new Map(this.deps.catalog.all.filter((info) => !isUncollected(info)).map((info) => [info.prefix, info]));
+    for (const [prefix, { ending, storage }] of this.followed) {
+      const info = served.get(prefix);
+      // What is served under a name again may have another cache.
+      if (info && this.contextFor(info)?.storage === storage) continue;
+      ending.abort();
+      this.followed.delete(prefix);
+      for (const node of [...this.index.of(prefix)]) this.index.gone(node, node.uid);
+    }
+    for (const [prefix, info] of served) if (!this.followed.has(prefix)) this.begin(info);
+    this.queue.add(ALL);
+  }
+
+  /** Resolves when nothing is running any more. */
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    this.queue.shutDown();
+    for (const { ending } of this.followed.values()) ending.abort();
+    await Promise.all([this.running, ...Array.from(this.followed.values(), ({ ended }) => ended)]);
+  }
+
+  private begin(info: ResourceInfo): void {
+    const { clock, random, onError } = this.deps;
+    const { prefix } = info;
+    const { storage } = this.contextFor(info) ?? {};
+    if (storage === undefined) return;
+    const ending = new AbortController();
+    const { signal } = ending;
+    const follower = new Follower({
+      ...{ storage, signal, clock, random, onError },
+      whole: (items) => this.whole(prefix, items),
+      changed: ({ type, object }) => {
+        const key = keyOf(object);
+        if (type === 'DELETED') this.index.gone({ prefix, key }, object.metadata?.uid ?? '');
+        else this.index.seen(prefix, key, object);
+      },
+      // An owner waits until all kinds are followed.
+      opened: () => {
+        for (const node of this.index.allWaiting()) this.queue.add(node);
+      },
+    });
+    this.followed.set(prefix, { follower, storage, ending, ended: follower.follow() });
+  }
+
+  /** Undefined: what is stored cannot be served, which the server has reported. */
+  private contextFor(info: ResourceInfo): ResourceContext | undefined {
+    try {
+      return this.deps.contextOf(info);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Takes all objects of a kind. What refers to an object of this kind is looked at: its end may not have been told. */
+  private async whole(prefix: string, items: readonly KubernetesObject[]): Promise<void> {
+    const keys = new Set<string>();
+    let at = 0;
+    for (const object of items) {
+      if (++at % STRIDE === 0) await paceOf(undefined).pause();
+      const key = keyOf(object);
+      this.index.seen(prefix, key, object);
+      if (ownersOf(object).length > 0 || waitsOf(object)) keys.add(key);
+    }
+    for (const node of [...this.index.of(prefix)]) if (!keys.has(node.key)) this.index.gone(node, node.uid);
+    for (const node of this.index.all()) {
+      if (++at % STRIDE === 0) await paceOf(undefined).pause();
+      if (node.owners.some((owner) => this.infoOf(owner)?.prefix === prefix)) this.queue.add(node);
+    }
+  }
+
+  private async work(task: Task): Promise<void> {
+    // After what clients wait for.
+    await paceOf(undefined).turn();
+    if (typeof task === 'string') return this.below(task);
+    if (!this.index.has(task)) return;
+    if (task.owners.length > 0 && !(await this.hasOwners(task))) await this.judge(task);
+    if (task.waits) await this.finish(task);
+  }
+
+  /** Queues the dependents of an owner, from anywhere on: other servers do so, too. */
+  private async below(uid: string): Promise<void> {
+    const all = uid === ALL ? [...this.index.all()] : [...this.index.dependentsOf(uid)];
+    const from = Math.floor(this.deps.random() * all.length);
+    for (const at of all.keys()) {
+      if (at % STRIDE === STRIDE - 1) await paceOf(undefined).pause();
+      const node = all[(from + at) % all.length] as Node;
+      if (this.index.has(node)) this.queue.add(node);
+    }
+  }
+
+  private failed(error: unknown): void {
+    const isRaced = hasCode(error, 409) || hasCode(error, 404) || isWatchError(error, 'CLOSED');
+    if (!this.stopping.signal.aborted && !isRaced) this.deps.onError(error);
+  }
+
+  /** Whether all owners are there, as far as is known without a question to the storage: if so, nothing has to be done. */
+  private async hasOwners(node: Node): Promise<boolean> {
+    const item = { namespace: this.placeOf(node).namespace, prefix: node.prefix };
+    for (const owner of node.owners) if ((await this.stateOf(owner, item, '0')) !== 'solid') return false;
+    return true;
+  }
+
+  /** Decides what becomes of an object that has owners. Upstream: `attemptToDeleteItem`. */
+  private async judge(node: Node): Promise<void> {
+    const found = await this.find(node);
+    if (found === undefined) return; // its event is on its way
+    const owners = ownersOf(found.object);
+    const item = { namespace: found.place.namespace, prefix: node.prefix };
+    const states: State[] = [];
+    for (const owner of owners) states.push(await this.stateOf(owner, item, undefined));
+    const those = (...wanted: State[]): string[] =>
+      owners.filter((_, at) => wanted.includes(states[at] as State)).map(({ uid }) => uid);
+    if (owners.length === 0) return;
+    // Whatever else a reference says: an owner that leaves orphans waits for everything that names its uid.
+    for (const [at, { uid }] of owners.entries()) if (this.index.waitsOf(uid) === ORPHAN) states[at] = 'orphan';
+    const isLeaving = found.object.metadata?.deletionTimestamp !== undefined;
+    if (isLeaving || states.includes('kept')) return this.disown(found, those('orphan'));
+    if (states.includes('solid') || states.includes('orphan')) return this.disown(found, those('absent', 'foreground', 'orphan'));
+    return this.collect(node, found, states.includes('foreground'));
+  }
+
+  /** What is known of an owner of an object: from memory with version 0, otherwise from the storage. Upstream: `isDangling`. */
+  private async stateOf(
+    owner: OwnerReference,
+    { namespace, prefix }: { readonly namespace: string | undefined; readonly prefix: string },
+    resourceVersion: string | undefined,
+  ): Promise<State> {
+    const info = this.infoOf(owner);
+    if (info === undefined) return 'kept'; // another server may know this kind, or this one later
+    if (info.namespaced && namespace === undefined) {
+      this.reportScope(prefix, owner);
+      return 'kept';
+    }
+    const key = storageKey({ namespace: info.namespaced ? namespace : undefined, name: owner.name });
+    const { signal } = this.stopping;
+    const { storage } = this.deps.contextOf(info);
+    try {
+      const found = await storage.get(key, { resourceVersion, signal });
+      if (found === undefined || found.metadata?.uid !== owner.uid) return 'absent';
+      const waits = waitsOf(found);
+      return waits === undefined ? 'solid' : waits === ORPHAN ? 'orphan' : 'foreground';
+    } catch (error) {
+      if (hasCode(error, 400)) return 'kept'; // no object can have such a name
+      throw error;
+    }
+  }
+
+  private reportScope(prefix: string, { kind, name }: OwnerReference): void {
+    if (this.reported.has(prefix)) return;
+    this.reported.add(prefix);
+    const expected = 'owners without a namespace, as the object has none: these references are ignored';
+    this.deps.onError(invalid(`metadata.ownerReferences in ${prefix}`, `${kind} ${name}`, expected));
+  }
+
+  /** Deletes an object that has no owner any more. */
+  private async collect(node: Node, found: Found, isForeground: boolean): Promise<void> {
+    const below = this.index.dependentsOf(node.uid);
+    if (isForeground && below.size > 0) {
+      let waiting = false;
+      for (const each of below) if (each.waits === FOREGROUND) waiting = true;
+      // It may be a circle, in which each would wait for the other.
+      const unblocked = (object: KubernetesObject): KubernetesObject =>
+        withMeta(object, {
+          ownerReferences: ownersOf(object).map((each) => (blocks(each) ? { ...each, blockOwnerDeletion: false } : each)),
+        });
+      await this.remove(waiting ? { ...found, object: await this.write(found, unblocked) } : found, 'Foreground');
+      return;
+    }
+    const { finalizers = [] } = found.object.metadata ?? {};
+    await this.remove(
+      found,
+      finalizers.includes(ORPHAN) ? 'Orphan' : finalizers.includes(FOREGROUND) ? 'Foreground' : 'Background',
+    );
+  }
+
+  /** Deletes an object as it was read. If only other things have changed since, it goes as well. Upstream: `deleteObject`. */
+  private async remove({ context, place, object }: Found, propagation: DeleteOptions['propagation']): Promise<void> {
+    const { signal } = this.stopping;
+    const uid = object.metadata?.uid;
+    const terms = { dryRun: false, propagation, signal };
+    try {
+      await deleteObject(context, place, { ...terms, preconditions: { uid, resourceVersion: versionOf(object) } });
+    } catch (error) {
+      if (hasCode(error, 404)) return;
+      if (!hasCode(error, 409)) throw error;
+      const now = await context.storage.get(storageKey(place), { signal });
+      if (now === undefined || now.metadata?.uid !== uid) return;
+      if (!isSameOwners(ownersOf(now), ownersOf(object))) throw error;
+      await deleteObject(context, place, { ...terms, preconditions: { uid } });
+    }
+  }
+
+  /** Takes references away. */
+  private async disown(found: Found, uids: readonly string[]): Promise<void> {
+    if (uids.length === 0) return;
+    await this.write(found, (object) =>
+      withMeta(object, { ownerReferences: ownersOf(object).filter(({ uid }) => !uids.includes(uid)) }),
+    );
+  }
+
+  /** Ends the wait of an owner if nothing is left for which it waits. Upstream: `processDeletingDependentsItem`. */
+  private async finish(node: Node): Promise<void> {
+    const isLeft = (): boolean => {
+      for (const { owners } of this.index.dependentsOf(node.uid)) {
+        if (node.waits === ORPHAN || owners.some((owner) => owner.uid === node.uid && blocks(owner))) return true;
+      }
+      return false;
+    };
+    // What is left brings it here again when it goes.
+    if (isLeft() || !(await this.caughtUp()) || isLeft()) return;
+    const found = await this.find(node);
+    const { waits } = node;
+    if (found === undefined || waits === undefined) return;
+    await this.write(found, (object) =>
+      withMeta(object, { finalizers: (object.metadata?.finalizers ?? []).filter((each) => each !== waits) }),
+    );
+  }
+
+  /** Resolves to whether everything has been seen that was written before this call. Those who ask meanwhile share the next look. */
+  private caughtUp(): Promise<boolean> {
+    this.nextRound ??= this.round
+      .catch(() => {})
+      .then(async () => {
+        this.nextRound = undefined;
+        const looks = Promise.all(Array.from(this.followed.values(), ({ follower }) => follower.caughtUp()));
+        this.round = looks;
+        return (await looks).every((each) => each);
+      });
+    return this.nextRound;
+  }
+
+  /** Reads an object as it is now; undefined: it is gone, or is another one. */
+  private async find(node: Node): Promise<Found | undefined> {
+    const infos = this.deps.catalog.all.filter(({ prefix }) => prefix === node.prefix);
+    const [first] = infos;
+    if (first === undefined) return undefined;
+    const object = await this.deps.contextOf(first).storage.get(node.key, { signal: this.stopping.signal });
+    if (object === undefined || object.metadata?.uid !== node.uid) return undefined;
+    // It is written in the version in which it is stored.
+    const info = infos.find(({ apiVersion }) => apiVersion === object.apiVersion) ?? first;
+    return { context: this.deps.contextOf(info), place: this.placeOf(node), object };
+  }
+
+  private write(
+    { context, place, object }: Found,
+    change: (current: KubernetesObject) => KubernetesObject,
+  ): Promise<KubernetesObject> {
+    const { info } = context;
+    const make = (current: KubernetesObject): KubernetesObject => {
+      if (current.metadata?.uid !== object.metadata?.uid) throw notFound(info, place.name);
+      return change(presented(info, current));
+    };
+    return updateObject(context, { place, row: info.main, dryRun: false, signal: this.stopping.signal, make });
+  }
+
+  private infoOf({ apiVersion, kind }: OwnerReference): ResourceInfo | undefined {
+    return this.deps.catalog.all.find((info) => info.kind === kind && info.apiVersion === apiVersion);
+  }
+
+  private placeOf({ key }: Node): NamespacedName {
+    const at = key.indexOf('/');
+    return at < 0 ? { namespace: undefined, name: key } : { namespace: key.slice(0, at), name: key.slice(at + 1) };
+  }
+}
+
+const keyOf = ({ metadata }: KubernetesObject): string =>
+  storageKey({ namespace: metadata?.namespace, name: metadata?.name ?? '' });

@@ -1,0 +1,140 @@
+/** What rules may call beyond CEL itself: the functions of Kubernetes' own libraries. Upstream: `apiserver/pkg/cel/library`. */
+import { hasFormat } from './formats.ts';
+import { found, toPattern } from './patterns.ts';
+
+type Function = (...args: never[]) => unknown;
+
+/** Compares two values of one type. */
+const order = (one: never, other: never): number => (one < other ? -1 : one > other ? 1 : 0);
+
+function most<T>(list: readonly T[], sign: number): T {
+  if (list.length === 0) throw new Error(`${sign > 0 ? 'max' : 'min'} called on empty list`);
+  return list.reduce((best, each) => (order(each as never, best as never) * sign > 0 ? each : best));
+}
+
+function sum(list: readonly (bigint | number)[]): bigint | number {
+  if (list.some((each) => typeof each === 'number')) return list.reduce((all: number, each) => all + Number(each), 0);
+  return list.reduce((all: bigint, each) => all + BigInt(each), 0n);
+}
+
+/** A quantity, such as `1.5Gi`, as a whole number of billionths. */
+export class Quantity {
+  readonly nanos: bigint;
+
+  constructor(nanos: bigint) {
+    this.nanos = nanos;
+  }
+}
+
+const QUANTITY = /^([+-]?)(\d{0,40})(?:\.(\d{0,40}))?(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?\d{1,2})?$/;
+const DECIMAL = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
+const BINARY = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
+
+function parsedQuantity(text: string): Quantity | undefined {
+  const [, sign = '', whole = '', part = '', suffix = ''] = QUANTITY.exec(text) ?? [undefined, '', '', '', 'x'];
+  if (suffix === 'x' || whole + part === '') return undefined;
+  const digits = BigInt(whole + part);
+  const at = DECIMAL.indexOf(suffix);
+  const power = /^[eE]/.test(suffix) && suffix.length > 1 ? Number(suffix.slice(1)) : at >= 0 ? (at - 3) * 3 : 0;
+  const scale = 9 + power - part.length;
+  const times = BINARY.includes(suffix) ? 1024n ** BigInt(BINARY.indexOf(suffix) + 1) : 1n;
+  const nanos = scale >= 0 ? digits * times * 10n ** BigInt(scale) : (digits * times) / 10n ** BigInt(-scale);
+  return new Quantity(sign === '-' ? -nanos : nanos);
+}
+
+function quantity(text: string): Quantity {
+  const made = parsedQuantity(text);
+  if (made === undefined)
+    throw new Error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
+  return made;
+}
+
+const nanosOf = (value: Quantity | bigint): bigint => (value instanceof Quantity ? value.nanos : value * NANOS);
+const NANOS = 1_000_000_000n;
+
+/** A parsed URL. */
+export class Url {
+  readonly url: URL;
+
+  constructor(text: string) {
+    if (!hasFormat('uri', text))
+      throw new Error(`URL parse error during conversion from string: parse ${JSON.stringify(text)}: invalid URI for request`);
+    this.url = new URL(text, 'relative://');
+  }
+}
+
+const isUrl = (text: string): boolean => {
+  try {
+    return new Url(text) !== undefined;
+  } catch {
+    return false;
+  }
+};
+
+/** An address, as numbers. */
+export class Ip {
+  readonly text: string;
+  readonly family: number;
+
+  constructor(text: string) {
+    const isFour = hasFormat('ipv4', text) && !text.includes(':') && !/(^|\.)0\d/.test(text);
+    if (!isFour && !hasFormat('ipv6', text))
+      throw new Error(`IP Address ${JSON.stringify(text)} parse error during conversion from string`);
+    this.text = text;
+    this.family = isFour ? 4 : 6;
+  }
+}
+
+const isIp = (text: string): boolean => {
+  try {
+    return new Ip(text).text === text;
+  } catch {
+    return false;
+  }
+};
+
+/** By signature. */
+export const FUNCTIONS: Readonly<Record<string, Function>> = {
+  'string.matchesRe2(string): bool': (text: string, pattern: string) => toPattern(pattern).test(text),
+  'string.find(string): string': (text: string, pattern: string) => found(pattern, text, 1)[0] ?? '',
+  'string.findAll(string): list<string>': (text: string, pattern: string) => found(pattern, text, text.length + 1),
+  'string.findAll(string, int): list<string>': (text: string, pattern: string, limit: bigint) =>
+    found(pattern, text, limit < 0n ? text.length + 1 : Number(limit)),
+  'string.charAt(int): string': (text: string, at: bigint) => Array.from(text)[Number(at)] ?? '',
+  'string.replace(string, string): string': (text: string, from: string, to: string) => text.replaceAll(from, () => to),
+  'list.isSorted(): bool': (list: readonly never[]) =>
+    list.every((each, at) => at === 0 || order(list[at - 1] as never, each) <= 0),
+  'list.sum(): dyn': (list: readonly (bigint | number)[]) => sum(list),
+  'list.min(): dyn': (list: readonly never[]) => most(list, -1),
+  'list.max(): dyn': (list: readonly never[]) => most(list, 1),
+  'list.indexOf(dyn): int': (list: readonly unknown[], value: unknown) => BigInt(list.indexOf(value)),
+  'list.lastIndexOf(dyn): int': (list: readonly unknown[], value: unknown) => BigInt(list.lastIndexOf(value)),
+  'isURL(string): bool': (text: string) => isUrl(text),
+  'url(string): kubernetes.URL': (text: string) => new Url(text),
+  'kubernetes.URL.getScheme(): string': ({ url }: Url) => (url.protocol === 'relative:' ? '' : url.protocol.slice(0, -1)),
+  'kubernetes.URL.getHost(): string': ({ url }: Url) => url.host,
+  'kubernetes.URL.getHostname(): string': ({ url }: Url) => url.hostname.replace(/^\[|\]$/g, ''),
+  'kubernetes.URL.getPort(): string': ({ url }: Url) => url.port,
+  'kubernetes.URL.getEscapedPath(): string': ({ url }: Url) => url.pathname,
+  'isIP(string): bool': (text: string) => isIp(text),
+  'ip(string): net.IP': (text: string) => new Ip(text),
+  'net.IP.family(): int': ({ family }: Ip) => BigInt(family),
+  'isCIDR(string): bool': (text: string) => hasFormat('cidr', text),
+  'isQuantity(string): bool': (text: string) => parsedQuantity(text) !== undefined,
+  'quantity(string): kubernetes.Quantity': (text: string) => quantity(text),
+  'kubernetes.Quantity.isGreaterThan(kubernetes.Quantity): bool': (one: Quantity, other: Quantity) => one.nanos > other.nanos,
+  'kubernetes.Quantity.isLessThan(kubernetes.Quantity): bool': (one: Quantity, other: Quantity) => one.nanos < other.nanos,
+  'kubernetes.Quantity.compareTo(kubernetes.Quantity): int': (one: Quantity, other: Quantity) =>
+    BigInt(order(one.nanos as never, other.nanos as never)),
+  'kubernetes.Quantity.sign(): int': ({ nanos }: Quantity) => BigInt(order(nanos as never, 0n as never)),
+  'kubernetes.Quantity.isInteger(): bool': ({ nanos }: Quantity) => nanos % NANOS === 0n,
+  'kubernetes.Quantity.asInteger(): int': ({ nanos }: Quantity) => nanos / NANOS,
+  'kubernetes.Quantity.asApproximateFloat(): double': ({ nanos }: Quantity) => Number(nanos) / 1e9,
+  'kubernetes.Quantity.add(kubernetes.Quantity): kubernetes.Quantity': (one: Quantity, other: Quantity) =>
+    new Quantity(one.nanos + nanosOf(other)),
+  'kubernetes.Quantity.sub(kubernetes.Quantity): kubernetes.Quantity': (one: Quantity, other: Quantity) =>
+    new Quantity(one.nanos - nanosOf(other)),
+};
+
+/** Their types. */
+export const TYPES: Readonly<Record<string, object>> = { 'kubernetes.URL': Url, 'net.IP': Ip, 'kubernetes.Quantity': Quantity };

@@ -1,0 +1,115 @@
+import { isRecord } from '../../watch/errors.ts';
+import { type Finding, type Violation, violation } from './history.ts';
+
+/** A write of one object by a field manager. */
+export interface OwnedStep {
+  readonly operation: 'Apply' | 'Update';
+  readonly manager: string;
+  readonly force?: boolean | undefined;
+  /** The object before; undefined: there was none. */
+  readonly before?: object | undefined;
+  /** What was applied, or sent. */
+  readonly sent: object;
+  /** What was stored; undefined: it was refused. */
+  readonly after?: object | undefined;
+  /** With what the write conflicts, as the answer names managers and fields. */
+  readonly conflicts?: readonly { readonly manager: string; readonly field: string }[] | undefined;
+}
+
+/** The writes of one object, in their order. */
+export interface OwnedHistory {
+  readonly steps: readonly OwnedStep[];
+}
+
+interface Owned {
+  readonly id: string;
+  readonly manager: string;
+  readonly operation: unknown;
+  /** The paths of its fields, as the elements of FieldsV1 in JSON. */
+  readonly paths: readonly string[];
+}
+
+/**
+ * **Owned**: what somebody owns is in the object, and has the value that was applied; an apply without force leaves alone what others
+ * own, and is refused only for that; a value that changes is no longer its former owners'. It reads objects and their `managedFields`,
+ * and knows no schema: what this leaves open is compared with upstream in the project's own tests.
+ */
+export function checkOwned({ steps }: OwnedHistory): Violation | undefined {
+  for (const [at, step] of steps.entries()) {
+    const found = step.after ? stored(step, step.after) : refusedRightly(step);
+    if (found) return violation('Owned', { watcher: `${step.manager} in step ${at}`, ...found });
+  }
+  return undefined;
+}
+
+function refusedRightly({ operation, force, before, conflicts = [] }: OwnedStep): Finding | undefined {
+  if (conflicts.length === 0) return undefined;
+  if (operation === 'Update' || force) return { expected: 'a write', seen: `a conflict at ${conflicts[0]?.field}` };
+  const owners = ownersOf(before);
+  const stranger = conflicts.find(({ manager }) => !owners.some((owner) => manager.startsWith(JSON.stringify(owner.manager))));
+  return stranger && owners.length > 0 ? { expected: 'conflicts with owners', seen: `one with ${stranger.manager}` } : undefined;
+}
+
+function stored(step: OwnedStep, after: object): Finding | undefined {
+  const { operation, manager, force, before, sent } = step;
+  const owners = ownersOf(after);
+  for (const { id, paths } of owners) {
+    const gone = paths.find((path) => at(after, path) === undefined);
+    if (gone) return { expected: 'owned fields in the object', seen: `${id} owns ${gone}` };
+  }
+  if (operation === 'Apply') {
+    const own = owners.find((owner) => owner.operation === 'Apply' && owner.manager === manager);
+    const other = own?.paths.find((path) => differs(at(sent, path), at(after, path)));
+    if (other) return { expected: 'the value that was applied', seen: `another one at ${other}` };
+  }
+  for (const { id, manager: name, operation: by, paths } of ownersOf(before)) {
+    if (by === operation && name === manager) continue;
+    const changed = paths.filter((path) => differs(at(before, path), at(after, path)));
+    if (operation === 'Apply' && !force && changed[0]) return { expected: `what ${id} owns`, seen: `a change of ${changed[0]}` };
+    const kept = owners.find((owner) => owner.id === id);
+    const both = changed.find((path) => kept?.paths.includes(path));
+    if (both) return { expected: `a new owner of ${both}`, seen: `it is still that of ${id}` };
+  }
+  return undefined;
+}
+
+const isScalar = (value: unknown): boolean => typeof value !== 'object' && value !== undefined;
+const differs = (one: unknown, other: unknown): boolean => isScalar(one) && isScalar(other) && one !== other;
+
+function ownersOf(object: object | undefined): readonly Owned[] {
+  const { metadata } = (object ?? {}) as { metadata?: { managedFields?: unknown } };
+  const entries = Array.isArray(metadata?.managedFields) ? metadata.managedFields.filter(isRecord) : [];
+  return entries.map(({ manager, operation, subresource, apiVersion, fieldsV1 }) => ({
+    id: [manager, operation, subresource ?? '', operation === 'Update' ? apiVersion : ''].join(' '),
+    manager: String(manager),
+    operation,
+    paths: pathsOf(fieldsV1, []),
+  }));
+}
+
+function pathsOf(fields: unknown, above: readonly string[]): readonly string[] {
+  if (!isRecord(fields)) return [];
+  const elements = Object.keys(fields).filter((element) => element !== '.');
+  const isMember = elements.length === 0 || '.' in fields;
+  const own = isMember && above.length > 0 ? [JSON.stringify(above)] : [];
+  return [...own, ...elements.flatMap((element) => pathsOf(fields[element], [...above, element]))];
+}
+
+/** What is at a path; undefined: nothing. */
+function at(object: unknown, path: string): unknown {
+  let value = object;
+  for (const element of JSON.parse(path) as readonly string[]) {
+    const text = element.slice(2);
+    if (element.startsWith('f:')) value = isRecord(value) && Object.hasOwn(value, text) ? value[text] : undefined;
+    else if (element.startsWith('i:')) value = Array.isArray(value) ? value[Number(text)] : undefined;
+    else if (!Array.isArray(value)) return undefined;
+    else if (element.startsWith('v:')) value = value.find((item) => item === JSON.parse(text));
+    else value = value.find((item) => fits(item, JSON.parse(text)));
+  }
+  return value;
+}
+
+/** Whether an item has these keys; one that it does not have may have a default. */
+function fits(item: unknown, keys: Readonly<Record<string, unknown>>): boolean {
+  return isRecord(item) && Object.keys(keys).every((key) => !Object.hasOwn(item, key) || item[key] === keys[key]);
+}

@@ -1,0 +1,182 @@
+// A program's hooks in every write: what they see, what they may do, and what a client gets of it.
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { AdmissionHooks, AdmissionReview, ApiServerOptions, ResourceDefinition } from '../../src/apiserver/index.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { CONFIG_MAPS } from '../garbage-world.ts';
+import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
+
+const SCALED: ResourceDefinition = {
+  ...(ORDERS as ResourceDefinition),
+  scale: { specReplicasPath: '.spec.count', statusReplicasPath: '.status.count' },
+};
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+type Rig = ReturnType<typeof rig> & { readonly errors: unknown[]; readonly seen: AdmissionReview[] };
+
+/** A server whose hooks write down what they see. */
+function server(hooks: AdmissionHooks = {}, options: Partial<ApiServerOptions> = {}): Rig {
+  const errors: unknown[] = [];
+  const seen: AdmissionReview[] = [];
+  const admission: AdmissionHooks = {
+    mutate: (review) => hooks.mutate?.(review),
+    validate: (review) => {
+      seen.push(review);
+      return hooks.validate?.(review);
+    },
+  };
+  const made = rig({ resources: [SCALED, CONFIG_MAPS], admission, onError: (error) => void errors.push(error), ...options });
+  closing.push(() => made.server.shutdown());
+  return { ...made, errors, seen };
+}
+
+const A = `${ORDERS_PATH}/a`;
+const NEW = { metadata: { name: 'a' }, spec: { item: 'x' } };
+const shown = ({ operation, subresource, name, dryRun, object, oldObject }: AdmissionReview): unknown =>
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks into objects
+  [operation, subresource, name, dryRun, (object as any)?.spec, (oldObject as any)?.spec];
+
+describe('hooks', () => {
+  test('see every write: what it writes, what was there, and how', async () => {
+    const { call, seen, server: own } = server();
+    await call('POST', `${ORDERS_PATH}?fieldManager=me&dryRun=All`, NEW);
+    await call('POST', ORDERS_PATH, NEW);
+    await call('PUT', A, { ...NEW, spec: { item: 'y' } });
+    await call('PATCH', A, { spec: { item: 'z' } });
+    await call('PATCH', A, [{ op: 'replace', path: '/spec/item', value: 'j' }], {
+      'content-type': 'application/json-patch+json',
+    });
+    await call('PATCH', `${A}/status`, { status: { phase: 'p' }, spec: { item: 'ignored' } });
+    await call('PUT', A, { ...NEW, spec: { item: 'j', count: 1 } });
+    await call('PATCH', `${A}/scale`, { spec: { replicas: 3 } });
+    await call('DELETE', A, { propagationPolicy: 'Orphan', dryRun: ['All'] });
+    await call('DELETE', `${ORDERS_PATH}?labelSelector=a=b`);
+    await own.resource('orders.example.com/v1').in('default').delete('a');
+    expect(seen.map(shown)).toEqual([
+      ['CREATE', undefined, 'a', true, { item: 'x' }, undefined],
+      ['CREATE', undefined, 'a', false, { item: 'x' }, undefined],
+      ['UPDATE', undefined, 'a', false, { item: 'y' }, { item: 'x' }],
+      ['UPDATE', undefined, 'a', false, { item: 'z' }, { item: 'y' }],
+      ['UPDATE', undefined, 'a', false, { item: 'j' }, { item: 'z' }],
+      ['UPDATE', 'status', 'a', false, { item: 'j' }, { item: 'j' }],
+      ['UPDATE', undefined, 'a', false, { item: 'j', count: 1 }, { item: 'j' }],
+      ['UPDATE', 'scale', 'a', false, { replicas: 3 }, { replicas: 1 }],
+      ['DELETE', undefined, 'a', true, undefined, { item: 'j', count: 3 }],
+      ['DELETE', undefined, 'a', false, undefined, { item: 'j', count: 3 }],
+    ]);
+    expect(seen[0]).toMatchObject({ resource: 'orders.example.com', namespace: 'default', options: { fieldManager: 'me' } });
+    expect(seen[8]?.options).toEqual({ propagationPolicy: 'Orphan' });
+    expect(seen[7]?.object?.kind).toBe('Scale');
+  });
+
+  test('mutate changes what is written, in place or by another object, before anything checks it', async () => {
+    const { call, seen } = server({
+      mutate: async ({ object, operation }) => {
+        if (operation === 'UPDATE') return { ...object, metadata: { ...object?.metadata, labels: { by: 'hook' } } };
+        (object as { spec: object }).spec = { item: 'mutated', at: new Date(0) };
+        return undefined;
+      },
+    });
+    const created = await call('POST', ORDERS_PATH, NEW);
+    expect(created.body.spec).toEqual({ item: 'mutated', at: '1970-01-01T00:00:00.000Z' });
+    expect((await call('PATCH', A, { spec: { item: 'z' } })).body.metadata.labels).toEqual({ by: 'hook' });
+    expect((await call('GET', A)).body).toMatchObject({ spec: { item: 'z' }, metadata: { labels: { by: 'hook' } } });
+    expect(seen.map(({ object }) => (object as unknown as { spec: object }).spec)).toEqual([
+      created.body.spec,
+      { ...created.body.spec, item: 'z' },
+    ]);
+  });
+
+  test('what mutate makes is checked like what a client sends', async () => {
+    const { call, seen } = server({ mutate: () => ({ metadata: { name: 'a' }, spec: { count: -1 } }) });
+    const { code, body } = await call('POST', ORDERS_PATH, NEW);
+    expect([code, body.details.causes[0].field, seen]).toEqual([422, expect.stringMatching(/spec.count$/), []]);
+  });
+
+  test('deny refuses, with the words of a webhook', async () => {
+    const { call, storage, errors } = server({
+      validate: ({ deny, operation, object }) => {
+        if (operation === 'DELETE') deny('', { code: 418, reason: 'Teapot' });
+        if ((object as { spec?: { item?: string } }).spec?.item === 'bad') deny('no bad items');
+      },
+    });
+    const refused = await call('POST', ORDERS_PATH, { ...NEW, spec: { item: 'bad' } });
+    expect([refused.code, refused.body.reason, refused.body.message]).toEqual([
+      ...[403, 'Forbidden', 'admission webhook "validate.orders.example.com" denied the request: no bad items'],
+    ]);
+    await call('POST', ORDERS_PATH, NEW);
+    const version = await storage.currentVersion();
+    expect((await call('PATCH', A, { spec: { item: 'bad' } })).code).toBe(403);
+    const kept = await call('DELETE', A);
+    expect([kept.code, kept.body.message]).toEqual([
+      ...[418, 'admission webhook "validate.orders.example.com" denied the request without explanation'],
+    ]);
+    expect([await storage.currentVersion(), errors]).toEqual([version, []]);
+  });
+
+  test('mutate may deny as well', async () => {
+    const { call } = server({ mutate: ({ deny }) => deny('never') });
+    expect((await call('POST', ORDERS_PATH, NEW)).body.message).toMatch(/^admission webhook "mutate.orders.example.com" denied/);
+  });
+
+  test('warnings reach the client', async () => {
+    const { call } = server({ validate: ({ warn }) => warn('mind the "gap"') });
+    expect((await call('POST', ORDERS_PATH, NEW)).headers.get('warning')).toBe('299 - "mind the \\"gap\\""');
+  });
+
+  test('they know who writes; the server itself is nobody', async () => {
+    const { call, seen, server: own } = server({}, { authenticate: () => 'ann' });
+    await call('POST', ORDERS_PATH, NEW);
+    await own.resource('orders.example.com/v1').in('default').delete('a');
+    expect(seen.map(({ user }) => user)).toEqual(['ann', undefined]);
+  });
+
+  test('an object with finalizers is asked about when its deletion begins, and when it is changed', async () => {
+    const { call, seen } = server();
+    await call('POST', ORDERS_PATH, { metadata: { name: 'a', finalizers: ['x.example/y'] } });
+    await call('DELETE', A);
+    await call('PATCH', A, { metadata: { finalizers: null } });
+    expect(seen.map(({ operation }) => operation)).toEqual(['CREATE', 'DELETE', 'UPDATE']);
+    expect((await call('GET', A)).code).toBe(404);
+  });
+
+  test("what fails in them is not the client's business", async () => {
+    const {
+      call,
+      errors,
+      server: own,
+    } = server({
+      validate: async ({ name }) => {
+        await own.resource('configmaps/v1').in('default').get(`none-${name}`);
+      },
+    });
+    const { code, body } = await call('POST', ORDERS_PATH, NEW);
+    expect([code, body.message]).toEqual([500, expect.not.stringContaining('none-a')]);
+    expect(errors).toEqual([expect.objectContaining({ message: 'admission: validate.orders.example.com failed' })]);
+  });
+
+  test('they have as long as a handshake', async () => {
+    const clock = new FakeClock();
+    const { call, errors } = server({ validate: () => new Promise(() => {}) }, { clock, handshakeTimeoutMs: 1_000 });
+    const answer = call('POST', ORDERS_PATH, NEW);
+    await vi.waitFor(() => expect(clock.pending).toBeGreaterThan(1));
+    clock.advance(1_000);
+    expect((await answer).code).toBe(500);
+    expect(errors).toHaveLength(1);
+  });
+
+  test("mutate that returns something else is its owner's error", async () => {
+    const { call, errors } = server({ mutate: () => [] });
+    expect((await call('POST', ORDERS_PATH, NEW)).code).toBe(500);
+    expect(errors).toHaveLength(1);
+  });
+
+  test('options are checked', () => {
+    expect(() => server({}, { admission: { validate: 1 } as never })).toThrow('admission.validate');
+    expect(() => server({}, { admission: { vaildate: () => {} } as never })).toThrow('did you mean validate?');
+    expect(() => server({}, { garbageCollection: 1 as never })).toThrow('garbageCollection');
+  });
+});

@@ -1,0 +1,210 @@
+// Server-side apply and managedFields over HTTP and in process: what is tracked, what is refused, and what is written. That the
+// results are upstream's is compared in test/peers/differential-apply.test.ts.
+import { describe, expect, test } from 'vitest';
+import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
+
+const APPLY = { 'content-type': 'application/apply-patch+yaml' };
+const one = `${ORDERS_PATH}/a?fieldManager=one`;
+const two = `${ORDERS_PATH}/a?fieldManager=two`;
+const order = (spec: object, metadata: object = {}): object => ({
+  ...{ apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'a', ...metadata } },
+  spec,
+});
+const body = (spec: object, metadata: object = {}): object => ({ metadata: { name: 'a', ...metadata }, spec });
+
+interface Entry {
+  readonly manager: string;
+  readonly operation: string;
+  readonly subresource?: string;
+  readonly fieldsV1: object;
+}
+const managersOf = (object: { metadata?: { managedFields?: unknown } }): string[] =>
+  ((object.metadata?.managedFields ?? []) as Entry[]).map((each) =>
+    [each.operation, each.manager, each.subresource].filter(Boolean).join(' '),
+  );
+
+describe('what is tracked', () => {
+  test('nothing, where no manager is named', async () => {
+    const { call } = rig();
+    const created = await call('POST', ORDERS_PATH, body({ item: 'x' }), { 'user-agent': 'program/1' });
+    const updated = await call('PUT', `${ORDERS_PATH}/a`, body({ item: 'y' }));
+    const patched = await call('PATCH', one, { spec: { item: 'z' } }); // upstream: tracking begins with a create, or an apply
+    for (const answer of [created, updated, patched]) expect(answer.body.metadata).not.toHaveProperty('managedFields');
+  });
+
+  test('every write, from a create by a named manager on; the program stands for one that is not named', async () => {
+    const { call } = rig();
+    const created = await call('POST', `${ORDERS_PATH}?fieldManager=creator`, body({ item: 'x' }));
+    expect(created.body.metadata.managedFields).toEqual([
+      {
+        ...{ manager: 'creator', operation: 'Update', apiVersion: 'example.com/v1', time: '2026-01-02T03:04:05Z' },
+        ...{ fieldsType: 'FieldsV1', fieldsV1: { 'f:spec': { '.': {}, 'f:item': {} } } },
+      },
+    ]);
+    const agent = { 'user-agent': 'pro\tgram/1.2 (linux)' };
+    expect(managersOf((await call('PUT', `${ORDERS_PATH}/a`, body({ item: 'y' }), agent)).body)).toContain('Update program');
+    const status = await call('PATCH', `${ORDERS_PATH}/a/status`, { status: { phase: 'Done' } });
+    expect(managersOf(status.body)).toContain('Update unknown status');
+    expect((await call('GET', `${ORDERS_PATH}/a`)).body.metadata.managedFields).toHaveLength(3);
+  });
+
+  test('with `always`: all new objects', async () => {
+    const { call } = rig({ managedFields: 'always' });
+    const created = await call('POST', ORDERS_PATH, body({}), { 'user-agent': 'program/1' });
+    expect(managersOf(created.body)).toEqual(['Update program']);
+    const make = (managedFields: 'sometimes'): ApiServer =>
+      new ApiServer({ storage: new MemoryStorage(), resources: [], managedFields: managedFields as 'always' });
+    expect(() => make('sometimes')).toThrow('managedFields: expected one of named, always');
+  });
+
+  test('what was there before the first apply has a manager of its own', async () => {
+    const { call } = rig();
+    await call('POST', ORDERS_PATH, body({ item: 'x' }));
+    const conflict = await call('PATCH', one, order({ item: 'y' }), APPLY);
+    expect(conflict.body.message).toBe(
+      'Apply failed with 1 conflict: conflict with "before-first-apply" using example.com/v1: .spec.item',
+    );
+    const shared = await call('PATCH', one, order({ item: 'x', count: 1 }), APPLY);
+    expect(managersOf(shared.body)).toEqual(['Apply one', 'Update before-first-apply']);
+  });
+});
+
+describe('apply', () => {
+  test('creates, changes nothing twice, and gives up what is no longer there', async () => {
+    const { call } = rig();
+    const created = await call('PATCH', one, order({ item: 'x', count: 1 }), APPLY);
+    expect([created.code, managersOf(created.body)]).toEqual([201, ['Apply one']]);
+    const again = await call('PATCH', one, order({ item: 'x', count: 1 }), APPLY);
+    expect([again.code, again.text]).toEqual([200, created.text]);
+    const less = await call('PATCH', one, order({ item: 'x' }), APPLY);
+    expect(less.body.spec).toEqual({ item: 'x' });
+    expect(less.body.metadata).toMatchObject({ uid: created.body.metadata.uid, generation: 2 });
+  });
+
+  test('a conflict is 409 with its causes; `force` takes over', async () => {
+    const { call } = rig();
+    await call('PATCH', one, order({ item: 'x' }), APPLY);
+    const { code, body: refusal } = await call('PATCH', two, order({ item: 'y' }), APPLY);
+    expect(code).toBe(409);
+    expect(refusal).toMatchObject({
+      reason: 'Conflict',
+      message: 'Apply failed with 1 conflict: conflict with "one": .spec.item',
+      details: { causes: [{ reason: 'FieldManagerConflict', message: 'conflict with "one"', field: '.spec.item' }] },
+    });
+    const forced = await call('PATCH', `${two}&force=true`, order({ item: 'y' }), APPLY);
+    const [loser, winner] = forced.body.metadata.managedFields;
+    expect([forced.code, loser.manager, loser.fieldsV1, winner.fieldsV1]).toEqual([
+      ...[200, 'one', { 'f:spec': {} }, { 'f:spec': { '.': {}, 'f:item': {} } }],
+    ]);
+  });
+
+  test('of YAML, as a dry run, and where a create may not be', async () => {
+    const { call } = rig();
+    const yaml = 'apiVersion: example.com/v1\nkind: Order\nmetadata:\n  name: a\nspec: {item: x}\n';
+    expect((await call('PATCH', `${one}&dryRun=All`, yaml, APPLY)).code).toBe(201);
+    expect((await call('GET', `${ORDERS_PATH}/a`)).code).toBe(404);
+    expect((await call('PATCH', one, yaml, APPLY)).body.spec).toEqual({ item: 'x' });
+    const elsewhere = one.replace('/default/', '/nowhere/');
+    expect((await call('PATCH', elsewhere, yaml, APPLY)).body.message).toBe('namespaces "nowhere" not found');
+    expect((await call('PATCH', `${ORDERS_PATH}/b/status?fieldManager=one`, order({}, { name: 'b' }), APPLY)).code).toBe(404);
+  });
+
+  test('asks for the right to create what is not there', async () => {
+    const asked: string[] = [];
+    const { call } = rig({
+      authorize: (verb, resource, _, name) => {
+        asked.push([verb, resource, name].join(' '));
+        return verb !== 'create' || name !== 'a';
+      },
+    });
+    expect((await call('PATCH', one, order({}), APPLY)).code).toBe(403);
+    expect(asked).toEqual(['patch orders.example.com a', 'create orders.example.com a']);
+    expect((await call('PATCH', one.replace('/a?', '/b?'), order({}, { name: 'b' }), APPLY)).code).toBe(201);
+  });
+
+  test('refuses what upstream refuses', async () => {
+    const { call } = rig();
+    const refused = async (path: string, sent: unknown, headers: Record<string, string> = APPLY): Promise<unknown[]> => {
+      const { code, body: said } = await call('PATCH', path, sent, headers);
+      return [code, said.reason];
+    };
+    expect(await refused(`${ORDERS_PATH}/a`, order({}))).toEqual([422, 'Invalid']);
+    expect(await refused(`${ORDERS_PATH}/a?fieldManager=a%07b`, order({}))).toEqual([422, 'Invalid']);
+    expect(await refused(`${ORDERS_PATH}/a?fieldManager=${'m'.repeat(129)}`, order({}))).toEqual([422, 'Invalid']);
+    expect(await refused(`${one}&force=true`, {}, {})).toEqual([422, 'Invalid']);
+    expect(await refused(one, '{')).toEqual([400, 'BadRequest']);
+    expect(await refused(one, '[]')).toEqual([400, 'BadRequest']);
+    expect(await refused(one, { metadata: { name: 'a' } })).toEqual([400, 'BadRequest']);
+    expect(await refused(one, order({}, { name: 'b' }))).toEqual([400, 'BadRequest']);
+    expect(await refused(one, { apiVersion: 'example.com/v1', kind: 'Order' })).toEqual([400, 'BadRequest']);
+    expect(await refused(one, order({}, { managedFields: [] }))).toEqual([400, 'BadRequest']);
+    expect(await refused(one, order({}, { uid: 'x' }))).toEqual([409, 'Conflict']);
+    const twice = '{"apiVersion":"example.com/v1","kind":"Order","metadata":{"name":"a"},"spec":{"item":"a","item":"b"}}';
+    expect(await refused(`${one}&fieldValidation=Strict`, twice)).toEqual([400, 'BadRequest']);
+    expect(await refused(one, order({}), { 'content-type': 'application/apply-patch+cbor' })).toEqual([
+      415,
+      'UnsupportedMediaType',
+    ]);
+  });
+});
+
+describe('clients that write managedFields themselves', () => {
+  test('an empty entry forgets them; what is invalid changes nothing; its form is checked', async () => {
+    const { call } = rig();
+    await call('PATCH', one, order({ item: 'x' }), APPLY);
+    const put = (managedFields: unknown) => call('PUT', `${ORDERS_PATH}/a`, body({ item: 'x' }, { managedFields }));
+    expect(managersOf((await put([{ manager: 'x', operation: 'Never' }])).body)).toEqual(['Apply one']);
+    expect(managersOf((await put(undefined)).body)).toEqual(['Apply one']);
+    expect((await put(['x'])).code).toBe(400);
+    expect((await put([{ manager: 1 }])).code).toBe(400);
+    expect((await put([{ time: 'never' }])).code).toBe(400);
+    const long = { ...{ manager: 'm'.repeat(129), operation: 'Update' }, apiVersion: 'example.com/v1', fieldsType: 'FieldsV1' };
+    expect((await put([{ ...long, fieldsV1: { 'f:spec': { 'f:item': {} } } }])).code).toBe(422);
+    expect((await put([{}])).body.metadata).not.toHaveProperty('managedFields');
+  });
+});
+
+test('a write that changes only a time is none, and its version stays', async () => {
+  let now = Date.UTC(2026, 0, 1);
+  const { call } = rig({ now: () => now });
+  const first = await call('PATCH', one, order({ item: 'x' }), APPLY);
+  now += 60_000;
+  const patched = await call('PATCH', one, { spec: { item: 'x' } });
+  const applied = await call('PATCH', one, order({ item: 'x' }), APPLY);
+  for (const { text } of [patched, applied]) expect(text).toBe(first.text);
+  const changed = await call('PATCH', one, order({ item: 'y' }), APPLY);
+  expect(changed.body.metadata.managedFields).toMatchObject([{ time: '2026-01-01T00:01:00Z' }]);
+});
+
+describe('in process', () => {
+  test('apply creates and changes, with a name; a name that is none is refused', async () => {
+    const { server } = rig();
+    const orders = server.resource<object>('orders.example.com/v1').in('default');
+    const mine = { type: 'apply', fieldManager: 'me' } as const;
+    const made = await orders.patch('a', { metadata: { name: 'a' }, spec: { item: 'x' } }, mine);
+    expect(managersOf(made)).toEqual(['Apply me']);
+    const theirs = orders.patch('a', { metadata: { name: 'a' }, spec: { item: 'y' } }, { ...mine, fieldManager: 'other' });
+    await expect(theirs).rejects.toMatchObject({ status: { code: 409, reason: 'Conflict' } });
+    await expect(orders.create({ metadata: { name: 'b' } }, { fieldManager: 'a\tb' })).rejects.toMatchObject({
+      status: { code: 422 },
+    });
+    expect(managersOf(await orders.create({ metadata: { name: 'b' } }))).toEqual([]);
+    expect(managersOf(await orders.create({ metadata: { name: 'c' }, spec: { count: 1 } }, { fieldManager: 'me' }))).toEqual([
+      'Update me',
+    ]);
+  });
+
+  test('the replicas of a Scale are the object\u2019s, and so are their managers', async () => {
+    const scale = { specReplicasPath: '.spec.count', statusReplicasPath: '.status.count' };
+    const { call } = rig({ resources: [{ ...ORDERS, scale } as ResourceDefinition] });
+    await call('PATCH', one, order({ item: 'x', count: 1 }), APPLY);
+    await call('PATCH', `${ORDERS_PATH}/a/scale?fieldManager=scaler`, { spec: { replicas: 2 } });
+    const { body: scaled } = await call('GET', `${ORDERS_PATH}/a`);
+    expect(managersOf(scaled)).toEqual(['Apply one', 'Update scaler scale']);
+    expect(scaled.metadata.managedFields[1].fieldsV1).toEqual({ 'f:spec': { 'f:count': {} } });
+    const conflict = await call('PATCH', one, order({ item: 'x', count: 1 }), APPLY);
+    expect(conflict.body.details.causes).toMatchObject([{ field: '.spec.count' }]);
+  });
+});

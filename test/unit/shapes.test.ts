@@ -1,0 +1,121 @@
+// The tables of fields: what they make of JSON, and that what is written in protobuf is read again, whatever it is.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { base64Bytes, fromBase64, toBase64 } from '../../src/apiserver/kinds/base64.ts';
+import { type Field, type Shape, shape, typing } from '../../src/apiserver/kinds/shape.ts';
+import { builtInSchema, shapeOf, typed } from '../../src/apiserver/kinds/tables.ts';
+import { envelopeOf, readProtobuf, writingMessage } from '../../src/apiserver/request/protobuf.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
+import { runs } from '../runs.ts';
+
+const KINDS = [
+  ...['ConfigMap', 'Event', 'Namespace', 'Secret', 'ServiceAccount'].map((kind) => ['', 'v1', kind]),
+  ...[
+    ['coordination.k8s.io', 'v1', 'Lease'],
+    ['events.k8s.io', 'v1', 'Event'],
+  ],
+].map(([group = '', version = '', kind = '']) => ({ group, version, kind, apiVersion: group ? `${group}/${version}` : version }));
+
+const text = fc.oneof(fc.string({ unit: 'grapheme', maxLength: 8 }), fc.constant('x'.repeat(300)));
+const year = { min: new Date('1971-01-01T00:00:00Z'), max: new Date('2200-01-01T00:00:00Z'), noInvalidDate: true } as const;
+const SCALARS: Readonly<Record<Exclude<Field['type'], Shape>, fc.Arbitrary<unknown>>> = {
+  string: text,
+  bytes: fc.uint8Array({ maxLength: 50 }).map((bytes) => Buffer.from(bytes).toString('base64')),
+  int32: fc.integer(),
+  int64: fc.maxSafeInteger(),
+  bool: fc.boolean(),
+  time: fc.date(year).map((date) => date.toISOString().replace(/\.\d+Z/, 'Z')),
+  microTime: fc.date(year).map((date) => date.toISOString().replace('Z', '123Z')),
+  json: fc.dictionary(text, fc.constant({})),
+};
+
+/** Objects of a shape. */
+function objectsOf({ fields }: Shape): fc.Arbitrary<Record<string, unknown>> {
+  const entries = fields.map(({ name, type, form }) => {
+    const one = typeof type === 'string' ? SCALARS[type] : objectsOf(type);
+    const value =
+      form === '[]' ? fc.array(one, { maxLength: 3 }) : form === '{}' ? fc.dictionary(text, one, { maxKeys: 3 }) : one;
+    return [name, fc.option(value, { nil: undefined })] as const;
+  });
+  return fc.record(Object.fromEntries(entries)) as fc.Arbitrary<Record<string, unknown>>;
+}
+
+describe('shapes', () => {
+  it.each(KINDS)('what is written of a $kind of $apiVersion is read again', (kind) => {
+    const of = shapeOf(kind) as Shape;
+    fc.assert(
+      fc.property(objectsOf(of), (made) => {
+        const { apiVersion, kind: name } = kind;
+        const object = atOnce(typed(kind, { ...(JSON.parse(JSON.stringify(made)) as object), apiVersion, kind: name })) as object;
+        const bytes = atOnce(writingMessage(object, of));
+        const { head, tail } = envelopeOf({ apiVersion, kind: name }, bytes.length);
+        const read = atOnce(readProtobuf(Buffer.concat([head, bytes, tail]), kind));
+        expect(atOnce(typed(kind, read))).toEqual(object);
+        // Once more changes nothing.
+        expect(atOnce(typed(kind, object))).toEqual(object);
+      }),
+      { numRuns: runs(100) },
+    );
+  });
+
+  it('JSON becomes what Go makes of it', () => {
+    const some = shape('', {
+      ...{
+        text: [1, 'string', '', ''],
+        always: [2, 'string', '!', ''],
+        perhaps: [3, 'int32', '?', ''],
+        when: [4, 'time', '!', ''],
+      },
+      ...{
+        list: [5, 'string', '[]', ''],
+        map: [6, 'string', '{}', ''],
+        below: [7, shape('', { flag: [1, 'bool', '', ''] }), '', ''],
+      },
+    });
+    const read = (object: object): unknown => atOnce(readShape(some, object));
+    const nothing = { always: '', when: null, below: {} };
+    expect(read({})).toEqual(nothing);
+    expect(read({ text: null, always: null, list: null, map: null, below: null, when: null })).toEqual(nothing);
+    expect(read({ text: '', list: [], map: {}, below: { flag: false, other: 1 }, other: 1 })).toEqual(nothing);
+    expect(read({ perhaps: 0, list: [null], map: { a: null, __proto: 'x' }, when: '2026-01-02T03:04:05.9+01:00' })).toEqual({
+      ...{ always: '', when: '2026-01-02T02:04:05Z', perhaps: 0, list: [''], map: { a: '', __proto: 'x' }, below: {} },
+    });
+    expect(read(JSON.parse('{"map":{"__proto__":"x"}}'))).toEqual({ ...nothing, map: JSON.parse('{"__proto__":"x"}') });
+    for (const [object, why] of [
+      [{ text: 1 }, 'text: expected a text'],
+      [{ perhaps: 1.5 }, 'perhaps: expected a whole number'],
+      [{ perhaps: 2 ** 31 }, 'perhaps: expected a whole number'],
+      [{ below: [] }, 'below: expected an object'],
+      [{ below: { flag: 1 } }, 'below.flag: expected true or false'],
+      [{ list: {} }, 'list: expected a list'],
+      [{ list: ['', 1] }, 'list[1]: expected a text'],
+      [{ map: { a: 1 } }, 'map: expected an object of strings'],
+      [{ when: 'x' }, 'when: expected a time'],
+      [{ when: '2026-13-02T03:04:05Z' }, 'when: expected a time'],
+    ] as const) {
+      expect(() => read(object)).toThrow(why);
+    }
+  });
+
+  it('schemas say how lists are merged and what is required', () => {
+    const schema = builtInSchema({ group: '', version: 'v1', kind: 'ServiceAccount' }) as { properties: Record<string, object> };
+    expect(schema.properties.secrets).toMatchObject({ type: 'array', 'x-kubernetes-patch-merge-key': 'name' });
+    expect(builtInSchema({ group: '', version: 'v1', kind: 'Event' })).toMatchObject({ required: ['involvedObject'] });
+    expect(JSON.stringify(schema)).not.toContain('"required":true');
+    expect(builtInSchema({ group: 'x.io', version: 'v1', kind: 'Event' })).toBeUndefined();
+  });
+
+  it('base64 in parts is that of the whole', () => {
+    for (const length of [0, 1, 2, 3, 8_189, 8_190, 8_191, 30_000]) {
+      const bytes = Uint8Array.from({ length }, (_, at) => at % 251);
+      const base64 = Buffer.from(bytes).toString('base64');
+      expect(atOnce(toBase64(bytes))).toBe(base64);
+      expect(atOnce(fromBase64(base64))).toEqual(bytes);
+      expect(base64Bytes(base64)).toBe(length);
+    }
+  });
+});
+
+function readShape(of: Shape, object: object): ReturnType<typeof typing> {
+  return typing('Some', of, object);
+}
