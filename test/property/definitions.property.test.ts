@@ -14,6 +14,8 @@ import { macrotask } from '../unit/support.ts';
 const PLURALS = ['as', 'bs', 'cs'] as const;
 type Plural = (typeof PLURALS)[number];
 
+type Spec = Extract<Step, { readonly do: 'define' | 'change' }>;
+
 type Step =
   | {
       readonly do: 'define' | 'change';
@@ -90,7 +92,10 @@ class World {
     else if (one.do === 'undefine') ask('DELETE', `${CRDS}/${one.plural}.example.com`);
     else if (one.do === 'create') {
       ask('POST', objects(one.plural), { metadata: { name: one.name, ...(one.held && { finalizers: ['example.com/held'] }) } });
-    } else for (const name of ['p', 'q']) ask('PATCH', `${objects(one.plural)}/${name}`, { metadata: { finalizers: null } });
+    } else {
+      const { plural: own } = one as Step & { readonly plural: Plural };
+      for (const name of ['p', 'q']) ask('PATCH', `${objects(own)}/${name}`, { metadata: { finalizers: null } });
+    }
   }
 
   /** Lets everything happen that will. */
@@ -105,7 +110,7 @@ class World {
 
 const objects = (name: string, version: string = 'v1'): string => `/apis/example.com/${version}/namespaces/default/${name}`;
 
-function crdIn({ plural: name, kind, short, v2 }: Step & { readonly do: 'define' | 'change' }): object {
+function crdIn({ plural: name, kind, short, v2 }: Spec): object {
   const { spec: made, ...crd } = crdOf({}, {}, name, kind) as { spec: { versions: readonly object[]; names: object } };
   const versions = [...made.versions, ...(v2 ? [{ ...made.versions[0], name: 'v2', storage: false }] : [])];
   return { ...crd, spec: { ...made, names: { ...made.names, shortNames: [short] }, versions } };
