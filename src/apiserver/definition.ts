@@ -1,6 +1,7 @@
 /** A program's definition of each kind of object that its API server serves. Upstream: `CustomResourceDefinitionSpec`. */
 import type { KubernetesObject } from '../cache/object.ts';
 import { callable, checkOptions, distance, invalid, isRecord, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
+import type { Work } from '../watch/fair-queue.ts';
 
 /** One kind of object that an API server serves. */
 export interface ResourceDefinition<T extends KubernetesObject = KubernetesObject> {
@@ -87,6 +88,9 @@ export interface FieldCause {
   /** In one word. Default `FieldValueInvalid`. */
   readonly reason?: string | undefined;
 }
+
+/** Finds what is wrong with an object by its schema; an empty list if nothing is. `old`: what it was, on an update. */
+export type SchemaCheck = (object: KubernetesObject, old?: KubernetesObject) => Work<readonly FieldCause[]>;
 
 /** A JSON schema, as in OpenAPI v3. */
 export type JsonSchema = Readonly<Record<string, unknown>>;

@@ -12,12 +12,12 @@ import {
   type JsonSchema,
   type PrinterColumn,
   type ResourceDefinition,
+  type SchemaCheck,
   type SchemaDefinition,
   type ValidationResult,
 } from './definition.ts';
 import { aliasOf } from './kinds/events.ts';
 import { type Rows, toRows } from './subresources.ts';
-import type { SchemaCheck } from './validation/object-schema.ts';
 
 /** A definition with all defaults filled in. */
 export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> extends Rows {

@@ -7,16 +7,13 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isRecord, WatchError } from '../../watch/errors.ts';
 import { atOnce, type Soon, type Work } from '../../watch/fair-queue.ts';
-import type { FieldCause, JsonSchema } from '../definition.ts';
+import type { FieldCause, JsonSchema, SchemaCheck } from '../definition.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 import { fitsQuickly } from './quick.ts';
 import { compileRules, type RuleCheck } from './rules.ts';
 import { compileJsonSchema } from './schema.ts';
 import { mayShape, type Structural, shaping, structuralOf } from './structural.ts';
 import { embeddedCauses, listCauses, valueCauses } from './values.ts';
-
-/** Finds what is wrong with an object; an empty list if nothing is. `old`: what it was, on an update. */
-export type SchemaCheck = (object: KubernetesObject, old?: KubernetesObject) => Work<readonly FieldCause[]>;
 
 /** What is known of a kind that has a schema. */
 export interface Shaped {
