@@ -39,6 +39,7 @@ test('the versions of those with a scenario of their own', () => {
     'client-node': manifest.devDependencies['@kubernetes/client-node'],
     'Helm 3': release(HELM_3),
     'Helm 4': release(HELM_4),
+    Ansible: versionOf(PYTHON_CLIENTS, 'ansible'),
   };
   for (const [client, version] of Object.entries(versions)) expect(page).toContain(`\n| ${client} | ${version} |`);
 });

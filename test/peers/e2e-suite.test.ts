@@ -62,8 +62,10 @@ async function runCases(names: readonly string[], { url, token }: Cluster, at: s
       `(${focus})$`,
     ],
   ]);
-  writeFileSync(join(folder, `${at}.log`), log);
-  return linesOf(readFileSync(results, 'utf8')).filter(({ name }) => name !== '');
+  const found = linesOf(readFileSync(results, 'utf8')).filter(({ name }) => name !== '');
+  if (found.length < names.length)
+    throw new Error(`the suite ended after ${found.length} of ${names.length} cases: ${log.slice(-3000)}`);
+  return found;
 }
 
 const linesOf = (text: string): Result[] =>
