@@ -118,7 +118,9 @@ export function conflictCauses(conflicts: readonly Conflict[]): readonly { reaso
 
 /** Paths that are never owned. */
 const IDENTITY: FieldSet = setOf(
-  ...['apiVersion', 'kind', 'metadata'].map((name) => [fieldElement(name)]),
+  ['f:apiVersion'],
+  ['f:kind'],
+  ['f:metadata'],
   ...[
     'name',
     'namespace',

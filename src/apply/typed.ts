@@ -121,6 +121,12 @@ function known(type: ListType, value: Items): { readonly elements: readonly stri
   }
 }
 
+/** Of what is pruned, items may be null for a while: all of them have one element. */
+function lenientElements(type: ListType, value: Items): readonly string[] {
+  const { elements, error } = known(type, value);
+  return error ? value.map((item) => known(type, [item]).elements[0] ?? '') : elements;
+}
+
 const isScalar = (type: Type, value: unknown): boolean => type.scalar !== undefined && !scalarError(type.scalar, value);
 
 function scalarError(scalar: Scalar, value: unknown): string | undefined {
@@ -144,7 +150,7 @@ const MAX_SHOWN = 1_000;
 
 /** A value as Go prints it; `full`: with its types. */
 function goText(value: unknown, full: boolean = false): string {
-  if (value === null) return '<nil>';
+  if (value === null) return full ? 'interface {}(nil)' : '<nil>';
   if (typeof value === 'number') return shownNumber(value);
   if (typeof value === 'string') return (full ? JSON.stringify(value) : value).slice(0, MAX_SHOWN);
   const separator = full ? ', ' : ' ';
@@ -189,7 +195,7 @@ function* fieldsOfMap(type: MapType, value: Members | undefined, children: Map<s
 }
 
 function* fieldsOfList(type: ListType, value: Items | undefined, children: Map<string, FieldSet>): Work<void> {
-  const elements = value ? type.elementsOf(value) : [];
+  const elements = value ? lenientElements(type, value) : [];
   const below = type.element;
   for (let at = 0; at < elements.length; at++) {
     if (isPause()) yield;
@@ -446,7 +452,7 @@ function* mapWithout(type: MapType, value: Members, { fields, extracts }: Remova
 
 function* listWithout(type: ListType, value: Items, { fields, extracts }: Removal): Work<unknown> {
   const result: unknown[] = [];
-  const elements = type.elementsOf(value);
+  const elements = lenientElements(type, value);
   for (let at = 0; at < elements.length; at++) {
     if (isPause()) yield;
     const node = fields.below(elements[at] as string);
