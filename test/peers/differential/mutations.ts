@@ -122,12 +122,12 @@ const NAMES: readonly string[] = [
 ];
 const memberName = fc.constantFrom(...NAMES);
 
-const OWNER = { apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: 'u', controller: true, blockOwnerDeletion: true };
+const OWNER_REFERENCE = { apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: 'u', controller: true, blockOwnerDeletion: true };
 const FULL_METADATA = {
   labels: { a: 'b', 'example.com/c': 'd' },
   annotations: { a: 'b' },
   finalizers: ['example.com/a'],
-  ownerReferences: [OWNER],
+  ownerReferences: [OWNER_REFERENCE],
 };
 
 type Path = readonly (string | number)[];
