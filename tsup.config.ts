@@ -3,7 +3,18 @@ import entryPoints from './config/entry-points.json' with { type: 'json' };
 
 const common: Options = {
   target: 'es2022',
-  external: [/^node:/, /^@nats-io\//, '@marcbachmann/cel-js', 'ajv', 'https-proxy-agent', 're2js', 'rxjs', 'socks-proxy-agent', 'ws', 'yaml'],
+  external: [
+    /^node:/,
+    /^@nats-io\//,
+    '@marcbachmann/cel-js',
+    'ajv',
+    'https-proxy-agent',
+    're2js',
+    'rxjs',
+    'socks-proxy-agent',
+    'ws',
+    'yaml',
+  ],
   splitting: true,
 };
 
