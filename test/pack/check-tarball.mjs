@@ -168,7 +168,7 @@ function checkBare(directory) {
   for (const entryPoint of Object.keys(manifest.exports)) {
     const name = entryPoint.replace('.', 'watchmux');
     if (entryPoint.endsWith('.json')) continue;
-    const needs = { './rxjs': 'rxjs', './ws': 'ws', './nats': '@nats-io/jetstream' }[entryPoint];
+    const needs = { './rxjs': 'rxjs', './nats': '@nats-io/jetstream' }[entryPoint];
     for (const code of [`import(${JSON.stringify(name)})`, `(async () => require(${JSON.stringify(name)}))()`]) {
       const { ok, text } = run('node', ['-e', `${code}.catch((e) => { console.log(e.message); process.exit(1); })`], {
         cwd: directory,
