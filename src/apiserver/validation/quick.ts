@@ -1,14 +1,15 @@
 /**
  * Whether an object is right, without saying what is wrong: one function for each place of a schema, made when it is first met, which
- * neither allocates nor yields. What it does not accept is looked at again by values.ts, which knows why.
+ * hardly allocates and never yields. What it does not accept is looked at again by values.ts, which knows why.
  *
  * It gives up on an object of many parts: whoever sends one waits for the slower check, which can be interrupted.
  */
 
+import { isRecord } from '../../watch/errors.ts';
 import { hasFormat } from './formats.ts';
 import { toPattern } from './patterns.ts';
 import { isTextFormat, type Structural } from './structural.ts';
-import { isMultiple, isSame, lengthOf } from './values.ts';
+import { headCauses, isMultiple, isSame, keyOfItem, lengthOf, mapKeys } from './values.ts';
 
 type Accepts = (value: unknown) => boolean;
 
@@ -18,7 +19,7 @@ const MAX_VALUES = 8_192;
 let left = 0;
 const made: WeakMap<Structural, Accepts> = new WeakMap();
 
-/** Whether an object certainly fits. Lists and objects within are as their types say; nothing is known of sets, maps and rules. */
+/** Whether an object certainly fits, with the sets, maps and objects in it. Nothing is known of rules. */
 export function fitsQuickly(tree: Structural, object: unknown): boolean {
   left = MAX_VALUES;
   return acceptsOf(tree)(object) && left >= 0;
@@ -105,17 +106,43 @@ function listOf({ source, items }: Structural): (list: readonly unknown[]) => bo
     typeof minItems === 'number' ? minItems : 0,
     typeof maxItems === 'number' ? maxItems : Number.POSITIVE_INFINITY,
   ];
+  const type = source['x-kubernetes-list-type'];
+  const areApart = type === 'set' ? isSet : type === 'map' ? isMapOf(mapKeys(source)) : undefined;
   let accepts: Accepts | undefined;
   return (list) => {
     if (list.length < least || list.length > most || (uniqueItems === true && list.length > 1)) return false;
-    if (items === undefined) return true;
-    accepts ??= acceptsOf(items);
-    for (let at = 0; at < list.length; at++) if (!accepts(list[at])) return false;
-    return true;
+    if (items !== undefined) {
+      accepts ??= acceptsOf(items);
+      for (let at = 0; at < list.length; at++) if (!accepts(list[at])) return false;
+    }
+    return areApart === undefined || (list.length <= MAX_VALUES && areApart(list));
   };
 }
 
-function objectOf({ source, properties, additional, required }: Structural): (object: Record<string, unknown>) => boolean {
+/** Items that are objects or lists may differ in the order of members alone, which takes longer to see. */
+const isSet = (list: readonly unknown[]): boolean =>
+  list.length < 2 || (list.every((each) => each === null || typeof each !== 'object') && new Set(list).size === list.length);
+
+const isMapOf =
+  (names: readonly string[]) =>
+  (list: readonly unknown[]): boolean => {
+    if (list.length < 2) return list.every(isRecord);
+    const keys = new Set<string>();
+    for (const each of list) {
+      const key = keyOfItem(names, each);
+      if (key === undefined || keys.has(key)) return false;
+      keys.add(key);
+    }
+    return true;
+  };
+
+function objectOf({
+  source,
+  properties,
+  additional,
+  required,
+  embedded,
+}: Structural): (object: Record<string, unknown>) => boolean {
   const { minProperties, maxProperties } = source;
   const isCounted = typeof minProperties === 'number' || typeof maxProperties === 'number';
   const [least, most] = [Number(minProperties ?? 0), Number(maxProperties ?? Number.POSITIVE_INFINITY)];
@@ -123,6 +150,7 @@ function objectOf({ source, properties, additional, required }: Structural): (ob
   let others: Accepts | undefined;
   return (object) => {
     for (const name of required) if (!Object.hasOwn(object, name)) return false;
+    if (embedded && headCauses(object, '').length > 0) return false;
     const names = Object.keys(object);
     if (isCounted && (names.length < least || names.length > most)) return false;
     left -= names.length;
