@@ -6,7 +6,7 @@
  */
 
 import { isRecord } from '../../watch/errors.ts';
-import { hasFormat } from './formats.ts';
+import { formatCheck } from './formats.ts';
 import { toPattern } from './patterns.ts';
 import { isTextFormat, type Structural } from './structural.ts';
 import { headCauses, isMultiple, isSame, keyOfItem, lengthOf, mapKeys } from './values.ts';
@@ -50,7 +50,7 @@ function toAccepts(tree: Structural): Accepts {
   return (value) => {
     if (--left < 0 || isOdd) return false;
     if (value === null) return isNull && values === undefined;
-    if (values !== undefined && !values.some((each) => isSame(each, value))) return false;
+    if (values !== undefined && !values.includes(value) && !values.some((each) => isSame(each, value))) return false;
     if (logic !== undefined && !logic(value)) return false;
     switch (typeof value) {
       case 'string':
@@ -70,13 +70,13 @@ function textOf({ source, format }: Structural): (value: string) => boolean {
   const most = typeof maxLength === 'number' ? maxLength : undefined;
   const least = typeof minLength === 'number' ? minLength : undefined;
   const form = typeof pattern === 'string' && pattern !== '' ? pattern : undefined;
-  const isFormatted = isTextFormat(format);
+  const isFormatted = isTextFormat(format) ? formatCheck(format) : undefined;
   return (value) => {
     if (most !== undefined && value.length > most && lengthOf(value) > most) return false;
     if (least !== undefined && lengthOf(value) < least) return false;
     // A long text is left to those who can refuse it.
     if (form !== undefined && (value.length > MAX_VALUES || !toPattern(form).test(value))) return false;
-    return !isFormatted || (value.length <= MAX_VALUES && hasFormat(format, value));
+    return isFormatted === undefined || (value.length <= MAX_VALUES && isFormatted(value));
   };
 }
 
@@ -123,18 +123,23 @@ function listOf({ source, items }: Structural): (list: readonly unknown[]) => bo
 const isSet = (list: readonly unknown[]): boolean =>
   list.length < 2 || (list.every((each) => each === null || typeof each !== 'object') && new Set(list).size === list.length);
 
-const isMapOf =
-  (names: readonly string[]) =>
-  (list: readonly unknown[]): boolean => {
+function isMapOf(names: readonly string[]): (list: readonly unknown[]) => boolean {
+  const [first = '', ...others] = names;
+  const keyOf = (item: unknown): string | undefined => {
+    const own = others.length === 0 && isRecord(item) && Object.hasOwn(item, first) ? item[first] : undefined;
+    return typeof own === 'string' ? own : keyOfItem(names, item);
+  };
+  return (list) => {
     if (list.length < 2) return list.every(isRecord);
     const keys = new Set<string>();
     for (const each of list) {
-      const key = keyOfItem(names, each);
+      const key = keyOf(each);
       if (key === undefined || keys.has(key)) return false;
       keys.add(key);
     }
     return true;
   };
+}
 
 function objectOf({
   source,
@@ -151,19 +156,17 @@ function objectOf({
   return (object) => {
     for (const name of required) if (!Object.hasOwn(object, name)) return false;
     if (embedded && headCauses(object, '').length > 0) return false;
-    const names = Object.keys(object);
-    if (isCounted && (names.length < least || names.length > most)) return false;
-    left -= names.length;
-    if (left < 0) return false;
-    for (let at = 0; at < names.length; at++) {
-      const name = names[at] as string;
+    let count = 0;
+    // The fastest way to read all members. What is inherited is for the slower check.
+    for (const name in object) {
+      count++;
       let accepts = members.get(name);
       if (accepts === undefined) {
         const known = properties?.get(name);
         if (known !== undefined) {
           accepts = acceptsOf(known);
           members.set(name, accepts);
-        } else if (additional === false) return false;
+        } else if (additional === false || --left < 0) return false;
         else if (typeof additional === 'object') {
           others ??= acceptsOf(additional);
           accepts = others;
@@ -171,16 +174,16 @@ function objectOf({
       }
       if (!accepts(object[name])) return false;
     }
-    return true;
+    return !isCounted || (count >= least && count <= most);
   };
 }
 
 function logicOf({ allOf, anyOf, oneOf, not }: Structural): Accepts {
-  const fits = (each: Structural, value: unknown): boolean => acceptsOf(each)(value);
   /** Odd parts of a schema are never accepted here, so that what must not be accepted needs the slower check. */
   if (not !== undefined || oneOf.length > 0) return () => false;
+  const [every, some] = [allOf.map(acceptsOf), anyOf.map(acceptsOf)];
   return (value) => {
-    for (const each of allOf) if (!fits(each, value)) return false;
-    return anyOf.length === 0 || anyOf.some((each) => fits(each, value));
+    for (const accepts of every) if (!accepts(value)) return false;
+    return some.length === 0 || some.some((accepts) => accepts(value));
   };
 }
