@@ -278,7 +278,6 @@ function toKeeps(node: Structural, prunes: boolean, isRoot: boolean): Keeps {
     each.default === undefined || (isRoot && META_MEMBERS.has(name)) ? [] : [name],
   );
   const keepsAll = (list: readonly unknown[]): boolean => {
-    if (items !== undefined && preserves) return list.length === 0;
     for (let at = 0; at < list.length; at++) {
       const value = list[at];
       if (--left < 0) return false;
