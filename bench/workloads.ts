@@ -3,6 +3,7 @@ import { backlog } from './backlog.bench.ts';
 import { bridge } from './bridge.bench.ts';
 import { churn } from './churn.bench.ts';
 import { decode } from './decode.bench.ts';
+import { definitions } from './definitions.bench.ts';
 import { etcd } from './etcd.bench.ts';
 import { fanout } from './fanout.bench.ts';
 import { filters } from './filters.bench.ts';
@@ -36,6 +37,7 @@ export const WORKLOADS: readonly Workload[] = [
   server,
   peers,
   etcd,
+  definitions,
   storm,
   replicas,
 ];

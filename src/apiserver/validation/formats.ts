@@ -2,9 +2,12 @@
 
 /** Whether a text has a format. One that is not known is as any. None goes back and tries again. */
 export function hasFormat(format: string, text: string): boolean {
-  const check = CHECKS[format.replaceAll('-', '')];
+  const check = formatCheck(format);
   return check === undefined || (text.length <= MAX_CHARS && check(text));
 }
+
+/** The check of a format, for texts of a few thousand characters. */
+export const formatCheck = (format: string): Check | undefined => CHECKS[format.replaceAll('-', '')];
 
 /** Nothing with a format, but bytes, is longer. */
 const MAX_CHARS = 8_388_608;
@@ -42,20 +45,26 @@ const isCidr: Check = (text) => {
   return Number(bits) <= (address.includes(':') ? 128 : 32);
 };
 
+/** The days of a month from 1 to 12. A Date would take longer than all the rest. */
+function daysOf(year: number, month: number): number {
+  if (month !== 2) return 30 + ((month + (month > 7 ? 1 : 0)) % 2);
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
+}
+
+const isDay = (year: string, month: string, day: string): boolean =>
+  Number(month) >= 1 && Number(month) <= 12 && Number(day) >= 1 && Number(day) <= daysOf(Number(year), Number(month));
+
 const isDate: Check = (text) => {
-  const [, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text) ?? [];
-  if (year === undefined) return false;
-  const last = new Date(Date.UTC(2000 + (Number(year) % 400), Number(month), 0)).getUTCDate();
-  return Number(month) >= 1 && Number(month) <= 12 && Number(day) >= 1 && Number(day) <= last;
+  const [, year, month = '', day = ''] = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text) ?? [];
+  return year !== undefined && isDay(year, month, day);
 };
 
-const TIME = /^(\d{2}):(\d{2}):(\d{2})(?:.\d+)?(?:z|[+-]\d{2}:\d{2})$/;
+/** What follows another `t` does not count. */
+const DATE_TIME = /^(\d{4})-(\d{2})-(\d{2})t(\d{2}):(\d{2}):(\d{2})(?:[^t\n\r\u2028\u2029]\d+)?(?:z|[+-]\d{2}:\d{2})(?:t|$)/;
 
 const isDateTime: Check = (text) => {
-  const [date = '', time] = text.toLowerCase().split('t');
-  if (time === undefined || !isDate(date)) return false;
-  const [, hours = '', minutes = '', seconds = ''] = TIME.exec(time) ?? ['', '99'];
-  return hours <= '23' && minutes <= '59' && seconds <= '59';
+  const [, year, month = '', day = '', hours = '', minutes = '', seconds = ''] = DATE_TIME.exec(text.toLowerCase()) ?? [];
+  return year !== undefined && isDay(year, month, day) && hours <= '23' && minutes <= '59' && seconds <= '59';
 };
 
 const GO_DURATION = /^[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;

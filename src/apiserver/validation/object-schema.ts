@@ -100,15 +100,21 @@ function* checking(
   old: KubernetesObject | undefined,
 ): Work<readonly FieldCause[]> {
   // Few objects are wrong.
-  const fits = fitsQuickly(tree, object);
-  const found = fits ? [] : yield* valueCauses(tree, object, old === undefined ? { path: '' } : { path: '', old });
-  found.push(...(yield* embeddedCauses(tree, object)));
-  if (old === undefined || (yield* listCauses(tree, old)).length === 0) found.push(...(yield* listCauses(tree, object)));
+  const found = fitsQuickly(tree, object) ? [] : yield* causesOf(tree, object, old);
   if (rules === undefined) return found;
   if (!found.some(({ reason }) => BLOCKING.has(reason))) return [...found, ...(yield* rules(object, old))];
   const why =
     'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation';
   return [...found, { field: '<nil>', reason: 'FieldValueInvalid', message: `Invalid value: null: ${why}` }];
+}
+
+function* causesOf(tree: Structural, object: KubernetesObject, old: KubernetesObject | undefined): Work<FieldCause[]> {
+  const found = yield* valueCauses(tree, object, old === undefined ? { path: '' } : { path: '', old });
+  found.push(...(yield* embeddedCauses(tree, object)));
+  const lists = yield* listCauses(tree, object);
+  // An object that was wrong there may stay so.
+  if (lists.length > 0 && (old === undefined || (yield* listCauses(tree, old)).length === 0)) found.push(...lists);
+  return found;
 }
 
 /** How often an object is made to fit its schema: once, whoever reads it. */

@@ -8,7 +8,7 @@
  */
 import { comparing } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
-import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
+import { inPieces, paceOf, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import { OPEN } from '../documents/schemas.ts';
 import { forbiddenCause, invalidCause, requiredCause, unsupportedCause } from './causes.ts';
@@ -27,50 +27,72 @@ interface FaultTerms {
 
 /** What is wrong with a schema; an empty list if it can be served. */
 export async function structuralFaults(schema: JsonSchema, { path, status = false }: FaultTerms): Promise<FieldCause[]> {
+  const { unreadable, hasPattern, hasDefault, hasRule } = await inPieces(surveying(schema), { pace: paceOf(undefined) });
   const work = function* (): Work<FieldCause[]> {
     const found = status ? statusCauses(schema, path) : [];
     if (schema.nullable === true) found.push(forbiddenCause(`${path}.nullable`, 'nullable cannot be true at the root'));
-    const isReadable = unreadable(schema) === undefined;
-    if (isReadable) {
-      const structure = new Structure();
-      yield* structure.tree(schema, path, 'root');
+    const structure = new Structure();
+    const keywords = new Keywords(unreadable === undefined ? structure : undefined);
+    yield* keywords.look(schema, path, { level: 'root' });
+    if (unreadable === undefined) {
       yield* structure.complete(schema, schema, { at: path, path });
-      const sorted = structure.found.sort((one, other) => (textOf(one) < textOf(other) ? -1 : 1));
-      found.push(
-        ...(sorted.length > 0
-          ? sorted
-          : yield* defaultCauses({ ...schema, 'x-kubernetes-embedded-resource': true }, path, false)),
-      );
+      found.push(...structure.found.sort((one, other) => (textOf(one) < textOf(other) ? -1 : 1)));
+      if (structure.found.length === 0 && hasDefault) {
+        found.push(...(yield* defaultCauses({ ...schema, 'x-kubernetes-embedded-resource': true }, path, false)));
+      }
     }
-    const keywords = new Keywords();
-    yield* keywords.look(schema, path, { isRoot: true });
     found.push(...keywords.found);
-    const why = unreadable(schema);
-    if (found.length === 0 && why !== undefined) found.push(invalidCause(path, '', why));
+    if (found.length === 0 && unreadable !== undefined) found.push(invalidCause(path, '', unreadable));
     return found;
   };
-  if (hasPattern(schema)) {
+  if (hasPattern) {
     const missing = await withPatterns(() => void faultOfPattern('')).catch((error: unknown) => (error as Error).message);
     if (missing !== undefined) return [invalidCause(path, '', missing)];
   }
   const found = await inPieces(work(), { pace: paceOf(undefined) });
   // What is wrong otherwise would only confuse the compiler of rules.
-  return found.length > 0 ? found : await ruleCauses(schema, path);
+  return found.length > 0 || !hasRule ? found : await ruleCauses(schema, path);
 }
 
-const hasPattern = (schema: JsonSchema): boolean =>
-  text(schema.pattern) !== '' || [...nested(schema), ...inside(schema)].some(([, each]) => hasPattern(each));
+/** What there is in a schema, at any depth. */
+interface Survey {
+  /** Why nothing structural can be made of it. */
+  unreadable: string | undefined;
+  hasPattern: boolean;
+  hasDefault: boolean;
+  hasRule: boolean;
+}
+
+function* surveying(schema: JsonSchema): Work<Survey> {
+  const seen: Survey = { unreadable: undefined, hasPattern: false, hasDefault: false, hasRule: false };
+  const open = [schema];
+  for (let steps = 1; ; steps++) {
+    const each = open.pop();
+    if (each === undefined) return seen;
+    if (steps % STRIDE === 0) yield;
+    seen.unreadable ??= unreadable(each);
+    seen.hasPattern ||= text(each.pattern) !== '';
+    seen.hasDefault ||= each.default !== undefined;
+    seen.hasRule ||= each['x-kubernetes-validations'] !== undefined;
+    if (isLeaf(each)) continue;
+    // The first one is looked at next.
+    for (const [, below] of [...nested(each), ...inside(each)].reverse()) open.push(below);
+  }
+}
 
 async function ruleCauses(schema: JsonSchema, path: string): Promise<FieldCause[]> {
   const found: FieldCause[] = [];
-  const rules = schema['x-kubernetes-validations'];
-  for (const [at, rule] of (Array.isArray(rules) ? rules : []).entries()) {
+  for (const [where, rule] of rulesIn(schema, path)) {
     const why = await faultOfRule(rule as JsonSchema);
-    if (why !== undefined)
-      found.push(invalidCause(`${path}.x-kubernetes-validations[${at}].rule`, rule, `compilation failed: ${why}`));
+    if (why !== undefined) found.push(invalidCause(`${where}.rule`, rule, `compilation failed: ${why}`));
   }
-  for (const [suffix, each] of inside(schema)) found.push(...(await ruleCauses(each, path + suffix)));
   return found;
+}
+
+function* rulesIn(schema: JsonSchema, path: string): Iterable<readonly [where: string, rule: unknown]> {
+  const rules = schema['x-kubernetes-validations'];
+  for (const [at, rule] of (Array.isArray(rules) ? rules : []).entries()) yield [`${path}.x-kubernetes-validations[${at}]`, rule];
+  for (const [suffix, each] of inside(schema)) yield* rulesIn(each, path + suffix);
 }
 
 const textOf = ({ field, message }: FieldCause): string => `${field}: ${message}`;
@@ -89,6 +111,10 @@ function* named(schema: JsonSchema): Iterable<readonly [suffix: string, schema: 
 
 const JUNCTORS = ['anyOf', 'allOf', 'oneOf'] as const;
 
+/** Whether there is no schema below one. */
+const isLeaf = ({ properties, items, additionalProperties: others, allOf, anyOf, oneOf, not }: JsonSchema): boolean =>
+  properties === undefined && items === undefined && others === undefined && (allOf ?? anyOf ?? oneOf ?? not) === undefined;
+
 function* nested(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema, keyword: string, at: number]> {
   for (const keyword of JUNCTORS) {
     const listed = schema[keyword];
@@ -101,20 +127,17 @@ function* nested(schema: JsonSchema): Iterable<readonly [suffix: string, schema:
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 const size = (value: unknown): number => (isRecord(value) ? Object.keys(value).length : Array.isArray(value) ? value.length : 0);
 
-/** What nothing structural can be made of, anywhere. */
+const UNREADABLE = ['id', '$schema', '$ref', 'patternProperties', 'dependencies', 'additionalItems', 'definitions'] as const;
+
+/** Why nothing structural can be made of a schema, whatever is below it. */
 function unreadable(schema: JsonSchema): string | undefined {
-  for (const keyword of ['id', '$schema', '$ref', 'patternProperties', 'dependencies', 'additionalItems', 'definitions']) {
+  for (const keyword of UNREADABLE) {
     const value = schema[keyword];
-    const isSet = isRecord(value) ? size(value) > 0 : value !== undefined && value !== '';
-    if (isSet) return `OpenAPIV3Schema '${keyword === '$schema' ? 'schema' : keyword}' is not supported`;
+    if (value === undefined || (isRecord(value) ? size(value) === 0 : value === '')) continue;
+    return `OpenAPIV3Schema '${keyword === '$schema' ? 'schema' : keyword}' is not supported`;
   }
   if (schema[OPEN] === false) return `internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined`;
-  if (Array.isArray(schema.items)) return "OpenAPIV3Schema 'items' must be a schema, but is an array";
-  for (const [, each] of [...nested(schema), ...inside(schema)]) {
-    const why = unreadable(each);
-    if (why !== undefined) return why;
-  }
-  return undefined;
+  return Array.isArray(schema.items) ? "OpenAPIV3Schema 'items' must be a schema, but is an array" : undefined;
 }
 
 /** Keywords that a schema may have at its root if its status is checked apart. */
@@ -149,8 +172,8 @@ const isEither = (anyOf: unknown): boolean => Array.isArray(anyOf) && anyOf.leng
 class Structure {
   readonly found: FieldCause[] = [];
 
-  *tree(schema: JsonSchema, path: string, level: Level): Work<void> {
-    yield;
+  /** What is wrong with a place, whatever is below it. */
+  place(schema: JsonSchema, path: string, level: Level): void {
     const add = (cause: FieldCause): number => this.found.push(cause);
     const type = text(schema.type);
     const embedded = schema['x-kubernetes-embedded-resource'] === true;
@@ -160,7 +183,6 @@ class Structure {
     if (schema.additionalProperties !== undefined && level === 'root') {
       add(forbiddenCause(`${path}.additionalProperties`, 'must not be used at the root'));
     }
-    for (const [suffix, each] of inside(schema)) yield* this.tree(each, path + suffix, suffix === '.items' ? 'item' : 'field');
     if (either && open) add(invalidCause(`${path}.${OPEN}`, true, 'must be false if x-kubernetes-int-or-string is true'));
     if (either && embedded) {
       add(invalidCause(`${path}.x-kubernetes-embedded-resource`, true, 'must be false if x-kubernetes-int-or-string is true'));
@@ -206,15 +228,20 @@ class Structure {
 
   #meta(schema: JsonSchema, { path, level, embedded }: { path: string; level: Level; embedded: boolean }): void {
     const isChecked = level === 'root' || embedded;
-    for (const [suffix, each, name] of named(schema)) {
+    const { properties } = schema;
+    if (!isRecord(properties)) return;
+    for (const name of META_MEMBERS) {
+      const each = Object.hasOwn(properties, name) ? properties[name] : undefined;
+      if (!isRecord(each)) continue;
+      const suffix = `.properties[${name}]`;
       const type = text(each.type);
       if (isChecked && (name === 'kind' || name === 'apiVersion') && type !== 'string') {
         this.found.push(invalidCause(`${path}${suffix}.type`, type, 'must be string'));
       }
       if (name !== 'metadata') continue;
       if (isChecked && type !== 'object') this.found.push(invalidCause(`${path}${suffix}.type`, type, 'must be object'));
-      const { type: _, default: __, properties = {}, ...more } = each;
-      const hasOthers = Object.keys(properties as object).some((one) => one !== 'name' && one !== 'generateName');
+      const { type: _, default: __, properties: inner = {}, ...more } = each;
+      const hasOthers = Object.keys(inner as object).some((one) => one !== 'name' && one !== 'generateName');
       if (level !== 'root' || (!hasOthers && Object.values(more).every((one) => !one))) continue;
       const why = 'must not specify anything other than name and generateName, but metadata is implicitly specified';
       this.found.push(forbiddenCause(path + suffix, why));
@@ -322,7 +349,8 @@ function* defaultCauses(schema: JsonSchema, path: string, inMeta: boolean): Work
 }
 
 interface Place {
-  readonly isRoot?: boolean;
+  /** Absent: it is below allOf and the like. */
+  readonly level?: Level;
   readonly inMeta?: boolean;
   /** Why there may be no default. */
   readonly noDefault?: string;
@@ -332,30 +360,61 @@ const TYPES = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
 const REASONS = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'];
 const UNSUPPORTED = ['additionalItems', 'patternProperties', 'definitions', 'dependencies', '$ref'] as const;
 
-/** What single keywords must not say. */
+/** What single keywords must not say. It also shows all places but those below allOf and the like to `structure`. */
 class Keywords {
   readonly found: FieldCause[] = [];
+  readonly #structure: Structure | undefined;
+
+  constructor(structure: Structure | undefined) {
+    this.#structure = structure;
+  }
 
   *look(schema: JsonSchema, path: string, place: Place): Work<void> {
     yield;
-    this.#standard(schema, path, place);
-    const { additionalProperties: others, properties } = schema;
-    if (others !== undefined && size(properties) > 0 && others !== true) {
-      this.#forbid(`${path}.additionalProperties`, 'additionalProperties and properties are mutual exclusive');
-    }
-    const { isRoot = false, ...inherited } = place;
+    this.#before(schema, path, place);
+    const { additionalProperties: others } = schema;
+    const { level, ...rest } = place;
+    const isRoot = level === 'root';
+    const field: Place = level === undefined ? rest : { ...rest, level: 'field' };
     if (isRecord(others)) {
       const noDefault = 'inside additionalProperties applying to object metadata';
-      yield* this.look(others, `${path}.additionalProperties`, inherited.inMeta ? { ...inherited, noDefault } : inherited);
+      yield* this.look(others, `${path}.additionalProperties`, field.inMeta ? { ...field, noDefault } : field);
     }
     const isObject = isRoot || schema['x-kubernetes-embedded-resource'] === true;
+    let steps = 0;
     for (const [suffix, each, name] of named(schema)) {
+      if (++steps % STRIDE === 0) yield;
       const isMeta = isObject && META_MEMBERS.has(name);
       const noDefault = isMeta && isRoot ? { noDefault: `in top-level ${name}` } : {};
-      yield* this.look(each, path + suffix, isMeta ? { ...inherited, inMeta: true, ...noDefault } : inherited);
+      const inner = isMeta ? { ...field, inMeta: true, ...noDefault } : field;
+      if (isLeaf(each)) this.#alone(each, path + suffix, inner);
+      else yield* this.look(each, path + suffix, inner);
     }
-    for (const [suffix, each] of nested(schema)) yield* this.look(each, path + suffix, inherited);
-    if (isRecord(schema.items)) yield* this.look(schema.items, `${path}.items`, inherited);
+    for (const [suffix, each] of nested(schema)) {
+      if (isLeaf(each)) this.#alone(each, path + suffix, rest);
+      else yield* this.look(each, path + suffix, rest);
+    }
+    if (isRecord(schema.items)) {
+      yield* this.look(schema.items, `${path}.items`, level === undefined ? rest : { ...rest, level: 'item' });
+    }
+    this.#after(schema, path);
+  }
+
+  /** The same where there is nothing below. */
+  #alone(schema: JsonSchema, path: string, place: Place): void {
+    this.#before(schema, path, place);
+    this.#after(schema, path);
+  }
+
+  #before(schema: JsonSchema, path: string, place: Place): void {
+    if (place.level !== undefined) this.#structure?.place(schema, path, place.level);
+    this.#standard(schema, path, place);
+    const { additionalProperties: others } = schema;
+    if (others === undefined || others === true || size(schema.properties) === 0) return;
+    this.#forbid(`${path}.additionalProperties`, 'additionalProperties and properties are mutual exclusive');
+  }
+
+  #after(schema: JsonSchema, path: string): void {
     this.#lists(schema, path);
     this.#listOfMaps(schema, path);
     this.#rules(schema, path);

@@ -251,9 +251,67 @@ export function* pruned(tree: Structural, value: object): Work<unknown> {
 
 const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
+/** Whether a value certainly stays as it is. */
+type Keeps = (value: object) => boolean;
+
+/** The most values of an object that are looked at to see that they stay: about a millisecond. */
+const MAX_KEPT_VALUES = 8_192;
+
+let left = 0;
+/** For pruning, and without. */
+const keepers: readonly WeakMap<Structural, Keeps>[] = [new WeakMap(), new WeakMap()];
+
+function keepsOf(node: Structural, prunes: boolean, isRoot: boolean = false): Keeps {
+  const made = keepers[Number(prunes)] as WeakMap<Structural, Keeps>;
+  let keeps = made.get(node);
+  if (keeps === undefined) {
+    keeps = toKeeps(node, prunes, isRoot);
+    made.set(node, keeps);
+  }
+  return keeps;
+}
+
+/** One function for each place, which neither allocates nor yields. Oddities are left to Shaper, which says what becomes of a value. */
+function toKeeps(node: Structural, prunes: boolean, isRoot: boolean): Keeps {
+  const { items, properties, additional, preserves } = node;
+  const defaults = Array.from(node.fills ? (properties ?? []) : []).flatMap(([name, each]) =>
+    each.default === undefined || (isRoot && META_MEMBERS.has(name)) ? [] : [name],
+  );
+  const keepsAll = (list: readonly unknown[]): boolean => {
+    for (let at = 0; at < list.length; at++) {
+      const value = list[at];
+      if (--left < 0) return false;
+      if (value === null && items?.default !== undefined) return false;
+      if (isContainer(value) && !(items === undefined ? preserves : keepsOf(items, prunes)(value))) return false;
+    }
+    return true;
+  };
+  return (object) => {
+    if (Array.isArray(object)) return keepsAll(object);
+    if (node.embedded) return false;
+    for (let at = 0; at < defaults.length; at++) if (!Object.hasOwn(object, defaults[at] as string)) return false;
+    for (const name in object) {
+      if (--left < 0) return false;
+      if (isRoot && META_MEMBERS.has(name)) continue;
+      const known = properties?.get(name) ?? additional;
+      if (known === undefined && prunes && !preserves) return false;
+      const value = (object as Json)[name];
+      if (typeof value !== 'object' || known === undefined) continue;
+      if (typeof known === 'boolean') {
+        if (value !== null) return false;
+      } else if (value === null ? !known.nullable && (prunes || known.default !== undefined) : !keepsOf(known, prunes)(value)) {
+        return false;
+      }
+    }
+    return true;
+  };
+}
+
 class Shaper {
   readonly #found: FieldPaths | undefined;
   readonly #only: boolean;
+  /** How many more values may be looked at at once. */
+  #left = MAX_KEPT_VALUES;
   readonly #ways: Ways;
   readonly #steps: Step[] = [];
   #root: Structural | undefined;
@@ -266,10 +324,21 @@ class Shaper {
 
   *whole(root: Structural, object: Json): Work<Json> {
     this.#root = root;
+    if (this.#keeps(root, object, this.#ways)) return object;
     return yield* this.#members(root, object, this.#ways);
   }
 
+  /** Whether it is seen at once that nothing is done to a value. */
+  #keeps(node: Structural | undefined, value: object, ways: Ways): boolean {
+    if (node === undefined || this.#only || ways !== this.#ways || this.#left < 0) return false;
+    left = this.#left;
+    const keeps = keepsOf(node, ways.prunes, node === this.#root)(value);
+    this.#left = left;
+    return keeps;
+  }
+
   *#value(node: Structural | undefined, value: object, ways: Ways): Work<unknown> {
+    if (this.#keeps(node, value, ways)) return value;
     return Array.isArray(value) ? yield* this.#list(node, value, ways) : yield* this.#members(node, value as Json, ways);
   }
 

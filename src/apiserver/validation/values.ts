@@ -512,7 +512,8 @@ export function* embeddedCauses(tree: Structural, value: unknown, path: string =
   return found;
 }
 
-function headCauses(value: Json, path: string): FieldCause[] {
+/** What is wrong with the kind and metadata of an object within an object. */
+export function headCauses(value: Json, path: string): FieldCause[] {
   const found: FieldCause[] = [];
   for (const name of ['apiVersion', 'kind'] as const) {
     const at = childOf(path, name);
