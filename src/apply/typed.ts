@@ -366,22 +366,27 @@ function* byElement(type: ListType, list: Items = []): Work<Map<string, unknown[
   return items;
 }
 
-/** A value into which another one is merged: what the other one has prevails, nothing is removed. */
-export function* merged(type: Type, one: unknown, other: unknown): Work<unknown> {
-  if (other === undefined || one === other) return one;
-  if (one === undefined || (!isContainer(one) && !isContainer(other))) return other;
+/**
+ * A value into which another one is merged: what the other one has prevails, nothing is removed. No generator of its own: there are as
+ * many calls as parts.
+ */
+export function merged(type: Type, one: unknown, other: unknown): Work<unknown> {
+  if (other === undefined || one === other) return done(one);
+  if (one === undefined || (!isContainer(one) && !isContainer(other))) return done(other);
   const kind = handledAs(type, kindOf(type, other));
   if (kind === 'map') {
     const [left, right] = [mapOf(one), mapOf(other)];
-    if (type.map?.isAtomic || (isEmpty(left) && isEmpty(right))) return other;
-    if (!left || !right) return left ?? right;
-    return yield* mergedMap(type.map as MapType, left, right);
+    if (type.map?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(other);
+    return left && right ? mergedMap(type.map as MapType, left, right) : done(left ?? right);
   }
-  if (kind === 'scalar') return other;
+  if (kind === 'scalar') return done(other);
   const [left, right] = [listOf(one), listOf(other)];
-  if (type.list?.isAtomic || (isEmpty(left) && isEmpty(right))) return other;
-  if (!left || !right) return left ?? right;
-  return yield* mergedList(type.list as ListType, left, right);
+  if (type.list?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(other);
+  return left && right ? mergedList(type.list as ListType, left, right) : done(left ?? right);
+}
+
+function* done<R>(value: R): Work<R> {
+  return value;
 }
 
 function* mergedMap(type: MapType, one: Members, other: Members): Work<Members> {
@@ -391,7 +396,8 @@ function* mergedMap(type: MapType, one: Members, other: Members): Work<Members> 
     const [left, right] = [own(one, name), other[name]];
     if (left === right) continue;
     const below = type.field(name)?.type ?? type.element;
-    const member = below ? yield* merged(below, left, right) : right;
+    const isLeaf = !below || (right !== undefined && !isContainer(left) && !isContainer(right));
+    const member = isLeaf ? right : yield* merged(below, left, right);
     if (member === left) continue;
     result ??= { ...one };
     put(result, name, member);
@@ -402,6 +408,11 @@ function* mergedMap(type: MapType, one: Members, other: Members): Work<Members> 
 /** Whether both are the same elements in the same order, each once: with nothing to be put in order. */
 const areSame = (left: readonly string[], right: readonly string[]): boolean =>
   left.length === right.length && left.every((each, at) => each === right[at]) && new Set(left).size === left.length;
+
+function mergedList(type: ListType, one: Items, other: Items): Work<Items> {
+  const isInOrder = areSame(type.elementsOf(one), type.elementsOf(other));
+  return isInOrder ? mergedItems(type, one, other) : reordered(type, one, other);
+}
 
 function* mergedItems({ element }: ListType, one: Items, other: Items): Work<Items> {
   let result: unknown[] | undefined;
@@ -416,9 +427,8 @@ function* mergedItems({ element }: ListType, one: Items, other: Items): Work<Ite
 }
 
 /** The order is that of the other list, in which the items that only the first one has keep their places. */
-function* mergedList(type: ListType, one: Items, other: Items): Work<Items> {
+function* reordered(type: ListType, one: Items, other: Items): Work<Items> {
   const [left, right] = [type.elementsOf(one), type.elementsOf(other)];
-  if (areSame(left, right)) return yield* mergedItems(type, one, other);
   const [before, after] = [yield* byElement(type, one), yield* byElement(type, other)];
   const shared = right.filter((element) => before.has(element));
   const done = new Set<string>();
