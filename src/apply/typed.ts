@@ -385,6 +385,7 @@ export function merged(type: Type, one: unknown, other: unknown): Work<unknown> 
   return left && right ? mergedList(type.list as ListType, left, right) : done(left ?? right);
 }
 
+// biome-ignore lint/correctness/useYield: there is nothing left to do
 function* done<R>(value: R): Work<R> {
   return value;
 }
