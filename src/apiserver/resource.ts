@@ -34,6 +34,7 @@ import {
   WRITE_NAMES,
   type WriteOptions,
 } from '../cache/resource-client.ts';
+import { copyOf } from '../storage/values.ts';
 import { checkOptions, invalid } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import { atOnce } from '../watch/fair-queue.ts';
@@ -198,7 +199,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   }
 
   #shown(object: KubernetesObject, row: Subresource): T {
-    return structuredClone(row.view(presented(this.#context().info, object))) as T;
+    return copyOf(row.view(presented(this.#context().info, object))) as T;
   }
 
   #row(subresource: string | undefined): Subresource {

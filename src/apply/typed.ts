@@ -35,10 +35,41 @@ const MAX_ERRORS = 100;
 
 /** Throws a TypedError if a value is not of a type. Items of lists may occur twice if that is `lenient`. */
 export function* checkType(type: Type, value: unknown, lenient: boolean): Work<void> {
+  left = MAX_VALUES;
+  if (fits(type, value, lenient)) return;
   const errors: string[] = [];
   yield* new Checker(errors, lenient).check(type, value, []);
   if (errors.length === 1) throw new TypedError(errors[0]);
   if (errors.length > 1) throw new TypedError(`errors:\n  ${errors.join('\n  ')}`);
+}
+
+/** The most values that are looked at at a stretch. */
+const MAX_VALUES = 8_192;
+let left = 0;
+
+/** Whether a value is certainly of a type. What this does not know, as of many values, a {@link Checker} finds out in pieces. */
+function fits(type: Type, value: unknown, lenient: boolean): boolean {
+  if (--left < 0) return false;
+  if (value === null) return true;
+  if (typeof value !== 'object') return isScalar(type, value);
+  if (Array.isArray(value)) {
+    const { list } = type;
+    if (!list || value.length > left) return false;
+    if (!list.isAtomic) {
+      const { elements, error } = known(list, value);
+      if (error || (!lenient && new Set(elements).size < elements.length)) return false;
+    }
+    const below = list.element;
+    for (let at = 0; at < value.length; at++) if (!fits(below, value[at], lenient)) return false;
+    return true;
+  }
+  const { map } = type;
+  if (!map || !isRecord(value)) return false;
+  for (const name in value) {
+    const below = map.field(name)?.type ?? map.element;
+    if (!below || !fits(below, value[name], lenient)) return false;
+  }
+  return true;
 }
 
 class Checker {
@@ -67,14 +98,13 @@ class Checker {
     for (const name in value) {
       if (isPause()) yield;
       const below = type.field(name)?.type ?? type.element;
-      const element = fieldElement(name);
       if (!below) {
-        this.#report([...path, element], 'field not declared in schema');
+        this.#report([...path, fieldElement(name)], 'field not declared in schema');
         return;
       }
       const member = value[name];
       if (member === null || (typeof member !== 'object' && isScalar(below, member))) continue;
-      path.push(element);
+      path.push(fieldElement(name));
       yield* this.check(below, member, path);
       path.pop();
     }
@@ -336,22 +366,28 @@ function* byElement(type: ListType, list: Items = []): Work<Map<string, unknown[
   return items;
 }
 
-/** A value into which another one is merged: what the other one has prevails, nothing is removed. */
-export function* merged(type: Type, one: unknown, other: unknown): Work<unknown> {
-  if (other === undefined || one === other) return one;
-  if (one === undefined || (!isContainer(one) && !isContainer(other))) return other;
+/**
+ * A value into which another one is merged: what the other one has prevails, nothing is removed. No generator of its own: there are as
+ * many calls as parts.
+ */
+export function merged(type: Type, one: unknown, other: unknown): Work<unknown> {
+  if (other === undefined || one === other) return done(one);
+  if (one === undefined || (!isContainer(one) && !isContainer(other))) return done(other);
   const kind = handledAs(type, kindOf(type, other));
   if (kind === 'map') {
     const [left, right] = [mapOf(one), mapOf(other)];
-    if (type.map?.isAtomic || (isEmpty(left) && isEmpty(right))) return other;
-    if (!left || !right) return left ?? right;
-    return yield* mergedMap(type.map as MapType, left, right);
+    if (type.map?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(other);
+    return left && right ? mergedMap(type.map as MapType, left, right) : done(left ?? right);
   }
-  if (kind === 'scalar') return other;
+  if (kind === 'scalar') return done(other);
   const [left, right] = [listOf(one), listOf(other)];
-  if (type.list?.isAtomic || (isEmpty(left) && isEmpty(right))) return other;
-  if (!left || !right) return left ?? right;
-  return yield* mergedList(type.list as ListType, left, right);
+  if (type.list?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(other);
+  return left && right ? mergedList(type.list as ListType, left, right) : done(left ?? right);
+}
+
+// biome-ignore lint/correctness/useYield: there is nothing left to do
+function* done<R>(value: R): Work<R> {
+  return value;
 }
 
 function* mergedMap(type: MapType, one: Members, other: Members): Work<Members> {
@@ -361,7 +397,8 @@ function* mergedMap(type: MapType, one: Members, other: Members): Work<Members> 
     const [left, right] = [own(one, name), other[name]];
     if (left === right) continue;
     const below = type.field(name)?.type ?? type.element;
-    const member = below ? yield* merged(below, left, right) : right;
+    const isLeaf = !below || (right !== undefined && !isContainer(left) && !isContainer(right));
+    const member = isLeaf ? right : yield* merged(below, left, right);
     if (member === left) continue;
     result ??= { ...one };
     put(result, name, member);
@@ -369,10 +406,31 @@ function* mergedMap(type: MapType, one: Members, other: Members): Work<Members> 
   return result ?? one;
 }
 
+/** Whether both are the same elements in the same order, each once: with nothing to be put in order. */
+const areSame = (left: readonly string[], right: readonly string[]): boolean =>
+  left.length === right.length && left.every((each, at) => each === right[at]) && new Set(left).size === left.length;
+
+function mergedList(type: ListType, one: Items, other: Items): Work<Items> {
+  const isInOrder = areSame(type.elementsOf(one), type.elementsOf(other));
+  return isInOrder ? mergedItems(type, one, other) : reordered(type, one, other);
+}
+
+function* mergedItems({ element }: ListType, one: Items, other: Items): Work<Items> {
+  let result: unknown[] | undefined;
+  for (let at = 0; at < one.length; at++) {
+    if (isPause()) yield;
+    const item = yield* merged(element, one[at], other[at]);
+    if (item === one[at]) continue;
+    result ??= [...one];
+    result[at] = item;
+  }
+  return result ?? one;
+}
+
 /** The order is that of the other list, in which the items that only the first one has keep their places. */
-function* mergedList(type: ListType, one: Items, other: Items): Work<Items> {
-  const [before, after] = [yield* byElement(type, one), yield* byElement(type, other)];
+function* reordered(type: ListType, one: Items, other: Items): Work<Items> {
   const [left, right] = [type.elementsOf(one), type.elementsOf(other)];
+  const [before, after] = [yield* byElement(type, one), yield* byElement(type, other)];
   const shared = right.filter((element) => before.has(element));
   const done = new Set<string>();
   const result: unknown[] = [];

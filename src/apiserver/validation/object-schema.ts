@@ -134,16 +134,21 @@ export function* fitting<T extends object>(kind: Shaped, object: T): Work<T> {
 }
 
 /** The same of a stored object, which is not made twice. */
-export function fitted<T extends object>(kind: Shaped, object: T): T {
+export function* fittingStored<T extends object>(kind: Shaped, object: T): Work<T> {
   if (kind.schema === undefined || !isShaping(kind)) return object;
   let known = shaped.get(kind.schema);
   if (known === undefined) {
     known = new WeakMap();
     shaped.set(kind.schema, known);
   }
-  const made = (known.get(object) as T | undefined) ?? atOnce(fitting(kind, object));
+  const made = (known.get(object) as T | undefined) ?? (yield* fitting(kind, object));
   known.set(object, made);
   return made;
+}
+
+/** The same at a stretch. */
+export function fitted<T extends object>(kind: Shaped, object: T): T {
+  return atOnce(fittingStored(kind, object));
 }
 
 /** Each schema, compiled once. */

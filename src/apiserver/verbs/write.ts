@@ -19,7 +19,7 @@ import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
 import { type Subresource, withMembers } from '../subresources.ts';
 import { type FieldCheck, invalidPatch } from '../validation/field-check.ts';
-import { fitting } from '../validation/object-schema.ts';
+import { fitting, fittingStored } from '../validation/object-schema.ts';
 import { managedFieldsAfter, sameButTimes, type Writer } from './managed-fields.ts';
 import {
   generateName,
@@ -178,8 +178,9 @@ function* prepareUpdate(
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
-  const stored = normalized(info, inVersion(info, current));
-  const old = yield* fitting(info, stored);
+  const stored = inVersion(info, current);
+  const seen = yield* fittingStored(info, stored);
+  const old = normalized(info, seen);
   const sentOn = row.merge(object, old);
   const merged = context.revised?.(sentOn, old) ?? sentOn;
   // Upstream: `customResourceStrategy`.
@@ -192,7 +193,7 @@ function* prepareUpdate(
   const causes = updateCauses(merged.metadata, old.metadata, next.metadata);
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
   // What is stored in an earlier version of the kind, or without a default, is written anew, as upstream: so objects are migrated.
-  const isStored = old === stored && (info.storedAs === undefined || current.apiVersion === info.storedAs);
+  const isStored = seen === stored && (info.storedAs === undefined || current.apiVersion === info.storedAs);
   if (isStored && isSame && causes.length === 0 && (yield* comparing(others(same), others(old)))) return current as Mutable;
   const checked = yield* check(context, next, { causes, old });
   return checked?.then(() => toStored(info, next)) ?? toStored(info, next);
