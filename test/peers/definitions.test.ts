@@ -44,7 +44,7 @@ async function ask(side: Side, step: Step): Promise<Answered> {
 
 async function once({ url, fetch }: Side, step: Step): Promise<{ answered: Answered; text: string }> {
   const { method = 'GET', path, headers, of = (body: unknown) => body } = step;
-  const body = step.body === undefined ? undefined : JSON.stringify(step.body);
+  const body = step.body === undefined || typeof step.body === 'string' ? step.body : JSON.stringify(step.body);
   const init = {
     method,
     headers: {

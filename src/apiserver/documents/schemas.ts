@@ -48,7 +48,9 @@ export const SHARED: Readonly<Record<string, JsonSchema>> = {
     type: 'object',
     properties: {
       annotations: texts('Annotations is an unstructured key value map for metadata of any kind. They are not queryable.'),
-      creationTimestamp: time('The time on the server when this object was created. Read-only.'),
+      creationTimestamp: time(
+        'CreationTimestamp is a timestamp: when this object was created, by the clock of the server. Read-only.',
+      ),
       deletionGracePeriodSeconds: { description: 'Read-only.', type: 'integer', format: 'int64' },
       deletionTimestamp: time('The time at which this object was asked to be deleted. Read-only.'),
       finalizers: {
@@ -106,7 +108,7 @@ export const SHARED: Readonly<Record<string, JsonSchema>> = {
 };
 
 const TYPE_META: Readonly<Record<string, JsonSchema>> = {
-  apiVersion: text('The group and version of this representation of an object.'),
+  apiVersion: text('APIVersion defines the group and version of this representation of an object.'),
   kind: text('The REST resource that this object represents. Cannot be updated. In CamelCase.'),
 };
 

@@ -115,6 +115,21 @@ const own = (schemas: Json): Json => {
   return Object.fromEntries(Object.entries(told(schemas) as Json).filter(([name]) => name.startsWith(PREFIX)));
 };
 
+/** Bodies of an apply with members that are there twice. */
+const TWICE: readonly string[] = [
+  'spec:\n  foo: 1\n  foo: 2\n',
+  'spec:\n  foo: 1\n  foo:\n    a: 1\n  foo:\n  - a\n  - b\n',
+  'spec:\n  list:\n  - a: 1\n    a: 2\n  "no": 1\n  "no": {b: 1, b: 2}\nspec: {}\n',
+].map((text) => `apiVersion: ${GROUP}/v2\nkind: Tool\nmetadata:\n  name: twice\n${text}`);
+const JSON_TWICE = `{"apiVersion":"${GROUP}/v2","kind":"Tool",\n"metadata":{"name":"twice"},"spec":{"a":1,"a":\n2,"b":[{"c\\u0041":1,\n"cA":2}]}}`;
+
+const applied = (body: string, validation: string): Step => ({
+  method: 'PATCH',
+  path: `/apis/${GROUP}/v2/namespaces/default/tools/twice?fieldManager=a&fieldValidation=${validation}`,
+  headers: { 'content-type': 'application/apply-patch+yaml' },
+  body,
+});
+
 export const PUBLISHED: readonly Step[] = [
   { method: 'POST', path: CRDS, body: DEFINITION },
   { path: `${CRDS}/tools.${GROUP}`, until: '"InitialNamesAccepted"' },
@@ -123,5 +138,6 @@ export const PUBLISHED: readonly Step[] = [
     ...{ path: `/openapi/v3/apis/${GROUP}/${version}`, until: `${PREFIX}${version}.ToolList` },
     of: ({ components }: Json) => own(components.schemas),
   })),
+  ...[...TWICE, JSON_TWICE].map((body) => applied(body, 'Strict')),
   { method: 'DELETE', path: `${CRDS}/tools.${GROUP}` },
 ];

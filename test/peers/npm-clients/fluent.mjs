@@ -39,7 +39,11 @@ const until = async (condition) => {
 async function watching() {
   const seen = new Set();
   await orders()
-    .Watch(({ metadata, spec }) => seen.add(`${metadata.name}=${spec.item}`), { resyncDelaySec: 1, lastSeenLimitSeconds: 2, relistIntervalSec: 1 })
+    .Watch(({ metadata, spec }) => seen.add(`${metadata.name}=${spec.item}`), {
+      resyncDelaySec: 1,
+      lastSeenLimitSeconds: 2,
+      relistIntervalSec: 1,
+    })
     .start();
   return seen;
 }
