@@ -83,6 +83,23 @@ describe('apply', () => {
     expect(less.body.metadata).toMatchObject({ uid: created.body.metadata.uid, generation: 2 });
   });
 
+  test('Strict names the lines of members that are there twice, in YAML and in JSON', async () => {
+    const { call } = rig();
+    const head = 'apiVersion: example.com/v1\nkind: Order\nmetadata: {name: a}\n';
+    const yaml = `${head}spec:\n  item: x\n  item: y\n  count: 1\n  count:\n    2\n`;
+    const refused = await call('PATCH', `${one}&fieldValidation=Strict`, yaml, APPLY);
+    const words = 'error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:';
+    expect([refused.code, refused.body.message]).toEqual([
+      400,
+      `${words}\n  line 6: key "item" already set in map\n  line 9: key "count" already set in map`,
+    ]);
+    const json = '{"apiVersion":"example.com/v1","kind":"Order","metadata":{"name":"a"},\n"spec":{"item":"x","item":\n "y"}}';
+    const other = await call('PATCH', `${one}&fieldValidation=Strict`, json, APPLY);
+    expect(other.body.message).toBe(`${words}\n  line 3: key "item" already set in map`);
+    const warned = await call('PATCH', one, json, APPLY);
+    expect([warned.code, warned.headers.get('warning')]).toEqual([201, '299 - "line 3: key \\"item\\" already set in map"']);
+  });
+
   test('a conflict is 409 with its causes; `force` takes over', async () => {
     const { call } = rig();
     await call('PATCH', one, order({ item: 'x' }), APPLY);

@@ -485,11 +485,11 @@ describe('tables and compression', () => {
     }
   });
 
-  test('TestWatchServerCompression: nothing is compressed, whatever the client accepts', async () => {
+  test('TestWatchServerCompression: no watch is compressed, whatever the client accepts', async () => {
     const { url, call } = await open();
     await call('POST', ORDERS_PATH, { metadata: { name: 'a' }, spec: { item: 'x'.repeat(200_000) } });
     const state = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
-    for (const query of ['watch=1', `watch=1&${state}`, 'limit=500']) {
+    for (const query of ['watch=1', `watch=1&${state}`]) {
       const { response, line, leave } = await watch(`${url}${ORDERS_PATH}?${query}`, { 'accept-encoding': 'gzip' });
       expect(response.headers.get('content-encoding')).toBeNull();
       expect(await line()).toContain('"name":"a"');

@@ -35,6 +35,13 @@ const things: ResourceDefinition = { group: 'example.com', version: 'v1', plural
 const make = (): OpenApi => new OpenApi([toInfo(CONFIG_MAPS), toInfo(orders), toInfo(things)], '1.2.3');
 // biome-ignore lint/suspicious/noExplicitAny: documents, read without ceremony
 const json = (path: string): any => JSON.parse(String(make().document(path)?.body ?? 'null'));
+/** What a kind with a schema is shown as. */
+// biome-ignore lint/suspicious/noExplicitAny: the same
+function published(of: object, path = '/openapi/v2', more: Partial<ResourceDefinition> = {}): any {
+  const shown = new OpenApi([toInfo({ ...orders, ...more, schema: of as Record<string, unknown> })]).document(path);
+  const document = JSON.parse(String(shown?.body));
+  return (document.definitions ?? document.components.schemas)['com.example.v1.Order'];
+}
 
 describe('OpenAPI v3', () => {
   it('an index, whose addresses change with the documents', () => {
@@ -85,7 +92,6 @@ describe('OpenAPI v3', () => {
     });
     expect(order['x-kubernetes-preserve-unknown-fields']).toBeUndefined();
     expect(schemas['com.example.v1.Thing']).toMatchObject({
-      description: 'Thing of example.com/v1',
       'x-kubernetes-preserve-unknown-fields': true,
       'x-kubernetes-group-version-kind': [{ ...kind, kind: 'Thing' }],
     });
@@ -104,11 +110,11 @@ describe('what OpenAPI v3 says of lists', () => {
     expect(of(root, 'post')).toBe('#/components/schemas/com.example.v1.Order');
     const meta = '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta';
     expect(components.schemas['com.example.v1.OrderList']).toEqual({
-      description: 'OrderList is a list of Order.',
+      description: 'OrderList is a list of Order',
       type: 'object',
       required: ['items'],
       properties: {
-        apiVersion: { description: 'The group and version of this representation of an object.', type: 'string' },
+        apiVersion: { description: 'APIVersion defines the group and version of this representation of an object.', type: 'string' },
         items: { description: 'The objects.', type: 'array', items: { $ref: '#/components/schemas/com.example.v1.Order' } },
         kind: {
           description: 'The REST resource that this object represents. Cannot be updated. In CamelCase.',
@@ -146,7 +152,7 @@ describe('OpenAPI v2', () => {
     const { properties } = definitions['com.example.v1.Order'];
     expect(properties.metadata.$ref).toBe('#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta');
     expect(properties.spec.properties).toEqual({
-      count: { type: 'integer', format: 'int32' },
+      count: { type: 'integer', format: 'int32', minimum: 1 },
       tags: { type: 'array', items: { type: 'string' } },
       any: {},
       free: { 'x-kubernetes-preserve-unknown-fields': true },
@@ -160,13 +166,69 @@ describe('OpenAPI v2', () => {
     expect(definitions['com.example.v1.Order']).toMatchObject({ description: 'An order.', type: 'object', required: ['spec'] });
     // Of anything: kubectl would find fault with what is not listed.
     expect(definitions['com.example.v1.Thing']).toEqual({
-      description: 'Thing of example.com/v1',
       type: 'object',
-      'x-kubernetes-preserve-unknown-fields': true,
       'x-kubernetes-group-version-kind': [{ group: 'example.com', version: 'v1', kind: 'Thing' }],
     });
     const { parameters } = json('/openapi/v2').paths['/apis/example.com/v1/things/{name}'].patch;
     expect(parameters.map(({ name }: { name: string }) => name)).toEqual(['dryRun', 'fieldValidation']);
+  });
+
+  it('JSON: lists, too', () => {
+    const { type, required, properties } = json('/openapi/v2').definitions['com.example.v1.OrderList'];
+    expect([type, required]).toEqual(['object', ['items']]);
+    expect(properties.items).toMatchObject({ type: 'array', items: { $ref: '#/definitions/com.example.v1.Order' } });
+    expect(properties.metadata.$ref).toBe('#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta');
+  });
+
+  it('keeps limits, and leaves out defaults and what may be null', () => {
+    const text = { type: 'string', minLength: 1, pattern: '^a', enum: ['a'] };
+    const spec = {
+      type: 'object',
+      required: ['none', 'text'],
+      properties: {
+        text: { ...text, default: 'a' },
+        none: { type: 'object', nullable: true, properties: { a: text } },
+        high: { type: 'number', maximum: 3, exclusiveMaximum: true },
+        later: { type: 'number', exclusiveMaximum: 3 },
+        map: { type: 'object', required: ['a'], additionalProperties: { type: 'string', nullable: true } },
+        free: { type: 'object', additionalProperties: true },
+      },
+    };
+    expect(published({ type: 'object', properties: { spec } }).properties.spec).toEqual({
+      type: 'object',
+      required: ['text'],
+      properties: {
+        text,
+        none: {},
+        high: { type: 'number', maximum: 3, exclusiveMaximum: true },
+        later: { type: 'number' },
+        map: { type: 'object', additionalProperties: {} },
+        free: { type: 'object', additionalProperties: true },
+      },
+    });
+  });
+
+  it('an object within an object has the members of one, but if it may have any others', () => {
+    const embedded = { type: 'object', 'x-kubernetes-embedded-resource': true };
+    const open = { ...embedded, 'x-kubernetes-preserve-unknown-fields': true };
+    const schema = { type: 'object', properties: { inner: { ...embedded, required: ['kind'] }, open } };
+    const { inner, open: shown } = published(schema).properties;
+    expect([inner.required, Object.keys(inner.properties)]).toEqual([
+      ['kind', 'apiVersion'],
+      ['apiVersion', 'kind', 'metadata'],
+    ]);
+    expect(inner.properties.metadata.$ref).toContain('#/definitions/');
+    expect(shown).toEqual({ 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true });
+    const v3 = published(schema, '/openapi/v3/apis/example.com/v1').properties;
+    expect(v3.open.properties.metadata.allOf).toEqual([
+      { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' },
+    ]);
+  });
+
+  it('a kind that keeps no field that it does not know is not open', () => {
+    const closed = published({ type: 'object' }, '/openapi/v2', { preserveUnknownFields: false });
+    expect(Object.keys(closed.properties)).toEqual(['apiVersion', 'kind', 'metadata']);
+    expect(published({ type: 'object' })).not.toHaveProperty('properties');
   });
 
   it('without a version it says so', () => {

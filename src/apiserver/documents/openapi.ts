@@ -3,6 +3,7 @@
  * of one of a thousand definitions costs that one.
  */
 import { isPromise } from '../../watch/abort.ts';
+import { isRecord } from '../../watch/errors.ts';
 import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import type { WholeAnswer, WireRequest } from '../http/wire.ts';
@@ -15,6 +16,7 @@ import {
   type DocumentedKind,
   KIND_EXTENSION,
   listSchemaOf,
+  OBJECT_MEMBERS,
   OPEN,
   ofList,
   SHARED,
@@ -39,7 +41,7 @@ function* openApiV3(definitions: readonly Documented[], version: string): Work<s
   for (const each of definitions) {
     paths.push(membersOf(toPaths(each)));
     const kinds = [each, ...each.subresources.flatMap(({ kind = [] }) => kind)];
-    for (const kind of kinds) schemas.push(membersOf({ [componentName(kind)]: schemaOf(kind) }));
+    for (const kind of kinds) schemas.push(membersOf({ [componentName(kind)]: unfolded(schemaOf(kind)) }));
     schemas.push(membersOf({ [componentName(ofList(each))]: listSchemaOf(each) }));
     yield;
   }
@@ -199,17 +201,13 @@ function* partsOf<T>(
 
 const textOf = (definition: Documented): Part<string> => ({
   path: membersOf({ [objectPath(definition)]: { patch: toPatch(definition) } }),
-  schema: membersOf({ [componentName(definition)]: toV2(schemaOf(definition)) }),
+  schema: membersOf(schemasV2(definition)),
 });
 
 const bytesOf = (definition: Documented): Part<Uint8Array> => ({
   path: pathMessage(definition).toBytes(),
-  schema: named({ [componentName(definition)]: toV2(schemaOf(definition)) }).toBytes(),
+  schema: named(schemasV2(definition)).toBytes(),
 });
-
-const SHARED_V2: Readonly<Record<string, JsonSchema>> = Object.fromEntries(
-  Object.entries(SHARED).map(([name, schema]) => [name, toV2(schema)]),
-);
 
 /** Makes the document, a definition at a time. */
 export function* openApiV2(
@@ -264,27 +262,86 @@ function extension(name: string, value: unknown): Message {
   return new Message().text(1, name).message(2, new Message().text(2, JSON.stringify(value)));
 }
 
-/** The part of a schema that v2 supports. The rest is left out, and anything is valid there. */
+/** What of a schema is the same in v2. Upstream leaves out defaults, too. */
+const ALIKE = [
+  ...['description', 'title', 'externalDocs', 'example', 'type', 'format', 'pattern', 'enum', 'multipleOf', 'uniqueItems'],
+  ...['maximum', 'minimum', 'exclusiveMaximum', 'exclusiveMinimum', 'maxLength', 'minLength', 'maxItems', 'minItems'],
+  ...['maxProperties', 'minProperties'],
+];
+
+/** The part of a schema that v2 supports, as upstream shows it. The rest is left out, and anything is valid there. */
 function toV2(schema: JsonSchema): JsonSchema {
-  const { description, $ref, allOf, type, format, properties, items, required, additionalProperties } = schema as Parts;
-  const result: Record<string, unknown> = { description };
+  const { $ref, allOf, nullable, properties, items, required, additionalProperties } = schema as Parts;
+  // kubectl would find fault with what is not listed.
+  if (schema[OPEN] === true && KIND_EXTENSION in schema) return { type: 'object', [KIND_EXTENSION]: schema[KIND_EXTENSION] };
+  const result: Record<string, unknown> = {};
   for (const name in schema) if (name.startsWith('x-kubernetes-')) result[name] = schema[name];
   const reference = $ref ?? (allOf?.length === 1 ? allOf[0]?.$ref : undefined);
-  if (reference !== undefined) return { ...result, $ref: reference.replace('#/components/schemas/', '#/definitions/') };
-  if (schema[OPEN] === true) return KIND_EXTENSION in schema ? { ...result, type: 'object' } : result;
-  if (schema['x-kubernetes-int-or-string'] === true) return result;
-  if (type === 'array' && items === undefined) return result;
-  Object.assign(result, { type, format, required });
-  if (items) result.items = toV2(items);
-  if (properties) result.properties = Object.fromEntries(Object.entries(properties).map(([name, each]) => [name, toV2(each)]));
+  if (reference !== undefined) {
+    return { description: schema.description, ...result, $ref: reference.replace('#/components/schemas/', '#/definitions/') };
+  }
+  // In later drafts of JSON Schema, which a program's own schema may use, an exclusive limit is a number.
+  for (const name of ALIKE) if (!name.startsWith('exclusive') || schema[name] === true) result[name] = schema[name];
+  const isOpen = schema[OPEN] === true;
+  const hasMembers = !isOpen && nullable !== true;
+  if (hasMembers && items) result.items = toV2(items);
+  if (hasMembers && properties) result.properties = eachOf(properties, toV2);
   if (typeof additionalProperties === 'object') result.additionalProperties = toV2(additionalProperties);
+  else if (additionalProperties === true) result.additionalProperties = true;
+  // Old kubectl knows neither null, nor an object of anything, nor a list of it, nor two types.
+  if (
+    nullable ||
+    schema['x-kubernetes-int-or-string'] ||
+    (isOpen && schema.type === 'object') ||
+    (!result.items && schema.type === 'array')
+  )
+    delete result.type;
+  const needed = isNullable(additionalProperties)
+    ? []
+    : required?.filter((name) => !isNullable(result.properties && properties?.[name]));
+  if (needed?.length) result.required = needed;
   return result;
 }
 
+const isNullable = (schema: unknown): boolean => typeof schema === 'object' && (schema as Parts | null)?.nullable === true;
+
+type Schemas = Readonly<Record<string, JsonSchema>>;
+
+function eachOf(schemas: Schemas, change: (of: JsonSchema) => JsonSchema): Schemas {
+  return Object.fromEntries(Object.entries(schemas).map(([name, each]) => [name, change(each)]));
+}
+
+/** A schema with what is implied in it: the members of objects within an object, and that a value is a number or a text. */
+function unfolded(schema: JsonSchema, members: Schemas = OBJECT_MEMBERS): JsonSchema {
+  const { properties, items, required = [], additionalProperties, anyOf, allOf } = schema as Parts;
+  const [result, isV2]: [Record<string, unknown>, boolean] = [{ ...schema }, members !== OBJECT_MEMBERS];
+  const inner = (of: JsonSchema): JsonSchema => unfolded(of, members);
+  if (isRecord(items)) result.items = inner(items);
+  if (isRecord(additionalProperties)) result.additionalProperties = inner(additionalProperties);
+  if (isRecord(properties)) result.properties = eachOf(properties, inner);
+  if (schema['x-kubernetes-int-or-string'] === true && !isV2 && !anyOf && !allOf) {
+    result.anyOf = [{ type: 'integer' }, { type: 'string' }];
+  }
+  if (schema['x-kubernetes-embedded-resource'] !== true || (isV2 && schema[OPEN] === true)) return result;
+  const needed = new Set([...required, 'kind', 'apiVersion']);
+  return { ...result, properties: { ...(result.properties as object), ...members }, required: [...needed] };
+}
+
+const SHARED_V2 = eachOf(SHARED, toV2);
+const MEMBERS_V2 = eachOf(OBJECT_MEMBERS, toV2);
+
+/** The schemas of a kind and its lists. */
+const schemasV2 = (definition: Documented): Schemas => ({
+  [componentName(definition)]: unfolded(toV2(schemaOf(definition)), MEMBERS_V2),
+  [componentName(ofList(definition))]: toV2(listSchemaOf(definition)),
+});
+
 interface Parts {
-  readonly description?: string;
   readonly $ref?: string;
   readonly allOf?: readonly { readonly $ref?: string }[];
+  readonly anyOf?: readonly JsonSchema[];
+  readonly nullable?: boolean;
+  readonly description?: string;
   readonly type?: string;
   readonly format?: string;
   readonly properties?: Readonly<Record<string, JsonSchema>>;
@@ -292,6 +349,9 @@ interface Parts {
   readonly required?: readonly string[];
   readonly additionalProperties?: JsonSchema | boolean;
 }
+
+/** The field `boolean` of `AdditionalPropertiesItem`. */
+const TRUE = [2 * 8, 1];
 
 /** `Definitions` and `Properties` of the proto: schemas under names. */
 function named(schemas: Readonly<Record<string, JsonSchema>>): Message {
@@ -306,6 +366,7 @@ function toMessage(schema: JsonSchema): Message {
   const message = new Message().text(1, $ref).text(2, format).text(4, description);
   for (const name of required) message.text(19, name);
   if (typeof additionalProperties === 'object') message.message(21, new Message().message(1, toMessage(additionalProperties)));
+  else if (additionalProperties) message.message(21, new Message().add(TRUE));
   if (type !== undefined) message.message(22, new Message().text(1, type));
   if (items) message.message(23, new Message().message(1, toMessage(items)));
   if (properties) message.message(25, named(properties));

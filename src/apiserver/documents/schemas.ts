@@ -2,7 +2,6 @@
 import type { JsonSchema, ResourceDefinition } from '../definition.ts';
 import { builtInSchema } from '../kinds/tables.ts';
 import type { Rows } from '../subresources.ts';
-import { groupVersion } from './discovery.ts';
 
 const texts = (description: string, more: JsonSchema = {}): JsonSchema => ({
   description,
@@ -13,7 +12,7 @@ const texts = (description: string, more: JsonSchema = {}): JsonSchema => ({
 const text = (description: string, more: JsonSchema = {}): JsonSchema => ({ description, type: 'string', ...more });
 
 /** The part of a kind that appears in OpenAPI documents. */
-export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema'>;
+export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields'>;
 
 /** The same of a resource. */
 export type Documented = DocumentedKind &
@@ -49,7 +48,9 @@ export const SHARED: Readonly<Record<string, JsonSchema>> = {
     type: 'object',
     properties: {
       annotations: texts('Annotations is an unstructured key value map for metadata of any kind. They are not queryable.'),
-      creationTimestamp: time('The time on the server when this object was created. Read-only.'),
+      creationTimestamp: time(
+        'CreationTimestamp is a timestamp: when this object was created, by the clock of the server. Read-only.',
+      ),
       deletionGracePeriodSeconds: { description: 'Read-only.', type: 'integer', format: 'int64' },
       deletionTimestamp: time('The time at which this object was asked to be deleted. Read-only.'),
       finalizers: {
@@ -106,6 +107,17 @@ export const SHARED: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
+const TYPE_META: Readonly<Record<string, JsonSchema>> = {
+  apiVersion: text('APIVersion defines the group and version of this representation of an object.'),
+  kind: text('The REST resource that this object represents. Cannot be updated. In CamelCase.'),
+};
+
+/** The members of every object. */
+export const OBJECT_MEMBERS: Readonly<Record<string, JsonSchema>> = {
+  ...TYPE_META,
+  metadata: { description: "Standard object's metadata.", allOf: [{ $ref: ref(OBJECT_META) }] },
+};
+
 /** A kind's list, as a kind. */
 export function ofList(definition: Documented): Documented {
   return { ...definition, kind: definition.listKind ?? `${definition.kind}List` };
@@ -115,13 +127,12 @@ export function ofList(definition: Documented): Documented {
 export function listSchemaOf(definition: Documented): JsonSchema {
   const { group, version, kind } = ofList(definition);
   return {
-    description: `${kind} is a list of ${definition.kind}.`,
+    description: `${kind} is a list of ${definition.kind}`,
     type: 'object',
     required: ['items'],
     properties: {
-      apiVersion: text('The group and version of this representation of an object.'),
+      ...TYPE_META,
       items: { description: 'The objects.', type: 'array', items: { $ref: ref(componentName(definition)) } },
-      kind: text('The REST resource that this object represents. Cannot be updated. In CamelCase.'),
       metadata: { description: 'Standard list metadata.', allOf: [{ $ref: ref(LIST_META) }] },
     },
     [KIND_EXTENSION]: [{ group, kind, version }],
@@ -133,18 +144,13 @@ export function schemaOf(definition: DocumentedKind): JsonSchema {
   const { group, version, kind } = definition;
   const schema = definition.schema ?? builtInSchema(definition);
   const own = (schema?.properties ?? {}) as Readonly<Record<string, JsonSchema>>;
-  const open = schema === undefined || (schema.properties === undefined && schema.additionalProperties === undefined);
+  const closed = definition.preserveUnknownFields === false;
+  const open = schema === undefined || (!closed && schema.properties === undefined && schema.additionalProperties === undefined);
   const { metadata: _, ...members } = own;
   return {
-    description: `${kind} of ${groupVersion(group, version)}`,
     type: 'object',
     ...schema,
-    properties: {
-      apiVersion: text('The group and version of this representation of an object.'),
-      kind: text('The REST resource that this object represents. Cannot be updated. In CamelCase.'),
-      metadata: { description: "Standard object's metadata.", allOf: [{ $ref: ref(OBJECT_META) }] },
-      ...members,
-    },
+    properties: { ...OBJECT_MEMBERS, ...members },
     ...(open && { [OPEN]: true }),
     [KIND_EXTENSION]: [{ group, kind, version }],
   };

@@ -25,9 +25,19 @@ const MAX_PATH_CHARS = 256;
 export class FieldPaths {
   readonly #paths: Set<string> = new Set();
   #more = 0;
+  /** What upstream's reader of YAML says of each. */
+  readonly lines: string[] = [];
 
-  /** Adds the path of these steps, which are computed only if it is reported. Equal paths are reported once. */
-  add(steps: () => readonly Step[]): void {
+  /**
+   * Adds the path of these steps, which are computed only if it is reported. Equal paths are reported once. `line`: that of the
+   * value, if anyone asks for it.
+   */
+  add(steps: () => readonly Step[], line?: () => number): void {
+    if (line && this.lines.length < MAX_PATHS) {
+      this.lines.push(
+        `line ${line()}: key ${JSON.stringify(String(steps().at(-1)).slice(0, MAX_PATH_CHARS))} already set in map`,
+      );
+    }
     if (this.#paths.size === MAX_PATHS) this.#more++;
     else this.#paths.add(toPath(steps()));
   }
@@ -88,7 +98,7 @@ export function* duplicateFields(text: string): Work<FieldPaths> {
   const found = new FieldPaths();
   const levels: Level[] = [];
   let level: Level | undefined;
-  let [start, next] = [-1, PIECE_CHARS];
+  let [start, next, line] = [-1, PIECE_CHARS, 1];
   for (let at = 0; at < text.length; at++) {
     if (at >= next) {
       next = at + PIECE_CHARS;
@@ -98,10 +108,16 @@ export function* duplicateFields(text: string): Work<FieldPaths> {
     if (start >= 0) {
       if (char === BACKSLASH) at++;
       else if (char === QUOTE) {
-        if (level?.isNext && !isNew(level, nameOf(text.slice(start, at)))) found.add(() => levels.map(stepOf));
+        if (level?.isNext && !isNew(level, nameOf(text.slice(start, at)))) {
+          found.add(
+            () => levels.map(stepOf),
+            () => line + linesBetween(text, at + 1),
+          );
+        }
         start = -1;
       }
-    } else if (char === QUOTE) start = at + 1;
+    } else if (char === LINE_END) line++;
+    else if (char === QUOTE) start = at + 1;
     else if (char === COMMA) proceed(level as Level);
     else if (char === OBJECT || char === LIST) {
       const isObject = char === OBJECT;
@@ -119,6 +135,16 @@ export function* duplicateFields(text: string): Work<FieldPaths> {
 const PIECE_CHARS = 65_536;
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OBJECT, END_OF_OBJECT, LIST, END_OF_LIST] = [0x7b, 0x7d, 0x5b, 0x5d];
+
+/** The ends of lines between a name and its value. */
+function linesBetween(text: string, from: number): number {
+  let lines = 0;
+  for (let at = from; BETWEEN.includes(text.charAt(at)); at++) if (text.charCodeAt(at) === LINE_END) lines++;
+  return lines;
+}
+
+const LINE_END = 0x0a;
+const BETWEEN = ': \t\r\n';
 
 const stepOf = ({ names, index, name }: Level): Step => (names === undefined ? index : name);
 

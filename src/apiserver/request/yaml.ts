@@ -103,6 +103,7 @@ class Reading {
   #partsLeft: number = MAX_PARTS;
   #charsLeft: number;
   #steps: number = 0;
+  #counted: { readonly at: number; readonly line: number } = { at: 0, line: 1 };
 
   constructor(text: string, yaml: Yaml) {
     this.#text = text;
@@ -201,9 +202,25 @@ class Reading {
     if (key === null || typeof key === 'object') throw badRequest('YAML: the name of a member is not a text');
     const name = String(key);
     this.#path[this.#path.length - 1] = name;
-    if (Object.hasOwn(object, name)) this.duplicates.add(() => this.#path.slice());
+    const isAgain = Object.hasOwn(object, name);
+    const line = isAgain ? this.#lineOf(pair.value?.range?.[0] ?? pair.key?.range?.[1] ?? 0) : 0;
     this.#count(1);
     put(object, name, yield* this.#value(pair.value));
+    if (!isAgain) return;
+    this.duplicates.add(
+      () => this.#path.slice(),
+      () => line,
+    );
+  }
+
+  /** The line of a place, counted from the one before. */
+  #lineOf(at: number): number {
+    if (at < this.#counted.at) this.#counted = { at: 0, line: 1 };
+    let { line } = this.#counted;
+    for (let end = this.#text.indexOf('\n', this.#counted.at); end >= 0 && end < at; end = this.#text.indexOf('\n', end + 1))
+      line++;
+    this.#counted = { at, line };
+    return line;
   }
 
   /** `<<`: the members of other objects, as far as the object has none of their names yet. */

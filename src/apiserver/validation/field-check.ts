@@ -227,11 +227,16 @@ export class FieldCheck {
     this.#tell(found, (why) => invalidPatch(made, why));
   }
 
-  /** Checks what was applied, whose fields the apply has found in the schema. Throws 400, as upstream. */
+  /** Checks what was applied, whose fields the apply has found in the schema. Throws 400, as upstream, which reads it as YAML. */
   applied(): void {
-    this.#tell([['duplicate', this.#twice?.told, this.#twice?.more]], (why) => {
-      return badRequest(`error strict decoding patch: ${why}`);
-    });
+    const { lines = [], told = [], more = 0 } = this.#twice ?? {};
+    if (lines.length === 0) return;
+    const left = Math.max(0, told.length + more - lines.length);
+    if (this.#warn !== undefined) this.#warn({ texts: lines, more: left });
+    else {
+      const all = [...lines, ...(left > 0 ? [`and ${left} more`] : [])].map((each) => `\n  ${each}`).join('');
+      throw badRequest(`error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:${all}`);
+    }
   }
 
   #tell(found: readonly Found[], refusal: (why: string) => Error): void {
