@@ -7,7 +7,7 @@ import { compileSchema, fitting } from '../../src/apiserver/validation/object-sc
 import { fitsQuickly } from '../../src/apiserver/validation/quick.ts';
 import { structuralOf } from '../../src/apiserver/validation/structural.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
-import { atOnce } from '../../src/watch/fair-queue.ts';
+import { atOnce, type Work } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
 
 const OPEN = 'x-kubernetes-preserve-unknown-fields';
@@ -88,8 +88,7 @@ test('at once as step by step', async () => {
     expect(one.spec).toEqual(other.spec);
     expect(one === small).toBe(other === large);
     for (const each of [of, one.spec]) {
-      const causesOf = (whole: object): unknown =>
-        atOnce(check(whole as KubernetesObject, undefined) as Generator<void, unknown>);
+      const causesOf = (whole: object): unknown => atOnce(check(whole as KubernetesObject, undefined) as Work<unknown>);
       const causes = causesOf({ spec: each });
       expect(causes).toEqual(causesOf({ slow: 1, spec: each }));
       if ((causes as unknown[]).length === 0) right += Number(fitsQuickly(tree, { spec: each }));
