@@ -489,7 +489,7 @@ export const TARGETS: readonly Target[] = [
   {
     path: '/api/v1/namespaces',
     object: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'mutated-a' } },
-    subresources: [],
+    subresources: ['status'],
     hasProtobuf: false,
     staysForEver: true,
     isCustom: false,
