@@ -111,8 +111,8 @@ export const EXPLAINED: readonly Explained[] = [
     is: both(by('POST'), at(/\/(ships|configmaps|leases|namespaces)\/[^?/]/), ({ ours }) => ours.code === 405),
   },
   {
-    reason: 'A collection of custom resources is not replaced or patched, and says so',
-    is: both(by('PUT', 'PATCH'), codes(400, 405), theySay(/name must be provided/)),
+    reason: 'A collection of custom resources is not replaced or patched, and says so before all else',
+    is: both(by('PUT', 'PATCH'), at(/\/ships(\/|\/\.+)?(\?|$)/), refusedByBoth, ({ ours }) => ours.code === 405),
   },
   {
     reason: 'A namespace without a name is no path',
@@ -147,8 +147,8 @@ export const EXPLAINED: readonly Explained[] = [
       by('DELETE'),
       refusedByBoth,
       (met) =>
-        weSay(/gracePeriodSeconds: expected|dryRun: expected a list|is not a DeleteOptions object/)(met) ||
-        theySay(/cannot unmarshal .*(DeleteOptions|Preconditions)/)(met),
+        weSay(/gracePeriodSeconds: expected|dryRun: expected a list|is not a DeleteOptions object|the body is not JSON/)(met) ||
+        theySay(/cannot unmarshal .*(DeleteOptions|Preconditions)|ListOptions/)(met),
     ),
   },
   {
@@ -159,7 +159,7 @@ export const EXPLAINED: readonly Explained[] = [
     reason: 'A patch is read before its object',
     is: both(by('PATCH'), theySay(/\bnot found\b/), weSay(/error decoding patch|due to an error in our request/)),
   },
-  { reason: 'A patch that is null is none', is: both(by('PATCH'), codes(200, 400), weSay(/patch must be an object/)) },
+  { reason: 'A patch that is null is none', is: both(by('PATCH'), codes(200, 400), weSay(/patch must be (an object|a list)/)) },
   {
     reason: 'Members of metadata that only the server writes are not read',
     is: both(
@@ -182,5 +182,24 @@ export const EXPLAINED: readonly Explained[] = [
   {
     reason: 'An element of a strategic patch without its key is told before other faults',
     is: both(header('content-type', STRATEGIC), refusedByBoth, weSay(/does not contain declared merge key/)),
+  },
+  {
+    reason: 'What says of what kind it is does not say null, or nothing',
+    is: both(
+      ({ theirs, ours }) => theirs.code < 300 && ours.code === 400,
+      weSay(/expected a \w+ of \S+, got (something else|a {1,2}of)|is not a DeleteOptions object/),
+    ),
+  },
+  {
+    reason: 'Protobuf of nothing is an object without members',
+    is: both(by('POST', 'PUT'), header('content-type', PROTOBUF), codes(400, 422), theySay(/: empty body \(/)),
+  },
+  {
+    reason: 'That there is no such path is told before what is wrong with the options in the URL',
+    is: both(
+      codes(422, 404),
+      theySay(/(Create|Update|Patch|Delete|List)Options\.meta/),
+      weSay(/could not find the requested resource/),
+    ),
   },
 ];

@@ -444,7 +444,13 @@ const SCALE = {
 } as const;
 
 /** The custom kind. */
-export const SHIPS: ResourceDefinition = { ...SHIP, status: true, scale: SCALE, schema: SCHEMA };
+export const SHIPS: ResourceDefinition = {
+  ...SHIP,
+  status: true,
+  scale: SCALE,
+  schema: SCHEMA,
+  preserveUnknownFields: false,
+};
 
 /** The same as a CustomResourceDefinition. */
 export const SHIPS_CRD: object = {
