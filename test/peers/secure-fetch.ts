@@ -1,7 +1,7 @@
 // A `fetch` that trusts one certificate and sends one token. Node's own takes neither a CA nor an agent without the package undici,
 // and to trust everything (NODE_TLS_REJECT_UNAUTHORIZED) would hold for the whole process.
-import type { IncomingMessage } from 'node:http';
-import { Agent, request } from 'node:https';
+import { type IncomingMessage, request as plainRequest } from 'node:http';
+import { Agent, request as secureRequest } from 'node:https';
 import { Readable } from 'node:stream';
 import { constants, createGunzip } from 'node:zlib';
 
@@ -11,17 +11,21 @@ export type SecureFetch = (url: string | URL, init?: SecureInit) => Promise<Resp
 export interface SecureInit {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array;
   readonly signal?: AbortSignal | null;
+  /** The path and query as they are sent, which a URL would tidy up. Default: those of the URL. */
+  readonly path?: string;
 }
 
-/** Creates one. `close` drops its connections. */
+/** Creates one. `close` drops its connections. It asks servers without TLS, too. */
 export function createSecureFetch(ca: string, token: string): SecureFetch & { close(): void } {
   const agent = new Agent({ ca, keepAlive: true, maxSockets: 64 });
-  const fetch = (url: string | URL, { method = 'GET', headers = {}, body, signal }: SecureInit = {}): Promise<Response> =>
+  const fetch = (url: string | URL, { method = 'GET', headers = {}, body, signal, path }: SecureInit = {}): Promise<Response> =>
     new Promise((resolve, reject) => {
       const all = { authorization: `Bearer ${token}`, 'accept-encoding': 'gzip', ...headers };
-      const message = request(url, { method, headers: all, agent, signal: signal ?? undefined });
+      const options = { method, headers: all, signal: signal ?? undefined, ...(path !== undefined && { path }) };
+      const isSecure = new URL(url).protocol === 'https:';
+      const message = isSecure ? secureRequest(url, { ...options, agent }) : plainRequest(url, options);
       message.on('error', (error) => reject(signal?.aborted ? signal.reason : error));
       message.on('response', (response) => resolve(toResponse(response)));
       message.end(body);

@@ -36,7 +36,7 @@ describe('what is no object of the kind is 400', () => {
     [{ metadata: { labels: 'a' } }, 'metadata.labels: expected an object'],
     [{ metadata: { labels: ['a'] } }, 'metadata.labels: expected an object'],
     [{ metadata: { annotations: 7 } }, 'metadata.annotations: expected an object'],
-    [{ metadata: { annotations: { a: null } } }, 'metadata.annotations: expected strings as values'],
+    [{ metadata: { annotations: { a: 7 } } }, 'metadata.annotations: expected strings as values'],
     [{ metadata: { finalizers: 'a' } }, 'metadata.finalizers: expected a list'],
     [{ metadata: { ownerReferences: {} } }, 'metadata.ownerReferences: expected a list'],
     [{ metadata: { managedFields: 1 } }, 'metadata.managedFields: expected a list'],
@@ -45,6 +45,21 @@ describe('what is no object of the kind is 400', () => {
     const { call } = start();
     const answered = await call('POST', ORDERS_PATH, body);
     expect([answered.code, answered.body.message]).toEqual([400, message]);
+  });
+
+  test('null is an empty text, as in Go', async () => {
+    const { call } = start();
+    const { code, body } = await call('POST', ORDERS_PATH, { metadata: { name: 'a', labels: { a: null, b: 'c' } } });
+    expect([code, body.metadata.labels]).toEqual([201, { a: '', b: 'c' }]);
+  });
+
+  test('what a patch makes of an object is 422, as is a beginning of names that makes none', async () => {
+    const { call } = start();
+    await call('POST', ORDERS_PATH, { metadata: { name: 'a' } });
+    for (const metadata of [{ labels: { a: 7 } }, { generateName: 'No_Name' }]) {
+      const { code } = await call('PATCH', `${ORDERS_PATH}/a`, { metadata }, { 'content-type': 'application/merge-patch+json' });
+      expect(code).toBe(422);
+    }
   });
 
   test.each(['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'])(

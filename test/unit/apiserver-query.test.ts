@@ -472,10 +472,10 @@ describe('Accept', () => {
     );
   });
 
-  test('parameters are read without their spaces and quotes; a clause without a type is none', () => {
+  test('parameters are read without their spaces and quotes; a clause without a type is none, nor is a quality that is no number', () => {
     const [first, ...others] = readAccept(' Text/A ; AS = "B;c ; G=d;;x, ;q=1, text/b;q=x, text/c;q=2');
     expect(first?.type).toBe('text/c');
-    expect(others.map(({ type }) => type)).toEqual(['text/a']);
+    expect(others.map(({ type }) => type)).toEqual(['text/a', 'text/b']);
     expect(others[0]?.parameters).toEqual(
       new Map([
         ['as', '"B'],

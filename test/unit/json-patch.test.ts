@@ -83,8 +83,9 @@ describe('jsonPatch', () => {
     expect(failure({}, { op: 'replace', path: '/a' })).toBe('operation 0, replace, has no value');
     expect(failure({}, { op: 'test', path: '/a' })).toBe('operation 0, test, has no value');
     expect(failure({}, { op: 'constructor', path: '/a', value: 1 })).toBe('operation 0 has an unknown op');
-    for (const path of [undefined, null, 7, 'a', 'a/', '/~', '/~2', '/a~'])
+    for (const path of [undefined, null, 'a', 'a/', '/~', '/~2', '/a~'])
       expect(failure({}, { op: 'remove', path })).toBe('the path of operation 0 is not a JSON pointer');
+    expect(failure({}, { op: 'remove', path: 7 })).toBe('path of operation 0 is not a string');
     expect(failure({}, ok, { op: 'move', path: '/a' })).toBe('the from of operation 1 is not a JSON pointer');
     expect(failure({ 'a/b': { '~': 1 } }, { op: 'test', path: '/a~1b/~0', value: 2 })).toBe('test failed at "/a~1b/~0"');
     expect(failure({ a: 'x' }, { op: 'add', path: '/a/b', value: 1 })).toBe('"/a/b" is inside a value without members');

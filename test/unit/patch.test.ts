@@ -89,7 +89,9 @@ describe('what a patch may be', () => {
     expect(words(() => apply(JSON_PATCH, {}, {}))).toBe('400 error decoding patch: a JSON patch must be a list of operations');
     const rejected = '422 the server rejected our request due to an error in our request: ';
     expect(words(() => apply(JSON_PATCH, {}, [{ op: 'test', path: '/a', value: 1 }]))).toBe(`${rejected}there is no "a"`);
-    expect(words(() => apply(JSON_PATCH, {}, [1]))).toBe(`${rejected}operation 0 is not an object`);
+    expect(words(() => apply(JSON_PATCH, {}, [{ op: 'x' }, 1]))).toBe('400 error decoding patch: operation 1 is not an object');
+    expect(words(() => apply(JSON_PATCH, {}, [{ op: [] }]))).toBe('400 error decoding patch: op of operation 0 is not a string');
+    expect(words(() => apply(JSON_PATCH, {}, [null]))).toBe(`${rejected}the path of operation 0 is not a JSON pointer`);
     expect(words(() => apply(JSON_PATCH, {}, [{ op: 'add', path: '', value: [] }]))).toBe(
       '422 the result of the patch is not an object',
     );
@@ -182,7 +184,7 @@ describe('strategic merge patch', () => {
     expect(merge(current, meta({ finalizers: null }))).toEqual(meta({}));
     expect(refusal(() => merge(current, meta({ '$deleteFromPrimitiveList/finalizers': 'b' })))).toMatchObject({ code: 400 });
     expect(refusal(() => merge(current, meta({ '$setElementOrder/finalizers': 'b' })))).toMatchObject({ code: 400 });
-    expect(refusal(() => merge(current, meta({ finalizers: [{}] })))).toMatchObject({ code: 400 });
+    expect(refusal(() => merge(current, meta({ finalizers: [{}] })))).toMatchObject({ code: 422 });
     expect(refusal(() => merge(current, meta({ finalizers: 'a' })))).toEqual({ code: 422, reason: 'Invalid' });
   });
 
@@ -215,7 +217,7 @@ describe('strategic merge patch', () => {
     );
     expect(merge(meta({ finalizers: 'no list' }), meta({ finalizers: ['a'] }))).toEqual(meta({ finalizers: ['a'] }));
     expect(words(() => merge(current, meta({ '$deleteFromPrimitiveList/finalizers': [{}] })))).toBe(
-      '400 a set has plain values only',
+      '422 a set has plain values only',
     );
   });
 

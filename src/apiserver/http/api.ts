@@ -227,9 +227,9 @@ export class Api {
   }
 
   private async document(path: OtherPath, request: WireRequest): Promise<WholeAnswer> {
-    if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
     const answer = await this.deps.other(path, request);
     if (answer === undefined) throw noSuchPath();
+    if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
     return answer;
   }
 

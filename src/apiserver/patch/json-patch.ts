@@ -21,24 +21,40 @@ export class PatchFailure extends Error {
   override readonly name: string = 'PatchFailure';
 }
 
+/** What is no list of operations. */
+export class PatchUnreadable extends PatchFailure {}
+
 /** One operation, read but not applied. */
 export type Operation =
   | { readonly op: 'add' | 'replace' | 'test'; readonly path: readonly string[]; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: readonly string[] }
   | { readonly op: 'move' | 'copy'; readonly path: readonly string[]; readonly from: readonly string[] };
 
-/** Reads the operations of a patch. Throws {@link PatchFailure}. */
+/** Reads the operations of a patch. Throws {@link PatchFailure}, and {@link PatchUnreadable} for members of another type. */
 export function* toOperations(patch: readonly unknown[]): Work<Operation[]> {
+  for (const [at, each] of patch.entries()) {
+    checkTypes(each, at);
+    if (at % STRIDE === STRIDE - 1) yield;
+  }
   const operations: Operation[] = [];
   for (const [at, each] of patch.entries()) {
-    operations.push(toOperation(each, at));
+    operations.push(toOperation((each ?? {}) as JsonObject, at)); // null is an empty operation, as in Go
     if (at % STRIDE === STRIDE - 1) yield;
   }
   return operations;
 }
 
-function toOperation(each: unknown, at: number): Operation {
-  if (!isRecord(each)) throw new PatchFailure(`operation ${at} is not an object`);
+const TEXTS = ['op', 'path', 'from'] as const;
+
+function checkTypes(each: unknown, at: number): void {
+  if (each === null) return;
+  if (!isRecord(each)) throw new PatchUnreadable(`operation ${at} is not an object`);
+  for (const name of TEXTS) {
+    if (typeof (ownValue(each, name) ?? '') !== 'string') throw new PatchUnreadable(`${name} of operation ${at} is not a string`);
+  }
+}
+
+function toOperation(each: JsonObject, at: number): Operation {
   const op = ownValue(each, 'op');
   const path = toPointer(ownValue(each, 'path'), `path of operation ${at}`);
   switch (op) {

@@ -16,7 +16,7 @@ import { isRecord } from '../../watch/errors.ts';
 import { atOnce, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { builtInSchema, type NamedKind } from '../kinds/tables.ts';
-import { jsonPatch, type Operation, PatchFailure, toOperations } from './json-patch.ts';
+import { jsonPatch, type Operation, PatchFailure, PatchUnreadable, toOperations } from './json-patch.ts';
 import { checkingDepth, type JsonObject, mergePatch } from './merge-patch.ts';
 import { METADATA_LISTS, type MergeStrategies, strategicMerge } from './strategic-merge.ts';
 
@@ -153,6 +153,7 @@ function* told<T>(work: Work<T>): Work<T> {
     return yield* work;
   } catch (error) {
     if (!(error instanceof PatchFailure)) throw error;
+    if (error instanceof PatchUnreadable) throw badRequest(`error decoding patch: ${error.message}`);
     throw refused(422, 'Invalid', `the server rejected our request due to an error in our request: ${error.message}`);
   }
 }

@@ -142,7 +142,7 @@ function* mergeList(current: unknown, patch: JsonObject, place: ListPlace): Work
 }
 
 function mergeSet(there: readonly unknown[], given: readonly unknown[], removed: readonly unknown[]): unknown[] {
-  if ([...given, ...removed].some((item) => typeof item === 'object')) throw badRequest('a set has plain values only');
+  if ([...given, ...removed].some((item) => typeof item === 'object')) throw invalidList('a set has plain values only');
   const out = new Set(removed);
   return [...new Set([...there, ...given])].filter((item) => !out.has(item));
 }

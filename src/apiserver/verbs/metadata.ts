@@ -201,15 +201,24 @@ function* checkOwners(causes: Causes, { ownerReferences = [] }: Meta): Work<void
 
 type Resource = { readonly group: string; readonly plural: string };
 
-/** What is wrong with the name of an object, and with that of its namespace. */
-export function nameCauses({ group, plural }: Resource, { name, namespace, generateName: base = '' }: Meta): FieldCause[] {
-  const faultOfName = group === '' && plural === 'namespaces' ? faultOfLabel : faultOfSubdomain;
-  const named = faultOfName(name ?? '');
-  const spaced = namespace === undefined ? undefined : faultOfLabel(namespace);
+const faultOfNamesOf = ({ group, plural }: Resource): ((name: string) => string | undefined) =>
+  group === '' && plural === 'namespaces' ? faultOfLabel : faultOfSubdomain;
+
+/** What is wrong with the beginning of a generated name. */
+export function baseCauses(resource: Resource, { generateName: base = '' }: Meta): FieldCause[] {
+  if (base === '') return [];
   // What follows it makes it end like a name. Upstream: `maskTrailingDash`.
-  const based = base === '' ? undefined : faultOfName(base.length > 1 && base.endsWith('-') ? `${base.slice(0, -2)}a` : base);
+  const message = faultOfNamesOf(resource)(base.length > 1 && base.endsWith('-') ? `${base.slice(0, -2)}a` : base);
+  return message === undefined ? [] : [{ field: 'metadata.generateName', message }];
+}
+
+/** What is wrong with the name of an object, and with that of its namespace. */
+export function nameCauses(resource: Resource, metadata: Meta): FieldCause[] {
+  const { name, namespace } = metadata;
+  const named = faultOfNamesOf(resource)(name ?? '');
+  const spaced = namespace === undefined ? undefined : faultOfLabel(namespace);
   return [
-    ...(based === undefined ? [] : [{ field: 'metadata.generateName', message: based }]),
+    ...baseCauses(resource, metadata),
     ...(named === undefined ? [] : [{ field: 'metadata.name', message: named }]),
     ...(spaced === undefined ? [] : [{ field: 'metadata.namespace', message: spaced }]),
   ];
@@ -264,7 +273,8 @@ export function normalized(info: KindName, sent: unknown): Mutable {
   if (metadata !== undefined && metadata !== null && !isRecord(metadata)) throw badRequest('metadata: expected an object');
   const checked = (metadata ?? {}) as Json;
   for (const name of TEXTS) if (!isText(checked[name])) throw badRequest(`metadata.${name}: expected a string`);
-  for (const name of MAPS) checkMap(name, checked[name]);
+  const maps: Record<string, unknown> = {};
+  for (const name of MAPS) maps[name] = textsOf(name, checked[name]);
   for (const name of LISTS) {
     const value = checked[name];
     if (!isNullish(value) && !Array.isArray(value)) throw badRequest(`metadata.${name}: expected a list`);
@@ -274,7 +284,7 @@ export function normalized(info: KindName, sent: unknown): Mutable {
   }
   for (const each of (checked.managedFields ?? NONE) as readonly unknown[]) checkManaged(each);
   for (const each of (checked.ownerReferences ?? NONE) as readonly unknown[]) checkOwnerShape(each);
-  return { apiVersion, kind, metadata: ordered(checked), ...rest } as Mutable;
+  return { apiVersion, kind, metadata: ordered(checked, maps), ...rest } as Mutable;
 }
 
 const MANAGED_TEXTS = ['manager', 'operation', 'apiVersion', 'time', 'fieldsType', 'subresource'] as const;
@@ -317,13 +327,18 @@ const UNCHANGED: Json = {};
 export const isNullish = (value: unknown): boolean => value === undefined || value === null;
 const isText = (value: unknown): boolean => typeof value === 'string' || isNullish(value);
 
-function checkMap(name: string, value: unknown): void {
-  if (isNullish(value)) return;
+/** The same map, in which null is an empty text, as in Go. */
+function textsOf(name: string, value: unknown): unknown {
+  if (isNullish(value)) return undefined;
   if (!isRecord(value)) throw badRequest(`metadata.${name}: expected an object`);
+  let hasNull = false;
   // Their values, of which a list would take twice as long.
   for (const each of Object.keys(value)) {
-    if (typeof value[each] !== 'string') throw badRequest(`metadata.${name}: expected strings as values`);
+    if (typeof value[each] === 'string') continue;
+    if (value[each] !== null) throw badRequest(`metadata.${name}: expected strings as values`);
+    hasNull = true;
   }
+  return hasNull ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, each ?? ''])) : value;
 }
 
 /** Metadata has known members only, as upstream. Empty ones are left out, and so are those that this server does not keep. */

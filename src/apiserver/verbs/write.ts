@@ -22,6 +22,7 @@ import { type FieldCheck, invalidPatch } from '../validation/field-check.ts';
 import { fitting, fittingStored } from '../validation/object-schema.ts';
 import { managedFieldsAfter, sameButTimes, type Writer } from './managed-fields.ts';
 import {
+  baseCauses,
   generateName,
   isNullish,
   isOfKind,
@@ -61,6 +62,7 @@ export function* toChange(
     const fault = isOther ? `expected a ${row.kind?.kind}` : row.fault?.(made as Json);
     if (fault !== undefined) throw invalidPatch(made, fault);
     try {
+      normalized(row.kind ?? info, made);
       return (yield* typed(row.kind ?? info, made)) as object;
     } catch (error) {
       throw hasCode(error, 400) ? invalidPatch(made, (error as Error).message) : error;
@@ -190,7 +192,7 @@ function* prepareUpdate(
   const known = (yield* sameButTimes(managedFields, old.metadata.managedFields)) ? old.metadata.managedFields : managedFields;
   const same = withMeta(merged, { ...serverMembers(info, old, { sent: merged, isSame }), managedFields: known });
   const next = known === managedFields ? same : withMeta(same, { managedFields });
-  const causes = updateCauses(merged.metadata, old.metadata, next.metadata);
+  const causes = [...baseCauses(info, merged.metadata), ...updateCauses(merged.metadata, old.metadata, next.metadata)];
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
   // What is stored in an earlier version of the kind, or without a default, is written anew, as upstream: so objects are migrated.
   const isStored = seen === stored && (info.storedAs === undefined || current.apiVersion === info.storedAs);

@@ -1,4 +1,4 @@
-// In what the answers of mutated.test.ts may differ, each with its reason.
+// In what the answers of mutated.test.ts may differ, each with its reason. An answer of ours with code 0 or 500 is never explained.
 import type { Mutated } from './mutations.ts';
 
 /** A request, and what both servers answered. */
@@ -14,80 +14,192 @@ interface Explained {
   readonly is: (met: Met) => boolean;
 }
 
+type Is = (met: Met) => boolean;
+
+/** A refusal of theirs, or of ours, has these words. */
 const theySay =
-  (text: string | RegExp) =>
-  ({ theirs }: Met): boolean =>
-    theirs.text.search(text) >= 0;
+  (text: RegExp): Is =>
+  ({ theirs }) =>
+    theirs.code >= 400 && text.test(theirs.text);
 const weSay =
-  (text: string | RegExp) =>
-  ({ ours }: Met): boolean =>
-    ours.text.search(text) >= 0;
+  (text: RegExp): Is =>
+  ({ ours }) =>
+    ours.code >= 400 && text.test(ours.text);
 const both =
-  (...all: ((met: Met) => boolean)[]) =>
-  (met: Met): boolean =>
+  (...all: Is[]): Is =>
+  (met) =>
     all.every((is) => is(met));
-const isYaml = ({ request }: Met): boolean => request.headers['content-type'] === 'application/yaml';
+const by =
+  (...methods: string[]): Is =>
+  ({ request }) =>
+    methods.includes(request.method);
+const at =
+  (path: RegExp): Is =>
+  ({ request }) =>
+    path.test(request.path);
+const codes =
+  (theirs: number, ours: number): Is =>
+  (met) =>
+    met.theirs.code === theirs && met.ours.code === ours;
+const refusedByBoth: Is = ({ theirs, ours }) => theirs.code >= 400 && theirs.code < 500 && ours.code >= 400;
+const header =
+  (name: string, ...values: (string | undefined)[]): Is =>
+  ({ request }) =>
+    values.includes(request.headers[name]);
+const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+const STRATEGIC = 'application/strategic-merge-patch+json';
 
 export const EXPLAINED: readonly Explained[] = [
   {
     reason: 'A kube-apiserver fails (500) where the client is wrong',
-    is: ({ theirs, ours }) => theirs.code === 500 && ours.code < 500,
+    is: ({ theirs, ours }) => theirs.code === 500 && ours.code >= 400,
   },
-  { reason: 'A kube-apiserver panics, and closes the connection', is: ({ theirs }) => theirs.code === 0 },
   {
-    reason: 'Media types are compared as HTTP has it: ranges, any case, and a quality that is none excludes nothing but itself',
-    is: ({ theirs, ours }) => theirs.code === 406 || ours.code === 406,
+    reason: 'A kube-apiserver panics, and closes the connection, at protobuf of a custom resource and at keys that are no texts',
+    is: both(
+      ({ theirs, ours }) => theirs.code === 0 && [415, 422].includes(ours.code),
+      header('content-type', PROTOBUF, STRATEGIC),
+    ),
+  },
+  {
+    reason: 'application/* includes JSON',
+    is: both(header('accept', 'application/*'), ({ theirs }) => theirs.code === 406),
+  },
+  {
+    reason: 'Of two faults, one of which is what the client accepts, either may be told',
+    is: both(refusedByBoth, ({ theirs, ours }) => theirs.code === 406 || ours.code === 406),
   },
   {
     reason: 'A body without a type is refused: pages of other origins can send those',
-    is: ({ request, ours }) => request.headers['content-type'] === '' && ours.code === 415,
-  },
-  { reason: 'Custom resources and Leases can be replaced without a version', is: theySay('must be specified for an update') },
-  { reason: 'A patch that is no apply ignores force', is: theySay('force: Forbidden') },
-  { reason: 'The name of a fieldManager is not looked at', is: theySay('fieldManager: Invalid value') },
-  {
-    reason: 'An object need not say of what kind it is',
-    is: theySay(/Object 'Kind' is missing|\.apiVersion accessor error|API version in the data \(\)/),
+    is: both(header('content-type', ''), ({ ours }) => ours.code === 415),
   },
   {
-    reason: 'What says of what kind it is does not say null, or nothing',
-    is: weSay(/expected a \w+ of \S+, got something else|expected a \w+ of \S+, got a {1,2}of/),
-  },
-  { reason: 'Times that only the server writes are not read', is: theySay(/(creation|deletion)Timestamp|parsing time/) },
-  {
-    reason: 'Members of metadata that only the server writes are not read',
-    is: theySay(/managedFields|generation|selfLink|deletionGracePeriodSeconds/i),
+    reason: 'Custom resources and Leases can be replaced without a version',
+    is: both(theySay(/must be specified for an update/), codes(422, 200)),
   },
   {
-    reason: 'null is no text and no bytes',
-    is: both(({ ours }) => ours.code === 400, weSay(/expected (strings as values|an object of strings|base64)/)),
+    reason: 'Of an object that need not say of what kind it is, other faults are told, or none',
+    is: both(by('POST', 'PUT'), theySay(/Object 'Kind' is missing|\.apiVersion accessor error|API version in the data \(\)/)),
   },
-  { reason: 'After a document of YAML in one line, nothing else may follow', is: both(isYaml, weSay('Unexpected')) },
   {
-    reason: 'A subresource has no path below it',
-    is: ({ request, ours }) => ours.code === 404 && /\/(status|scale)\/[^?]/.test(request.path),
-  },
-  { reason: 'A name that cannot be one is refused', is: weSay('a segment that cannot be a name') },
-  {
-    reason: 'An object is not created at the path of one',
-    is: ({ request, ours }) => request.method === 'POST' && ours.code === 405,
+    reason: 'An object of another kind is 400, whatever else it is',
+    is: both(by('POST', 'PUT'), refusedByBoth, ({ ours }) => ours.code === 400, weSay(/expected a \w+ of \S+, got /)),
   },
   {
     reason: 'A patch cannot make an object one of another kind',
-    is: both(({ request }) => request.method === 'PATCH', weSay(/expected a \w+ of \S+, got/)),
+    is: both(by('PATCH'), codes(200, 422), weSay(/expected a \w+ of \S+, got /)),
   },
-  { reason: 'Protobuf of another shape is refused, wherever it is', is: weSay('the body is not protobuf of this kind') },
+  { reason: 'null is no object', is: both(by('POST'), codes(422, 400), weSay(/"message":"expected an object"/)) },
   {
-    reason: 'No controller removes the finalizers of a real namespace',
-    is: ({ request }) => /^\/api\/v1\/namespaces(\?|$)/.test(request.path),
+    reason: 'null is no text and no bytes',
+    is: both(
+      ({ ours }) => ours.code === 400 || ours.code === 422,
+      weSay(/expected (strings as values|an object of strings|base64)/),
+    ),
   },
   {
-    reason: 'The options in the URL of a deletion count beside those of its body, and its version is no precondition',
-    is: ({ request }) =>
-      request.method === 'DELETE' &&
-      /[?&](propagationPolicy|gracePeriodSeconds|dryRun|resourceVersion|orphanDependents)=/.test(request.path),
+    reason: 'After a document of YAML in one line, nothing else may follow',
+    is: both(header('content-type', 'application/yaml'), ({ ours }) => ours.code === 400, weSay(/YAML: line \d+: Unexpected/)),
   },
-  { reason: 'A generateName that makes no name is not looked at', is: theySay('metadata.generateName: Invalid value') },
-  { reason: 'A limit that is empty is none', is: ({ request }) => /[?&]limit=(&|$)/.test(request.path) },
-  { reason: 'A selector of fields without a name is refused', is: weSay('expected the name of a field') },
+  {
+    reason: 'A subresource has no path below it',
+    is: both(at(/\/(status|scale)\/[^?]/), ({ ours }) => ours.code === 404),
+  },
+  { reason: 'A name that cannot be one is refused', is: weSay(/"the path of the URL has a segment that cannot be a name"/) },
+  {
+    reason: 'An object is not created at the path of one',
+    is: both(by('POST'), at(/\/(ships|configmaps|leases|namespaces)\/[^?/]/), ({ ours }) => ours.code === 405),
+  },
+  {
+    reason: 'A collection of custom resources is not replaced or patched, and says so before all else',
+    is: both(by('PUT', 'PATCH'), at(/\/ships(\/|\/\.+)?(\?|$)/), refusedByBoth, ({ ours }) => ours.code === 405),
+  },
+  {
+    reason: 'A namespace without a name is no path',
+    is: both(codes(400, 404), at(/\/namespaces\/\//), theySay(/Namespace parameter required/)),
+  },
+  { reason: 'Protobuf of another shape is refused, wherever it is', is: weSay(/the body is not protobuf of this kind/) },
+  {
+    reason: 'A real namespace stays: no controller removes its finalizers',
+    is: both(by('POST'), at(/^\/api\/v1\/namespaces(\?|$)/), codes(409, 201), theySay(/already exists/)),
+  },
+  {
+    reason: 'The options in the URL of a deletion count beside those of its body, and are checked first',
+    is: both(
+      by('DELETE'),
+      ({ request }) => Boolean(request.body?.length),
+      ({ request, ours }) =>
+        ours.code === 422 &&
+        ['propagationPolicy', 'gracePeriodSeconds', 'dryRun', 'orphanDependents'].some(
+          (name) =>
+            new RegExp(`[?&]${name}=`).test(request.path) &&
+            ours.text.includes(name === 'orphanDependents' ? 'propagationPolicy' : `${name}: `),
+        ),
+    ),
+  },
+  {
+    reason: 'A limit that is empty is none',
+    is: both(at(/[?&]limit=(&|$)/), codes(400, 200), theySay(/strconv.ParseInt: parsing \\?""/)),
+  },
+  {
+    reason: 'The options of a deletion are checked before its object, those in the URL before those of its body',
+    is: both(
+      by('DELETE'),
+      refusedByBoth,
+      (met) =>
+        weSay(/gracePeriodSeconds: expected|dryRun: expected a list|is not a DeleteOptions object|the body is not JSON/)(met) ||
+        theySay(/cannot unmarshal .*(DeleteOptions|Preconditions)|ListOptions/)(met),
+    ),
+  },
+  {
+    reason: 'That an object is not there is told before what is wrong with what was sent',
+    is: both(by('PUT'), codes(400, 404)),
+  },
+  {
+    reason: 'A patch is read before its object',
+    is: both(by('PATCH'), theySay(/\bnot found\b/), weSay(/error decoding patch|due to an error in our request/)),
+  },
+  { reason: 'A patch that is null is none', is: both(by('PATCH'), codes(200, 400), weSay(/patch must be (an object|a list)/)) },
+  {
+    reason: 'Members of metadata that only the server writes are not read',
+    is: both(
+      ({ theirs, ours }) => [400, 422].includes(theirs.code) && ours.code < 300,
+      theySay(/(selfLink|generation|deletionGracePeriodSeconds|creationTimestamp|deletionTimestamp) of type|parsing time/),
+    ),
+  },
+  {
+    reason: 'Of two faults of a query, either may be told',
+    is: both(by('GET', 'DELETE'), codes(422, 400), theySay(/ListOptions/), weSay(/Invalid value/)),
+  },
+  {
+    reason: 'The options in the URL are checked before the type of the body',
+    is: both(by('POST', 'PUT', 'PATCH'), codes(415, 422), weSay(/(Create|Update|Patch)Options\.meta\.k8s\.io/)),
+  },
+  {
+    reason: 'A Scale is not read from protobuf',
+    is: both(header('content-type', PROTOBUF), at(/\/scale(\?|$)/), codes(400, 415)),
+  },
+  {
+    reason: 'An element of a strategic patch without its key is told before other faults',
+    is: both(header('content-type', STRATEGIC), refusedByBoth, weSay(/does not contain declared merge key/)),
+  },
+  {
+    reason: 'What says of what kind it is does not say null, or nothing',
+    is: both(
+      ({ theirs, ours }) => theirs.code < 300 && ours.code === 400,
+      weSay(/expected a \w+ of \S+, got (something else|a {1,2}of)|is not a DeleteOptions object/),
+    ),
+  },
+  {
+    reason: 'Protobuf of nothing is an object without members',
+    is: both(by('POST', 'PUT'), header('content-type', PROTOBUF), codes(400, 422), theySay(/: empty body \(/)),
+  },
+  {
+    reason: 'That there is no such path is told before what is wrong with the options in the URL',
+    is: both(
+      codes(422, 404),
+      theySay(/(Create|Update|Patch|Delete|List)Options\.meta/),
+      weSay(/could not find the requested resource/),
+    ),
+  },
 ];

@@ -444,7 +444,13 @@ const SCALE = {
 } as const;
 
 /** The custom kind. */
-export const SHIPS: ResourceDefinition = { ...SHIP, status: true, scale: SCALE, schema: SCHEMA };
+export const SHIPS: ResourceDefinition = {
+  ...SHIP,
+  status: true,
+  scale: SCALE,
+  schema: SCHEMA,
+  preserveUnknownFields: false,
+};
 
 /** The same as a CustomResourceDefinition. */
 export const SHIPS_CRD: object = {
@@ -489,7 +495,7 @@ export const TARGETS: readonly Target[] = [
   {
     path: '/api/v1/namespaces',
     object: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'mutated-a' } },
-    subresources: [],
+    subresources: ['status'],
     hasProtobuf: false,
     staysForEver: true,
     isCustom: false,
