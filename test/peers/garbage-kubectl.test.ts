@@ -1,5 +1,8 @@
 // kubectl deletes with each of its cascades, at a server that collects garbage: it waits, and comes back, as at a kube-apiserver.
 import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
@@ -10,6 +13,8 @@ import { listening } from '../unit/apiserver-rig.ts';
 
 const kubectlBinary = component('kubectl');
 const run = promisify(execFile);
+const folder = mkdtempSync(join(tmpdir(), 'watchmux-garbage-'));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 describe.skipIf(isMissing(kubectlBinary))('kubectl delete', () => {
   const server = new ApiServer({ storage: new MemoryStorage(), resources: EVERYTHING, garbageCollection: true });
@@ -21,7 +26,7 @@ describe.skipIf(isMissing(kubectlBinary))('kubectl delete', () => {
   afterAll(() => at.close());
 
   const kubectl = async (...args: string[]): Promise<string> =>
-    (await run(kubectlBinary.path, ['--server', at.url, ...args], { env: { PATH: '', HOME: '/nonexistent' } })).stdout.trim();
+    (await run(kubectlBinary.path, ['--server', at.url, ...args], { env: { PATH: '', HOME: folder } })).stdout.trim();
   const orders = server.resource('orders.example.com/v1').in('default');
   const names = async (): Promise<unknown> => (await orders.list()).items.map(({ metadata }) => metadata?.name);
 

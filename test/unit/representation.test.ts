@@ -95,8 +95,8 @@ describe('toTable', () => {
       toTable({ columns: [{ name: 'At', type, value: () => value }] }, [object('a')], { now }).rows[0]?.cells[1];
     const time = new Date(now - 60_000);
     expect([at('date', time), at('date', time.toJSON()), at('date', +time)]).toEqual(['60s', '60s', '60s']);
-    for (const none of [null, true, false, '']) expect(at('date', none)).toBe('<unknown>');
-    expect([at('date', undefined), at('date', new Date(Number.NaN))]).toEqual(['<unknown>', '<unknown>']);
+    for (const none of [undefined, true, false, '', new Date(Number.NaN)]) expect(at('date', none)).toBe('<unknown>');
+    expect([at('date', null), at('date', 'soon')]).toEqual([null, '<invalid>']);
     expect([at('string', time), at('string', undefined)]).toEqual(['2026-01-01T23:59:00.000Z', null]);
   });
 
@@ -165,7 +165,7 @@ describe('toTable', () => {
   it('an object without a time has an unknown age, be it a Date or a text', () => {
     const aged = (creationTimestamp: string | Date | undefined): unknown =>
       toTable({}, [{ metadata: { name: 'a', creationTimestamp } }], { now }).rows[0]?.cells[1];
-    expect([aged(undefined), aged('soon'), aged(new Date(now - 1000))]).toEqual(['<unknown>', '<unknown>', '1s']);
+    expect([aged(undefined), aged('soon'), aged(new Date(now - 1000))]).toEqual(['<unknown>', '<invalid>', '1s']);
   });
 
   it('a list of metadata', () => {
