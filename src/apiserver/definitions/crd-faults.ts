@@ -200,6 +200,9 @@ function schemaAt(schema: JsonSchema | undefined, names: readonly string[]): Jso
   return isRecord(at) ? at : undefined;
 }
 
+/** How much of all versions a message shows. */
+const MAX_SHOWN_CHARS = 1_000;
+
 function listFaults(versions: readonly CrdVersion[]): FieldCause[] {
   const faults: FieldCause[] = [];
   // As Go writes them, without what is long.
@@ -209,11 +212,14 @@ function listFaults(versions: readonly CrdVersion[]): FieldCause[] {
       ...{ Schema: null, Subresources: null, AdditionalPrinterColumns: null, SelectableFields: null },
     }),
   );
+  // In the order in which Go declares them.
+  const shown = JSON.stringify(shownAs).slice(0, MAX_SHOWN_CHARS);
+  const refused = (why: string): FieldCause => ({ field: 'spec.versions', message: `Invalid value: ${shown}: ${why}` });
   if (new Set(versions.map(({ name }) => name)).size < versions.length) {
-    faults.push(invalidCause('spec.versions', shownAs, 'must contain unique version names'));
+    faults.push(refused('must contain unique version names'));
   }
   if (versions.filter(({ storage }) => storage).length !== 1) {
-    faults.push(invalidCause('spec.versions', shownAs, 'must have exactly one version marked as storage version'));
+    faults.push(refused('must have exactly one version marked as storage version'));
   }
   return faults;
 }
