@@ -125,7 +125,6 @@ const DIFFERENCES: readonly { readonly reason: string; readonly of: readonly str
       'POST /apis/run.example.com/v2beta1/namespaces/default/gadgets in another version than it says',
     ],
   },
-  { reason: 'A value is shown up to 300 characters', of: [`POST ${CRDS} two stored`, `POST ${CRDS} a version twice`] },
   { reason: 'A write without a version has no condition', of: [`PUT ${CRDS}/gadgets.run.example.com without a version`] },
   {
     reason: 'Upstream writes this in lower case only for definitions',

@@ -309,6 +309,8 @@ const DELETED: readonly Step[] = [
   settled('gadgets', '"InstanceDeletionInProgress"'),
   { method: 'POST', path: IN('v1'), body: gadget('late', {}) },
   { path: `${ROOT}/v1`, until: '"verbs":["delete","deletecollection","get","list","watch"]' },
+  // The last of those that nothing holds.
+  { path: `${IN('v1')}/e`, until: 404 },
   { path: IN('v1'), until: '"deletionTimestamp"', of: names },
   patch(`${IN('v1')}/a`, { metadata: { finalizers: [] } }),
   { path: at('gadgets'), until: 404 },
