@@ -94,6 +94,25 @@ describe('a definition', () => {
     expect((await call('GET', ALL)).code).toBe(404);
   });
 
+  test('deletes nothing of another one, whatever its status says', async () => {
+    const { call, define, gone } = begun();
+    const GEARS = '/apis/example.com/v1/namespaces/default/gears';
+    await define(crdOf());
+    await define(crdOf({}, {}, 'gears', 'Gear'));
+    for (const path of [WIDGETS, GEARS]) await call('POST', path, { metadata: { name: 'a', finalizers: ['example.com/x'] } });
+    await call('DELETE', `${CRDS}/widgets.example.com`);
+    // What is written into the status of one that is Terminating stays.
+    const lie = { status: { acceptedNames: { plural: 'gears', kind: 'Gear' } } };
+    expect((await call('PATCH', `${CRDS}/widgets.example.com/status`, lie)).code).toBe(200);
+    await expect.poll(async () => (await call('GET', ALL)).code).toBe(404);
+    expect((await call('GET', `${GEARS}/a`)).body.metadata.deletionTimestamp).toBeUndefined();
+    const truth = { status: { acceptedNames: { plural: 'widgets', kind: 'Widget' } } };
+    await call('PATCH', `${CRDS}/widgets.example.com/status`, truth);
+    await expect.poll(async () => (await call('PATCH', `${WIDGETS}/a`, { metadata: { finalizers: null } })).code).toBe(200);
+    await gone('widgets.example.com');
+    expect((await call('GET', `${GEARS}/a`)).body.metadata.deletionTimestamp).toBeUndefined();
+  });
+
   test('is served by all servers of a storage, and after a restart', async () => {
     const storage = new MemoryStorage();
     const one = begun({ storage: remote(storage) });

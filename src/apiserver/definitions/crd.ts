@@ -156,6 +156,13 @@ function shaped(schema: JsonSchema, value: unknown, path: string): unknown {
   return result;
 }
 
+/** The plural that a definition is about, whatever its status says: its name is `PLURAL.GROUP`. */
+const pluralOf = ({ metadata }: Crd): string => metadata?.name?.split('.', 1)[0] ?? '';
+
+/** Whether the names that it has been given are those in its own: another server, or a client, may write anything into its status. */
+export const isItself = ({ metadata, spec, status }: Crd): boolean =>
+  metadata?.name === `${status.acceptedNames.plural}.${spec.group}`;
+
 /** What a definition serves: nothing before its names are accepted. Objects of all versions are in one place of the storage. */
 export function toInfos(crd: Crd, convert: Convert | undefined): readonly ResourceInfo[] {
   const { metadata, spec, status } = crd;
@@ -166,7 +173,7 @@ export function toInfos(crd: Crd, convert: Convert | undefined): readonly Resour
   const terminating = deletionTimestamp !== undefined || isTrue(crd, 'Terminating');
   const shared = {
     ...{ group, plural, singular, kind, listKind, shortNames, categories, namespaced: spec.scope === 'Namespaced' },
-    ...{ prefix: `${group}/${plural}/`, shared: versions.length > 1, storedAs: `${group}/${storage}`, convert },
+    ...{ prefix: `${group}/${pluralOf(crd)}/`, shared: versions.length > 1, storedAs: `${group}/${storage}`, convert },
     ...{ resourceName: `${plural}.${group}`, kindName: `${kind}.${group}`, validate: undefined },
     fields: Object.fromEntries(versions.flatMap(fieldsOf)),
     definition: { name, uid, terminating },

@@ -28,7 +28,7 @@ import { type Catalog, type DefinitionGuard, type ResourceContext, type Resource
 import { type BackgroundDeps, Terminating } from '../terminating.ts';
 import { withMeta } from '../verbs/metadata.ts';
 import { deleteObjects } from '../verbs/remove.ts';
-import { CLEANUP, type Crd, isTrue, preparedCrd, revisedCrd, toInfos, withCondition } from './crd.ts';
+import { CLEANUP, type Crd, isItself, isTrue, preparedCrd, revisedCrd, toInfos, withCondition } from './crd.ts';
 import { faultsOfCrd } from './crd-faults.ts';
 import { decided } from './names.ts';
 
@@ -233,7 +233,7 @@ export class Definitions {
 
   private serve(name: string, crd: Crd | undefined): void {
     const { catalog, convert, replaced } = this.deps;
-    const isServed = crd !== undefined && isTrue(crd, 'Established') && !this.isTaken(crd);
+    const isServed = crd !== undefined && isTrue(crd, 'Established') && isItself(crd) && !this.isTaken(crd);
     const before = this.served.get(name);
     const now = isServed ? waysOf(crd) : undefined;
     if (before?.whole === now?.whole) return;
@@ -331,7 +331,8 @@ export class Definitions {
   ): Promise<boolean> {
     const every = { ...crd, spec: { ...crd.spec, versions: crd.spec.versions.map((each) => ({ ...each, served: true })) } };
     const [info] = toInfos(every, undefined);
-    if (info === undefined || this.isTaken(crd)) return true;
+    // Only by its name: its status may name what is another's.
+    if (info === undefined || this.deps.catalog.fixed.some(({ resourceName }) => resourceName === nameOf(crd))) return true;
     const scope = this.deps.storage.scope(info.prefix);
     const none = { empty: undefined, prepared: undefined, revised: undefined, marked: undefined, definition: undefined };
     const own: ResourceContext = { ...context, ...none, info, storage: scope, removed: () => {} };
