@@ -1,5 +1,6 @@
 // Kinds that are defined at run time: how they come, what is served by them, and how they go.
 import { afterEach, describe, expect, test } from 'vitest';
+import type { AdmissionReview } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { remote } from './apiserver-rig.ts';
@@ -111,6 +112,21 @@ describe('a definition', () => {
     await expect.poll(async () => (await call('PATCH', `${WIDGETS}/a`, { metadata: { finalizers: null } })).code).toBe(200);
     await gone('widgets.example.com');
     expect((await call('GET', `${GEARS}/a`)).body.metadata.deletionTimestamp).toBeUndefined();
+  });
+
+  test('goes with its objects without a question to the hooks: they have been asked about the definition', async () => {
+    const asked: string[] = [];
+    const validate = ({ operation, resource, name, deny }: AdmissionReview): void => {
+      if (operation !== 'DELETE') return;
+      asked.push(`${resource} ${name}`);
+      if (name === 'a') deny('never');
+    };
+    const { call, define, gone } = begun({ admission: { validate } });
+    await define(crdOf());
+    await call('POST', WIDGETS, { metadata: { name: 'a' } });
+    await call('DELETE', `${CRDS}/widgets.example.com`);
+    await gone('widgets.example.com');
+    expect(asked).toEqual(['customresourcedefinitions.apiextensions.k8s.io widgets.example.com']);
   });
 
   test('is served by all servers of a storage, and after a restart', async () => {

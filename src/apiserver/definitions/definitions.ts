@@ -334,7 +334,7 @@ export class Definitions {
     // Only by its name: its status may name what is another's.
     if (info === undefined || this.deps.catalog.fixed.some(({ resourceName }) => resourceName === nameOf(crd))) return true;
     const scope = this.deps.storage.scope(info.prefix);
-    const none = { empty: undefined, prepared: undefined, revised: undefined, marked: undefined, definition: undefined };
+    const none = { admission: undefined, empty: undefined, prepared: undefined, revised: undefined, marked: undefined, definition: undefined };
     const own: ResourceContext = { ...context, ...none, info, storage: scope, removed: () => {} };
     const list = async (page: { limit: number; continue: string }): ReturnType<typeof scope.list> => {
       const listed = await scope.list({ limit: page.limit, continue: page.continue || undefined, signal });
