@@ -129,6 +129,36 @@ describe('a definition', () => {
     expect(asked).toEqual(['customresourcedefinitions.apiextensions.k8s.io widgets.example.com']);
   });
 
+  test.each([
+    ['without a status', crdOf({}, {}, 'gears', 'Gear')],
+    ['without anything', { ...crdOf({}, {}, 'gears', 'Gear'), spec: undefined }],
+    ['of another shape', { ...crdOf({}, {}, 'gears', 'Gear'), spec: 5, status: 'x' }],
+    ['with an impossible list', crdOf({ versions: 'v1' }, {}, 'gears', 'Gear')],
+  ])('that was stored %s takes no other one away, and can be read, replaced and deleted', async (how, stored) => {
+    const storage = new MemoryStorage();
+    await begun({ storage }).define(crdOf());
+    for (const name of ['aaa', 'gears']) {
+      const metadata = { name: `${name}.example.com`, uid: name };
+      await storage
+        .scope('apiextensions.k8s.io/customresourcedefinitions/')
+        .create(metadata.name, { ...stored, metadata } as never);
+    }
+    const { call, gone, established } = begun({ storage });
+    expect((await call('GET', ALL)).code).toBe(200);
+    const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+    expect((await call('GET', CRDS, undefined, { accept })).body.rows).toHaveLength(3);
+    if (how === 'without a status') {
+      await established('gears.example.com');
+      const { code } = await call('PUT', `${CRDS}/gears.example.com`, crdOf({}, {}, 'gears', 'Gear'));
+      expect(code).toBe(200);
+    }
+    for (const name of ['aaa', 'gears']) {
+      expect((await call('DELETE', `${CRDS}/${name}.example.com`)).code).toBe(200);
+      await gone(`${name}.example.com`);
+    }
+    expect((await call('GET', ALL)).code).toBe(200);
+  });
+
   test('is served by all servers of a storage, and after a restart', async () => {
     const storage = new MemoryStorage();
     const one = begun({ storage: remote(storage) });

@@ -118,6 +118,16 @@ export function revisedCrd<T extends KubernetesObject>(sent: T): T {
   return withStored({ ...crd, status: { conditions, acceptedNames, storedVersions } }) as unknown as T;
 }
 
+/** A definition as it was stored, maybe past this server: what cannot be read of it is empty, so that it can be replaced or deleted. */
+export function readCrd(stored: KubernetesObject): Crd {
+  try {
+    return revisedCrd(stored) as Crd;
+  } catch {
+    const { apiVersion, kind, metadata } = stored;
+    return revisedCrd({ apiVersion, kind, metadata } as KubernetesObject) as Crd;
+  }
+}
+
 /** Upstream: `SetDefaults_CustomResourceDefinitionSpec`. */
 function defaulted(crd: Crd): Crd {
   const { spec = {} as CrdSpec } = crd;
