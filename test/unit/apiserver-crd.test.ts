@@ -159,6 +159,16 @@ describe('a definition', () => {
     expect((await call('GET', ALL)).code).toBe(200);
   });
 
+  test.each([
+    [crdOf({ versions: [null] }), 422],
+    [crdOf({ versions: [{}] }), 422],
+    [crdOf({}, { additionalPrinterColumns: [null] }), 422],
+    [crdOf({}, { selectableFields: [null] }), 422],
+  ])('with null in a list has an empty value there, as in Go: %j', async (crd, code) => {
+    const answer = await begun().call('POST', CRDS, crd);
+    expect([answer.code, answer.body.reason]).toEqual([code, 'Invalid']);
+  });
+
   test('is served by all servers of a storage, and after a restart', async () => {
     const storage = new MemoryStorage();
     const one = begun({ storage: remote(storage) });

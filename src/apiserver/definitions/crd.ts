@@ -137,7 +137,14 @@ function defaulted(crd: Crd): Crd {
   const listKind = names.listKind || (kind === '' ? '' : `${kind}List`);
   const filled = { ...names, plural, ...(singular && { singular }), kind, ...(listKind && { listKind }) };
   const { group = '', scope = '' } = spec;
-  return { ...crd, spec: { ...spec, group, scope, names: filled, versions, conversion } };
+  // Go writes these even if they are empty.
+  const all = versions.map((each) => ({
+    ...each,
+    name: each.name ?? '',
+    served: each.served ?? false,
+    storage: each.storage ?? false,
+  }));
+  return { ...crd, spec: { ...spec, group, scope, names: filled, versions: all, conversion } };
 }
 
 /** The storage version is one in which objects may be stored from now on. */
@@ -148,6 +155,11 @@ function withStored(crd: Crd): Crd {
   return { ...crd, status: { ...crd.status, storedVersions: [...storedVersions, storage] } };
 }
 
+/** What null is in a list, as in Go. */
+function emptyOf({ type }: JsonSchema): unknown {
+  return type === 'string' ? '' : type === 'array' ? [] : {};
+}
+
 /** What is left of a value by a schema that names all members; 400 if it cannot be that. Nulls are left out, as in Go. */
 function shaped(schema: JsonSchema, value: unknown, path: string): unknown {
   const { type, properties, items } = schema as { type?: string; properties?: Record<string, JsonSchema>; items?: JsonSchema };
@@ -156,7 +168,8 @@ function shaped(schema: JsonSchema, value: unknown, path: string): unknown {
     const why = `${path}: cannot read ${kind === 'array' ? 'an array' : kind} as ${type}`;
     throw badRequest(`CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: ${why}`);
   }
-  if (items !== undefined) return (value as readonly unknown[]).map((each, at) => shaped(items, each, `${path}[${at}]`));
+  if (items !== undefined)
+    return (value as readonly unknown[]).map((each, at) => shaped(items, each ?? emptyOf(items), `${path}[${at}]`));
   if (properties === undefined) return value;
   const result: Record<string, unknown> = {};
   for (const [name, each] of Object.entries(value as object)) {

@@ -226,9 +226,9 @@ export class Definitions {
   private changed({ type, object }: ChangeEvent<KubernetesObject>): void {
     const crd = this.read(object);
     const before = this.known.get(object.metadata?.name ?? '');
-    if (crd === undefined) return this.forget(object.metadata?.name ?? '');
-    if (type === 'DELETED') this.forget(nameOf(crd));
+    if (type === 'DELETED' || crd === undefined) this.forget(object.metadata?.name ?? '');
     else this.known.set(nameOf(crd), crd);
+    if (crd === undefined) return;
     if (type !== 'DELETED') this.take(crd);
     // Names that it has given up may be what others wait for.
     if (before === undefined || sameNames(before, type === 'DELETED' ? undefined : crd)) return;
