@@ -143,7 +143,7 @@ export class Admission {
       options: propagation === undefined ? options : { ...options, propagationPolicy: propagation },
       deny: (message, { code = 403, reason = 'Forbidden' } = {}) => {
         const why = message === '' ? ' without explanation' : `: ${message}`;
-        throw new Denied(refused(Math.max(code, 400), reason, `admission webhook "${what}" denied the request${why}`));
+        throw new Denied(refused(toCode(code), reason, `admission webhook "${what}" denied the request${why}`));
       },
     };
   }
@@ -153,6 +153,9 @@ export class Admission {
 interface Admitted {
   readonly admission?: Admission | undefined;
 }
+
+/** A status code that refuses. Upstream: `ToStatusErr`; what no answer can have is 403. */
+const toCode = (code: number): number => (Number.isInteger(code) && code <= 599 ? Math.max(code, 400) : 403);
 
 /** The names of options that the hooks see. */
 const OPTIONS = ['fieldManager', 'fieldValidation', 'force', 'propagationPolicy', 'gracePeriodSeconds'] as const;

@@ -223,8 +223,8 @@ export class GarbageCollector {
     const item = { namespace: found.place.namespace, prefix: node.prefix };
     const states: State[] = [];
     for (const owner of owners) states.push(await this.stateOf(owner, item, undefined));
-    const those = (...wanted: State[]): string[] =>
-      owners.filter((_, at) => wanted.includes(states[at] as State)).map(({ uid }) => uid);
+    const those = (...wanted: State[]): ReadonlySet<string> =>
+      new Set(owners.filter((_, at) => wanted.includes(states[at] as State)).map(({ uid }) => uid));
     if (owners.length === 0) return;
     // Whatever else a reference says: an owner that leaves orphans waits for everything that names its uid.
     for (const [at, { uid }] of owners.entries()) if (this.index.waitsOf(uid) === ORPHAN) states[at] = 'orphan';
@@ -242,6 +242,8 @@ export class GarbageCollector {
   ): Promise<State> {
     const info = this.infoOf(owner);
     if (info === undefined) return 'kept'; // another server may know this kind, or this one later
+    // Nobody can ask for such an object: nothing says that it is gone.
+    if (!info.main.verbs.includes('get') || !isSegment(owner.name)) return 'kept';
     if (info.namespaced && namespace === undefined) {
       this.reportScope(prefix, owner);
       return 'kept';
@@ -306,10 +308,10 @@ export class GarbageCollector {
   }
 
   /** Takes references away. */
-  private async disown(found: Found, uids: readonly string[]): Promise<void> {
-    if (uids.length === 0) return;
+  private async disown(found: Found, uids: ReadonlySet<string>): Promise<void> {
+    if (uids.size === 0) return;
     await this.write(found, (object) =>
-      withMeta(object, { ownerReferences: ownersOf(object).filter(({ uid }) => !uids.includes(uid)) }),
+      withMeta(object, { ownerReferences: ownersOf(object).filter(({ uid }) => !uids.has(uid)) }),
     );
   }
 
@@ -377,6 +379,9 @@ export class GarbageCollector {
     return at < 0 ? { namespace: undefined, name: key } : { namespace: key.slice(0, at), name: key.slice(at + 1) };
   }
 }
+
+/** Whether a name can be in a URL. Upstream: `IsValidPathSegmentName`. */
+const isSegment = (name: unknown): boolean => typeof name === 'string' && /^[^/%]+$/.test(name) && name !== '.' && name !== '..';
 
 const keyOf = ({ metadata }: KubernetesObject): string =>
   storageKey({ namespace: metadata?.namespace, name: metadata?.name ?? '' });

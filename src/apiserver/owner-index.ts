@@ -142,6 +142,7 @@ export class OwnerIndex {
   /** Gives a node other owners. Those that wait, and that it no longer blocks or no longer has, may be waiting for this. */
   private move(node: Node, owners: readonly OwnerReference[]): void {
     const before = node.owners;
+    const kept = new Set(owners.map(({ uid }) => uid));
     node.owners = owners;
     for (const { uid } of owners) {
       const dependents = this.dependents.get(uid);
@@ -149,7 +150,7 @@ export class OwnerIndex {
       else this.dependents.set(uid, new Set([node]));
     }
     for (const { uid } of before) {
-      if (!owners.some((each) => each.uid === uid)) this.part(node, uid);
+      if (!kept.has(uid)) this.part(node, uid);
       const owner = this.waiting.get(uid);
       if (owner) this.reactions.look(owner);
     }

@@ -117,6 +117,19 @@ describe('hooks', () => {
     expect([await storage.currentVersion(), errors]).toEqual([version, []]);
   });
 
+  test.each([
+    [200, 400],
+    [Number.NaN, 403],
+    [700, 403],
+    [1_000, 403],
+    [403.5, 403],
+    [599, 599],
+  ])('deny with the code %d answers %d', async (code, expected) => {
+    const { call } = server({ validate: ({ deny }) => deny('no', { code }) });
+    const answer = await call('POST', ORDERS_PATH, NEW);
+    expect([answer.code, answer.body.code]).toEqual([expected, expected]);
+  });
+
   test('mutate may deny as well', async () => {
     const { call } = server({ mutate: ({ deny }) => deny('never') });
     expect((await call('POST', ORDERS_PATH, NEW)).body.message).toMatch(/^admission webhook "mutate.orders.example.com" denied/);

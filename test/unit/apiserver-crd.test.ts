@@ -1,5 +1,6 @@
 // Kinds that are defined at run time: how they come, what is served by them, and how they go.
 import { afterEach, describe, expect, test } from 'vitest';
+import type { AdmissionReview } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { remote } from './apiserver-rig.ts';
@@ -92,6 +93,80 @@ describe('a definition', () => {
     expect((await call('PATCH', `${WIDGETS}/a`, { metadata: { finalizers: null } })).code).toBe(200);
     await gone('widgets.example.com');
     expect((await call('GET', ALL)).code).toBe(404);
+  });
+
+  test('deletes nothing of another one, whatever its status says', async () => {
+    const { call, define, gone } = begun();
+    const GEARS = '/apis/example.com/v1/namespaces/default/gears';
+    await define(crdOf());
+    await define(crdOf({}, {}, 'gears', 'Gear'));
+    for (const path of [WIDGETS, GEARS]) await call('POST', path, { metadata: { name: 'a', finalizers: ['example.com/x'] } });
+    await call('DELETE', `${CRDS}/widgets.example.com`);
+    // What is written into the status of one that is Terminating stays.
+    const lie = { status: { acceptedNames: { plural: 'gears', kind: 'Gear' } } };
+    expect((await call('PATCH', `${CRDS}/widgets.example.com/status`, lie)).code).toBe(200);
+    await expect.poll(async () => (await call('GET', ALL)).code).toBe(404);
+    expect((await call('GET', `${GEARS}/a`)).body.metadata.deletionTimestamp).toBeUndefined();
+    const truth = { status: { acceptedNames: { plural: 'widgets', kind: 'Widget' } } };
+    await call('PATCH', `${CRDS}/widgets.example.com/status`, truth);
+    await expect.poll(async () => (await call('PATCH', `${WIDGETS}/a`, { metadata: { finalizers: null } })).code).toBe(200);
+    await gone('widgets.example.com');
+    expect((await call('GET', `${GEARS}/a`)).body.metadata.deletionTimestamp).toBeUndefined();
+  });
+
+  test('goes with its objects without a question to the hooks: they have been asked about the definition', async () => {
+    const asked: string[] = [];
+    const validate = ({ operation, resource, name, deny }: AdmissionReview): void => {
+      if (operation !== 'DELETE') return;
+      asked.push(`${resource} ${name}`);
+      if (name === 'a') deny('never');
+    };
+    const { call, define, gone } = begun({ admission: { validate } });
+    await define(crdOf());
+    await call('POST', WIDGETS, { metadata: { name: 'a' } });
+    await call('DELETE', `${CRDS}/widgets.example.com`);
+    await gone('widgets.example.com');
+    expect(asked).toEqual(['customresourcedefinitions.apiextensions.k8s.io widgets.example.com']);
+  });
+
+  test.each([
+    ['without a status', crdOf({}, {}, 'gears', 'Gear')],
+    ['without anything', { ...crdOf({}, {}, 'gears', 'Gear'), spec: undefined }],
+    ['of another shape', { ...crdOf({}, {}, 'gears', 'Gear'), spec: 5, status: 'x' }],
+    ['with an impossible list', crdOf({ versions: 'v1' }, {}, 'gears', 'Gear')],
+  ])('that was stored %s takes no other one away, and can be read, replaced and deleted', async (how, stored) => {
+    const storage = new MemoryStorage();
+    await begun({ storage }).define(crdOf());
+    for (const name of ['aaa', 'gears']) {
+      const metadata = { name: `${name}.example.com`, uid: name };
+      await storage
+        .scope('apiextensions.k8s.io/customresourcedefinitions/')
+        .create(metadata.name, { ...stored, metadata } as never);
+    }
+    const { call, gone, established } = begun({ storage });
+    expect((await call('GET', ALL)).code).toBe(200);
+    const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+    expect((await call('GET', CRDS, undefined, { accept })).body.rows).toHaveLength(3);
+    if (how === 'without a status') {
+      await established('gears.example.com');
+      const { code } = await call('PUT', `${CRDS}/gears.example.com`, crdOf({}, {}, 'gears', 'Gear'));
+      expect(code).toBe(200);
+    }
+    for (const name of ['aaa', 'gears']) {
+      expect((await call('DELETE', `${CRDS}/${name}.example.com`)).code).toBe(200);
+      await gone(`${name}.example.com`);
+    }
+    expect((await call('GET', ALL)).code).toBe(200);
+  });
+
+  test.each([
+    [crdOf({ versions: [null] }), 422],
+    [crdOf({ versions: [{}] }), 422],
+    [crdOf({}, { additionalPrinterColumns: [null] }), 422],
+    [crdOf({}, { selectableFields: [null] }), 422],
+  ])('with null in a list has an empty value there, as in Go: %j', async (crd, code) => {
+    const answer = await begun().call('POST', CRDS, crd);
+    expect([answer.code, answer.body.reason]).toEqual([code, 'Invalid']);
   });
 
   test('is served by all servers of a storage, and after a restart', async () => {

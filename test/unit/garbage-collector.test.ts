@@ -1,7 +1,8 @@
 // The garbage collector through an API server: what becomes of objects when their owners go. Scenarios after those of upstream's
 // integration and unit tests.
 import { afterEach, describe, expect, test } from 'vitest';
-import type { ApiServerOptions, ResourceDefinition } from '../../src/apiserver/index.ts';
+import { type ApiServerOptions, REVIEWS, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { OwnerIndex } from '../../src/apiserver/owner-index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
@@ -84,6 +85,17 @@ describe('what belongs to an object that goes', () => {
     await at.quiet();
     expect([await at.get(owner), await at.get(child), await at.get(map)]).toEqual([undefined, undefined, undefined]);
     expect(await at.get(other)).toBeDefined();
+  });
+
+  test('stays if nobody can ask for its owner: a kind without get, or a name that no URL can have', async () => {
+    const at = world({ resources: [...EVERYTHING, ...REVIEWS] });
+    const kind = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', name: 'a', uid: 'u' };
+    const names = ['a/b', 'a%b', '..'];
+    const zones = names.map((name) => ({ apiVersion: 'example.com/v1', kind: 'Zone', name, uid: name }));
+    const made: Made[] = [];
+    for (const [index, each] of [kind, ...zones].entries()) made.push(await at.create(`child-${index}`, [each]));
+    await at.quiet();
+    for (const each of made) expect(await at.get(each)).toBeDefined();
   });
 
   test('in the foreground it goes first', async () => {
@@ -404,4 +416,21 @@ describe('several servers, and restarts', () => {
     await quiet(storage as Storage);
     expect([await left(), clock.pending]).toEqual([before, 0]);
   });
+});
+
+test('an object with many owners costs in proportion to them', () => {
+  let reads = 0;
+  const ownerReferences = Array.from({ length: 2_000 }, (_, at) => ({
+    get uid(): string {
+      reads++;
+      return `u${at}`;
+    },
+  }));
+  const index = new OwnerIndex({ look: () => {}, lookBelow: () => {} });
+  const metadata = { name: 'a', uid: 'a' };
+  index.seen('orders/', 'a', { metadata: { ...metadata, ownerReferences } } as KubernetesObject);
+  index.seen('orders/', 'a', { metadata: { ...metadata, ownerReferences: ownerReferences.slice(1_000) } } as KubernetesObject);
+  expect(index.dependentsOf('u1999').size).toBe(1);
+  expect(index.dependentsOf('u0').size).toBe(0);
+  expect(reads).toBeLessThan(20 * 2_000);
 });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import { applyCrds, readCrdFiles } from '../../src/cli/serve/crd-files.ts';
+import { withBuiltIn } from '../../src/cli/serve/serve.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { crdOf } from './crd-rig.ts';
 
@@ -86,4 +87,25 @@ describe('definitions of files', () => {
     const message = 'ListKindConflict: "WidgetList" is already in use';
     expect(warned).toMatchObject([['crd-not-served', { definition: 'others.example.com', message }]]);
   });
+});
+
+describe('a kind of the command line that is built in', () => {
+  const CRDS = { group: 'apiextensions.k8s.io', version: 'v1', plural: 'customresourcedefinitions' };
+  const crds = { ...CRDS, kind: 'CustomResourceDefinition', namespaced: false, status: false };
+  const leases = {
+    group: 'coordination.k8s.io',
+    version: 'v1',
+    plural: 'leases',
+    kind: 'Lease',
+    namespaced: true,
+    status: false,
+  };
+
+  test('is served once', () => expect(withBuiltIn([crds, leases])).toHaveLength(withBuiltIn([]).length));
+
+  test.each([
+    [{ ...leases, version: 'v1beta1' }, 'leases.coordination.k8s.io/v1=Lease,'],
+    [{ ...leases, kind: 'Hire' }, 'leases.coordination.k8s.io/v1=Lease,'],
+    [{ ...crds, namespaced: true }, 'customresourcedefinitions.apiextensions.k8s.io/v1=CustomResourceDefinition:cluster,'],
+  ])('is refused if it is another: %j', (named, expected) => expect(() => withBuiltIn([named])).toThrow(expected));
 });

@@ -118,6 +118,16 @@ export function revisedCrd<T extends KubernetesObject>(sent: T): T {
   return withStored({ ...crd, status: { conditions, acceptedNames, storedVersions } }) as unknown as T;
 }
 
+/** A definition as it was stored, maybe past this server: what cannot be read of it is empty, so that it can be replaced or deleted. */
+export function readCrd(stored: KubernetesObject): Crd {
+  try {
+    return revisedCrd(stored) as Crd;
+  } catch {
+    const { apiVersion, kind, metadata } = stored;
+    return revisedCrd({ apiVersion, kind, metadata } as KubernetesObject) as Crd;
+  }
+}
+
 /** Upstream: `SetDefaults_CustomResourceDefinitionSpec`. */
 function defaulted(crd: Crd): Crd {
   const { spec = {} as CrdSpec } = crd;
@@ -127,7 +137,14 @@ function defaulted(crd: Crd): Crd {
   const listKind = names.listKind || (kind === '' ? '' : `${kind}List`);
   const filled = { ...names, plural, ...(singular && { singular }), kind, ...(listKind && { listKind }) };
   const { group = '', scope = '' } = spec;
-  return { ...crd, spec: { ...spec, group, scope, names: filled, versions, conversion } };
+  // Go writes these even if they are empty.
+  const all = versions.map((each) => ({
+    ...each,
+    name: each.name ?? '',
+    served: each.served ?? false,
+    storage: each.storage ?? false,
+  }));
+  return { ...crd, spec: { ...spec, group, scope, names: filled, versions: all, conversion } };
 }
 
 /** The storage version is one in which objects may be stored from now on. */
@@ -138,6 +155,11 @@ function withStored(crd: Crd): Crd {
   return { ...crd, status: { ...crd.status, storedVersions: [...storedVersions, storage] } };
 }
 
+/** What null is in a list, as in Go. */
+function emptyOf({ type }: JsonSchema): unknown {
+  return type === 'string' ? '' : type === 'array' ? [] : {};
+}
+
 /** What is left of a value by a schema that names all members; 400 if it cannot be that. Nulls are left out, as in Go. */
 function shaped(schema: JsonSchema, value: unknown, path: string): unknown {
   const { type, properties, items } = schema as { type?: string; properties?: Record<string, JsonSchema>; items?: JsonSchema };
@@ -146,7 +168,8 @@ function shaped(schema: JsonSchema, value: unknown, path: string): unknown {
     const why = `${path}: cannot read ${kind === 'array' ? 'an array' : kind} as ${type}`;
     throw badRequest(`CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: ${why}`);
   }
-  if (items !== undefined) return (value as readonly unknown[]).map((each, at) => shaped(items, each, `${path}[${at}]`));
+  if (items !== undefined)
+    return (value as readonly unknown[]).map((each, at) => shaped(items, each ?? emptyOf(items), `${path}[${at}]`));
   if (properties === undefined) return value;
   const result: Record<string, unknown> = {};
   for (const [name, each] of Object.entries(value as object)) {
@@ -155,6 +178,13 @@ function shaped(schema: JsonSchema, value: unknown, path: string): unknown {
   }
   return result;
 }
+
+/** The plural that a definition is about, whatever its status says: its name is `PLURAL.GROUP`. */
+const pluralOf = ({ metadata }: Crd): string => metadata?.name?.split('.', 1)[0] ?? '';
+
+/** Whether the names that it has been given are those in its own: another server, or a client, may write anything into its status. */
+export const isItself = ({ metadata, spec, status }: Crd): boolean =>
+  metadata?.name === `${status.acceptedNames.plural}.${spec.group}`;
 
 /** What a definition serves: nothing before its names are accepted. Objects of all versions are in one place of the storage. */
 export function toInfos(crd: Crd, convert: Convert | undefined): readonly ResourceInfo[] {
@@ -166,7 +196,7 @@ export function toInfos(crd: Crd, convert: Convert | undefined): readonly Resour
   const terminating = deletionTimestamp !== undefined || isTrue(crd, 'Terminating');
   const shared = {
     ...{ group, plural, singular, kind, listKind, shortNames, categories, namespaced: spec.scope === 'Namespaced' },
-    ...{ prefix: `${group}/${plural}/`, shared: versions.length > 1, storedAs: `${group}/${storage}`, convert },
+    ...{ prefix: `${group}/${pluralOf(crd)}/`, shared: versions.length > 1, storedAs: `${group}/${storage}`, convert },
     ...{ resourceName: `${plural}.${group}`, kindName: `${kind}.${group}`, validate: undefined },
     fields: Object.fromEntries(versions.flatMap(fieldsOf)),
     definition: { name, uid, terminating },

@@ -20,7 +20,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import type { ChangeEvent, Storage } from '../../storage/storage.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { sleep } from '../../watch/clock.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { invalid, isWatchError } from '../../watch/errors.ts';
 import { forbidden, hasCode, noSuchPath } from '../api-status.ts';
 import type { Convert, PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { AGE } from '../kinds/common.ts';
@@ -28,7 +28,7 @@ import { type Catalog, type DefinitionGuard, type ResourceContext, type Resource
 import { type BackgroundDeps, Terminating } from '../terminating.ts';
 import { withMeta } from '../verbs/metadata.ts';
 import { deleteObjects } from '../verbs/remove.ts';
-import { CLEANUP, type Crd, isTrue, preparedCrd, revisedCrd, toInfos, withCondition } from './crd.ts';
+import { CLEANUP, type Crd, isItself, isTrue, preparedCrd, readCrd, revisedCrd, toInfos, withCondition } from './crd.ts';
 import { faultsOfCrd } from './crd-faults.ts';
 import { decided } from './names.ts';
 
@@ -47,10 +47,13 @@ export function toCrdDefinition(convert: Conversions): ResourceDefinition<Crd> {
     categories: ['api-extensions'],
     namespaced: false,
     status: true,
-    validate: (crd, old) => faultsOfCrd(crd, old, converts),
-    columns: COLUMNS,
+    validate: (crd, old) => faultsOfCrd(crd, old && readCrd(old), converts),
+    columns: COLUMNS.map((column) => ({ ...column, value: (crd) => column.value(isPlain(crd) ? crd : readCrd(crd)) })),
   };
 }
+
+/** Whether a definition was stored by a server that knows definitions: with a status. */
+const isPlain = ({ status }: Crd): boolean => Array.isArray(status?.storedVersions);
 
 const versionsOf = ({ spec }: Crd): string =>
   spec.versions
@@ -125,7 +128,7 @@ export class Definitions {
       ...deps,
       isDue: ({ metadata }) => (metadata?.finalizers ?? []).includes(CLEANUP),
       finish: (name, uid, signal) => this.finish(name, uid, signal),
-      observer: { whole: (items) => this.whole(items as readonly Crd[]), changed: (event) => this.changed(event) },
+      observer: { whole: (items) => this.whole(items), changed: (event) => this.changed(event) },
     });
     if (this.info === undefined) return;
     let loaded = (): void => {};
@@ -189,7 +192,7 @@ export class Definitions {
   private marked(object: KubernetesObject): KubernetesObject {
     const finalizers = object.metadata?.finalizers ?? [];
     const deletionTimestamp = timestamp(this.deps.now());
-    const held = withMeta(object, {
+    const held = withMeta(readCrd(object), {
       deletionTimestamp: object.metadata?.deletionTimestamp ?? deletionTimestamp,
       finalizers: finalizers.includes(CLEANUP) ? finalizers : [...finalizers, CLEANUP],
     });
@@ -198,18 +201,34 @@ export class Definitions {
     return withCondition(held as Crd, condition, this.deps.now());
   }
 
-  private whole(items: readonly Crd[]): void {
+  private whole(stored: readonly KubernetesObject[]): void {
+    const items = stored.flatMap((each) => this.read(each) ?? []);
     const names = new Set(items.map(nameOf));
     for (const name of [...this.known.keys()]) if (!names.has(name)) this.forget(name);
     for (const crd of items) this.known.set(nameOf(crd), crd);
     for (const crd of items) this.take(crd);
   }
 
+  /** Undefined: it was stored past this server, and is no definition. All others are served. */
+  private read(stored: KubernetesObject): Crd | undefined {
+    try {
+      const crd = revisedCrd(stored) as Crd;
+      const { group, names } = crd.spec;
+      if (nameOf(crd) !== `${names.plural}.${group}`)
+        throw invalid('metadata.name', nameOf(crd), 'spec.names.plural "." spec.group');
+      return crd;
+    } catch (cause) {
+      this.deps.onError(new Error(`definition ${stored.metadata?.name}: it cannot be served`, { cause }));
+      return undefined;
+    }
+  }
+
   private changed({ type, object }: ChangeEvent<KubernetesObject>): void {
-    const crd = object as Crd;
-    const before = this.known.get(nameOf(crd));
-    if (type === 'DELETED') this.forget(nameOf(crd));
+    const crd = this.read(object);
+    const before = this.known.get(object.metadata?.name ?? '');
+    if (type === 'DELETED' || crd === undefined) this.forget(object.metadata?.name ?? '');
     else this.known.set(nameOf(crd), crd);
+    if (crd === undefined) return;
     if (type !== 'DELETED') this.take(crd);
     // Names that it has given up may be what others wait for.
     if (before === undefined || sameNames(before, type === 'DELETED' ? undefined : crd)) return;
@@ -233,7 +252,7 @@ export class Definitions {
 
   private serve(name: string, crd: Crd | undefined): void {
     const { catalog, convert, replaced } = this.deps;
-    const isServed = crd !== undefined && isTrue(crd, 'Established') && !this.isTaken(crd);
+    const isServed = crd !== undefined && isTrue(crd, 'Established') && isItself(crd) && !this.isTaken(crd);
     const before = this.served.get(name);
     const now = isServed ? waysOf(crd) : undefined;
     if (before?.whole === now?.whole) return;
@@ -283,7 +302,8 @@ export class Definitions {
     const context = this.deps.contextOf(this.info as ResourceInfo);
     const { storage } = context;
     const read = async (): Promise<Crd | undefined> => {
-      const found = (await storage.get(name, { signal })) as Crd | undefined;
+      const stored = await storage.get(name, { signal });
+      const found = stored && readCrd(stored);
       const isOurs = found?.metadata?.uid === uid && found?.metadata?.finalizers?.includes(CLEANUP);
       return isOurs && found?.metadata?.deletionTimestamp !== undefined ? found : undefined;
     };
@@ -317,7 +337,7 @@ export class Definitions {
   ): Promise<void> {
     const { storage } = this.deps.contextOf(this.info as ResourceInfo);
     await storage
-      .update(name, (current) => change(current as Crd), { uid, signal })
+      .update(name, (current) => change(readCrd(current)), { uid, signal })
       .catch((error: unknown) => {
         if (!hasCode(error, 404) && !hasCode(error, 409)) throw error;
       });
@@ -331,9 +351,17 @@ export class Definitions {
   ): Promise<boolean> {
     const every = { ...crd, spec: { ...crd.spec, versions: crd.spec.versions.map((each) => ({ ...each, served: true })) } };
     const [info] = toInfos(every, undefined);
-    if (info === undefined || this.isTaken(crd)) return true;
+    // Only by its name: its status may name what is another's.
+    if (info === undefined || this.deps.catalog.fixed.some(({ resourceName }) => resourceName === nameOf(crd))) return true;
     const scope = this.deps.storage.scope(info.prefix);
-    const none = { empty: undefined, prepared: undefined, revised: undefined, marked: undefined, definition: undefined };
+    const none = {
+      admission: undefined,
+      empty: undefined,
+      prepared: undefined,
+      revised: undefined,
+      marked: undefined,
+      definition: undefined,
+    };
     const own: ResourceContext = { ...context, ...none, info, storage: scope, removed: () => {} };
     const list = async (page: { limit: number; continue: string }): ReturnType<typeof scope.list> => {
       const listed = await scope.list({ limit: page.limit, continue: page.continue || undefined, signal });

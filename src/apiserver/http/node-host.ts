@@ -229,10 +229,19 @@ export async function serveNode(deps: HostDeps, request: IncomingMessage, respon
   if (client.gone || hasClosed(response) || response.headersSent) {
     if (!asked.hasReadBody) dropBody(request);
     abandon(answer);
-  } else if (answer.source === undefined) sendWhole(deps, asked, { response, answer });
-  else {
+    return;
+  }
+  try {
+    if (answer.source === undefined) return sendWhole(deps, asked, { response, answer });
     if (!asked.hasReadBody) dropBody(request);
     sendStream(deps, asked, { response, answer });
+  } catch (error) {
+    // Without a head, the client would wait for ever.
+    if (!response.headersSent) {
+      abandon(answer);
+      response.destroy();
+    }
+    throw error;
   }
 }
 

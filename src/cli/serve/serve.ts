@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { createServer as createSecureServer } from 'node:https';
 import { BUILT_IN_KINDS } from '../../apiserver/builtin.ts';
 import type { ResourceDefinition } from '../../apiserver/definition.ts';
+import { toCrdDefinition } from '../../apiserver/definitions/definitions.ts';
 import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts';
 import { processMetrics } from '../../apiserver/process-metrics.ts';
 import { readAccept } from '../../apiserver/request/path.ts';
@@ -27,6 +28,7 @@ import {
   sendWhole,
   WRONG_NAME,
 } from '../server/server.ts';
+import { UsageError } from '../usage.ts';
 import { applyCrds, type CrdFile, readCrdFiles } from './crd-files.ts';
 import { Log } from './log.ts';
 import { type FromFiles, type Pair, Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens } from './reload.ts';
@@ -56,9 +58,16 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
 }
 
 /** The kinds of the command line, and all built-in ones besides. Of one that is named, such as Leases, the built-in definition counts. */
-function withBuiltIn(named: ServeCommand['resources']): readonly ResourceDefinition[] {
-  const isBuiltIn = ({ group, plural }: { group: string; plural: string }): boolean =>
-    BUILT_IN_KINDS.some((each) => each.group === group && each.plural === plural);
+export function withBuiltIn(named: ServeCommand['resources']): readonly ResourceDefinition[] {
+  const all = [...BUILT_IN_KINDS, toCrdDefinition({}) as ResourceDefinition];
+  const isBuiltIn = ({ group, version, plural, kind, namespaced }: ServeCommand['resources'][number]): boolean => {
+    const own = all.find((each) => each.group === group && each.plural === plural);
+    if (own === undefined) return false;
+    if (own.version === version && own.kind === kind && (own.namespaced ?? true) === namespaced) return true;
+    const scope = own.namespaced === false ? ':cluster' : '';
+    const expected = `${plural}${group && `.${group}`}/${own.version}=${own.kind}${scope}`;
+    throw new UsageError(`--resource: ${plural} of this group are built in: expected ${expected}, or no such option`, 'serve');
+  };
   return [...BUILT_IN_KINDS, ...named.filter((each) => !isBuiltIn(each))];
 }
 
