@@ -3,6 +3,7 @@
  * of one of a thousand definitions costs that one.
  */
 import { isPromise } from '../../watch/abort.ts';
+import { isRecord } from '../../watch/errors.ts';
 import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import type { WholeAnswer, WireRequest } from '../http/wire.ts';
@@ -270,14 +271,16 @@ function toV2(schema: JsonSchema): JsonSchema {
   const result: Record<string, unknown> = { description };
   for (const name in schema) if (name.startsWith('x-kubernetes-')) result[name] = schema[name];
   const reference = $ref ?? (allOf?.length === 1 ? allOf[0]?.$ref : undefined);
-  if (reference !== undefined) return { ...result, $ref: reference.replace('#/components/schemas/', '#/definitions/') };
+  if (typeof reference === 'string') return { ...result, $ref: reference.replace('#/components/schemas/', '#/definitions/') };
   if (schema[OPEN] === true) return KIND_EXTENSION in schema ? { ...result, type: 'object' } : result;
   if (schema['x-kubernetes-int-or-string'] === true) return result;
   if (type === 'array' && items === undefined) return result;
-  Object.assign(result, { type, format, required });
-  if (items) result.items = toV2(items);
-  if (properties) result.properties = Object.fromEntries(Object.entries(properties).map(([name, each]) => [name, toV2(each)]));
-  if (typeof additionalProperties === 'object') result.additionalProperties = toV2(additionalProperties);
+  Object.assign(result, { type, format, required: Array.isArray(required) ? required : undefined });
+  // A definition that was stored before its schema was checked must not take the document from all others.
+  const partOf = (each: unknown): JsonSchema => (isRecord(each) ? toV2(each) : {});
+  if (items) result.items = partOf(items);
+  if (properties) result.properties = Object.fromEntries(Object.entries(properties).map(([name, each]) => [name, partOf(each)]));
+  if (isRecord(additionalProperties)) result.additionalProperties = toV2(additionalProperties);
   return result;
 }
 
