@@ -117,6 +117,7 @@ describe('a path', () => {
     const wide = Array.from({ length: 1_000 }, () => Array.from({ length: 200 }, () => 1));
     expect(() => found('..', wide)).toThrow('too large');
     expect(() => found('[*][?(@==1)]', wide)).toThrow('too large');
+    expect(() => found(`[*][*]${"''".repeat(1_000)}`, wide.slice(0, 100))).toThrow('too large');
     expect(() => toJsonPath('.a'.repeat(4_000))).toThrow('at most');
     expect(() => toJsonPath(`${'[?('.repeat(20)}@${')]'.repeat(20)}`)).toThrow(SyntaxError);
     expect(found('.constructor', {})).toEqual([]);

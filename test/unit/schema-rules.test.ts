@@ -116,9 +116,24 @@ describe('rules', () => {
     ['self.all(x, x in self)', Array.from({ length: 20_000 }, (_, at) => at)],
     ["self.split('').all(c, !self.contains(c + c + 'y'))", 'xz'.repeat(100_000)],
     ['self.map(x, self).map(x, self == x).size() > 0', Array.from({ length: 3_000 }, (_, at) => ({ at }))],
+    ['self.sample.matches(self.regex)', { sample: 'a', regex: 'a{1000}'.repeat(500) }],
+    ["self.all(x, x.find('((a{30}){33})') == '')", Array.from({ length: 12_000 }, () => 'a'.repeat(200))],
+    ["self.findAll('a.*b|a').size() > 0", 'a'.repeat(20_000)],
+    ['self.list.join(self.by).size() > 0', { list: Array.from({ length: 6_000 }, () => ''), by: 'x'.repeat(60_000) }],
+    ["self.replace('a', self).size() > 0", 'a'.repeat(15_000)],
   ])('cost no more than they may: %s', async (rule, value) => {
     const [first] = await said(any(rule), value);
     expect(first).toMatch(/call cost exceeds limit for rule/);
+  });
+
+  test('have no patterns beyond a length, and keep those of ordinary ones', async () => {
+    const schema = any('self.sample.matches(self.regex)');
+    const [first] = await said(schema, { sample: 'a', regex: 'a'.repeat(4_097) });
+    expect(first).toContain('a pattern of 4097 characters: expected at most 4096');
+    const host = "'^[a-z0-9]{1,63}([.][a-z0-9]{1,63}){0,9}$'";
+    const names = Array.from({ length: 100 }, (_, at) => `name${at}.example.com`);
+    for (let round = 0; round < 3; round++) expect(await said(any(`self.all(x, x.matches(${host}))`), names)).toEqual([]);
+    expect(await said(any("self.join(', ').size() == 4 && self.join() == 'ab'"), ['a', 'b'])).toEqual([]);
   });
 
   test('name members as Kubernetes escapes them', async () => {

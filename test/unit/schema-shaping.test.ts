@@ -6,6 +6,7 @@ import { MemoryStorage } from '../../src/storage/index.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 
 const text = { type: 'string' };
+const OPEN = { 'x-kubernetes-preserve-unknown-fields': true };
 const spec = {
   type: 'object',
   properties: {
@@ -53,6 +54,29 @@ describe('a schema', () => {
     const patched = await orders.patch('a', { spec: { size: null, other: 2 } });
     expect(patched.spec).toMatchObject({ size: 1 });
     expect(patched.metadata?.resourceVersion).toBe(made.metadata?.resourceVersion);
+  });
+
+  test('has defaults that a hook cannot change', async () => {
+    const value = { list: [{ a: 1 }] };
+    const filled = {
+      type: 'object',
+      properties: { list: { type: 'array', items: { type: 'object', ...OPEN } } },
+      default: value,
+    };
+    let frozen: unknown;
+    const validate = (order: Order): readonly [] => {
+      const { list } = order.spec as { list: { a: number }[] };
+      frozen = [Reflect.set(list[0] as object, 'a', 2), Reflect.set(list, 1, {}), Reflect.set(order.spec as object, 'b', 1)];
+      return [];
+    };
+    const definition = { ...pruned, schema: { type: 'object', properties: { spec: { ...OPEN, ...filled } } }, validate };
+    const orders = serve(definition).resource<Order>('orders.example.com/v1').in('default');
+    for (const name of ['a', 'b']) {
+      expect((await orders.create({ metadata: { name } })).spec).toEqual({ list: [{ a: 1 }] });
+      expect(frozen).toEqual([false, false, false]);
+    }
+    expect(value).toEqual({ list: [{ a: 1 }] });
+    expect(Object.isFrozen(value)).toBe(false);
   });
 
   test('keeps what it does not name, unless its definition says otherwise', async () => {

@@ -164,8 +164,8 @@ class Reader {
 
 const constant =
   (value: string | number | boolean): Step =>
-  (values) =>
-    values.map(() => value);
+  (values, left) =>
+    spend(values, left).map(() => value);
 
 /** What is in one place within brackets. */
 function toBracket(text: string): Step {

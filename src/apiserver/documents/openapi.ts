@@ -277,16 +277,18 @@ function toV2(schema: JsonSchema): JsonSchema {
   const result: Record<string, unknown> = {};
   for (const name in schema) if (name.startsWith('x-kubernetes-')) result[name] = schema[name];
   const reference = $ref ?? (allOf?.length === 1 ? allOf[0]?.$ref : undefined);
-  if (reference !== undefined) {
+  if (typeof reference === 'string') {
     return { description: schema.description, ...result, $ref: reference.replace('#/components/schemas/', '#/definitions/') };
   }
   // In later drafts of JSON Schema, which a program's own schema may use, an exclusive limit is a number.
   for (const name of ALIKE) if (!name.startsWith('exclusive') || schema[name] === true) result[name] = schema[name];
   const isOpen = schema[OPEN] === true;
   const hasMembers = !isOpen && nullable !== true;
-  if (hasMembers && items) result.items = toV2(items);
-  if (hasMembers && properties) result.properties = eachOf(properties, toV2);
-  if (typeof additionalProperties === 'object') result.additionalProperties = toV2(additionalProperties);
+  // A definition that was stored before its schema was checked must not take the document from all others.
+  const partOf = (each: unknown): JsonSchema => (isRecord(each) ? toV2(each) : {});
+  if (hasMembers && items) result.items = partOf(items);
+  if (hasMembers && properties) result.properties = eachOf(properties, partOf);
+  if (isRecord(additionalProperties)) result.additionalProperties = toV2(additionalProperties);
   else if (additionalProperties === true) result.additionalProperties = true;
   // Old kubectl knows neither null, nor an object of anything, nor a list of it, nor two types.
   if (
@@ -298,8 +300,8 @@ function toV2(schema: JsonSchema): JsonSchema {
     delete result.type;
   const needed = isNullable(additionalProperties)
     ? []
-    : required?.filter((name) => !isNullable(result.properties && properties?.[name]));
-  if (needed?.length) result.required = needed;
+    : Array.isArray(required) && required.filter((name) => !isNullable(result.properties && properties?.[name]));
+  if (needed && needed.length > 0) result.required = needed;
   return result;
 }
 

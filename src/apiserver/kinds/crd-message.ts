@@ -1,11 +1,12 @@
 /**
- * The fields of a CustomResourceDefinition in protobuf, for its bodies alone: the typed client of apiextensions sends nothing else.
- * Answers to it are JSON, which it accepts, too. Upstream: `generated.proto` of `apiextensions/v1`.
+ * The fields of a CustomResourceDefinition, for its bodies alone: what is sent in protobuf, as the typed client of apiextensions does,
+ * and what JSON may contain. Answers are JSON, which that client accepts, too. Upstream: `generated.proto` of `apiextensions/v1`.
  *
  * A schema contains schemas, and three of its members are one thing or another in JSON, for which protobuf has a message each.
  */
+import { isRecord } from '../../watch/errors.ts';
+import { OBJECT_META } from './object-meta.ts';
 import { type Row, type Shape, shape } from './shape.ts';
-import { OBJECT_META } from './tables.ts';
 
 type Rows = Readonly<Record<string, readonly [number: number, type: Row[1], form?: Row[2]]>>;
 
@@ -17,21 +18,27 @@ const message = (rows: Rows): Shape =>
   );
 
 /** A message that stands for a member of one type or another. */
-const either = (rows: Rows, fromMessage: Shape['fromMessage']): Shape => ({ ...message(rows), fromMessage });
+const either = (rows: Rows, fromMessage: Shape['fromMessage'], memberOf: Shape['memberOf']): Shape => ({
+  ...message(rows),
+  ...{ fromMessage, memberOf },
+});
 
 /** A schema, which its own rows name. */
 const SCHEMA: Shape = { description: '', fields: [], byNumber: new Map() };
 const SCHEMA_OR_LIST: Shape = either(
   { schema: [1, SCHEMA, '?'], list: [2, SCHEMA, '[]'] },
   ({ schema, list = [] }) => schema ?? list,
+  (value) => (isRecord(value) ? 'schema' : Array.isArray(value) ? 'list' : undefined),
 );
 const SCHEMA_OR_BOOL: Shape = either(
   { allows: [1, 'bool', '!'], schema: [2, SCHEMA, '?'] },
   ({ schema, allows }) => schema ?? allows,
+  (value) => (isRecord(value) ? 'schema' : 'allows'),
 );
 const SCHEMA_OR_NAMES: Shape = either(
   { schema: [1, SCHEMA, '?'], names: [2, 'string', '[]'] },
   ({ schema, names = [] }) => schema ?? names,
+  (value) => (isRecord(value) ? 'schema' : Array.isArray(value) ? 'names' : undefined),
 );
 
 Object.assign(

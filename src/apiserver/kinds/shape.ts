@@ -47,6 +47,8 @@ export interface Shape {
   readonly finish?: ((object: Record<string, unknown>) => Record<string, unknown> | Work<Record<string, unknown>>) | undefined;
   /** What a message in protobuf stands for, if it is not the object with these fields. */
   readonly fromMessage?: ((message: Record<string, unknown>) => unknown) | undefined;
+  /** Which of the fields a value in JSON is, if it is not the object with these fields; undefined: none, and it is left out. */
+  readonly memberOf?: ((value: unknown) => string | undefined) | undefined;
 }
 
 /** Makes a shape of its rows. */
@@ -118,6 +120,7 @@ function* readShape(of: Shape, value: unknown, { path, reading }: Place): Work<R
   for (const field of of.fields) {
     const { name } = field;
     const given = Object.hasOwn(value, name) ? (value[name] ?? undefined) : undefined;
+    if (given === undefined && (typeof field.type === 'string' || field.form !== '') && field.form !== '!') continue;
     const read = yield* readField(field, given, { path: path === '' ? name : `${path}.${name}`, reading });
     if (read !== undefined) result[name] = read;
   }
@@ -129,13 +132,21 @@ function isWork<T>(value: T | Work<T>): value is Work<T> {
   return typeof (value as Partial<Work<T>>).next === 'function';
 }
 
+/** An object of a shape, or what stands for it in JSON. */
+function* readObject(of: Shape, value: unknown, place: Place): Work<unknown> {
+  if (of.memberOf === undefined) return yield* readShape(of, value ?? {}, place);
+  const name = of.memberOf(value ?? {});
+  const field = of.fields.find((each) => each.name === name);
+  return field && (yield* readField(field, value ?? {}, place));
+}
+
 function* readField(field: Field, given: unknown, place: Place): Work<unknown> {
   const { type, form } = field;
   if (form === '[]') return yield* readList(field, given, place);
   if (form === '{}') return yield* readMap(field, given, place);
   if (typeof type !== 'string') {
     if (given === undefined && form === '?') return undefined;
-    return yield* readShape(type, given ?? {}, place);
+    return yield* readObject(type, given, place);
   }
   if (given === undefined) return form === '!' ? ZERO[type] : undefined;
   const value = readScalar(type, given, place);
@@ -144,7 +155,7 @@ function* readField(field: Field, given: unknown, place: Place): Work<unknown> {
 
 /** In JSON. A zero time is no time. */
 const ZERO: Readonly<Record<Exclude<FieldType, Shape>, unknown>> = {
-  ...{ string: '', bytes: '', int32: 0, int64: 0, double: 0, bool: false, time: null, microTime: null, json: undefined },
+  ...{ string: '', bytes: '', int32: 0, int64: 0, double: 0, bool: false, time: null, microTime: null, json: null },
 };
 
 function* readList({ type, name }: Field, given: unknown, place: Place): Work<unknown[] | undefined> {
@@ -156,7 +167,7 @@ function* readList({ type, name }: Field, given: unknown, place: Place): Work<un
     const inside = { ...place, path: `${place.path}[${at}]` };
     // Go reads null as a value without content.
     if (typeof type === 'string') list.push(isNone(each) ? ZERO[type] : readScalar(type, each, inside));
-    else list.push(yield* readShape(type, each ?? {}, inside));
+    else list.push(yield* readObject(type, each, inside));
   }
   // To forget the managers of an object, an empty list of them is sent.
   return list.length === 0 && name !== 'managedFields' ? undefined : list;
@@ -171,7 +182,8 @@ function* readMap({ type }: Field, given: unknown, place: Place): Work<Record<st
     if (++place.reading.steps % STRIDE === 0) yield;
     const each = given[key];
     count++;
-    if (typeof type !== 'string') put(map, key, yield* readShape(type, each ?? {}, place));
+    if (typeof type !== 'string')
+      put(map, key, yield* readObject(type, each, { ...place, path: `${place.path}.${key.slice(0, 64)}` }));
     else if (type === 'string' && !isNone(each) && typeof each !== 'string') {
       throw place.reading.refuse(place.path, 'an object of strings');
     } else put(map, key, isNone(each) ? ZERO[type] : readScalar(type, each, place));
@@ -195,6 +207,10 @@ function readScalar(type: Exclude<FieldType, Shape>, value: unknown, { path, rea
   if (type === 'int32' || type === 'int64') {
     const most = type === 'int32' ? MAX_INT32 : Number.MAX_SAFE_INTEGER;
     if (!Number.isInteger(value) || (value as number) > most || (value as number) < -most - 1) throw wrong('a whole number');
+    return value;
+  }
+  if (type === 'double') {
+    if (typeof value !== 'number') throw wrong('a number');
     return value;
   }
   if (type === 'time' || type === 'microTime') {

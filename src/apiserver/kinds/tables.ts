@@ -8,44 +8,9 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { CRD_SCHEMA } from '../documents/crd-schema.ts';
 import { toBase64 } from './base64.ts';
-import { byKey, REQUIRED, SET, type Shape, shape, toSchema, typing } from './shape.ts';
-
-const OWNER_REFERENCE: Shape = shape('OwnerReference identifies an owning object.', {
-  apiVersion: [5, 'string', '!', 'API version of the referent.'],
-  kind: [1, 'string', '!', 'Kind of the referent.'],
-  name: [3, 'string', '!', 'Name of the referent.'],
-  uid: [4, 'string', '!', 'UID of the referent.'],
-  controller: [6, 'bool', '?', 'Whether the owner is the managing controller.'],
-  blockOwnerDeletion: [7, 'bool', '?', 'Whether the owner cannot be deleted before this reference is removed.'],
-});
-
-const MANAGED_FIELDS: Shape = shape('What one manager has written.', {
-  manager: [1, 'string', '', 'Who.'],
-  operation: [2, 'string', '', 'Apply or Update.'],
-  apiVersion: [3, 'string', '', 'In which version.'],
-  time: [4, 'time', '?', 'When.'],
-  fieldsType: [6, 'string', '', 'The format of the fields.'],
-  fieldsV1: [7, 'json', '?', 'Which fields.'],
-  subresource: [8, 'string', '', 'Through which subresource.'],
-});
-
-export const OBJECT_META: Shape = shape('Standard metadata.', {
-  name: [1, 'string', '', 'Name must be unique within a namespace.'],
-  generateName: [2, 'string', '', 'A prefix by which the server makes a unique name.'],
-  namespace: [3, 'string', '', 'The space within which each name must be unique.'],
-  selfLink: [4, 'string', '', 'Deprecated.'],
-  uid: [5, 'string', '', 'The unique value in time and space.'],
-  resourceVersion: [6, 'string', '', 'The version of this object.'],
-  generation: [7, 'int64', '', 'A number that grows with the desired state.'],
-  creationTimestamp: [8, 'time', '', 'When it was created.'],
-  deletionTimestamp: [9, 'time', '?', 'When it was asked to be deleted.'],
-  deletionGracePeriodSeconds: [10, 'int64', '?', 'How long it may take.'],
-  labels: [11, 'string', '{}', 'Keys and values by which objects are selected.'],
-  annotations: [12, 'string', '{}', 'Keys and values of any kind.'],
-  ownerReferences: [13, OWNER_REFERENCE, '[]', 'Objects on which this one depends.', byKey('uid')],
-  finalizers: [14, 'string', '[]', 'Must be empty before the object is deleted.', SET],
-  managedFields: [17, MANAGED_FIELDS, '[]', 'Who manages which fields.'],
-});
+import { CRD_MESSAGE } from './crd-message.ts';
+import { OBJECT_META } from './object-meta.ts';
+import { byKey, REQUIRED, type Shape, shape, toSchema, typing } from './shape.ts';
 
 const metadata = [1, OBJECT_META, '', "Standard object's metadata."] as const;
 
@@ -360,13 +325,17 @@ export function shapeOf({ group, version, kind }: NamedKind): Shape | undefined 
   return Object.hasOwn(SHAPES, name) ? SHAPES[name] : undefined;
 }
 
+const isCrd = ({ group, kind }: NamedKind): boolean => group === 'apiextensions.k8s.io' && kind === 'CustomResourceDefinition';
+
+/** The fields of what is sent as an object of a built-in kind. */
+export const messageOf = (kind: NamedKind): Shape | undefined => shapeOf(kind) ?? (isCrd(kind) ? CRD_MESSAGE : undefined);
+
 const schemas: Map<Shape, JsonSchema> = new Map();
 
 /** The schema of a built-in kind: for people, for the names of fields and for patches. The server checks these kinds without it. */
 export function builtInSchema(kind: NamedKind): JsonSchema | undefined {
   const of = shapeOf(kind);
-  if (of === undefined)
-    return kind.group === 'apiextensions.k8s.io' && kind.kind === 'CustomResourceDefinition' ? CRD_SCHEMA : undefined;
+  if (of === undefined) return isCrd(kind) ? CRD_SCHEMA : undefined;
   const known = schemas.get(of) ?? toSchema(of);
   schemas.set(of, known);
   return known;
@@ -374,7 +343,7 @@ export function builtInSchema(kind: NamedKind): JsonSchema | undefined {
 
 /** What was sent as an object of a built-in kind, as its table has it. Anything else is left as it is. Throws 400. */
 export function* typed(of: NamedKind & { readonly apiVersion: string }, sent: unknown): Work<unknown> {
-  const fields = shapeOf(of);
+  const fields = messageOf(of);
   if (fields === undefined || !isRecord(sent)) return sent;
   const { apiVersion = of.apiVersion, kind = of.kind } = sent;
   return apiVersion === of.apiVersion && kind === of.kind ? yield* typing(of.kind, fields, sent) : sent;

@@ -12,9 +12,8 @@ import { put } from '../../storage/json.ts';
 import { badRequest } from '../../storage/statuses.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { fromBase64, toBase64 } from '../kinds/base64.ts';
-import { CRD_MESSAGE } from '../kinds/crd-message.ts';
 import { type Field, type Shape, shape } from '../kinds/shape.ts';
-import { DELETE_OPTIONS, type NamedKind, shapeOf } from '../kinds/tables.ts';
+import { DELETE_OPTIONS, messageOf, type NamedKind, shapeOf } from '../kinds/tables.ts';
 
 /** The media type. */
 export const PROTOBUF: string = 'application/vnd.kubernetes.protobuf';
@@ -199,9 +198,6 @@ export function hasProtobuf(kind: NamedKind): boolean {
 export function mayBeProtobuf(kind: NamedKind): boolean {
   return messageOf(kind) !== undefined;
 }
-
-const messageOf = (kind: NamedKind): Shape | undefined =>
-  shapeOf(kind) ?? (kind.group === 'apiextensions.k8s.io' && kind.kind === 'CustomResourceDefinition' ? CRD_MESSAGE : undefined);
 
 /** Reads an object. Throws 400. */
 export function readProtobuf(bytes: Uint8Array, kind: NamedKind): Work<unknown> {

@@ -17,13 +17,16 @@ export interface Pattern {
 /** The most patterns that are kept compiled: definitions come and go. */
 const MAX_COMPILED = 16_384;
 
+/** A pattern as re2js has compiled it. */
+export interface Program {
+  test(text: string): boolean;
+  matcher(text: string): { find(): boolean; group(): string | null; end(): number };
+}
+
 /** The part of re2js that is used. */
 interface Engine {
   translateRegExp(source: string): string;
-  compile(source: string): {
-    test(text: string): boolean;
-    matcher(text: string): { find(): boolean; group(): string | null };
-  };
+  compile(source: string): Program;
 }
 
 /** Thrown where a pattern is needed before the engine has been loaded. */
@@ -57,7 +60,7 @@ export function toPattern(source: string): Pattern {
 }
 
 /** As Go reads it; else with what JavaScript writes in another way, such as `\\u0041`. */
-function compile(engine: Engine, source: string): ReturnType<Engine['compile']> {
+function compile(engine: Engine, source: string): Program {
   try {
     return engine.compile(source);
   } catch (error) {
@@ -78,13 +81,10 @@ export function faultOfPattern(source: string): string | undefined {
   }
 }
 
-/** The parts of a text that a pattern matches, at most so many. */
-export function found(source: string, text: string, limit: number): string[] {
+/** A pattern of a rule: not kept. Throws what is wrong with it. */
+export function programOf(source: string): Program {
   if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
-  const matcher = compile(engine, source).matcher(checked(text));
-  const parts: string[] = [];
-  while (parts.length < limit && matcher.find()) parts.push(matcher.group() ?? '');
-  return parts;
+  return compile(engine, source);
 }
 
 function checked(text: string): string {

@@ -1,6 +1,7 @@
 /** What rules may call beyond CEL itself: the functions of Kubernetes' own libraries. Upstream: `apiserver/pkg/cel/library`. */
 import { hasFormat } from './formats.ts';
-import { found, toPattern } from './patterns.ts';
+import { spend } from './meter.ts';
+import { found, matches } from './rule-patterns.ts';
 
 type Function = (...args: never[]) => unknown;
 
@@ -15,6 +16,23 @@ function most<T>(list: readonly T[], sign: number): T {
 function sum(list: readonly (bigint | number)[]): bigint | number {
   if (list.some((each) => typeof each === 'number')) return list.reduce((all: number, each) => all + Number(each), 0);
   return list.reduce((all: bigint, each) => all + BigInt(each), 0n);
+}
+
+/** Both may make much of little: what they make costs before it is made. */
+function joined(list: readonly unknown[], separator: string): string {
+  let chars = separator.length * list.length;
+  for (const each of list) {
+    if (typeof each !== 'string') throw new Error('string.join(): list must contain only strings');
+    chars += each.length;
+  }
+  spend(chars / 32);
+  return list.join(separator);
+}
+
+function replaced(text: string, from: string, to: string): string {
+  const parts = text.split(from);
+  spend((text.length + parts.length * to.length) / 32);
+  return text.replaceAll(from, () => to);
 }
 
 /** A quantity, such as `1.5Gi`, as a whole number of billionths. */
@@ -95,13 +113,15 @@ const isIp = (text: string): boolean => {
 
 /** By signature. */
 export const FUNCTIONS: Readonly<Record<string, Function>> = {
-  'string.matchesRe2(string): bool': (text: string, pattern: string) => toPattern(pattern).test(text),
+  'string.matchesRe2(string): bool': matches,
+  'list<string>.joinMetered(): string': (list: readonly unknown[]) => joined(list, ''),
+  'list<string>.joinMetered(string): string': joined,
   'string.find(string): string': (text: string, pattern: string) => found(pattern, text, 1)[0] ?? '',
   'string.findAll(string): list<string>': (text: string, pattern: string) => found(pattern, text, text.length + 1),
   'string.findAll(string, int): list<string>': (text: string, pattern: string, limit: bigint) =>
     found(pattern, text, limit < 0n ? text.length + 1 : Number(limit)),
   'string.charAt(int): string': (text: string, at: bigint) => Array.from(text)[Number(at)] ?? '',
-  'string.replace(string, string): string': (text: string, from: string, to: string) => text.replaceAll(from, () => to),
+  'string.replace(string, string): string': replaced,
   'list.isSorted(): bool': (list: readonly never[]) =>
     list.every((each, at) => at === 0 || order(list[at - 1] as never, each) <= 0),
   'list.sum(): dyn': (list: readonly (bigint | number)[]) => sum(list),

@@ -18,6 +18,7 @@ import type { Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 import type { Json } from '../request/json.ts';
 import { duplicateCause, forbiddenCause, invalidCause, requiredCause } from './causes.ts';
+import { meter, OVER, spend } from './meter.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 import { FUNCTIONS, TYPES } from './rule-functions.ts';
 import { isAnywhere, type Structural, toStructural } from './structural.ts';
@@ -81,15 +82,6 @@ async function load(): Promise<CelEnvironment> {
   return made;
 }
 
-/** What the running expression may still cost, and the error of one that costs more: one for all, as loops meet it often. */
-const meter = { left: 0 };
-const OVER: Error = new Error('operation cancelled: actual cost limit exceeded');
-
-function spend(cost: number): void {
-  meter.left -= cost;
-  if (meter.left < 0) throw OVER;
-}
-
 const sizes: WeakMap<object, number> = new WeakMap();
 
 /** What it costs to look at all of a value. */
@@ -101,6 +93,12 @@ function costOf(value: unknown): number {
 
 const DEEP: ReadonlySet<string> = new Set(['==', '!=', 'in']);
 
+/** Functions of CEL in whose place others are called, which count what they cost. */
+const INSTEAD: ReadonlyMap<unknown, string> = new Map([
+  ['matches', 'matchesRe2'],
+  ['join', 'joinMetered'],
+]);
+
 /** Makes every step of an expression cost something, and its patterns linear. Returns the names that it uses. */
 function metered(node: unknown, isCompared: boolean, names: Set<string>): void {
   if (Array.isArray(node)) {
@@ -110,7 +108,7 @@ function metered(node: unknown, isCompared: boolean, names: Set<string>): void {
   if (typeof node !== 'object' || node === null || typeof (node as Partial<Node>).evaluate !== 'function') return;
   const each = node as Node;
   if (each.op === 'id') names.add(String(each.args));
-  if (each.op === 'rcall' && Array.isArray(each.args) && each.args[0] === 'matches') each.args[0] = 'matchesRe2';
+  if (each.op === 'rcall' && Array.isArray(each.args)) each.args[0] = INSTEAD.get(each.args[0]) ?? each.args[0];
   let inner = each.evaluate;
   const step = function (this: unknown, ...args: unknown[]): unknown {
     spend(1);

@@ -12,7 +12,7 @@
  * - The work yields, and takes as long as the object is large, however deep a schema is.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { put } from '../../storage/json.ts';
+import { parsing, put, stringifying } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
@@ -421,7 +421,7 @@ class Shaper {
   *#defaultOf(node: Structural, ways: Ways): Work<unknown> {
     const { default: value } = node;
     if (typeof value !== 'object' || value === null) return value;
-    return yield* new Shaper({ prunes: ways.prunes }).defaulted(node, value);
+    return yield* new Shaper({ prunes: ways.prunes }).defaulted(node, yield* frozenOf(value));
   }
 
   *defaulted(node: Structural, value: object): Work<unknown> {
@@ -431,6 +431,24 @@ class Shaper {
   #unknown(name: string): void {
     this.#found?.add(() => [...this.#steps, name]);
   }
+}
+
+const frozen: WeakMap<object, object> = new WeakMap();
+
+/** A default that nobody can change, made once: it is shared by all objects that lack it. */
+function* frozenOf(value: object): Work<object> {
+  const known = frozen.get(value);
+  if (known !== undefined) return known;
+  const made = (yield* parsing(yield* stringifying(value))) as object;
+  const open = [made];
+  for (let steps = 1; ; steps++) {
+    const each = open.pop();
+    if (each === undefined) break;
+    for (const below of Object.values(Object.freeze(each))) if (isContainer(below)) open.push(below as object);
+    if (steps % STRIDE === 0) yield;
+  }
+  frozen.set(value, made);
+  return made;
 }
 
 /** The metadata of an object within an object: only what all objects have is kept. */

@@ -1,0 +1,78 @@
+// What a definition may say of a schema is what JSONSchemaProps of Go may: the rest is dropped, null is empty, other types are 400.
+import { afterEach, describe, expect, test } from 'vitest';
+import type { JsonSchema } from '../../src/apiserver/definition.ts';
+import { OpenApi } from '../../src/apiserver/documents/openapi.ts';
+import { toInfo } from '../../src/apiserver/resource-info.ts';
+import { CRDS, type CrdRig, crdOf, crdRig } from './crd-rig.ts';
+
+const rigs: CrdRig[] = [];
+afterEach(async () => {
+  for (const { server } of rigs.splice(0)) await server.shutdown();
+});
+
+const begun = (): CrdRig => {
+  const made = crdRig();
+  rigs.push(made);
+  return made;
+};
+
+const withSpec = (spec: unknown): object => crdOf({}, { schema: { openAPIV3Schema: { type: 'object', properties: { spec } } } });
+const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
+const OPEN = { 'x-kubernetes-preserve-unknown-fields': true };
+
+describe('the schema of a definition', () => {
+  test.each<[string, object, object]>([
+    ['unknown keywords', { const: 1, if: {}, $dynamicRef: '#', propertyNames: {}, contains: null }, {}],
+    ['null', { not: null, allOf: null, additionalProperties: null, enum: null, default: null, maximum: null, items: null }, {}],
+    ['empty values', { title: '', nullable: false, allOf: [], properties: {}, enum: [] }, {}],
+    ['values that are not empty', { maximum: 0, maxLength: 0, minItems: 0 }, { maximum: 0, maxLength: 0, minItems: 0 }],
+    ['null in an enum', { enum: ['a', null], nullable: true }, { enum: ['a', null], nullable: true }],
+    ['null in a list of schemas', { allOf: [null], not: {} }, { allOf: [{}], not: {} }],
+    ['what is none of its types', { items: 5 }, {}],
+  ])('%s', async (_, sent, kept) => {
+    const { call, read, established } = begun();
+    const { code, text } = await call('POST', CRDS, withSpec({ type: 'object', ...OPEN, ...sent }));
+    expect([code, text]).toEqual([201, text]);
+    const { body } = await read('widgets.example.com');
+    const { openAPIV3Schema } = body.spec.versions[0].schema;
+    expect(openAPIV3Schema.properties.spec).toEqual({ type: 'object', ...OPEN, ...kept });
+    await established('widgets.example.com');
+    expect((await call('GET', '/openapi/v2')).code).toBe(200);
+    const sentObject = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'a' }, spec: { a: 1 } };
+    expect((await call('POST', WIDGETS, sentObject)).code).toBeLessThan(500);
+  });
+
+  test('a property that is null is an empty schema, which lacks its type', async () => {
+    const { call } = begun();
+    const { code, body } = await call('POST', CRDS, withSpec(null));
+    expect([code, body.message]).toEqual([422, expect.stringContaining('properties[spec].type: Required value')]);
+    const listed = crdOf({}, { schema: { openAPIV3Schema: { type: 'object', additionalProperties: null, properties: [null] } } });
+    expect((await call('POST', CRDS, listed)).code).toBe(400);
+  });
+
+  test.each<[object, string]>([
+    [{ additionalProperties: 5 }, 'spec.additionalProperties: expected true or false'],
+    [{ additionalProperties: [] }, 'spec.additionalProperties: expected true or false'],
+    [{ not: 5 }, 'spec.not: expected an object'],
+    [{ not: [] }, 'spec.not: expected an object'],
+    [{ allOf: {} }, 'spec.allOf: expected a list'],
+    [{ properties: { a: { items: { type: 1 } } } }, 'spec.properties.a.items.type: expected a text'],
+    [{ maximum: '1' }, 'spec.maximum: expected a number'],
+    [{ maxLength: 1.5 }, 'spec.maxLength: expected a whole number'],
+    [{ required: [1] }, 'spec.required[0]: expected a text'],
+    [{ 'x-kubernetes-validations': [1] }, 'spec.x-kubernetes-validations[0]: expected an object'],
+  ])('is 400: %j', async (sent, why) => {
+    const { call } = begun();
+    const { code, body } = await call('POST', CRDS, withSpec({ type: 'object', ...sent }));
+    const start = 'CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: ';
+    expect([code, body.message]).toEqual([400, `${start}spec.versions[0].schema.openAPIV3Schema.properties.${why}`]);
+  });
+});
+
+test('one schema that is none does not take the document of OpenAPI v2 from all', async () => {
+  const bad = { type: 'object', properties: { a: null, b: { additionalProperties: null, allOf: [null], $ref: 5, items: 7 } } };
+  const plain = toInfo({ group: 'a.b', version: 'v1', kind: 'Order', plural: 'orders' });
+  const info = { ...plain, schema: bad as unknown as JsonSchema };
+  const body = await new OpenApi([info], '1.2.3').document('/openapi/v2')?.body;
+  expect(Object.keys(JSON.parse(String(body)).definitions)).toContain('b.a.v1.Order');
+});
