@@ -78,6 +78,28 @@ describe('definitions of files', () => {
     expect(await crds.get('widgets.example.com')).toMatchObject({ spec: { names: { shortNames: ['wid'] } } });
   });
 
+  test('are applied by several servers that begin at once', async () => {
+    const server = started();
+    await apply(server, json());
+    const next = json({ names: { plural: 'widgets', kind: 'Widget', shortNames: ['wid'] } });
+    const definitions = server.resource('customresourcedefinitions.apiextensions.k8s.io/v1');
+    let others = 3;
+    const get = async (name: string): Promise<object> => {
+      const found = await definitions.get(name);
+      const metadata = { ...found.metadata, labels: { other: String(others) } };
+      if (others-- > 0) await definitions.update({ ...found, metadata });
+      return found;
+    };
+    const raced = {
+      create: definitions.create.bind(definitions),
+      update: definitions.update.bind(definitions),
+      watch: definitions.watch.bind(definitions),
+      get,
+    };
+    await apply({ resource: () => raced } as never, next);
+    expect(await definitions.get('widgets.example.com')).toMatchObject({ spec: { names: { shortNames: ['wid'] } } });
+  });
+
   test('are refused with the file and the field, or told if others have their names', async () => {
     const server = started();
     await expect(apply(server, json({ scope: 'None' }))).rejects.toThrow(

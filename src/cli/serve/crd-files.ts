@@ -109,7 +109,21 @@ export async function applyCrds(api: ApiServer<string>, crds: readonly CrdFile[]
 
 const definitionsOf = (api: ApiServer<string>) => api.resource<KubernetesObject>(`customresourcedefinitions.${API_VERSION}`);
 
-async function applyCrd(api: ApiServer<string>, { crd }: CrdFile): Promise<void> {
+/** Other servers may begin at the same time: what has changed or gone meanwhile is looked at again. */
+async function applyCrd(api: ApiServer<string>, file: CrdFile): Promise<void> {
+  for (let left = MAX_ATTEMPTS; ; left--) {
+    try {
+      return await applyOnce(api, file);
+    } catch (error) {
+      const isRaced = isWatchError(error) && ['Conflict', 'NotFound'].includes(error.status?.reason ?? '');
+      if (!isRaced || left === 1) throw error;
+    }
+  }
+}
+
+const MAX_ATTEMPTS = 100;
+
+async function applyOnce(api: ApiServer<string>, { crd }: CrdFile): Promise<void> {
   const definitions = definitionsOf(api);
   const { status: _, ...wanted } = crd as KubernetesObject & { status?: unknown };
   try {
