@@ -33,6 +33,7 @@ import {
   pathsOf,
   setOf,
   shownPath,
+  sizeOf,
   union,
 } from './field-set.ts';
 import {
@@ -84,27 +85,35 @@ export interface Conflict {
   readonly field: string;
 }
 
+/** The most conflicts that are named. */
+const MAX_CONFLICTS = 100;
+
 /** Thrown by an apply that would change what others own. */
 export class ApplyConflict extends Error {
   override readonly name: string = 'ApplyConflict';
+  /** The first 100 conflicts. Of a field with a long path, the first 256 characters are told. */
   readonly conflicts: readonly Conflict[];
+  /** How many more there are. */
+  readonly more: number;
 
-  constructor(conflicts: readonly Conflict[]) {
-    super(conflictMessage(conflicts));
+  constructor(conflicts: readonly Conflict[], more: number = 0) {
+    super(conflictMessage(conflicts, more));
     this.conflicts = conflicts;
+    this.more = more;
   }
 }
 
 /** The message of upstream's 409. */
-export function conflictMessage(conflicts: readonly Conflict[]): string {
+function conflictMessage(conflicts: readonly Conflict[], more: number): string {
   const [first] = conflicts;
-  if (conflicts.length === 1 && first) {
+  if (conflicts.length + more === 1 && first) {
     return `Apply failed with 1 conflict: conflict with ${first.manager}: ${first.field}`;
   }
   const lines = conflicts.flatMap(({ manager, field }, at) =>
     manager === conflicts[at - 1]?.manager ? [`- ${field}`] : [`conflicts with ${manager}:`, `- ${field}`],
   );
-  return `Apply failed with ${conflicts.length} conflicts: ${lines.join('\n')}`;
+  if (more > 0) lines.push(`and ${more} more`);
+  return `Apply failed with ${conflicts.length + more} conflicts: ${lines.join('\n')}`;
 }
 
 /** The causes of upstream's 409. */
@@ -144,10 +153,10 @@ const MAX_ANNOTATION_BYTES = 262_144;
 /** An object of a version of the kind that there is no more. */
 class MissingVersion extends Error {}
 
-/** What an apply of the same object finds. */
+/** What an apply would take from an owner. */
 interface Conflicting {
   readonly owner: Owner;
-  readonly path: readonly string[];
+  readonly fields: FieldSet;
 }
 
 class Conflicts extends Error {
@@ -202,9 +211,7 @@ export class FieldManager {
       const synced = by.manager === 'kubectl' ? withLastApplied(object, config) : object;
       return withEntries(synced, yield* toEntries(after));
     } catch (error) {
-      if (error instanceof Conflicts) {
-        throw new ApplyConflict(error.found.map(({ owner, path }) => ({ manager: shownOwner(owner), field: shownPath(path) })));
-      }
+      if (error instanceof Conflicts) throw yield* conflictOf(error.found);
       if (!isInvalid(error)) throw error;
       throw refused(500, '', (error as Error).message);
     }
@@ -268,8 +275,9 @@ export class FieldManager {
       if (!(error instanceof Conflicts) || by.manager !== 'kubectl') throw error;
       const allowed = yield* this.#lastApplied(live);
       if (!allowed) throw error;
-      const left = error.found.filter(({ path }) => !hasPath(allowed, path));
-      if (left.length > 0) throw new Conflicts(left);
+      const left: Conflicting[] = [];
+      for (const { owner, fields } of error.found) left.push({ owner, fields: yield* difference(fields, allowed) });
+      if (left.some(({ fields }) => !fields.isEmpty)) throw new Conflicts(left);
       return yield* this.#merge(live, config, { owners: started, by: { ...by, force: true } });
     }
   }
@@ -314,7 +322,7 @@ export class FieldManager {
         versions.set(owner.apiVersion, changes);
       }
       const touched = yield* intersection(owner.set, yield* union(changes.modified, changes.added));
-      if (!force) for (const path of yield* pathsOf(touched)) found.push({ owner, path });
+      if (!force && !touched.isEmpty) found.push({ owner, fields: touched });
       const left = yield* difference(yield* difference(owner.set, touched), changes.removed);
       if (left !== owner.set) owners.set(id, { ...owner, set: left });
     }
@@ -553,10 +561,16 @@ function shownObject({ apiVersion, kind, metadata }: Json): string {
 const shownKind = (apiVersion: string, kind: unknown): string =>
   `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind ?? ''}`;
 
-function hasPath(set: FieldSet, path: readonly string[]): boolean {
-  let node = set;
-  for (const element of path) node = node.below(element);
-  return node.isMember;
+function* conflictOf(found: readonly Conflicting[]): Work<ApplyConflict> {
+  const conflicts: Conflict[] = [];
+  let all = 0;
+  for (const { owner, fields } of found) {
+    const manager = shownOwner(owner);
+    for (const path of yield* pathsOf(fields, MAX_CONFLICTS - conflicts.length))
+      conflicts.push({ manager, field: shownPath(path) });
+    all += yield* sizeOf(fields);
+  }
+  return new ApplyConflict(conflicts, all - conflicts.length);
 }
 
 function annotationsOf({ metadata }: Json): Readonly<Record<string, unknown>> | undefined {

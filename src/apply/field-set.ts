@@ -18,6 +18,8 @@ import { STRIDE, type Work } from '../watch/fair-queue.ts';
 
 /** Levels of a path. No schema is as deep. */
 const MAX_DEPTH = 512;
+/** How long an element may be that is read as a whole. */
+const MAX_ELEMENT_CHARS = 8_192;
 /** Elements of one set. */
 const MAX_FIELDS = 250_000;
 
@@ -197,17 +199,29 @@ export function* leavesOf(set: FieldSet): Work<FieldSet> {
   return changed.as(false);
 }
 
-/** All paths in upstream's order: the members of a node, then what is below them. */
-export function* pathsOf(set: FieldSet, prefix: readonly string[] = []): Work<readonly (readonly string[])[]> {
+/** The first paths, at most `limit`, in upstream's order: the members of a node, then what is below them. */
+export function* pathsOf(set: FieldSet, limit: number, prefix: readonly string[] = []): Work<readonly (readonly string[])[]> {
   const paths: (readonly string[])[] = [];
+  if (limit <= 0) return paths;
   const elements = sorted(set);
-  for (const element of elements) if (set.has(element)) paths.push([...prefix, element]);
+  for (const element of elements) if (paths.length < limit && set.has(element)) paths.push([...prefix, element]);
   for (const element of elements) {
+    if (paths.length >= limit) break;
     if (isPause()) yield;
     const child = set.below(element);
-    if (child.children) for (const path of yield* pathsOf(child, [...prefix, element])) paths.push(path);
+    if (child.children) paths.push(...(yield* pathsOf(child, limit - paths.length, [...prefix, element])));
   }
   return paths;
+}
+
+/** How many paths there are. */
+export function* sizeOf(set: FieldSet): Work<number> {
+  let size = set.isMember ? 1 : 0;
+  for (const child of set.children?.values() ?? []) {
+    if (isPause()) yield;
+    size += child === LEAF ? 1 : yield* sizeOf(child);
+  }
+  return size;
 }
 
 const NOTHING: ReadonlyMap<string, FieldSet> = new Map();
@@ -396,14 +410,24 @@ function rankOf(value: unknown): number {
   return ['number', 'string', 'boolean', 'array', 'object'].indexOf(typeof value);
 }
 
-/** A path as upstream's messages show it, such as `.spec.ports[port=80].name`. */
+/** How much of a path a message shows. */
+const MAX_PATH_CHARS = 256;
+
+/** A path as upstream's messages show it, such as `.spec.ports[port=80].name`; of a long one only the beginning. */
 export function shownPath(path: readonly string[]): string {
-  return path.map(shownElement).join('');
+  let shown = '';
+  for (const element of path) {
+    shown += shownElement(element);
+    if (shown.length > MAX_PATH_CHARS) return `${shown.slice(0, MAX_PATH_CHARS)}...`;
+  }
+  return shown;
 }
 
-export function shownElement(element: string): string {
+/** Of an element that is too long anyway, no copy is made. */
+function shownElement(element: string): string {
+  if (element.startsWith('f:')) return `.${element.slice(2, 2 + MAX_PATH_CHARS)}`;
+  if (element.length > MAX_ELEMENT_CHARS) return `[${element.slice(2, 2 + MAX_PATH_CHARS)}`;
   const content = contentOf(element);
-  if (element[0] === 'f') return `.${content}`;
   if (element[0] === 'v') return `[=${shownValue(content)}]`;
   if (element[0] === 'i') return `[${content}]`;
   const keys = Object.entries(content as Members);

@@ -14,7 +14,7 @@
 import { comparing, put } from '../storage/json.ts';
 import { isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
-import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownElement, shownNumber } from './field-set.ts';
+import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownNumber, shownPath } from './field-set.ts';
 import { handledAs, type Kind, kindOf, type ListType, type MapType, type Scalar, type Type, TypedError } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -87,7 +87,7 @@ class Checker {
     for (let at = 0; at < (elements ?? value).length; at++) {
       if (isPause()) yield;
       const element = elements?.[at] ?? `i:${at}`;
-      if (seen?.has(element)) this.#report(path, `duplicate entries for key ${shownElement(element)}`);
+      if (seen?.has(element)) this.#report(path, `duplicate entries for key ${shownPath([element])}`);
       seen?.add(element);
       const item = value[at];
       if (item === null || (typeof item !== 'object' && isScalar(below, item))) continue;
@@ -100,7 +100,7 @@ class Checker {
 
   #report(path: readonly string[], message: string): void {
     if (this.#errors.length >= MAX_ERRORS) return;
-    const shown = path.map(shownElement).join('');
+    const shown = shownPath(path);
     this.#errors.push(shown ? `${shown}: ${message}` : message);
   }
 }

@@ -122,6 +122,21 @@ describe('several appliers', () => {
       'Apply failed with 1 conflict: conflict with "ctl" using example.com/v1: .spec.name',
     );
   });
+
+  it('are told within bounds, however many conflicts there are, and however long their paths', () => {
+    const wide = (value: number): Json => Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`f${at}`, value]));
+    const scene = new Scene({ schema: undefined }).apply('one', { ['x'.repeat(100_000)]: wide(1) });
+    try {
+      scene.apply('two', { ['x'.repeat(100_000)]: wide(2) });
+      expect.unreachable();
+    } catch (error) {
+      const { conflicts, more, message } = error as ApplyConflict;
+      expect([conflicts.length, more]).toEqual([100, 50]);
+      expect(conflicts[0]).toEqual({ manager: '"one"', field: `.spec.${'x'.repeat(250)}...` });
+      expect(message).toMatch(/^Apply failed with 150 conflicts: conflicts with "one":\n.*\nand 50 more$/s);
+      expect(message.length).toBeLessThan(30_000);
+    }
+  });
 });
 
 describe('lists and maps', () => {
