@@ -35,9 +35,11 @@ import {
   shownPath,
   sizeOf,
   union,
+  unionOf,
 } from './field-set.ts';
 import {
   capped,
+  checkOwnerCount,
   entriesOf,
   fromEntries,
   isReset,
@@ -208,6 +210,7 @@ export class FieldManager {
     try {
       const owners = yield* liveOwners(before);
       const { object, owners: after } = yield* this.#apply(before, config, { owners, by });
+      checkOwnerCount(after.size);
       const synced = by.manager === 'kubectl' ? withLastApplied(object, config) : object;
       return withEntries(synced, yield* toEntries(after));
     } catch (error) {
@@ -308,27 +311,29 @@ export class FieldManager {
   /** Takes from all others what changes. Throws Conflicts if that may not be. Returns what changes in this version. */
   *#disown(live: Json, next: Json, { owners, self, force, subresource }: Disowning): Work<Comparison> {
     const { apiVersion } = this.#options;
-    const versions = new Map([[apiVersion, yield* this.#changes(live, next, subresource)]]);
+    const own = yield* this.#changes(live, next, subresource);
+    const versions = new Map([[apiVersion, yield* writtenOf(own)]]);
     const found: Conflicting[] = [];
     for (const [id, owner] of [...owners].sort(([one], [other]) => (one < other ? -1 : 1))) {
       if (id === self) continue;
       let changes = versions.get(owner.apiVersion);
       if (!changes) {
-        changes = yield* this.#changesIn(owner.apiVersion, live, next);
-        if (!changes) {
+        const theirs = yield* this.#changesIn(owner.apiVersion, live, next);
+        if (!theirs) {
           owners.delete(id);
           continue;
         }
+        changes = yield* writtenOf(theirs);
         versions.set(owner.apiVersion, changes);
       }
-      const touched = yield* intersection(owner.set, yield* union(changes.modified, changes.added));
+      const touched = yield* intersection(owner.set, changes.written);
       if (!force && !touched.isEmpty) found.push({ owner, fields: touched });
       const left = yield* difference(yield* difference(owner.set, touched), changes.removed);
       if (left !== owner.set) owners.set(id, { ...owner, set: left });
     }
     if (found.length > 0) throw new Conflicts(found);
     for (const [id, { set }] of owners) if (set.isEmpty) owners.delete(id);
-    return versions.get(apiVersion) as Comparison;
+    return own;
   }
 
   *#changes(live: Json, next: Json, subresource: string): Work<Comparison> {
@@ -355,17 +360,28 @@ export class FieldManager {
 
   /** Fits the owners' fields to schemas that have changed since. Owners of versions that are gone are forgotten. */
   *#reconcile(live: Json, owners: Owners): Work<void> {
+    const versions = new Map<string, boolean>();
     for (const [id, owner] of owners) {
-      try {
-        yield* this.#convert(live, owner.apiVersion);
-      } catch (error) {
-        if (!(error instanceof MissingVersion)) throw error;
+      const isThere = versions.get(owner.apiVersion) ?? (yield* this.#isThere(live, owner.apiVersion));
+      versions.set(owner.apiVersion, isThere);
+      if (!isThere) {
         owners.delete(id);
         continue;
       }
       const { children } = owner.set;
       const set = children ? yield* reconciled(this.#typeOf(owner.apiVersion), owner.set) : owner.set;
       if (set !== owner.set && set.children) owners.set(id, { ...owner, set });
+    }
+  }
+
+  /** Whether a version is there. Throws if the object cannot be converted to it. */
+  *#isThere(live: Json, apiVersion: string): Work<boolean> {
+    try {
+      yield* this.#convert(live, apiVersion);
+      return true;
+    } catch (error) {
+      if (error instanceof MissingVersion) return false;
+      throw error;
     }
   }
 
@@ -386,12 +402,15 @@ export class FieldManager {
     const named = yield* withNamed(type, last.set);
     let pruned = (yield* without(type, start, named)) as Json;
     if (!isRecord(pruned)) throw new TypedError('nothing is left');
-    const byVersion = new Map<string, FieldSet>([[last.apiVersion, NO_FIELDS]]);
-    for (const owner of owners.values()) {
-      byVersion.set(owner.apiVersion, yield* union(byVersion.get(owner.apiVersion) ?? NO_FIELDS, owner.set));
+    const byVersion = new Map<string, FieldSet[]>([[last.apiVersion, []]]);
+    for (const { apiVersion, set: owned } of owners.values()) {
+      const sets = byVersion.get(apiVersion);
+      if (sets) sets.push(owned);
+      else byVersion.set(apiVersion, [owned]);
     }
     let with_ = start;
-    for (const [version, managed] of byVersion) {
+    for (const [version, sets] of byVersion) {
+      const managed = yield* unionOf(sets);
       if (managed.isEmpty && version === last.apiVersion) continue;
       [with_, pruned] = yield* this.#addBack(with_, pruned, { version, managed });
     }
@@ -493,6 +512,16 @@ function* again(last: Owner | undefined, set: FieldSet): Work<Pick<Owner, 'set' 
 interface ApplyOf {
   readonly owners: Owners;
   readonly by: WriteBy & { readonly force: boolean };
+}
+
+/** What a change removes, and what it adds or modifies. */
+interface Changes {
+  readonly removed: FieldSet;
+  readonly written: FieldSet;
+}
+
+function* writtenOf({ removed, modified, added }: Comparison): Work<Changes> {
+  return { removed, written: yield* union(modified, added) };
 }
 
 interface Disowning {

@@ -117,6 +117,8 @@ class Changed {
 export function* union(one: FieldSet, other: FieldSet): Work<FieldSet> {
   if (one === other || other.isEmpty) return one;
   if (one.isEmpty) return other;
+  // The larger one is what is copied, and the smaller one what is gone through.
+  if ((one.children?.size ?? 0) < (other.children?.size ?? 0)) return yield* union(other, one);
   const changed = new Changed(one);
   for (const [element, theirs] of other.children ?? NOTHING) {
     if (isPause()) yield;
@@ -125,6 +127,17 @@ export function* union(one: FieldSet, other: FieldSet): Work<FieldSet> {
     if (both !== own) changed.put(element, both);
   }
   return changed.as(one.isMember || other.isMember);
+}
+
+/** What is in any of some sets. Two and two are joined, so that a field is copied seldom. */
+export function* unionOf(sets: readonly FieldSet[]): Work<FieldSet> {
+  let all = sets;
+  while (all.length > 1) {
+    const joined: FieldSet[] = [];
+    for (let at = 0; at < all.length; at += 2) joined.push(yield* union(all[at] as FieldSet, all[at + 1] ?? NO_FIELDS));
+    all = joined;
+  }
+  return all[0] ?? NO_FIELDS;
 }
 
 /** What is in both sets. */

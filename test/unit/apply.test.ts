@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { FieldManager, type FieldManagerOptions, type Json } from '../../src/apply/field-manager.ts';
 import { fromFields, isSame, toFields } from '../../src/apply/field-set.ts';
 import { ApplyConflict, applyConfiguration, extractManaged } from '../../src/apply/index.ts';
-import { atOnce, type Work } from '../../src/watch/fair-queue.ts';
+import { atOnce, STRIDE, type Work } from '../../src/watch/fair-queue.ts';
 
 const apiVersion = 'example.com/v1';
 const text = { type: 'string' };
@@ -300,6 +300,46 @@ describe('sets of fields', () => {
     let fields: Json = {};
     for (let depth = 0; depth < 600; depth++) fields = { 'f:a': fields };
     expect(() => read(fields)).toThrow('at most 512 levels');
+  });
+
+  it('take time in proportion, however many owners there are', () => {
+    const managedFields = Array.from({ length: 900 }, (_, owner) => {
+      const fields = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`f:m${owner}-${at}`, {}]));
+      return {
+        ...{ manager: `m${owner}`, operation: 'Update', apiVersion, fieldsType: 'FieldsV1' },
+        fieldsV1: { 'f:spec': fields },
+      };
+    });
+    const by = { manager: 'm', subresource: '', apiVersion, time: '2026-01-01T00:00:00Z' };
+    const sent = { ...thing({ 'm0-0': 1 }), metadata: { name: 'a', uid: '1', managedFields } };
+    let steps = 0;
+    const work = new FieldManager({ schema: undefined, apiVersion }).updated(sent, { ...sent, spec: { 'm0-0': 2 } }, by);
+    for (let step = work.next(); ; step = work.next()) {
+      steps++;
+      if (!step.done) continue;
+      expect((step.value.metadata as { managedFields: unknown[] }).managedFields).toHaveLength(10);
+      break;
+    }
+    expect(steps * STRIDE).toBeLessThan(12 * 900 * 100);
+  });
+
+  it('are those of at most a thousand owners', () => {
+    const entry = (manager: string): Json => ({
+      manager,
+      operation: 'Apply',
+      apiVersion,
+      fieldsType: 'FieldsV1',
+      fieldsV1: { 'f:spec': { 'f:name': {} } },
+    });
+    const live = (count: number): Json => {
+      const managedFields = Array.from({ length: count }, (_, at) => entry(`m${at}`));
+      return { ...thing({ name: 'x' }), metadata: { name: 'a', uid: '1', managedFields } };
+    };
+    const apply = (count: number) => (): unknown =>
+      applyConfiguration(live(count), thing({ name: 'x' }), { manager: 'one', schema });
+    expect(apply(999)).not.toThrow();
+    expect(apply(1_000)).toThrow('metadata.managedFields: Too many: 1001: must have at most 1000 items');
+    expect(apply(1_001)).toThrow('expected at most 1000 entries');
   });
 
   it('cannot reach a prototype', () => {
