@@ -148,19 +148,30 @@ function goType(value: unknown): string {
 /** How long a value in a message may get. */
 const MAX_SHOWN = 1_000;
 
+/** As many items as are shown. */
+function joined<T>(items: readonly T[], separator: string, textOf: (item: T) => string): string {
+  let text = '';
+  for (let at = 0; at < items.length && text.length < MAX_SHOWN; at++)
+    text += `${at > 0 ? separator : ''}${textOf(items[at] as T)}`;
+  return text;
+}
+
 /** A value as Go prints it; `full`: with its types. */
 function goText(value: unknown, full: boolean = false): string {
   if (value === null) return full ? 'interface {}(nil)' : '<nil>';
   if (typeof value === 'number') return shownNumber(value);
-  if (typeof value === 'string') return (full ? JSON.stringify(value) : value).slice(0, MAX_SHOWN);
+  if (typeof value === 'string') {
+    const text = value.slice(0, MAX_SHOWN);
+    return full ? JSON.stringify(text).slice(0, MAX_SHOWN) : text;
+  }
   const separator = full ? ', ' : ' ';
   if (Array.isArray(value)) {
-    const items = value.slice(0, MAX_SHOWN).map((each) => goText(each, full));
-    return (full ? `[]interface {}{${items.join(separator)}}` : `[${items.join(separator)}]`).slice(0, MAX_SHOWN);
+    const items = joined(value, separator, (each) => goText(each, full));
+    return (full ? `[]interface {}{${items}}` : `[${items}]`).slice(0, MAX_SHOWN);
   }
   if (!isRecord(value)) return String(value);
   const names = Object.keys(value).slice(0, MAX_SHOWN).sort();
-  const members = names.map((name) => `${full ? JSON.stringify(name) : name}:${goText(value[name], full)}`).join(separator);
+  const members = joined(names, separator, (name) => `${goText(name, full)}:${goText(value[name], full)}`);
   return (full ? `map[string]interface {}{${members}}` : `map[${members}]`).slice(0, MAX_SHOWN);
 }
 

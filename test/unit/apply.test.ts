@@ -238,6 +238,24 @@ describe('the schema', () => {
     );
   });
 
+  it('tells mistakes within bounds, however long their paths and values are', () => {
+    const name = 'x'.repeat(100_000);
+    const wrong = Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`f${at}`, 1]));
+    const map = { type: 'object', additionalProperties: text };
+    const nested = { type: 'object', properties: { spec: { type: 'object', additionalProperties: map } } };
+    const messageOf = (spec: object): string => {
+      try {
+        new Scene({ schema: nested }).apply('one', spec);
+      } catch (error) {
+        return (error as Error).message;
+      }
+      return '';
+    };
+    expect(messageOf({ [name]: wrong })).toContain(`\n  .spec.${'x'.repeat(250)}...: expected string, got`);
+    expect(messageOf({ [name]: wrong }).length).toBeLessThan(50_000);
+    expect(messageOf({ a: { b: [[name], [name]] } }).length).toBeLessThan(2_000);
+  });
+
   it('is deduced if there is none: lists are owned as a whole', () => {
     const scene = new Scene({ schema: undefined }).apply('one', { list: [{ key: 'a' }], map: { a: 'x' } });
     expect(scene.owners).toEqual({ 'one Apply': { 'f:list': {}, 'f:map': { '.': {}, 'f:a': {} }, '.': {} } });
