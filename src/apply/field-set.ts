@@ -18,8 +18,8 @@ import { STRIDE, type Work } from '../watch/fair-queue.ts';
 
 /** Levels of a path. No schema is as deep. */
 const MAX_DEPTH = 512;
-/** How long an element may be that is read as a whole. */
-const MAX_ELEMENT_CHARS = 8_192;
+/** How long an element may be, unless it is a field or a text. */
+export const MAX_ELEMENT_CHARS = 8_192;
 /** Elements of one set. */
 const MAX_FIELDS = 250_000;
 
@@ -305,13 +305,17 @@ const MAX_KNOWN_CHARS = 128;
 
 function toElement(key: string): string | undefined {
   if (key.startsWith('f:') || known.has(key)) return key;
+  if (isTooLong(key)) throw tooLarge('characters of an element', MAX_ELEMENT_CHARS);
   const element = parsedElement(key);
+  if (element !== undefined && isTooLong(element)) throw tooLarge('characters of an element', MAX_ELEMENT_CHARS);
   if (element === key && key.length <= MAX_KNOWN_CHARS) {
     if (known.size >= MAX_KNOWN) known.clear();
     known.add(key);
   }
   return element;
 }
+
+const isTooLong = (element: string): boolean => element.length > MAX_ELEMENT_CHARS && !element.startsWith('v:"');
 
 /** An element in our spelling; undefined if its kind is unknown, as a future version may have others. */
 function parsedElement(key: string): string | undefined {

@@ -360,6 +360,16 @@ describe('sets of fields', () => {
     expect(apply(1_001)).toThrow('expected at most 1000 entries');
   });
 
+  it('are bounded in the length of an element, unless it is a field or a text', () => {
+    const long = 'x'.repeat(8_192);
+    const refused = [`k:{"a":"${long}"}`, `k:{"a":"${'<'.repeat(2_000)}"}`, `v:[${'{},'.repeat(3_000)}{}]`];
+    for (const key of refused) expect(() => read({ [key]: {} })).toThrow('at most 8192 characters of an element');
+    for (const key of [`f:${long}`, `v:"${long}"`]) expect(read({ [key]: {} })).toEqual({ [key]: {} });
+    for (const key of [long, Array.from({ length: 8_192 }, () => ({}))]) {
+      expect(() => new Scene().apply('one', { list: [{ key }] })).toThrow('keys are longer than 8192 characters');
+    }
+  });
+
   it('cannot reach a prototype', () => {
     const fields = JSON.parse('{"f:__proto__":{"f:polluted":{}}}') as Json;
     const config = JSON.parse(
