@@ -15,7 +15,7 @@
  * - Everything runs in pieces, in time proportional to the objects and their owners.
  */
 
-import { comparing, put } from '../storage/json.ts';
+import { comparing, put, walking } from '../storage/json.ts';
 import { refused } from '../storage/statuses.ts';
 import { isRecord, isWatchError, whyOf } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
@@ -151,6 +151,8 @@ const BEFORE = 'before-first-apply';
 const SELF = '';
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 const MAX_ANNOTATION_BYTES = 262_144;
+/** Levels of what the annotation says: as many as a body may have. */
+const MAX_DEPTH = 128;
 
 /** An object of a version of the kind that there is no more. */
 class MissingVersion extends Error {}
@@ -446,7 +448,7 @@ export class FieldManager {
     if (typeof text !== 'string' || text === '') return undefined;
     try {
       const last: unknown = JSON.parse(text);
-      if (!isRecord(last) || last.apiVersion !== this.#options.apiVersion) return undefined;
+      if (!isRecord(last) || last.apiVersion !== this.#options.apiVersion || (yield* depthOf(last)) > MAX_DEPTH) return undefined;
       const type = this.#type;
       yield* checkType(type, live, false);
       yield* checkType(type, last, false);
@@ -619,6 +621,14 @@ function withLastApplied(object: Json, config: Json): Json {
   put(next, LAST_APPLIED, text);
   if (bytesOf(next) > MAX_ANNOTATION_BYTES) delete next[LAST_APPLIED];
   return { ...object, metadata: { ...(object.metadata as Json), annotations: next } };
+}
+
+function* depthOf(value: unknown): Work<number> {
+  let deepest = 0;
+  yield* walking(value, (_names, _size, depth) => {
+    deepest = depth + 1;
+  });
+  return deepest;
 }
 
 const ENCODER = new TextEncoder();

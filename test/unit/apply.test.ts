@@ -293,6 +293,17 @@ describe('client-side apply', () => {
   });
 });
 
+describe('the annotation of a client-side apply', () => {
+  it.each([100, 50_000])('of %i levels leaves a conflict one', (levels) => {
+    const annotation = `{"apiVersion":"${apiVersion}","spec":{"name":"x","deep":${'{"a":'.repeat(levels)}1${'}'.repeat(levels + 2)}`;
+    const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': annotation };
+    const scene = new Scene({ schema: undefined }).update('ctl', { name: 'x' }, { metadata: { annotations } });
+    const conflicts = levels > 128 ? ['"ctl" using example.com/v1 .spec.name'] : [];
+    scene.apply('other', { count: 1 });
+    expect(conflictsOf(() => scene.apply('kubectl', { name: 'y' }))).toEqual(conflicts);
+  });
+});
+
 describe('sets of fields', () => {
   const read = (fields: unknown): Json => atOnce(toFields(atOnce(fromFields(fields)).set));
 
