@@ -32,6 +32,8 @@ function isEmpty(value: Members | Items | undefined): boolean {
 }
 
 const MAX_ERRORS = 100;
+/** Items of a set or map, whose elements are found out at a stretch. */
+const MAX_ITEMS = 50_000;
 
 /** Throws a TypedError if a value is not of a type. Items of lists may occur twice if that is `lenient`. */
 export function* checkType(type: Type, value: unknown, lenient: boolean): Work<void> {
@@ -81,6 +83,10 @@ class Checker {
   }
 
   *#list(type: ListType, value: Items, path: string[]): Work<void> {
+    if (!type.isAtomic && value.length > MAX_ITEMS) {
+      this.#report(path, `Too many: ${value.length}: must have at most ${MAX_ITEMS} items`);
+      return;
+    }
     const { elements, error } = type.isAtomic ? {} : known(type, value);
     const seen = elements && !this.#lenient ? new Set<string>() : undefined;
     const below = type.element;

@@ -238,6 +238,18 @@ describe('the schema', () => {
     );
   });
 
+  it('allows sets and maps of so many items only', () => {
+    const items = (count: number): readonly string[] => Array.from({ length: count }, (_, at) => `${at}`);
+    expect(() => new Scene().apply('one', { set: items(50_001) })).toThrow(
+      '.spec.set: Too many: 50001: must have at most 50000 items',
+    );
+    const scene = new Scene().apply('one', { name: 'x', atomic: items(50_001) });
+    expect(scene.update('ctl', { name: 'y', set: items(50_001) }).owners).toEqual({
+      'one Apply': { 'f:atomic': {}, 'f:name': {} },
+    });
+    expect(new Scene().apply('one', { set: items(50_000) }).owners['one Apply']).toBeDefined();
+  });
+
   it('tells mistakes within bounds, however long their paths and values are', () => {
     const name = 'x'.repeat(100_000);
     const wrong = Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`f${at}`, 1]));
