@@ -19,6 +19,7 @@ import { comparing, put, walking } from '../storage/json.ts';
 import { refused } from '../storage/statuses.ts';
 import { isRecord, isWatchError, whyOf } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
+import { type Conflicting, Conflicts, conflictOf } from './conflicts.ts';
 import {
   canonical,
   difference,
@@ -30,10 +31,7 @@ import {
   isWithin,
   leavesOf,
   NO_FIELDS,
-  pathsOf,
   setOf,
-  shownPath,
-  sizeOf,
   union,
   unionOf,
 } from './field-set.ts';
@@ -47,7 +45,6 @@ import {
   type Owner,
   type Owners,
   ownerId,
-  shownOwner,
   toEntries,
   withEntries,
 } from './managers.ts';
@@ -81,52 +78,6 @@ export interface FieldManagerOptions {
   readonly convert?: ((object: Json, apiVersion: string) => Json) | undefined;
 }
 
-/** A conflict: the manager, as upstream's messages name it, and the field. */
-export interface Conflict {
-  readonly manager: string;
-  readonly field: string;
-}
-
-/** The most conflicts that are named. */
-const MAX_CONFLICTS = 100;
-
-/** Thrown by an apply that would change what others own. */
-export class ApplyConflict extends Error {
-  override readonly name: string = 'ApplyConflict';
-  /** The first 100 conflicts. Of a field with a long path, the first 256 characters are told. */
-  readonly conflicts: readonly Conflict[];
-  /** How many more there are. */
-  readonly more: number;
-
-  constructor(conflicts: readonly Conflict[], more: number = 0) {
-    super(conflictMessage(conflicts, more));
-    this.conflicts = conflicts;
-    this.more = more;
-  }
-}
-
-/** The message of upstream's 409. */
-function conflictMessage(conflicts: readonly Conflict[], more: number): string {
-  const [first] = conflicts;
-  if (conflicts.length + more === 1 && first) {
-    return `Apply failed with 1 conflict: conflict with ${first.manager}: ${first.field}`;
-  }
-  const lines = conflicts.flatMap(({ manager, field }, at) =>
-    manager === conflicts[at - 1]?.manager ? [`- ${field}`] : [`conflicts with ${manager}:`, `- ${field}`],
-  );
-  if (more > 0) lines.push(`and ${more} more`);
-  return `Apply failed with ${conflicts.length + more} conflicts: ${lines.join('\n')}`;
-}
-
-/** The causes of upstream's 409. */
-export function conflictCauses(conflicts: readonly Conflict[]): readonly { reason: string; message: string; field: string }[] {
-  return conflicts.map(({ manager, field }) => ({
-    reason: 'FieldManagerConflict',
-    message: `conflict with ${manager}`,
-    field,
-  }));
-}
-
 /** Paths that are never owned. */
 const IDENTITY: FieldSet = setOf(
   ['f:apiVersion'],
@@ -156,21 +107,6 @@ const MAX_DEPTH = 128;
 
 /** An object of a version of the kind that there is no more. */
 class MissingVersion extends Error {}
-
-/** What an apply would take from an owner. */
-interface Conflicting {
-  readonly owner: Owner;
-  readonly fields: FieldSet;
-}
-
-class Conflicts extends Error {
-  readonly found: readonly Conflicting[];
-
-  constructor(found: readonly Conflicting[]) {
-    super('conflicts');
-    this.found = found;
-  }
-}
 
 /** Keeps the owners of the fields of the objects of a kind, in one version. */
 export class FieldManager {
@@ -591,18 +527,6 @@ function shownObject({ apiVersion, kind, metadata }: Json): string {
 
 const shownKind = (apiVersion: string, kind: unknown): string =>
   `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind ?? ''}`;
-
-function* conflictOf(found: readonly Conflicting[]): Work<ApplyConflict> {
-  const conflicts: Conflict[] = [];
-  let all = 0;
-  for (const { owner, fields } of found) {
-    const manager = shownOwner(owner);
-    for (const path of yield* pathsOf(fields, MAX_CONFLICTS - conflicts.length))
-      conflicts.push({ manager, field: shownPath(path) });
-    all += yield* sizeOf(fields);
-  }
-  return new ApplyConflict(conflicts, all - conflicts.length);
-}
 
 function annotationsOf({ metadata }: Json): Readonly<Record<string, unknown>> | undefined {
   const { annotations } = isRecord(metadata) ? metadata : {};

@@ -10,7 +10,8 @@
  *   neither named nor applied has no managers. Upstream: `skipNonAppliedManager`.
  * - A Scale is a view of the object, and so are its managers: they are translated on the way in and out. Upstream: `ScaleHandler`.
  */
-import { ApplyConflict, conflictCauses, FieldManager, type WriteBy } from '../../apply/field-manager.ts';
+import { ApplyConflict, conflictCauses } from '../../apply/conflicts.ts';
+import { FieldManager, type WriteBy } from '../../apply/field-manager.ts';
 import { checkOwnerCount } from '../../apply/managers.ts';
 import { comparing } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
