@@ -15,10 +15,11 @@
  * - Everything runs in pieces, in time proportional to the objects and their owners.
  */
 
-import { comparing, put } from '../storage/json.ts';
+import { comparing, put, walking } from '../storage/json.ts';
 import { refused } from '../storage/statuses.ts';
 import { isRecord, isWatchError, whyOf } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
+import { type Conflicting, Conflicts, conflictOf } from './conflicts.ts';
 import {
   canonical,
   difference,
@@ -30,13 +31,13 @@ import {
   isWithin,
   leavesOf,
   NO_FIELDS,
-  pathsOf,
   setOf,
-  shownPath,
   union,
+  unionOf,
 } from './field-set.ts';
 import {
   capped,
+  checkOwnerCount,
   entriesOf,
   fromEntries,
   isReset,
@@ -44,7 +45,6 @@ import {
   type Owner,
   type Owners,
   ownerId,
-  shownOwner,
   toEntries,
   withEntries,
 } from './managers.ts';
@@ -78,44 +78,6 @@ export interface FieldManagerOptions {
   readonly convert?: ((object: Json, apiVersion: string) => Json) | undefined;
 }
 
-/** A conflict: the manager, as upstream's messages name it, and the field. */
-export interface Conflict {
-  readonly manager: string;
-  readonly field: string;
-}
-
-/** Thrown by an apply that would change what others own. */
-export class ApplyConflict extends Error {
-  override readonly name: string = 'ApplyConflict';
-  readonly conflicts: readonly Conflict[];
-
-  constructor(conflicts: readonly Conflict[]) {
-    super(conflictMessage(conflicts));
-    this.conflicts = conflicts;
-  }
-}
-
-/** The message of upstream's 409. */
-export function conflictMessage(conflicts: readonly Conflict[]): string {
-  const [first] = conflicts;
-  if (conflicts.length === 1 && first) {
-    return `Apply failed with 1 conflict: conflict with ${first.manager}: ${first.field}`;
-  }
-  const lines = conflicts.flatMap(({ manager, field }, at) =>
-    manager === conflicts[at - 1]?.manager ? [`- ${field}`] : [`conflicts with ${manager}:`, `- ${field}`],
-  );
-  return `Apply failed with ${conflicts.length} conflicts: ${lines.join('\n')}`;
-}
-
-/** The causes of upstream's 409. */
-export function conflictCauses(conflicts: readonly Conflict[]): readonly { reason: string; message: string; field: string }[] {
-  return conflicts.map(({ manager, field }) => ({
-    reason: 'FieldManagerConflict',
-    message: `conflict with ${manager}`,
-    field,
-  }));
-}
-
 /** Paths that are never owned. */
 const IDENTITY: FieldSet = setOf(
   ['f:apiVersion'],
@@ -140,24 +102,11 @@ const BEFORE = 'before-first-apply';
 const SELF = '';
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 const MAX_ANNOTATION_BYTES = 262_144;
+/** Levels of what the annotation says: as many as a body may have. */
+const MAX_DEPTH = 128;
 
 /** An object of a version of the kind that there is no more. */
 class MissingVersion extends Error {}
-
-/** What an apply of the same object finds. */
-interface Conflicting {
-  readonly owner: Owner;
-  readonly path: readonly string[];
-}
-
-class Conflicts extends Error {
-  readonly found: readonly Conflicting[];
-
-  constructor(found: readonly Conflicting[]) {
-    super('conflicts');
-    this.found = found;
-  }
-}
 
 /** Keeps the owners of the fields of the objects of a kind, in one version. */
 export class FieldManager {
@@ -199,12 +148,11 @@ export class FieldManager {
     try {
       const owners = yield* liveOwners(before);
       const { object, owners: after } = yield* this.#apply(before, config, { owners, by });
+      checkOwnerCount(after.size);
       const synced = by.manager === 'kubectl' ? withLastApplied(object, config) : object;
       return withEntries(synced, yield* toEntries(after));
     } catch (error) {
-      if (error instanceof Conflicts) {
-        throw new ApplyConflict(error.found.map(({ owner, path }) => ({ manager: shownOwner(owner), field: shownPath(path) })));
-      }
+      if (error instanceof Conflicts) throw yield* conflictOf(error.found);
       if (!isInvalid(error)) throw error;
       throw refused(500, '', (error as Error).message);
     }
@@ -268,8 +216,9 @@ export class FieldManager {
       if (!(error instanceof Conflicts) || by.manager !== 'kubectl') throw error;
       const allowed = yield* this.#lastApplied(live);
       if (!allowed) throw error;
-      const left = error.found.filter(({ path }) => !hasPath(allowed, path));
-      if (left.length > 0) throw new Conflicts(left);
+      const left: Conflicting[] = [];
+      for (const { owner, fields } of error.found) left.push({ owner, fields: yield* difference(fields, allowed) });
+      if (left.some(({ fields }) => !fields.isEmpty)) throw new Conflicts(left);
       return yield* this.#merge(live, config, { owners: started, by: { ...by, force: true } });
     }
   }
@@ -300,27 +249,29 @@ export class FieldManager {
   /** Takes from all others what changes. Throws Conflicts if that may not be. Returns what changes in this version. */
   *#disown(live: Json, next: Json, { owners, self, force, subresource }: Disowning): Work<Comparison> {
     const { apiVersion } = this.#options;
-    const versions = new Map([[apiVersion, yield* this.#changes(live, next, subresource)]]);
+    const own = yield* this.#changes(live, next, subresource);
+    const versions = new Map([[apiVersion, yield* writtenOf(own)]]);
     const found: Conflicting[] = [];
     for (const [id, owner] of [...owners].sort(([one], [other]) => (one < other ? -1 : 1))) {
       if (id === self) continue;
       let changes = versions.get(owner.apiVersion);
       if (!changes) {
-        changes = yield* this.#changesIn(owner.apiVersion, live, next);
-        if (!changes) {
+        const theirs = yield* this.#changesIn(owner.apiVersion, live, next);
+        if (!theirs) {
           owners.delete(id);
           continue;
         }
+        changes = yield* writtenOf(theirs);
         versions.set(owner.apiVersion, changes);
       }
-      const touched = yield* intersection(owner.set, yield* union(changes.modified, changes.added));
-      if (!force) for (const path of yield* pathsOf(touched)) found.push({ owner, path });
+      const touched = yield* intersection(owner.set, changes.written);
+      if (!force && !touched.isEmpty) found.push({ owner, fields: touched });
       const left = yield* difference(yield* difference(owner.set, touched), changes.removed);
       if (left !== owner.set) owners.set(id, { ...owner, set: left });
     }
     if (found.length > 0) throw new Conflicts(found);
     for (const [id, { set }] of owners) if (set.isEmpty) owners.delete(id);
-    return versions.get(apiVersion) as Comparison;
+    return own;
   }
 
   *#changes(live: Json, next: Json, subresource: string): Work<Comparison> {
@@ -347,17 +298,28 @@ export class FieldManager {
 
   /** Fits the owners' fields to schemas that have changed since. Owners of versions that are gone are forgotten. */
   *#reconcile(live: Json, owners: Owners): Work<void> {
+    const versions = new Map<string, boolean>();
     for (const [id, owner] of owners) {
-      try {
-        yield* this.#convert(live, owner.apiVersion);
-      } catch (error) {
-        if (!(error instanceof MissingVersion)) throw error;
+      const isThere = versions.get(owner.apiVersion) ?? (yield* this.#isThere(live, owner.apiVersion));
+      versions.set(owner.apiVersion, isThere);
+      if (!isThere) {
         owners.delete(id);
         continue;
       }
       const { children } = owner.set;
       const set = children ? yield* reconciled(this.#typeOf(owner.apiVersion), owner.set) : owner.set;
       if (set !== owner.set && set.children) owners.set(id, { ...owner, set });
+    }
+  }
+
+  /** Whether a version is there. Throws if the object cannot be converted to it. */
+  *#isThere(live: Json, apiVersion: string): Work<boolean> {
+    try {
+      yield* this.#convert(live, apiVersion);
+      return true;
+    } catch (error) {
+      if (error instanceof MissingVersion) return false;
+      throw error;
     }
   }
 
@@ -378,12 +340,15 @@ export class FieldManager {
     const named = yield* withNamed(type, last.set);
     let pruned = (yield* without(type, start, named)) as Json;
     if (!isRecord(pruned)) throw new TypedError('nothing is left');
-    const byVersion = new Map<string, FieldSet>([[last.apiVersion, NO_FIELDS]]);
-    for (const owner of owners.values()) {
-      byVersion.set(owner.apiVersion, yield* union(byVersion.get(owner.apiVersion) ?? NO_FIELDS, owner.set));
+    const byVersion = new Map<string, FieldSet[]>([[last.apiVersion, []]]);
+    for (const { apiVersion, set: owned } of owners.values()) {
+      const sets = byVersion.get(apiVersion);
+      if (sets) sets.push(owned);
+      else byVersion.set(apiVersion, [owned]);
     }
     let with_ = start;
-    for (const [version, managed] of byVersion) {
+    for (const [version, sets] of byVersion) {
+      const managed = yield* unionOf(sets);
       if (managed.isEmpty && version === last.apiVersion) continue;
       [with_, pruned] = yield* this.#addBack(with_, pruned, { version, managed });
     }
@@ -419,7 +384,7 @@ export class FieldManager {
     if (typeof text !== 'string' || text === '') return undefined;
     try {
       const last: unknown = JSON.parse(text);
-      if (!isRecord(last) || last.apiVersion !== this.#options.apiVersion) return undefined;
+      if (!isRecord(last) || last.apiVersion !== this.#options.apiVersion || (yield* depthOf(last)) > MAX_DEPTH) return undefined;
       const type = this.#type;
       yield* checkType(type, live, false);
       yield* checkType(type, last, false);
@@ -485,6 +450,16 @@ function* again(last: Owner | undefined, set: FieldSet): Work<Pick<Owner, 'set' 
 interface ApplyOf {
   readonly owners: Owners;
   readonly by: WriteBy & { readonly force: boolean };
+}
+
+/** What a change removes, and what it adds or modifies. */
+interface Changes {
+  readonly removed: FieldSet;
+  readonly written: FieldSet;
+}
+
+function* writtenOf({ removed, modified, added }: Comparison): Work<Changes> {
+  return { removed, written: yield* union(modified, added) };
 }
 
 interface Disowning {
@@ -553,12 +528,6 @@ function shownObject({ apiVersion, kind, metadata }: Json): string {
 const shownKind = (apiVersion: string, kind: unknown): string =>
   `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind ?? ''}`;
 
-function hasPath(set: FieldSet, path: readonly string[]): boolean {
-  let node = set;
-  for (const element of path) node = node.below(element);
-  return node.isMember;
-}
-
 function annotationsOf({ metadata }: Json): Readonly<Record<string, unknown>> | undefined {
   const { annotations } = isRecord(metadata) ? metadata : {};
   return isRecord(annotations) ? annotations : undefined;
@@ -576,6 +545,14 @@ function withLastApplied(object: Json, config: Json): Json {
   put(next, LAST_APPLIED, text);
   if (bytesOf(next) > MAX_ANNOTATION_BYTES) delete next[LAST_APPLIED];
   return { ...object, metadata: { ...(object.metadata as Json), annotations: next } };
+}
+
+function* depthOf(value: unknown): Work<number> {
+  let deepest = 0;
+  yield* walking(value, (_names, _size, depth) => {
+    deepest = depth + 1;
+  });
+  return deepest;
 }
 
 const ENCODER = new TextEncoder();

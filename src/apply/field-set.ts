@@ -18,6 +18,8 @@ import { STRIDE, type Work } from '../watch/fair-queue.ts';
 
 /** Levels of a path. No schema is as deep. */
 const MAX_DEPTH = 512;
+/** How long an element may be, unless it is a field or a text. */
+export const MAX_ELEMENT_CHARS = 8_192;
 /** Elements of one set. */
 const MAX_FIELDS = 250_000;
 
@@ -115,6 +117,8 @@ class Changed {
 export function* union(one: FieldSet, other: FieldSet): Work<FieldSet> {
   if (one === other || other.isEmpty) return one;
   if (one.isEmpty) return other;
+  // The larger one is what is copied, and the smaller one what is gone through.
+  if ((one.children?.size ?? 0) < (other.children?.size ?? 0)) return yield* union(other, one);
   const changed = new Changed(one);
   for (const [element, theirs] of other.children ?? NOTHING) {
     if (isPause()) yield;
@@ -123,6 +127,17 @@ export function* union(one: FieldSet, other: FieldSet): Work<FieldSet> {
     if (both !== own) changed.put(element, both);
   }
   return changed.as(one.isMember || other.isMember);
+}
+
+/** What is in any of some sets. Two and two are joined, so that a field is copied seldom. */
+export function* unionOf(sets: readonly FieldSet[]): Work<FieldSet> {
+  let all = sets;
+  while (all.length > 1) {
+    const joined: FieldSet[] = [];
+    for (let at = 0; at < all.length; at += 2) joined.push(yield* union(all[at] as FieldSet, all[at + 1] ?? NO_FIELDS));
+    all = joined;
+  }
+  return all[0] ?? NO_FIELDS;
 }
 
 /** What is in both sets. */
@@ -197,17 +212,29 @@ export function* leavesOf(set: FieldSet): Work<FieldSet> {
   return changed.as(false);
 }
 
-/** All paths in upstream's order: the members of a node, then what is below them. */
-export function* pathsOf(set: FieldSet, prefix: readonly string[] = []): Work<readonly (readonly string[])[]> {
+/** The first paths, at most `limit`, in upstream's order: the members of a node, then what is below them. */
+export function* pathsOf(set: FieldSet, limit: number, prefix: readonly string[] = []): Work<readonly (readonly string[])[]> {
   const paths: (readonly string[])[] = [];
+  if (limit <= 0) return paths;
   const elements = sorted(set);
-  for (const element of elements) if (set.has(element)) paths.push([...prefix, element]);
+  for (const element of elements) if (paths.length < limit && set.has(element)) paths.push([...prefix, element]);
   for (const element of elements) {
+    if (paths.length >= limit) break;
     if (isPause()) yield;
     const child = set.below(element);
-    if (child.children) for (const path of yield* pathsOf(child, [...prefix, element])) paths.push(path);
+    if (child.children) paths.push(...(yield* pathsOf(child, limit - paths.length, [...prefix, element])));
   }
   return paths;
+}
+
+/** How many paths there are. */
+export function* sizeOf(set: FieldSet): Work<number> {
+  let size = set.isMember ? 1 : 0;
+  for (const child of set.children?.values() ?? []) {
+    if (isPause()) yield;
+    size += child === LEAF ? 1 : yield* sizeOf(child);
+  }
+  return size;
 }
 
 const NOTHING: ReadonlyMap<string, FieldSet> = new Map();
@@ -278,13 +305,17 @@ const MAX_KNOWN_CHARS = 128;
 
 function toElement(key: string): string | undefined {
   if (key.startsWith('f:') || known.has(key)) return key;
+  if (isTooLong(key)) throw tooLarge('characters of an element', MAX_ELEMENT_CHARS);
   const element = parsedElement(key);
+  if (element !== undefined && isTooLong(element)) throw tooLarge('characters of an element', MAX_ELEMENT_CHARS);
   if (element === key && key.length <= MAX_KNOWN_CHARS) {
     if (known.size >= MAX_KNOWN) known.clear();
     known.add(key);
   }
   return element;
 }
+
+const isTooLong = (element: string): boolean => element.length > MAX_ELEMENT_CHARS && !element.startsWith('v:"');
 
 /** An element in our spelling; undefined if its kind is unknown, as a future version may have others. */
 function parsedElement(key: string): string | undefined {
@@ -396,14 +427,24 @@ function rankOf(value: unknown): number {
   return ['number', 'string', 'boolean', 'array', 'object'].indexOf(typeof value);
 }
 
-/** A path as upstream's messages show it, such as `.spec.ports[port=80].name`. */
+/** How much of a path a message shows. */
+const MAX_PATH_CHARS = 256;
+
+/** A path as upstream's messages show it, such as `.spec.ports[port=80].name`; of a long one only the beginning. */
 export function shownPath(path: readonly string[]): string {
-  return path.map(shownElement).join('');
+  let shown = '';
+  for (const element of path) {
+    shown += shownElement(element);
+    if (shown.length > MAX_PATH_CHARS) return `${shown.slice(0, MAX_PATH_CHARS)}...`;
+  }
+  return shown;
 }
 
-export function shownElement(element: string): string {
+/** Of an element that is too long anyway, no copy is made. */
+function shownElement(element: string): string {
+  if (element.startsWith('f:')) return `.${element.slice(2, 2 + MAX_PATH_CHARS)}`;
+  if (element.length > MAX_ELEMENT_CHARS) return `[${element.slice(2, 2 + MAX_PATH_CHARS)}`;
   const content = contentOf(element);
-  if (element[0] === 'f') return `.${content}`;
   if (element[0] === 'v') return `[=${shownValue(content)}]`;
   if (element[0] === 'i') return `[${content}]`;
   const keys = Object.entries(content as Members);

@@ -9,7 +9,7 @@ import { atOnce } from '../watch/fair-queue.ts';
 import { FieldManager } from './field-manager.ts';
 import { type JsonSchema, TypedError } from './types.ts';
 
-export { ApplyConflict, type Conflict } from './field-manager.ts';
+export { ApplyConflict, type Conflict } from './conflicts.ts';
 export type { JsonSchema } from './types.ts';
 
 /** How {@link extractManaged} knows what of an object belongs together. */

@@ -2,9 +2,10 @@
  * `metadata.managedFields`: who owns which fields of an object. An owner is a manager's name with the operation, the version (unless
  * it applies) and the subresource by which it writes.
  */
+import { refused } from '../storage/statuses.ts';
 import { isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
-import { canonical, compareText, type FieldSet, fromFields, toFields, union } from './field-set.ts';
+import { canonical, compareText, type FieldSet, fromFields, toFields, unionOf } from './field-set.ts';
 import { TypedError } from './types.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -64,8 +65,18 @@ export function isReset(entries: readonly Json[]): boolean {
   return entries.length < 2 && Object.values(first ?? {}).every((value) => value === '' || value === null);
 }
 
+/** The most owners that an object has. */
+export const MAX_MANAGERS = 1_000;
+
+/** Refuses a write that would leave more owners than can be read. */
+export function checkOwnerCount(count: number): void {
+  if (count > MAX_MANAGERS)
+    throw refused(422, 'Invalid', `metadata.managedFields: Too many: ${count}: must have at most ${MAX_MANAGERS} items`);
+}
+
 /** Reads the entries of `metadata.managedFields`. Throws an error if one of them is invalid. */
 export function* fromEntries(entries: readonly Json[]): Work<Owners> {
+  if (entries.length > MAX_MANAGERS) throw new TypedError(`expected at most ${MAX_MANAGERS} entries`);
   const owners: Owners = new Map();
   for (const entry of entries) {
     const [operation, apiVersion] = [entry.operation, textOf(entry.apiVersion)];
@@ -129,8 +140,9 @@ export function* capped(owners: Owners): Work<void> {
   if (excess <= 0) return;
   updaters.sort(([id, one], [otherId, other]) => secondsOf(one.time) - secondsOf(other.time) || compareText(id, otherId));
   const firsts = new Map<string, string>();
+  const joined = new Map<string, FieldSet[]>();
   for (const [id, owner] of updaters) {
-    if (excess <= 0) return;
+    if (excess <= 0) break;
     const { apiVersion } = owner;
     const first = firsts.get(apiVersion);
     if (first === undefined) {
@@ -144,9 +156,12 @@ export function* capped(owners: Owners): Work<void> {
       owners.delete(first);
       owners.set(bucket, { ...ancient, time: undefined, set: moved.set });
     }
-    const set = yield* union(owner.set, (owners.get(bucket) as Owner).set);
+    const sets = joined.get(bucket) ?? [(owners.get(bucket) as Owner).set];
+    sets.push(owner.set);
+    joined.set(bucket, sets);
     owners.delete(id);
-    owners.set(bucket, { ...ancient, time: owner.time, set });
+    owners.set(bucket, { ...ancient, time: owner.time, set: owner.set });
     excess--;
   }
+  for (const [bucket, sets] of joined) owners.set(bucket, { ...(owners.get(bucket) as Owner), set: yield* unionOf(sets) });
 }

@@ -14,7 +14,7 @@
 import { comparing, put } from '../storage/json.ts';
 import { isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
-import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownElement, shownNumber } from './field-set.ts';
+import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownNumber, shownPath } from './field-set.ts';
 import { handledAs, type Kind, kindOf, type ListType, type MapType, type Scalar, type Type, TypedError } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -32,6 +32,8 @@ function isEmpty(value: Members | Items | undefined): boolean {
 }
 
 const MAX_ERRORS = 100;
+/** Items of a set or map, whose elements are found out at a stretch. */
+const MAX_ITEMS = 50_000;
 
 /** Throws a TypedError if a value is not of a type. Items of lists may occur twice if that is `lenient`. */
 export function* checkType(type: Type, value: unknown, lenient: boolean): Work<void> {
@@ -111,13 +113,17 @@ class Checker {
   }
 
   *#list(type: ListType, value: Items, path: string[]): Work<void> {
+    if (!type.isAtomic && value.length > MAX_ITEMS) {
+      this.#report(path, `Too many: ${value.length}: must have at most ${MAX_ITEMS} items`);
+      return;
+    }
     const { elements, error } = type.isAtomic ? {} : known(type, value);
     const seen = elements && !this.#lenient ? new Set<string>() : undefined;
     const below = type.element;
     for (let at = 0; at < (elements ?? value).length; at++) {
       if (isPause()) yield;
       const element = elements?.[at] ?? `i:${at}`;
-      if (seen?.has(element)) this.#report(path, `duplicate entries for key ${shownElement(element)}`);
+      if (seen?.has(element)) this.#report(path, `duplicate entries for key ${shownPath([element])}`);
       seen?.add(element);
       const item = value[at];
       if (item === null || (typeof item !== 'object' && isScalar(below, item))) continue;
@@ -130,7 +136,7 @@ class Checker {
 
   #report(path: readonly string[], message: string): void {
     if (this.#errors.length >= MAX_ERRORS) return;
-    const shown = path.map(shownElement).join('');
+    const shown = shownPath(path);
     this.#errors.push(shown ? `${shown}: ${message}` : message);
   }
 }
@@ -178,19 +184,30 @@ function goType(value: unknown): string {
 /** How long a value in a message may get. */
 const MAX_SHOWN = 1_000;
 
+/** As many items as are shown. */
+function joined<T>(items: readonly T[], separator: string, textOf: (item: T) => string): string {
+  let text = '';
+  for (let at = 0; at < items.length && text.length < MAX_SHOWN; at++)
+    text += `${at > 0 ? separator : ''}${textOf(items[at] as T)}`;
+  return text;
+}
+
 /** A value as Go prints it; `full`: with its types. */
 function goText(value: unknown, full: boolean = false): string {
   if (value === null) return full ? 'interface {}(nil)' : '<nil>';
   if (typeof value === 'number') return shownNumber(value);
-  if (typeof value === 'string') return (full ? JSON.stringify(value) : value).slice(0, MAX_SHOWN);
+  if (typeof value === 'string') {
+    const text = value.slice(0, MAX_SHOWN);
+    return full ? JSON.stringify(text).slice(0, MAX_SHOWN) : text;
+  }
   const separator = full ? ', ' : ' ';
   if (Array.isArray(value)) {
-    const items = value.slice(0, MAX_SHOWN).map((each) => goText(each, full));
-    return (full ? `[]interface {}{${items.join(separator)}}` : `[${items.join(separator)}]`).slice(0, MAX_SHOWN);
+    const items = joined(value, separator, (each) => goText(each, full));
+    return (full ? `[]interface {}{${items}}` : `[${items}]`).slice(0, MAX_SHOWN);
   }
   if (!isRecord(value)) return String(value);
   const names = Object.keys(value).slice(0, MAX_SHOWN).sort();
-  const members = names.map((name) => `${full ? JSON.stringify(name) : name}:${goText(value[name], full)}`).join(separator);
+  const members = joined(names, separator, (name) => `${goText(name, full)}:${goText(value[name], full)}`);
   return (full ? `map[string]interface {}{${members}}` : `map[${members}]`).slice(0, MAX_SHOWN);
 }
 

@@ -6,7 +6,7 @@
  * values: objects have fields, and lists are owned as a whole.
  */
 import { isRecord } from '../watch/errors.ts';
-import { canonical, compareText, fieldElement, keyElement, valueElement } from './field-set.ts';
+import { canonical, compareText, fieldElement, keyElement, MAX_ELEMENT_CHARS, valueElement } from './field-set.ts';
 
 /** A schema of OpenAPI v3, as a CustomResourceDefinition has it. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -138,9 +138,12 @@ export class ListType {
       const isGiven = Object.hasOwn(item, key);
       const value = isGiven ? item[key] : this.#defaultOf(key);
       if (!isGiven && (value === undefined || value === null)) continue;
+      if (partsLeft(value, MAX_ELEMENT_CHARS) < 0) throw tooLong();
       text += `${text && ','}${this.#prefixes[at]}${canonical(value)}`;
     }
-    if (text) return keyElement(text);
+    const element = keyElement(text);
+    if (element.length > MAX_ELEMENT_CHARS) throw tooLong();
+    if (text) return element;
     const keys = this.#keys.map((key) => JSON.stringify(key)).join(' ');
     throw new TypedError(
       `associative list with keys has an element that omits all key fields [${keys}] (and doesn't have default values for any key fields)`,
@@ -152,6 +155,20 @@ export class ListType {
     if (map) return map.field(key)?.default;
     throw new TypedError(`couldn't find default value for ${key}: associative list may not have non-map types`);
   }
+}
+
+const tooLong = (): TypedError =>
+  new TypedError(`associative list with keys has an element whose keys are longer than ${MAX_ELEMENT_CHARS} characters`);
+
+/** How many of so many parts a value leaves; below 0: it has more. */
+function partsLeft(value: unknown, most: number): number {
+  let left = most - 1;
+  if (typeof value !== 'object' || value === null) return left;
+  for (const each of Array.isArray(value) ? value : Object.values(value)) {
+    if (left < 0) break;
+    left = partsLeft(each, left);
+  }
+  return left;
 }
 
 const NONE: Readonly<Record<string, never>> = Object.freeze({});

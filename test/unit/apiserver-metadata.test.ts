@@ -97,6 +97,14 @@ describe('what metadata must not be is 422', () => {
     expect(body.details.causes[0]).toMatchObject({ field, message: expect.stringContaining(message) });
   });
 
+  test('more than a thousand managers', async () => {
+    const { call } = start();
+    const managedFields = Array.from({ length: 1_001 }, (_, at) => ({ manager: `m${at}`, operation: 'Apply' }));
+    const { code, body } = await create(call, { name: 'a', managedFields });
+    expect(code).toBe(422);
+    expect(body.message).toContain('Too many: 1001: must have at most 1000 items');
+  });
+
   test('keys of annotations may have capitals; all of them together have a limit', async () => {
     const { call } = start();
     const key = 'Example.com/A';

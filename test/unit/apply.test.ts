@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { FieldManager, type FieldManagerOptions, type Json } from '../../src/apply/field-manager.ts';
 import { fromFields, isSame, toFields } from '../../src/apply/field-set.ts';
 import { ApplyConflict, applyConfiguration, extractManaged } from '../../src/apply/index.ts';
-import { atOnce, type Work } from '../../src/watch/fair-queue.ts';
+import { atOnce, STRIDE, type Work } from '../../src/watch/fair-queue.ts';
 
 const apiVersion = 'example.com/v1';
 const text = { type: 'string' };
@@ -122,6 +122,21 @@ describe('several appliers', () => {
       'Apply failed with 1 conflict: conflict with "ctl" using example.com/v1: .spec.name',
     );
   });
+
+  it('are told within bounds, however many conflicts there are, and however long their paths', () => {
+    const wide = (value: number): Json => Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`f${at}`, value]));
+    const scene = new Scene({ schema: undefined }).apply('one', { ['x'.repeat(100_000)]: wide(1) });
+    try {
+      scene.apply('two', { ['x'.repeat(100_000)]: wide(2) });
+      expect.unreachable();
+    } catch (error) {
+      const { conflicts, more, message } = error as ApplyConflict;
+      expect([conflicts.length, more]).toEqual([100, 50]);
+      expect(conflicts[0]).toEqual({ manager: '"one"', field: `.spec.${'x'.repeat(250)}...` });
+      expect(message).toMatch(/^Apply failed with 150 conflicts: conflicts with "one":\n.*\nand 50 more$/s);
+      expect(message.length).toBeLessThan(30_000);
+    }
+  });
 });
 
 describe('lists and maps', () => {
@@ -223,6 +238,36 @@ describe('the schema', () => {
     );
   });
 
+  it('allows sets and maps of so many items only', () => {
+    const items = (count: number): readonly string[] => Array.from({ length: count }, (_, at) => `${at}`);
+    expect(() => new Scene().apply('one', { set: items(50_001) })).toThrow(
+      '.spec.set: Too many: 50001: must have at most 50000 items',
+    );
+    const scene = new Scene().apply('one', { name: 'x', atomic: items(50_001) });
+    expect(scene.update('ctl', { name: 'y', set: items(50_001) }).owners).toEqual({
+      'one Apply': { 'f:atomic': {}, 'f:name': {} },
+    });
+    expect(new Scene().apply('one', { set: items(50_000) }).owners['one Apply']).toBeDefined();
+  });
+
+  it('tells mistakes within bounds, however long their paths and values are', () => {
+    const name = 'x'.repeat(100_000);
+    const wrong = Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`f${at}`, 1]));
+    const map = { type: 'object', additionalProperties: text };
+    const nested = { type: 'object', properties: { spec: { type: 'object', additionalProperties: map } } };
+    const messageOf = (spec: object): string => {
+      try {
+        new Scene({ schema: nested }).apply('one', spec);
+      } catch (error) {
+        return (error as Error).message;
+      }
+      return '';
+    };
+    expect(messageOf({ [name]: wrong })).toContain(`\n  .spec.${'x'.repeat(250)}...: expected string, got`);
+    expect(messageOf({ [name]: wrong }).length).toBeLessThan(50_000);
+    expect(messageOf({ a: { b: [[name], [name]] } }).length).toBeLessThan(2_000);
+  });
+
   it('is deduced if there is none: lists are owned as a whole', () => {
     const scene = new Scene({ schema: undefined }).apply('one', { list: [{ key: 'a' }], map: { a: 'x' } });
     expect(scene.owners).toEqual({ 'one Apply': { 'f:list': {}, 'f:map': { '.': {}, 'f:a': {} }, '.': {} } });
@@ -260,6 +305,17 @@ describe('client-side apply', () => {
   });
 });
 
+describe('the annotation of a client-side apply', () => {
+  it.each([100, 50_000])('of %i levels leaves a conflict one', (levels) => {
+    const annotation = `{"apiVersion":"${apiVersion}","spec":{"name":"x","deep":${'{"a":'.repeat(levels)}1${'}'.repeat(levels + 2)}`;
+    const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': annotation };
+    const scene = new Scene({ schema: undefined }).update('ctl', { name: 'x' }, { metadata: { annotations } });
+    const conflicts = levels > 128 ? ['"ctl" using example.com/v1 .spec.name'] : [];
+    scene.apply('other', { count: 1 });
+    expect(conflictsOf(() => scene.apply('kubectl', { name: 'y' }))).toEqual(conflicts);
+  });
+});
+
 describe('sets of fields', () => {
   const read = (fields: unknown): Json => atOnce(toFields(atOnce(fromFields(fields)).set));
 
@@ -285,6 +341,56 @@ describe('sets of fields', () => {
     let fields: Json = {};
     for (let depth = 0; depth < 600; depth++) fields = { 'f:a': fields };
     expect(() => read(fields)).toThrow('at most 512 levels');
+  });
+
+  it('take time in proportion, however many owners there are', () => {
+    const managedFields = Array.from({ length: 900 }, (_, owner) => {
+      const fields = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`f:m${owner}-${at}`, {}]));
+      return {
+        ...{ manager: `m${owner}`, operation: 'Update', apiVersion, fieldsType: 'FieldsV1' },
+        fieldsV1: { 'f:spec': fields },
+      };
+    });
+    const by = { manager: 'm', subresource: '', apiVersion, time: '2026-01-01T00:00:00Z' };
+    const sent = { ...thing({ 'm0-0': 1 }), metadata: { name: 'a', uid: '1', managedFields } };
+    let steps = 0;
+    const work = new FieldManager({ schema: undefined, apiVersion }).updated(sent, { ...sent, spec: { 'm0-0': 2 } }, by);
+    for (let step = work.next(); ; step = work.next()) {
+      steps++;
+      if (!step.done) continue;
+      expect((step.value.metadata as { managedFields: unknown[] }).managedFields).toHaveLength(10);
+      break;
+    }
+    expect(steps * STRIDE).toBeLessThan(12 * 900 * 100);
+  });
+
+  it('are those of at most a thousand owners', () => {
+    const entry = (manager: string): Json => ({
+      manager,
+      operation: 'Apply',
+      apiVersion,
+      fieldsType: 'FieldsV1',
+      fieldsV1: { 'f:spec': { 'f:name': {} } },
+    });
+    const live = (count: number): Json => {
+      const managedFields = Array.from({ length: count }, (_, at) => entry(`m${at}`));
+      return { ...thing({ name: 'x' }), metadata: { name: 'a', uid: '1', managedFields } };
+    };
+    const apply = (count: number) => (): unknown =>
+      applyConfiguration(live(count), thing({ name: 'x' }), { manager: 'one', schema });
+    expect(apply(999)).not.toThrow();
+    expect(apply(1_000)).toThrow('metadata.managedFields: Too many: 1001: must have at most 1000 items');
+    expect(apply(1_001)).toThrow('expected at most 1000 entries');
+  });
+
+  it('are bounded in the length of an element, unless it is a field or a text', () => {
+    const long = 'x'.repeat(8_192);
+    const refused = [`k:{"a":"${long}"}`, `k:{"a":"${'<'.repeat(2_000)}"}`, `v:[${'{},'.repeat(3_000)}{}]`];
+    for (const key of refused) expect(() => read({ [key]: {} })).toThrow('at most 8192 characters of an element');
+    for (const key of [`f:${long}`, `v:"${long}"`]) expect(read({ [key]: {} })).toEqual({ [key]: {} });
+    for (const key of [long, Array.from({ length: 8_192 }, () => ({}))]) {
+      expect(() => new Scene().apply('one', { list: [{ key }] })).toThrow('keys are longer than 8192 characters');
+    }
   });
 
   it('cannot reach a prototype', () => {

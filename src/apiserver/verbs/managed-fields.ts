@@ -10,7 +10,9 @@
  *   neither named nor applied has no managers. Upstream: `skipNonAppliedManager`.
  * - A Scale is a view of the object, and so are its managers: they are translated on the way in and out. Upstream: `ScaleHandler`.
  */
-import { ApplyConflict, conflictCauses, FieldManager, type WriteBy } from '../../apply/field-manager.ts';
+import { ApplyConflict, conflictCauses } from '../../apply/conflicts.ts';
+import { FieldManager, type WriteBy } from '../../apply/field-manager.ts';
+import { checkOwnerCount } from '../../apply/managers.ts';
 import { comparing } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StatusCause } from '../../watch/event.ts';
@@ -100,6 +102,7 @@ export function* managedFieldsAfter(context: ResourceContext, written: Written):
 /** The managers that a client writes itself. A part of an object cannot change them. */
 function askedOf({ info }: ResourceContext, sent: unknown): Entries | undefined {
   const asked = entriesOf(sent) ?? undefined;
+  checkOwnerCount(asked?.length ?? 0);
   // Of kinds that are not Go's own, an empty list is none to upstream: it takes a list of an empty entry to forget the managers.
   return asked?.length === 0 && !hasProtobuf(info) ? undefined : asked;
 }

@@ -1,5 +1,6 @@
 /** What names may look like. The messages are Kubernetes', because people search for them. Upstream: `apimachinery/validation`. */
 
+import { MAX_MANAGERS } from '../../apply/managers.ts';
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
 import { faultOfKey, faultOfValue } from '../../selectors/syntax.ts';
 import { isRecord } from '../../watch/errors.ts';
@@ -135,6 +136,7 @@ export function faultOfManager(name: string): string | undefined {
 /** Upstream: `ValidateManagedFields`. */
 function* checkManagers(causes: Causes, managedFields: unknown): Work<void> {
   const entries = (managedFields ?? []) as readonly Json[];
+  if (!causes.fits('metadata.managedFields', entries.length, MAX_MANAGERS)) return;
   for (const [at, { manager = '', subresource = '' }] of entries.entries()) {
     if (at % FEW === FEW - 1) yield;
     const [fault, field] = [faultOfManager(String(manager)), `metadata.managedFields[${at}]`];
