@@ -19,6 +19,10 @@ function duplicatesOf(text: string): string[] {
   return found;
 }
 
+/** Objects within objects, of so many levels together, though each text has two. */
+const deepByAliases = (levels: number): string =>
+  Array.from({ length: levels - 1 }, (_, at) => `a${at}: &a${at} ${at === 0 ? '{}' : `{b: *a${at - 1}}`}`).join('\n');
+
 describe('YAML bodies', () => {
   it.each([
     [
@@ -52,6 +56,10 @@ describe('YAML bodies', () => {
   it('keeps a member __proto__', () => {
     expect(Object.keys(read('__proto__: {a: 1}\nb: &x {__proto__: 1}\nc: *x') as object)).toEqual(['__proto__', 'b', 'c']);
     expect(({} as Record<string, unknown>).a).toBeUndefined();
+  });
+
+  it('takes what is just as deep as JSON may be, by aliases', () => {
+    expect(Object.keys(read(deepByAliases(128)) as object)).toHaveLength(127);
   });
 
   it('copies what an alias stands for', () => {
@@ -102,6 +110,8 @@ describe('YAML bodies', () => {
       `a0: &a0 [x, x]\n${Array.from({ length: 40 }, (_, at) => `a${at + 1}: &a${at + 1} [*a${at}, *a${at}]`).join('\n')}`,
       'exceeds',
     ],
+    ['what is deep by aliases', deepByAliases(129), 'nested deeper'],
+    ['what is deep by aliases in a list', `- - ${deepByAliases(127).replaceAll('\n', '\n    ')}`, 'nested deeper'],
     ['long texts by aliases', `a: &a ${'x'.repeat(100_000)}\nb:\n${'- *a\n'.repeat(100)}`, 'aliases stand for more'],
   ])('limits %s', (_, text, message) => {
     if (message === '') expect(read(text)).toEqual({ a: 1 });

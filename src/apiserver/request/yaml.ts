@@ -139,6 +139,7 @@ class Reading {
     if (++this.#steps % STRIDE === 0) yield;
     if (isAlias(node)) return yield* this.#copy(this.#anchored(node.source));
     const large = node && this.#large.get(node.srcToken);
+    if (large || isMap(node) || isSeq(node)) this.#checkDepth(0);
     const isObject = large ? isMapToken(large.token) : isMap(node);
     const value = isObject ? {} : large || isSeq(node) ? [] : isScalar(node) ? this.#scalar(node) : null;
     if (large) yield* this.#inParts(large, value as Members | unknown[]);
@@ -221,23 +222,29 @@ class Reading {
   }
 
   /** What an alias stands for: a copy, as nothing in an object may be in it twice. */
-  *#copy(value: unknown): Work<unknown> {
+  *#copy(value: unknown, below: number = 0): Work<unknown> {
     if (++this.#steps % STRIDE === 0) yield;
     if (typeof value === 'string') this.#countChars(value);
     if (typeof value !== 'object' || value === null) return value;
+    this.#checkDepth(below);
     this.#count(1);
     if (Array.isArray(value)) {
       const list: unknown[] = [];
-      for (const each of value) list.push(yield* this.#copy(each));
+      for (const each of value) list.push(yield* this.#copy(each, below + 1));
       return list;
     }
     const object: Members = {};
     for (const name of Object.keys(value)) {
       this.#count(1);
       this.#countChars(name);
-      put(object, name, yield* this.#copy((value as Members)[name]));
+      put(object, name, yield* this.#copy((value as Members)[name], below + 1));
     }
     return object;
+  }
+
+  /** Checks the depth of an object or a list that is so many levels below the present place. */
+  #checkDepth(below: number): void {
+    if (this.#path.length + below >= MAX_DEPTH) throw tooDeep();
   }
 
   #count(parts: number): void {
