@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import * as yaml from 'yaml';
+import { choosePresentation } from '../../src/apiserver/http/presentation.ts';
+import { PiecesSource } from '../../src/apiserver/http/sources.ts';
 import { yamlOf } from '../../src/apiserver/http/yaml-writer.ts';
 import type { FieldPaths } from '../../src/apiserver/request/json.ts';
 import { looksLikeJson, readYaml } from '../../src/apiserver/request/yaml.ts';
+import type { KubernetesObject } from '../../src/cache/object.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
@@ -231,5 +234,29 @@ describe('YAML over HTTP', () => {
     expect(yaml.parse(atOnce(yamlOf(value)), { version: '1.1' })).toEqual(value);
     expect(read(atOnce(yamlOf(value)))).toEqual(value);
     expect(read(atOnce(yamlOf([value])))).toEqual([value]);
+  });
+
+  it('writes what indentation would make long as JSON', () => {
+    let deep: unknown = Array(200_000).fill(1);
+    for (let level = 0; level < 100; level++) deep = [deep];
+    const value = { deep };
+    const json = JSON.stringify(value);
+    expect(atOnce(yamlOf(value))).toBe(`${json}\n`);
+    expect(atOnce(yamlOf([value]))).toBe(`- ${json}\n`);
+    expect(yaml.parse(`a:\n- ${JSON.stringify({ deep: [[1]] })}\n`)).toEqual({ a: [{ deep: [[1]] }] });
+  });
+
+  it('writes a list in pieces', () => {
+    const items = [{ apiVersion: 'v1', kind: 'A', list: Array(20_000).fill(1) }] as KubernetesObject[];
+    const { list } = choosePresentation('application/yaml', { subject: 'list', query: new URLSearchParams() } as never);
+    const pieces = [...list({ listKind: 'AList', apiVersion: 'v1' } as never, { items, resourceVersion: '1' })];
+    expect(pieces.length).toBeGreaterThan(20);
+    expect(yaml.parse(Buffer.concat(pieces).toString()).items).toEqual(items);
+    let nowMs = 0;
+    const pace = { turn: () => undefined, pause: () => undefined };
+    const slow = new PiecesSource(pieces, pace, () => (nowMs += 10));
+    const chunks: Uint8Array[] = [];
+    for (let chunk = slow.next(); chunk; chunk = slow.next()) chunks.push(chunk as Uint8Array);
+    expect(Buffer.concat(chunks)).toEqual(Buffer.concat(pieces));
   });
 });
