@@ -115,6 +115,11 @@ describe('YAML bodies', () => {
     ],
     ['what is deep by aliases', deepByAliases(129), 'nested deeper'],
     ['what is deep by aliases in a list', `- - ${deepByAliases(127).replaceAll('\n', '\n    ')}`, 'nested deeper'],
+    ['a long block', `a: |\n${'  x\n'.repeat(20_000)}`, 'YAML cannot have a text of more than 65536 characters'],
+    ['a long folded text', `a: >\n${'  x\n\n'.repeat(20_000)}`, 'YAML cannot have a text'],
+    ['a long text in lines', `a: x\n${'  x\n'.repeat(20_000)}`, 'YAML cannot have a text'],
+    ['a long text with escapes', `a: "${'\\n'.repeat(40_000)}"`, 'YAML cannot have a text'],
+    ['a long text with quotes', `a: '${"''".repeat(40_000)}'`, 'YAML cannot have a text'],
     ['long texts by aliases', `a: &a ${'x'.repeat(100_000)}\nb:\n${'- *a\n'.repeat(100)}`, 'aliases stand for more'],
   ])('limits %s', (_, text, message) => {
     if (message === '') expect(read(text)).toEqual({ a: 1 });

@@ -6,7 +6,7 @@
  *               in pieces,  limited in depth       each composed by itself, then the large ones     as JSON would have it
  *
  * - Limits are those of JSON: depth, parts, members of an object. An alias counts as what it stands for.
- * - What goes before or after a value, such as comments, is limited too: it is read at a stretch.
+ * - What goes before or after a value, such as comments, is limited too: it is read at a stretch. So is a text that is not written as it is.
  */
 import type { Composer, CST, Node } from 'yaml';
 import { put } from '../../storage/json.ts';
@@ -65,6 +65,18 @@ const MAX_BETWEEN = 16_384;
 /** What is longer is not composed as a whole, in characters. */
 const PART_CHARS = 8_192;
 
+/** The most characters of a text that is not written as it is: it is unfolded, or its escapes are resolved, at a stretch. */
+const MAX_WRITTEN_CHARS = 65_536;
+
+function checkText(lexeme: string): void {
+  if (lexeme.length <= MAX_WRITTEN_CHARS) return;
+  const isEscaped =
+    (lexeme.startsWith('"') && lexeme.includes('\\')) || (lexeme.startsWith("'") && lexeme.indexOf("'", 1) < lexeme.length - 1);
+  if (!isEscaped && !lexeme.includes('\n')) return;
+  const limit = `a text of more than ${MAX_WRITTEN_CHARS} characters, if it has several lines or escapes`;
+  throw refused(413, 'RequestEntityTooLarge', `YAML cannot have ${limit}: send JSON`);
+}
+
 function* firstDocument(text: string, { Lexer, Parser }: Yaml): Work<CST.Document | undefined> {
   const parser = new Parser();
   let lexemes = 0;
@@ -76,6 +88,7 @@ function* firstDocument(text: string, { Lexer, Parser }: Yaml): Work<CST.Documen
     return undefined;
   };
   for (const lexeme of new Lexer().lex(text)) {
+    checkText(lexeme);
     const found = documentIn(parser.next(lexeme));
     if (found) return found;
     // The document, and a scalar, are on it too.
