@@ -116,7 +116,7 @@ describe('a refusal', () => {
     const status = invalidObject(pods, long, causes).status;
     expect(JSON.stringify(status).length).toBeLessThan(80_000);
     const [first] = status?.details?.causes ?? [];
-    expect([first?.field.length, first?.message.length]).toEqual([255, 999]);
+    expect([first?.field?.length, first?.message?.length]).toEqual([255, 999]);
     expect(first?.message).toMatch(/^Invalid value: x+\.\.\.x+: why0$/);
     expect(status?.message).toMatch(/, and \d+ more\]$/);
   });

@@ -252,7 +252,7 @@ describe('YAML over HTTP', () => {
   });
 
   it('writes a list in pieces', () => {
-    const items = [{ apiVersion: 'v1', kind: 'A', list: Array(20_000).fill(1) }] as KubernetesObject[];
+    const items = [{ apiVersion: 'v1', kind: 'A', list: Array(20_000).fill(1) }] as unknown as KubernetesObject[];
     const { list } = choosePresentation('application/yaml', { subject: 'list', query: new URLSearchParams() } as never);
     const pieces = [...list({ listKind: 'AList', apiVersion: 'v1' } as never, { items, resourceVersion: '1' })];
     expect(pieces.length).toBeGreaterThan(20);
