@@ -3,6 +3,7 @@ import { refused } from '../storage/statuses.ts';
 import { isWatchError, WatchError } from '../watch/errors.ts';
 import { type Status, type StatusCause, toStatus } from '../watch/event.ts';
 import type { FieldCause } from './definition.ts';
+import { bounded, middleCut } from './validation/causes.ts';
 
 /** What a message is about. */
 type About = Readonly<Record<'group' | 'plural' | 'kind' | 'resourceName' | 'kindName', string>>;
@@ -47,9 +48,28 @@ export function methodNotAllowed(about?: Pick<About, 'group' | 'plural'>): Watch
 /** The most causes in an answer: every byte of an object could be wrong, and reported in a hundred bytes. */
 const MAX_CAUSES = 100;
 
+/** The most characters of the fields and messages of all causes: they are in an answer twice. */
+const MAX_CAUSES_CHARS = 32_768;
+/** The most characters of the name of an object that is not valid. */
+const MAX_NAME_CHARS = 1_000;
+
+/** The causes that are told: the first ones, each of bounded length. */
+function toldOf(all: readonly FieldCause[]): FieldCause[] {
+  const told: FieldCause[] = [];
+  let left = MAX_CAUSES_CHARS;
+  for (const whole of all.slice(0, MAX_CAUSES)) {
+    const cause = bounded(whole);
+    left -= cause.field.length + cause.message.length;
+    if (left < 0) break;
+    told.push(cause);
+  }
+  return told;
+}
+
 /** 422: what is wrong with each field of an object. */
-export function invalidObject(about: About, name: string, all: readonly FieldCause[]): WatchError {
-  const causes = all.slice(0, MAX_CAUSES);
+export function invalidObject(about: About, wholeName: string, all: readonly FieldCause[]): WatchError {
+  const name = middleCut(wholeName, MAX_NAME_CHARS);
+  const causes = toldOf(all);
   const each = causes.map((cause) => `${cause.field}: ${cause.message}`);
   if (all.length > causes.length) each.push(`and ${all.length - causes.length} more`);
   const list = each.length === 1 ? each[0] : `[${each.join(', ')}]`;

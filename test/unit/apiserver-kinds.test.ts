@@ -68,6 +68,28 @@ describe('events', () => {
   });
 });
 
+describe('events that are applied', () => {
+  const apply = (path: string, body: object, by: string) =>
+    [`${path}/e?fieldManager=${by}`, body, { 'content-type': 'application/apply-patch+yaml' }] as const;
+
+  it('have the same owners in both APIs', async () => {
+    const { call } = rig(all);
+    const involvedObject = { kind: 'Order', name: 'o', namespace: 'default' };
+    const one = { apiVersion: 'v1', kind: 'Event', metadata: { name: 'e' }, involvedObject, message: 'one' };
+    const two = { apiVersion: 'events.k8s.io/v1', kind: 'Event', metadata: { name: 'e' }, note: 'two' };
+    expect((await call('PATCH', ...apply(EVENTS, one, 'old'))).code).toBe(201);
+    const refused = await call('PATCH', ...apply(NEW_EVENTS, two, 'new'));
+    expect([refused.code, refused.body.details?.causes?.map(({ field }: { field: string }) => field)]).toEqual([
+      409,
+      ['.message'],
+    ]);
+    const own = await call('PATCH', ...apply(NEW_EVENTS, { ...two, note: 'one' }, 'new'));
+    expect([own.code, own.body.note]).toEqual([200, 'one']);
+    const back = await call('PATCH', ...apply(EVENTS, { ...one, message: 'three' }, 'old'));
+    expect([back.code, back.body.details?.causes?.map(({ field }: { field: string }) => field)]).toEqual([409, ['.note']]);
+  });
+});
+
 describe('reviews', () => {
   const ask = (more: object): object => ({
     spec: { resourceAttributes: { verb: 'get', resource: 'orders', group: 'example.com', ...more } },

@@ -107,6 +107,20 @@ describe('a refusal', () => {
     expect([many?.details?.causes?.length, many?.message.endsWith('f99: x, and 2 more]')]).toEqual([100, true]);
   });
 
+  it('is short, however long fields, messages and the name are', () => {
+    const long = 'x'.repeat(1_000_000);
+    const causes = Array.from({ length: 100 }, (_, at) => ({
+      field: `a${long}${at}`,
+      message: `Invalid value: ${long}: why${at}`,
+    }));
+    const status = invalidObject(pods, long, causes).status;
+    expect(JSON.stringify(status).length).toBeLessThan(80_000);
+    const [first] = status?.details?.causes ?? [];
+    expect([first?.field?.length, first?.message?.length]).toEqual([255, 999]);
+    expect(first?.message).toMatch(/^Invalid value: x+\.\.\.x+: why0$/);
+    expect(status?.message).toMatch(/, and \d+ more\]$/);
+  });
+
   it('of a storage becomes one of the kind', () => {
     const of = (code: number, reason: string): unknown => translated(refused(code, reason, 'x'), orders, 'a');
     expect(

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import * as yaml from 'yaml';
+import { choosePresentation } from '../../src/apiserver/http/presentation.ts';
+import { PiecesSource } from '../../src/apiserver/http/sources.ts';
 import { yamlOf } from '../../src/apiserver/http/yaml-writer.ts';
 import type { FieldPaths } from '../../src/apiserver/request/json.ts';
 import { looksLikeJson, readYaml } from '../../src/apiserver/request/yaml.ts';
+import type { KubernetesObject } from '../../src/cache/object.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
@@ -18,6 +21,10 @@ function duplicatesOf(text: string): string[] {
   atOnce(readYaml(bytesOf(text), { yaml, again }));
   return found;
 }
+
+/** Objects within objects, of so many levels together, though each text has two. */
+const deepByAliases = (levels: number): string =>
+  Array.from({ length: levels - 1 }, (_, at) => `a${at}: &a${at} ${at === 0 ? '{}' : `{b: *a${at - 1}}`}`).join('\n');
 
 describe('YAML bodies', () => {
   it.each([
@@ -52,6 +59,10 @@ describe('YAML bodies', () => {
   it('keeps a member __proto__', () => {
     expect(Object.keys(read('__proto__: {a: 1}\nb: &x {__proto__: 1}\nc: *x') as object)).toEqual(['__proto__', 'b', 'c']);
     expect(({} as Record<string, unknown>).a).toBeUndefined();
+  });
+
+  it('takes what is just as deep as JSON may be, by aliases', () => {
+    expect(Object.keys(read(deepByAliases(128)) as object)).toHaveLength(127);
   });
 
   it('copies what an alias stands for', () => {
@@ -102,6 +113,13 @@ describe('YAML bodies', () => {
       `a0: &a0 [x, x]\n${Array.from({ length: 40 }, (_, at) => `a${at + 1}: &a${at + 1} [*a${at}, *a${at}]`).join('\n')}`,
       'exceeds',
     ],
+    ['what is deep by aliases', deepByAliases(129), 'nested deeper'],
+    ['what is deep by aliases in a list', `- - ${deepByAliases(127).replaceAll('\n', '\n    ')}`, 'nested deeper'],
+    ['a long block', `a: |\n${'  x\n'.repeat(20_000)}`, 'YAML cannot have a text of more than 65536 characters'],
+    ['a long folded text', `a: >\n${'  x\n\n'.repeat(20_000)}`, 'YAML cannot have a text'],
+    ['a long text in lines', `a: x\n${'  x\n'.repeat(20_000)}`, 'YAML cannot have a text'],
+    ['a long text with escapes', `a: "${'\\n'.repeat(40_000)}"`, 'YAML cannot have a text'],
+    ['a long text with quotes', `a: '${"''".repeat(40_000)}'`, 'YAML cannot have a text'],
     ['long texts by aliases', `a: &a ${'x'.repeat(100_000)}\nb:\n${'- *a\n'.repeat(100)}`, 'aliases stand for more'],
   ])('limits %s', (_, text, message) => {
     if (message === '') expect(read(text)).toEqual({ a: 1 });
@@ -221,5 +239,29 @@ describe('YAML over HTTP', () => {
     expect(yaml.parse(atOnce(yamlOf(value)), { version: '1.1' })).toEqual(value);
     expect(read(atOnce(yamlOf(value)))).toEqual(value);
     expect(read(atOnce(yamlOf([value])))).toEqual([value]);
+  });
+
+  it('writes what indentation would make long as JSON', () => {
+    let deep: unknown = Array(200_000).fill(1);
+    for (let level = 0; level < 100; level++) deep = [deep];
+    const value = { deep };
+    const json = JSON.stringify(value);
+    expect(atOnce(yamlOf(value))).toBe(`${json}\n`);
+    expect(atOnce(yamlOf([value]))).toBe(`- ${json}\n`);
+    expect(yaml.parse(`a:\n- ${JSON.stringify({ deep: [[1]] })}\n`)).toEqual({ a: [{ deep: [[1]] }] });
+  });
+
+  it('writes a list in pieces', () => {
+    const items = [{ apiVersion: 'v1', kind: 'A', list: Array(20_000).fill(1) }] as unknown as KubernetesObject[];
+    const { list } = choosePresentation('application/yaml', { subject: 'list', query: new URLSearchParams() } as never);
+    const pieces = [...list({ listKind: 'AList', apiVersion: 'v1' } as never, { items, resourceVersion: '1' })];
+    expect(pieces.length).toBeGreaterThan(20);
+    expect(yaml.parse(Buffer.concat(pieces).toString()).items).toEqual(items);
+    let nowMs = 0;
+    const pace = { turn: () => undefined, pause: () => undefined };
+    const slow = new PiecesSource(pieces, pace, () => (nowMs += 10));
+    const chunks: Uint8Array[] = [];
+    for (let chunk = slow.next(); chunk; chunk = slow.next()) chunks.push(chunk as Uint8Array);
+    expect(Buffer.concat(chunks)).toEqual(Buffer.concat(pieces));
   });
 });

@@ -33,6 +33,10 @@ const time = (number: number, seconds: number, nanos: number): Uint8Array => f(n
 const leaseOf = (...spec: Uint8Array[]): Uint8Array =>
   envelopeOf('coordination.k8s.io/v1', 'Lease', f(1, f(1, 'leader')), f(2, ...spec));
 
+/** An entry of managedFields with this fieldsV1. */
+const rawOf = (json: string): Uint8Array => f(17, f(7, f(1, json)));
+const ENTRY = f(2, f(1, 'k'), f(2, 'v'));
+
 describe('built-in kinds in protobuf', () => {
   it('a ConfigMap', () => {
     const metadata = f(
@@ -170,6 +174,25 @@ describe('built-in kinds in protobuf', () => {
     ['a text that is not UTF-8', envelope('ConfigMap', f(1, f(1, Buffer.from([0xff]))))],
   ])('%s is refused with 400', (_, bytes) => {
     expect(() => readProtobuf(bytes, CONFIG_MAP)).toThrow('400 BadRequest: the body is not protobuf');
+  });
+
+  it.each([
+    ['managed fields that are deep', (): Uint8Array[] => [rawOf(`${'{"f:a":'.repeat(129)}1${'}'.repeat(129)}`)], '400', 'deeper'],
+    ['managed fields that are no JSON', (): Uint8Array[] => [rawOf('{')], '400', 'not JSON'],
+    ['many parts of managed fields', (): Uint8Array[] => [rawOf(`[${'{},'.repeat(60_000)}{}]`)], '', ''],
+    ['more of them', (): Uint8Array[] => Array(2).fill(rawOf(`[${'{},'.repeat(60_000)}{}]`)), '413', 'exceeds the limit'],
+    ['many entries', (): Uint8Array[] => Array(110_000).fill(f(17, '')), '413', 'exceeds the limit'],
+  ])('%s are limited as in JSON', (_, metadata, code, why) => {
+    const read = (): unknown => readProtobuf(envelope('ConfigMap', f(1, Buffer.concat(metadata()))), CONFIG_MAP);
+    if (code === '') expect(read).not.toThrow();
+    else expect(read).toThrow(new RegExp(`^${code} .*${why}`));
+  });
+
+  it('an entry of a map is one part, and the limit holds for them too', () => {
+    const read = (count: number): unknown =>
+      readProtobuf(envelope('ConfigMap', Buffer.concat(Array(count).fill(ENTRY))), CONFIG_MAP);
+    expect(() => read(100_000)).not.toThrow();
+    expect(() => read(103_000)).toThrow('413 ');
   });
 
   it('other kinds are sent as JSON', () => {

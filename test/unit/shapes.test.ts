@@ -110,6 +110,31 @@ describe('shapes', () => {
     expect(builtInSchema({ group: 'x.io', version: 'v1', kind: 'Event' })).toBeUndefined();
   });
 
+  it('long base64 is read in pieces, as if it were one', () => {
+    const some = shape('', { data: [1, 'bytes', '{}', ''], one: [2, 'bytes', '', ''], list: [3, 'bytes', '[]', ''] });
+    const text = Buffer.alloc(300_001, 7).toString('base64');
+    const lines = text.replace(/.{76}/g, '$&\r\n');
+    const work = readShape(some, { data: { a: lines }, one: text, list: [lines] });
+    let steps = 0;
+    for (let step = work.next(); ; step = work.next()) {
+      if (step.done) {
+        expect(step.value).toEqual({ data: { a: text }, one: text, list: [text] });
+        break;
+      }
+      steps++;
+    }
+    expect(steps).toBeGreaterThan(30);
+    for (const wrong of [
+      `${text}A`,
+      `AA==${text}`,
+      `${'A'.repeat(65_534)}==${text}`,
+      `${text.slice(0, 70_000)}!${text.slice(70_001)}`,
+    ]) {
+      expect(() => atOnce(readShape(some, { one: wrong }))).toThrow('expected base64');
+      expect(() => atOnce(readShape(some, { data: { a: wrong } }))).toThrow('expected base64');
+    }
+  });
+
   it('base64 in parts is that of the whole', () => {
     for (const length of [0, 1, 2, 3, 8_189, 8_190, 8_191, 30_000]) {
       const bytes = Uint8Array.from({ length }, (_, at) => at % 251);

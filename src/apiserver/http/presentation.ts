@@ -224,11 +224,18 @@ const YAML: Presentation = {
   object: (_, object) => atOnce(yamlBytes(object)),
   *list({ listKind, apiVersion }, { items, ...more }) {
     yield utf8.encode(`apiVersion: ${apiVersion}\nitems:${items.length === 0 ? ' []' : ''}\n`);
-    for (const item of items) yield atOnce(yamlBytes([item]));
+    for (const item of items) yield* pausing(yamlBytes([item]));
     yield atOnce(yamlBytes({ kind: listKind, metadata: toListMeta(more) }));
   },
   events: PLAIN.events,
 };
+
+/** What is made in pieces, and nothing where others may have their turn before it is made. */
+function* pausing(work: Work<Uint8Array>): Generator<Uint8Array> {
+  let step = work.next();
+  for (; !step.done; step = work.next()) yield NOTHING;
+  yield step.value;
+}
 
 function* yamlBytes(value: object): Work<Uint8Array> {
   return utf8.encode(yield* yamlOf(value));

@@ -221,6 +221,8 @@ export class Session implements Served, Waits, HeapNode, Listener {
       this.guarded(() => this.sink.end('complete', undefined));
       return;
     }
+    // Nothing yet.
+    if (bytes.length === 0) return;
     this.sentBytes += bytes.length;
     this.wrote = true;
     try {

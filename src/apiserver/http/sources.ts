@@ -168,21 +168,23 @@ export class PiecesSource implements Source {
     return turn ? turn.then(() => this.chunk()) : this.chunk();
   }
 
-  /** The next chunk. A piece that is larger than a chunk, or that takes longer to make, comes alone. */
+  /** The next chunk: an empty one if making a piece takes long. A piece that is larger than a chunk, or that takes longer to make, comes alone. */
   private chunk(): Uint8Array | undefined {
     const parts: Uint8Array[] = [];
-    let bytes = 0;
+    let [bytes, isPausing] = [0, false];
     const untilMs = this.pace ? this.now() + PIECE_MS : Number.POSITIVE_INFINITY;
     for (let piece = this.take(); piece !== undefined; piece = this.take()) {
       if (bytes > 0 && (bytes + piece.length > CHUNK_BYTES || parts.length === CHUNK_PIECES)) {
         this.rest = piece;
         break;
       }
-      parts.push(piece);
+      if (piece.length > 0) parts.push(piece);
       bytes += piece.length;
-      if (this.now() >= untilMs) break;
+      isPausing = this.now() >= untilMs;
+      if (isPausing) break;
     }
-    if (parts.length <= 1) return parts[0];
+    if (parts.length === 1) return parts[0];
+    if (parts.length === 0 && !isPausing) return undefined;
     const chunk = new Uint8Array(bytes);
     let at = 0;
     for (const part of parts) {

@@ -1,40 +1,63 @@
 /**
  * Objects as YAML, for clients that ask for it. Members are sorted by name, as upstream's are; texts that could mean something else
- * are quoted as in JSON, of which YAML understands every text.
+ * are quoted as in JSON, of which YAML understands every text. What would be long that way, as each line repeats its indentation, is
+ * written as JSON altogether.
  */
+import { stringifying } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 
 /** A value as YAML, in pieces. */
 export function* yamlOf(value: object): Work<string> {
-  const lines: string[] = [];
-  yield* write(value, { lines, indent: '', first: '' });
-  return lines.join('');
+  const text: Lines = { lines: [], chars: 0 };
+  yield* write(value, { text, indent: '', first: '' });
+  if (text.chars <= MAX_BLOCK_CHARS) return text.lines.join('');
+  if (!Array.isArray(value)) return `${yield* stringifying(value)}\n`;
+  // It may be the next item of a longer list.
+  const items: string[] = [];
+  for (const each of value) items.push(`- ${yield* stringifying(each ?? null)}\n`);
+  return items.join('');
+}
+
+/** The most characters of an object in lines of its own. As JSON, no object is much longer. */
+const MAX_BLOCK_CHARS = 4 * 2 ** 20;
+
+interface Lines {
+  readonly lines: string[];
+  chars: number;
+}
+
+function add({ text }: Place, line: string): void {
+  text.chars += line.length;
+  text.lines.push(line);
 }
 
 /** Where a value is written: `first` precedes its first line, `indent` all others. */
 interface Place {
-  readonly lines: string[];
+  readonly text: Lines;
   readonly indent: string;
   readonly first: string;
 }
 
-function* write(value: object, { lines, indent, first }: Place): Work<void> {
+/** Stops where the text has become too long. */
+function* write(value: object, place: Place): Work<void> {
+  const { text, indent, first } = place;
   const isList = Array.isArray(value);
-  const members: readonly (readonly [string, unknown])[] = isList
-    ? value.map((each) => ['', each] as const)
-    : Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  const names = isList ? undefined : Object.keys(value).sort();
+  const count = (names ?? (value as readonly unknown[])).length;
   let start = first;
-  for (const [name, each] of members) {
+  for (let at = 0; at < count && text.chars <= MAX_BLOCK_CHARS; at++) {
+    const name = names?.[at] ?? '';
+    const each = isList ? value[at] : (value as Readonly<Record<string, unknown>>)[name];
     if (each === undefined) continue;
-    if (lines.length % STRIDE === 0) yield;
+    if (text.lines.length % STRIDE === STRIDE - 1) yield;
     const label = isList ? '-' : `${textOf(name)}:`;
-    if (!isFilled(each)) lines.push(`${start}${label} ${scalarOf(each)}\n`);
-    else if (isList) yield* write(each, { lines, indent: `${indent}  `, first: `${start}- ` });
+    if (!isFilled(each)) add(place, `${start}${label} ${scalarOf(each)}\n`);
+    else if (isList) yield* write(each, { text, indent: `${indent}  `, first: `${start}- ` });
     else {
-      lines.push(`${start}${label}\n`);
+      add(place, `${start}${label}\n`);
       const inner = Array.isArray(each) ? indent : `${indent}  `;
-      yield* write(each, { lines, indent: inner, first: inner });
+      yield* write(each, { text, indent: inner, first: inner });
     }
     start = indent;
   }

@@ -91,7 +91,9 @@ export function aliasOf({ group, plural }: Pick<ResourceDefinition, 'group' | 'p
   readonly storedAs?: string;
   readonly convert?: Convert;
 } {
-  return group === 'events.k8s.io' && plural === 'events' ? { prefix: EVENTS_PREFIX, storedAs: V1, convert } : {};
+  if (plural !== 'events') return {};
+  if (group === '') return { convert };
+  return group === 'events.k8s.io' ? { prefix: EVENTS_PREFIX, storedAs: V1, convert } : {};
 }
 
 /** What the keys of all events begin with. */

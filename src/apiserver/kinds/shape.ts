@@ -149,7 +149,7 @@ function* readField(field: Field, given: unknown, place: Place): Work<unknown> {
     return yield* readObject(type, given, place);
   }
   if (given === undefined) return form === '!' ? ZERO[type] : undefined;
-  const value = readScalar(type, given, place);
+  const value = type === 'bytes' ? yield* readBytes(given, place) : readScalar(type, given, place);
   return form === '' && value === ZERO[type] ? undefined : value;
 }
 
@@ -166,7 +166,8 @@ function* readList({ type, name }: Field, given: unknown, place: Place): Work<un
     if (++place.reading.steps % STRIDE === 0) yield;
     const inside = { ...place, path: `${place.path}[${at}]` };
     // Go reads null as a value without content.
-    if (typeof type === 'string') list.push(isNone(each) ? ZERO[type] : readScalar(type, each, inside));
+    if (type === 'bytes' && !isNone(each)) list.push(yield* readBytes(each, inside));
+    else if (typeof type === 'string') list.push(isNone(each) ? ZERO[type] : readScalar(type, each, inside));
     else list.push(yield* readObject(type, each, inside));
   }
   // To forget the managers of an object, an empty list of them is sent.
@@ -186,7 +187,8 @@ function* readMap({ type }: Field, given: unknown, place: Place): Work<Record<st
       put(map, key, yield* readObject(type, each, { ...place, path: `${place.path}.${key.slice(0, 64)}` }));
     else if (type === 'string' && !isNone(each) && typeof each !== 'string') {
       throw place.reading.refuse(place.path, 'an object of strings');
-    } else put(map, key, isNone(each) ? ZERO[type] : readScalar(type, each, place));
+    } else if (type === 'bytes' && !isNone(each)) put(map, key, yield* readBytes(each, place));
+    else put(map, key, isNone(each) ? ZERO[type] : readScalar(type, each, place));
   }
   return count === 0 ? undefined : map;
 }
@@ -218,13 +220,31 @@ function readScalar(type: Exclude<FieldType, Shape>, value: unknown, { path, rea
     if (time === undefined) throw wrong('a time');
     return time;
   }
-  if (typeof value !== 'string') throw wrong(type === 'bytes' ? 'base64' : 'a text');
-  if (type !== 'bytes') return value;
-  // Line ends are no part of it, as in Go.
-  const base64 = /[\r\n]/.test(value) ? value.replace(/[\r\n]/g, '') : value;
-  if (!BASE64.test(base64)) throw wrong('base64');
+  if (typeof value !== 'string') throw wrong('a text');
+  return value;
+}
+
+/** Base64, in pieces. */
+function* readBytes(value: unknown, { path, reading }: Place): Work<string> {
+  if (typeof value !== 'string') throw reading.refuse(path, 'base64');
+  let base64 = '';
+  for (let at = 0; at < value.length; at += PIECE_CHARS) {
+    if (at > 0) yield;
+    const piece = value.slice(at, at + PIECE_CHARS);
+    // Line ends are no part of it, as in Go.
+    base64 += /[\r\n]/.test(piece) ? piece.replace(/[\r\n]/g, '') : piece;
+  }
+  for (let at = 0; at < base64.length; at += PIECE_CHARS) {
+    if (at > 0) yield;
+    const piece = base64.slice(at, at + PIECE_CHARS);
+    const isLast = at + PIECE_CHARS >= base64.length;
+    if (!BASE64.test(piece) || (!isLast && piece.endsWith('='))) throw reading.refuse(path, 'base64');
+  }
   return base64;
 }
+
+/** Of base64, whole groups of four. */
+const PIECE_CHARS = 65_536;
 
 /** A time in UTC, with this many digits after the second; undefined: it is none. */
 function timeOf(text: string, digits: number): string | undefined {

@@ -6,7 +6,7 @@
  *     k8s\0 | 1: { apiVersion, kind } | 2: the object
  *
  * Unknown fields are skipped, as protobuf demands. Every length is checked against the bytes that are there, and messages are nested no
- * deeper than their tables, or 200 levels. What is read still has to pass `typing`.
+ * deeper than their tables, or 200 levels. They have no more parts than a body in JSON. What is read still has to pass `typing`.
  */
 import { put } from '../../storage/json.ts';
 import { badRequest } from '../../storage/statuses.ts';
@@ -14,6 +14,7 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { fromBase64, toBase64 } from '../kinds/base64.ts';
 import { type Field, type Shape, shape } from '../kinds/shape.ts';
 import { DELETE_OPTIONS, messageOf, type NamedKind, shapeOf } from '../kinds/tables.ts';
+import { extentOf, MAX_DEPTH as MAX_JSON_DEPTH, MAX_PARTS, parsingBody, tooManyParts } from './json.ts';
 
 /** The media type. */
 export const PROTOBUF: string = 'application/vnd.kubernetes.protobuf';
@@ -38,10 +39,11 @@ function* readMessage(bytes: Uint8Array, of: Shape, steps: Steps): Work<Record<s
   return message;
 }
 
-/** How many fields of all messages have been read or written, and how deep the present one is. */
+/** How many fields of all messages have been read or written, how deep the present one is, and how many parts the object has. */
 interface Steps {
   count: number;
   depth: number;
+  parts: number;
 }
 
 function* readField(
@@ -50,16 +52,23 @@ function* readField(
   { field, steps }: { readonly field: Field; readonly steps: Steps },
 ): Work<unknown> {
   const { name, type, form } = field;
+  const before = ++steps.parts;
+  if (before > MAX_PARTS) throw tooManyParts();
   const numeric = form !== '{}' && isNumeric(type);
   if (type === 'double' && wire === FIXED64) return reader.double();
   if (wire !== (numeric ? VARINT : BYTES)) throw broken(`${name} has another type`);
   if (numeric) return type === 'bool' ? reader.varint() !== 0 : reader.varint();
   const bytes = reader.bytes();
-  if (form === '{}') return yield* readMessage(bytes, entryOf(field), steps);
+  if (form === '{}') {
+    const entry = yield* readMessage(bytes, entryOf(field), steps);
+    // Key and value are one member, as in JSON.
+    steps.parts -= Math.min(2, steps.parts - before);
+    return entry;
+  }
   if (type === 'bytes') return yield* toBase64(bytes);
   if (type === 'string') return toText(bytes);
   if (type === 'time' || type === 'microTime') return toTime(yield* readMessage(bytes, TIME, steps), type);
-  if (type === 'json') return toJson(yield* readMessage(bytes, FIELDS_V1, steps));
+  if (type === 'json') return yield* toJson(yield* readMessage(bytes, FIELDS_V1, steps), steps);
   if (steps.depth >= MAX_DEPTH) throw broken(`it is nested deeper than ${MAX_DEPTH} levels`);
   steps.depth++;
   const message = yield* readMessage(bytes, type as Shape, steps);
@@ -115,12 +124,14 @@ function toTime({ seconds = 0, nanos = 0 }: { seconds?: unknown; nanos?: unknown
 const YEAR_0 = Date.parse('0000-01-01T00:00:00Z');
 const YEAR_10_000 = Date.UTC(10_000, 0);
 
-function toJson({ Raw }: { Raw?: unknown }): unknown {
-  try {
-    return Raw ? JSON.parse(String(Raw)) : undefined;
-  } catch {
-    throw broken('managed fields are not JSON');
-  }
+/** Limited as a body in JSON is. Its parts are parts of the object. */
+function* toJson({ Raw }: { Raw?: unknown }, steps: Steps): Work<unknown> {
+  if (!Raw) return undefined;
+  const bytes = encoder.encode(String(Raw));
+  const { members, containers } = yield* extentOf(bytes, MAX_JSON_DEPTH);
+  steps.parts += members + containers;
+  if (steps.parts > MAX_PARTS) throw tooManyParts();
+  return yield* parsingBody(bytes);
 }
 
 function toText(bytes: Uint8Array): string {
@@ -214,7 +225,7 @@ export function* readEnvelope(bytes: Uint8Array, of: Shape): Work<object> {
   if (!MAGIC.every((byte, at) => bytes[at] === byte))
     throw badRequest('the body is not protobuf of Kubernetes: it begins differently');
   const envelope = shape('', { type: [1, TYPE, '!', ''], object: [2, of, '!', ''] });
-  const message = yield* readMessage(bytes.subarray(MAGIC.length), envelope, { count: 0, depth: 0 });
+  const message = yield* readMessage(bytes.subarray(MAGIC.length), envelope, { count: 0, depth: 0, parts: 0 });
   const { type, object } = message as { type?: object; object?: object };
   return { ...type, ...object };
 }
@@ -339,7 +350,7 @@ function* writeTime(writer: Writer, value: unknown, steps: Steps): Work<void> {
 /** An object without an envelope, as lists have it. */
 export function* writingMessage(object: object, of: Shape): Work<Uint8Array> {
   const writer = new Writer();
-  yield* writeMessage(writer, of, { message: object as Members, steps: { count: 0, depth: 0 } });
+  yield* writeMessage(writer, of, { message: object as Members, steps: { count: 0, depth: 0, parts: 0 } });
   return writer.written;
 }
 

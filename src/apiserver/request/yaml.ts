@@ -6,7 +6,7 @@
  *               in pieces,  limited in depth       each composed by itself, then the large ones     as JSON would have it
  *
  * - Limits are those of JSON: depth, parts, members of an object. An alias counts as what it stands for.
- * - What goes before or after a value, such as comments, is limited too: it is read at a stretch.
+ * - What goes before or after a value, such as comments, is limited too: it is read at a stretch. So is a text that is not written as it is.
  */
 import type { Composer, CST, Node } from 'yaml';
 import { put } from '../../storage/json.ts';
@@ -65,6 +65,18 @@ const MAX_BETWEEN = 16_384;
 /** What is longer is not composed as a whole, in characters. */
 const PART_CHARS = 8_192;
 
+/** The most characters of a text that is not written as it is: it is unfolded, or its escapes are resolved, at a stretch. */
+const MAX_WRITTEN_CHARS = 65_536;
+
+function checkText(lexeme: string): void {
+  if (lexeme.length <= MAX_WRITTEN_CHARS) return;
+  const isEscaped =
+    (lexeme.startsWith('"') && lexeme.includes('\\')) || (lexeme.startsWith("'") && lexeme.indexOf("'", 1) < lexeme.length - 1);
+  if (!isEscaped && !lexeme.includes('\n')) return;
+  const limit = `a text of more than ${MAX_WRITTEN_CHARS} characters, if it has several lines or escapes`;
+  throw refused(413, 'RequestEntityTooLarge', `YAML cannot have ${limit}: send JSON`);
+}
+
 function* firstDocument(text: string, { Lexer, Parser }: Yaml): Work<CST.Document | undefined> {
   const parser = new Parser();
   let lexemes = 0;
@@ -76,6 +88,7 @@ function* firstDocument(text: string, { Lexer, Parser }: Yaml): Work<CST.Documen
     return undefined;
   };
   for (const lexeme of new Lexer().lex(text)) {
+    checkText(lexeme);
     const found = documentIn(parser.next(lexeme));
     if (found) return found;
     // The document, and a scalar, are on it too.
@@ -140,6 +153,7 @@ class Reading {
     if (++this.#steps % STRIDE === 0) yield;
     if (isAlias(node)) return yield* this.#copy(this.#anchored(node.source));
     const large = node && this.#large.get(node.srcToken);
+    if (large || isMap(node) || isSeq(node)) this.#checkDepth(0);
     const isObject = large ? isMapToken(large.token) : isMap(node);
     const value = isObject ? {} : large || isSeq(node) ? [] : isScalar(node) ? this.#scalar(node) : null;
     if (large) yield* this.#inParts(large, value as Members | unknown[]);
@@ -238,23 +252,29 @@ class Reading {
   }
 
   /** What an alias stands for: a copy, as nothing in an object may be in it twice. */
-  *#copy(value: unknown): Work<unknown> {
+  *#copy(value: unknown, below: number = 0): Work<unknown> {
     if (++this.#steps % STRIDE === 0) yield;
     if (typeof value === 'string') this.#countChars(value);
     if (typeof value !== 'object' || value === null) return value;
+    this.#checkDepth(below);
     this.#count(1);
     if (Array.isArray(value)) {
       const list: unknown[] = [];
-      for (const each of value) list.push(yield* this.#copy(each));
+      for (const each of value) list.push(yield* this.#copy(each, below + 1));
       return list;
     }
     const object: Members = {};
     for (const name of Object.keys(value)) {
       this.#count(1);
       this.#countChars(name);
-      put(object, name, yield* this.#copy((value as Members)[name]));
+      put(object, name, yield* this.#copy((value as Members)[name], below + 1));
     }
     return object;
+  }
+
+  /** Checks the depth of an object or a list that is so many levels below the present place. */
+  #checkDepth(below: number): void {
+    if (this.#path.length + below >= MAX_DEPTH) throw tooDeep();
   }
 
   #count(parts: number): void {

@@ -4,6 +4,22 @@ import type { FieldCause } from '../definition.ts';
 /** Where values are shown, as much as fits a line. */
 const MAX_SHOWN_CHARS = 300;
 
+/** The most characters of a field in a cause, and of its message. */
+const [MAX_FIELD_CHARS, MAX_MESSAGE_CHARS] = [256, 1_000] as const;
+
+/** A cause of bounded length: the path to a field is as long as a client likes. The same cause if it is not longer. */
+export function bounded(cause: FieldCause): FieldCause {
+  const [field, message] = [middleCut(cause.field, MAX_FIELD_CHARS), middleCut(cause.message, MAX_MESSAGE_CHARS)];
+  return field === cause.field && message === cause.message ? cause : { ...cause, field, message };
+}
+
+/** The beginning and the end of a text that is longer than this. A copy: a part of it would keep all of it in memory. */
+export function middleCut(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const half = Math.floor((most - 3) / 2);
+  return JSON.parse(JSON.stringify(`${text.slice(0, half)}...${text.slice(-half)}`)) as string;
+}
+
 /** A number as Go writes it with `%v`; `isFloat`: also one that is whole. */
 export function goNumber(value: number, isFloat: boolean = false): string {
   if (!isFloat && Number.isSafeInteger(value)) return String(value);

@@ -16,6 +16,7 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 import type { Json } from '../request/json.ts';
 import {
+  bounded,
   duplicateCause,
   goNumber,
   invalidCause,
@@ -54,8 +55,14 @@ class Found {
   /** What has been said, as upstream says it once. */
   #said: Set<string> | undefined;
 
-  add(cause: FieldCause): void {
+  add(whole: FieldCause): void {
     if (this.all.length >= MAX_CAUSES) return;
+    const cause = bounded(whole);
+    // Two that are cut may look alike.
+    if (cause !== whole) {
+      this.all.push(cause);
+      return;
+    }
     this.#said ??= new Set();
     const key = `${cause.field} ${cause.message}`;
     if (this.#said.has(key)) return;
