@@ -114,7 +114,10 @@ describe('what OpenAPI v3 says of lists', () => {
       type: 'object',
       required: ['items'],
       properties: {
-        apiVersion: { description: 'APIVersion defines the group and version of this representation of an object.', type: 'string' },
+        apiVersion: {
+          description: 'APIVersion defines the group and version of this representation of an object.',
+          type: 'string',
+        },
         items: { description: 'The objects.', type: 'array', items: { $ref: '#/components/schemas/com.example.v1.Order' } },
         kind: {
           description: 'The REST resource that this object represents. Cannot be updated. In CamelCase.',

@@ -579,22 +579,13 @@ function* repeatedKeys(source: Json, list: readonly unknown[], path: string): Wo
   return yield* repeated(keys, keys, path);
 }
 
-/** Whether a value has no order of members, as most keys. */
-function isInOrder(value: unknown): boolean {
-  if (!isContainer(value)) return true;
-  if (Array.isArray(value)) return false;
-  let members = 0;
-  for (const name in value) if (++members > 1 || isContainer((value as Json)[name])) return false;
-  return true;
-}
-
 /** Each value is told at its second place. */
 function* repeated(values: readonly unknown[], shown: readonly unknown[], path: string): Work<FieldCause[]> {
   const times = new Map<string, number>();
   const found: FieldCause[] = [];
   for (const [at, each] of values.entries()) {
     if (at % STRIDE === STRIDE - 1) yield;
-    const text = isInOrder(each) ? JSON.stringify(each) : yield* stringifying(yield* ordered(each));
+    const text = yield* stringifying(yield* ordered(each));
     const count = times.get(text) ?? 0;
     times.set(text, count + 1);
     if (count === 1 && found.length < MAX_CAUSES) found.push(duplicateCause(`${path}[${at}]`, shown[at]));
