@@ -300,7 +300,8 @@ export class FieldManager {
   *#reconcile(live: Json, owners: Owners): Work<void> {
     const versions = new Map<string, boolean>();
     for (const [id, owner] of owners) {
-      const isThere = versions.get(owner.apiVersion) ?? (yield* this.#isThere(live, owner.apiVersion));
+      let isThere = versions.get(owner.apiVersion);
+      if (isThere === undefined) isThere = yield* this.#isThere(live, owner.apiVersion);
       versions.set(owner.apiVersion, isThere);
       if (!isThere) {
         owners.delete(id);

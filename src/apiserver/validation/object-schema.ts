@@ -141,7 +141,8 @@ export function* fittingStored<T extends object>(kind: Shaped, object: T): Work<
     known = new WeakMap();
     shaped.set(kind.schema, known);
   }
-  const made = (known.get(object) as T | undefined) ?? (yield* fitting(kind, object));
+  let made = known.get(object) as T | undefined;
+  if (made === undefined) made = yield* fitting(kind, object);
   known.set(object, made);
   return made;
 }
