@@ -3,12 +3,12 @@
 // makes others: .ci/full draws one, and the title and the last line tell it.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONFIG_MAPS, LEASES, NAMESPACES, ApiServer as OurServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { component, isMissing } from '../components.ts';
+import { eventually } from '../eventually.ts';
 import { runs } from '../runs.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 import { EXPLAINED, type Met } from './differential/mistakes.ts';
@@ -89,7 +89,7 @@ describe.skipIf(isMissing(component('kube-apiserver')))(`mutated requests, seed 
     real = await startApiServer();
     await real.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', SHIPS_CRD);
     const ships = TARGETS.find(({ isCustom }) => isCustom)?.path ?? '';
-    while ((await real.fetch(`${real.url}${ships}`)).status !== 200) await sleep(100);
+    await eventually(async () => expect((await real.fetch(`${real.url}${ships}`)).status).toBe(200), { intervalMs: 100 });
     const resources = [CONFIG_MAPS, LEASES, NAMESPACES, SHIPS] as ResourceDefinition[];
     our = new OurServer({ storage: new MemoryStorage(), resources, onError: (error) => errors.push(error) });
     await our.ready;
