@@ -21,9 +21,10 @@ const RANKS: Readonly<Record<string, number>> = {
   workqueue: 5, // above the cache: a controller has informers
   apply: 6, // above the storages, whose JSON it shares; below the API server, which applies
   apiserver: 7,
-  testing: 8,
-  pages: 9,
-  cli: 10,
+  operator: 8, // above the API server, whose types of admission its webhooks share
+  testing: 9, // above the operators, which it tests
+  pages: 10,
+  cli: 11,
 };
 
 /**

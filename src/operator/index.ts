@@ -1,0 +1,20 @@
+/**
+ * The entry point `watchmux/operator`: controllers with everything around them, for clusters and for an `ApiServer`. For Node, Bun
+ * and Deno.
+ */
+
+export { type GroupVersionKind, type Kind, type KindName, kind, type ResourceSource } from './kinds.ts';
+export type {
+  ApplyOptions,
+  Caches,
+  ChangeType,
+  Log,
+  OperatorControllerOptions,
+  OperatorFailure,
+  OperatorOptions,
+  ReconcileOutcome,
+  ReconcileRequest,
+  SourceOptions,
+  WatchedOptions,
+  When,
+} from './operator-options.ts';
