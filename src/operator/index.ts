@@ -13,7 +13,9 @@ export {
   type ResourceSource,
   resolveKind,
 } from './kinds.ts';
+export { Operator } from './operator.ts';
 export type {
+  AnyKind,
   ApplyOptions,
   Caches,
   ChangeType,
