@@ -3,7 +3,16 @@
  * and Deno.
  */
 
-export { type GroupVersionKind, type Kind, type KindName, kind, type ResourceSource } from './kinds.ts';
+export { FollowedKind, type FollowedKindOptions } from './followed-kind.ts';
+export {
+  type FullType,
+  type GroupVersionKind,
+  type Kind,
+  type KindName,
+  kind,
+  type ResourceSource,
+  resolveKind,
+} from './kinds.ts';
 export { Operator } from './operator.ts';
 export type {
   AnyKind,
