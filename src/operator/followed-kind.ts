@@ -31,6 +31,8 @@ export interface FollowedKindOptions {
   readonly namespace?: string | undefined;
   /** Called once each time the server does not have the kind, and when it has it again. */
   readonly tell?: ((text: string) => void) | undefined;
+  /** Called with each failure to learn what the server has; then it is asked again. Default: the list or the `resolve` rejects. */
+  readonly onError?: ((error: unknown) => void) | undefined;
   readonly clock?: Clock | undefined;
   readonly random?: (() => number) | undefined;
 }
@@ -74,12 +76,17 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
     return this.#waiting;
   }
 
+  /** Its objects in all namespaces; undefined while it is not there, or nobody has asked. */
+  get client(): ResourceClient<T> | undefined {
+    return this.#found?.client;
+  }
+
   /** What the server calls it; undefined while it is not there, or nobody has asked. */
   get type(): FullType | undefined {
     return this.#found?.type ?? (this.#unsure ? undefined : fullType(this.#kind));
   }
 
-  /** Resolves when the server has it, with what it calls it. Rejects with a failure of the server. */
+  /** Resolves when the server has it, with what it calls it. */
   async resolve(signal?: AbortSignal): Promise<FullType> {
     return (await this.#find(signal)).type;
   }
@@ -131,15 +138,27 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
     const { clock = systemClock, random = Math.random } = this.#options;
     const backoff = new Backoff({ minMs: MIN_MS, maxMs: MAX_MS, factor: 2, random, apart: true });
     for (;;) {
-      const found = await this.#ask(signal);
+      const found = await this.#askAgain(signal);
       if (found) {
         if (this.#waiting) this.#options.tell?.(`the server has ${this.name} now`);
         this.#waiting = false;
         this.#found = found;
         return found;
       }
-      this.#wait(`waits for ${this.name}: the server does not have it yet`);
       await sleep(backoff.failed({}), { clock, signal });
+    }
+  }
+
+  async #askAgain(signal: AbortSignal): Promise<Found<T> | undefined> {
+    const { onError } = this.#options;
+    try {
+      const found = await this.#ask(signal);
+      if (!found) this.#wait(`waits for ${this.name}: the server does not have it yet`);
+      return found;
+    } catch (error) {
+      if (!onError || signal.aborted) throw error;
+      onError(error);
+      return undefined;
     }
   }
 

@@ -16,7 +16,7 @@ import {
   type ResourceType,
 } from '../cache/resource-client.ts';
 import { checkedType } from '../kubernetes/resource.ts';
-import { invalid } from '../watch/errors.ts';
+import { invalid, isRecord } from '../watch/errors.ts';
 
 export type { GroupVersionKind, ResourceSource };
 
@@ -55,7 +55,7 @@ export async function resolveKind(source: ResourceSource, name: KindName, option
 
 /** The type of a kind that needs no question; undefined if it does. */
 export function fullType(name: KindName): FullType | undefined {
-  if (typeof name === 'string' || !('plural' in name)) return undefined;
+  if (!isRecord(name) || !('plural' in name)) return undefined;
   const { group = '', version, plural, kind, namespaced } = checkedType(name);
   return kind === undefined || namespaced === undefined ? undefined : { group, version, plural, kind, namespaced };
 }
@@ -63,10 +63,10 @@ export function fullType(name: KindName): FullType | undefined {
 /** What to ask a server for. Throws INVALID_ARGUMENT for what names no kind. */
 export function queryOf(name: KindName): string | GroupVersionKind {
   if (typeof name === 'string') return name;
-  if (name && 'plural' in name) return nameOf(checkedType(name));
-  if (!name?.apiVersion || !name.kind)
-    throw invalid('kind', name, '"PLURAL.GROUP/VERSION", a ResourceType, or { apiVersion, kind }');
-  return { apiVersion: name.apiVersion, kind: name.kind };
+  if (isRecord(name) && 'plural' in name) return nameOf(checkedType(name));
+  const { apiVersion, kind } = isRecord(name) ? name : {};
+  if (typeof apiVersion === 'string' && typeof kind === 'string') return { apiVersion, kind };
+  throw invalid('kind', name, '"PLURAL.GROUP/VERSION", a ResourceType, or { apiVersion, kind }');
 }
 
 /** A kind as texts name it: `deployments.apps/v1`, or `apps/v1 Deployment`. */
