@@ -14,6 +14,7 @@ export {
 } from './event-recorder.ts';
 export type { EventApi, EventLimits } from './event-series.ts';
 export { FollowedKind, type FollowedKindOptions } from './followed-kind.ts';
+export type { OperatorCheck, OperatorChecks } from './health.ts';
 export {
   type FullType,
   type GroupVersionKind,
