@@ -11,9 +11,9 @@
  */
 import { Informer } from '../cache/informer/informer.ts';
 import type { InformerStore } from '../cache/informer/informer-options.ts';
-import { type KubernetesObject, metadataOf } from '../cache/object.ts';
+import type { KubernetesObject } from '../cache/object.ts';
 import { nameOf, type ResourceClient } from '../cache/resource-client.ts';
-import type { IndexFunction, Indexers } from '../cache/store/indexer.ts';
+import type { Indexers, IndexFunction } from '../cache/store/indexer.ts';
 import { checkedType } from '../kubernetes/resource.ts';
 import type { Clock } from '../watch/clock.ts';
 import { invalid } from '../watch/errors.ts';
@@ -21,6 +21,7 @@ import { FollowedKind } from './followed-kind.ts';
 import { type FullType, type KindName, queryOf, type ResourceSource } from './kinds.ts';
 import type { AnyKind, Caches } from './operator-options.ts';
 import type { KindState } from './operator-state.ts';
+import { controllerOf } from './owners.ts';
 
 /** A kind that the server has, and its objects. */
 export interface KindCache {
@@ -98,6 +99,20 @@ export class KindCaches {
   /** The cache of a kind that was declared, and that the server has. */
   find(kind: AnyKind): KindCache | undefined {
     return this.#caches.get(textOf(kind));
+  }
+
+  /**
+   * A client of any kind.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for a kind of which the server's name is not known.
+   */
+  client<O extends object>(kind: KindName<O>): ResourceClient<O> {
+    const known = this.find(kind)?.client;
+    if (known) return known as unknown as ResourceClient<O>;
+    if (typeof kind === 'object' && !('plural' in kind)) {
+      throw invalid('kind', textOf(kind), 'one that the controller is for, owns, watches or reads, or a name such as "pods/v1"');
+    }
+    return this.#deps.cluster.resource<O>(kind);
   }
 
   /** Only some of the declared kinds, by their names: those that a controller has waited for. */
@@ -197,7 +212,11 @@ export class ControllerCaches implements Caches {
 }
 
 /** Returns whether it is new. */
-function addIndex(indexers: IndexFunctions, [name, valuesOf]: readonly [string, IndexFunction<KubernetesObject>], kind: string): boolean {
+function addIndex(
+  indexers: IndexFunctions,
+  [name, valuesOf]: readonly [string, IndexFunction<KubernetesObject>],
+  kind: string,
+): boolean {
   const known = indexers.get(name);
   if (known && known !== valuesOf) throw invalid('indexers', name, `a name that no other index of ${kind} has`);
   indexers.set(name, valuesOf);
@@ -213,19 +232,6 @@ export function controlledBy({ store }: Informer<KubernetesObject>, uid: string)
     store.addIndexers({ [OWNER]: (object) => [controllerOf(object)?.uid ?? ''].filter(Boolean) });
   }
   return store.byIndex(OWNER, uid);
-}
-
-interface OwnerReference {
-  readonly apiVersion?: string;
-  readonly kind?: string;
-  readonly name?: string;
-  readonly uid?: string;
-  readonly controller?: boolean;
-}
-
-export function controllerOf(object: KubernetesObject): OwnerReference | undefined {
-  const { ownerReferences = [] } = metadataOf(object);
-  return (ownerReferences as readonly OwnerReference[]).find(({ controller }) => controller);
 }
 
 /** The `apiVersion` and the `kind` of the objects of a type. */

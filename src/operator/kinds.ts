@@ -41,7 +41,7 @@ export function kind<T extends object>(type: string | ResourceType | GroupVersio
 }
 
 /** A {@link ResourceType} that lacks nothing. */
-export type FullType = Required<ResourceType>;
+export type FullType = { readonly [Name in keyof ResourceType]-?: NonNullable<ResourceType[Name]> };
 
 /**
  * Finds what a server calls a kind, and whether it is namespaced. A `ResourceType` that has everything is returned as it is, and
