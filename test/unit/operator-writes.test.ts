@@ -50,7 +50,10 @@ describe('createOrUpdate', () => {
     const { client, asked } = world();
     const desired = order();
     const created = await createOrUpdate(client, desired, count);
-    expect(created).toMatchObject({ result: 'created', object: { metadata: { generation: 1 }, spec: { item: 'tea', count: 3 } } });
+    expect(created).toMatchObject({
+      result: 'created',
+      object: { metadata: { generation: 1 }, spec: { item: 'tea', count: 3 } },
+    });
     expect(desired).toEqual(order());
     expect((await createOrUpdate(client, desired, count)).result).toBe('unchanged');
     const updated = await createOrUpdate(client, desired, async (draft) => {
