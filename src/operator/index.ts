@@ -3,6 +3,7 @@
  * and Deno.
  */
 
+export type { ResourceType } from '../cache/resource-client.ts';
 export { type GroupVersionKind, type Kind, type KindName, kind, type ResourceSource } from './kinds.ts';
 export type {
   ApplyOptions,
