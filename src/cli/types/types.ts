@@ -5,7 +5,7 @@ import { toObject } from '../../cache/http/answer.ts';
 import { ask, toHttpSettings } from '../../cache/http/exchange.ts';
 import { loadCluster } from '../../kubernetes/cluster.ts';
 import { createNodeFetch } from '../../kubernetes/node-fetch.ts';
-import { excerpt } from '../../pages/words.ts';
+import { dotted, excerpt } from '../../pages/words.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { CRD, CRD_API_VERSION, crdOf, type Document, documentsAt, type Fault } from '../documents.ts';
 import { said, withHeaders } from '../get/get.ts';
@@ -135,7 +135,10 @@ function toText(
 
 const MAX_NAMES = 10;
 
-const fault: Fault = (file, why) => new UsageError(`${quote(file)}: ${why}`, 'types');
+/** Paths are long, and differ at their ends. */
+const pathOf = (file: string): string => `"${dotted(file.slice(-1_000))}"`;
+
+const fault: Fault = (file, why) => new UsageError(`${pathOf(file)}: ${why}`, 'types');
 
 /** Reads definitions and OpenAPI documents. What is something else is left out. */
 async function fromFiles(paths: readonly string[]): Promise<Described> {
@@ -164,8 +167,8 @@ function describe(document: Document): Described {
   const place = number === undefined ? '' : `document ${number}: `;
   const crd = crdOf(document, fault);
   try {
-    if (crd !== undefined) return { kinds: kindsOfCrd(crd, quote(file)), components: new Map() };
-    return isOpenApi(value) ? kindsOfOpenApi(value, quote(file)) : { kinds: [], components: new Map() };
+    if (crd !== undefined) return { kinds: kindsOfCrd(crd, pathOf(file)), components: new Map() };
+    return isOpenApi(value) ? kindsOfOpenApi(value, pathOf(file)) : { kinds: [], components: new Map() };
   } catch (error) {
     throw fault(file, `${place}${(error as Error).message}`);
   }

@@ -149,7 +149,7 @@ class TypeWriter {
     }
     const entries = { ...(group !== '' && { group }), version, plural, kind };
     const members = Object.entries(entries).map(([key, value]) => `${key}: ${literal(value)}`);
-    const type = `{ ${members.join(', ')}, namespaced: ${namespaced} }`;
+    const type = `{\n${[...members, `namespaced: ${namespaced}`].map((each) => `  ${each},\n`).join('')}}`;
     return `export const ${constant}: ResourceType & Kind<${name}> = kind<${name}>(${type});\n`;
   }
 
