@@ -80,8 +80,8 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'storage/etcd/options.ts': ['node:http2'],
   'storage/etcd/wire/call-stream.ts': ['node:http2'],
   'storage/etcd/wire/channel.ts': ['node:http2'],
+  'cli/documents.ts': ['yaml'], // loaded late
   'cli/main.ts': ['../../package.json'],
-  'cli/serve/crd-files.ts': ['yaml'], // loaded late
   'cli/serve/serve-events.ts': ['../../../package.json'],
   'cli/watch.ts': ['ws'], // loaded late
 };

@@ -7,6 +7,7 @@ import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import { type CheckCommand, toCheck } from './check.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
 import { SERVE_OPTIONS, type ServeCommand, toServe } from './serve/serve-args.ts';
+import { TYPES_OPTIONS, type TypesCommand, toTypes } from './types/types.ts';
 import {
   COMMANDS,
   type CommandName,
@@ -63,6 +64,7 @@ export type Command =
   | GetCommand
   | ServeCommand
   | CheckCommand
+  | TypesCommand
   | DemoCommand
   | { readonly command: 'help'; readonly topic: CommandName | undefined }
   | { readonly command: 'version' };
@@ -76,7 +78,7 @@ export function parseCommand(argv: readonly string[]): Command {
     case 'help':
       return { command: 'help', topic: toTopic(rest[0]) };
     case undefined:
-      throw new UsageError('missing command: pipe, watch, get, serve, check or demo; see --help');
+      throw new UsageError('missing command: pipe, watch, get, serve, check, types or demo; see --help');
     case '--help':
     case '-h':
       return { command: 'help', topic: undefined };
@@ -104,6 +106,7 @@ export const READERS: Readonly<Record<CommandName, readonly [options: Options, r
   get: [GET_OPTIONS, toGet],
   serve: [SERVE_OPTIONS, toServe],
   check: [{}, toCheck],
+  types: [TYPES_OPTIONS, toTypes],
   demo: [preset({ seconds: '10' }), toDemo],
 };
 

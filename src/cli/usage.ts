@@ -4,12 +4,13 @@ import type { ParseArgsConfig } from 'node:util';
 import { dotted } from '../pages/words.ts';
 
 /** The names of the commands, as typed. */
-export const COMMANDS: readonly ['pipe', 'watch', 'get', 'serve', 'check', 'demo'] = [
+export const COMMANDS: readonly ['pipe', 'watch', 'get', 'serve', 'check', 'types', 'demo'] = [
   'pipe',
   'watch',
   'get',
   'serve',
   'check',
+  'types',
   'demo',
 ];
 

@@ -3,6 +3,7 @@
  * and Deno.
  */
 
+export type { ResourceType } from '../cache/resource-client.ts';
 export {
   type Condition,
   type ConditionOptions,
