@@ -18,3 +18,6 @@ export type {
   WatchedOptions,
   When,
 } from './operator-options.ts';
+export type { UserInfo } from './webhooks/reviews.ts';
+export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
+export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';
