@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
@@ -65,9 +66,11 @@ export class WebhookServer {
   readonly #shutdownTimeoutMs: number;
   readonly #onError: (error: unknown) => void;
   readonly #server: Server;
+  /** All connections, and those that are past the TLS handshake. */
   readonly #sockets: Set<Socket> = new Set();
-  /** How each open response is told that its connection ends with it. */
-  readonly #open: Set<{ shouldKeepAlive: boolean }> = new Set();
+  readonly #secured: Set<Socket> = new Set();
+  /** Responses that have not been sent. */
+  readonly #open: Set<ServerResponse> = new Set();
   #state: 'new' | 'running' | 'leaving' = 'new';
   #cancel: () => void = () => {};
   readonly #ready: Deferred<string>;
@@ -139,6 +142,11 @@ export class WebhookServer {
       if (this.#state === 'leaving') response.shouldKeepAlive = false;
       webhooks.handler(request, response);
     });
+    server.on('secureConnection', (socket) => {
+      if (this.#state === 'leaving') socket.destroy();
+      this.#secured.add(socket);
+      socket.once('close', () => this.#secured.delete(socket));
+    });
     const slots = new ConnectionSlots(SLOTS);
     return server.on('connection', (socket: Socket) => {
       const { remoteAddress = '' } = socket;
@@ -176,8 +184,10 @@ export class WebhookServer {
   async #close(): Promise<void> {
     this.#state = 'leaving';
     const closed = new Promise<void>((resolve) => void this.#server.close(() => resolve()));
+    const busy = new Set(Array.from(this.#open, ({ req }) => req.socket));
     for (const response of this.#open) response.shouldKeepAlive = false;
-    this.#server.closeIdleConnections();
+    // The host's own way leaves those that have not had a request yet.
+    for (const socket of this.#secured) if (!busy.has(socket)) socket.destroy();
     const cancel = this.#clock.schedule(this.#shutdownTimeoutMs, () => {
       const { size } = this.#open;
       if (size > 0) this.#onError(gaveUp(this.#shutdownTimeoutMs, size === 1 ? 'a request' : `${size} requests`));
