@@ -85,3 +85,6 @@ export {
   retryOnConflict,
   updateStatus,
 } from './writes.ts';
+export type { UserInfo } from './webhooks/reviews.ts';
+export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
+export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';
