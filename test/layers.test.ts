@@ -81,6 +81,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'storage/etcd/wire/call-stream.ts': ['node:http2'],
   'storage/etcd/wire/channel.ts': ['node:http2'],
   'cli/main.ts': ['../../package.json'],
+  'cli/new/new.ts': ['../../../package.json'],
   'cli/serve/crd-files.ts': ['yaml'], // loaded late
   'cli/serve/serve-events.ts': ['../../../package.json'],
   'cli/watch.ts': ['ws'], // loaded late
@@ -100,7 +101,7 @@ interface Import {
 }
 
 const files: readonly string[] = readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.ts'))
+  .filter((path) => path.endsWith('.ts') && !path.startsWith('cli/new/template/')) // that is another project
   .map((path) => path.replaceAll('\\', '/'))
   .sort();
 
