@@ -4,7 +4,9 @@
  */
 
 export { type GroupVersionKind, type Kind, type KindName, kind, type ResourceSource } from './kinds.ts';
+export { Operator } from './operator.ts';
 export type {
+  AnyKind,
   ApplyOptions,
   Caches,
   ChangeType,

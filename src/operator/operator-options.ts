@@ -1,11 +1,11 @@
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import type { PatchOptions, ResourceClient } from '../cache/resource-client.ts';
+import type { PatchOptions, ResourceClient, ResourceType } from '../cache/resource-client.ts';
 import type { Indexers } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
-import type { KindName, ResourceSource } from './kinds.ts';
+import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
 
 /** Where an operator writes what it does. `console` is one. */
 export interface Log {
@@ -14,6 +14,9 @@ export interface Log {
   warn(text: string): void;
   error(text: string): void;
 }
+
+/** A kind, whatever its objects are. */
+export type AnyKind = string | ResourceType | GroupVersionKind;
 
 /** What happened to an object. A resync is MODIFIED, with the same object twice. */
 export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
@@ -103,11 +106,11 @@ export interface OperatorControllerOptions<T extends object = KubernetesObject> 
   /** The kind whose objects are reconciled. */
   readonly for: KindName<T> | SourceOptions<T>;
   /** Kinds that it makes: a change leads to the key of the owner, by controller reference. */
-  readonly owns?: readonly (KindName<never> | SourceOptions<never>)[] | undefined;
+  readonly owns?: readonly (AnyKind | SourceOptions<never>)[] | undefined;
   /** Kinds whose changes concern objects otherwise. */
   readonly watches?: readonly WatchedOptions<never>[] | undefined;
   /** Kinds that it only reads from the cache. */
-  readonly reads?: readonly (KindName<never> | Omit<SourceOptions<never>, 'when'>)[] | undefined;
+  readonly reads?: readonly (AnyKind | Omit<SourceOptions<never>, 'when'>)[] | undefined;
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
   reconcile(request: ReconcileRequest<T>): ReconcileOutcome | void | Promise<ReconcileOutcome | void>;
   /** Removes what outlives an object, before it goes. The operator sets the finalizer, and removes it when this has returned. */
@@ -116,7 +119,8 @@ export interface OperatorControllerOptions<T extends object = KubernetesObject> 
         readonly name: string;
         finalize(
           request: ReconcileRequest<T> & { readonly object: T },
-        ): ReconcileOutcome | undefined | Promise<ReconcileOutcome | undefined>;
+          // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
+        ): ReconcileOutcome | void | Promise<ReconcileOutcome | void>;
       }
     | undefined;
   /** Keys at a time; default 1. */
