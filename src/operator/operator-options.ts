@@ -1,7 +1,6 @@
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import type { PatchOptions, ResourceClient, ResourceType } from '../cache/resource-client.ts';
-import type { Indexers } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
@@ -22,7 +21,9 @@ export type AnyKind = string | ResourceType | GroupVersionKind;
 export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 /** Says whether a change is worth a reconcile. `old` is undefined for ADDED, `object` for DELETED. Upstream: `predicate.Predicate`. */
-export type When<T extends object = KubernetesObject> = (old: T | undefined, object: T | undefined, event: ChangeType) => boolean;
+export type When<T extends object = KubernetesObject> = {
+  of(old: T | undefined, object: T | undefined, event: ChangeType): boolean;
+}['of'];
 
 /** What a controller reads besides the event: the operator's caches. */
 export interface Caches {
@@ -42,7 +43,7 @@ export interface SourceOptions<T extends object> {
   /** Which changes count. Default: all. */
   readonly when?: When<T> | undefined;
   /** Indexes of the kind's store, which all controllers share. */
-  readonly indexers?: Indexers<T> | undefined;
+  readonly indexers?: Readonly<Record<string, { of(object: T): readonly string[] }['of']>> | undefined;
 }
 
 /** A kind whose objects concern others, and which. */
@@ -106,11 +107,11 @@ export interface OperatorControllerOptions<T extends object = KubernetesObject> 
   /** The kind whose objects are reconciled. */
   readonly for: KindName<T> | SourceOptions<T>;
   /** Kinds that it makes: a change leads to the key of the owner, by controller reference. */
-  readonly owns?: readonly (AnyKind | SourceOptions<never>)[] | undefined;
+  readonly owns?: readonly (AnyKind | SourceOptions<KubernetesObject>)[] | undefined;
   /** Kinds whose changes concern objects otherwise. */
-  readonly watches?: readonly WatchedOptions<never>[] | undefined;
+  readonly watches?: readonly WatchedOptions<KubernetesObject>[] | undefined;
   /** Kinds that it only reads from the cache. */
-  readonly reads?: readonly (AnyKind | Omit<SourceOptions<never>, 'when'>)[] | undefined;
+  readonly reads?: readonly (AnyKind | Omit<SourceOptions<KubernetesObject>, 'when'>)[] | undefined;
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
   reconcile(request: ReconcileRequest<T>): ReconcileOutcome | void | Promise<ReconcileOutcome | void>;
   /** Removes what outlives an object, before it goes. The operator sets the finalizer, and removes it when this has returned. */

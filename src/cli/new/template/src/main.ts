@@ -9,5 +9,5 @@ const operator = new Operator({
   leaderElection: { namespace: cluster.namespace },
   listen: { host: '0.0.0.0', port: 8080 },
 });
-operator.add(samples);
+operator.controller(samples);
 await operator.run();
