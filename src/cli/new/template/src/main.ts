@@ -7,7 +7,7 @@ const operator = new Operator({
   cluster,
   name: 'sample-operator',
   leaderElection: { namespace: cluster.namespace },
-  listen: { host: '0.0.0.0', port: 8080 },
+  listen: { host: '0.0.0.0', port: Number(process.env.PORT ?? 8080) },
 });
 operator.controller(samples);
 await operator.run();
