@@ -17,7 +17,8 @@ import type { Indexers } from '../cache/store/indexer.ts';
 import { checkedType } from '../kubernetes/resource.ts';
 import type { Clock } from '../watch/clock.ts';
 import { invalid } from '../watch/errors.ts';
-import type { KindName, ResourceSource } from './kinds.ts';
+import { FollowedKind } from './followed-kind.ts';
+import type { FullType, KindName, ResourceSource } from './kinds.ts';
 import type { AnyKind, Caches } from './operator-options.ts';
 
 /** A kind that the server has, and its objects. */
@@ -36,6 +37,7 @@ export interface KindCache {
 interface Declared {
   readonly name: AnyKind;
   readonly indexers: Indexers<KubernetesObject>[];
+  followed?: FollowedKind;
   cache?: KindCache;
   readonly found: Promise<KindCache>;
   readonly settle: (cache: KindCache) => void;
@@ -46,6 +48,8 @@ export interface CachesDeps {
   readonly cluster: ResourceSource;
   readonly namespace: string | undefined;
   readonly clock: Clock | undefined;
+  /** Called when the server does not have a kind, and when it has it again. */
+  readonly tell: (text: string) => void;
   /** Called with each failure of a source. */
   readonly onError: (error: unknown, kind: string) => void;
 }
@@ -124,40 +128,39 @@ export class KindCaches implements Caches {
   }
 
   async #find(declared: Declared): Promise<void> {
-    const client = await this.#resolve(declared.name);
-    if (this.#stopped.signal.aborted) return;
-    const cache = this.#cacheOf(client);
+    const { cluster, clock, namespace, tell, onError } = this.#deps;
+    const report = (error: unknown): void => onError(error, followed.name);
+    const followed = new FollowedKind(cluster, declared.name as KindName, { clock, namespace, tell, onError: report });
+    declared.followed = followed;
+    const { signal } = this.#stopped;
+    const found = await followed.resolve(signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    if (!found) return;
+    const cache = this.#cacheOf(followed, found);
     for (const indexers of declared.indexers) cache.informer.store.addIndexers(indexers);
     declared.cache = cache;
     declared.settle(cache);
-  }
-
-  async #resolve(name: AnyKind): Promise<ResourceClient> {
-    if (typeof name !== 'string' && !('plural' in name)) return this.#deps.cluster.kind(name);
-    const client = this.#resource(name as string);
-    const { kind, namespaced } = client.type;
-    if (kind !== undefined && namespaced !== undefined) return client;
-    return this.#deps.cluster.kind(name as string);
   }
 
   #resource<O extends object>(name: string): ResourceClient<O> {
     return this.#deps.cluster.resource<O>(typeof name === 'string' ? name : textOf(name));
   }
 
-  #cacheOf(client: ResourceClient): KindCache {
-    const { group = '', version, kind = '', namespaced = true } = client.type;
-    const text = textOf(client.type);
+  #cacheOf(followed: FollowedKind, { group, version, plural, kind, namespaced }: FullType): KindCache {
+    const text = textOf({ group, version, plural });
     const known = this.#caches.get(text);
     if (known) return known;
-    const { clock, namespace, onError } = this.#deps;
+    const { clock, onError } = this.#deps;
     const apiVersion = group ? `${group}/${version}` : version;
     const typed = { apiVersion, kind };
-    const informer = new Informer<KubernetesObject>(namespace && namespaced ? client.in(namespace) : client, {
+    const informer = new Informer<KubernetesObject>(followed, {
       clock,
       // A list need not say of each object what it is.
       transform: (object) => (object.kind === undefined ? { ...typed, ...object } : object),
       onError: (error) => onError(error, text),
     });
+    const client = followed.client as ResourceClient;
     const cache = { text, group, apiVersion, kind, namespaced, client, informer };
     this.#caches.set(text, cache);
     this.#caches.set(textOf(typed), cache);
