@@ -2,7 +2,16 @@
 import { fileURLToPath } from 'node:url';
 import { parseLabelSelector } from 'watchmux/cache';
 import { loadCluster } from 'watchmux/kubernetes';
-import { ensureFinalizer, equals, isDeleting, kind, labelsChanged, Operator, removeFinalizer } from 'watchmux/operator';
+import {
+  controller,
+  ensureFinalizer,
+  equals,
+  isDeleting,
+  kind,
+  labelsChanged,
+  Operator,
+  removeFinalizer,
+} from 'watchmux/operator';
 
 /**
  * A ConfigMap or a Secret.
@@ -27,70 +36,68 @@ const NAMESPACES = kind('namespaces/v1');
 const fromOf = (object) => object?.metadata?.annotations?.[FROM];
 /** Copies are not copied. @param {Config | undefined} object */
 const toOf = (object) => (fromOf(object) === undefined ? object?.metadata?.annotations?.[TO] : undefined);
+/** What was copied before has the finalizer. @param {Config | undefined} object */
+const isSource = (object) => toOf(object) !== undefined || object?.metadata?.finalizers?.includes(FINALIZER) === true;
 /** What both have. @param {Config} object */
 const contentOf = ({ data, binaryData, type }) => ({ data, binaryData, type });
 
-/**
- * Keeps copies of the objects of one kind.
- *
- * @param {import('watchmux/operator').Kind<Config>} KIND
- * @returns {import('watchmux/operator').OperatorControllerOptions<Config>}
- */
-export const copier = (KIND) => ({
-  for: {
-    kind: KIND,
-    when: (old, object) => toOf(old) !== undefined || toOf(object) !== undefined,
-    indexers: {
-      from: (object) => [fromOf(object) ?? []].flat(),
-      copied: (object) => (toOf(object) === undefined ? [] : ['yes']),
+/** Keeps copies of the objects of one kind. @param {import('watchmux/operator').Kind<Config>} KIND */
+export const copier = (KIND) =>
+  controller({
+    for: {
+      kind: KIND,
+      when: (old, object) => isSource(old) || isSource(object),
+      indexers: {
+        from: (object) => [fromOf(object) ?? []].flat(),
+        copied: (object) => (toOf(object) === undefined ? [] : ['yes']),
+      },
     },
-  },
-  watches: [
-    // Somebody changed or deleted a copy.
-    { kind: KIND, keysOf: (/** @type {Config} */ copy) => [fromOf(copy) ?? []].flat() },
-    {
-      kind: NAMESPACES,
-      when: labelsChanged,
-      keysOf: (_, { store }) =>
-        store(KIND)
-          .byIndex('copied', 'yes')
-          .map(({ metadata }) => `${metadata?.namespace}/${metadata?.name}`),
-    },
-  ],
-  async reconcile({ object, key, name, namespace, get, store, resource, apply, events }) {
-    const configs = resource(KIND);
-    const to = isDeleting(object) ? undefined : toOf(object);
-    let wanted = /** @type {string[]} */ ([]); // the namespaces
-    if (object && to !== undefined) {
-      try {
-        const selector = parseLabelSelector(to);
-        const chosen = store(NAMESPACES)
-          .list()
-          .filter((each) => !isDeleting(each) && selector.matches(each.metadata?.labels ?? {}));
-        wanted = chosen.map(({ metadata }) => metadata?.name ?? '').filter((each) => each !== namespace);
-      } catch (error) {
-        return events.warning('InvalidSelector', `${TO}: ${/** @type {Error} */ (error).message}`);
+    watches: [
+      // Somebody changed or deleted a copy.
+      { kind: KIND, keysOf: (copy) => [fromOf(copy) ?? []].flat() },
+      {
+        kind: NAMESPACES,
+        when: labelsChanged,
+        keysOf: (_, { store }) =>
+          store(KIND)
+            .byIndex('copied', 'yes')
+            .map(({ metadata }) => `${metadata?.namespace}/${metadata?.name}`),
+      },
+    ],
+    async reconcile({ object, key, name, namespace, get, store, resource, apply, events }) {
+      const configs = resource(KIND);
+      const to = isDeleting(object) ? undefined : toOf(object);
+      let wanted = /** @type {string[]} */ ([]); // the namespaces
+      if (object && to !== undefined) {
+        try {
+          const selector = parseLabelSelector(to);
+          const chosen = store(NAMESPACES)
+            .list()
+            .filter((each) => !isDeleting(each) && selector.matches(each.metadata?.labels ?? {}));
+          wanted = chosen.map(({ metadata }) => metadata?.name ?? '').filter((each) => each !== namespace);
+        } catch (error) {
+          return events.warning('InvalidSelector', `${TO}: ${/** @type {Error} */ (error).message}`);
+        }
+        await ensureFinalizer(configs, object, FINALIZER);
       }
-      await ensureFinalizer(configs, object, FINALIZER);
-    }
 
-    for (const target of wanted) {
-      const there = get(KIND, `${target}/${name}`);
-      if (there && fromOf(there) !== key) events.warning('NameTaken', `there is another ${name} in ${target}`);
-      else if (object && !equals(there && contentOf(there), contentOf(object)))
-        await apply(KIND, { metadata: { namespace: target, name, annotations: { [FROM]: key } }, ...contentOf(object) });
-    }
-    for (const { metadata = {} } of store(KIND).byIndex('from', key)) {
-      const isWanted = metadata.name === name && wanted.includes(metadata.namespace ?? '');
-      if (!isWanted) await configs.delete(`${metadata.namespace}/${metadata.name}`, { preconditions: { uid: metadata.uid } });
-    }
-    if (object && to === undefined) await removeFinalizer(configs, object, FINALIZER);
-  },
-});
+      for (const target of wanted) {
+        const there = get(KIND, `${target}/${name}`);
+        if (there && fromOf(there) !== key) events.warning('NameTaken', `there is another ${name} in ${target}`);
+        else if (object && !equals(there && contentOf(there), contentOf(object)))
+          await apply(KIND, { metadata: { namespace: target, name, annotations: { [FROM]: key } }, ...contentOf(object) });
+      }
+      for (const { metadata = {} } of store(KIND).byIndex('from', key)) {
+        const isWanted = metadata.name === name && wanted.includes(metadata.namespace ?? '');
+        if (!isWanted) await configs.delete(`${metadata.namespace}/${metadata.name}`, { preconditions: { uid: metadata.uid } });
+      }
+      if (object && to === undefined) await removeFinalizer(configs, object, FINALIZER);
+    },
+  });
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const cluster = await loadCluster();
-  const operator = new Operator({ cluster, name: 'config-copier', leaderElection: { namespace: cluster.namespace } });
+  const operator = new Operator({ cluster, name: 'config-copier', leaderElection: true });
   await operator.controller(copier(CONFIG_MAPS)).controller(copier(SECRETS)).run();
   cluster.close();
 }

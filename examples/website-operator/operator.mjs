@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { loadCluster } from 'watchmux/kubernetes';
-import { findCondition, isDeleting, kind, Operator, setCondition } from 'watchmux/operator';
+import { controller, findCondition, isDeleting, kind, Operator, setCondition } from 'watchmux/operator';
 
 /**
  * @typedef {import('watchmux/cache').KubernetesObject & {
@@ -67,8 +67,7 @@ function readiness({ metadata, spec, status = {} }) {
     : { status: 'False', reason: 'Deploying', message };
 }
 
-/** @type {import('watchmux/operator').OperatorControllerOptions<Website>} */
-export const websites = {
+export const websites = controller({
   for: WEBSITES,
   owns: [DEPLOYMENTS, 'services/v1', 'configmaps/v1'],
   async reconcile({ object, name, apply, updateStatus, events }) {
@@ -88,14 +87,14 @@ export const websites = {
       website.status = { ...website.status, replicas: deployment.status?.replicas ?? 0, selector: selector.join() };
     });
   },
-};
+});
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const cluster = await loadCluster();
   const operator = new Operator({
     cluster,
     name: 'website-operator',
-    leaderElection: { namespace: cluster.namespace },
+    leaderElection: true,
     listen: { port: Number(process.env.PORT ?? 8080) },
   });
   await operator.controller(websites).run();

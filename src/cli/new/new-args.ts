@@ -21,7 +21,7 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 /** npm installs no package into one of its own name. */
 export const PACKAGES: readonly string[] = ['typescript', 'watchmux', 'yaml'];
 /** What the project calls something else. */
-export const NAMES_IN_USE: readonly string[] = ['Condition', 'KubernetesObject', 'OperatorControllerOptions'];
+export const NAMES_IN_USE: readonly string[] = ['Condition', 'KubernetesObject'];
 
 export function toNew(given: Given): NewCommand {
   const [what, name] = given.positionals;

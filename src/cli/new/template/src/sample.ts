@@ -1,5 +1,5 @@
 import type { KubernetesObject } from 'watchmux/cache';
-import { type Condition, findCondition, isDeleting, kind, type OperatorControllerOptions, setCondition } from 'watchmux/operator';
+import { type Condition, controller, findCondition, isDeleting, kind, setCondition } from 'watchmux/operator';
 
 /** As in manifests/crd.yaml: `npx watchmux types manifests/crd.yaml` prints it. */
 export interface Sample extends KubernetesObject {
@@ -10,7 +10,7 @@ export interface Sample extends KubernetesObject {
 export const SAMPLES = kind<Sample>('samples.sample.example/v1');
 
 /** Keeps a ConfigMap of the same name with the message of each Sample. */
-export const samples: OperatorControllerOptions<Sample> = {
+export const samples = controller({
   for: SAMPLES,
   owns: ['configmaps/v1'],
   async reconcile({ object, apply, updateStatus, events }) {
@@ -26,4 +26,4 @@ export const samples: OperatorControllerOptions<Sample> = {
     );
     events.normal('Applied', message);
   },
-};
+});
