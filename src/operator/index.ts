@@ -4,6 +4,32 @@
  */
 
 export {
+  type AnyKind,
+  type ApplyOptions,
+  type Caches,
+  type ChangeType,
+  type Condition,
+  type ConditionOptions,
+  controller,
+  type FinalizerOptions,
+  findCondition,
+  isConditionTrue,
+  type Log,
+  type OperatorControllerOptions,
+  type OperatorElectionOptions,
+  type OperatorFailure,
+  type OperatorOptions,
+  type ReconcileOutcome,
+  type ReconcileRequest,
+  removeCondition,
+  type SourceOptions,
+  setCondition,
+  type WatchedOptions,
+  type When,
+  type WithConditions,
+} from './conditions.ts';
+export { equals } from './equals.ts';
+export {
   type EventDetails,
   type EventDropReason,
   type EventFailure,
@@ -13,32 +39,65 @@ export {
   type EventRecorderStats,
 } from './event-recorder.ts';
 export type { EventApi, EventLimits } from './event-series.ts';
+export { type EnsureFinalizerResult, ensureFinalizer, type RemoveFinalizerResult, removeFinalizer } from './finalizers.ts';
 export { FollowedKind, type FollowedKindOptions } from './followed-kind.ts';
 export {
   type FullType,
   type GroupVersionKind,
+  type GroupVersionKind,
+  type Kind,
   type Kind,
   type KindName,
+  type KindName,
   kind,
+  kind,
+  type ResourceSource,
   type ResourceSource,
   resolveKind,
 } from './kinds.ts';
 export { Operator } from './operator.ts';
-export {
-  type AnyKind,
-  type ApplyOptions,
-  type Caches,
-  type ChangeType,
-  controller,
-  type FinalizerOptions,
-  type Log,
-  type OperatorControllerOptions,
-  type OperatorElectionOptions,
-  type OperatorFailure,
-  type OperatorOptions,
-  type ReconcileOutcome,
-  type ReconcileRequest,
-  type SourceOptions,
-  type WatchedOptions,
-  type When,
+export type {
+  ApplyOptions,
+  Caches,
+  ChangeType,
+  Log,
+  OperatorControllerOptions,
+  OperatorFailure,
+  OperatorOptions,
+  ReconcileOutcome,
+  ReconcileRequest,
+  SourceOptions,
+  WatchedOptions,
+  When,
 } from './operator-options.ts';
+export { controllerOf, type OwnerOptions, type OwnerReference, ownersOf, removeOwner, setOwner } from './owners.ts';
+export {
+  allOf,
+  annotationsChanged,
+  anyOf,
+  deletionStarted,
+  generationChanged,
+  isDeleting,
+  labelsChanged,
+  not,
+  statusChanged,
+} from './predicates.ts';
+export {
+  isAlreadyExists,
+  isConflict,
+  isExpired,
+  isForbidden,
+  isInvalid,
+  isNotFound,
+  isTooManyRequests,
+} from './refusals.ts';
+export {
+  apply,
+  type CreateOrUpdateOptions,
+  type CreateOrUpdateResult,
+  createOrUpdate,
+  type HelperOptions,
+  type Mutable,
+  retryOnConflict,
+  updateStatus,
+} from './writes.ts';
