@@ -4,28 +4,12 @@
  */
 
 export {
-  type AnyKind,
-  type ApplyOptions,
-  type Caches,
-  type ChangeType,
   type Condition,
   type ConditionOptions,
-  controller,
-  type FinalizerOptions,
   findCondition,
   isConditionTrue,
-  type Log,
-  type OperatorControllerOptions,
-  type OperatorElectionOptions,
-  type OperatorFailure,
-  type OperatorOptions,
-  type ReconcileOutcome,
-  type ReconcileRequest,
   removeCondition,
-  type SourceOptions,
   setCondition,
-  type WatchedOptions,
-  type When,
   type WithConditions,
 } from './conditions.ts';
 export { equals } from './equals.ts';
@@ -44,31 +28,30 @@ export { FollowedKind, type FollowedKindOptions } from './followed-kind.ts';
 export {
   type FullType,
   type GroupVersionKind,
-  type GroupVersionKind,
-  type Kind,
   type Kind,
   type KindName,
-  type KindName,
   kind,
-  kind,
-  type ResourceSource,
   type ResourceSource,
   resolveKind,
 } from './kinds.ts';
 export { Operator } from './operator.ts';
-export type {
-  ApplyOptions,
-  Caches,
-  ChangeType,
-  Log,
-  OperatorControllerOptions,
-  OperatorFailure,
-  OperatorOptions,
-  ReconcileOutcome,
-  ReconcileRequest,
-  SourceOptions,
-  WatchedOptions,
-  When,
+export {
+  type AnyKind,
+  type ApplyOptions,
+  type Caches,
+  type ChangeType,
+  controller,
+  type FinalizerOptions,
+  type Log,
+  type OperatorControllerOptions,
+  type OperatorElectionOptions,
+  type OperatorFailure,
+  type OperatorOptions,
+  type ReconcileOutcome,
+  type ReconcileRequest,
+  type SourceOptions,
+  type WatchedOptions,
+  type When,
 } from './operator-options.ts';
 export { controllerOf, type OwnerOptions, type OwnerReference, ownersOf, removeOwner, setOwner } from './owners.ts';
 export {
