@@ -55,7 +55,7 @@ function deploymentOf({ files, replicas = 1, image = 'nginx:1-alpine' }, labels,
  * How far the Deployment is.
  *
  * @param {Deployment} deployment
- * @returns {Pick<import('watchmux/operator').Condition, 'status' | 'reason' | 'message'>}
+ * @returns {{ status: 'True' | 'False', reason: string, message: string }}
  */
 function readiness({ metadata, spec, status = {} }) {
   const { readyReplicas = 0, updatedReplicas = 0, observedGeneration } = status;
