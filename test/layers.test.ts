@@ -85,6 +85,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'storage/etcd/wire/channel.ts': ['node:http2'],
   'cli/documents.ts': ['yaml'], // loaded late
   'cli/main.ts': ['../../package.json'],
+  'cli/new/new.ts': ['../../../package.json'],
   'cli/serve/serve-events.ts': ['../../../package.json'],
   'cli/watch.ts': ['ws'], // loaded late
 };
@@ -103,7 +104,7 @@ interface Import {
 }
 
 const files: readonly string[] = readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.ts'))
+  .filter((path) => path.endsWith('.ts') && !path.startsWith('cli/new/template/')) // that is another project
   .map((path) => path.replaceAll('\\', '/'))
   .sort();
 
