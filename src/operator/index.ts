@@ -3,6 +3,16 @@
  * and Deno.
  */
 
+export {
+  type EventDetails,
+  type EventDropReason,
+  type EventFailure,
+  type EventOptions,
+  EventRecorder,
+  type EventRecorderOptions,
+  type EventRecorderStats,
+} from './event-recorder.ts';
+export type { EventApi, EventLimits } from './event-series.ts';
 export { type GroupVersionKind, type Kind, type KindName, kind, type ResourceSource } from './kinds.ts';
 export { Operator } from './operator.ts';
 export type {
