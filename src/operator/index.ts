@@ -13,6 +13,18 @@ export {
   type EventRecorderStats,
 } from './event-recorder.ts';
 export type { EventApi, EventLimits } from './event-series.ts';
+
+  type Condition,
+  type ConditionOptions,
+  findCondition,
+  isConditionTrue,
+  removeCondition,
+  setCondition,
+  type WithConditions,
+} from './conditions.ts';
+
+export { equals } from './equals.ts';
+export { type EnsureFinalizerResult, ensureFinalizer, type RemoveFinalizerResult, removeFinalizer } from './finalizers.ts';
 export { type GroupVersionKind, type Kind, type KindName, kind, type ResourceSource } from './kinds.ts';
 export { Operator } from './operator.ts';
 export type {
@@ -30,3 +42,34 @@ export type {
   WatchedOptions,
   When,
 } from './operator-options.ts';
+export { controllerOf, type OwnerOptions, type OwnerReference, ownersOf, removeOwner, setOwner } from './owners.ts';
+export {
+  allOf,
+  annotationsChanged,
+  anyOf,
+  deletionStarted,
+  generationChanged,
+  isDeleting,
+  labelsChanged,
+  not,
+  statusChanged,
+} from './predicates.ts';
+export {
+  isAlreadyExists,
+  isConflict,
+  isExpired,
+  isForbidden,
+  isInvalid,
+  isNotFound,
+  isTooManyRequests,
+} from './refusals.ts';
+export {
+  apply,
+  type CreateOrUpdateOptions,
+  type CreateOrUpdateResult,
+  createOrUpdate,
+  type HelperOptions,
+  type Mutable,
+  retryOnConflict,
+  updateStatus,
+} from './writes.ts';

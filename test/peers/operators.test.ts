@@ -5,8 +5,8 @@ import { component, isMissing } from '../components.ts';
 import { eventually } from '../eventually.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 import { bundled, countsOf, GO, KOPF, OperatorProcess, type Program, sumOf } from './operators/programs.ts';
-import { lastEdits, type Look, rounds, storm, World } from './operators/world.ts';
 import websites from './operators/website.json' with { type: 'json' };
+import { type Look, lastEdits, rounds, storm, World } from './operators/world.ts';
 import { startProxy } from './proxy.ts';
 
 const SEED = Number(process.env.WATCHMUX_OPERATORS_SEED ?? 28);
@@ -47,7 +47,11 @@ async function contend(name: string, program: Program): Promise<Outcome> {
       await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
       expect(proxy.requests).toBe(before);
     });
-  const counted = (): Record<string, number> => countsOf(proxy.seen.slice(last, (last = proxy.seen.length)));
+  const counted = (): Record<string, number> => {
+    const seen = proxy.seen.slice(last);
+    last += seen.length;
+    return countsOf(seen);
+  };
   try {
     const looks: Look[] = [];
     for (const edits of rounds(SEED, ROUNDS)) {
@@ -74,7 +78,8 @@ async function contend(name: string, program: Program): Promise<Outcome> {
 
 describe.skipIf(missing)('one operator, written three times', () => {
   beforeAll(async () => {
-    server = await startApiServer(); if (!process.env.NO_OURS) ours = await bundled();
+    server = await startApiServer();
+    if (!process.env.NO_OURS) ours = await bundled();
     await server.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', websites);
     await eventually(() => server.get('/apis/example.com/v1/websites'));
   }, LIMIT_MS);
@@ -86,7 +91,11 @@ describe.skipIf(missing)('one operator, written three times', () => {
       console.log(name, seconds, sumOf(counts), counts, sumOf(stormCounts), stormCounts, events);
   });
 
-  test.each([['go', () => GO], ['kopf', () => KOPF], ['ours', () => ours]] as const)(
+  test.each([
+    ['go', () => GO],
+    ['kopf', () => KOPF],
+    ['ours', () => ours],
+  ] as const)(
     '%s comes to what follows from the websites',
     async (name, program) => {
       outcomes.set(name, await contend(name, program()));

@@ -10,5 +10,7 @@ process.once('SIGTERM', () => ended.abort());
 
 const cluster = await loadCluster({ server });
 const leaderElection = lead ? { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 } : false;
-await new Operator({ cluster, name: 'website', namespace, leaderElection }).controller(websiteController(registry)).run(ended.signal);
+await new Operator({ cluster, name: 'website', namespace, leaderElection })
+  .controller(websiteController(registry))
+  .run(ended.signal);
 process.exit();

@@ -63,7 +63,15 @@ export async function bundled(): Promise<Program & { remove(): void }> {
     Object.entries(entryPoints).map(([name, path]) => [`watchmux/${name}`, here(`../../../${path}`)]),
   );
   await build({
-    ...{ config: false, entry: { main: here('main.ts') }, format: 'esm', platform: 'node', target: 'es2022', outDir, silent: true },
+    ...{
+      config: false,
+      entry: { main: here('main.ts') },
+      format: 'esm',
+      platform: 'node',
+      target: 'es2022',
+      outDir,
+      silent: true,
+    },
     noExternal: [/^watchmux/],
     esbuildOptions: (options) => Object.assign(options, { alias }),
   });
@@ -81,7 +89,8 @@ export const KOPF: Program = {
 export function countsOf(seen: readonly ProxiedRequest[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { method, url, isWatch } of seen) {
-    const [, resource, name, part] = /^\/apis?\/.*?namespaces\/[^/]+\/([^/]+)(?:\/([^/]+))?(?:\/([^/]+))?$/.exec(url.pathname) ?? [];
+    const [, resource, name, part] =
+      /^\/apis?\/.*?namespaces\/[^/]+\/([^/]+)(?:\/([^/]+))?(?:\/([^/]+))?$/.exec(url.pathname) ?? [];
     const verb = isWatch ? 'watch' : method === 'GET' && !name ? 'list' : method.toLowerCase();
     const what = resource ? `${verb} ${resource}${part ? `/${part}` : ''}` : 'discovery';
     counts[what] = (counts[what] ?? 0) + 1;

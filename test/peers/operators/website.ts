@@ -1,15 +1,16 @@
 // The operator of operators.test.ts: the same as controller-runtime/website.go and python-clients/website.py.
-import type { KubernetesObject } from 'watchmux/cache';
+
 import type { V1ConfigMap, V1Deployment, V1Service } from '@kubernetes/client-node';
+import type { KubernetesObject } from 'watchmux/cache';
 import {
   anyOf,
+  type Condition,
   equals,
   findCondition,
   generationChanged,
   isNotFound,
   kind,
   labelsChanged,
-  type Condition,
   type OperatorControllerOptions,
   type ReconcileRequest,
   setCondition,

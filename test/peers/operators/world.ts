@@ -54,7 +54,18 @@ function draw(random: Random, name: string, kinds: readonly Edit['do'][]): Edit 
   };
 }
 
-const CHANGES: readonly Edit['do'][] = ['spec', 'spec', 'scale', 'label', 'delete', 'deleteOwned', 'deleteOwned', 'tamper', 'ready', 'ready'];
+const CHANGES: readonly Edit['do'][] = [
+  'spec',
+  'spec',
+  'scale',
+  'label',
+  'delete',
+  'deleteOwned',
+  'deleteOwned',
+  'tamper',
+  'ready',
+  'ready',
+];
 
 /** Rounds of edits of as many websites: each can be done when the rounds before have been done. */
 export function rounds(seed: number, count: number): Edit[][] {
@@ -213,7 +224,12 @@ export class World {
     if (others) return `${others.metadata.namespace}/${others.metadata.name} is there`;
     for (const site of sites) {
       const { name } = site.metadata;
-      const rest = { entry: of(registry, name), page: of(pages, name), deployment: of(deployments, name), service: of(services, name) };
+      const rest = {
+        entry: of(registry, name),
+        page: of(pages, name),
+        deployment: of(deployments, name),
+        service: of(services, name),
+      };
       const fault = faultOf(site, rest);
       if (fault) return `${name}: ${fault}`;
     }
@@ -290,7 +306,11 @@ function plain({ metadata, spec, data, status }: Answer, plural: string): object
     const { name: called, image, volumeMounts } = container;
     const { readyReplicas = 0, replicas = 0 } = status ?? {};
     const template = { labels: spec.template.metadata.labels, container: { called, image, volumeMounts } };
-    return { ...about, spec: { replicas: spec.replicas, selector: spec.selector, template }, status: { readyReplicas, replicas } };
+    return {
+      ...about,
+      spec: { replicas: spec.replicas, selector: spec.selector, template },
+      status: { readyReplicas, replicas },
+    };
   }
   if (plural === 'services') {
     const ports = spec.ports.map(({ name: called, port }: Answer) => ({ called, port }));
