@@ -36,7 +36,13 @@ export class Operator {
     this.name = checkText('name', name);
     this.#options = options;
     const tell = (error: unknown, failure: OperatorFailure): void => this.#tell(error, failure);
-    const caches = new KindCaches({ cluster, namespace, clock, onError: (error) => tell(error, { during: 'source' }) });
+    const caches = new KindCaches({
+      cluster,
+      namespace,
+      clock,
+      tell: (text) => log.warn(text),
+      onError: (error) => tell(error, { during: 'source' }),
+    });
     this.#deps = { name, namespace, clock, log, caches, tell };
   }
 

@@ -10,7 +10,8 @@ import { type Collection, type CollectionTarget, objectSource, TableSource } fro
 import { excerpt } from '../../pages/words.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { withoutSecret } from '../lines.ts';
-import { type Output, onSignals } from '../output.ts';
+import type { Output } from '../output.ts';
+import { onSignals } from '../../operator/signals.ts';
 import { quote, UsageError } from '../usage.ts';
 import type { GetCommand } from './get-args.ts';
 import { createPrinter, type PrintedChange, type Printer } from './printer.ts';

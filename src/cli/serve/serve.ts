@@ -14,7 +14,8 @@ import type { LivePage } from '../../pages/document.ts';
 import { objectsPage } from '../../pages/serve/page.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { systemClock } from '../../watch/clock.ts';
-import { aborted, announce, type Output, onSignals } from '../output.ts';
+import { aborted, announce, type Output } from '../output.ts';
+import { onSignals } from '../../operator/signals.ts';
 import { Pipelining, refuseBadRequests } from '../server/connections.ts';
 import {
   close,
