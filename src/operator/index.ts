@@ -3,6 +3,7 @@
  * and Deno.
  */
 
+export type { ResourceType } from '../cache/resource-client.ts';
 export {
   type Condition,
   type ConditionOptions,
@@ -13,21 +14,45 @@ export {
   type WithConditions,
 } from './conditions.ts';
 export { equals } from './equals.ts';
+export {
+  type EventDetails,
+  type EventDropReason,
+  type EventFailure,
+  type EventOptions,
+  EventRecorder,
+  type EventRecorderOptions,
+  type EventRecorderStats,
+} from './event-recorder.ts';
+export type { EventApi, EventLimits } from './event-series.ts';
 export { type EnsureFinalizerResult, ensureFinalizer, type RemoveFinalizerResult, removeFinalizer } from './finalizers.ts';
-export { type GroupVersionKind, type Kind, type KindName, kind, type ResourceSource } from './kinds.ts';
-export type {
-  ApplyOptions,
-  Caches,
-  ChangeType,
-  Log,
-  OperatorControllerOptions,
-  OperatorFailure,
-  OperatorOptions,
-  ReconcileOutcome,
-  ReconcileRequest,
-  SourceOptions,
-  WatchedOptions,
-  When,
+export { FollowedKind, type FollowedKindOptions } from './followed-kind.ts';
+export {
+  type FullType,
+  type GroupVersionKind,
+  type Kind,
+  type KindName,
+  kind,
+  type ResourceSource,
+  resolveKind,
+} from './kinds.ts';
+export { Operator } from './operator.ts';
+export {
+  type AnyKind,
+  type ApplyOptions,
+  type Caches,
+  type ChangeType,
+  controller,
+  type FinalizerOptions,
+  type Log,
+  type OperatorControllerOptions,
+  type OperatorElectionOptions,
+  type OperatorFailure,
+  type OperatorOptions,
+  type ReconcileOutcome,
+  type ReconcileRequest,
+  type SourceOptions,
+  type WatchedOptions,
+  type When,
 } from './operator-options.ts';
 export { controllerOf, type OwnerOptions, type OwnerReference, ownersOf, removeOwner, setOwner } from './owners.ts';
 export {
@@ -60,3 +85,6 @@ export {
   retryOnConflict,
   updateStatus,
 } from './writes.ts';
+export type { UserInfo } from './webhooks/reviews.ts';
+export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
+export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';

@@ -112,7 +112,7 @@ describe('hooks', () => {
     expect((await call('PATCH', A, { spec: { item: 'bad' } })).code).toBe(403);
     const kept = await call('DELETE', A);
     expect([kept.code, kept.body.message]).toEqual([
-      ...[418, 'admission webhook "validate.orders.example.com" denied the request without explanation'],
+      ...[418, 'admission webhook "validate.orders.example.com" denied the request: Teapot'],
     ]);
     expect([await storage.currentVersion(), errors]).toEqual([version, []]);
   });
