@@ -5,10 +5,11 @@ import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts
 import type { ResourceClient } from '../../src/cache/index.ts';
 import { type Cluster, loadCluster } from '../../src/kubernetes/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
+import { OPERATOR_HELPERS_CONTRACT } from './operator-helpers.ts';
 import { ORDER_NAMES, ORDER_SCALE, ORDER_SCHEMA, type Order, RESOURCE_CONTRACT } from './resource-client.ts';
 
 // test/peers/kubernetes.test.ts has the third side: a real kube-apiserver.
-describe('the contract of a resource client', () => {
+describe('the contracts of a resource client, and of helpers with one', () => {
   let server: ApiServer;
   let http: Server;
   let cluster: Cluster;
@@ -32,6 +33,6 @@ describe('the contract of a resource client', () => {
     ['a resource of a cluster', () => cluster.resource<Order>({ ...ORDER_NAMES, namespaced: true })],
   ];
   describe.each(SIDES)('%s', (_, open) => {
-    for (const { name, run } of RESOURCE_CONTRACT) it(name, () => run(open()));
+    for (const { name, run } of [...RESOURCE_CONTRACT, ...OPERATOR_HELPERS_CONTRACT]) it(name, () => run(open()));
   });
 });
