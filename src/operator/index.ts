@@ -4,6 +4,16 @@
  */
 
 export {
+  type Condition,
+  type ConditionOptions,
+  findCondition,
+  isConditionTrue,
+  removeCondition,
+  setCondition,
+  type WithConditions,
+} from './conditions.ts';
+export { equals } from './equals.ts';
+export {
   type EventDetails,
   type EventDropReason,
   type EventFailure,
@@ -13,6 +23,7 @@ export {
   type EventRecorderStats,
 } from './event-recorder.ts';
 export type { EventApi, EventLimits } from './event-series.ts';
+export { type EnsureFinalizerResult, ensureFinalizer, type RemoveFinalizerResult, removeFinalizer } from './finalizers.ts';
 export { FollowedKind, type FollowedKindOptions } from './followed-kind.ts';
 export {
   type FullType,
@@ -42,3 +53,34 @@ export {
   type WatchedOptions,
   type When,
 } from './operator-options.ts';
+export { controllerOf, type OwnerOptions, type OwnerReference, ownersOf, removeOwner, setOwner } from './owners.ts';
+export {
+  allOf,
+  annotationsChanged,
+  anyOf,
+  deletionStarted,
+  generationChanged,
+  isDeleting,
+  labelsChanged,
+  not,
+  statusChanged,
+} from './predicates.ts';
+export {
+  isAlreadyExists,
+  isConflict,
+  isExpired,
+  isForbidden,
+  isInvalid,
+  isNotFound,
+  isTooManyRequests,
+} from './refusals.ts';
+export {
+  apply,
+  type CreateOrUpdateOptions,
+  type CreateOrUpdateResult,
+  createOrUpdate,
+  type HelperOptions,
+  type Mutable,
+  retryOnConflict,
+  updateStatus,
+} from './writes.ts';

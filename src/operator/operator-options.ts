@@ -6,6 +6,7 @@ import type { Clock } from '../watch/clock.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
 import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
+import type { Mutable } from './writes.ts';
 
 /** Where an operator writes what it does. `console` is one. */
 export interface Log {
@@ -80,9 +81,14 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
    * the object's namespace, its name if there is none, and the owner reference.
    */
   apply<O extends object = KubernetesObject>(kind: KindName<O>, object: object, options?: ApplyOptions): Promise<O>;
-  /** Changes a copy of the object's status and writes it if it differs. See `updateStatus`. */
-  updateStatus(mutate: (object: T) => unknown): Promise<T>;
-  /** Emits events about the object: see `EventRecorder`. */
+  /**
+   * Lets `mutate` change a copy of the object, and writes its status if that differs. After a conflict, that is done again with the
+   * newest state. Resolves with the newest.
+   *
+   * @throws {WatchError} (rejects) REFUSED as the server says; with 404 if the object is gone.
+   */
+  updateStatus(mutate: (draft: Mutable<T>) => unknown): Promise<T>;
+  /** Emits events about the object: see `EventRecorder`. Nothing happens if the object is gone. */
   readonly events: {
     normal(reason: string, message: string): void;
     warning(reason: string, message: string): void;
