@@ -86,7 +86,7 @@ export function servedKinds(
     if (definitions.some((each) => isNamed(each, name)) || crds.some((crd) => defines(crd, name))) continue;
     const found = known.filter((each) => isNamed(each, name));
     const type = fullType(name);
-    definitions.push(...(found.length > 0 ? found : type ? [{ ...type, status: true }] : []));
+    definitions.push(...(found.length > 0 ? found : type ? [{ ...type, status: true } as Definition] : []));
   }
   return { definitions, crds };
 }
