@@ -52,7 +52,8 @@ export type ReconcileResultName = 'success' | 'error' | 'requeue' | 'requeue_aft
 /** One reconcile that has ended. */
 export interface ReconcileEnd {
   readonly controller: string;
-  readonly result: ReconcileResultName;
+  /** Undefined: it was told to stop. */
+  readonly result: ReconcileResultName | undefined;
   readonly durationMs: number;
   /** Whether it took longer than `reconcileTimeoutMs`. */
   readonly timedOut: boolean;
