@@ -26,6 +26,8 @@ export {
 export type { EventApi, EventLimits } from './event-series.ts';
 export { type EnsureFinalizerResult, ensureFinalizer, type RemoveFinalizerResult, removeFinalizer } from './finalizers.ts';
 export { FollowedKind, type FollowedKindOptions } from './followed-kind.ts';
+export type { OperatorCheck, OperatorChecks } from './health.ts';
+export type { ListenOptions } from './health-server.ts';
 export {
   type FullType,
   type GroupVersionKind,
