@@ -19,5 +19,6 @@ export type {
   When,
 } from './operator-options.ts';
 export type { UserInfo } from './webhooks/reviews.ts';
+export { type WebhookConfigurationsOptions, webhookConfigurations } from './webhooks/webhook-configurations.ts';
 export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
 export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';

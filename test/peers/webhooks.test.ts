@@ -9,8 +9,14 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type AdmissionHooks, type AdmissionReview, BUILT_IN_KINDS, ApiServer as OurServer } from '../../src/apiserver/index.ts';
-import { type UserInfo, WebhookServer, Webhooks } from '../../src/operator/index.ts';
+import {
+  type AdmissionHooks,
+  type AdmissionReview,
+  BUILT_IN_KINDS,
+  type Convert,
+  ApiServer as OurServer,
+} from '../../src/apiserver/index.ts';
+import { type UserInfo, WebhookServer, Webhooks, webhookConfigurations } from '../../src/operator/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { component, isMissing } from '../components.ts';
 import { eventually } from '../eventually.ts';
@@ -52,6 +58,39 @@ const BOXES_CRD = {
   },
 };
 
+const CRATES = '/apis/example.com';
+const cratesCrd = (url: string, ca: string): object => ({
+  ...BOXES_CRD,
+  metadata: { name: 'crates.example.com' },
+  spec: {
+    ...BOXES_CRD.spec,
+    names: { plural: 'crates', singular: 'crate', kind: 'Crate', listKind: 'CrateList' },
+    versions: [
+      { ...BOXES_CRD.spec.versions[0], subresources: {} },
+      { ...BOXES_CRD.spec.versions[0], subresources: {}, name: 'v2', storage: false },
+    ],
+    conversion: {
+      strategy: 'Webhook',
+      webhook: {
+        conversionReviewVersions: ['v1'],
+        clientConfig: { url: `${url}/convert`, caBundle: Buffer.from(ca).toString('base64') },
+      },
+    },
+  },
+});
+
+/** Of a crate: v1 says its size in one text, v2 in two numbers. */
+const convert: Convert = (object, apiVersion) => {
+  const { size = '0x0', width, height, fail } = (object as Any).spec;
+  if (fail) throw new Error('secret');
+  const [w, h] = size.split('x').map(Number);
+  return {
+    ...object,
+    apiVersion,
+    spec: apiVersion.endsWith('v2') ? { width: w, height: h } : { size: `${width}x${height}` },
+  } as Any;
+};
+
 /** What `mutate` makes of the specs of boxes, by name. */
 const changes = new Map<string, Json>();
 
@@ -80,6 +119,9 @@ const hooks: AdmissionHooks = {
     if (subresource === 'scale' && spec.replicas > 9) deny('at most 9');
   },
 };
+
+/** Hooks that never come to an end. */
+const SLOW: AdmissionHooks = { validate: () => new Promise(() => {}) };
 
 /** What a review said. */
 const shown = ({
@@ -128,27 +170,20 @@ const watched = (side: 'theirs' | 'ours'): AdmissionHooks => ({
   },
 });
 
-const RULES = [
-  { operations: ['*'], apiVersions: ['*'], apiGroups: [''], resources: ['configmaps', 'namespaces'] },
-  { operations: ['*'], apiVersions: ['*'], apiGroups: ['example.com'], resources: ['boxes', 'boxes/*'] },
-];
-
 /** Registers webhooks at the kube-apiserver, and waits until they are asked. */
 async function register(at: string, ca: string): Promise<void> {
-  for (const [kind, hook] of [
-    ['Mutating', 'mutate'],
-    ['Validating', 'validate'],
-  ] as const) {
-    await theirs.create(`/apis/admissionregistration.k8s.io/v1/${kind.toLowerCase()}webhookconfigurations`, {
-      ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: `${kind}WebhookConfiguration`, metadata: { name: hook } },
-      webhooks: [
-        {
-          ...{ name: `${hook}.hooks.example.com`, rules: RULES, timeoutSeconds: 10 },
-          clientConfig: { url: `${at}/${hook}`, caBundle: Buffer.from(ca).toString('base64') },
-          ...{ sideEffects: 'None', admissionReviewVersions: ['v1'], failurePolicy: 'Fail' },
-        },
-      ],
-    });
+  const custom = ['boxes.example.com/v1', 'crates.example.com/v1', 'crates.example.com/v2'];
+  const registered = { name: 'hooks.example.com', resources: ['configmaps/v1', 'namespaces/v1', ...custom], at, ca };
+  const slow = { name: 'slow.example.com', resources: ['secrets/v1'], at: `${at}/slow`, ca };
+  const policy = (failurePolicy: string): object => ({ failurePolicy, objectSelector: { matchLabels: { slow: failurePolicy } } });
+  const configurations = [
+    ...webhookConfigurations(hooks, registered),
+    ...['Fail', 'Ignore'].flatMap((each) =>
+      webhookConfigurations(SLOW, { ...slow, name: `${each.toLowerCase()}.${slow.name}`, more: { ...policy(each) } }),
+    ),
+  ];
+  for (const each of configurations) {
+    await theirs.create(`/apis/admissionregistration.k8s.io/v1/${each.kind?.toLowerCase()}s`, each);
   }
   const probe = (data: object): Promise<unknown> => theirs.create(`${MAPS}?dryRun=All`, { metadata: { name: 'probe' }, data });
   for (const data of [{ never: 'yet' }, { no: 'yet' }]) await eventually(() => expect(probe(data)).rejects.toThrow(/denied/));
@@ -158,6 +193,7 @@ async function startOurs(): Promise<void> {
   const identity = { username: 'admin' };
   ours = new OurServer({
     ...{ storage: new MemoryStorage(), resources: BUILT_IN_KINDS, customResourceDefinitions: true, managedFields: 'always' },
+    convert: { 'crates.example.com': convert },
     ...{ admission: watched('ours'), authenticate: () => identity, onError: (error) => void thrown.ours.push(error) },
   });
   http = createServer(ours.handler);
@@ -172,8 +208,11 @@ beforeAll(async () => {
   const [certFile, keyFile] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
   writeFileSync(certFile, pair.cert);
   writeFileSync(keyFile, pair.key);
-  const webhooks = new Webhooks({ ...watched('theirs'), onError: (error) => void thrown.theirs.push(error) });
-  const server = new WebhookServer({ webhooks, certFile, keyFile, port: 0, host: '127.0.0.1' });
+  const webhooks = new Webhooks({ ...watched('theirs'), convert, onError: (error) => void thrown.theirs.push(error) });
+  const slow = new Webhooks({ ...SLOW, timeoutMs: 100 });
+  const handler: Webhooks['handler'] = (request, response) =>
+    (request.url?.startsWith('/slow/') ? slow : webhooks).handler(request, response);
+  const server = new WebhookServer({ webhooks: { handler }, certFile, keyFile, port: 0, host: '127.0.0.1' });
   const abort = new AbortController();
   const ran = server.run(abort.signal);
   stop = () => {
@@ -181,15 +220,17 @@ beforeAll(async () => {
     return ran;
   };
   [theirs] = await Promise.all([startApiServer(), startOurs()]);
-  for (const [at, fetch] of [
-    [theirs.url, theirs.fetch],
-    [url, theirs.fetch],
-  ] as const) {
-    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(BOXES_CRD) };
-    expect((await fetch(`${at}/apis/apiextensions.k8s.io/v1/customresourcedefinitions`, init)).status).toBe(201);
-    await eventually(async () => expect((await fetch(`${at}${BOXES}`)).status).toBe(200));
+  const at = await server.ready;
+  for (const base of [theirs.url, url]) {
+    for (const crd of [BOXES_CRD, cratesCrd(at, ca)]) {
+      const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(crd) };
+      expect((await theirs.fetch(`${base}/apis/apiextensions.k8s.io/v1/customresourcedefinitions`, init)).status).toBe(201);
+    }
+    for (const path of [BOXES, `${CRATES}/v2/crates`]) {
+      await eventually(async () => expect((await theirs.fetch(base + path)).status).toBe(200));
+    }
   }
-  await register(await server.ready, ca);
+  await register(at, ca);
 }, START_MS);
 
 afterAll(async () => {
@@ -356,6 +397,38 @@ describe('webhooks of a kube-apiserver and hooks of an ApiServer', () => {
     expect([one.code, other.code, one.body.reason, other.body.reason]).toEqual([500, 500, 'InternalError', 'InternalError']);
     expect(JSON.stringify([one, other])).not.toContain('secret');
     expect([thrown.theirs.length, thrown.ours.length]).toEqual([1, 1]);
+  });
+
+  test('one that takes too long has failed: what becomes of the write is up to the failurePolicy', async () => {
+    const secret = (slow: string): Asked => [
+      'POST',
+      '/api/v1/namespaces/default/secrets?dryRun=All',
+      map('s', {}, { labels: { slow } }),
+    ];
+    expect((await ask(theirs.url, secret('Ignore'))).code).toBe(201);
+    const { code, body } = await ask(theirs.url, secret('Fail'));
+    expect([code, body.reason]).toEqual([500, 'InternalError']);
+    expect(body.message).toMatch(
+      /failed calling webhook "validate": failed to call webhook: .*did not complete within the allowed/,
+    );
+  });
+
+  test('versions of a kind', async () => {
+    const crate = (version: string, spec: object, name: string): Asked => [
+      ...(['POST', `${CRATES}/${version}/namespaces/default/crates`] as const),
+      { apiVersion: `example.com/${version}`, kind: 'Crate', metadata: { name }, spec },
+    ];
+    await both(...crate('v1', { size: '2x3' }, 'one'));
+    await both(...crate('v2', { width: 4, height: 5 }, 'two'));
+    const got = await both('GET', `${CRATES}/v2/namespaces/default/crates/one`);
+    expect(got.body).toMatchObject({ apiVersion: 'example.com/v2', spec: { width: 2, height: 3 } });
+    for (const version of ['v1', 'v2']) {
+      const specs = await Promise.all([theirs.url, url].map((base) => ask(base, ['GET', `${CRATES}/${version}/crates`])));
+      const [one, other] = specs.map(({ body }) => body.items.map(({ spec }: Any) => spec));
+      expect(other).toEqual(one);
+    }
+    expect((await ask(theirs.url, crate('v2', { fail: true }, 'three'))).code).toBe(500);
+    expect((await ask(url, crate('v2', { fail: true }, 'three'))).code).toBe(500);
   });
 
   test('any change arrives as it is', async () => {
