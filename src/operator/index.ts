@@ -88,5 +88,6 @@ export {
   updateStatus,
 } from './writes.ts';
 export type { UserInfo } from './webhooks/reviews.ts';
+export { type WebhookConfigurationsOptions, webhookConfigurations } from './webhooks/webhook-configurations.ts';
 export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
 export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';
