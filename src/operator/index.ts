@@ -4,6 +4,16 @@
  */
 
 export {
+  type Condition,
+  type ConditionOptions,
+  findCondition,
+  isConditionTrue,
+  removeCondition,
+  setCondition,
+  type WithConditions,
+} from './conditions.ts';
+export { equals } from './equals.ts';
+export {
   type EventDetails,
   type EventDropReason,
   type EventFailure,
@@ -13,17 +23,6 @@ export {
   type EventRecorderStats,
 } from './event-recorder.ts';
 export type { EventApi, EventLimits } from './event-series.ts';
-
-  type Condition,
-  type ConditionOptions,
-  findCondition,
-  isConditionTrue,
-  removeCondition,
-  setCondition,
-  type WithConditions,
-} from './conditions.ts';
-
-export { equals } from './equals.ts';
 export { type EnsureFinalizerResult, ensureFinalizer, type RemoveFinalizerResult, removeFinalizer } from './finalizers.ts';
 export { type GroupVersionKind, type Kind, type KindName, kind, type ResourceSource } from './kinds.ts';
 export { Operator } from './operator.ts';
