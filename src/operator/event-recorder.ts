@@ -223,7 +223,7 @@ export class EventRecorder {
       if (isNews) this.#tellLimit(occurrence);
       return;
     }
-    if (evicted) this.#enqueue(evicted);
+    if (evicted && evicted.sent < evicted.count) this.#enqueue(evicted);
     if (due) this.#enqueue(series);
     this.#arm();
   }
@@ -314,23 +314,25 @@ export class EventRecorder {
     const { signal } = this.#cut;
     const backoff = new Backoff({ ...RETRIES, random: this.#random });
     for (let tries = 1; !signal.aborted; tries++) {
-      const { count } = series;
+      series.sent = series.count;
       try {
         await untilAborted(this.#send(series, signal), signal);
-        this.#written += count - series.told;
-        series.told = count;
+        this.#written += series.sent - series.told;
+        series.told = series.sent;
         series.toldAt = this.#clock.now();
         if (!signal.aborted) return;
       } catch (error) {
         if (signal.aborted) break;
         const { isFinal, isQuiet, hintMs } = faultOf(error);
         const isLast = isFinal || tries === MAX_TRIES;
+        if (isLast) series.sent = series.told;
         const dropped = isLast ? this.#lose(series, isFinal ? 'refused' : 'unanswered') : 0;
         if (!isQuiet) this.#tell(error, { regarding: series.first.regarding, dropped });
         if (isLast) return;
         await sleep(backoff.failed({ hintMs }), { clock: this.#clock, signal }).catch(() => {});
       }
     }
+    series.sent = series.told;
     this.#lose(series, 'closed');
   }
 
@@ -344,14 +346,13 @@ export class EventRecorder {
       if (isThere) return;
       series.created = false;
     }
-    const { count } = series;
     // No other event has this name: it was created, and the answer got lost.
     const isNew = await events.create(toEvent(series, this.#api, this.#reporter), { signal }).then(yes, (error) => {
       if (codeOf(error) !== 409) throw error;
       return false;
     });
     series.created = true;
-    if (!isNew && count > 1) await patch();
+    if (!isNew && series.sent > 1) await patch();
   }
 
   #tellLimit({ regarding, type }: Occurrence): void {
@@ -364,9 +365,9 @@ export class EventRecorder {
 
   /** Gives up on what a series has not told. Returns how much that is. */
   #lose(series: EventSeries, reason: EventDropReason): number {
-    const lost = series.count - series.told;
-    series.count = series.told;
-    if (series.told === 0) this.#correlator.forget(series);
+    const lost = series.count - series.sent;
+    series.count = series.sent;
+    if (series.count === 0) this.#correlator.forget(series);
     this.#queue.delete(series);
     this.#drop(reason, lost);
     this.#settle(series);

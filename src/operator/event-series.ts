@@ -16,7 +16,7 @@
  *
  * Invariants
  * - A series has at most one event on the server, and its count is what is told of it.
- * - `told <= count`; the difference is still to be written. Whoever gives up on it takes it off `count`.
+ * - `told <= sent <= count`; what is not sent is still to be written. Whoever gives up on it takes it off `count`.
  */
 import type { CoreEvent, ObjectReference } from '../apiserver/kinds/events.ts';
 import type { KubernetesObject } from '../cache/object.ts';
@@ -72,6 +72,8 @@ export class EventSeries {
   message: string;
   count: number = 0;
   told: number = 0;
+  /** What the request says that is on its way, or tried again; otherwise what is told. */
+  sent: number = 0;
   lastDate: number;
   /** When it happened last, and when that was told, by the clock. */
   at: number;
@@ -318,7 +320,7 @@ export interface Reporter {
 
 /** The event of a series that the server does not have yet. */
 export function toEvent(series: EventSeries, api: EventApi, { name, instance }: Reporter): KubernetesObject {
-  const { first, count, message } = series;
+  const { first, sent: count, message } = series;
   const { type, reason, action, regarding, related, annotations } = first;
   const head = {
     ...{ apiVersion: api, kind: 'Event' },
@@ -340,9 +342,11 @@ export function toEvent(series: EventSeries, api: EventApi, { name, instance }: 
 /** What has changed since the server got the event. */
 export function toEventPatch(series: EventSeries, api: EventApi): object {
   if (api !== 'v1') return seriesOf(series);
-  return { count: series.count, lastTimestamp: toTime(series.lastDate), message: series.message };
+  return { count: series.sent, lastTimestamp: toTime(series.lastDate), message: series.message };
 }
 
-const seriesOf = ({ count, lastDate }: EventSeries): object => ({ series: { count, lastObservedTime: toMicroTime(lastDate) } });
+const seriesOf = ({ sent, lastDate }: EventSeries): object => ({
+  series: { count: sent, lastObservedTime: toMicroTime(lastDate) },
+});
 const toMicroTime = (date: number): string => new Date(date).toISOString().replace('Z', '000Z');
 const toTime = (date: number): string => new Date(date).toISOString().replace(/\.\d+/, '');

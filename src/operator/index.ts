@@ -24,22 +24,35 @@ export {
 } from './event-recorder.ts';
 export type { EventApi, EventLimits } from './event-series.ts';
 export { type EnsureFinalizerResult, ensureFinalizer, type RemoveFinalizerResult, removeFinalizer } from './finalizers.ts';
-export { type GroupVersionKind, type Kind, type KindName, kind, type ResourceSource } from './kinds.ts';
+export { FollowedKind, type FollowedKindOptions } from './followed-kind.ts';
+export type { OperatorCheck, OperatorChecks } from './health.ts';
+export {
+  type FullType,
+  type GroupVersionKind,
+  type Kind,
+  type KindName,
+  kind,
+  type ResourceSource,
+  resolveKind,
+} from './kinds.ts';
 export { Operator } from './operator.ts';
-export type {
-  AnyKind,
-  ApplyOptions,
-  Caches,
-  ChangeType,
-  Log,
-  OperatorControllerOptions,
-  OperatorFailure,
-  OperatorOptions,
-  ReconcileOutcome,
-  ReconcileRequest,
-  SourceOptions,
-  WatchedOptions,
-  When,
+export {
+  type AnyKind,
+  type ApplyOptions,
+  type Caches,
+  type ChangeType,
+  controller,
+  type FinalizerOptions,
+  type Log,
+  type OperatorControllerOptions,
+  type OperatorElectionOptions,
+  type OperatorFailure,
+  type OperatorOptions,
+  type ReconcileOutcome,
+  type ReconcileRequest,
+  type SourceOptions,
+  type WatchedOptions,
+  type When,
 } from './operator-options.ts';
 export { controllerOf, type OwnerOptions, type OwnerReference, ownersOf, removeOwner, setOwner } from './owners.ts';
 export {
