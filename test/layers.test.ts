@@ -71,6 +71,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'nats/connection.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-options.ts': ['@nats-io/transport-node'], // its types
+  'operator/event-recorder.ts': ['node:os'],
   'pages/document.ts': ['node:crypto', 'node:fs'],
   'storage/journal/file-journal.ts': ['node:fs/promises'],
   'storage/journal/records.ts': ['node:zlib'],
