@@ -71,6 +71,9 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'nats/connection.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-options.ts': ['@nats-io/transport-node'], // its types
+  'operator/webhooks/from-files.ts': ['node:fs', 'node:fs/promises', 'node:tls'],
+  'operator/webhooks/webhook-server.ts': ['node:http', 'node:https', 'node:net'],
+  'operator/webhooks/webhooks.ts': ['node:http'],
   'pages/document.ts': ['node:crypto', 'node:fs'],
   'storage/journal/file-journal.ts': ['node:fs/promises'],
   'storage/journal/records.ts': ['node:zlib'],
@@ -82,6 +85,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'storage/etcd/wire/channel.ts': ['node:http2'],
   'cli/documents.ts': ['yaml'], // loaded late
   'cli/main.ts': ['../../package.json'],
+  'cli/new/new.ts': ['../../../package.json'],
   'cli/serve/serve-events.ts': ['../../../package.json'],
   'cli/watch.ts': ['ws'], // loaded late
 };
@@ -100,7 +104,7 @@ interface Import {
 }
 
 const files: readonly string[] = readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.ts'))
+  .filter((path) => path.endsWith('.ts') && !path.startsWith('cli/new/template/')) // that is another project
   .map((path) => path.replaceAll('\\', '/'))
   .sort();
 

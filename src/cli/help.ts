@@ -24,6 +24,7 @@ Usage
   watchmux watch URL                     print the events of such a server, one per line
   watchmux get URL_OR_RESOURCE           print the objects of a collection, and its changes with --watch
   watchmux serve [options]               serve your own objects to kubectl and other Kubernetes clients
+  watchmux new operator NAME             begin an operator: a project that builds and passes its test
   watchmux check FILE                    check a file of "watchmux serve --data", or a copy of one
   watchmux types FILE_OR_URL             write TypeScript for the kinds of definitions, or of a server
   watchmux demo [DIR]                    run a demo on real files; needs nothing else
@@ -153,6 +154,24 @@ and it is told exactly how many events it lost. [##..] shows how full a queue is
 Exit codes: 0 end; 1 the numbers do not add up, or the output could not be written; 2 invalid usage, or no such directory.
 `;
 
+const NEW = `watchmux new: begin an operator
+
+Usage
+  watchmux new operator NAME [options]
+
+Writes a project into the folder NAME, which does not exist yet or is empty: the definition of a kind, a controller, a test
+of it that needs no cluster, a Dockerfile, and manifests with the rights that the operator uses, and no others. Installs
+nothing, and asks nothing over the network.
+
+  NAME               of the folder, of the package, and of the operator in a cluster, such as website-operator
+
+Options
+  --kind KIND        the kind, such as Website. Default: NAME without -operator, as in Website
+  --group GROUP      the group of the kind, a domain name of yours. Default example.com
+
+Exit codes: 0 end; 1 the files or the output could not be written; 2 invalid usage, or there is something in the folder.
+`;
+
 const CHECK = `watchmux check: check a file of "watchmux serve --data", or a copy of one
 
 Usage
@@ -262,5 +281,5 @@ Exit codes: 0 end; 1 the storage failed; 2 invalid usage, cannot open the storag
 /** Returns the help text of a command, or the general one. */
 export function helpText(topic: CommandName | undefined): string {
   if (topic === undefined) return GENERAL;
-  return { pipe: PIPE, watch: WATCH, get: GET, serve: SERVE, check: CHECK, types: TYPES, demo: DEMO }[topic];
+  return { pipe: PIPE, watch: WATCH, get: GET, serve: SERVE, new: NEW, check: CHECK, types: TYPES, demo: DEMO }[topic];
 }

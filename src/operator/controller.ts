@@ -1,26 +1,36 @@
 /**
- * One controller of an operator. What it says about kinds becomes sources of a `Controller` of `watchmux/workqueue`; each
- * leadership gets a new one, because it runs only once, on informers that go on.
+ * One controller of an operator. What it says about kinds becomes sources of a `Controller` of `watchmux/workqueue`; each leadership
+ * gets a new one, because it runs only once, on informers that go on.
  *
- *     for: its own key --------------.
- *     owns: key of the controller ---+--> when(old, object, event)? ---> Controller ---> reconcile(request)
- *     watches: keysOf(object) -------'
- *     reads: only waited for
+ *     for: its own key ------------------------.
+ *     owns: the key of the controlling owner --+--> when(old, object, event)? ---> Controller ---> reconcile(request)
+ *     watches: keysOf(object) -----------------'                                    ^    |
+ *     reads: only waited for                       conflict: again, quietly --------+----+--> failed: told
+ *                                                  too late: `signal` aborts -------'
+ *
+ * Invariants
+ * - **Serial**, as in the queue: a key runs once at a time, also if a reconcile goes on after its time is over, and it does not run
+ *   before the caches have what its last run has written.
+ * - Nothing is reconciled before the caches of all kinds that the controller names are complete.
+ * - What user code throws affects one key (`reconcile`) or one change (`when`, `keysOf`), and is told.
  */
-import type { Informer } from '../cache/informer/informer.ts';
 import { type KubernetesObject, metadataOf } from '../cache/object.ts';
+import type { Indexers } from '../cache/store/indexer.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, checkText, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Controller } from '../workqueue/controller.ts';
 import type {
-  ControllerHandler,
+  ControllerFailure,
   ControllerInformer,
   ControllerSource,
   ReconcileContext,
 } from '../workqueue/controller-options.ts';
 import { WorkQueue } from '../workqueue/queue.ts';
-import { type KindCache, type KindCaches, textOf } from './caches.ts';
+import type { RateLimiter } from '../workqueue/rate-limiters.ts';
+import type { ControllerCaches, KindCache, KindCaches } from './caches.ts';
+import type { EventRecorder } from './event-recorder.ts';
+import { ensureFinalizer, removeFinalizer } from './finalizers.ts';
 import type { KindName } from './kinds.ts';
 import type {
   ChangeType,
@@ -30,9 +40,14 @@ import type {
   ReconcileOutcome,
   ReconcileRequest,
   SourceOptions,
+  WatchedOptions,
   When,
 } from './operator-options.ts';
-import { createRequest } from './request.ts';
+import type { ControllerState, OperatorObserver, ReconcileResultName } from './operator-state.ts';
+import { controllerOf, ownersOf } from './owners.ts';
+import { isDeleting } from './predicates.ts';
+import { isConflict } from './refusals.ts';
+import { createRequest, type RequestDeps } from './request.ts';
 
 /** What a controller needs of its operator. */
 export interface OperatorDeps {
@@ -41,7 +56,12 @@ export interface OperatorDeps {
   readonly clock: Clock | undefined;
   readonly log: Log;
   readonly caches: KindCaches;
+  readonly events: () => EventRecorder;
+  readonly observer: OperatorObserver;
+  /** Reports a failure. Does not throw. */
   readonly tell: (error: unknown, failure: OperatorFailure) => void;
+  /** Called when {@link OperatorController.idle} may have changed. */
+  readonly changed: () => void;
 }
 
 const NAMES = [
@@ -62,185 +82,343 @@ const NAMES = [
 const RESYNC_MS = 36_000_000;
 
 type AnySource = SourceOptions<KubernetesObject>;
+type Object = KubernetesObject;
 
-/** What a kind is to a controller. */
+/** A kind whose changes count, and which keys they lead to. */
 interface Use {
   readonly text: string;
   readonly when?: When | undefined;
-  readonly keysOf?: ((object: KubernetesObject) => readonly string[]) | undefined;
+  readonly keysOf?: ((object: Object) => readonly string[]) | undefined;
 }
 
-export class OperatorController<T extends object> {
+/** One leadership's work. */
+interface Work {
+  readonly queue: WorkQueue<string>;
+  /** Whether a handler has changes that it has not put into the queue, or has not got the first ones. */
+  readonly handlers: { readonly queued: number; readonly hasSynced: boolean }[];
+  readonly request: RequestDeps;
+}
+
+export class OperatorController<T extends KubernetesObject> {
   readonly name: string;
   readonly #options: OperatorControllerOptions<T>;
   readonly #deps: OperatorDeps;
+  readonly #clock: Clock;
   readonly #for: Use;
   readonly #owns: readonly Use[];
-  readonly #watches: readonly Use[];
+  readonly #watches: readonly (Omit<Use, 'keysOf'> & Pick<WatchedOptions<Object>, 'keysOf'>)[];
   readonly #reads: readonly Use[];
-  /** The keys that are being reconciled. */
-  readonly running: Set<string> = new Set();
+  readonly #caches: ControllerCaches;
+  readonly #running: Set<string> = new Set();
+  /** Failures that were told before they were thrown. */
+  readonly #told: WeakSet<object> = new WeakSet();
+  #work: Work | undefined;
 
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
   constructor(options: OperatorControllerOptions<T>, deps: OperatorDeps) {
-    const { for: own, owns = [], watches = [], reads = [], reconcile } = checkOptions(options, NAMES);
-    callable('reconcile', reconcile ?? null);
-    wholeNumber('reconcileTimeoutMs', options.reconcileTimeoutMs ?? 0);
+    const { for: own, owns = [], watches = [], reads = [], name } = checkOptions(options, NAMES);
+    checkWork(options);
     this.#options = options;
     this.#deps = deps;
+    this.#clock = deps.clock ?? systemClock;
     const use = (given: unknown): Use => this.#declare(toSource(given));
     this.#for = use(own);
-    this.#owns = owns.map((each) => ({ ...use(each), keysOf: (object) => this.#ownersOf(object) }));
-    this.#watches = watches.map(({ keysOf, ...source }) => ({
-      ...use(source),
-      keysOf: (object) => (keysOf as (object: KubernetesObject, caches: unknown) => readonly string[])(object, deps.caches),
-    }));
+    this.#owns = owns.map(use);
+    this.#watches = (watches as readonly WatchedOptions<Object>[]).map(({ keysOf, ...source }) => {
+      if (!callable('keysOf', keysOf)) throw invalid('keysOf', keysOf, 'a function');
+      return { ...use(source), keysOf };
+    });
     this.#reads = reads.map(use);
-    this.name = options.name ?? this.#for.text.split(/[./ ]/)[0] ?? '';
+    this.name = checkText('name', name ?? this.#for.text.split(/[./]/)[0]);
+    this.#caches = deps.caches.only(this.#uses.map(({ text }) => text));
   }
 
-  /** Works until the signal aborts. May be called again after that. */
+  get state(): ControllerState {
+    const { queue, handlers } = this.#work ?? {};
+    return {
+      name: this.name,
+      concurrency: this.#options.concurrency ?? 1,
+      working: handlers?.every(({ hasSynced }) => hasSynced) ?? false,
+      queued: queue?.size ?? 0,
+      delayed: queue?.delayed ?? 0,
+      inWork: queue?.inWork ?? 0,
+    };
+  }
+
+  /** Whether it works, and all that it has heard of is done; what is delayed is not yet to be done. */
+  get idle(): boolean {
+    const { working, queued, inWork } = this.state;
+    return working && queued === 0 && inWork === 0 && (this.#work?.handlers.every((each) => each.queued === 0) ?? false);
+  }
+
+  /** The keys whose reconcile has not returned. */
+  get running(): readonly string[] {
+    return [...this.#running];
+  }
+
+  get #uses(): readonly Pick<Use, 'text'>[] {
+    return [this.#for, ...this.#owns, ...this.#watches, ...this.#reads];
+  }
+
+  /** Works until the signal aborts, and resolves when what runs has ended. May be called again after that. */
   async run(signal: AbortSignal): Promise<void> {
-    const { caches, clock } = this.#deps;
-    const uses = [this.#for, ...this.#owns, ...this.#watches, ...this.#reads];
-    const found = await untilEnd(Promise.all(uses.map(({ text }) => caches.found(text))), signal);
+    const { caches, changed } = this.#deps;
+    const synced = this.#uses.map(async ({ text }) => {
+      const cache = await caches.found(text);
+      await cache.informer.synced;
+      return cache;
+    });
+    const found = await unlessAborted(Promise.all(synced), signal);
     if (!found) return;
-    const synced = await untilEnd(
-      Promise.all(found.map(({ informer }) => informer.synced)).then(() => true),
-      signal,
-    );
-    if (!synced) return;
-    const { rateLimiter, concurrency, maxRetries, resyncMs = RESYNC_MS } = this.#options;
-    const sources: ControllerSource<KubernetesObject>[] = uses.slice(0, uses.length - this.#reads.length).map((use, at) => ({
-      informer: filtered((found[at] as KindCache).informer, use.when),
-      keysOf: use.keysOf,
-      resyncMs: at === 0 ? resyncMs : 0,
-    }));
-    const controller = new Controller<KubernetesObject>({
-      informers: sources,
-      queue: new WorkQueue({ name: this.name, clock, rateLimiter }),
-      concurrency,
-      maxRetries,
+    const { queue, end } = this.#createQueue();
+    const [own] = found as [KindCache];
+    const owned = new Set(found.slice(1, 1 + this.#owns.length));
+    const { name, namespace, log, events } = this.#deps;
+    const client: RequestDeps['client'] = (kind) => caches.client(kind);
+    const given = { name, namespace, log, events, client, controller: this.name, caches: this.#caches, own };
+    const work: Work = { queue, handlers: [], request: { ...given, owns: (cache) => owned.has(cache) } };
+    const { concurrency, maxRetries } = this.#options;
+    const controller = new Controller<Object>({
+      informers: this.#sources(found, work),
+      ...{ queue, concurrency, maxRetries },
       syncTimeoutMs: 0,
-      reconcile: (key, context) => this.#reconcile(key, context),
-      onError: (error, { during, key, attempt, dropped }) => {
-        if (during === 'reconcile' && !dropped && isConflict(error)) return;
-        this.#deps.tell(error, { during, controller: this.name, key, attempt, dropped });
+      reconcile: (key, context) => this.#attempt(key, context, work),
+      onError: (error, failure) => this.#failed(error, failure),
+    });
+    this.#work = work;
+    await controller.run(signal).finally(end);
+    this.#work = undefined;
+    changed();
+  }
+
+  #createQueue(): { readonly queue: WorkQueue<string>; readonly end: () => void } {
+    const { rateLimiter } = this.#options;
+    const { clock, observer, changed } = this.#deps;
+    const limiter = rateLimiter && forgetful(rateLimiter);
+    const queue = new WorkQueue<string>({
+      ...{ name: this.name, clock, rateLimiter: limiter },
+      onMetric: (metric) => {
+        observer.onQueueMetric(metric);
+        changed();
       },
     });
-    await controller.run(signal);
+    return { queue, end: () => limiter?.end() };
   }
 
   #declare({ kind, when, indexers }: AnySource): Use {
-    return { text: this.#deps.caches.declare(kind, indexers), when: callable('when', when) };
+    callable('when', when);
+    return { text: this.#deps.caches.declare(kind, indexers as Indexers<Object> | undefined), when };
   }
 
-  /** The key of the owner that controls an object, if it is of the kind that is reconciled. */
-  #ownersOf(object: KubernetesObject): readonly string[] {
-    const own = this.#deps.caches.find(kindOf(this.#options.for)) as KindCache;
-    const { ownerReferences = [], namespace } = metadataOf(object);
-    const owner = (ownerReferences as readonly Partial<OwnerReference>[]).find(({ controller }) => controller);
-    if (!owner?.name || owner.kind !== own.kind || groupOf(owner.apiVersion) !== own.group) return [];
-    const key = own.namespaced ? `${namespace}/${owner.name}` : owner.name;
-    const cached = own.informer.store.get(key);
-    return cached && metadataOf(cached).uid !== owner.uid ? [] : [key];
+  /** What leads to keys. `found` are the caches of {@link #uses}. */
+  #sources(found: readonly KindCache[], work: Work): readonly ControllerSource<Object>[] {
+    const { resyncMs = RESYNC_MS } = this.#options;
+    const { own } = work.request;
+    const keysOfOwner = ownersOf(own.type);
+    /** By uid: of an owner that is gone there may still be objects, which are not those of its successor. */
+    const isCurrent = (object: Object | undefined): boolean =>
+      object !== undefined &&
+      keysOfOwner(object).some((key) => {
+        const owner = own.informer.store.get(key);
+        return owner === undefined || metadataOf(owner).uid === controllerOf(object)?.uid;
+      });
+    const uses: Use[] = [
+      this.#for,
+      ...this.#owns.map(({ text, when }): Use => {
+        const counts: When = (old, object, event) =>
+          // What goes may have been in the way of the owner's own.
+          (event === 'DELETED' || isCurrent(old) || isCurrent(object)) && (when?.(old, object, event) ?? true);
+        return { text, when: counts, keysOf: keysOfOwner };
+      }),
+      ...this.#watches.map(({ keysOf, ...use }): Use => ({ ...use, keysOf: (object) => keysOf(object, this.#caches) })),
+    ];
+    return uses.map(({ when, keysOf }, at) => ({
+      informer: this.#filtered(found[at] as KindCache, when, work),
+      keysOf,
+      resyncMs: at === 0 ? resyncMs : 0,
+    }));
   }
 
-  async #reconcile(key: string, context: ReconcileContext): Promise<ReconcileOutcome | undefined> {
+  /** An informer of which only those changes are seen that `when` says count. */
+  #filtered({ informer, text }: KindCache, when: When = () => true, { handlers }: Work): ControllerInformer<Object> {
+    const { tell, changed } = this.#deps;
+    const counts = (event: ChangeType, old: Object | undefined, object: Object | undefined): boolean => {
+      changed();
+      try {
+        return when(old, object, event);
+      } catch (error) {
+        tell(error, { during: 'event', controller: this.name, kind: text });
+        return true; // a run too many does no harm
+      }
+    };
+    return {
+      store: informer.store,
+      atLeast: (version, options) => informer.atLeast(version, options),
+      addHandler: ({ onAdd, onUpdate, onDelete }, options) => {
+        const registration = informer.addHandler(
+          {
+            onAdd: (object) => counts('ADDED', undefined, object) && onAdd(object),
+            onUpdate: (old, object) => {
+              const isSame = metadataOf(old).uid === metadataOf(object).uid;
+              const isNews = isSame
+                ? counts('MODIFIED', old, object)
+                : counts('DELETED', old, undefined) || counts('ADDED', undefined, object);
+              if (isNews) onUpdate(old, object);
+            },
+            onDelete: (object) => counts('DELETED', object, undefined) && onDelete(object),
+          },
+          options,
+        );
+        handlers.push(registration);
+        registration.synced.then(changed, changed);
+        return registration;
+      },
+    };
+  }
+
+  /** One run of a key, within its time. */
+  async #attempt(key: string, context: ReconcileContext, work: Work): Promise<ReconcileOutcome | undefined> {
+    const { observer } = this.#deps;
+    const { maxRetries = Infinity } = this.#options;
+    const { signal, attempt } = context;
+    const time = this.#limit(key, context);
+    const startedMs = this.#clock.now();
+    let result: ReconcileResultName | undefined = 'error';
+    this.#running.add(key);
+    observer.onReconcileStart(this.name);
+    try {
+      const outcome = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal }));
+      if (time.isOver()) throw time.signal.reason;
+      result = outcome?.requeueAfterMs === undefined ? 'success' : 'requeue_after';
+      return outcome;
+    } catch (error) {
+      if (time.isOver()) throw time.signal.reason;
+      if (isAbortOf(signal, error)) {
+        result = undefined;
+        throw signal.reason;
+      }
+      if (isConflict(error)) result = 'requeue';
+      throw error;
+    } finally {
+      time.end();
+      this.#running.delete(key);
+      const dropped = (result === 'error' || result === 'requeue') && attempt > maxRetries && !signal.aborted;
+      const durationMs = this.#clock.now() - startedMs;
+      observer.onReconcileEnd({ controller: this.name, result, durationMs, timedOut: time.isOver(), dropped });
+    }
+  }
+
+  /** A signal that also aborts when a reconcile takes too long, which is told then: nobody knows when it will end. */
+  #limit(key: string, { signal, attempt }: ReconcileContext): Limit {
     const { reconcileTimeoutMs = 0 } = this.#options;
     const ended = new AbortController();
-    const leave = whenAborted(context.signal, (reason) => ended.abort(reason));
-    const late = new WatchError('TIMEOUT', `${this.name}: ${key} took longer than ${reconcileTimeoutMs} ms`, {
-      limit: reconcileTimeoutMs,
-    });
-    const clock = this.#deps.clock ?? systemClock;
-    const cancel = reconcileTimeoutMs > 0 ? clock.schedule(reconcileTimeoutMs, () => ended.abort(late)) : () => {};
-    this.running.add(key);
-    try {
-      const request = createRequest<T>(
-        { ...this.#deps, controller: this.name, for: kindOf(this.#options.for), owns: this.#owns.map(({ text }) => text) },
-        key,
-        { ...context, signal: ended.signal },
-      );
-      const outcome = await this.#step(request);
-      if (ended.signal.reason === late) throw late;
-      return outcome;
-    } finally {
-      cancel();
+    const leave = whenAborted(signal, (reason) => ended.abort(reason));
+    let isOver = false;
+    const abort = (): void => {
+      if (ended.signal.aborted) return;
+      isOver = true;
+      const error = new WatchError('TIMEOUT', `${this.name}: ${key} took longer than ${reconcileTimeoutMs} ms`, {
+        limit: reconcileTimeoutMs,
+      });
+      this.#failed(error, { during: 'reconcile', key, attempt, dropped: false });
+      this.#told.add(error);
+      ended.abort(error);
+    };
+    const cancel = reconcileTimeoutMs > 0 ? this.#clock.schedule(reconcileTimeoutMs, abort) : () => {};
+    const end = (): void => {
       leave();
-      this.running.delete(key);
-    }
+      cancel();
+    };
+    return { signal: ended.signal, isOver: () => isOver, end };
   }
 
+  /** Reconciles, or finalizes. */
   async #step(request: ReconcileRequest<T>): Promise<ReconcileOutcome | undefined> {
-    const { finalizer, reconcile } = this.#options;
-    const { object } = request;
-    if (!finalizer || object === undefined) return (await reconcile(request)) ?? undefined;
-    const { name, finalize } = finalizer;
-    const { deletionTimestamp, finalizers = [] } = metadataOf(object);
-    const resource = request.resource(kindOf(this.#options.for));
-    const write = (list: readonly string[]): Promise<T> =>
-      resource.update({ ...object, metadata: { ...metadataOf(object), finalizers: list } } as T);
-    if (deletionTimestamp === undefined) {
-      const kept = finalizers.includes(name) ? object : await write([...finalizers, name]);
-      return (await reconcile({ ...request, object: kept })) ?? undefined;
+    const { finalizer } = this.#options;
+    const { object, signal } = request;
+    if (!finalizer || !object) return (await this.#options.reconcile(request)) ?? undefined;
+    const { name } = finalizer;
+    const resource = request.resource<T>(kindOf(this.#options.for));
+    if (!isDeleting(object)) {
+      const { result, object: held = object } = await ensureFinalizer(resource, object, name, { signal });
+      // It is being deleted by now, or gone: the cache will say so.
+      if (result === 'deleting' || result === 'gone') return undefined;
+      return (await this.#options.reconcile({ ...request, object: held })) ?? undefined;
     }
-    if (!finalizers.includes(name)) return undefined;
-    const outcome = (await finalize({ ...request, object })) ?? undefined;
-    if (outcome?.requeueAfterMs === undefined) await write(finalizers.filter((each) => each !== name));
+    if (!metadataOf(object).finalizers?.includes(name)) return undefined; // others hold it
+    const outcome = (await finalizer.finalize({ ...request, object })) ?? undefined;
+    signal.throwIfAborted(); // it may have given up
+    if (outcome?.requeueAfterMs === undefined) await removeFinalizer(resource, object, name, { signal });
     return outcome;
   }
+
+  #failed(error: unknown, { during, key, attempt, dropped }: ControllerFailure): void {
+    const isTold = typeof error === 'object' && error !== null && this.#told.has(error);
+    if (during === 'reconcile' && !dropped && (isTold || isConflict(error))) return;
+    this.#deps.tell(error, { during, controller: this.name, key, attempt, dropped });
+  }
 }
 
-interface OwnerReference {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly controller: boolean;
+/** The time of one reconcile. */
+interface Limit {
+  readonly signal: AbortSignal;
+  readonly isOver: () => boolean;
+  readonly end: () => void;
 }
 
-const groupOf = (apiVersion: string = ''): string => apiVersion.split('/').slice(0, -1).join('/');
+function checkWork<T extends KubernetesObject>(options: OperatorControllerOptions<T>): void {
+  const { reconcile, finalizer, concurrency, maxRetries = Infinity, rateLimiter, reconcileTimeoutMs, resyncMs } = options;
+  if (!callable('reconcile', reconcile)) throw invalid('reconcile', reconcile, 'a function');
+  if (finalizer) {
+    checkText('finalizer.name', checkOptions(finalizer, ['name', 'finalize']).name);
+    if (!callable('finalizer.finalize', finalizer.finalize)) throw invalid('finalizer.finalize', undefined, 'a function');
+  }
+  if (rateLimiter) requireMethod('rateLimiter', rateLimiter, 'when', 'a RateLimiter');
+  wholeNumber('concurrency', concurrency ?? 1, 1);
+  if (maxRetries !== Infinity) wholeNumber('maxRetries', maxRetries);
+  wholeNumber('reconcileTimeoutMs', reconcileTimeoutMs ?? 0);
+  wholeNumber('resyncMs', resyncMs ?? RESYNC_MS);
+}
 
-const isConflict = (error: unknown): boolean => isWatchError(error, 'REFUSED') && error.status?.code === 409;
-
-/** An informer of which only those changes are seen that `when` says count. */
-function filtered(informer: Informer<KubernetesObject>, when: When = () => true): ControllerInformer<KubernetesObject> {
+/** A limiter for one leadership: in the end, it forgets what the queue has not. */
+function forgetful(limiter: RateLimiter): RateLimiter & { end(): void } {
+  const failed = new Set<unknown>();
   return {
-    store: informer.store,
-    get state() {
-      return informer.state;
+    when: (key) => {
+      failed.add(key);
+      return limiter.when(key);
     },
-    atLeast: (version, options) => informer.atLeast(version, options),
-    addHandler({ onAdd, onUpdate, onDelete }: ControllerHandler<KubernetesObject>, options) {
-      const on = (event: ChangeType, old: KubernetesObject | undefined, object: KubernetesObject | undefined): boolean =>
-        when(old, object, event);
-      return informer.addHandler(
-        {
-          onAdd: (object) => on('ADDED', undefined, object) && onAdd(object),
-          onUpdate: (old, object) => on('MODIFIED', old, object) && onUpdate(old, object),
-          onDelete: (object) => on('DELETED', object, undefined) && onDelete(object),
-        },
-        options,
-      );
+    forget: (key) => {
+      failed.delete(key);
+      limiter.forget(key);
+    },
+    requeues: (key) => limiter.requeues(key),
+    end: () => {
+      for (const key of failed) limiter.forget(key);
     },
   };
 }
 
-/** Resolves like the promise, or with undefined as soon as the signal aborts. */
-function untilEnd<R>(promise: Promise<R>, signal: AbortSignal): Promise<R | undefined> {
+/** Resolves like the promise; with undefined if the signal aborts first. */
+function unlessAborted<R>(promise: Promise<R>, signal: AbortSignal): Promise<R | undefined> {
   return new Promise((resolve, reject) => {
     const leave = whenAborted(signal, () => resolve(undefined));
-    promise.then(resolve, (error: unknown) => (signal.aborted ? resolve(undefined) : reject(error))).finally(leave);
+    promise.then(resolve, reject).finally(leave);
   });
 }
 
+/** Whether an error only says that the work was told to end. */
+function isAbortOf(signal: AbortSignal, error: unknown): boolean {
+  if (!signal.aborted) return false;
+  const { name, cause } = (error ?? {}) as Partial<Error>;
+  return error === signal.reason || cause === signal.reason || name === 'AbortError';
+}
+
 function toSource(given: unknown): AnySource {
-  const isName = typeof given === 'string' || !given || typeof given !== 'object' || 'plural' in given || 'apiVersion' in given;
+  const isName = typeof given !== 'object' || !given || 'plural' in given || 'apiVersion' in given;
   return isName ? { kind: given as KindName } : checkOptions(given as AnySource, ['kind', 'when', 'indexers']);
 }
 
 function kindOf<T extends object>(given: KindName<T> | SourceOptions<T>): KindName<T> {
   return toSource(given).kind as KindName<T>;
 }
-
-export { textOf };

@@ -5,6 +5,16 @@
 
 export type { ResourceType } from '../cache/resource-client.ts';
 export {
+  type Condition,
+  type ConditionOptions,
+  findCondition,
+  isConditionTrue,
+  removeCondition,
+  setCondition,
+  type WithConditions,
+} from './conditions.ts';
+export { equals } from './equals.ts';
+export {
   type EventDetails,
   type EventDropReason,
   type EventFailure,
@@ -14,7 +24,10 @@ export {
   type EventRecorderStats,
 } from './event-recorder.ts';
 export type { EventApi, EventLimits } from './event-series.ts';
+export { type EnsureFinalizerResult, ensureFinalizer, type RemoveFinalizerResult, removeFinalizer } from './finalizers.ts';
 export { FollowedKind, type FollowedKindOptions } from './followed-kind.ts';
+export type { OperatorCheck, OperatorChecks } from './health.ts';
+export type { ListenOptions } from './health-server.ts';
 export {
   type FullType,
   type GroupVersionKind,
@@ -43,3 +56,38 @@ export {
   type WatchedOptions,
   type When,
 } from './operator-options.ts';
+export { controllerOf, type OwnerOptions, type OwnerReference, ownersOf, removeOwner, setOwner } from './owners.ts';
+export {
+  allOf,
+  annotationsChanged,
+  anyOf,
+  deletionStarted,
+  generationChanged,
+  isDeleting,
+  labelsChanged,
+  not,
+  statusChanged,
+} from './predicates.ts';
+export {
+  isAlreadyExists,
+  isConflict,
+  isExpired,
+  isForbidden,
+  isInvalid,
+  isNotFound,
+  isTooManyRequests,
+} from './refusals.ts';
+export {
+  apply,
+  type CreateOrUpdateOptions,
+  type CreateOrUpdateResult,
+  createOrUpdate,
+  type HelperOptions,
+  type Mutable,
+  retryOnConflict,
+  updateStatus,
+} from './writes.ts';
+export type { UserInfo } from './webhooks/reviews.ts';
+export { type WebhookConfigurationsOptions, webhookConfigurations } from './webhooks/webhook-configurations.ts';
+export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
+export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';

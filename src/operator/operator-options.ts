@@ -5,7 +5,10 @@ import type { IndexFunction } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
+import type { OperatorChecks } from './health.ts';
+import type { ListenOptions } from './health-server.ts';
 import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
+import type { Mutable } from './writes.ts';
 
 /** Where an operator writes what it does. `console` is one. */
 export interface Log {
@@ -80,9 +83,14 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
    * the object's namespace, its name if there is none, and the owner reference.
    */
   apply<O extends object = KubernetesObject>(kind: KindName<O>, object: object, options?: ApplyOptions): Promise<O>;
-  /** Changes a copy of the object's status and writes it if it differs. See `updateStatus`. */
-  updateStatus(mutate: (object: T) => unknown): Promise<T>;
-  /** Emits events about the object: see `EventRecorder`. */
+  /**
+   * Lets `mutate` change a copy of the object, and writes its status if that differs. After a conflict, that is done again with the
+   * newest state. Resolves with the newest.
+   *
+   * @throws {WatchError} (rejects) REFUSED as the server says; with 404 if the object is gone.
+   */
+  updateStatus(mutate: (draft: Mutable<T>) => unknown): Promise<T>;
+  /** Emits events about the object: see `EventRecorder`. Nothing happens if the object is gone. */
   readonly events: {
     normal(reason: string, message: string): void;
     warning(reason: string, message: string): void;
@@ -223,8 +231,13 @@ export interface OperatorOptions {
   readonly namespace?: string | undefined;
   /** Only one of several instances works at a time. Default false. `true`: with the defaults of the options. */
   readonly leaderElection?: boolean | OperatorElectionOptions | undefined;
-  /** Where `/healthz`, `/readyz` and `/metrics` are served. Default: nowhere; see `Operator.fetch`. */
-  readonly listen?: { readonly port: number; readonly host?: string | undefined } | undefined;
+  /**
+   * Where `/healthz`, `/readyz` and `/metrics` are served, without TLS and for everybody. `host`: default all addresses, because
+   * kubelet and Prometheus ask from outside of the pod. Default: nowhere; see `Operator.fetch`.
+   */
+  readonly listen?: ListenOptions | undefined;
+  /** Checks of your own, for `/healthz` and `/readyz`. Each may take a second. */
+  readonly checks?: OperatorChecks | undefined;
   /** When the kinds that have not synced are named to `onError`, in milliseconds; default 120,000. 0: never. */
   readonly syncTimeoutMs?: number | undefined;
   /**

@@ -1,104 +1,102 @@
 /** What a reconcile gets: the object, the caches, and clients whose writes the key waits for. */
-import { type KubernetesObject, metadataOf, splitKey, versionOf } from '../cache/object.ts';
+import { type KubernetesObject, metadataOf, namespaceOf, splitKey, versionOf } from '../cache/object.ts';
 import type { ResourceClient, WriteOptions } from '../cache/resource-client.ts';
-import { invalid } from '../watch/errors.ts';
+import { refused } from '../storage/statuses.ts';
 import type { ReconcileContext } from '../workqueue/controller-options.ts';
-import { type KindCaches, textOf } from './caches.ts';
+import type { ControllerCaches, KindCache } from './caches.ts';
+import { controlledBy } from './caches.ts';
+import type { EventRecorder } from './event-recorder.ts';
 import type { KindName } from './kinds.ts';
 import type { ApplyOptions, Log, ReconcileRequest } from './operator-options.ts';
+import { setOwner } from './owners.ts';
+import { apply, type Mutable, updateStatus } from './writes.ts';
 
 /** What is the same for all requests of a controller. */
-export interface RequestDeps<T extends object> {
+export interface RequestDeps {
   /** The operator's name. */
   readonly name: string;
   readonly controller: string;
+  /** The only namespace that the operator watches. */
   readonly namespace: string | undefined;
   readonly log: Log;
-  readonly caches: KindCaches;
-  readonly for: KindName<T>;
-  readonly owns: readonly string[];
+  readonly events: () => EventRecorder;
+  readonly caches: ControllerCaches;
+  /** What is reconciled. */
+  readonly own: KindCache;
+  /** Whether a cache is that of a kind that the controller owns. */
+  readonly owns: (cache: KindCache) => boolean;
+  /** A client of any kind. */
+  readonly client: <O extends object>(kind: KindName<O>) => ResourceClient<O>;
 }
 
-export function createRequest<T extends object>(
-  deps: RequestDeps<T>,
+export function createRequest<T extends KubernetesObject>(
+  deps: RequestDeps,
   key: string,
   { signal, attempt, wrote }: ReconcileContext,
 ): ReconcileRequest<T> {
-  const { caches, name: fieldManager } = deps;
+  const { caches, own, name: fieldManager } = deps;
   const { namespace, name } = splitKey(key);
-  const object = caches.get(deps.for, key);
-  const resource = <O extends object>(kind: KindName<O>): ResourceClient<O> => {
-    const informer = caches.find(kind)?.informer;
+  const object = own.informer.store.get(key) as T | undefined;
+  /** The object as it was last written, which the cache may not have yet. */
+  let latest = object;
+  const clientOf = <O extends object>(cache: KindCache | undefined, client: ResourceClient<O>): ResourceClient<O> => {
     const told = (written: object | undefined): void => {
-      if (informer && versionOf(written) && inScope(written, deps.namespace)) wrote(written as KubernetesObject, informer);
+      if (!cache || !versionOf(written) || !isWithin(deps.namespace, written)) return;
+      wrote(written as KubernetesObject, cache.informer);
     };
-    return watched(caches.client(kind), { signal, fieldManager, told });
+    return toldClient(client, { signal, fieldManager, told });
+  };
+  const resource: ReconcileRequest['resource'] = (kind) => clientOf(caches.find(kind), deps.client(kind));
+  const required = (): T => {
+    if (latest) return latest;
+    throw refused(404, 'NotFound', `${key} is gone: there is nothing to write to, or to own something`);
+  };
+  const emit = (how: 'normal' | 'warning', reason: string, message: string): void => {
+    if (object) deps.events()[how](object, reason, message);
   };
   return {
-    key,
-    namespace,
-    name,
-    object,
-    attempt,
-    signal,
-    resource,
+    ...{ key, namespace, name, object, attempt, signal, resource },
     log: prefixed(deps.log, `${deps.controller} ${key}: `),
-    get: (kind, at) => caches.get(kind, at),
-    store: (kind) => caches.store(kind),
-    owned: (kind) => {
+    get: caches.get,
+    store: caches.store,
+    owned: <O extends object>(kind: KindName<O>) => {
       const { uid } = metadataOf(object);
-      const all = caches.store(kind);
-      return uid === undefined ? [] : all.list().filter((each) => controllerUid(each) === uid);
+      const { informer } = caches.of(kind);
+      return (uid ? controlledBy(informer, uid) : []) as readonly O[];
     },
     apply: async <O extends object>(kind: KindName<O>, given: object, options: ApplyOptions = {}): Promise<O> => {
-      const client = resource(kind);
-      const { group, version, kind: type, namespaced } = client.type;
-      const isOwned = deps.owns.includes(caches.find(kind)?.text ?? '') || deps.owns.includes(textOf(kind));
-      if (isOwned && !object) throw invalid('object', undefined, `an object that owns what is applied: ${key} is gone`);
-      const own = metadataOf(given);
-      const metadata = {
-        ...own,
-        ...(isOwned && { name: own.name ?? name, ownerReferences: [referenceTo(object as KubernetesObject)] }),
-        ...(isOwned && namespaced !== false && { namespace: own.namespace ?? namespace }),
-      };
-      const applied = { apiVersion: group ? `${group}/${version}` : version, kind: type, ...given, metadata };
-      const at = metadata.namespace ? `${metadata.namespace}/${metadata.name}` : (metadata.name ?? '');
-      return client.patch(at, applied, { type: 'apply', force: true, fieldManager, ...options });
+      const cache = caches.find(kind);
+      const applied = cache && deps.owns(cache) ? ownedBy(required(), given, cache.type.namespaced) : given;
+      return await apply(resource(kind), applied, { ...options, fieldManager: options.fieldManager ?? fieldManager });
     },
     updateStatus: async (mutate) => {
-      const client = resource(deps.for);
-      let draft = structuredClone(object) as T;
-      for (let tries = 1; ; tries++) {
-        const before = JSON.stringify(draft);
-        mutate(draft);
-        if (JSON.stringify(draft) === before) return draft;
-        try {
-          return await client.subresource('status').update(draft as never);
-        } catch (error) {
-          if ((error as { status?: { code?: number } }).status?.code !== 409 || tries === 5) throw error;
-          draft = await client.get(key);
-        }
-      }
+      const client = clientOf(own, own.client as unknown as ResourceClient<T>);
+      const written = await updateStatus(client, required(), mutate as (draft: Mutable<T>) => unknown);
+      latest = written;
+      return written;
     },
-    events: { normal: () => {}, warning: () => {} },
+    events: {
+      normal: (reason, message) => emit('normal', reason, message),
+      warning: (reason, message) => emit('warning', reason, message),
+    },
   };
 }
 
-function inScope(written: unknown, namespace: string | undefined): boolean {
-  const own = metadataOf(written).namespace;
-  return namespace === undefined || !own || own === namespace;
+/** A copy of an object that says to whom it belongs, and has a name. */
+function ownedBy(owner: KubernetesObject, given: object, namespaced: boolean): object {
+  const { name = metadataOf(owner).name, namespace = namespaceOf(owner), ...own } = metadataOf(given);
+  const object = { ...given, metadata: { ...own, name, ...(namespaced && namespace && { namespace }) } };
+  setOwner(object, owner);
+  return object;
 }
 
-function controllerUid(object: unknown): string | undefined {
-  const { ownerReferences = [] } = metadataOf(object);
-  return (ownerReferences as readonly { uid?: string; controller?: boolean }[]).find(({ controller }) => controller)?.uid;
+/** Whether the caches of a namespace will see an object. */
+function isWithin(namespace: string | undefined, written: unknown): boolean {
+  const own = namespaceOf(written);
+  return namespace === undefined || own === '' || own === namespace;
 }
 
-function referenceTo({ apiVersion, kind, metadata }: KubernetesObject): object {
-  return { apiVersion, kind, name: metadata?.name, uid: metadata?.uid, controller: true, blockOwnerDeletion: true };
-}
-
-/** What {@link watched} adds to a client. */
+/** What {@link toldClient} adds to a client. */
 interface Additions {
   readonly signal: AbortSignal;
   readonly fieldManager: string;
@@ -107,19 +105,16 @@ interface Additions {
 }
 
 /** A client whose requests end with a signal, and whose writes are told. */
-function watched<O extends object>(client: ResourceClient<O>, additions: Additions): ResourceClient<O> {
+function toldClient<O extends object>(client: ResourceClient<O>, additions: Additions): ResourceClient<O> {
   const { signal, fieldManager, told } = additions;
   const asked = <P extends { readonly signal?: AbortSignal | undefined }>(options: P | undefined): P => {
     const own = options?.signal;
     return { ...options, signal: own ? AbortSignal.any([own, signal]) : signal } as P;
   };
   const named = <P extends WriteOptions>(options: P | undefined): P => asked<P>({ fieldManager, ...options } as P);
-  const heard = async <R extends object | undefined>(
-    options: { readonly dryRun?: boolean | undefined } | undefined,
-    write: Promise<R>,
-  ): Promise<R> => {
+  const heard = async <R>(options: { readonly dryRun?: boolean | undefined } | undefined, write: Promise<R>): Promise<R> => {
     const written = await write;
-    if (!options?.dryRun) told(written);
+    if (!options?.dryRun) told(written as object | undefined);
     return written;
   };
   return {
@@ -127,7 +122,7 @@ function watched<O extends object>(client: ResourceClient<O>, additions: Additio
       return client.type;
     },
     namespace: client.namespace,
-    in: (namespace) => watched(client.in(namespace), additions),
+    in: (namespace) => toldClient(client.in(namespace), additions),
     list: (options) => client.list(asked(options)),
     watch: (options) => client.watch(asked(options)),
     get: (name, options) => client.get(name, asked(options)),
@@ -137,6 +132,7 @@ function watched<O extends object>(client: ResourceClient<O>, additions: Additio
     delete: (name, options) => heard(options, client.delete(name, asked(options))),
     deleteCollection: async (options) => {
       const removed = await client.deleteCollection(asked(options));
+      // The others are gone: their versions are those before.
       if (!options?.dryRun) for (const each of removed) if (metadataOf(each).deletionTimestamp) told(each);
       return removed;
     },
@@ -145,8 +141,8 @@ function watched<O extends object>(client: ResourceClient<O>, additions: Additio
       return {
         name,
         get: (at, options) => part.get(at, asked(options)),
-        update: (object, options) => heard(options, part.update(object, named(options)) as Promise<never>),
-        patch: (at, patch, options) => heard(options, part.patch(at, patch, named(options)) as Promise<never>),
+        update: (object, options) => heard(options, part.update(object, named(options))),
+        patch: (at, patch, options) => heard(options, part.patch(at, patch, named(options))),
       };
     },
   };

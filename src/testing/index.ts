@@ -77,3 +77,5 @@ export {
   type RecordedHandler,
 } from './recorder/cache-recorder.ts';
 export { HistoryRecorder, type HistoryRecorderOptions, type RecordedWatchOptions } from './recorder/history-recorder.ts';
+export type { TestResource } from './test-kinds.ts';
+export { type TestFailure, TestOperator, type TestOperatorOptions, testOperator } from './test-operator.ts';

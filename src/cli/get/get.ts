@@ -6,11 +6,12 @@ import type { List, ListOptions, ListWatcher } from '../../cache/list-watcher.ts
 import type { KubernetesObject } from '../../cache/object.ts';
 import { loadCluster } from '../../kubernetes/cluster.ts';
 import { createNodeFetch, type NodeFetch } from '../../kubernetes/node-fetch.ts';
+import { onSignals } from '../../operator/signals.ts';
 import { type Collection, type CollectionTarget, objectSource, TableSource } from '../../pages/table.ts';
 import { excerpt } from '../../pages/words.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { withoutSecret } from '../lines.ts';
-import { type Output, onSignals } from '../output.ts';
+import type { Output } from '../output.ts';
 import { type CommandName, quote, UsageError } from '../usage.ts';
 import type { GetCommand } from './get-args.ts';
 import { createPrinter, type PrintedChange, type Printer } from './printer.ts';
