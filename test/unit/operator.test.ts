@@ -301,7 +301,7 @@ describe('a request', () => {
         await at.create({ metadata: { name: 'm' } });
         await at.patch('m', { data: { by: 'me' } }, { fieldManager: 'someone' });
         await at.delete('m');
-        await all.create({ metadata: { name: 'm', namespace: 'other' } });
+        await all.create({ metadata: { name: 'm', namespace: 'other' }, data: { x: '1' } });
         const { metadata } = (await at.delete('held')) ?? {};
         versions.push(metadata?.resourceVersion, store(CONFIG_MAP).resourceVersion);
         const orderly = resource(ORDER);
