@@ -78,6 +78,10 @@ export {
   isNotFound,
   isTooManyRequests,
 } from './refusals.ts';
+export type { UserInfo } from './webhooks/reviews.ts';
+export { type WebhookConfigurationsOptions, webhookConfigurations } from './webhooks/webhook-configurations.ts';
+export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
+export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';
 export {
   apply,
   type CreateOrUpdateOptions,
@@ -88,7 +92,3 @@ export {
   retryOnConflict,
   updateStatus,
 } from './writes.ts';
-export type { UserInfo } from './webhooks/reviews.ts';
-export { type WebhookConfigurationsOptions, webhookConfigurations } from './webhooks/webhook-configurations.ts';
-export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
-export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';
