@@ -56,6 +56,7 @@ export {
 } from './operator-options.ts';
 export { controllerOf, type OwnerOptions, type OwnerReference, ownersOf, removeOwner, setOwner } from './owners.ts';
 export {
+  type AnyWhen,
   allOf,
   annotationsChanged,
   anyOf,
@@ -75,6 +76,9 @@ export {
   isNotFound,
   isTooManyRequests,
 } from './refusals.ts';
+export type { UserInfo } from './webhooks/reviews.ts';
+export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
+export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';
 export {
   apply,
   type CreateOrUpdateOptions,
@@ -85,6 +89,3 @@ export {
   retryOnConflict,
   updateStatus,
 } from './writes.ts';
-export type { UserInfo } from './webhooks/reviews.ts';
-export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
-export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';
