@@ -106,7 +106,7 @@ export class OperatorController<T extends KubernetesObject> {
   readonly #clock: Clock;
   readonly #for: Use;
   readonly #owns: readonly Use[];
-  readonly #watches: readonly (Use & Pick<WatchedOptions<Object>, 'keysOf'>)[];
+  readonly #watches: readonly (Omit<Use, 'keysOf'> & Pick<WatchedOptions<Object>, 'keysOf'>)[];
   readonly #reads: readonly Use[];
   readonly #caches: ControllerCaches;
   readonly #running: Set<string> = new Set();
@@ -156,7 +156,7 @@ export class OperatorController<T extends KubernetesObject> {
     return [...this.#running];
   }
 
-  get #uses(): readonly Use[] {
+  get #uses(): readonly Pick<Use, 'text'>[] {
     return [this.#for, ...this.#owns, ...this.#watches, ...this.#reads];
   }
 
@@ -192,7 +192,7 @@ export class OperatorController<T extends KubernetesObject> {
   }
 
   #createQueue(): { readonly queue: WorkQueue<string>; readonly end: () => void } {
-    const { rateLimiter, ...own } = this.#options;
+    const { rateLimiter } = this.#options;
     const { clock, observer, changed } = this.#deps;
     const limiter = rateLimiter && forgetful(rateLimiter);
     const queue = new WorkQueue<string>({
@@ -202,7 +202,6 @@ export class OperatorController<T extends KubernetesObject> {
         changed();
       },
     });
-    void own;
     return { queue, end: () => limiter?.end() };
   }
 
@@ -353,8 +352,7 @@ export class OperatorController<T extends KubernetesObject> {
     return outcome;
   }
 
-  #failed(error: unknown, { during, key, attempt, dropped, informer }: ControllerFailure): void {
-    void informer;
+  #failed(error: unknown, { during, key, attempt, dropped }: ControllerFailure): void {
     const isTold = typeof error === 'object' && error !== null && this.#told.has(error);
     if (during === 'reconcile' && !dropped && (isTold || isConflict(error))) return;
     this.#deps.tell(error, { during, controller: this.name, key, attempt, dropped });

@@ -33,13 +33,13 @@ export type KindName<T extends object = KubernetesObject> = string | Kind<T>;
  *     const WEBSITES = kind<Website>('websites.example.com/v1');
  */
 export function kind<T extends object = KubernetesObject>(type: string | ResourceType): ResourceType & Kind<T>;
-export function kind<T extends object = KubernetesObject>(type: GroupVersionKind): Kind<T>;
+export function kind<T extends object = KubernetesObject>(type: GroupVersionKind): GroupVersionKind & Kind<T>;
 export function kind<T extends object = KubernetesObject>(type: string | ResourceType | GroupVersionKind): Kind<T> {
   return (typeof type === 'string' ? checkedType(type) : type) as Kind<T>;
 }
 
 /** A {@link ResourceType} that lacks nothing. */
-export type FullType = Required<ResourceType>;
+export type FullType = { readonly [Name in keyof ResourceType]-?: NonNullable<ResourceType[Name]> };
 
 /**
  * Finds what a server calls a kind, and whether it is namespaced. A `ResourceType` that has everything is returned as it is, and
@@ -53,16 +53,20 @@ export async function resolveKind(source: ResourceSource, name: KindName, option
 
 /** The type of a kind that needs no question; undefined if it does. */
 export function fullType(name: KindName): FullType | undefined {
-  if (!isRecord(name) || !('plural' in name)) return undefined;
+  if (!isType(name)) return undefined;
   const { group = '', version, plural, kind, namespaced } = checkedType(name);
   return kind === undefined || namespaced === undefined ? undefined : { group, version, plural, kind, namespaced };
+}
+
+function isType(name: unknown): name is ResourceType {
+  return isRecord(name) && 'plural' in name;
 }
 
 /** What to ask a server for. Throws INVALID_ARGUMENT for what names no kind. */
 export function queryOf(name: KindName): string | GroupVersionKind {
   if (typeof name === 'string') return name;
-  if (isRecord(name) && 'plural' in name) return nameOf(checkedType(name));
-  const { apiVersion, kind } = isRecord(name) ? name : {};
+  if (isType(name)) return nameOf(checkedType(name));
+  const { apiVersion, kind }: Partial<GroupVersionKind> = isRecord(name) ? name : {};
   if (typeof apiVersion === 'string' && typeof kind === 'string') return { apiVersion, kind };
   throw invalid('kind', name, '"PLURAL.GROUP/VERSION", a ResourceType, or { apiVersion, kind }');
 }

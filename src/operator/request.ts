@@ -67,12 +67,13 @@ export function createRequest<T extends KubernetesObject>(
     apply: async <O extends object>(kind: KindName<O>, given: object, options: ApplyOptions = {}): Promise<O> => {
       const cache = caches.find(kind);
       const applied = cache && deps.owns(cache) ? ownedBy(required(), given, cache.type.namespaced) : given;
-      return await apply(resource(kind), applied, { fieldManager, ...options });
+      return await apply(resource(kind), applied, { ...options, fieldManager: options.fieldManager ?? fieldManager });
     },
     updateStatus: async (mutate) => {
       const client = clientOf(own, own.client as unknown as ResourceClient<T>);
-      latest = await updateStatus(client, required(), mutate as (draft: Mutable<T>) => unknown);
-      return latest;
+      const written = await updateStatus(client, required(), mutate as (draft: Mutable<T>) => unknown);
+      latest = written;
+      return written;
     },
     events: {
       normal: (reason, message) => emit('normal', reason, message),
