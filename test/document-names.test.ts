@@ -68,15 +68,18 @@ function missing(find: (page: string, path: string) => readonly string[]): strin
   return DOCUMENTS.flatMap((path) => [...new Set(find(readText(path), path))].map((name) => `${path}: ${name}`));
 }
 
-const COMMANDS = ['pipe', 'watch', 'get', 'serve', 'demo'];
+const COMMANDS = ['pipe', 'watch', 'get', 'serve', 'new', 'demo'];
 
 /** Commands of watchmux, each with its options: in blocks as well as in the text. */
 function commandsIn(page: string): { readonly command: string; readonly options: readonly string[] }[] {
   const lines = page.replace(/\\\n\s*/g, ' ');
-  return Array.from(lines.matchAll(/\bwatchmux (pipe|watch|get|serve|demo)\b([^|&;#`\n]*)/g), ([, command = '', rest = '']) => ({
-    command,
-    options: Array.from(rest.matchAll(/(?<=\s)--?[a-zA-Z][\w-]*/g), ([option]) => option),
-  }));
+  return Array.from(
+    lines.matchAll(/\bwatchmux (pipe|watch|get|serve|new|demo)\b([^|&;#`\n]*)/g),
+    ([, command = '', rest = '']) => ({
+      command,
+      options: Array.from(rest.matchAll(/(?<=\s)--?[a-zA-Z][\w-]*/g), ([option]) => option),
+    }),
+  );
 }
 
 /** Whether a command takes an option, whatever it says about its value. */
@@ -179,7 +182,7 @@ describe('names in the code', () => {
     const served = `${new Hub().metrics()} ${code}`;
     const unknown = (page: string): string[] =>
       (page.match(/\bwatchmux_\w+/g) ?? []).filter((name) => {
-        const own = name.replace(/^watchmux_(?:apiserver_)?/, '');
+        const own = name.replace(/^watchmux_(?:apiserver_|operator_)?/, '');
         return !served.includes(name) && !served.includes(`'${own}'`);
       });
     expect(unknown('`watchmux_events_accepted_total`, watchmux_event_total')).toEqual(['watchmux_event_total']);

@@ -4,8 +4,8 @@
  * - The order of members does not matter; that of elements does.
  * - A member that is null or undefined is as one that is absent. So is what JSON does not send: a function, NaN.
  * - An empty object, list or text is a value: `emptyDir: {}` is a volume, `podSelector: {}` selects all, and a custom resource
- *   keeps `[]` and `''` as they were written. Only directly in an object's `metadata` are they as absent, and 0, too, since a server
- *   leaves them out there, whatever the kind.
+ *   keeps `[]` and `''` as they were written. Only directly in an object's `metadata` are they as absent, since a server leaves them
+ *   out there, whatever the kind.
  * - What a server rewrites is different: `1000m` for `1`, or a list in another order. If in doubt, the answer is no: a write
  *   that was not needed changes nothing at the server, and one that is left out is never made.
  *
@@ -54,7 +54,8 @@ const same = (value: unknown): unknown => value;
 
 /** A value; undefined if it is an empty one. */
 function filled(value: unknown): unknown {
-  return isContainer(value) && !('toJSON' in value) && Object.keys(value).length === 0 ? undefined : value || undefined;
+  const isEmpty = isContainer(value) ? !('toJSON' in value) && Object.keys(value).length === 0 : value === '';
+  return isEmpty ? undefined : value;
 }
 
 /** Whether a pair was compared before. If not, it is from now on. */

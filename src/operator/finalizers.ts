@@ -3,15 +3,14 @@
  * object that never goes; so they are written by a patch that says what the list was:
  *
  *     [{ test: uid }, { test: the finalizers that were seen }, { write: the new ones }]
- *                        '---> 422: another changed them; read again
+ *                        '---> 422 without causes: another changed them; read again
  *
  * Unlike one that says the version, it does not fail when something else has changed, such as the status. Upstream:
  * `controllerutil.AddFinalizer` and `RemoveFinalizer`, which leave the write to the caller.
  */
 import { metadataOf } from '../cache/object.ts';
 import type { ResourceClient } from '../cache/resource-client.ts';
-import { checkOptions, checkText } from '../watch/errors.ts';
-import { equals } from './equals.ts';
+import { checkOptions, checkText, type WatchError } from '../watch/errors.ts';
 import { isDeleting } from './predicates.ts';
 import { isConflict, isInvalid, isNotFound } from './refusals.ts';
 import { attempting, HELPER_OPTIONS, type HelperOptions, keyIn, readAgain } from './writes.ts';
@@ -73,20 +72,18 @@ async function rewritten<T extends object, R>(
   step: (current: T) => Step<T, R>,
 ): Promise<Gone | { readonly result: R; readonly object: T }> {
   checkOptions(options, HELPER_OPTIONS);
-  let current: T | undefined = object;
   let refusal: unknown;
   return await attempting<Gone | { readonly result: R; readonly object: T }>(options, async (attempt) => {
-    const seen = current;
-    if (attempt > 1) current = await readAgain(resource, object, options);
+    const current = attempt === 1 ? object : await readAgain(resource, object, options);
     if (!current) return { done: GONE };
-    // Not because of others: the object breaks a rule as it is.
-    if (isInvalid(refusal) && equals(writtenOf(seen), writtenOf(current))) throw refusal;
     const next = step(current);
     if ('object' in next) return { done: next };
+    if (refusal !== undefined) throw refusal;
     const [key, patch] = [keyIn(resource, current), toPatch(current, next.finalizers)];
     const write = async () => ({ result: next.result, object: await resource.patch(key, patch, { ...options, type: 'json' }) });
     const isRaced = (error: unknown): boolean => {
-      refusal = error;
+      // With causes, the patch fitted, and its result broke a rule: because the object is being deleted by now, or for good.
+      if (isInvalid(error) && (error as WatchError).status?.details?.causes?.length) refusal = error;
       return isConflict(error) || isInvalid(error) || isNotFound(error);
     };
     return { write, isRaced };
@@ -105,7 +102,4 @@ function toPatch(object: object, finalizers: readonly string[]): readonly object
   ];
 }
 
-/** What a refusal may be about. */
-const writtenOf = (object: object | undefined): unknown => [finalizersOf(object), isDeleting(object)];
-
-const finalizersOf = (object: object | undefined): readonly string[] => metadataOf(object).finalizers ?? [];
+const finalizersOf = (object: object): readonly string[] => metadataOf(object).finalizers ?? [];

@@ -3,6 +3,7 @@
  * and Deno.
  */
 
+export type { ResourceType } from '../cache/resource-client.ts';
 export {
   type Condition,
   type ConditionOptions,
@@ -42,7 +43,10 @@ export {
   type ChangeType,
   controller,
   type FinalizerOptions,
+  type ListenOptions,
   type Log,
+  type OperatorCheck,
+  type OperatorChecks,
   type OperatorControllerOptions,
   type OperatorElectionOptions,
   type OperatorFailure,
@@ -84,3 +88,7 @@ export {
   retryOnConflict,
   updateStatus,
 } from './writes.ts';
+export type { UserInfo } from './webhooks/reviews.ts';
+export { type WebhookConfigurationsOptions, webhookConfigurations } from './webhooks/webhook-configurations.ts';
+export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
+export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';

@@ -47,9 +47,13 @@ export function isTooManyRequests(error: unknown): boolean {
 }
 
 function statusOf(error: unknown): Status | undefined {
-  for (let [at, left] = [error, MAX_CAUSES]; typeof at === 'object' && at !== null && left > 0; left--) {
-    if (isWatchError(at)) return at.code === 'REFUSED' ? at.status : undefined;
-    at = (at as { readonly cause?: unknown }).cause;
+  try {
+    for (let [at, left] = [error, MAX_CAUSES]; typeof at === 'object' && at !== null && left > 0; left--) {
+      if (isWatchError(at)) return at.code === 'REFUSED' ? at.status : undefined;
+      at = (at as { readonly cause?: unknown }).cause;
+    }
+  } catch {
+    // Whatever throws when it is looked at is none of ours.
   }
   return undefined;
 }

@@ -50,7 +50,10 @@ describe('createOrUpdate', () => {
     const { client, asked } = world();
     const desired = order();
     const created = await createOrUpdate(client, desired, count);
-    expect(created).toMatchObject({ result: 'created', object: { metadata: { generation: 1 }, spec: { item: 'tea', count: 3 } } });
+    expect(created).toMatchObject({
+      result: 'created',
+      object: { metadata: { generation: 1 }, spec: { item: 'tea', count: 3 } },
+    });
     expect(desired).toEqual(order());
     expect((await createOrUpdate(client, desired, count)).result).toBe('unchanged');
     const updated = await createOrUpdate(client, desired, async (draft) => {
@@ -224,6 +227,15 @@ describe('apply', () => {
     expect((await apply(client, taken, { fieldManager: 'you' })).spec?.item).toBe('milk');
     const mine = apply(client, { metadata: { name: 'one' }, spec: { item: 'tea' } }, { fieldManager: 'me', force: false });
     await expect(mine).rejects.toMatchObject({ status: { code: 409 } });
+  });
+
+  it('says where the object is', async () => {
+    const sent: unknown[] = [];
+    const patch = async (...args: unknown[]): Promise<never> => sent.push(args) as never;
+    const client = { type: { version: 'v1', plural: 'pods', namespaced: true }, namespace: 'default', patch } as never;
+    await apply(client, { metadata: { name: 'one', labels: {} } }, { fieldManager: 'me', force: undefined, dryRun: true });
+    const metadata = { name: 'one', namespace: 'default', labels: {} };
+    expect(sent).toEqual([['default/one', { metadata }, { fieldManager: 'me', force: true, dryRun: true, type: 'apply' }]]);
   });
 
   it('needs a name and a manager', async () => {
