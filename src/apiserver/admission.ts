@@ -16,6 +16,7 @@ import { whenAborted } from '../watch/abort.ts';
 import { type Clock, within } from '../watch/clock.ts';
 import { isRecord } from '../watch/errors.ts';
 import { inPieces, paceOf, type Work } from '../watch/fair-queue.ts';
+import { asDenial } from './api-status.ts';
 
 /** A write, as the hooks of {@link AdmissionHooks} see it. Upstream: `admission.k8s.io` `AdmissionRequest`. */
 export interface AdmissionReview<I = unknown> {
@@ -153,8 +154,11 @@ export class Admission {
   private reviewOf(object: KubernetesObject | undefined, asked: Asked, signal: AbortSignal): AdmissionReview {
     const { operation, subresource, place, oldObject, dryRun, propagation } = asked;
     const { user, options, warn } = this.writer;
+    const { resource } = this.deps;
     return {
-      ...{ operation, resource: this.deps.resource, subresource: subresource || undefined, ...place },
+      ...{ operation, resource, subresource: subresource || undefined, ...place },
+      // Upstream, a namespace is in itself.
+      ...(resource === 'namespaces' && { namespace: place.name }),
       ...{ object, oldObject, dryRun, user, deny, warn, signal },
       options: propagation === undefined ? options : { ...options, propagationPolicy: propagation },
     };
@@ -169,14 +173,15 @@ interface Admitted {
 /** Upstream: `ToStatusErr`. */
 function refusalOf({ code, reason, message }: Denied, what: string): Error {
   const why = message || reason;
-  return refused(code, reason, `admission webhook "${what}" denied the request${why ? `: ${why}` : ' without explanation'}`);
+  const text = `admission webhook "${what}" denied the request${why ? `: ${why}` : ' without explanation'}`;
+  return asDenial(refused(code, reason, text));
 }
 
 /** A status code that refuses. Upstream: `ToStatusErr`; what no answer can have is 403. */
 const toCode = (code: number): number => (Number.isInteger(code) && code <= 599 ? Math.max(code, 400) : 403);
 
 /** The names of options that the hooks see. */
-export const OPTIONS = ['fieldManager', 'fieldValidation', 'force', 'propagationPolicy', 'gracePeriodSeconds'] as const;
+export const OPTIONS = ['fieldManager', 'fieldValidation', 'propagationPolicy', 'gracePeriodSeconds'] as const;
 const MAX_WARNINGS = 100;
 
 /** What the verbs of a client's request need: its hooks know who it is. `warnings` gets what they tell it. */

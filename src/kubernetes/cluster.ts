@@ -30,6 +30,17 @@ export type ClusterSource = (
 /** Options of `Cluster.find`. */
 export type FindOptions = KindOptions;
 
+/** Requests to a cluster that were answered in the same way. */
+export interface RequestCount {
+  /** The code of the answer; `<error>` if there was none. */
+  readonly code: string;
+  /** Such as `GET`. */
+  readonly method: string;
+  /** The server's host, and its port. */
+  readonly host: string;
+  readonly count: number;
+}
+
 /** Options of {@link loadCluster}. */
 export interface LoadClusterOptions extends ClusterOptions, KubeConfigOptions {
   /**
@@ -82,6 +93,8 @@ export class Cluster implements ResourceSource {
   readonly #warnings: Warnings;
   readonly #means: ResourceDeps;
   readonly #discovery: Discovery;
+  /** By code and method. */
+  readonly #requests: Map<string, number> = new Map();
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option, and if the current context has no cluster. */
   constructor(config: KubeConfigLike, options: ClusterOptions = {}) {
@@ -152,11 +165,30 @@ export class Cluster implements ResourceSource {
     return namespace ? resource.in(namespace) : resource;
   };
 
+  /** How many requests were made, one that was made again with new credentials twice. Upstream: `rest_client_requests_total`. */
+  get requestCounts(): readonly RequestCount[] {
+    const { host } = this.server;
+    return Array.from(this.#requests, ([key, count]) => {
+      const [code = '', method = ''] = key.split(' ');
+      return { code, method, host, count };
+    });
+  }
+
+  #count(code: number | string, method: string = 'GET'): void {
+    const key = `${code} ${method}`;
+    this.#requests.set(key, (this.#requests.get(key) ?? 0) + 1);
+  }
+
   async #fetch(url: URL, init: NodeRequest): Promise<Response> {
     // A token is for this server only.
     if (url.origin !== this.server.origin) throw invalid('url', url.href, `a URL of ${this.server.origin}`);
     const ask = async (identity: RequestOptions): Promise<Response> => {
-      const response = await send(url, init, { ...identity, ...(await this.#credentials.connection(identity, init.signal)) });
+      const connection = await this.#credentials.connection(identity, init.signal);
+      const response = await send(url, init, { ...identity, ...connection }).catch((error: unknown) => {
+        this.#count('<error>', init.method);
+        throw error;
+      });
+      this.#count(response.status, init.method);
       this.#warnings.read(response.headers);
       return response;
     };

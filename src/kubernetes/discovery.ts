@@ -143,7 +143,7 @@ function toQuestion(name: string | GroupVersionKind): { place: GroupVersion; mat
     return { place: checked({ group, version }), matches: ({ names }) => names.includes(wanted) };
   }
   const { apiVersion, kind } = checkOptions(name, ['apiVersion', 'kind']);
-  const [, group = '', version = ''] = /^(?:([^/]+)\/)?([^/]+)$/.exec(apiVersion) ?? [];
+  const [, group = '', version = ''] = /^(?:([^/]+)\/)?([^/]+)$/.exec(apiVersion ?? '') ?? [];
   if (!version) throw invalid('apiVersion', apiVersion, '"VERSION" or "GROUP/VERSION"');
   if (typeof kind !== 'string' || !kind) throw invalid('kind', kind, 'a kind, such as "Deployment"');
   return { place: checked({ group, version }), matches: ({ type }) => type.kind === kind };

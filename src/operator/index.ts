@@ -26,6 +26,8 @@ export {
 export type { EventApi, EventLimits } from './event-series.ts';
 export { type EnsureFinalizerResult, ensureFinalizer, type RemoveFinalizerResult, removeFinalizer } from './finalizers.ts';
 export { FollowedKind, type FollowedKindOptions } from './followed-kind.ts';
+export type { OperatorCheck, OperatorChecks } from './health.ts';
+export type { ListenOptions } from './health-server.ts';
 export {
   type FullType,
   type GroupVersionKind,
@@ -86,5 +88,6 @@ export {
   updateStatus,
 } from './writes.ts';
 export type { UserInfo } from './webhooks/reviews.ts';
+export { type WebhookConfigurationsOptions, webhookConfigurations } from './webhooks/webhook-configurations.ts';
 export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
 export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';

@@ -5,6 +5,8 @@ import type { IndexFunction } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
+import type { OperatorChecks } from './health.ts';
+import type { ListenOptions } from './health-server.ts';
 import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
 import type { Mutable } from './writes.ts';
 
@@ -229,8 +231,13 @@ export interface OperatorOptions {
   readonly namespace?: string | undefined;
   /** Only one of several instances works at a time. Default false. `true`: with the defaults of the options. */
   readonly leaderElection?: boolean | OperatorElectionOptions | undefined;
-  /** Where `/healthz`, `/readyz` and `/metrics` are served. Default: nowhere; see `Operator.fetch`. */
-  readonly listen?: { readonly port: number; readonly host?: string | undefined } | undefined;
+  /**
+   * Where `/healthz`, `/readyz` and `/metrics` are served, without TLS and for everybody. `host`: default all addresses, because
+   * kubelet and Prometheus ask from outside of the pod. Default: nowhere; see `Operator.fetch`.
+   */
+  readonly listen?: ListenOptions | undefined;
+  /** Checks of your own, for `/healthz` and `/readyz`. Each may take a second. */
+  readonly checks?: OperatorChecks | undefined;
   /** When the kinds that have not synced are named to `onError`, in milliseconds; default 120,000. 0: never. */
   readonly syncTimeoutMs?: number | undefined;
   /**

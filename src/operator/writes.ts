@@ -52,10 +52,11 @@ export async function apply<T extends object>(
   object: object,
   options: ApplyOptions & { readonly fieldManager: string },
 ): Promise<T> {
+  const { force = true, ...patch } = options;
   const place = placeOfObject(resource, object, 'apply');
   // The resource adds apiVersion and kind, which are not those of the type for some subresources.
   const sent = { ...object, metadata: { ...metadataOf(object), ...place } };
-  return await resource.patch(toKey(place), sent, { force: true, ...options, type: 'apply' });
+  return await resource.patch(toKey(place), sent, { ...patch, force, type: 'apply' });
 }
 
 /**

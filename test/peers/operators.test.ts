@@ -12,7 +12,7 @@ import { startProxy } from './proxy.ts';
 const SEED = Number(process.env.WATCHMUX_OPERATORS_SEED ?? 28);
 const ROUNDS = 14;
 const STORM = 25;
-const LIMIT_MS = 240_000;
+const LIMIT_MS = 50_000;
 const QUIET_MS = 700;
 
 const missing = (['kube-apiserver', 'controller-runtime', 'python-clients'] as const).map(component).some(isMissing);
@@ -56,7 +56,7 @@ async function contend(name: string, program: Program): Promise<Outcome> {
     const looks: Look[] = [];
     for (const edits of rounds(SEED, ROUNDS)) {
       await world.play(edits.map((edit) => [edit]));
-      await world.settled();
+      await Promise.race([world.settled(), operator.ended]);
       looks.push(await world.look());
     }
     await quiet();
@@ -64,7 +64,7 @@ async function contend(name: string, program: Program): Promise<Outcome> {
     const counts = counted();
     await world.play(storm(SEED, STORM));
     await world.finish(lastEdits(SEED));
-    await world.settled(() => world.settle());
+    await Promise.race([world.settled(() => world.settle()), operator.ended]);
     await quiet();
     looks.push(await world.look());
     return { looks, events, counts, stormCounts: counted(), seconds: (performance.now() - began) / 1000 };

@@ -130,6 +130,33 @@ describe('hooks', () => {
     expect([answer.code, answer.body.code]).toEqual([expected, expected]);
   });
 
+  test.each([
+    [409, 'Conflict'],
+    [409, 'AlreadyExists'],
+    [404, 'NotFound'],
+    [410, 'Expired'],
+  ])('a denial with %d %s is not taken for a word of the storage', async (code, reason) => {
+    let calls = 0;
+    const { call } = server({
+      validate: ({ deny, object }) => {
+        calls++;
+        if ((object as { spec?: { item?: string } })?.spec?.item !== 'first') deny('never', { code, reason });
+      },
+    });
+    const created = await call('POST', ORDERS_PATH, NEW);
+    const text = 'admission webhook "validate.orders.example.com" denied the request: never';
+    expect([created.code, created.body.reason, created.body.message, calls]).toEqual([code, reason, text, 1]);
+    await call('POST', ORDERS_PATH, { ...NEW, spec: { item: 'first' } });
+    for (const args of [
+      ['PATCH', A, { spec: { item: 'z' } }],
+      ['DELETE', A],
+    ] as const) {
+      calls = 0;
+      const { body } = await call(...args);
+      expect([body.code, body.reason, body.message, calls]).toEqual([code, reason, text, 1]);
+    }
+  });
+
   test('mutate may deny as well', async () => {
     const { call } = server({ mutate: ({ deny }) => deny('never') });
     expect((await call('POST', ORDERS_PATH, NEW)).body.message).toMatch(/^admission webhook "mutate.orders.example.com" denied/);

@@ -1,6 +1,6 @@
 // Kinds that a server has, does not have yet, or no longer: how they are found, and followed.
 import { afterEach, describe, expect, it } from 'vitest';
-import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { ApiServer } from '../../src/apiserver/index.ts';
 import { Informer, type KubernetesObject, type ListWatchOptions, type ResourceClient } from '../../src/cache/index.ts';
 import { Broadcaster, type ObjectEvent } from '../../src/index.ts';
 import { FollowedKind, kind, type ResourceSource, resolveKind } from '../../src/operator/index.ts';

@@ -229,6 +229,15 @@ describe('apply', () => {
     await expect(mine).rejects.toMatchObject({ status: { code: 409 } });
   });
 
+  it('says where the object is', async () => {
+    const sent: unknown[] = [];
+    const patch = async (...args: unknown[]): Promise<never> => sent.push(args) as never;
+    const client = { type: { version: 'v1', plural: 'pods', namespaced: true }, namespace: 'default', patch } as never;
+    await apply(client, { metadata: { name: 'one', labels: {} } }, { fieldManager: 'me', force: undefined, dryRun: true });
+    const metadata = { name: 'one', namespace: 'default', labels: {} };
+    expect(sent).toEqual([['default/one', { metadata }, { fieldManager: 'me', force: true, dryRun: true, type: 'apply' }]]);
+  });
+
   it('needs a name and a manager', async () => {
     const { client } = world();
     await expect(apply(client, {}, { fieldManager: 'me' })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { ApiServer, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
-import { kind, Operator, type ResourceSource } from '../../src/operator/index.ts';
+import { kind, Operator } from '../../src/operator/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { eventually } from '../eventually.ts';
 import { ORDERS, type Order } from './apiserver-rig.ts';
@@ -18,7 +18,7 @@ function rig() {
     storage: new MemoryStorage(),
     resources: [ORDERS as ResourceDefinition, CONFIG_MAPS as ResourceDefinition, NAMESPACES as ResourceDefinition],
   });
-  return { server, cluster: server as unknown as ResourceSource };
+  return { server, cluster: server };
 }
 
 describe('an operator', () => {

@@ -12,6 +12,7 @@
  */
 import type { JsonSchema } from '../../apiserver/definition.ts';
 import { OBJECT_META, OPEN, SHARED } from '../../apiserver/documents/schemas.ts';
+import { excerpt } from '../../pages/words.ts';
 import { harmless, printable } from '../lines.ts';
 import { quote } from '../usage.ts';
 import { apiVersionOf, byText, type Components, type DescribedKind, recordOf } from './described.ts';
@@ -115,7 +116,9 @@ class TypeWriter {
     for (const [{ component }, { name }] of parts) {
       this.#named(this.#schemaOf(component), { name, depth: 0, isOpenEnded: BUILT_IN.test(component) });
     }
-    const imports = chosen.size === 0 ? '' : "import { type Kind, kind, type ResourceType } from 'watchmux/operator';\n";
+    const [hasKinds, hasTypes] = [chosen.size > 0, [...chosen].some(({ plural }) => plural !== undefined)];
+    const imported = ['type Kind', 'kind', ...(hasTypes ? ['type ResourceType'] : [])].join(', ');
+    const imports = hasKinds ? `import { ${imported} } from 'watchmux/operator';\n` : '';
     return [HEADER + imports, ...this.#written].join('\n');
   }
 
@@ -164,13 +167,13 @@ class TypeWriter {
     ];
     const open = schema[OPEN] === true || schema.properties === undefined;
     const tags = deprecated === undefined ? [] : [`@deprecated ${deprecated}`];
-    this.#interface({ ...schema, properties, [OPEN]: open }, { place, members, tags });
+    this.#interface({ ...schema, properties, [OPEN]: open }, { place, members, docs: [...descriptionOf(schema), ...tags] });
   }
 
   /** Writes a component: an interface if it is an object with members, otherwise a name for what it is. */
   #named(schema: JsonSchema, place: Place): void {
     if (hasMembers(schema)) {
-      this.#interface(schema, { place });
+      this.#interface(schema, { place, docs: descriptionOf(schema) });
       return;
     }
     // Its parts are written after it, as those of interfaces are.
@@ -179,7 +182,7 @@ class TypeWriter {
     this.#written[at] = `${comment([...descriptionOf(schema), ...limitsOf(schema)], '')}export type ${place.name} = ${type};\n`;
   }
 
-  #interface(schema: JsonSchema, { place, members = [], tags = [] }: InterfaceParts): void {
+  #interface(schema: JsonSchema, { place, members = [], docs = [] }: InterfaceParts): void {
     const at = this.#written.push('') - 1;
     const required = new Set(Array.isArray(schema.required) ? (schema.required as unknown[]) : []);
     const own = Object.entries(recordOf(schema.properties)).sort(([one], [other]) => byText(one, other));
@@ -187,17 +190,17 @@ class TypeWriter {
       const property = recordOf(value);
       const mark = required.has(name) ? '' : '?';
       const type = this.#type(property, { ...place, name: place.name + pascal(name), depth: place.depth + 1 });
-      const docs = [...descriptionOf(property), ...limitsOf(property), ...(mark === '' ? [] : defaultOf(property))];
-      return `${comment(docs, '  ')}  ${keyOf(name)}${mark}: ${type};\n`;
+      const said = [...descriptionOf(property), ...limitsOf(property), ...(mark === '' ? [] : defaultOf(property))];
+      const inherited = mark === '?' && INHERITED.has(name) ? ` | {}[${literal(name)}]` : '';
+      return `${comment(said, '  ')}  ${keyOf(name)}${mark}: ${type}${inherited};\n`;
     });
     const open = schema[OPEN] === true || isOpen(schema.additionalProperties) ? ['  [key: string]: unknown;\n'] : [];
-    const head = comment([...descriptionOf(schema), ...tags], '');
-    this.#written[at] = `${head}export interface ${place.name} {\n${[...members, ...lines, ...open].join('')}}\n`;
+    this.#written[at] = `${comment(docs, '')}export interface ${place.name} {\n${[...members, ...lines, ...open].join('')}}\n`;
   }
 
   /** The type of a value. */
   #type(schema: JsonSchema, place: Place): string {
-    if (place.depth > MAX_DEPTH) throw new Error(`${place.name}: expected a schema of at most ${MAX_DEPTH} levels`);
+    if (place.depth > MAX_DEPTH) throw new Error(`${excerpt(place.name)}: expected a schema of at most ${MAX_DEPTH} levels`);
     const type = this.#core(schema, place);
     return schema.nullable === true && !type.split(' | ').includes('null') ? `${type} | null` : type;
   }
@@ -261,20 +264,28 @@ class TypeWriter {
 
   /** A whole object within another one. */
   #embedded(schema: JsonSchema, place: Place): string {
-    const { apiVersion = { type: 'string' }, kind = { type: 'string' }, ...properties } = recordOf(schema.properties);
+    const { apiVersion: _, kind: __, metadata: ___, ...properties } = recordOf(schema.properties);
     const name = this.#names.take([place.name]);
-    const whole = { apiVersion, kind, ...properties, metadata: { $ref: REFERENCE + OBJECT_META } };
-    const required = [...(Array.isArray(schema.required) ? (schema.required as unknown[]) : []), 'apiVersion', 'kind'];
-    this.#interface({ ...schema, properties: whole, required }, { place: { ...place, name } });
+    const isNamed = Array.isArray(schema.required) && schema.required.includes('metadata');
+    const metadata = `metadata${isNamed ? '' : '?'}: ${this.#nameOf.get(OBJECT_META)}`;
+    const members = ['apiVersion: string', 'kind: string', metadata].map((each) => `  ${each};\n`);
+    this.#interface({ ...schema, properties }, { place: { ...place, name }, members });
     return name;
   }
 }
+
+/** What every object has, so that an optional member of that name is never just absent. */
+const INHERITED: ReadonlySet<string> = new Set([
+  ...['constructor', 'toString', 'toLocaleString', 'valueOf'],
+  ...['hasOwnProperty', 'isPrototypeOf', 'propertyIsEnumerable'],
+]);
 
 /** What an interface has besides what its schema says. */
 interface InterfaceParts {
   readonly place: Place;
   readonly members?: readonly string[];
-  readonly tags?: readonly string[];
+  /** Objects inside of others are described where they are members. */
+  readonly docs?: readonly string[];
 }
 
 /** The component that a schema stands for. Upstream wraps references, so that they may have descriptions. */
@@ -309,8 +320,7 @@ const literal = (value: string): string => (/^[\w ./:-]*$/.test(value) ? `'${val
 
 const keyOf = (name: string): string => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : literal(name));
 
-const descriptionOf = ({ description }: JsonSchema): readonly string[] =>
-  typeof description === 'string' ? description.split(/\r\n|[\n\r\u2028\u2029]/) : [];
+const descriptionOf = ({ description }: JsonSchema): readonly string[] => (typeof description === 'string' ? [description] : []);
 
 /** What is said of values beyond their type. */
 const LIMITS = [
@@ -329,11 +339,7 @@ function limitsOf(schema: JsonSchema): readonly string[] {
   if (schema['x-kubernetes-list-type'] === 'set') limits.push('no item twice');
   if (Array.isArray(keys)) limits.push(`no two items with the same ${keys.join(', ')}`);
   if (limits.length === 0) return [];
-  const line = limits
-    .join('; ')
-    .split(/[\n\r\u2028\u2029]/)
-    .join(' ');
-  return ['', `${line.charAt(0).toUpperCase()}${line.slice(1)}.`];
+  return ['', limits.join(', ')];
 }
 
 /** What is filled in; but for `{}`, which only leads to further defaults. */
@@ -342,9 +348,10 @@ function defaultOf(schema: JsonSchema): readonly string[] {
   return shown === '{}' ? [] : ['', `@defaultValue \`${shown}\``];
 }
 
-/** A comment of these lines, which nothing in them ends. */
-function comment(lines: readonly string[], indent: string): string {
-  const safe = lines.map((line) => printable(line.replaceAll('\t', '  ')).replaceAll('*/', '*\\/').trimEnd());
+/** A comment of these texts, which nothing in them ends. */
+function comment(texts: readonly string[], indent: string): string {
+  const all = texts.flatMap((each) => each.split(/\r\n|[\n\r\u2028\u2029]/));
+  const safe = all.map((line) => printable(line.replaceAll('\t', '  ')).replaceAll('*/', '*\\/').trimEnd());
   while (safe[0] === '') safe.shift();
   while (safe.at(-1) === '') safe.pop();
   if (safe.length === 0) return '';

@@ -65,7 +65,9 @@ export class WebhookServer {
   readonly #clock: Clock;
   readonly #shutdownTimeoutMs: number;
   readonly #onError: (error: unknown) => void;
-  readonly #server: Server;
+  #server: Server;
+  /** Servers with earlier certificates, until their connections have ended. */
+  readonly #former: Set<Promise<void>> = new Set();
   /** All connections, and those that are past the TLS handshake. */
   readonly #sockets: Set<Socket> = new Set();
   readonly #secured: Set<Socket> = new Set();
@@ -73,6 +75,7 @@ export class WebhookServer {
   readonly #open: Set<ServerResponse> = new Set();
   #state: 'new' | 'running' | 'leaving' = 'new';
   #cancel: () => void = () => {};
+  #fail: (error: unknown) => void = () => {};
   readonly #ready: Deferred<string>;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and for files that cannot be read, or do not fit. */
@@ -95,7 +98,7 @@ export class WebhookServer {
     if (ca !== false) files.push({ option: 'clientCaFile', file: ca, part: 'ca' });
     this.#tls = fromPemFiles<Tls>(files);
     this.#server = this.#create();
-    this.#tls.onChange = (tls) => this.#server.setSecureContext(tls);
+    this.#tls.onChange = (tls) => this.#renew(tls);
     this.#ready = deferred();
   }
 
@@ -115,13 +118,13 @@ export class WebhookServer {
     this.#state = 'running';
     const end = deferred<undefined>();
     const leave = whenAborted(signal, () => end.resolve(undefined));
-    this.#server.on('error', (error) => {
+    this.#fail = (error) => {
       this.#ready.reject(error);
       end.reject(error);
-    });
+    };
     try {
       if (signal?.aborted) return;
-      this.#listen();
+      this.#listen(this.#options.port ?? PORT);
       await this.#ready.promise;
       this.#wait();
       await end.promise;
@@ -142,6 +145,7 @@ export class WebhookServer {
       if (this.#state === 'leaving') response.shouldKeepAlive = false;
       webhooks.handler(request, response);
     });
+    server.on('error', (error) => this.#fail(error));
     server.on('secureConnection', (socket) => {
       if (this.#state === 'leaving') socket.destroy();
       this.#secured.add(socket);
@@ -162,8 +166,23 @@ export class WebhookServer {
     });
   }
 
-  #listen(): void {
-    const { port = PORT, host } = this.#options;
+  #renew(tls: Tls): void {
+    if (this.#state === 'leaving') return;
+    const { setSecureContext } = this.#server as Partial<Server>;
+    if (setSecureContext) {
+      setSecureContext.call(this.#server, tls);
+      return;
+    }
+    // Bun has no such thing: another server takes the place of this one.
+    const { port } = this.#server.address() as AddressInfo;
+    const ended = closed(this.#server).finally(() => this.#former.delete(ended));
+    this.#former.add(ended);
+    this.#server = this.#create();
+    this.#listen(port);
+  }
+
+  #listen(port: number): void {
+    const { host } = this.#options;
     this.#server.listen({ port, ...(host && { host }) }, () => {
       const { address, port: actual, family } = this.#server.address() as AddressInfo;
       const any = address === '::' || address === '0.0.0.0';
@@ -183,7 +202,7 @@ export class WebhookServer {
 
   async #close(): Promise<void> {
     this.#state = 'leaving';
-    const closed = new Promise<void>((resolve) => void this.#server.close(() => resolve()));
+    const ended = [closed(this.#server), ...this.#former];
     const busy = new Set(Array.from(this.#open, ({ req }) => req.socket));
     for (const response of this.#open) response.shouldKeepAlive = false;
     // The host's own way leaves those that have not had a request yet.
@@ -193,9 +212,13 @@ export class WebhookServer {
       if (size > 0) this.#onError(gaveUp(this.#shutdownTimeoutMs, size === 1 ? 'a request' : `${size} requests`));
       for (const socket of this.#sockets) socket.destroy();
     });
-    await closed;
+    await Promise.all(ended);
     cancel();
   }
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => void server.close(() => resolve()));
 }
 
 interface Deferred<T> {

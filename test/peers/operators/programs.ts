@@ -23,7 +23,10 @@ export interface Program {
 export class OperatorProcess {
   /** The end of what it has written. */
   log: string = '';
+  /** Rejects when it has ended, unless it was ended. */
+  readonly ended: Promise<never>;
   readonly #child: ChildProcess;
+  #isStopped: boolean = false;
 
   constructor({ words: [command = '', ...words] }: Program, args: readonly string[]) {
     const child = spawn(command, [...words, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
@@ -33,6 +36,10 @@ export class OperatorProcess {
       stream.setEncoding('utf8').on('data', (text: string) => {
         this.log = (this.log + text).slice(-LOG_CHARS);
       });
+    this.ended = new Promise((_, reject) => {
+      child.on('exit', (code) => this.#isStopped || reject(new Error(`the operator has ended (${code})`)));
+    });
+    this.ended.catch(() => {});
   }
 
   get hasEnded(): boolean {
@@ -42,6 +49,7 @@ export class OperatorProcess {
   /** Ends it as a crash does. */
   async kill(): Promise<void> {
     const gone = this.hasEnded ? undefined : once(this.#child, 'exit');
+    this.#isStopped = true;
     this.#child.kill('SIGKILL');
     await gone;
   }
@@ -49,6 +57,7 @@ export class OperatorProcess {
   /** Asks it to end, as a cluster does. */
   async end(): Promise<void> {
     const gone = this.hasEnded ? undefined : once(this.#child, 'exit');
+    this.#isStopped = true;
     this.#child.kill('SIGTERM');
     const late = setTimeout(() => this.#child.kill('SIGKILL'), END_MS);
     await gone;
@@ -73,6 +82,7 @@ export async function bundled(): Promise<Program & { remove(): void }> {
       silent: true,
     },
     noExternal: [/^watchmux/],
+    outExtension: () => ({ js: '.mjs' }),
     esbuildOptions: (options) => Object.assign(options, { alias }),
   });
   return { words: [process.execPath, join(outDir, 'main.mjs')], remove: () => rmSync(outDir, { recursive: true, force: true }) };
