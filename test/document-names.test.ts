@@ -192,7 +192,7 @@ describe('names in the code', () => {
     const served = `${new Hub().metrics()} ${code}`;
     const unknown = (page: string): string[] =>
       (page.match(/\bwatchmux_\w+/g) ?? []).filter((name) => {
-        const own = name.replace(/^watchmux_(?:apiserver_)?/, '');
+        const own = name.replace(/^watchmux_(?:apiserver_|operator_)?/, '');
         return !served.includes(name) && !served.includes(`'${own}'`);
       });
     expect(unknown('`watchmux_events_accepted_total`, watchmux_event_total')).toEqual(['watchmux_event_total']);
