@@ -208,6 +208,7 @@ export class World {
       await meanwhile?.();
       await this.collect();
       const fault = await this.fault();
+      if (process.env.DBG) process.stderr.write(`${new Date().toISOString()} ${fault}\n`);
       if (fault !== undefined) throw new Error(`${this.namespace} never settled: ${fault}`);
     };
     await eventually(look, { intervalMs: POLL_MS });
