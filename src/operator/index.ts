@@ -59,6 +59,7 @@ export {
 } from './operator-options.ts';
 export { controllerOf, type OwnerOptions, type OwnerReference, ownersOf, removeOwner, setOwner } from './owners.ts';
 export {
+  type AnyWhen,
   allOf,
   annotationsChanged,
   anyOf,
