@@ -45,6 +45,7 @@ export {
   type FinalizerOptions,
   type ListenOptions,
   type Log,
+  type Mutable,
   type OperatorCheck,
   type OperatorChecks,
   type OperatorControllerOptions,
@@ -89,7 +90,6 @@ export {
   type CreateOrUpdateResult,
   createOrUpdate,
   type HelperOptions,
-  type Mutable,
   retryOnConflict,
   updateStatus,
 } from './writes.ts';

@@ -3,10 +3,10 @@ import type { KubernetesObject } from '../cache/object.ts';
 import type { PatchOptions, ResourceClient, ResourceType } from '../cache/resource-client.ts';
 import type { IndexFunction } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
+import type { CHANGES } from '../watch/event.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
 import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
-import type { Mutable } from './writes.ts';
 
 /** Where an operator writes what it does. `console` is one. */
 export interface Log {
@@ -20,12 +20,19 @@ export interface Log {
 export type AnyKind = string | ResourceType | GroupVersionKind;
 
 /** What happened to an object. A resync is MODIFIED, with the same object twice. */
-export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
+export type ChangeType = (typeof CHANGES)[number];
 
 /** Says whether a change is worth a reconcile. `old` is undefined for ADDED, `object` for DELETED. Upstream: `predicate.Predicate`. */
 export type When<T extends object = KubernetesObject> = {
   when(old: T | undefined, object: T | undefined, event: ChangeType): boolean;
 }['when']; // a method, whose parameters are bivariant: so a list may have sources of several types
+
+/** A value that may be changed, at any depth: what `mutate` functions get. */
+export type Mutable<T> = T extends Date | ((...args: never[]) => unknown)
+  ? T
+  : T extends object
+    ? { -readonly [K in keyof T]: Mutable<T[K]> }
+    : T;
 
 /** What a controller reads besides the event: the operator's caches. */
 export interface Caches {

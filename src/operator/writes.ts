@@ -13,18 +13,11 @@ import { placeOfObject, type ResourceClient, type WriteOptions } from '../cache/
 import { refused } from '../storage/statuses.ts';
 import { checkOptions, invalid, isWatchError, WatchError } from '../watch/errors.ts';
 import { equals } from './equals.ts';
-import type { ApplyOptions } from './operator-options.ts';
+import type { ApplyOptions, Mutable } from './operator-options.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './refusals.ts';
 
 /** How often a write is tried before its conflict is reported. */
 const MAX_ATTEMPTS = 10;
-
-/** A value that may be changed, at any depth: what `mutate` functions get. */
-export type Mutable<T> = T extends Date | ((...args: never[]) => unknown)
-  ? T
-  : T extends object
-    ? { -readonly [K in keyof T]: Mutable<T[K]> }
-    : T;
 
 /** Options of {@link updateStatus} and the like. */
 export type HelperOptions = Omit<WriteOptions, 'subresource'>;
