@@ -26,8 +26,6 @@ export {
 export type { EventApi, EventLimits } from './event-series.ts';
 export { type EnsureFinalizerResult, ensureFinalizer, type RemoveFinalizerResult, removeFinalizer } from './finalizers.ts';
 export { FollowedKind, type FollowedKindOptions } from './followed-kind.ts';
-export type { OperatorCheck, OperatorChecks } from './health.ts';
-export type { ListenOptions } from './health-server.ts';
 export {
   type FullType,
   type GroupVersionKind,
@@ -45,7 +43,10 @@ export {
   type ChangeType,
   controller,
   type FinalizerOptions,
+  type ListenOptions,
   type Log,
+  type OperatorCheck,
+  type OperatorChecks,
   type OperatorControllerOptions,
   type OperatorElectionOptions,
   type OperatorFailure,
