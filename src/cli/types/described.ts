@@ -94,7 +94,7 @@ interface GroupVersionKind {
 const idOf = ({ group, version, kind }: GroupVersionKind): string => `${group}/${version}/${kind}`;
 
 /** The path of a collection: its group, version, whether it is that of one namespace, and the plural. */
-const COLLECTION = /^\/(?:api|apis\/[^/]+)\/[^/]+\/(namespaces\/\{[^/]+\}\/)?([^/{}]+)$/;
+const COLLECTION = /^\/(?:api|apis\/[^/]+)\/[^/]+\/(namespaces\/\{namespace\}\/)?([^/{}]+)$/;
 
 /** The kinds of a document, and its components. */
 export function kindsOfOpenApi(document: JsonSchema, source: string): Described {
