@@ -1,11 +1,12 @@
 // `watchmux types` as a program: files, a server and a cluster, and what the compiler says of the result beside the built package.
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
+import { faultsOf } from '../compile.ts';
 import { killAll, run, serve } from './cli.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'watchmux-types-'));
@@ -54,7 +55,6 @@ console.log(JSON.stringify(WEBSITES));
     );
     writeFileSync(join(project, 'package.json'), '{ "type": "module" }');
     mkdirSync(join(project, 'node_modules'));
-    const { symlinkSync } = await import('node:fs');
     symlinkSync(here('../..'), join(project, 'node_modules', 'watchmux'));
     const strict = ['strict', 'exactOptionalPropertyTypes', 'isolatedDeclarations', 'declaration', 'verbatimModuleSyntax'];
     const compilerOptions = {
@@ -134,6 +134,7 @@ describe('watchmux types of a server', () => {
     const header = ['--header', 'authorization: Bearer secret'];
     const all = await types('--kubeconfig', config, '--context', 'x', ...header);
     expect([all.code, all.err]).toEqual([0, '']);
+    expect(faultsOf({ 'kinds.ts': all.out })).toEqual([]);
     expect(all.out).toContain('export const CONFIGMAPS: ');
     expect(all.out).toContain('export interface WebsiteV1beta1Spec {');
     expect(await types('--kubeconfig', config, ...header)).toMatchObject({ code: 2, err: expect.stringContaining('context') });
