@@ -68,9 +68,11 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
     'node:zlib',
     'socks-proxy-agent',
   ],
+  'operator/health-server.ts': ['node:http', 'node:net'], // types, and loaded late
   'nats/connection.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-options.ts': ['@nats-io/transport-node'], // its types
+  'operator/event-recorder.ts': ['node:os'],
   'operator/webhooks/from-files.ts': ['node:fs', 'node:fs/promises', 'node:tls'],
   'operator/webhooks/webhook-server.ts': ['node:http', 'node:https', 'node:net'],
   'operator/webhooks/webhooks.ts': ['node:http'],

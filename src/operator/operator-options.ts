@@ -5,8 +5,6 @@ import type { IndexFunction } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
-import type { OperatorChecks } from './health.ts';
-import type { ListenOptions } from './health-server.ts';
 import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
 import type { Mutable } from './writes.ts';
 
@@ -216,6 +214,25 @@ export interface OperatorFailure {
 export interface OperatorElectionOptions extends Partial<Omit<LeaderElectorOptions, 'leases' | 'onError'>> {
   /** The namespace of the lease. Default: that of the operator, or of the cluster's context, or `default`. */
   readonly namespace?: string | undefined;
+}
+
+/** Where to listen. */
+export interface ListenOptions {
+  /** 0: any free one. */
+  readonly port: number;
+  /** Default: all addresses, because kubelet and Prometheus ask from outside of the pod. */
+  readonly host?: string | undefined;
+}
+
+/** A check of your own: it fails if it throws or rejects. */
+export type OperatorCheck = () => unknown;
+
+/** Checks of your own, by name. */
+export interface OperatorChecks {
+  /** If one fails, kubelet restarts the pod: for what only a restart can help against. */
+  readonly healthz?: Readonly<Record<string, OperatorCheck>> | undefined;
+  /** If one fails, the pod gets no requests, such as those to its webhooks. */
+  readonly readyz?: Readonly<Record<string, OperatorCheck>> | undefined;
 }
 
 /** Options of an {@link Operator}. */

@@ -77,7 +77,15 @@ describe('a new operator', () => {
 
   test('asks a server for what its manifest grants, and for all of that', async () => {
     const rights = new UsedRights();
-    const api = await serve(rights.authorize);
+    let isRaced = false;
+    const api: ApiServer = await serve(async (verb, resource, ...more) => {
+      // Somebody else is faster, once.
+      if (resource === 'websites.example.com/status' && !isRaced) {
+        isRaced = true;
+        await sites.patch('a', { metadata: { labels: { raced: 'yes' } } });
+      }
+      return rights.authorize(verb, resource, ...more);
+    });
     const [port] = await freePorts(1);
     const env = { ...process.env, KUBECONFIG: join(parent, 'config'), PORT: String(port) };
     const child = spawn(process.execPath, ['dist/src/main.js'], { cwd: project, env, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -2,9 +2,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/index.ts';
-import { type OperatorChecks, OperatorHealth } from '../../src/operator/health.ts';
+import { OperatorHealth } from '../../src/operator/health.ts';
 import { type HealthServer, serveHealth } from '../../src/operator/health-server.ts';
 import { Operator } from '../../src/operator/index.ts';
+import type { OperatorChecks } from '../../src/operator/operator-options.ts';
 import type { OperatorState } from '../../src/operator/operator-state.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
@@ -13,7 +14,7 @@ import { exposition } from '../exposition.ts';
 import { crdOf } from './crd-rig.ts';
 
 const kindOf = (kind: string, synced: boolean, error?: unknown): OperatorState['kinds'][number] => ({
-  ...{ kind, synced, connected: synced, absent: false, error },
+  ...{ kind, synced, connected: synced, absent: false, error, resourceVersion: '1', objects: 0 },
 });
 
 function rig(checks?: OperatorChecks) {

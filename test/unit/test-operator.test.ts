@@ -52,6 +52,30 @@ test('what it owns is there, and what it says, when it has settled', async () =>
   expect(operator.errors).toEqual([]);
 });
 
+test('what the server does by itself is waited for, too: a chain of owners, a namespace with what is in it', async () => {
+  const maps = kind<KubernetesObject>('configmaps/v1');
+  await using operator = await testOperator({ controllers: [websites], objects: [web], resources: [maps, 'namespaces/v1'] });
+  await operator.settled();
+  const client = operator.resource(maps).in('default');
+  let owner: KubernetesObject = await operator.resource(DEPLOYMENTS).get('default/web');
+  for (let at = 0; at < 10; at++) {
+    const { apiVersion = '', kind = '', metadata: { name = '', uid = '' } = {} } = owner;
+    const ownerReferences = [{ apiVersion, kind, name, uid }];
+    owner = await client.create({ metadata: { name: `map-${at}`, ownerReferences } });
+  }
+  await operator.resource(WEBSITES).delete('default/web');
+  await operator.settled();
+  expect((await client.list()).items).toEqual([]);
+  const namespaces = operator.resource('namespaces/v1');
+  await namespaces.create({ metadata: { name: 'shop' } });
+  await operator.resource(WEBSITES).create({ ...web, metadata: { name: 'web', namespace: 'shop' } });
+  await operator.settled();
+  await namespaces.delete('shop');
+  await operator.settled();
+  expect((await namespaces.list()).items.map(({ metadata }) => metadata?.name)).toEqual(['default']);
+  expect((await operator.resource(DEPLOYMENTS).list()).items).toEqual([]);
+});
+
 /** A controller of websites that does what it is told. */
 const doing = (
   reconcile: Parameters<typeof controller<Website>>[0]['reconcile'],

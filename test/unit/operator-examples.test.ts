@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { KubernetesObject } from 'watchmux/cache';
-import { findCondition, type Kind, kind, type OperatorControllerOptions } from 'watchmux/operator';
-import { type TestOperator, testOperator } from 'watchmux/testing';
 import { parse } from 'yaml';
+import type { KubernetesObject } from '../../src/cache/object.ts';
+import { findCondition, type Kind, kind, type OperatorControllerOptions } from '../../src/operator/index.ts';
+import { type TestOperator, testOperator } from '../../src/testing/index.ts';
 
 const examples = fileURLToPath(new URL('../../examples', import.meta.url));
 const load = (name: string): Promise<Record<string, unknown>> => import(join(examples, name, 'operator.mjs'));

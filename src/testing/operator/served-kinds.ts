@@ -1,9 +1,10 @@
 /** The kinds that a test's server has: those that it is given, and those that the operator names. */
-import type { ResourceDefinition, SchemaDefinition } from '../apiserver/definition.ts';
-import type { KubernetesObject } from '../cache/object.ts';
-import { nameOf, type ResourceType } from '../cache/resource-client.ts';
-import { fullType, type GroupVersionKind, type KindName } from '../operator/kinds.ts';
-import type { OperatorControllerOptions } from '../operator/operator-options.ts';
+import type { ResourceDefinition, SchemaDefinition } from '../../apiserver/definition.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import { nameOf, type ResourceType } from '../../cache/resource-client.ts';
+import { fullType, type GroupVersionKind, type KindName } from '../../operator/kinds.ts';
+import type { OperatorControllerOptions } from '../../operator/operator-options.ts';
+import type { TestResource } from './test-options.ts';
 
 type Definition = ResourceDefinition | SchemaDefinition;
 
@@ -62,9 +63,6 @@ const isKind = (value: object): value is ResourceType | GroupVersionKind => 'plu
 
 const isCrd = (value: object): value is KubernetesObject =>
   (value as KubernetesObject).kind === 'CustomResourceDefinition' && 'spec' in value;
-
-/** What a test says that its server has: a definition, of the server or of a cluster, or the name of a kind of Kubernetes. */
-export type TestResource = ResourceDefinition<never> | SchemaDefinition | KubernetesObject | KindName;
 
 /**
  * What the server needs so that it has all of them. A kind of which only the type is known, as `kind({ group, version, ... })` has it,
