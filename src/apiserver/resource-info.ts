@@ -1,6 +1,6 @@
 /** What the server knows about each kind that it serves: the definition with its defaults, and how to find it. */
 import type { KubernetesObject } from '../cache/object.ts';
-import type { NamespacedName } from '../cache/resource-client.ts';
+import type { GroupVersionKind, NamespacedName } from '../cache/resource-client.ts';
 import type { Storage } from '../storage/storage.ts';
 import { checkOptions, invalid } from '../watch/errors.ts';
 import type { Soon } from '../watch/fair-queue.ts';
@@ -156,13 +156,16 @@ export class Catalog {
     return this.find('v1', 'namespaces');
   }
 
-  /** Finds a resource by `PLURAL.GROUP/VERSION`, or `PLURAL/VERSION` for the group without a name. */
-  named(text: string): ResourceInfo {
-    const found = this.all.find((info) => text === `${info.resourceName}/${info.version}`);
-    const first = found ?? this.all.find((info) => text === info.resourceName);
+  /** Finds a resource by `PLURAL.GROUP/VERSION`, or `PLURAL/VERSION` for the group without a name; or by its objects' kind. */
+  named(name: string | GroupVersionKind): ResourceInfo {
+    const isKind = ({ apiVersion, kind }: ResourceInfo): boolean =>
+      typeof name !== 'string' && apiVersion === name?.apiVersion && kind === name.kind;
+    const found = this.all.find((info) => name === `${info.resourceName}/${info.version}` || isKind(info));
+    const first = found ?? this.all.find((info) => name === info.resourceName);
     if (first === undefined) {
       const names = this.all.map((info) => `${info.resourceName}/${info.version}`).join(', ');
-      throw invalid('resource', text, `one of those that are served: ${names}`);
+      const shown = typeof name === 'string' ? name : `${name?.apiVersion} ${name?.kind}`;
+      throw invalid('resource', shown, `one of those that are served: ${names}`);
     }
     return first;
   }

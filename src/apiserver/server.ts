@@ -15,6 +15,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { METRICS_TYPE } from '../bridge/hub/metrics.ts';
 import type { KubernetesObject } from '../cache/object.ts';
+import {
+  type GroupVersionKind,
+  type KindOptions,
+  nameOf,
+  type ResourceSource,
+  type ResourceType,
+  type Typed,
+} from '../cache/resource-client.ts';
 import { Cacher } from '../storage/cacher/cacher.ts';
 import { toSettings as checkCacherOptions } from '../storage/cacher/engine.ts';
 import { internalError } from '../storage/statuses.ts';
@@ -70,7 +78,7 @@ const PUBLIC: ReadonlySet<string | undefined> = new Set(['healthz', 'livez', 're
  * Serves your own objects over Kubernetes' protocol, from any storage: over node:http, `fetch` handlers and WebSocket, and in the
  * same process with {@link resource}.
  */
-export class ApiServer<I = unknown> {
+export class ApiServer<I = unknown> implements ResourceSource {
   readonly #settings: Settings;
   readonly #catalog: Catalog;
   readonly #counts: ApiCounts = new ApiCounts();
@@ -153,12 +161,33 @@ export class ApiServer<I = unknown> {
   }
 
   /**
-   * Returns a resource in the same process: `PLURAL.GROUP/VERSION`, or `PLURAL/v1` for the core group.
+   * Returns a resource in the same process: `PLURAL.GROUP/VERSION`, `PLURAL/v1` for the core group, or a `ResourceType`.
    *
    * @throws {WatchError} INVALID_ARGUMENT for a resource that is not served.
    */
-  resource<T extends object = KubernetesObject>(name: string): Resource<T> {
-    const info = this.#catalog.named(name);
+  resource<T extends object = KubernetesObject>(type: string | (ResourceType & Typed<T>)): Resource<T> {
+    return this.#resource<T>(this.#catalog.named(typeof type === 'string' ? type : nameOf(type)));
+  }
+
+  /**
+   * Like `resource`, also by the kind of the objects, and waits for the resources of definitions that are stored.
+   *
+   *     await server.kind({ apiVersion: 'example.com/v1', kind: 'Order' })
+   *
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT for a resource that is not served.
+   */
+  async kind<T extends object = KubernetesObject>(
+    kind: string | (GroupVersionKind & Typed<T>),
+    options: KindOptions = {},
+  ): Promise<Resource<T>> {
+    const { signal } = checkOptions(options, ['signal', 'maxAgeMs']);
+    signal?.throwIfAborted();
+    const { loading } = this.#definitions;
+    if (loading) await (signal ? untilAborted(loading, signal) : loading);
+    return this.#resource<T>(this.#catalog.named(kind));
+  }
+
+  #resource<T extends object>(info: ResourceInfo): Resource<T> {
     return new Resource<T>(() => {
       if (this.#closing.signal.aborted) throw new WatchError('CLOSED', 'the server has shut down');
       // It may have been defined anew since.

@@ -8,14 +8,19 @@ import type { QuotaReason } from './http/quotas.ts';
 const BOUNDS: readonly number[] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /** Durations by how long they were. */
-class Durations implements Histogram {
-  readonly bounds: readonly number[] = BOUNDS;
-  readonly counts: number[] = [...BOUNDS, Number.POSITIVE_INFINITY].map(() => 0);
+export class Durations implements Histogram {
+  readonly bounds: readonly number[];
+  readonly counts: number[];
   sum: number = 0;
 
+  constructor(bounds: readonly number[] = BOUNDS) {
+    this.bounds = bounds;
+    this.counts = Array.from({ length: bounds.length + 1 }, () => 0);
+  }
+
   add(seconds: number): void {
-    const at = BOUNDS.findIndex((bound) => seconds <= bound);
-    const index = at < 0 ? BOUNDS.length : at;
+    const at = this.bounds.findIndex((bound) => seconds <= bound);
+    const index = at < 0 ? this.bounds.length : at;
     this.counts[index] = (this.counts[index] ?? 0) + 1;
     this.sum += seconds;
   }

@@ -27,6 +27,54 @@ export interface ResourceType {
   readonly namespaced?: boolean | undefined;
 }
 
+/** A kind as its objects name it. Upstream: `schema.GroupVersionKind`. */
+export interface GroupVersionKind {
+  /** Such as `apps/v1`, or `v1` for the core group. */
+  readonly apiVersion: string;
+  /** Such as `Deployment`. */
+  readonly kind: string;
+}
+
+/** Where the type of a kind's objects is written: nothing at run time. */
+declare const OBJECT: unique symbol;
+
+/** Something that names a kind of objects `T`. Without the type, it may be of any. */
+export interface Typed<T extends object> {
+  readonly [OBJECT]?: T;
+}
+
+/** Options of `kind` of a {@link ResourceSource}. */
+export interface KindOptions {
+  /** Aborts the question. */
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * How old the server's answer may be, in milliseconds; default 10,000. So many kinds cost few requests. What an older answer does not
+   * have is asked for again in any case. An `ApiServer` always knows.
+   */
+  readonly maxAgeMs?: number | undefined;
+}
+
+/** A resource as texts name it: `deployments.apps/v1`. */
+export function nameOf({ group, version, plural }: ResourceType): string {
+  return `${plural}${group ? `.${group}` : ''}/${version}`;
+}
+
+/** What has resources of many kinds: a `Cluster`, or an `ApiServer` in the same process. */
+export interface ResourceSource {
+  /** The objects of one kind, in all namespaces. Nothing is asked. */
+  resource<T extends object = KubernetesObject>(type: string | (ResourceType & Typed<T>)): ResourceClient<T>;
+  /**
+   * The same by discovery: its `type` has everything, such as the kind, and whether it is namespaced. A name is `PLURAL.GROUP/VERSION`,
+   * `PLURAL.GROUP` for the preferred version, or `PLURAL/v1` of the core group.
+   *
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT if the server does not have it.
+   */
+  kind<T extends object = KubernetesObject>(
+    kind: string | (GroupVersionKind & Typed<T>),
+    options?: KindOptions,
+  ): Promise<ResourceClient<T>>;
+}
+
 /** Options of all requests for one object. */
 export interface ObjectOptions {
   /** A part of the object with a path of its own, such as `status` or `scale`. */

@@ -2,12 +2,13 @@ import { fstatSync } from 'node:fs';
 import { Hub } from '../bridge/hub/hub.ts';
 import { attachWebSocket } from '../bridge/websocket.ts';
 import { POLICIES } from '../broadcast/policies.ts';
+import { onSignals } from '../operator/signals.ts';
 import { placeOf } from '../pages/words.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
 import { InputLines, type LineEvent, type LineFault, readLine } from './lines.ts';
-import { aborted, announce, MAX_WAITING_BYTES, type Output, onSignals, type UnwaitedStream } from './output.ts';
+import { aborted, announce, MAX_WAITING_BYTES, type Output, type UnwaitedStream } from './output.ts';
 import { Recoveries } from './server/recoveries.ts';
 import { close, createPipeServer, isSame, listen } from './server/server.ts';
 

@@ -3,11 +3,11 @@ import { type ListWatcherOptions, toHttpSettings } from '../cache/http/exchange.
 import { createListWatcher } from '../cache/http/http-list-watcher.ts';
 import type { ListWatcher } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import type { ResourceType } from '../cache/resource-client.ts';
+import type { GroupVersionKind, KindOptions, ResourceSource, ResourceType, Typed } from '../cache/resource-client.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { Credentials, type KubeConfigLike, loadKubeConfig } from './credentials.ts';
-import { findResource } from './discovery.ts';
+import { Discovery } from './discovery.ts';
 import type { KubeConfigOptions } from './kube-config.ts';
 import { type NodeFetch, type NodeRequest, send } from './node-fetch.ts';
 import { checkedType, Resource, type ResourceDeps } from './resource.ts';
@@ -28,8 +28,17 @@ export type ClusterSource = (
 ) => ListWatcher<KubernetesObject>;
 
 /** Options of `Cluster.find`. */
-export interface FindOptions {
-  readonly signal?: AbortSignal | undefined;
+export type FindOptions = KindOptions;
+
+/** Requests to a cluster that were answered in the same way. */
+export interface RequestCount {
+  /** The code of the answer; `<error>` if there was none. */
+  readonly code: string;
+  /** Such as `GET`. */
+  readonly method: string;
+  /** The server's host, and its port. */
+  readonly host: string;
+  readonly count: number;
 }
 
 /** Options of {@link loadCluster}. */
@@ -73,7 +82,7 @@ export async function loadCluster(options: LoadClusterOptions = {}): Promise<Clu
  * Connections are kept for later requests, and have TCP keep-alive probes, so that a watch ends about 40 seconds after its server
  * has vanished. Idle connections do not keep a program running.
  */
-export class Cluster {
+export class Cluster implements ResourceSource {
   /** The address of the server. */
   readonly server: URL;
   /** The namespace of the context; `default` if it names none. */
@@ -83,6 +92,9 @@ export class Cluster {
   readonly #credentials: Credentials;
   readonly #warnings: Warnings;
   readonly #means: ResourceDeps;
+  readonly #discovery: Discovery;
+  /** By code and method. */
+  readonly #requests: Map<string, number> = new Map();
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option, and if the current context has no cluster. */
   constructor(config: KubeConfigLike, options: ClusterOptions = {}) {
@@ -101,6 +113,7 @@ export class Cluster {
       means: toHttpSettings({ ...limits, fetch: this.fetch }),
       collection: (url) => createListWatcher(url, { ...limits, fetch: this.fetch }),
     };
+    this.#discovery = new Discovery(this.#means);
   }
 
   /**
@@ -109,7 +122,7 @@ export class Cluster {
    *
    *     cluster.resource<V1Deployment>('deployments.apps/v1').in('default')
    */
-  resource<T extends object = KubernetesObject>(type: string | ResourceType): Resource<T> {
+  resource<T extends object = KubernetesObject>(type: string | (ResourceType & Typed<T>)): Resource<T> {
     return new Resource<T>(this.#means, checkedType(type));
   }
 
@@ -121,8 +134,24 @@ export class Cluster {
    *
    * @throws {WatchError} (rejects) INVALID_ARGUMENT if the server has no resource with this name.
    */
-  async find<T extends object = KubernetesObject>(name: string, { signal }: FindOptions = {}): Promise<Resource<T>> {
-    return this.resource<T>(await findResource({ ...this.#means, signal }, name));
+  find<T extends object = KubernetesObject>(name: string, options?: FindOptions): Promise<Resource<T>> {
+    return this.kind<T>(name, options);
+  }
+
+  /**
+   * Like `resource`, but by the kind of the objects, or by any name that `find` takes. Asks the server, so the result knows its
+   * version, its kind, and whether it is namespaced. All kinds of a program cost two requests, or one for each version of a group if
+   * the server is older than Kubernetes 1.26.
+   *
+   *     await cluster.kind({ apiVersion: 'apps/v1', kind: 'Deployment' })
+   *
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT if the server does not have it.
+   */
+  async kind<T extends object = KubernetesObject>(
+    kind: string | (GroupVersionKind & Typed<T>),
+    options?: KindOptions,
+  ): Promise<Resource<T>> {
+    return this.resource<T>(await this.#discovery.find(kind, options));
   }
 
   /**
@@ -136,11 +165,30 @@ export class Cluster {
     return namespace ? resource.in(namespace) : resource;
   };
 
+  /** How many requests were made, one that was made again with new credentials twice. Upstream: `rest_client_requests_total`. */
+  get requestCounts(): readonly RequestCount[] {
+    const { host } = this.server;
+    return Array.from(this.#requests, ([key, count]) => {
+      const [code = '', method = ''] = key.split(' ');
+      return { code, method, host, count };
+    });
+  }
+
+  #count(code: number | string, method: string = 'GET'): void {
+    const key = `${code} ${method}`;
+    this.#requests.set(key, (this.#requests.get(key) ?? 0) + 1);
+  }
+
   async #fetch(url: URL, init: NodeRequest): Promise<Response> {
     // A token is for this server only.
     if (url.origin !== this.server.origin) throw invalid('url', url.href, `a URL of ${this.server.origin}`);
     const ask = async (identity: RequestOptions): Promise<Response> => {
-      const response = await send(url, init, { ...identity, ...(await this.#credentials.connection(identity, init.signal)) });
+      const connection = await this.#credentials.connection(identity, init.signal);
+      const response = await send(url, init, { ...identity, ...connection }).catch((error: unknown) => {
+        this.#count('<error>', init.method);
+        throw error;
+      });
+      this.#count(response.status, init.method);
       this.#warnings.read(response.headers);
       return response;
     };

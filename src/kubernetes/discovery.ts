@@ -1,103 +1,223 @@
 /**
- * Finds a resource by what people call it, as kubectl does: the server says what it has.
+ * Finds a resource by what people call it, as kubectl does, or by the kind of its objects: the server says what it has.
  *
- *     deployments.apps/v1 ---> /apis/apps/v1                         one version of one group
- *     deployments.apps    ---> /apis/apps ---> its versions          the preferred one first
- *     deployments.v1.apps ---> /apis/v1.apps, then /apis/apps/v1     as kubectl writes one version of one group
- *     deploy              ---> /api/v1, then /apis ---> all groups   the first that has it
+ *     pods, pods/v1       ---> /api/v1
+ *     deployments.apps/v1 ---> /apis, with the resources of all groups        then, if they are not there, /apis/apps/v1
+ *     deployments.apps    ---> the same, the preferred version first          then /apis/apps, and its versions
+ *     deployments.v1.apps ---> the same: as kubectl writes one version of one group
+ *     deploy              ---> /api/v1, then /apis: the first that has it
+ *
+ * Since Kubernetes 1.26, `/apis` answers for all groups at once, so that all kinds of a program cost two requests; older servers are
+ * asked for each version of a group. Answers are shared by all that ask at the same time, and for as long as a caller allows. What
+ * an old answer does not have may be new: that is asked for again. Upstream: the RESTMapper of controller-runtime.
  */
 import { toObject } from '../cache/http/answer.ts';
 import { ask, type HttpSettings } from '../cache/http/exchange.ts';
-import { type ResourceType, segment } from '../cache/resource-client.ts';
-import { invalid, isWatchError } from '../watch/errors.ts';
+import { type GroupVersionKind, type KindOptions, type ResourceType, segment } from '../cache/resource-client.ts';
+import { checkOptions, invalid, isRecord, isWatchError, wholeNumber } from '../watch/errors.ts';
+import { Shared } from '../watch/shared.ts';
 
-/** What the server says about one kind. Upstream: `metav1.APIResource`. It comes over the wire, so no member is certain. */
-interface Described {
-  readonly name?: unknown;
-  readonly singularName?: unknown;
-  readonly shortNames?: unknown;
-  readonly kind?: unknown;
-  readonly namespaced?: unknown;
-}
-
-interface Versioned {
-  readonly version?: unknown;
-}
-interface Group {
-  readonly name?: unknown;
-  readonly preferredVersion?: Versioned;
-  readonly versions?: readonly Versioned[];
-}
-
-/** What is needed to ask. */
-interface Asker {
-  readonly server: URL;
-  readonly means: HttpSettings;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** Resolves with the resource. Rejects with INVALID_ARGUMENT if the server has none with this name. */
-export async function findResource(asker: Asker, text: string): Promise<ResourceType> {
-  const [, word = '', group = '', version = ''] = /^([^./]+)(?:\.([^/]+))?(?:\/([^/]+))?$/.exec(text) ?? [];
-  if (!word) throw invalid('resource', text, '"NAME", "NAME.GROUP" or "NAME.GROUP/VERSION"');
-  const wanted = word.toLowerCase();
-  for await (const place of places(asker, { group, version })) {
-    const found = await findIn(asker, place, wanted);
-    if (found) return found;
-  }
-  throw invalid('resource', text, 'one that the server has');
-}
+/** The whole answer of a server, if it knows that; otherwise only the names of its groups. */
+const ACCEPT = ['v2', 'v2beta1']
+  .map((version) => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList,`)
+  .concat('application/json')
+  .join('');
+const MAX_AGE_MS = 10_000;
+const ALL_GROUPS = 'apis';
 
 interface GroupVersion {
   readonly group: string;
   readonly version: string;
 }
 
-async function* places(asker: Asker, { group, version }: GroupVersion): AsyncGenerator<GroupVersion> {
-  if (version) return yield { group, version };
-  if (group) {
-    yield* versionsOf(await read<Group>(asker, `apis/${segment('group', group)}`));
-    const [, first, rest] = /^([^.]+)\.(.*)$/.exec(group) ?? [];
-    if (first !== undefined && rest !== undefined) yield { group: rest, version: first };
-    return;
+/** One version of a group, with its resources unless they must be asked for. */
+interface Served extends GroupVersion {
+  readonly resources?: readonly Known[] | undefined;
+}
+
+/** A resource, and what it is called. */
+interface Known {
+  readonly type: ResourceType;
+  /** In lower case. */
+  readonly names: readonly string[];
+}
+
+/** An answer, and when it was asked for. */
+interface Answer {
+  readonly atMs: number;
+  readonly served: Shared<readonly Served[]>;
+}
+
+/** How old what is read may be. */
+interface Terms {
+  readonly sinceMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** What is needed to ask. */
+interface Asker {
+  readonly server: URL;
+  readonly means: HttpSettings;
+}
+
+/** What a server has, as far as it was asked. */
+export class Discovery {
+  readonly #asker: Asker;
+  /** By path. Those that are too old for everybody go when another comes. */
+  readonly #answers: Map<string, Answer> = new Map();
+
+  constructor(asker: Asker) {
+    this.#asker = asker;
   }
-  yield { group: '', version: 'v1' };
-  const { groups } = (await read<{ groups?: unknown }>(asker, 'apis')) ?? {};
-  for (const each of Array.isArray(groups) ? (groups as Group[]) : []) yield* versionsOf(each);
+
+  /** Resolves with the resource. Rejects with INVALID_ARGUMENT if the server has none with this name. */
+  async find(name: string | GroupVersionKind, options: KindOptions = {}): Promise<ResourceType> {
+    const { signal, maxAgeMs = MAX_AGE_MS } = checkOptions(options, ['signal', 'maxAgeMs']);
+    wholeNumber('maxAgeMs', maxAgeMs);
+    const { place, matches } = toQuestion(name);
+    const nowMs = this.#asker.means.clock.now();
+    for (const each of readings(place)) {
+      for (const sinceMs of new Set([nowMs - maxAgeMs, nowMs])) {
+        for await (const { resources = [] } of this.#places(each, { sinceMs, signal, narrow: sinceMs === nowMs })) {
+          const found = resources.find(matches);
+          if (found) return found.type;
+        }
+      }
+    }
+    const shown = typeof name === 'string' ? name : `${name.apiVersion} ${name.kind}`;
+    throw invalid('resource', shown, 'one that the server has');
+  }
+
+  /** `narrow`: asks for no more than the group, if that is known. */
+  async *#places(place: GroupVersion, terms: Terms & { readonly narrow: boolean }): AsyncGenerator<Served> {
+    const { group, version } = place;
+    if (!group) {
+      yield* await this.#read(toPath({ group, version: version || 'v1' }), terms);
+      if (version) return;
+    }
+    const isOne = Boolean(group) && terms.narrow;
+    if (isOne && version) return yield* await this.#read(toPath(place), terms);
+    for (const each of await this.#read(isOne ? `apis/${group}` : ALL_GROUPS, terms)) {
+      if (group && (each.group !== group || (version && each.version !== version))) continue;
+      if (each.resources) yield each;
+      else yield* await this.#read(toPath(each), terms);
+    }
+  }
+
+  async #read(path: string, { sinceMs, signal }: Terms): Promise<readonly Served[]> {
+    const known = this.#answers.get(path);
+    if (known && known.atMs >= sinceMs && !known.served.abandoned) return known.served.join(signal);
+    const atMs = this.#asker.means.clock.now();
+    for (const [old, answer] of this.#answers) if (atMs - answer.atMs > MAX_AGE_MS) this.#answers.delete(old);
+    const answer = { atMs, served: new Shared((own) => this.#ask(path, own)) };
+    this.#answers.set(path, answer);
+    try {
+      return await answer.served.join(signal);
+    } catch (error) {
+      if (this.#answers.get(path) === answer) this.#answers.delete(path);
+      throw error;
+    }
+  }
+
+  /** What the server has at a path; nothing, too, if the server behind it is unavailable: others may have the resource. */
+  async #ask(path: string, signal: AbortSignal): Promise<readonly Served[]> {
+    const { server, means } = this.#asker;
+    const url = new URL(server);
+    url.pathname = `${server.pathname.replace(/\/$/, '')}/${path}`;
+    const question = path === ALL_GROUPS ? { accept: ACCEPT } : undefined;
+    try {
+      return toServed(await ask(means, url, { question, signal, limit: 'maxListBytes', read: toObject<object> }), path);
+    } catch (error) {
+      if (isWatchError(error, 'REFUSED') && [404, 406, 503].includes(error.status?.code ?? 0)) return [];
+      throw error;
+    }
+  }
+}
+
+/** Where to look, and for what. Throws INVALID_ARGUMENT for what is no name. */
+function toQuestion(name: string | GroupVersionKind): { place: GroupVersion; matches: (known: Known) => boolean } {
+  if (typeof name === 'string') {
+    const [, word = '', group = '', version = ''] = /^([^./]+)(?:\.([^/]+))?(?:\/([^/]+))?$/.exec(name) ?? [];
+    if (!word) throw invalid('resource', name, '"NAME", "NAME.GROUP" or "NAME.GROUP/VERSION"');
+    const wanted = word.toLowerCase();
+    return { place: checked({ group, version }), matches: ({ names }) => names.includes(wanted) };
+  }
+  const { apiVersion, kind } = checkOptions(name, ['apiVersion', 'kind']);
+  const [, group = '', version = ''] = /^(?:([^/]+)\/)?([^/]+)$/.exec(apiVersion ?? '') ?? [];
+  if (!version) throw invalid('apiVersion', apiVersion, '"VERSION" or "GROUP/VERSION"');
+  if (typeof kind !== 'string' || !kind) throw invalid('kind', kind, 'a kind, such as "Deployment"');
+  return { place: checked({ group, version }), matches: ({ type }) => type.kind === kind };
+}
+
+/** A group, or a version before its group, as kubectl writes it. */
+function readings(place: GroupVersion): GroupVersion[] {
+  const [, version, group] = (!place.version && /^([^.]+)\.(.*)$/.exec(place.group)) || [];
+  return version === undefined || group === undefined ? [place] : [place, { group, version }];
+}
+
+function checked(place: GroupVersion): GroupVersion {
+  if (place.group) segment('group', place.group);
+  if (place.version) segment('version', place.version);
+  return place;
+}
+
+/** The path of one version of a group. */
+function toPath({ group, version }: GroupVersion): string {
+  return group ? `apis/${group}/${version}` : `api/${version}`;
+}
+
+// What a server answers comes over the wire, so no member is certain. Upstream: `APIGroupDiscoveryList`, and the older `APIGroupList`,
+// `APIGroup` and `APIResourceList`.
+
+type Wire = Readonly<Record<string, unknown>>;
+
+function toServed(answer: unknown, path: string): readonly Served[] {
+  if (!isRecord(answer)) return [];
+  if (answer.kind === 'APIGroupDiscoveryList') return recordsIn(answer.items).flatMap(toVersions);
+  if (path === ALL_GROUPS) return recordsIn(answer.groups).flatMap(toOldVersions);
+  const [, group, version] = path.split('/');
+  if (version === undefined && path.startsWith('apis')) return toOldVersions(answer);
+  const place = version === undefined ? { group: '', version: group as string } : { group: group as string, version };
+  return [{ ...place, resources: recordsIn(answer.resources).flatMap((each) => toKnown(place, each)) }];
+}
+
+function toVersions({ metadata, versions }: Wire): Served[] {
+  return recordsIn(versions).flatMap(({ version, resources, freshness }) => {
+    const place = placeIn(isRecord(metadata) ? metadata.name : undefined, version);
+    if (!place) return [];
+    // If the server behind a group does not answer, what is known of it may be old, or nothing.
+    if (freshness === 'Stale') return [place];
+    return [{ ...place, resources: recordsIn(resources).flatMap((each) => toAggregated(place, each)) }];
+  });
 }
 
 /** The versions of a group, the preferred one first. */
-function* versionsOf(group: Group | undefined): Generator<GroupVersion> {
-  const { name, preferredVersion, versions } = group ?? {};
-  const all = [preferredVersion, ...(Array.isArray(versions) ? versions : [])].map((each) => (each as Versioned)?.version);
-  for (const version of new Set(all)) {
-    if (typeof name === 'string' && typeof version === 'string') yield { group: name, version };
-  }
+function toOldVersions({ name, preferredVersion, versions }: Wire): Served[] {
+  const all = recordsIn([preferredVersion, ...(Array.isArray(versions) ? versions : [])]).map(({ version }) => version);
+  return Array.from(new Set(all), (version) => placeIn(name, version)).filter((place) => place !== undefined);
 }
 
-async function findIn(asker: Asker, { group, version }: GroupVersion, word: string): Promise<ResourceType | undefined> {
-  const path = `${group ? `apis/${segment('group', group)}` : 'api'}/${segment('version', version)}`;
-  const { resources } = (await read<{ resources?: unknown }>(asker, path)) ?? {};
-  for (const each of Array.isArray(resources) ? (resources as (Described | null)[]) : []) {
-    const { name, singularName, shortNames, kind, namespaced } = each ?? {};
-    if (typeof name !== 'string' || name.includes('/')) continue; // a subresource
-    const names = [name, singularName, kind, ...(Array.isArray(shortNames) ? shortNames : [])];
-    if (!names.some((known) => typeof known === 'string' && known.toLowerCase() === word)) continue;
-    return { group, version, plural: name, ...(typeof kind === 'string' && { kind }), namespaced: namespaced === true };
-  }
-  return undefined;
-}
-
-/**
- * What the server has at a path; undefined if nothing, or if the server behind it is unavailable: others may have the resource.
- */
-async function read<T>({ server, means, signal }: Asker, path: string): Promise<T | undefined> {
-  const url = new URL(server);
-  url.pathname = `${server.pathname.replace(/\/$/, '')}/${path}`;
+function placeIn(group: unknown, version: unknown): GroupVersion | undefined {
+  if (typeof group !== 'string' || typeof version !== 'string' || !group || !version) return undefined;
   try {
-    return await ask(means, url, { signal, read: toObject<T> });
-  } catch (error) {
-    if (isWatchError(error, 'REFUSED') && [404, 406, 503].includes(error.status?.code ?? 0)) return undefined;
-    throw error;
+    return checked({ group, version });
+  } catch {
+    return undefined;
   }
+}
+
+function toAggregated(place: GroupVersion, { resource, responseKind, scope, singularResource, shortNames }: Wire): Known[] {
+  const kind = isRecord(responseKind) ? responseKind.kind : undefined;
+  return toKnown(place, { name: resource, singularName: singularResource, kind, namespaced: scope === 'Namespaced', shortNames });
+}
+
+function toKnown({ group, version }: GroupVersion, { name, singularName, kind, namespaced, shortNames }: Wire): Known[] {
+  if (typeof name !== 'string' || name.includes('/')) return []; // a subresource
+  const names = [name, singularName, kind, ...(Array.isArray(shortNames) ? shortNames : [])];
+  const type = { group, version, plural: name, ...(typeof kind === 'string' && { kind }), namespaced: namespaced === true };
+  return [{ type, names: names.filter((each) => typeof each === 'string').map((each) => each.toLowerCase()) }];
+}
+
+function recordsIn(list: unknown): Wire[] {
+  return Array.isArray(list) ? list.filter(isRecord) : [];
 }

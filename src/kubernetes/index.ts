@@ -24,6 +24,7 @@ export {
   type FindOptions,
   type LoadClusterOptions,
   loadCluster,
+  type RequestCount,
 } from './cluster.ts';
 export type { KubeConfigLike } from './credentials.ts';
 export type { KubeConfigOptions } from './kube-config.ts';

@@ -7,44 +7,78 @@
  *     WEBSITES                                     any of these with the type of its objects: `kind<Website>(...)`
  */
 import type { KubernetesObject } from '../cache/object.ts';
-import type { ResourceClient, ResourceType } from '../cache/resource-client.ts';
+import {
+  type GroupVersionKind,
+  type KindOptions,
+  nameOf,
+  type ResourceClient,
+  type ResourceSource,
+  type ResourceType,
+  type Typed,
+} from '../cache/resource-client.ts';
 import { checkedType } from '../kubernetes/resource.ts';
+import { invalid, isRecord } from '../watch/errors.ts';
 
-/** A kind as its objects name it. Upstream: `schema.GroupVersionKind`. */
-export interface GroupVersionKind {
-  /** Such as `apps/v1`, or `v1` for the core group. */
-  readonly apiVersion: string;
-  /** Such as `Deployment`. */
-  readonly kind: string;
-}
-
-/** Where the type of a kind's objects is written: nothing at run time. */
-declare const OBJECT: unique symbol;
+export type { GroupVersionKind, ResourceSource };
 
 /** A kind of objects `T`, as {@link kind} and `npx watchmux types` make it. */
-export type Kind<T extends object = KubernetesObject> = (ResourceType | GroupVersionKind) & { readonly [OBJECT]?: T };
+export type Kind<T extends object = KubernetesObject> = (ResourceType | GroupVersionKind) & Typed<T>;
 
 /** Whatever names a kind. */
 export type KindName<T extends object = KubernetesObject> = string | Kind<T>;
-
-/** What has resources of many kinds: a `Cluster`, or an `ApiServer` in the same process. */
-export interface ResourceSource {
-  /** The objects of one kind, in all namespaces. */
-  resource<T extends object = KubernetesObject>(type: string | ResourceType): ResourceClient<T>;
-  /** The same by discovery: the result knows its version, its kind, and whether it is namespaced. */
-  kind<T extends object = KubernetesObject>(
-    kind: string | GroupVersionKind,
-    options?: { readonly signal?: AbortSignal | undefined },
-  ): Promise<ResourceClient<T>>;
-}
 
 /**
  * Gives a kind the type of its objects.
  *
  *     const WEBSITES = kind<Website>('websites.example.com/v1');
  */
-export function kind<T extends object>(type: string | ResourceType): ResourceType & Kind<T>;
-export function kind<T extends object>(type: GroupVersionKind): Kind<T>;
-export function kind<T extends object>(type: string | ResourceType | GroupVersionKind): Kind<T> {
+export function kind<T extends object = KubernetesObject>(type: string | ResourceType): ResourceType & Kind<T>;
+export function kind<T extends object = KubernetesObject>(type: GroupVersionKind): GroupVersionKind & Kind<T>;
+export function kind<T extends object = KubernetesObject>(type: string | ResourceType | GroupVersionKind): Kind<T> {
   return (typeof type === 'string' ? checkedType(type) : type) as Kind<T>;
+}
+
+/** A {@link ResourceType} that lacks nothing. */
+export type FullType = { readonly [Name in keyof ResourceType]-?: NonNullable<ResourceType[Name]> };
+
+/**
+ * Finds what a server calls a kind, and whether it is namespaced. A `ResourceType` that has everything is returned as it is, and
+ * nothing is asked.
+ *
+ * @throws {WatchError} (rejects) INVALID_ARGUMENT for what names no kind, and if the server does not have it.
+ */
+export async function resolveKind(source: ResourceSource, name: KindName, options: KindOptions = {}): Promise<FullType> {
+  return fullType(name) ?? typeOf(await source.kind(queryOf(name), options));
+}
+
+/** The type of a kind that needs no question; undefined if it does. */
+export function fullType(name: KindName): FullType | undefined {
+  if (!isType(name)) return undefined;
+  const { group = '', version, plural, kind, namespaced } = checkedType(name);
+  return kind === undefined || namespaced === undefined ? undefined : { group, version, plural, kind, namespaced };
+}
+
+function isType(name: unknown): name is ResourceType {
+  return isRecord(name) && 'plural' in name;
+}
+
+/** What to ask a server for. Throws INVALID_ARGUMENT for what names no kind. */
+export function queryOf(name: KindName): string | GroupVersionKind {
+  if (typeof name === 'string') return name;
+  if (isType(name)) return nameOf(checkedType(name));
+  const { apiVersion, kind }: Partial<GroupVersionKind> = isRecord(name) ? name : {};
+  if (typeof apiVersion === 'string' && typeof kind === 'string') return { apiVersion, kind };
+  throw invalid('kind', name, '"PLURAL.GROUP/VERSION", a ResourceType, or { apiVersion, kind }');
+}
+
+/** A kind as texts name it: `deployments.apps/v1`, or `apps/v1 Deployment`. */
+export function textOf(name: KindName): string {
+  if (typeof name === 'string') return name;
+  return 'plural' in name ? nameOf(name) : `${name.apiVersion} ${name.kind}`;
+}
+
+/** The type of what a server has. That of an `ApiServer` throws once the kind is gone. */
+export function typeOf({ type }: ResourceClient): FullType {
+  const { group = '', version, plural, kind = '', namespaced = false } = type;
+  return { group, version, plural, kind, namespaced };
 }

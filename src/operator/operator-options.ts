@@ -1,11 +1,12 @@
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import type { PatchOptions, ResourceClient } from '../cache/resource-client.ts';
-import type { Indexers } from '../cache/store/indexer.ts';
+import type { PatchOptions, ResourceClient, ResourceType } from '../cache/resource-client.ts';
+import type { IndexFunction } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
-import type { KindName, ResourceSource } from './kinds.ts';
+import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
+import type { Mutable } from './writes.ts';
 
 /** Where an operator writes what it does. `console` is one. */
 export interface Log {
@@ -15,18 +16,23 @@ export interface Log {
   error(text: string): void;
 }
 
+/** A kind, whatever its objects are. */
+export type AnyKind = string | ResourceType | GroupVersionKind;
+
 /** What happened to an object. A resync is MODIFIED, with the same object twice. */
 export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 /** Says whether a change is worth a reconcile. `old` is undefined for ADDED, `object` for DELETED. Upstream: `predicate.Predicate`. */
-export type When<T extends object = KubernetesObject> = (old: T | undefined, object: T | undefined, event: ChangeType) => boolean;
+export type When<T extends object = KubernetesObject> = {
+  when(old: T | undefined, object: T | undefined, event: ChangeType): boolean;
+}['when']; // a method, whose parameters are bivariant: so a list may have sources of several types
 
 /** What a controller reads besides the event: the operator's caches. */
 export interface Caches {
   /**
    * The object with this key in the cache; undefined if there is none. Shared: do not change it.
    *
-   * @throws {WatchError} INVALID_ARGUMENT for a kind that no controller of the operator is for, owns, watches or reads.
+   * @throws {WatchError} INVALID_ARGUMENT for a kind that the controller is not for, and does not own, watch or read.
    */
   get<O extends object = KubernetesObject>(kind: KindName<O>, key: string): O | undefined;
   /** All cached objects of a kind, with the indexes of its options. */
@@ -38,8 +44,8 @@ export interface SourceOptions<T extends object> {
   readonly kind: KindName<T>;
   /** Which changes count. Default: all. */
   readonly when?: When<T> | undefined;
-  /** Indexes of the kind's store, which all controllers share. */
-  readonly indexers?: Indexers<T> | undefined;
+  /** Indexes of the kind's store. All controllers share them, so no two may give one name to different functions. */
+  readonly indexers?: Readonly<Record<string, { valuesOf(object: T): ReturnType<IndexFunction<T>> }['valuesOf']>> | undefined;
 }
 
 /** A kind whose objects concern others, and which. */
@@ -75,9 +81,14 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
    * the object's namespace, its name if there is none, and the owner reference.
    */
   apply<O extends object = KubernetesObject>(kind: KindName<O>, object: object, options?: ApplyOptions): Promise<O>;
-  /** Changes a copy of the object's status and writes it if it differs. See `updateStatus`. */
-  updateStatus(mutate: (object: T) => unknown): Promise<T>;
-  /** Emits events about the object: see `EventRecorder`. */
+  /**
+   * Lets `mutate` change a copy of the object, and writes its status if that differs. After a conflict, that is done again with the
+   * newest state. Resolves with the newest.
+   *
+   * @throws {WatchError} (rejects) REFUSED as the server says; with 404 if the object is gone.
+   */
+  updateStatus(mutate: (draft: Mutable<T>) => unknown): Promise<T>;
+  /** Emits events about the object: see `EventRecorder`. Nothing happens if the object is gone. */
   readonly events: {
     normal(reason: string, message: string): void;
     warning(reason: string, message: string): void;
@@ -96,71 +107,168 @@ export interface ReconcileOutcome {
   readonly requeueAfterMs?: number | undefined;
 }
 
-/** A controller of an operator. */
-export interface OperatorControllerOptions<T extends object = KubernetesObject> {
-  /** In logs and metrics. Default: the plural of what it is `for`. */
+/** For each of some types, a kind of it, or a source of such a kind. */
+type Sources<Types extends readonly object[]> = { readonly [At in keyof Types]: KindName<Types[At]> | SourceOptions<Types[At]> };
+
+/**
+ * A controller of an operator. `T` is what it reconciles; the others are the types of what it owns and watches, and are inferred: see
+ * {@link controller}.
+ */
+export interface OperatorControllerOptions<
+  T extends KubernetesObject = KubernetesObject,
+  Owned extends readonly KubernetesObject[] = readonly KubernetesObject[],
+  Watched extends readonly KubernetesObject[] = readonly KubernetesObject[],
+> {
+  /** In logs and metrics; unique in its operator. Default: the plural of what it is `for`. */
   readonly name?: string | undefined;
   /** The kind whose objects are reconciled. */
   readonly for: KindName<T> | SourceOptions<T>;
-  /** Kinds that it makes: a change leads to the key of the owner, by controller reference. */
-  readonly owns?: readonly (KindName<never> | SourceOptions<never>)[] | undefined;
+  /**
+   * Kinds that it makes: a change leads to the key of the owner, by controller reference, of whatever version. The owner's uid must
+   * be that of the cached object with this key, if there is one; only a deletion also counts if another one had it.
+   */
+  readonly owns?: Sources<Owned> | undefined;
   /** Kinds whose changes concern objects otherwise. */
-  readonly watches?: readonly WatchedOptions<never>[] | undefined;
+  readonly watches?: { readonly [At in keyof Watched]: WatchedOptions<Watched[At]> } | undefined;
   /** Kinds that it only reads from the cache. */
-  readonly reads?: readonly (KindName<never> | Omit<SourceOptions<never>, 'when'>)[] | undefined;
+  readonly reads?: readonly (AnyKind | Omit<SourceOptions<KubernetesObject>, 'when'>)[] | undefined;
+  /**
+   * Brings about what the object with this key says. It should do nothing if all is as it should be, because it also runs when nothing
+   * has changed. If it fails, it runs again after a delay. A conflict (409) is not a failure: somebody else was faster, so it also runs
+   * again, and nobody is told.
+   */
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
   reconcile(request: ReconcileRequest<T>): ReconcileOutcome | void | Promise<ReconcileOutcome | void>;
-  /** Removes what outlives an object, before it goes. The operator sets the finalizer, and removes it when this has returned. */
-  readonly finalizer?:
-    | {
-        readonly name: string;
-        finalize(
-          request: ReconcileRequest<T> & { readonly object: T },
-        ): ReconcileOutcome | undefined | Promise<ReconcileOutcome | undefined>;
-      }
-    | undefined;
-  /** Keys at a time; default 1. */
+  /**
+   * Removes what outlives an object, before it goes. The operator sets the finalizer before an object is reconciled for the first time,
+   * calls this instead of `reconcile` once the object is being deleted, and removes the finalizer when it has returned without
+   * `requeueAfterMs`. Default: none.
+   */
+  readonly finalizer?: FinalizerOptions<T> | undefined;
+  /** How many keys are reconciled at a time; default 1. */
   readonly concurrency?: number | undefined;
-  /** Default: for ever. */
+  /** How often a key that fails is tried again before it is dropped, until something changes. Default: for ever. */
   readonly maxRetries?: number | undefined;
+  /** The delays of keys that fail; one controller's alone. Default: `defaultRateLimiter` of `watchmux/workqueue`. */
   readonly rateLimiter?: RateLimiter | undefined;
-  /** How long one reconcile may take before its `signal` aborts, in milliseconds; default 0: for ever. */
+  /**
+   * How long one reconcile may take before its `signal` aborts, in milliseconds; default 0: for ever. That is a failure, TIMEOUT. The
+   * key does not run again before the function has settled.
+   */
   readonly reconcileTimeoutMs?: number | undefined;
-  /** How often all objects are reconciled again, in milliseconds; default 36,000,000 (ten hours), as upstream. */
+  /** How often all objects are reconciled again, in milliseconds; default 36,000,000 (ten hours), as upstream. 0: never. */
   readonly resyncMs?: number | undefined;
+}
+
+/** What an operator does before an object goes. */
+export interface FinalizerOptions<T extends object> {
+  /** Such as `websites.example.com/files`. Servers want a slash in it. */
+  readonly name: string;
+  /** Called, and again after failures, until it returns. It must also do if there is nothing to remove, or no longer. */
+  finalize(
+    request: ReconcileRequest<T> & { readonly object: T },
+    // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
+  ): ReconcileOutcome | void | Promise<ReconcileOutcome | void>;
+}
+
+/**
+ * Returns the options of a controller, with all types inferred: for one that is not written where it is added.
+ *
+ *     export const websites = controller({ for: WEBSITES, owns: [DEPLOYMENTS], reconcile: async ({ object, apply }) => { ... } });
+ *
+ *     await new Operator({ cluster, name: 'websites' }).controller(websites).run();
+ */
+export function controller<
+  T extends KubernetesObject,
+  const Owned extends readonly KubernetesObject[] = readonly [],
+  const Watched extends readonly KubernetesObject[] = readonly [],
+>(options: OperatorControllerOptions<T, Owned, Watched>): OperatorControllerOptions<T, Owned, Watched> {
+  return options;
 }
 
 /** A failure, as `onError` of an operator sees it. */
 export interface OperatorFailure {
-  readonly during: 'reconcile' | 'wrote' | 'event' | 'source' | 'sync' | 'leader' | 'events' | 'shutdown';
+  /**
+   * - `reconcile`: it failed, or took too long. It runs again, unless the key is `dropped`.
+   * - `wrote`: a cache did not get what was written in time. The key runs anyway.
+   * - `event`: `when` or `keysOf` threw for a change. `when`: it counts; `keysOf`: it leads to no key.
+   * - `source`: the server refuses the objects of a kind, or does not answer. They are asked for again.
+   * - `sync`: some kinds have not synced within `syncTimeoutMs`. They are waited for.
+   * - `leader`: a request of the election failed. It is made again.
+   * - `events`: events could not be written.
+   */
+  readonly during: 'reconcile' | 'wrote' | 'event' | 'source' | 'sync' | 'leader' | 'events';
+  /** The controller's name: for `reconcile`, `wrote` and `event`. */
   readonly controller?: string | undefined;
+  /** For `reconcile` and `wrote`. */
   readonly key?: string | undefined;
+  /** The number of the attempt, for `reconcile`. */
   readonly attempt?: number | undefined;
+  /** Whether the key was given up after `maxRetries`. */
   readonly dropped?: boolean | undefined;
+  /** Such as `deployments.apps/v1`: for `event` and `source`. */
+  readonly kind?: string | undefined;
+}
+
+/** Options of the election of an operator's leader: those of `LeaderElector` that it does not know itself. */
+export interface OperatorElectionOptions extends Partial<Omit<LeaderElectorOptions, 'leases' | 'onError'>> {
+  /** The namespace of the lease. Default: that of the operator, or of the cluster's context, or `default`. */
+  readonly namespace?: string | undefined;
+}
+
+/** Where to listen. */
+export interface ListenOptions {
+  /** 0: any free one. */
+  readonly port: number;
+  /** Default: all addresses, because kubelet and Prometheus ask from outside of the pod. */
+  readonly host?: string | undefined;
+}
+
+/** A check of your own: it fails if it throws or rejects. */
+export type OperatorCheck = () => unknown;
+
+/** Checks of your own, by name. */
+export interface OperatorChecks {
+  /** If one fails, kubelet restarts the pod: for what only a restart can help against. */
+  readonly healthz?: Readonly<Record<string, OperatorCheck>> | undefined;
+  /** If one fails, the pod gets no requests, such as those to its webhooks. */
+  readonly readyz?: Readonly<Record<string, OperatorCheck>> | undefined;
 }
 
 /** Options of an {@link Operator}. */
 export interface OperatorOptions {
   /** A `Cluster`, or an `ApiServer`. */
   readonly cluster: ResourceSource;
-  /** Its field manager, the source of its events, and the name of its lease. */
+  /**
+   * Its field manager, the source of its events, and the name of its lease: at most 63 lower case letters, digits, `-` and `.`, such as
+   * `websites`.
+   */
   readonly name: string;
   /** Watch this namespace only. Default: all. */
   readonly namespace?: string | undefined;
-  /** Only one of several instances works. Default false. `namespace` of the lease: default that of the operator, or `default`. */
-  readonly leaderElection?:
-    | boolean
-    | (Partial<Omit<LeaderElectorOptions, 'leases'>> & { readonly namespace?: string | undefined })
-    | undefined;
-  /** Where `/healthz`, `/readyz` and `/metrics` are served. Default: nowhere; see `Operator.fetch`. */
-  readonly listen?: { readonly port: number; readonly host?: string | undefined } | undefined;
-  /** When the kinds that have not synced are named, in milliseconds; default 120,000. */
+  /** Only one of several instances works at a time. Default false. `true`: with the defaults of the options. */
+  readonly leaderElection?: boolean | OperatorElectionOptions | undefined;
+  /**
+   * Where `/healthz`, `/readyz` and `/metrics` are served, without TLS and for everybody. `host`: default all addresses, because
+   * kubelet and Prometheus ask from outside of the pod. Default: nowhere; see `Operator.fetch`.
+   */
+  readonly listen?: ListenOptions | undefined;
+  /** Checks of your own, for `/healthz` and `/readyz`. Each may take a second. */
+  readonly checks?: OperatorChecks | undefined;
+  /** When the kinds that have not synced are named to `onError`, in milliseconds; default 120,000. 0: never. */
   readonly syncTimeoutMs?: number | undefined;
-  /** How long running reconciles may take after the end, in milliseconds; default 30,000. */
+  /**
+   * How long running reconciles may take to end once they were told to, in milliseconds; default 30,000. 0: for ever. Then `run` rejects
+   * with TIMEOUT, which names their keys.
+   */
   readonly shutdownTimeoutMs?: number | undefined;
   /** Default: `console`. */
   readonly log?: Log | undefined;
-  /** Called with each failure. Default: it is logged. */
+  /**
+   * Called with each failure. If it throws, the operator ends with that error. Default: they are logged, each kind of failure once, and
+   * at most once a minute.
+   */
   readonly onError?: ((error: unknown, failure: OperatorFailure) => void) | undefined;
+  /** The clock of all that waits. Default: the host's. */
   readonly clock?: Clock | undefined;
 }

@@ -9,7 +9,8 @@
  *
  * Invariants
  * - Nothing here throws, whatever the error is, and whatever the host's console does.
- * - It has no timer, so it keeps no process alive. It uses nothing but `console.error`, so it works in pages and workers.
+ * - It has no timer, so it keeps no process alive. Unless told otherwise, it uses nothing but `console.error`, so it works in pages
+ *   and workers.
  * - A line is a line: no stack, and no character that a terminal would act on.
  */
 import { type Clock, systemClock } from './clock.ts';
@@ -59,6 +60,8 @@ interface FailuresOptions {
   /** Gets every failure instead. What it throws is ignored, because nobody could be told. */
   readonly onError?: ((error: unknown) => void) | undefined;
   readonly clock?: Clock | undefined;
+  /** Where lines go; default `console.error`. What it throws is ignored. */
+  readonly print?: ((line: string) => void) | undefined;
 }
 
 /** The failures of one object. See the top of this file. */
@@ -66,13 +69,15 @@ export class Failures {
   readonly #who: string;
   readonly #onError: FailuresOptions['onError'];
   readonly #clock: Clock;
+  readonly #print: FailuresOptions['print'];
   readonly #subjects: Map<string, Subject> = new Map();
 
   /** `who` begins each line, after the name of the package. */
-  constructor(who: string, { onError, clock = systemClock }: FailuresOptions = {}) {
+  constructor(who: string, { onError, clock = systemClock, print }: FailuresOptions = {}) {
     this.#who = `watchmux ${who}: `;
     this.#onError = callable('onError', onError);
     this.#clock = clock;
+    this.#print = print;
   }
 
   /** Something has failed that has no end. `what` is one of a few; `more` may be anything. */
@@ -130,7 +135,8 @@ export class Failures {
   }
 
   #say(text: string): void {
-    quietly(() => console.error(cleaned(this.#who + text)));
+    const line = cleaned(this.#who + text);
+    quietly(() => (this.#print ? this.#print(line) : console.error(line)));
   }
 }
 

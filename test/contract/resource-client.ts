@@ -3,6 +3,7 @@
 import { expect } from 'vitest';
 import { Informer, type KubernetesObject, keyOf, type ResourceClient } from '../../src/cache/index.ts';
 import { isWatchError } from '../../src/index.ts';
+import type { ResourceSource } from '../../src/operator/index.ts';
 import { Controller } from '../../src/workqueue/index.ts';
 import { until } from '../eventually.ts';
 
@@ -32,6 +33,57 @@ export interface ResourceCase {
   readonly name: string;
   readonly run: (orders: ResourceClient<Order>) => Promise<void>;
 }
+
+/** One thing that a source of all kinds must do. */
+export interface SourceCase {
+  readonly name: string;
+  readonly run: (source: ResourceSource) => Promise<void>;
+}
+
+const FULL = { ...ORDER_NAMES, namespaced: true };
+
+export const SOURCE_CONTRACT: readonly SourceCase[] = [
+  {
+    name: 'a resource by name, and by its type',
+    run: async (source) => {
+      const types = [
+        source.resource('orders.example.com/v1'),
+        source.resource(FULL),
+        source.resource({ ...ORDER_NAMES, kind: undefined }),
+      ];
+      for (const { type } of types) expect(type).toMatchObject({ group: 'example.com', version: 'v1', plural: 'orders' });
+      await source.resource<Order>(FULL).in('default').create(named('by-type'));
+      expect(await source.resource<Order>('orders.example.com/v1').delete('default/by-type')).toBeUndefined();
+    },
+  },
+  {
+    name: 'a kind by name, with or without its version, and by the kind of its objects: its type has everything',
+    run: async (source) => {
+      const names = ['orders.example.com/v1', 'orders.example.com', { apiVersion: 'example.com/v1', kind: 'Order' }];
+      for (const name of names) {
+        const orders = await source.kind<Order>(name, { signal: new AbortController().signal, maxAgeMs: 0 });
+        expect(orders.type).toEqual(FULL);
+        expect(await orders.in('default').list()).toMatchObject({ items: expect.any(Array) });
+      }
+    },
+  },
+  {
+    name: 'a kind that it does not have is INVALID_ARGUMENT',
+    run: async (source) => {
+      const names = [
+        ...['pods.example.com/v1', 'orders.example.com/v2', 'orders.nowhere/v1', 'orders/v1'],
+        ...[
+          { apiVersion: 'example.com/v1', kind: 'order' },
+          { apiVersion: 'v1', kind: 'Order' },
+        ],
+        ...['', 'a/b/c', null as never, {} as never],
+      ];
+      for (const name of names) expect(await codeOf(source.kind(name))).toBe('INVALID_ARGUMENT');
+      expect(await codeOf(source.kind('orders.example.com/v1', { age: 5 } as never))).toBe('INVALID_ARGUMENT');
+      await expect(source.kind('orders.example.com/v1', { signal: AbortSignal.abort('why') })).rejects.toBe('why');
+    },
+  },
+];
 
 /** The code of the refusal. */
 async function codeOf(asked: Promise<unknown>): Promise<number | string | undefined> {

@@ -9,6 +9,8 @@ export interface Peer {
   readonly language?: 'rust' | 'python' | 'java' | 'npm';
   /** The package of a command in Go, if it is not the module's own. */
   readonly command?: string;
+  /** Sources beside those that each peer of its language has. */
+  readonly more?: readonly string[];
 }
 export declare const KUBE_APISERVER: Peer;
 export declare const KUBECTL: Peer;

@@ -37,9 +37,10 @@ export const STRUCTURED_MERGE = {
 /** The watcher of kube-rs. A peer in Rust has a crate: src/main.rs, Cargo.toml and Cargo.lock. */
 export const KUBE_RS = { name: 'kube-rs', requires: 'kube', variable: 'WATCHMUX_KUBE_RS', language: 'rust' };
 
-/** A manager of controller-runtime. */
+/** A manager of controller-runtime, and an operator. */
 export const CONTROLLER_RUNTIME = {
   name: 'controller-runtime',
+  more: ['website.go'],
   requires: 'sigs.k8s.io/controller-runtime',
   variable: 'WATCHMUX_CONTROLLER_RUNTIME',
 };
@@ -131,7 +132,7 @@ export function stem(peer = KUBE_APISERVER) {
   const { language = 'go' } = peer;
   const hash = createHash('sha256');
   if (language === 'go') hash.update(JSON.stringify(FLAGS));
-  for (const file of SOURCES[language].files) hash.update(readFileSync(join(moduleOf(peer), file)));
+  for (const file of [...SOURCES[language].files, ...(peer.more ?? [])]) hash.update(readFileSync(join(moduleOf(peer), file)));
   return `${peer.name}-${release(peer)}-${hash.digest('hex').slice(0, 12)}-`;
 }
 

@@ -54,6 +54,7 @@ afterEach(async () => {
   await server.close();
 });
 
+const urls = (): string[] => server.requests.map(({ url }) => url);
 const found = async (name: string): Promise<ResourceType> => (await cluster.find(name)).type;
 const deployments = { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true };
 
@@ -114,8 +115,143 @@ describe('find', () => {
     await expect(found('deploy')).rejects.toHaveProperty('code');
   });
 
+  it('a group that is called like a version', async () => {
+    pages['/apis/v1'] = { name: 'v1', versions: [{ version: 'v2' }] };
+    pages['/apis/v1/v2'] = { resources: [resource('oddities', '', 'Oddity')] };
+    expect(await found('oddities.v1')).toMatchObject({ group: 'v1', version: 'v2' });
+  });
+
   it('a refusal is passed on', async () => {
     pages['/api/v1'] = 401;
     await expect(found('pods')).rejects.toMatchObject({ code: 'REFUSED', status: { code: 401 } });
+  });
+});
+
+describe('kind', () => {
+  it('by the kind of the objects, in its own spelling', async () => {
+    const { type, url } = await cluster.kind({ apiVersion: 'apps/v1', kind: 'Deployment' });
+    expect(type).toEqual(deployments);
+    expect(url.pathname).toBe('/apis/apps/v1/deployments');
+    expect((await cluster.kind({ apiVersion: 'v1', kind: 'Node' })).type).toMatchObject({ group: '', plural: 'nodes' });
+    for (const kind of ['deployment', 'deployments', 'deploy', 'Pod']) {
+      await expect(cluster.kind({ apiVersion: 'apps/v1', kind })).rejects.toThrow(`got "apps/v1 ${kind}"`);
+    }
+  });
+
+  it.each([
+    {},
+    { apiVersion: 'v1' },
+    { kind: 'Pod' },
+    { apiVersion: 'a/b/c', kind: 'Pod' },
+    { apiVersion: '../v1', kind: 'Pod' },
+  ])('%j is none', async (kind) => {
+    await expect(cluster.kind(kind as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    expect(urls()).toEqual([]);
+  });
+
+  it('refuses other options', async () => {
+    await expect(cluster.kind('pods', { maxAge: 5 } as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    await expect(cluster.kind('pods', { maxAgeMs: -1 })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    await expect(cluster.find('pods', { signal: AbortSignal.abort('why') })).rejects.toBe('why');
+    expect(urls()).toEqual([]);
+  });
+});
+
+describe('the whole answer, since Kubernetes 1.26', () => {
+  const described = (name: string, kind: string, more: object = {}): object => ({
+    ...{
+      resource: name,
+      responseKind: { group: '', version: '', kind },
+      scope: 'Namespaced',
+      singularResource: kind.toLowerCase(),
+    },
+    ...more,
+  });
+  beforeEach(() => {
+    pages['/apis'] = {
+      kind: 'APIGroupDiscoveryList',
+      items: [
+        {
+          metadata: { name: 'apps' },
+          versions: [
+            {
+              version: 'v1',
+              resources: [
+                described('deployments', 'Deployment', { shortNames: ['deploy'], subresources: [{ subresource: 'scale' }] }),
+                described('things', 'Thing', { scope: 'Cluster' }),
+              ],
+              freshness: 'Current',
+            },
+            { version: 'v2beta1', resources: [described('deployments', 'Deployment'), described('novelties', 'Novelty')] },
+          ],
+        },
+        { metadata: { name: 'metrics.k8s.io' }, versions: [{ version: 'v1', freshness: 'Stale' }] },
+        null,
+        { metadata: { name: '..' }, versions: [{ version: 'v1', resources: [described('deploy', 'Deploy')] }] },
+        { versions: [null, {}] },
+      ],
+    };
+  });
+
+  it('costs one request for all groups, and one for the core group', async () => {
+    const names = [
+      'deployments.apps/v1',
+      { apiVersion: 'apps/v1', kind: 'Thing' },
+      'novelties.apps',
+      'pods/v1',
+      'nodes',
+      'deploy',
+    ];
+    const types = await Promise.all(names.map(async (name) => (await cluster.kind(name)).type));
+    expect(types[0]).toEqual(deployments);
+    expect(types[1]).toEqual({ group: 'apps', version: 'v1', plural: 'things', kind: 'Thing', namespaced: false });
+    expect(types[2]).toMatchObject({ version: 'v2beta1' });
+    expect(types[5]).toEqual(deployments);
+    expect(urls().sort()).toEqual(['/api/v1', '/apis']);
+    expect(server.requests[0]?.headers.accept).toMatch(
+      /^application\/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,.*,application\/json$/,
+    );
+  });
+
+  it('a server that is away is asked itself', async () => {
+    pages['/apis/metrics.k8s.io/v1'] = { resources: [resource('nodes', 'node', 'NodeMetrics')] };
+    expect((await cluster.kind('nodes.metrics.k8s.io/v1')).type).toMatchObject({ kind: 'NodeMetrics' });
+    expect(urls()).toEqual(['/apis', '/apis/metrics.k8s.io/v1']);
+  });
+
+  it('what is new is found, although the whole answer is kept', async () => {
+    await found('deploy');
+    pages['/apis/apps/v1'] = { resources: [resource('sites', 'site', 'Site')] };
+    expect(await found('sites.apps/v1')).toMatchObject({ kind: 'Site' });
+    expect(await found('sites.apps')).toMatchObject({ kind: 'Site' });
+    expect(urls()).toEqual(['/api/v1', '/apis', '/apis/apps/v1', '/apis/apps', '/apis/apps/v1']);
+  });
+
+  it('is asked for again when it is too old for the caller', async () => {
+    await found('things.apps');
+    await found('things.apps');
+    expect(urls()).toEqual(['/apis']);
+    pages['/apis/apps/v1'] = { resources: [] };
+    await expect(cluster.kind('things.apps/v1', { maxAgeMs: 0 })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    expect(urls()).toEqual(['/apis', '/apis/apps/v1']);
+    expect(await found('things.apps/v1')).toMatchObject({ kind: 'Thing' });
+  });
+
+  it('what has failed is not kept', async () => {
+    const good = pages['/apis'];
+    pages['/apis'] = 500;
+    const asked = [found('things.apps'), found('things.apps')];
+    for (const each of asked) await expect(each).rejects.toMatchObject({ status: { code: 500 } });
+    pages['/apis'] = good;
+    expect(await found('things.apps')).toMatchObject({ kind: 'Thing' });
+    expect(urls()).toEqual(['/apis', '/apis']);
+  });
+
+  it('one that leaves takes nothing from the others', async () => {
+    const abort = new AbortController();
+    const [gone, stays] = [cluster.kind('things.apps', { signal: abort.signal }), cluster.kind('things.apps')];
+    abort.abort('enough');
+    await expect(gone).rejects.toBe('enough');
+    expect((await stays).type.kind).toBe('Thing');
   });
 });

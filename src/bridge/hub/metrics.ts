@@ -16,8 +16,14 @@ export interface Metric {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
-  /** One value, or one per value of a label. */
-  readonly value: number | Labelled<number> | Labelled<Histogram>;
+  /** One value, one per value of a label, or one per set of labels. */
+  readonly value: number | Labelled<number> | Labelled<Histogram> | readonly Series[];
+}
+
+/** One value, and its labels. */
+export interface Series {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number | Histogram;
 }
 
 /** One value per value of a label. */
@@ -95,21 +101,25 @@ export function counter(name: string, help: string, value: Metric['value']): Met
 function familyOf({ type, help, value }: Metric, name: string): string {
   const head = `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n`;
   if (typeof value === 'number') return `${head}${name} ${numeral(value)}\n`;
-  const sample = ([text, one]: [string, number | Histogram]): string => {
-    const label = `${value.label}="${text.replace(/[\\\n"]/g, escaped)}"`;
-    return typeof one === 'number' ? `${name}{${label}} ${numeral(one)}\n` : rangesOf(one, { name, label });
-  };
-  return head + Object.entries<number | Histogram>(value.values).map(sample).join('');
+  const all = 'label' in value ? seriesOf(value) : value;
+  return head + all.map((each) => samplesOf(each, name)).join('');
 }
 
-/** The samples of a histogram: each bucket counts the ranges before it as well. */
-function rangesOf({ bounds, counts, sum }: Histogram, { name, label }: { name: string; label: string }): string {
+function seriesOf({ label, values }: Labelled<number | Histogram>): Series[] {
+  return Object.entries(values).map(([text, value]) => ({ labels: { [label]: text }, value }));
+}
+
+/** The samples of a number, or of a histogram, of which each bucket counts the ranges before it as well. */
+function samplesOf({ labels, value }: Series, name: string): string {
+  const all = Object.entries(labels).map(([label, text]) => `${label}="${text.replace(/[\\\n"]/g, escaped)}"`);
+  const own = all.join(',');
+  if (typeof value === 'number') return `${name}{${own}} ${numeral(value)}\n`;
   let count = 0;
-  const buckets = counts.map((some, at) => {
+  const buckets = value.counts.map((some, at) => {
     count += some;
-    return `${name}_bucket{${label},le="${numeral(bounds[at] ?? Number.POSITIVE_INFINITY)}"} ${count}\n`;
+    return `${name}_bucket{${own},le="${numeral(value.bounds[at] ?? Number.POSITIVE_INFINITY)}"} ${count}\n`;
   });
-  return `${buckets.join('')}${name}_sum{${label}} ${numeral(sum)}\n${name}_count{${label}} ${count}\n`;
+  return `${buckets.join('')}${name}_sum{${own}} ${numeral(value.sum)}\n${name}_count{${own}} ${count}\n`;
 }
 
 /** Prometheus has its own word for Infinity. */

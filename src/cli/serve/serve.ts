@@ -10,12 +10,13 @@ import { ApiServer } from '../../apiserver/server.ts';
 import { METRICS_TYPE } from '../../bridge/hub/metrics.ts';
 import { BAD_QUERY_TEXT } from '../../bridge/hub/query.ts';
 import { pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
+import { onSignals } from '../../operator/signals.ts';
 import type { FromFiles, Pair } from '../../operator/webhooks/from-files.ts';
 import type { LivePage } from '../../pages/document.ts';
 import { objectsPage } from '../../pages/serve/page.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { systemClock } from '../../watch/clock.ts';
-import { aborted, announce, type Output, onSignals } from '../output.ts';
+import { aborted, announce, type Output } from '../output.ts';
 import { Pipelining, refuseBadRequests } from '../server/connections.ts';
 import {
   close,

@@ -1,6 +1,8 @@
 // controller-runtime, with a manager that lives through a restart of the server. It prints what came of each step of clients.test.ts.
 //
 //	controller-runtime CRD_FOLDER URL
+//
+// With the word website it is an operator instead: see website.go.
 package main
 
 import (
@@ -237,6 +239,10 @@ func controller() error {
 
 func main() {
 	log.SetLogger(zap.New())
+	if os.Args[1] == "website" {
+		website()
+		return
+	}
 	config = &rest.Config{Host: os.Args[2], QPS: -1}
 	steps := []struct {
 		name string

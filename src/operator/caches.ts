@@ -1,0 +1,260 @@
+/**
+ * The operator's view of the world: one informer per kind, however many controllers want it, and under whatever name.
+ *
+ *     declare('deployments.apps/v1') ------.
+ *     declare({ apps/v1, Deployment }) ----+--> run: which kind is that? ---> one informer, with everybody's indexes
+ *
+ * Invariants
+ * - A kind has one informer. Two names for one kind lead to it as soon as the server has said that they do.
+ * - Informers live as long as the operator: through leaderships, with an unbroken view.
+ * - After `run` no request pends, and no timer.
+ */
+import { Informer } from '../cache/informer/informer.ts';
+import type { InformerStore } from '../cache/informer/informer-options.ts';
+import type { KubernetesObject } from '../cache/object.ts';
+import { nameOf, type ResourceClient } from '../cache/resource-client.ts';
+import type { Indexers, IndexFunction } from '../cache/store/indexer.ts';
+import { checkedType } from '../kubernetes/resource.ts';
+import type { Clock } from '../watch/clock.ts';
+import { invalid } from '../watch/errors.ts';
+import { FollowedKind } from './followed-kind.ts';
+import { type FullType, type KindName, queryOf, type ResourceSource } from './kinds.ts';
+import type { AnyKind, Caches } from './operator-options.ts';
+import type { KindState } from './operator-state.ts';
+import { controllerOf } from './owners.ts';
+
+/** A kind that the server has, and its objects. */
+export interface KindCache {
+  /** Such as `deployments.apps/v1`. */
+  readonly text: string;
+  readonly type: FullType;
+  readonly client: ResourceClient;
+  readonly informer: Informer<KubernetesObject>;
+  readonly indexers: IndexFunctions;
+}
+
+type IndexFunctions = Map<string, IndexFunction<KubernetesObject>>;
+
+/** A kind that somebody has asked for. */
+interface Declared {
+  readonly name: AnyKind;
+  readonly indexers: IndexFunctions;
+  readonly found: Promise<KindCache>;
+  readonly settle: (cache: KindCache) => void;
+  followed?: FollowedKind;
+  cache?: KindCache;
+  /** Why it is not known what the server calls it. */
+  error?: unknown;
+}
+
+/** What the caches need of the operator. */
+export interface CachesDeps {
+  readonly cluster: ResourceSource;
+  readonly namespace: string | undefined;
+  readonly clock: Clock | undefined;
+  /** Called when the server does not have a kind, and when it has it again. */
+  readonly tell: (text: string) => void;
+  /** Called with each failure of a kind's source, and when it works. */
+  readonly onError: (error: unknown, kind: string) => void;
+  readonly onWell: (kind: string) => void;
+  /** Called with what ends the operator. */
+  readonly fail: (error: unknown) => void;
+}
+
+export class KindCaches {
+  readonly #deps: CachesDeps;
+  readonly #declared: Map<string, Declared> = new Map();
+  /** By each of its names. */
+  readonly #caches: Map<string, KindCache> = new Map();
+
+  constructor(deps: CachesDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Asks for a kind. Returns its name, for the other methods.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for what names no kind, and for the name of an index that another function has.
+   */
+  declare(name: AnyKind, indexers: Indexers<KubernetesObject> = {}): string {
+    const text = textOf(name);
+    let declared = this.#declared.get(text);
+    if (!declared) {
+      let settle: Declared['settle'] = () => {};
+      const found = new Promise<KindCache>((resolve) => {
+        settle = resolve;
+      });
+      declared = { name, indexers: new Map(), found, settle };
+      this.#declared.set(text, declared);
+    }
+    for (const each of Object.entries(indexers)) addIndex(declared.indexers, each, text);
+    return text;
+  }
+
+  /** Resolves with a declared kind once the server has it. */
+  found(text: string): Promise<KindCache> {
+    return (this.#declared.get(text) as Declared).found;
+  }
+
+  /** The cache of a kind that was declared, and that the server has. */
+  find(kind: AnyKind): KindCache | undefined {
+    return this.#caches.get(textOf(kind));
+  }
+
+  /**
+   * A client of any kind.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for a kind of which the server's name is not known.
+   */
+  client<O extends object>(kind: KindName<O>): ResourceClient<O> {
+    const known = this.find(kind)?.client;
+    if (known) return known as unknown as ResourceClient<O>;
+    if (typeof kind === 'object' && !('plural' in kind)) {
+      throw invalid('kind', textOf(kind), 'one that the controller is for, owns, watches or reads, or a name such as "pods/v1"');
+    }
+    return this.#deps.cluster.resource<O>(kind);
+  }
+
+  /** Only some of the declared kinds, by their names: those that a controller has waited for. */
+  only(texts: readonly string[]): ControllerCaches {
+    return new ControllerCaches(this, (cache) => texts.some((text) => this.#declared.get(text)?.cache === cache));
+  }
+
+  get states(): readonly KindState[] {
+    return Array.from(this.#declared, ([text, { cache, followed, error }]) => {
+      const { connected = false, error: failure = error } = cache?.informer.state ?? {};
+      const { hasSynced: synced = false, resourceVersion = '', store } = cache?.informer ?? {};
+      const held = { synced, resourceVersion, objects: store?.size ?? 0 };
+      return { kind: cache?.text ?? text, ...held, connected, absent: followed?.waiting ?? false, error: failure };
+    });
+  }
+
+  /** Resolves when all kinds have synced. Rejects if they end before. */
+  async synced(): Promise<void> {
+    const sync = async ({ found }: Declared): Promise<void> => (await found).informer.synced;
+    await Promise.all(Array.from(this.#declared.values(), sync));
+  }
+
+  /** Follows all kinds until the signal aborts. Resolves when nothing is left. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all(Array.from(this.#declared.values(), (each) => this.#follow(each, signal).catch(this.#deps.fail)));
+  }
+
+  async #follow(declared: Declared, signal: AbortSignal): Promise<void> {
+    const { cluster, clock, namespace, tell, onError, onWell } = this.#deps;
+    const followed: FollowedKind = new FollowedKind(cluster, declared.name as KindName, {
+      clock,
+      namespace,
+      tell,
+      onError: (error) => {
+        declared.error = error;
+        onError(error, followed.name);
+      },
+    });
+    declared.followed = followed;
+    const type = await followed.resolve(signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    if (!type) return;
+    onWell(followed.name);
+    const text = nameOf(type);
+    const known = this.#caches.get(text);
+    const cache = known ?? this.#create(followed, type);
+    declared.cache = cache;
+    for (const name of [textOf(declared.name), text, textOf(toKind(type))]) this.#caches.set(name, cache);
+    for (const each of declared.indexers) {
+      if (addIndex(cache.indexers, each, text)) cache.informer.store.addIndexers(Object.fromEntries([each]));
+    }
+    declared.settle(cache);
+    if (!known) await cache.informer.run(signal);
+  }
+
+  #create(followed: FollowedKind, type: FullType): KindCache {
+    const { clock, onError, onWell } = this.#deps;
+    const text = nameOf(type);
+    const typed = toKind(type);
+    const informer = new Informer<KubernetesObject>(followed, {
+      clock,
+      // A list need not say of each object what it is; owners and events name it.
+      transform: (object) => (object.kind && object.apiVersion ? object : { ...typed, ...object }),
+      onError: (error) => onError(error, text),
+      onStateChange: ({ connected }) => connected && onWell(text),
+    });
+    let client = followed.client as ResourceClient;
+    return {
+      ...{ text, informer, indexers: new Map() },
+      // A kind that was deleted may come back with another scope or plural.
+      get type() {
+        return followed.type ?? type;
+      },
+      get client() {
+        client = followed.client ?? client;
+        return client;
+      },
+    };
+  }
+}
+
+/** The caches that a controller may read: those of the kinds that it has named, which it waits for. */
+export class ControllerCaches implements Caches {
+  readonly #all: KindCaches;
+  readonly #has: (cache: KindCache) => boolean;
+
+  constructor(all: KindCaches, has: (cache: KindCache) => boolean) {
+    this.#all = all;
+    this.#has = has;
+    this.get = (kind, key) => this.store(kind).get(key);
+    this.store = <O extends object>(kind: KindName<O>) => this.of(kind).informer.store as unknown as InformerStore<O>;
+  }
+
+  /** Functions, because they may be taken out of a request. */
+  readonly get: Caches['get'];
+  readonly store: Caches['store'];
+
+  find(kind: AnyKind): KindCache | undefined {
+    const cache = this.#all.find(kind);
+    return cache && this.#has(cache) ? cache : undefined;
+  }
+
+  of(kind: AnyKind): KindCache {
+    const cache = this.find(kind);
+    if (!cache) throw invalid('kind', textOf(kind), 'a kind that the controller is for, owns, watches or reads');
+    return cache;
+  }
+}
+
+/** Returns whether it is new. */
+function addIndex(
+  indexers: IndexFunctions,
+  [name, valuesOf]: readonly [string, IndexFunction<KubernetesObject>],
+  kind: string,
+): boolean {
+  const known = indexers.get(name);
+  if (known && known !== valuesOf) throw invalid('indexers', name, `a name that no other index of ${kind} has`);
+  indexers.set(name, valuesOf);
+  return !known;
+}
+
+/** The index of objects by the uid of the owner that controls them. */
+const OWNER = 'watchmux: controller uid';
+
+/** The objects of a kind that an object with this uid controls. The first call costs as much as there are objects, others their result. */
+export function controlledBy({ store }: Informer<KubernetesObject>, uid: string): readonly KubernetesObject[] {
+  if (!store.indexNames.includes(OWNER)) {
+    store.addIndexers({ [OWNER]: (object) => [controllerOf(object)?.uid ?? ''].filter(Boolean) });
+  }
+  return store.byIndex(OWNER, uid);
+}
+
+/** The `apiVersion` and the `kind` of the objects of a type. */
+export function toKind({ group, version, kind }: FullType): { readonly apiVersion: string; readonly kind: string } {
+  return { apiVersion: group ? `${group}/${version}` : version, kind };
+}
+
+/** A kind's name in one form, whatever form it is given in. */
+export function textOf(kind: AnyKind): string {
+  const query = queryOf(kind as KindName);
+  if (typeof query === 'object') return `${query.apiVersion} ${query.kind}`;
+  // A name without a version is one that only the server understands.
+  return /\..*\/|^[^.]*$/.test(query) ? nameOf(checkedType(query)) : query;
+}

@@ -1,0 +1,91 @@
+/** The conditions of an object: what a controller has to say about it, each with the time since when. Upstream: `api/meta`. */
+import type { KubernetesObject } from '../cache/object.ts';
+
+/** Something that is so, or not, since some time. Upstream: `metav1.Condition`. */
+export interface Condition {
+  /** Such as `Ready`. Of each there is one. */
+  readonly type: string;
+  readonly status: 'True' | 'False' | 'Unknown';
+  /** In one word why, such as `MinimumReplicasAvailable`. */
+  readonly reason: string;
+  /** The same for people. Default empty. */
+  readonly message?: string | undefined;
+  /** The `metadata.generation` that was looked at. */
+  readonly observedGeneration?: number | undefined;
+  /** Since when it has this status. Default: now. */
+  readonly lastTransitionTime?: string | undefined;
+}
+
+/** An object that may have conditions, of this type or of one of its kind's own. */
+export type WithConditions<C extends { readonly type: string; readonly status: string } = { type: string; status: string }> =
+  KubernetesObject & { readonly status?: { readonly conditions?: readonly C[] | null | undefined } | null | undefined };
+
+/** Options of {@link setCondition}. */
+export interface ConditionOptions {
+  /** The time of day, in milliseconds since 1970. Default `Date.now`. */
+  readonly now?: (() => number) | undefined;
+}
+
+/** What is written here. */
+type Written = { -readonly [K in keyof Condition]: unknown };
+type Writing = { status?: { conditions?: Written[] | null } | null };
+
+/**
+ * Sets the condition of this type in `object.status.conditions`, which it creates if need be. Returns whether anything changed.
+ *
+ * `lastTransitionTime` changes only together with `status`: to that of the condition, otherwise to now, in whole seconds.
+ * Everything else becomes what the condition says; what it leaves out becomes empty.
+ *
+ *     setCondition(order, { type: 'Ready', status: 'True', reason: 'Paid', observedGeneration: order.metadata.generation });
+ *
+ * Upstream: `meta.SetStatusCondition`.
+ */
+export function setCondition(object: WithConditions, condition: Condition, { now = Date.now }: ConditionOptions = {}): boolean {
+  const holder = object as Writing;
+  holder.status ??= {};
+  holder.status.conditions ??= [];
+  const { conditions } = holder.status;
+  const { type, status, reason, message = '', observedGeneration = 0 } = condition;
+  const since = (): string => condition.lastTransitionTime || `${new Date(now()).toISOString().slice(0, -5)}Z`;
+  const known = conditions.find((each) => each.type === type);
+  if (!known) {
+    const generation = observedGeneration && { observedGeneration };
+    conditions.push({ type, status, ...generation, lastTransitionTime: since(), reason, message });
+    return true;
+  }
+  let changed = false;
+  const set = (name: 'status' | 'reason' | 'message' | 'observedGeneration', value: unknown): void => {
+    if ((known[name] || undefined) === (value || undefined)) return;
+    changed = true;
+    if (name === 'status') known.lastTransitionTime = since();
+    if (value === 0) delete known[name];
+    else known[name] = value;
+  };
+  set('status', status);
+  set('reason', reason);
+  set('message', message);
+  set('observedGeneration', observedGeneration);
+  return changed;
+}
+
+/** The condition of this type; undefined if there is none. Upstream: `meta.FindStatusCondition`. */
+export function findCondition<C extends { readonly type: string; readonly status: string }>(
+  object: WithConditions<C>,
+  type: string,
+): C | undefined {
+  return object.status?.conditions?.find((each) => each.type === type);
+}
+
+/** Whether there is a condition of this type with status `True`. Upstream: `meta.IsStatusConditionTrue`. */
+export function isConditionTrue(object: WithConditions, type: string): boolean {
+  return findCondition(object, type)?.status === 'True';
+}
+
+/** Removes the condition of this type. Returns whether there was one. Upstream: `meta.RemoveStatusCondition`. */
+export function removeCondition(object: WithConditions, type: string): boolean {
+  const { status } = object as Writing;
+  const kept = status?.conditions?.filter((each) => each.type !== type);
+  if (!status || !kept || kept.length === status.conditions?.length) return false;
+  status.conditions = kept;
+  return true;
+}

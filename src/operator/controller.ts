@@ -1,0 +1,429 @@
+/**
+ * One controller of an operator. What it says about kinds becomes sources of a `Controller` of `watchmux/workqueue`; each leadership
+ * gets a new one, because it runs only once, on informers that go on.
+ *
+ *     for: its own key ------------------------.
+ *     owns: the key of the controlling owner --+--> when(old, object, event)? ---> Controller ---> reconcile(request)
+ *     watches: keysOf(object) -----------------'                                    ^    |
+ *     reads: only waited for                       conflict: again, quietly --------+----+--> failed: told
+ *                                                  too late: `signal` aborts -------'
+ *
+ * Invariants
+ * - **Serial**, as in the queue: a key runs once at a time, also if a reconcile goes on after its time is over, and it does not run
+ *   before the caches have what its last run has written.
+ * - Nothing is reconciled before the caches of all kinds that the controller names are complete.
+ * - What user code throws affects one key (`reconcile`) or one change (`when`, `keysOf`), and is told.
+ */
+import { type KubernetesObject, metadataOf } from '../cache/object.ts';
+import type { Indexers } from '../cache/store/indexer.ts';
+import { whenAborted } from '../watch/abort.ts';
+import { type Clock, systemClock } from '../watch/clock.ts';
+import { callable, checkOptions, checkText, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { Controller } from '../workqueue/controller.ts';
+import type {
+  ControllerFailure,
+  ControllerInformer,
+  ControllerSource,
+  ReconcileContext,
+} from '../workqueue/controller-options.ts';
+import { WorkQueue } from '../workqueue/queue.ts';
+import type { RateLimiter } from '../workqueue/rate-limiters.ts';
+import type { ControllerCaches, KindCache, KindCaches } from './caches.ts';
+import type { EventRecorder } from './event-recorder.ts';
+import { ensureFinalizer, removeFinalizer } from './finalizers.ts';
+import type { KindName } from './kinds.ts';
+import type {
+  ChangeType,
+  Log,
+  OperatorControllerOptions,
+  OperatorFailure,
+  ReconcileOutcome,
+  ReconcileRequest,
+  SourceOptions,
+  WatchedOptions,
+  When,
+} from './operator-options.ts';
+import type { ControllerState, OperatorObserver, ReconcileResultName } from './operator-state.ts';
+import { controllerOf, ownersOf } from './owners.ts';
+import { isDeleting } from './predicates.ts';
+import { isConflict } from './refusals.ts';
+import { createRequest, type RequestDeps } from './request.ts';
+
+/** What a controller needs of its operator. */
+export interface OperatorDeps {
+  readonly name: string;
+  readonly namespace: string | undefined;
+  readonly clock: Clock | undefined;
+  readonly log: Log;
+  readonly caches: KindCaches;
+  readonly events: () => EventRecorder;
+  readonly observer: OperatorObserver;
+  /** Reports a failure. Does not throw. */
+  readonly tell: (error: unknown, failure: OperatorFailure) => void;
+  /** Called when {@link OperatorController.idle} may have changed. */
+  readonly changed: () => void;
+}
+
+const NAMES = [
+  'name',
+  'for',
+  'owns',
+  'watches',
+  'reads',
+  'reconcile',
+  'finalizer',
+  'concurrency',
+  'maxRetries',
+  'rateLimiter',
+  'reconcileTimeoutMs',
+  'resyncMs',
+] as const;
+
+const RESYNC_MS = 36_000_000;
+
+type AnySource = SourceOptions<KubernetesObject>;
+type Object = KubernetesObject;
+
+/** A kind whose changes count, and which keys they lead to. */
+interface Use {
+  readonly text: string;
+  readonly when?: When | undefined;
+  readonly keysOf?: ((object: Object) => readonly string[]) | undefined;
+}
+
+/** One leadership's work. */
+interface Work {
+  readonly queue: WorkQueue<string>;
+  /** Whether a handler has changes that it has not put into the queue, or has not got the first ones. */
+  readonly handlers: { readonly queued: number; readonly hasSynced: boolean }[];
+  readonly request: RequestDeps;
+}
+
+export class OperatorController<T extends KubernetesObject> {
+  readonly name: string;
+  readonly #options: OperatorControllerOptions<T>;
+  readonly #deps: OperatorDeps;
+  readonly #clock: Clock;
+  readonly #for: Use;
+  readonly #owns: readonly Use[];
+  readonly #watches: readonly (Omit<Use, 'keysOf'> & Pick<WatchedOptions<Object>, 'keysOf'>)[];
+  readonly #reads: readonly Use[];
+  readonly #caches: ControllerCaches;
+  readonly #running: Set<string> = new Set();
+  /** Failures that were told before they were thrown. */
+  readonly #told: WeakSet<object> = new WeakSet();
+  #work: Work | undefined;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
+  constructor(options: OperatorControllerOptions<T>, deps: OperatorDeps) {
+    const { for: own, owns = [], watches = [], reads = [], name } = checkOptions(options, NAMES);
+    checkWork(options);
+    this.#options = options;
+    this.#deps = deps;
+    this.#clock = deps.clock ?? systemClock;
+    const use = (given: unknown): Use => this.#declare(toSource(given));
+    this.#for = use(own);
+    this.#owns = owns.map(use);
+    this.#watches = (watches as readonly WatchedOptions<Object>[]).map(({ keysOf, ...source }) => {
+      if (!callable('keysOf', keysOf)) throw invalid('keysOf', keysOf, 'a function');
+      return { ...use(source), keysOf };
+    });
+    this.#reads = reads.map(use);
+    this.name = checkText('name', name ?? this.#for.text.split(/[./]/)[0]);
+    this.#caches = deps.caches.only(this.#uses.map(({ text }) => text));
+  }
+
+  get state(): ControllerState {
+    const { queue, handlers } = this.#work ?? {};
+    return {
+      name: this.name,
+      concurrency: this.#options.concurrency ?? 1,
+      working: handlers?.every(({ hasSynced }) => hasSynced) ?? false,
+      queued: queue?.size ?? 0,
+      delayed: queue?.delayed ?? 0,
+      inWork: queue?.inWork ?? 0,
+    };
+  }
+
+  /** Whether it works, and all that it has heard of is done; what is delayed is not yet to be done. */
+  get idle(): boolean {
+    const { working, queued, inWork } = this.state;
+    return working && queued === 0 && inWork === 0 && (this.#work?.handlers.every((each) => each.queued === 0) ?? false);
+  }
+
+  /** The keys whose reconcile has not returned. */
+  get running(): readonly string[] {
+    return [...this.#running];
+  }
+
+  get #uses(): readonly Pick<Use, 'text'>[] {
+    return [this.#for, ...this.#owns, ...this.#watches, ...this.#reads];
+  }
+
+  /** Works until the signal aborts, and resolves when what runs has ended. May be called again after that. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { caches, changed } = this.#deps;
+    const synced = this.#uses.map(async ({ text }) => {
+      const cache = await caches.found(text);
+      await cache.informer.synced;
+      return cache;
+    });
+    const found = await unlessAborted(Promise.all(synced), signal);
+    if (!found) return;
+    const { queue, end } = this.#createQueue();
+    const [own] = found as [KindCache];
+    const owned = new Set(found.slice(1, 1 + this.#owns.length));
+    const { name, namespace, log, events } = this.#deps;
+    const client: RequestDeps['client'] = (kind) => caches.client(kind);
+    const given = { name, namespace, log, events, client, controller: this.name, caches: this.#caches, own };
+    const work: Work = { queue, handlers: [], request: { ...given, owns: (cache) => owned.has(cache) } };
+    const { concurrency, maxRetries } = this.#options;
+    const controller = new Controller<Object>({
+      informers: this.#sources(found, work),
+      ...{ queue, concurrency, maxRetries },
+      syncTimeoutMs: 0,
+      reconcile: (key, context) => this.#attempt(key, context, work),
+      onError: (error, failure) => this.#failed(error, failure),
+    });
+    this.#work = work;
+    await controller.run(signal).finally(end);
+    this.#work = undefined;
+    changed();
+  }
+
+  /** Leaves no timer, though what runs does not end. */
+  abandon(): void {
+    this.#work?.queue.shutDown();
+  }
+
+  #createQueue(): { readonly queue: WorkQueue<string>; readonly end: () => void } {
+    const { rateLimiter } = this.#options;
+    const { clock, observer, changed } = this.#deps;
+    const limiter = rateLimiter && forgetful(rateLimiter);
+    const queue = new WorkQueue<string>({
+      ...{ name: this.name, clock, rateLimiter: limiter },
+      onMetric: (metric) => {
+        observer.onQueueMetric(metric);
+        changed();
+      },
+    });
+    return { queue, end: () => limiter?.end() };
+  }
+
+  #declare({ kind, when, indexers }: AnySource): Use {
+    callable('when', when);
+    return { text: this.#deps.caches.declare(kind, indexers as Indexers<Object> | undefined), when };
+  }
+
+  /** What leads to keys. `found` are the caches of {@link #uses}. */
+  #sources(found: readonly KindCache[], work: Work): readonly ControllerSource<Object>[] {
+    const { resyncMs = RESYNC_MS } = this.#options;
+    const { own } = work.request;
+    const keysOfOwner = ownersOf(own.type);
+    /** By uid: of an owner that is gone there may still be objects, which are not those of its successor. */
+    const isCurrent = (object: Object | undefined): boolean =>
+      object !== undefined &&
+      keysOfOwner(object).some((key) => {
+        const owner = own.informer.store.get(key);
+        return owner === undefined || metadataOf(owner).uid === controllerOf(object)?.uid;
+      });
+    const uses: Use[] = [
+      this.#for,
+      ...this.#owns.map(({ text, when }): Use => {
+        const counts: When = (old, object, event) =>
+          // What goes may have been in the way of the owner's own.
+          (event === 'DELETED' || isCurrent(old) || isCurrent(object)) && (when?.(old, object, event) ?? true);
+        return { text, when: counts, keysOf: keysOfOwner };
+      }),
+      ...this.#watches.map(({ keysOf, ...use }): Use => ({ ...use, keysOf: (object) => keysOf(object, this.#caches) })),
+    ];
+    return uses.map(({ when, keysOf }, at) => ({
+      informer: this.#filtered(found[at] as KindCache, when, work),
+      keysOf,
+      resyncMs: at === 0 ? resyncMs : 0,
+    }));
+  }
+
+  /** An informer of which only those changes are seen that `when` says count. */
+  #filtered({ informer, text }: KindCache, when: When = () => true, { handlers }: Work): ControllerInformer<Object> {
+    const { tell, changed } = this.#deps;
+    const counts = (event: ChangeType, old: Object | undefined, object: Object | undefined): boolean => {
+      changed();
+      try {
+        return when(old, object, event);
+      } catch (error) {
+        tell(error, { during: 'event', controller: this.name, kind: text });
+        return true; // a run too many does no harm
+      }
+    };
+    return {
+      store: informer.store,
+      atLeast: (version, options) => informer.atLeast(version, options),
+      addHandler: ({ onAdd, onUpdate, onDelete }, options) => {
+        const registration = informer.addHandler(
+          {
+            onAdd: (object) => counts('ADDED', undefined, object) && onAdd(object),
+            onUpdate: (old, object) => {
+              const isSame = metadataOf(old).uid === metadataOf(object).uid;
+              const isNews = isSame
+                ? counts('MODIFIED', old, object)
+                : counts('DELETED', old, undefined) || counts('ADDED', undefined, object);
+              if (isNews) onUpdate(old, object);
+            },
+            onDelete: (object) => counts('DELETED', object, undefined) && onDelete(object),
+          },
+          options,
+        );
+        handlers.push(registration);
+        registration.synced.then(changed, changed);
+        return registration;
+      },
+    };
+  }
+
+  /** One run of a key, within its time. */
+  async #attempt(key: string, context: ReconcileContext, work: Work): Promise<ReconcileOutcome | undefined> {
+    const { observer } = this.#deps;
+    const { maxRetries = Infinity } = this.#options;
+    const { signal, attempt } = context;
+    const time = this.#limit(key, context);
+    const startedMs = this.#clock.now();
+    let result: ReconcileResultName | undefined = 'error';
+    this.#running.add(key);
+    observer.onReconcileStart(this.name);
+    try {
+      const outcome = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal }));
+      if (time.isOver()) throw time.signal.reason;
+      result = outcome?.requeueAfterMs === undefined ? 'success' : 'requeue_after';
+      return outcome;
+    } catch (error) {
+      if (time.isOver()) throw time.signal.reason;
+      if (isAbortOf(signal, error)) {
+        result = undefined;
+        throw signal.reason;
+      }
+      if (isConflict(error)) result = 'requeue';
+      throw error;
+    } finally {
+      time.end();
+      this.#running.delete(key);
+      const dropped = (result === 'error' || result === 'requeue') && attempt > maxRetries && !signal.aborted;
+      const durationMs = this.#clock.now() - startedMs;
+      observer.onReconcileEnd({ controller: this.name, result, durationMs, timedOut: time.isOver(), dropped });
+    }
+  }
+
+  /** A signal that also aborts when a reconcile takes too long, which is told then: nobody knows when it will end. */
+  #limit(key: string, { signal, attempt }: ReconcileContext): Limit {
+    const { reconcileTimeoutMs = 0 } = this.#options;
+    const ended = new AbortController();
+    const leave = whenAborted(signal, (reason) => ended.abort(reason));
+    let isOver = false;
+    const abort = (): void => {
+      if (ended.signal.aborted) return;
+      isOver = true;
+      const error = new WatchError('TIMEOUT', `${this.name}: ${key} took longer than ${reconcileTimeoutMs} ms`, {
+        limit: reconcileTimeoutMs,
+      });
+      this.#failed(error, { during: 'reconcile', key, attempt, dropped: false });
+      this.#told.add(error);
+      ended.abort(error);
+    };
+    const cancel = reconcileTimeoutMs > 0 ? this.#clock.schedule(reconcileTimeoutMs, abort) : () => {};
+    const end = (): void => {
+      leave();
+      cancel();
+    };
+    return { signal: ended.signal, isOver: () => isOver, end };
+  }
+
+  /** Reconciles, or finalizes. */
+  async #step(request: ReconcileRequest<T>): Promise<ReconcileOutcome | undefined> {
+    const { finalizer } = this.#options;
+    const { object, signal } = request;
+    if (!finalizer || !object) return (await this.#options.reconcile(request)) ?? undefined;
+    const { name } = finalizer;
+    const resource = request.resource<T>(kindOf(this.#options.for));
+    if (!isDeleting(object)) {
+      const { result, object: held = object } = await ensureFinalizer(resource, object, name, { signal });
+      // It is being deleted by now, or gone: the cache will say so.
+      if (result === 'deleting' || result === 'gone') return undefined;
+      return (await this.#options.reconcile({ ...request, object: held })) ?? undefined;
+    }
+    if (!metadataOf(object).finalizers?.includes(name)) return undefined; // others hold it
+    const outcome = (await finalizer.finalize({ ...request, object })) ?? undefined;
+    signal.throwIfAborted(); // it may have given up
+    if (outcome?.requeueAfterMs === undefined) await removeFinalizer(resource, object, name, { signal });
+    return outcome;
+  }
+
+  #failed(error: unknown, { during, key, attempt, dropped }: ControllerFailure): void {
+    const isTold = typeof error === 'object' && error !== null && this.#told.has(error);
+    if (during === 'reconcile' && !dropped && (isTold || isConflict(error))) return;
+    this.#deps.tell(error, { during, controller: this.name, key, attempt, dropped });
+  }
+}
+
+/** The time of one reconcile. */
+interface Limit {
+  readonly signal: AbortSignal;
+  readonly isOver: () => boolean;
+  readonly end: () => void;
+}
+
+function checkWork<T extends KubernetesObject>(options: OperatorControllerOptions<T>): void {
+  const { reconcile, finalizer, concurrency, maxRetries = Infinity, rateLimiter, reconcileTimeoutMs, resyncMs } = options;
+  if (!callable('reconcile', reconcile)) throw invalid('reconcile', reconcile, 'a function');
+  if (finalizer) {
+    checkText('finalizer.name', checkOptions(finalizer, ['name', 'finalize']).name);
+    if (!callable('finalizer.finalize', finalizer.finalize)) throw invalid('finalizer.finalize', undefined, 'a function');
+  }
+  if (rateLimiter) requireMethod('rateLimiter', rateLimiter, 'when', 'a RateLimiter');
+  wholeNumber('concurrency', concurrency ?? 1, 1);
+  if (maxRetries !== Infinity) wholeNumber('maxRetries', maxRetries);
+  wholeNumber('reconcileTimeoutMs', reconcileTimeoutMs ?? 0);
+  wholeNumber('resyncMs', resyncMs ?? RESYNC_MS);
+}
+
+/** A limiter for one leadership: in the end, it forgets what the queue has not. */
+function forgetful(limiter: RateLimiter): RateLimiter & { end(): void } {
+  const failed = new Set<unknown>();
+  return {
+    when: (key) => {
+      failed.add(key);
+      return limiter.when(key);
+    },
+    forget: (key) => {
+      failed.delete(key);
+      limiter.forget(key);
+    },
+    requeues: (key) => limiter.requeues(key),
+    end: () => {
+      for (const key of failed) limiter.forget(key);
+    },
+  };
+}
+
+/** Resolves like the promise; with undefined if the signal aborts first. */
+function unlessAborted<R>(promise: Promise<R>, signal: AbortSignal): Promise<R | undefined> {
+  return new Promise((resolve, reject) => {
+    const leave = whenAborted(signal, () => resolve(undefined));
+    promise.then(resolve, reject).finally(leave);
+  });
+}
+
+/** Whether an error only says that the work was told to end. */
+function isAbortOf(signal: AbortSignal, error: unknown): boolean {
+  if (!signal.aborted) return false;
+  const { name, cause } = (error ?? {}) as Partial<Error>;
+  return error === signal.reason || cause === signal.reason || name === 'AbortError';
+}
+
+function toSource(given: unknown): AnySource {
+  const isName = typeof given !== 'object' || !given || 'plural' in given || 'apiVersion' in given;
+  return isName ? { kind: given as KindName } : checkOptions(given as AnySource, ['kind', 'when', 'indexers']);
+}
+
+function kindOf<T extends object>(given: KindName<T> | SourceOptions<T>): KindName<T> {
+  return toSource(given).kind as KindName<T>;
+}

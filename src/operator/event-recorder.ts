@@ -1,0 +1,461 @@
+/**
+ * Tells what happens to objects, as Events that `kubectl describe` shows. Whoever emits one never waits:
+ *
+ *     event(object, ...) ---> EventCorrelator ---> queue of series ---> one writer: create, or patch the count
+ *                                |                    |                    |
+ *                                |                    |                    '-- no answer: again, up to 12 times; refused: dropped
+ *                                |                    '-- full: dropped
+ *                                '-- the object has had its share: dropped, or counted and told later
+ *
+ * - **What is lost?** Only what `stats.dropped` counts, by reason. Of each reason, the first one is told, until it is over.
+ *   Occurrences that are written are all in the counts of the events on the server, exactly.
+ * - **In which order is it written?** In order of the queue; a series that is queued again keeps its place. While the server does not
+ *   answer, everything waits.
+ * - **What ends it?** `shutdown`, which writes what it can until its deadline. After that, nothing is pending, and no timer runs.
+ *
+ * Bounds: `maxSeries`, `maxQueuedEvents`; a message is cut at 1,024 bytes, as servers refuse longer ones.
+ */
+import { hostname } from 'node:os';
+import type { ObjectReference } from '../apiserver/kinds/events.ts';
+import { type KubernetesObject, metadataOf } from '../cache/object.ts';
+import type { ResourceClient } from '../cache/resource-client.ts';
+import { faultOfKey } from '../selectors/syntax.ts';
+import { untilAborted } from '../watch/abort.ts';
+import { Backoff } from '../watch/backoff.ts';
+import { type Clock, sleep, systemClock, upkeepClock } from '../watch/clock.ts';
+import {
+  callable,
+  checkOptions,
+  checkText,
+  invalid,
+  isWatchError,
+  oneOf,
+  requireMethod,
+  WatchError,
+  wholeNumber,
+} from '../watch/errors.ts';
+import { reporter } from '../watch/failures.ts';
+import { soon } from '../watch/turn.ts';
+import {
+  cut,
+  EVENT_APIS,
+  type EventApi,
+  EventCorrelator,
+  type EventLimits,
+  type EventSeries,
+  type EventSettings,
+  eventNames,
+  FINISH_MS,
+  type Occurrence,
+  toEvent,
+  toEventPatch,
+} from './event-series.ts';
+import type { ResourceSource } from './kinds.ts';
+
+/** What may be said of an event besides type, reason and message. */
+export interface EventDetails {
+  /** What was done or tried, in one word; default: the reason. Shown by `events.k8s.io/v1`. */
+  readonly action?: string | undefined;
+  /** Another object that it is about. It needs what the first one needs. */
+  readonly related?: KubernetesObject | undefined;
+  /** At most 4,096 characters in all. */
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
+}
+
+/** An event. */
+export interface EventOptions extends EventDetails {
+  readonly type: 'Normal' | 'Warning';
+  /** Why, in one word, such as `Created`, for programs; at most 128 bytes. */
+  readonly reason: string;
+  /** Why, for people. What is longer than 1,024 bytes is cut. */
+  readonly message: string;
+}
+
+/** What `onError` is told beside the error. */
+export interface EventFailure {
+  /** The object; undefined if it concerns several. */
+  readonly regarding: ObjectReference | undefined;
+  /** How many events are dropped by it. 0: it is tried again. */
+  readonly dropped: number;
+}
+
+/** Why events are dropped. `limited`: their object has had its share. `queue`: too many are waiting. `refused`: by the server.
+ * `unanswered`: the server did not answer, 12 times. `closed`: the recorder was shut down. */
+export type EventDropReason = 'limited' | 'queue' | 'refused' | 'unanswered' | 'closed';
+
+/** What a recorder counts. `emitted` is the sum of the others. */
+export interface EventRecorderStats {
+  readonly emitted: number;
+  /** What the server was told, in counts of events. */
+  readonly written: number;
+  /** What is to be written, or held back. */
+  readonly pending: number;
+  readonly dropped: Readonly<Record<EventDropReason, number>>;
+}
+
+/** Options of an {@link EventRecorder}. */
+export interface EventRecorderOptions extends EventLimits {
+  /** A `Cluster`, or an `ApiServer`. */
+  readonly cluster: Pick<ResourceSource, 'resource'>;
+  /** Who reports: the name of a controller, such as `example.com/websites`. */
+  readonly name: string;
+  /** Which instance of it; at most 128 bytes. Default: the name and the host's. */
+  readonly instance?: string | undefined;
+  /** Default `events.k8s.io/v1`. */
+  readonly api?: EventApi | undefined;
+  /** Called with each failed request, and with the first event of a kind that is dropped. Default: `console.error`, once per kind. */
+  readonly onError?: ((error: unknown, failure: EventFailure) => void) | undefined;
+  readonly clock?: Clock | undefined;
+  /** The time of day for the events' timestamps, in ms since 1970. Default `Date.now`. */
+  readonly now?: (() => number) | undefined;
+  /** Source of jitter, and of names: a number from 0 to below 1. Default `Math.random`. */
+  readonly random?: (() => number) | undefined;
+}
+
+const DEFAULTS: EventSettings = {
+  burst: 25,
+  refillMs: 300_000,
+  maxSimilar: 10,
+  similarMs: 600_000,
+  maxQueuedEvents: 1_000,
+  maxSeries: 4_096,
+};
+const LIMITS = Object.keys(DEFAULTS) as (keyof EventSettings)[];
+const MAX_TRIES = 12;
+const RETRIES = { minMs: 1_000, maxMs: 10_000, factor: 2 } as const;
+const MAX_BYTES = 128;
+const MAX_ANNOTATION_CHARS = 4_096;
+
+/** Someone who waits until these have been written. */
+interface Flush {
+  readonly left: Set<EventSeries>;
+  readonly done: () => void;
+}
+
+/**
+ * Emits events about objects. See the top of this file. Upstream: `EventRecorder` of `tools/events` and `tools/record`.
+ *
+ *     const recorder = new EventRecorder({ cluster, name: 'example.com/websites' });
+ *     recorder.normal(website, 'Published', 'at https://example.com');
+ */
+export class EventRecorder {
+  readonly #api: EventApi;
+  readonly #cluster: EventRecorderOptions['cluster'];
+  readonly #reporter: { readonly name: string; readonly instance: string };
+  readonly #clock: Clock;
+  readonly #now: () => number;
+  readonly #random: () => number;
+  readonly #onError: EventRecorderOptions['onError'];
+  readonly #print: (error: unknown) => void;
+  readonly #limits: EventSettings;
+  readonly #maxQueued: number;
+  readonly #correlator: EventCorrelator;
+  readonly #queue: Set<EventSeries> = new Set();
+  readonly #flushes: Set<Flush> = new Set();
+  readonly #dropped: Record<EventDropReason, number> = { limited: 0, queue: 0, refused: 0, unanswered: 0, closed: 0 };
+  readonly #cut: AbortController = new AbortController();
+  #events: ResourceClient | undefined;
+  #emitted: number = 0;
+  #written: number = 0;
+  #writing: EventSeries | undefined;
+  #isWorking: boolean = false;
+  /** Whether it was told that the queue is full. */
+  #toldFull: boolean = false;
+  #cancelUpkeep: (() => void) | undefined;
+  #shutdown: Promise<void> | undefined;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an option of the wrong kind. */
+  constructor(options: EventRecorderOptions) {
+    const {
+      cluster,
+      name,
+      instance,
+      api = 'events.k8s.io/v1',
+      ...more
+    } = checkOptions(options, [
+      ...(['cluster', 'name', 'instance', 'api', 'onError', 'clock', 'now', 'random'] as const),
+      ...LIMITS,
+    ]);
+    this.#cluster = requireMethod('cluster', cluster, 'resource', 'a Cluster or an ApiServer');
+    if (typeof name !== 'string' || faultOfKey(name))
+      throw invalid('name', name, 'a name such as "websites" or "example.com/websites"');
+    this.#reporter = { name, instance: short('instance', instance ?? `${name}-${hostname()}`.slice(0, MAX_BYTES)) };
+    this.#api = oneOf('api', api, EVENT_APIS);
+    this.#onError = callable('onError', more.onError);
+    this.#clock = more.clock ?? systemClock;
+    this.#now = callable('now', more.now) ?? Date.now;
+    this.#random = callable('random', more.random) ?? Math.random;
+    const limits = LIMITS.map((limit) => [limit, wholeNumber(limit, more[limit] ?? DEFAULTS[limit], 1)]);
+    this.#limits = Object.fromEntries(limits) as EventSettings;
+    this.#maxQueued = this.#limits.maxQueuedEvents;
+    this.#correlator = new EventCorrelator(this.#api, this.#limits, eventNames(this.#random));
+    this.#print = reporter('events', { clock: this.#clock });
+  }
+
+  /** Emits a `Normal` event. See {@link event}. */
+  normal(object: KubernetesObject, reason: string, message: string, details: EventDetails = {}): void {
+    this.event(object, { ...details, type: 'Normal', reason, message });
+  }
+
+  /** Emits a `Warning`. See {@link event}. */
+  warning(object: KubernetesObject, reason: string, message: string, details: EventDetails = {}): void {
+    this.event(object, { ...details, type: 'Warning', reason, message });
+  }
+
+  /**
+   * Emits an event about an object, in its namespace; in `default` about one that is in none. Returns at once.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for an object without apiVersion, kind or name, for an unknown type, and for a reason or an
+   *   action that is empty or too long.
+   */
+  event(object: KubernetesObject, event: EventOptions): void {
+    const occurrence = toOccurrence(object, event);
+    this.#emitted++;
+    if (this.#shutdown) this.#drop('closed', 1);
+    else this.#emit(occurrence);
+  }
+
+  #emit(occurrence: Occurrence): void {
+    const moment = { at: this.#clock.now(), date: Math.floor(this.#now()) };
+    const { series, due, isNews, evicted } = this.#correlator.observe(occurrence, moment, (each) => this.#queue.has(each));
+    if (series === undefined) {
+      this.#drop('limited', 1);
+      if (isNews) this.#tellLimit(occurrence);
+      return;
+    }
+    if (evicted && evicted.sent < evicted.count) this.#enqueue(evicted);
+    if (due) this.#enqueue(series);
+    this.#arm();
+  }
+
+  /** What has been emitted, and what became of it. */
+  get stats(): EventRecorderStats {
+    const dropped = { ...this.#dropped };
+    const gone = Object.values(dropped).reduce((sum, each) => sum + each, 0);
+    return { emitted: this.#emitted, written: this.#written, pending: this.#emitted - this.#written - gone, dropped };
+  }
+
+  /** Resolves when everything that was emitted before has been written or dropped, also the counts that were held back. */
+  flush(): Promise<void> {
+    for (const series of this.#correlator.untold()) this.#push(series);
+    const left = new Set(this.#queue);
+    if (this.#writing) left.add(this.#writing);
+    if (left.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const flush: Flush = { left, done: () => this.#flushes.delete(flush) && resolve() };
+      this.#flushes.add(flush);
+    });
+  }
+
+  /**
+   * Writes what is pending, and ends. What is not written after `timeoutMs`, by default 5,000, is dropped, and that is told. Events
+   * that are emitted later are dropped.
+   */
+  shutdown(options: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
+    const { timeoutMs = 5_000 } = checkOptions(options, ['timeoutMs']);
+    wholeNumber('timeoutMs', timeoutMs);
+    this.#shutdown ??= this.#end(timeoutMs);
+    return this.#shutdown;
+  }
+
+  async #end(timeoutMs: number): Promise<void> {
+    this.#cancelUpkeep?.();
+    const flushed = this.flush();
+    const cancel = this.#clock.schedule(timeoutMs, () => this.#giveUp(timeoutMs));
+    await flushed;
+    cancel();
+  }
+
+  #giveUp(timeoutMs: number): void {
+    const { pending } = this.stats;
+    const what = `gave up after ${timeoutMs} ms on writing ${pending} event${pending === 1 ? '' : 's'}`;
+    const error = new WatchError('TIMEOUT', what, { limit: timeoutMs });
+    this.#tell(error, { regarding: undefined, dropped: pending });
+    for (const series of this.#queue) {
+      if (series === this.#writing) this.#queue.delete(series);
+      else this.#lose(series, 'closed');
+    }
+    this.#cut.abort(error);
+  }
+
+  #enqueue(series: EventSeries): void {
+    if (this.#queue.size < this.#maxQueued || this.#queue.has(series)) {
+      this.#push(series);
+      return;
+    }
+    // If the server has its event, the count is told later.
+    if (series.created && this.#correlator.has(series)) return;
+    const dropped = this.#lose(series, 'queue');
+    if (this.#toldFull) return;
+    this.#toldFull = true;
+    const what = `${this.#maxQueued} events are waiting to be written: more are dropped`;
+    this.#tell(new WatchError('OVERLOADED', what, { limit: this.#maxQueued }), { regarding: series.first.regarding, dropped });
+  }
+
+  #push(series: EventSeries): void {
+    this.#queue.add(series);
+    if (this.#isWorking) return;
+    this.#isWorking = true;
+    soon(() => void this.#work());
+  }
+
+  async #work(): Promise<void> {
+    for (const series of this.#queue) {
+      this.#queue.delete(series);
+      this.#writing = series;
+      await this.#write(series);
+      this.#writing = undefined;
+      this.#settle(series);
+    }
+    this.#isWorking = this.#toldFull = false;
+  }
+
+  async #write(series: EventSeries): Promise<void> {
+    const { signal } = this.#cut;
+    const backoff = new Backoff({ ...RETRIES, random: this.#random });
+    for (let tries = 1; !signal.aborted; tries++) {
+      series.sent = series.count;
+      try {
+        await untilAborted(this.#send(series, signal), signal);
+        this.#written += series.sent - series.told;
+        series.told = series.sent;
+        series.toldAt = this.#clock.now();
+        if (!signal.aborted) return;
+      } catch (error) {
+        if (signal.aborted) break;
+        const { isFinal, isQuiet, hintMs } = faultOf(error);
+        const isLast = isFinal || tries === MAX_TRIES;
+        if (isLast) series.sent = series.told;
+        const dropped = isLast ? this.#lose(series, isFinal ? 'refused' : 'unanswered') : 0;
+        if (!isQuiet) this.#tell(error, { regarding: series.first.regarding, dropped });
+        if (isLast) return;
+        await sleep(backoff.failed({ hintMs }), { clock: this.#clock, signal }).catch(() => {});
+      }
+    }
+    series.sent = series.told;
+    this.#lose(series, 'closed');
+  }
+
+  /** Brings the event of a series to its state. Events expire, so one that is gone is created again. */
+  async #send(series: EventSeries, signal: AbortSignal): Promise<void> {
+    this.#events ??= this.#cluster.resource(this.#api === 'v1' ? 'events/v1' : 'events.events.k8s.io/v1');
+    const events = this.#events.in(series.namespace);
+    const patch = (): Promise<object> => events.patch(series.name, toEventPatch(series, this.#api), { signal });
+    if (series.created) {
+      const isThere = await patch().then(yes, (error) => codeOf(error) !== 404 && Promise.reject(error));
+      if (isThere) return;
+      series.created = false;
+    }
+    // No other event has this name: it was created, and the answer got lost.
+    const isNew = await events.create(toEvent(series, this.#api, this.#reporter), { signal }).then(yes, (error) => {
+      if (codeOf(error) !== 409) throw error;
+      return false;
+    });
+    series.created = true;
+    if (!isNew && series.sent > 1) await patch();
+  }
+
+  #tellLimit({ regarding, type }: Occurrence): void {
+    const { burst, refillMs } = this.#limits;
+    const { kind, namespace, name } = regarding;
+    const object = `${kind} ${namespace ? `${namespace}/` : ''}${name}`;
+    const what = `more than ${burst} different events of type ${type} about ${object}: others are dropped, but one in ${refillMs} ms`;
+    this.#tell(new WatchError('OVERLOADED', what, { limit: burst }), { regarding, dropped: 1 });
+  }
+
+  /** Gives up on what a series has not told. Returns how much that is. */
+  #lose(series: EventSeries, reason: EventDropReason): number {
+    const lost = series.count - series.sent;
+    series.count = series.sent;
+    if (series.count === 0) this.#correlator.forget(series);
+    this.#queue.delete(series);
+    this.#drop(reason, lost);
+    this.#settle(series);
+    return lost;
+  }
+
+  #drop(reason: EventDropReason, count: number): void {
+    this.#dropped[reason] += count;
+  }
+
+  #settle(series: EventSeries): void {
+    if (this.#queue.has(series) || this.#writing === series) return;
+    for (const { left, done } of this.#flushes) if (left.delete(series) && left.size === 0) done();
+  }
+
+  /** Counts that were held back are told when a series is over, or has gone on for long. */
+  #arm(): void {
+    this.#cancelUpkeep ??= upkeepClock(this.#clock).schedule(FINISH_MS, () => {
+      this.#cancelUpkeep = undefined;
+      for (const series of this.#correlator.due(this.#clock.now())) this.#enqueue(series);
+      if (this.#correlator.isOpen) this.#arm();
+    });
+  }
+
+  #tell(error: unknown, failure: EventFailure): void {
+    if (!this.#onError) {
+      this.#print(error);
+      return;
+    }
+    try {
+      this.#onError(error, failure);
+    } catch {
+      // Whoever emits an event does not answer for this.
+    }
+  }
+}
+
+const yes = (): true => true;
+const codeOf = (error: unknown): number | undefined => (isWatchError(error, 'REFUSED') ? error.status?.code : undefined);
+
+/** What a failed request means. */
+function faultOf(error: unknown): { readonly isFinal: boolean; readonly isQuiet: boolean; readonly hintMs?: number } {
+  if (!isWatchError(error, 'REFUSED')) {
+    return { isFinal: isWatchError(error, 'INVALID_ARGUMENT') || isWatchError(error, 'CLOSED'), isQuiet: false };
+  }
+  const { code = 0, details } = error.status ?? {};
+  const isFinal = code < 500 && code !== 409 && code !== 429;
+  // Its namespace is going, or gone, with all that it had: nobody will miss the event.
+  const isGone = (code === 404 && details?.kind === 'namespaces') || details?.causes?.[0]?.reason === 'NamespaceTerminating';
+  return { isFinal, isQuiet: isGone, hintMs: (details?.retryAfterSeconds ?? 0) * 1_000 };
+}
+
+function toOccurrence(object: KubernetesObject, event: EventOptions): Occurrence {
+  const { type, reason, message, action, related, annotations } = checkOptions(event, [
+    ...(['type', 'reason', 'message', 'action', 'related', 'annotations'] as const),
+  ]);
+  if (annotations && JSON.stringify(annotations).length > MAX_ANNOTATION_CHARS) {
+    throw invalid('annotations', annotations, `at most ${MAX_ANNOTATION_CHARS} characters`);
+  }
+  return {
+    regarding: referenceTo('object', object),
+    related: related && referenceTo('related', related),
+    type: oneOf('type', type, ['Normal', 'Warning']),
+    reason: short('reason', reason),
+    action: short('action', action ?? reason),
+    message: cut(checkText('message', message)),
+    annotations: annotations && { ...annotations },
+  };
+}
+
+/** Upstream: `GetReference`. */
+function referenceTo(what: string, object: KubernetesObject): ObjectReference {
+  const { apiVersion, kind } = object ?? {};
+  const { name, namespace, uid, resourceVersion } = metadataOf(object);
+  const needed = (member: string, value: string | undefined): string => {
+    if (typeof value === 'string' && value) return value;
+    throw invalid(`${what}.${member}`, value, 'a text: an event names the apiVersion, the kind and the name of its object');
+  };
+  return {
+    ...{ kind: needed('kind', kind), ...(namespace && { namespace }), name: needed('metadata.name', name) },
+    ...{ ...(uid && { uid }), apiVersion: needed('apiVersion', apiVersion), ...(resourceVersion && { resourceVersion }) },
+  };
+}
+
+const utf8 = new TextEncoder();
+
+function short(what: string, text: string): string {
+  const isShort = typeof text === 'string' && text !== '' && text.length <= MAX_BYTES && utf8.encode(text).length <= MAX_BYTES;
+  if (!isShort) throw invalid(what, text, `a text of 1 to ${MAX_BYTES} bytes`);
+  return text;
+}

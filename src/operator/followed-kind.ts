@@ -1,0 +1,205 @@
+/**
+ * The objects of a kind that the server may not have, or not yet, or no longer: a source for an informer, which outlives the kind's
+ * definition.
+ *
+ *     not asked for ---> waiting ---> there ---- deleted: lists are 404, and the server says that it has no such kind ----.
+ *                         ^   asks again, at most every five seconds                                                      |
+ *                         '------------- an empty list: whoever follows it deletes what it holds -------------------------'
+ *
+ * Invariants
+ * - A list pends while the kind is not there; so an informer is not synced before it has been there.
+ * - A 404 alone empties nothing: the server must also say that it has the kind in no version. One that only lags, or that no longer
+ *   serves this version, is an error like others: the informer keeps its objects, reports it, and tries again.
+ * - A watch of a kind that has come back ends with 410, so its objects are listed: none of those before is among them.
+ */
+import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
+import type { KubernetesObject } from '../cache/object.ts';
+import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';
+import { nameOf, type ResourceClient, type ResourceSource } from '../cache/resource-client.ts';
+import { refused } from '../storage/statuses.ts';
+import { Backoff } from '../watch/backoff.ts';
+import { type Clock, sleep, systemClock } from '../watch/clock.ts';
+import { isWatchError, WatchError } from '../watch/errors.ts';
+import type { ObjectEvent } from '../watch/event.ts';
+import { Shared } from '../watch/shared.ts';
+import type { Watch } from '../watch/watch.ts';
+import { type FullType, fullType, type KindName, queryOf, textOf, typeOf } from './kinds.ts';
+
+/** Options of a {@link FollowedKind}. */
+export interface FollowedKindOptions {
+  /** Only objects of this namespace, if the kind has namespaces. */
+  readonly namespace?: string | undefined;
+  /** Called once each time the server does not have the kind, and when it has it again. */
+  readonly tell?: ((text: string) => void) | undefined;
+  /** Called with each failure to learn what the server has; then it is asked again. Default: the list or the `resolve` rejects. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+  readonly clock?: Clock | undefined;
+  readonly random?: (() => number) | undefined;
+}
+
+/** A kind, and what the server calls it at present. */
+interface Found<T extends object> {
+  readonly type: FullType;
+  readonly client: ResourceClient<T>;
+}
+
+/** How long until the server is asked again, at first and at most. */
+const [MIN_MS, MAX_MS] = [500, 5_000];
+
+/** Reads and watches the objects of a kind whenever the server has it. See the top of this file. */
+export class FollowedKind<T extends object = KubernetesObject> implements ListWatcher<T> {
+  /** As texts name it, such as `websites.example.com/v1`. */
+  readonly name: string;
+  readonly #source: ResourceSource;
+  readonly #kind: KindName<T>;
+  readonly #options: FollowedKindOptions;
+  #found: Found<T> | undefined;
+  #finding: Shared<Found<T>> | undefined;
+  /** Whether the server must be asked, even about a kind of which everything is known. */
+  #unsure: boolean = false;
+  /** Whether the last that was listed or streamed were objects, which a deletion must remove. */
+  #held: boolean = false;
+  #waiting: boolean = false;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for what names no kind. */
+  constructor(source: ResourceSource, kind: KindName<T>, options: FollowedKindOptions = {}) {
+    takesPrepare(FollowedKind.prototype.list);
+    queryOf(kind);
+    this.name = textOf(kind);
+    this.#source = source;
+    this.#kind = kind;
+    this.#options = options;
+  }
+
+  /** Whether the server was asked, and does not have it. */
+  get waiting(): boolean {
+    return this.#waiting;
+  }
+
+  /** Its objects in all namespaces; undefined while it is not there, or nobody has asked. */
+  get client(): ResourceClient<T> | undefined {
+    return this.#found?.client;
+  }
+
+  /** What the server calls it; undefined while it is not there, or nobody has asked. */
+  get type(): FullType | undefined {
+    return this.#found?.type ?? (this.#unsure ? undefined : fullType(this.#kind));
+  }
+
+  /** Resolves when the server has it, with what it calls it. */
+  async resolve(signal?: AbortSignal): Promise<FullType> {
+    return (await this.#find(signal)).type;
+  }
+
+  list(options?: ListOptions): Promise<List<T>>;
+  async list(options: ListOptions = {}, prepare?: Prepare<T>): Promise<List<T>> {
+    for (;;) {
+      const found = await this.#find(options.signal);
+      try {
+        const list = await preparedList(this.#within(found), options, prepare);
+        this.#held = true;
+        return list;
+      } catch (error) {
+        if (!isWatchError(error, 'REFUSED') || error.status?.code !== 404) throw error;
+        await this.#checkGone(found, error, options.signal);
+      }
+      if (this.#held && !this.#found) {
+        this.#held = false;
+        return { items: [], resourceVersion: options.resourceVersion || '0' };
+      }
+    }
+  }
+
+  async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
+    if (this.#found) {
+      const watch = await this.#within(this.#found).watch(options);
+      if (options.sendInitialEvents) this.#held = true;
+      return watch;
+    }
+    // A stream has no time to wait: a list has.
+    if (options.sendInitialEvents) throw refused(404, 'NotFound', `the server does not have ${this.name}`);
+    await this.#find(options.signal);
+    throw refused(410, 'Expired', `${this.name} has been defined since`);
+  }
+
+  #within({ type, client }: Found<T>): ResourceClient<T> {
+    const { namespace } = this.#options;
+    return namespace !== undefined && type.namespaced ? client.in(namespace) : client;
+  }
+
+  async #find(signal: AbortSignal | undefined): Promise<Found<T>> {
+    if (this.#found) return this.#found;
+    if (!this.#finding?.pending) this.#finding = new Shared((own) => this.#search(own));
+    return await this.#finding.join(signal);
+  }
+
+  /** Asks until the server has it. */
+  async #search(signal: AbortSignal): Promise<Found<T>> {
+    const { clock = systemClock, random = Math.random } = this.#options;
+    const backoff = new Backoff({ minMs: MIN_MS, maxMs: MAX_MS, factor: 2, random, apart: true });
+    for (;;) {
+      const found = await this.#askAgain(signal);
+      if (found) {
+        if (this.#waiting) this.#options.tell?.(`the server has ${this.name} now`);
+        this.#waiting = false;
+        this.#found = found;
+        return found;
+      }
+      await sleep(backoff.failed({}), { clock, signal });
+    }
+  }
+
+  async #askAgain(signal: AbortSignal): Promise<Found<T> | undefined> {
+    const { onError } = this.#options;
+    try {
+      const found = await this.#ask(signal);
+      if (!found) this.#wait(`waits for ${this.name}: the server does not have it yet`);
+      return found;
+    } catch (error) {
+      if (!onError || signal.aborted) throw error;
+      onError(error);
+      return undefined;
+    }
+  }
+
+  #wait(text: string): void {
+    if (!this.#waiting) this.#options.tell?.(text);
+    this.#waiting = true;
+  }
+
+  /** Undefined: the server does not have it. */
+  async #ask(signal: AbortSignal | undefined): Promise<Found<T> | undefined> {
+    const full = this.#unsure ? undefined : fullType(this.#kind);
+    const terms = { signal, ...(this.#unsure && { maxAgeMs: 0 }) };
+    this.#unsure = true;
+    try {
+      const client = full ? this.#source.resource<T>(full) : await this.#source.kind<T>(queryOf(this.#kind), terms);
+      return { type: full ?? typeOf(client), client };
+    } catch (error) {
+      if (isWatchError(error, 'INVALID_ARGUMENT')) return undefined;
+      throw error;
+    }
+  }
+
+  /** After a 404: returns if the kind is gone, or is called something else by now. Otherwise throws the error. */
+  async #checkGone({ type }: Found<T>, error: WatchError, signal: AbortSignal | undefined): Promise<void> {
+    const now = await this.#ask(signal);
+    if (now && nameOf(now.type) === nameOf(type) && now.type.namespaced === type.namespaced) throw error;
+    const other = now ?? (await this.#otherVersion(type, signal));
+    if (!now && other) {
+      const { status } = error;
+      throw new WatchError('REFUSED', `the server has ${other}, and no longer ${this.name}`, { status, cause: error });
+    }
+    this.#found = now;
+    if (!now) this.#wait(`${this.name} has been deleted: waits for the server to have it again`);
+  }
+
+  async #otherVersion({ plural, group }: FullType, signal: AbortSignal | undefined): Promise<string | undefined> {
+    try {
+      return nameOf((await this.#source.kind(group ? `${plural}.${group}` : plural, { signal, maxAgeMs: 0 })).type);
+    } catch (error) {
+      if (isWatchError(error, 'INVALID_ARGUMENT')) return undefined;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * What a kubelet and Prometheus ask an operator.
+ *
+ *     /healthz, /livez   it is alive: the process answers, and the checks of your own pass
+ *     /readyz            it runs, the caches of all kinds are synced, and the checks of your own pass
+ *     /metrics           see metrics.ts
+ *
+ * As upstream's, an answer is `ok`; with `?verbose`, and if a check fails, it names the checks, without reasons, which are logged.
+ * `/readyz/NAME` is one check, and `?exclude=NAME` leaves one out. A check that does not end within a second has failed, and is not
+ * begun again before it has ended.
+ */
+import { type HealthCheck, healthText } from '../apiserver/health.ts';
+import { METRICS_TYPE } from '../bridge/hub/metrics.ts';
+import { type Clock, systemClock, within } from '../watch/clock.ts';
+import { callable, checkOptions } from '../watch/errors.ts';
+import { oneLine } from '../watch/failures.ts';
+import type { Log, OperatorCheck, OperatorChecks } from './operator-options.ts';
+import type { OperatorState } from './operator-state.ts';
+
+/** What is needed to answer. */
+export interface HealthDeps {
+  readonly state: () => OperatorState;
+  /** The text of `/metrics`. */
+  readonly metrics: () => string;
+  readonly checks?: OperatorChecks | undefined;
+  readonly log: Log;
+  readonly clock?: Clock | undefined;
+}
+
+/** An answer, for any kind of server. */
+export interface HealthAnswer {
+  readonly code: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** How long a check may take: as long as a kubelet waits by default. */
+const CHECK_MS = 1_000;
+
+/** Answers for an operator. See the top of this file. */
+export class OperatorHealth {
+  readonly #deps: HealthDeps;
+  readonly #checks: Required<Readonly<Record<'healthz' | 'readyz', readonly (readonly [string, OperatorCheck])[]>>>;
+  /** Checks that have not ended. */
+  readonly #running: Map<OperatorCheck, Promise<unknown>> = new Map();
+  /** Those that have failed when they were last made. */
+  readonly #failing: Set<string> = new Set();
+
+  /** @throws {WatchError} INVALID_ARGUMENT for a check that is no function. */
+  constructor(deps: HealthDeps) {
+    const { healthz = {}, readyz = {} } = checkOptions(deps.checks ?? {}, ['healthz', 'readyz']);
+    const checked = (path: string, checks: object): [string, OperatorCheck][] =>
+      Object.entries(checks).map(([name, check]) => [name, callable(`checks.${path}.${name}`, check ?? null)]);
+    this.#deps = deps;
+    this.#checks = { healthz: checked('healthz', healthz), readyz: checked('readyz', readyz) };
+  }
+
+  /** The answer to a request for a target such as `/readyz?verbose`. */
+  async answer(method: string, target: string): Promise<HealthAnswer> {
+    if (method !== 'GET' && method !== 'HEAD') return text(405, 'only GET and HEAD', { allow: 'GET, HEAD' });
+    const [path = '', query] = target.split(/\?(.*)/s);
+    const [, first = '', ...rest] = path.split('/');
+    if (path === '/metrics') return text(200, this.#deps.metrics(), { 'content-type': METRICS_TYPE });
+    if (first === 'healthz' || first === 'livez' || first === 'readyz') {
+      return this.#health(first, { only: decoded(rest.join('/')), query: new URLSearchParams(query) });
+    }
+    return text(404, 'there are only /healthz, /livez, /readyz and /metrics');
+  }
+
+  /** For hosts with `fetch` handlers. */
+  async fetch(request: Request): Promise<Response> {
+    const { pathname, search } = new URL(request.url);
+    const { code, headers, body } = await this.answer(request.method, pathname + search);
+    return new Response(request.method === 'HEAD' ? null : body, { status: code, headers });
+  }
+
+  async #health(path: 'healthz' | 'livez' | 'readyz', asked: { only: string; query: URLSearchParams }): Promise<HealthAnswer> {
+    const { only, query } = asked;
+    const excluded = query.getAll('exclude');
+    const checks = await this.#look(path === 'readyz' ? 'readyz' : 'healthz', (name) =>
+      only ? name === only : !excluded.includes(name),
+    );
+    if (only && checks.length === 0) return text(404, `there is no check ${JSON.stringify(only).slice(0, 80)}`);
+    const ok = checks.every((each) => each.ok);
+    return text(ok ? 200 : 500, ok && !query.has('verbose') ? 'ok' : healthText(path, checks));
+  }
+
+  async #look(path: 'healthz' | 'readyz', matters: (name: string) => boolean): Promise<readonly HealthCheck[]> {
+    const { running, kinds } = this.#deps.state();
+    const ping: HealthCheck = { name: 'ping', ok: true };
+    const own: HealthCheck[] = path === 'healthz' ? [ping] : [{ name: 'running', ok: running }, ...kinds.map(toCheck)];
+    const others = this.#checks[path].filter(([name]) => matters(name));
+    const all = [...own.filter(({ name }) => matters(name)), ...(await Promise.all(others.map((each) => this.#make(...each))))];
+    for (const { name, ok, error } of all) {
+      const known = `${path}/${name}`;
+      if (ok) this.#failing.delete(known);
+      else if (!this.#failing.has(known)) {
+        this.#failing.add(known);
+        this.#deps.log.info(`${known} fails${error === undefined ? '' : `: ${oneLine(error)}`}`);
+      }
+    }
+    return all;
+  }
+
+  async #make(name: string, check: OperatorCheck): Promise<HealthCheck> {
+    let result = this.#running.get(check);
+    if (!result) {
+      result = Promise.resolve().then(check);
+      this.#running.set(check, result);
+      const ended = (): void => void this.#running.delete(check);
+      result.then(ended, ended);
+    }
+    try {
+      await within(result, { limitMs: CHECK_MS, clock: this.#deps.clock ?? systemClock, what: () => `the check ${name}` });
+      return { name, ok: true };
+    } catch (error) {
+      return { name, ok: false, error };
+    }
+  }
+}
+
+/** `kind/` and its name: whether it is synced. */
+function toCheck({ kind, synced, error }: OperatorState['kinds'][number]): HealthCheck {
+  return { name: `kind/${kind}`, ok: synced, ...(!synced && error !== undefined && { error }) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function text(code: number, body: string, headers: Readonly<Record<string, string>> = {}): HealthAnswer {
+  const always = {
+    'content-type': 'text/plain; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  };
+  return { code, body, headers: { ...always, ...headers } };
+}

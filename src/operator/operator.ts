@@ -1,0 +1,344 @@
+import type { KubernetesObject } from '../cache/object.ts';
+import type { Cluster } from '../kubernetes/cluster.ts';
+import { whenAborted } from '../watch/abort.ts';
+import { type Clock, gaveUp, listed, systemClock, upkeepClock } from '../watch/clock.ts';
+import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber, whyOf } from '../watch/errors.ts';
+import { Failures, oneLine } from '../watch/failures.ts';
+import type { LeaseResource } from '../workqueue/election.ts';
+import { LeaderElector } from '../workqueue/leader-elector.ts';
+import { KindCaches } from './caches.ts';
+import { OperatorController, type OperatorDeps } from './controller.ts';
+import { EventRecorder } from './event-recorder.ts';
+import { OperatorHealth } from './health.ts';
+import { type HealthServer, serveHealth } from './health-server.ts';
+import { OperatorMetrics } from './metrics.ts';
+import type { Log, OperatorControllerOptions, OperatorFailure, OperatorOptions } from './operator-options.ts';
+import type { OperatorState } from './operator-state.ts';
+import { onSignals } from './signals.ts';
+
+const NAMES = [
+  'cluster',
+  'name',
+  'namespace',
+  'leaderElection',
+  'listen',
+  'checks',
+  'syncTimeoutMs',
+  'shutdownTimeoutMs',
+  'log',
+  'onError',
+  'clock',
+] as const;
+
+/** What waits for {@link Operator.settled}. */
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Runs controllers: with one cache per kind for all of them, as the only one of its instances that works, until it is told to stop.
+ * Upstream: `Manager` of controller-runtime.
+ *
+ *     const operator = new Operator({ cluster: await loadCluster(), name: 'websites', leaderElection: true });
+ *     operator.controller({
+ *       for: WEBSITES,
+ *       owns: [DEPLOYMENTS],
+ *       reconcile: async ({ object, apply }) => {
+ *         if (object) await apply(DEPLOYMENTS, { spec: { replicas: object.spec.replicas, ... } });
+ *       },
+ *     });
+ *     await operator.run();
+ *
+ * One run, in this order:
+ *
+ *     follow all kinds ---> lead (if there is an election) ---> controllers work, each once its own kinds are synced
+ *            |                ^                                    |
+ *            |                '-------- no longer leads: they end -+
+ *            |                                                     | told to stop
+ *            '------------> stop the caches, write the events <----'-- give the lease back, once all work has ended
+ *
+ * Guarantees
+ * - While this instance does not lead, no reconcile begins; caches are kept, so that it can begin at once.
+ * - After `run` no request pends, no timer, and no listener, also of signals; only functions that did not end in time may go on, and
+ *   `run` then rejects with their keys.
+ */
+export class Operator {
+  readonly name: string;
+  /** Answers what `listen` serves, for hosts with `fetch` handlers, such as Bun and Deno: `/healthz`, `/readyz` and `/metrics`. */
+  readonly fetch: (request: Request) => Promise<Response>;
+  readonly #options: OperatorOptions;
+  readonly #clock: Clock;
+  readonly #deps: OperatorDeps;
+  readonly #failures: Failures;
+  readonly #elector: LeaderElector | undefined;
+  readonly #metrics: OperatorMetrics = new OperatorMetrics();
+  readonly #health: OperatorHealth;
+  readonly #controllers: OperatorController<KubernetesObject>[] = [];
+  /** Aborts when it is to stop, for whatever reason. */
+  readonly #stopped: AbortController = new AbortController();
+  readonly #waiters: Set<Waiter> = new Set();
+  #phase: 'new' | 'running' | 'ended' = 'new';
+  #isChecking: boolean = false;
+  #recorder: EventRecorder | undefined;
+  #broken: { readonly error: unknown } | undefined;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
+  constructor(options: OperatorOptions) {
+    const { cluster, name, namespace, log = console, clock, onError } = checkOptions(options, NAMES);
+    requireMethod('cluster', cluster, 'resource', 'a Cluster or an ApiServer');
+    if (typeof name !== 'string' || !NAME.test(name))
+      throw invalid('name', name, 'at most 63 of a-z, 0-9, "-" and ".", such as "websites"');
+    requireMethod('log', log, 'error', 'a Log');
+    callable('onError', onError);
+    wholeNumber('syncTimeoutMs', options.syncTimeoutMs ?? SYNC_TIMEOUT_MS);
+    wholeNumber('shutdownTimeoutMs', options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS);
+    this.name = name;
+    this.#options = options;
+    this.#clock = requireMethod('clock', clock ?? systemClock, 'schedule', 'a Clock');
+    this.#failures = new Failures(`operator ${name}`, { clock: this.#clock, print: (line) => log.error(line) });
+    const tell: OperatorDeps['tell'] = (error, failure) => this.#tell(error, failure);
+    const caches = new KindCaches({
+      ...{ cluster, namespace, clock },
+      tell: (text) => log.warn(text),
+      onError: (error, kind) => tell(error, { during: 'source', kind }),
+      onWell: (kind) => this.#failures.up(`the source of ${kind}`),
+      fail: (error) => this.#fail(error),
+    });
+    const observer = this.#metrics;
+    const changed = (): void => this.#changed();
+    this.#deps = { ...{ name, namespace, clock, log, caches, observer, tell, changed }, events: () => this.events };
+    this.#elector = this.#createElector(log);
+    // One that is told to stop gets no more requests.
+    const state = (): OperatorState => ({ ...this.state, running: this.state.running && !this.#stopped.signal.aborted });
+    this.#health = new OperatorHealth({ state, metrics: () => this.metrics, checks: options.checks, log, clock });
+    this.fetch = (request) => this.#health.fetch(request);
+  }
+
+  /**
+   * Adds a controller.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, for a name that another controller has, and once it runs.
+   */
+  controller<
+    T extends KubernetesObject,
+    const Owned extends readonly KubernetesObject[] = readonly [],
+    const Watched extends readonly KubernetesObject[] = readonly [],
+  >(options: OperatorControllerOptions<T, Owned, Watched>): this {
+    if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator that runs takes no further controllers');
+    const controller = new OperatorController(options as unknown as OperatorControllerOptions, this.#deps);
+    if (this.#controllers.some(({ name }) => name === controller.name)) {
+      throw invalid('name', controller.name, 'a name that no other controller of the operator has');
+    }
+    this.#controllers.push(controller);
+    return this;
+  }
+
+  /** Emits events in the operator's name. Shut down when `run` ends. */
+  get events(): EventRecorder {
+    const { cluster, clock } = this.#options;
+    const onError = (error: unknown): void => this.#tell(error, { during: 'events' });
+    this.#recorder ??= new EventRecorder({ cluster, clock, name: this.name, onError });
+    return this.#recorder;
+  }
+
+  /** What it is doing. For health checks. */
+  get state(): OperatorState {
+    const running = this.#phase === 'running';
+    return {
+      running,
+      leads: running && (this.#elector?.isLeader ?? true),
+      kinds: this.#deps.caches.states,
+      controllers: this.#controllers.map(({ state }) => state),
+    };
+  }
+
+  /** Its metrics, in Prometheus' text format, as at `/metrics`. */
+  get metrics(): string {
+    const { requestCounts } = this.#options.cluster as Partial<Pick<Cluster, 'requestCounts'>>;
+    return this.#metrics.toText({ state: this.state, lease: this.#elector && this.name, requests: requestCounts });
+  }
+
+  /**
+   * Works until the signal aborts, or without one until SIGINT or SIGTERM; a second one ends the process at once. Resolves when
+   * everything has ended. An operator runs only once.
+   *
+   * @throws What `onError` throws. {WatchError} INVALID_ARGUMENT if it ran before, or has no controller; TIMEOUT, see
+   *   `shutdownTimeoutMs`.
+   */
+  async run(signal?: AbortSignal): Promise<void> {
+    if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator runs once');
+    if (this.#controllers.length === 0) throw invalid('controllers', 'none', 'one at least: call controller() before');
+    this.#phase = 'running';
+    const stop = (reason: unknown): void => this.#stopped.abort(reason);
+    const leave = signal
+      ? whenAborted(signal, stop)
+      : onSignals((name) => stop(new WatchError('CLOSED', name)), ['SIGINT', 'SIGTERM']);
+    const server = await this.#listen();
+    const closing = new AbortController();
+    const caches = this.#deps.caches.run(closing.signal);
+    const cancel = this.#limitSync();
+    await this.#lead().catch((error: unknown) => this.#fail(error));
+    cancel();
+    for (const controller of this.#controllers) controller.abandon();
+    closing.abort(this.#stopped.signal.reason);
+    await caches;
+    await this.#recorder?.shutdown();
+    await server?.close();
+    leave();
+    this.#phase = 'ended';
+    for (const { reject } of this.#waiters) reject(ended());
+    this.#waiters.clear();
+    if (this.#broken) throw this.#broken.error;
+  }
+
+  /**
+   * Resolves when all controllers work, and all that they have heard of is done: no key is queued or being processed, and the caches
+   * have what reconciles have written. A key that is to run later does not count.
+   *
+   * @throws {WatchError} (rejects) CLOSED when the operator has ended, or ends before that.
+   */
+  settled(): Promise<void> {
+    if (this.#phase === 'ended') return Promise.reject(ended());
+    return new Promise((resolve, reject) => {
+      this.#waiters.add({ resolve, reject });
+      this.#changed();
+    });
+  }
+
+  async #listen(): Promise<HealthServer | undefined> {
+    const { listen, log = console } = this.#options;
+    if (!listen) return undefined;
+    try {
+      const server = await serveHealth(this.#health, listen);
+      log.info(`health and metrics at ${server.url}`);
+      return server;
+    } catch (error) {
+      this.#fail(error);
+      return undefined;
+    }
+  }
+
+  /** Has the waiting calls of `settled` looked at again, once what is happening has happened. */
+  #changed(): void {
+    if (this.#waiters.size === 0 || this.#isChecking) return;
+    this.#isChecking = true;
+    queueMicrotask(() => {
+      this.#isChecking = false;
+      if (!this.#controllers.every(({ idle }) => idle) || this.#phase !== 'running') return;
+      for (const { resolve } of this.#waiters) resolve();
+      this.#waiters.clear();
+    });
+  }
+
+  /** Works whenever this instance may. Resolves when it is told to stop. */
+  async #lead(): Promise<void> {
+    const { signal } = this.#stopped;
+    const limitMs = this.#options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS;
+    const clock = this.#clock;
+    const what = (): string =>
+      listed(this.#controllers.flatMap(({ name, running }) => running.map((key) => `${name} ${oneLine(key)}`)));
+    const elector = this.#elector;
+    if (!elector) {
+      await endsInTime(this.#work(signal), signal, { limitMs, clock, what });
+      return;
+    }
+    const lead = async ({ signal: until }: { readonly signal: AbortSignal }): Promise<void> => this.#work(until);
+    await elector.run(lead, { signal, timeoutMs: limitMs }).catch((error: unknown) => {
+      const stuck = what();
+      throw stuck && isWatchError(error, 'TIMEOUT') ? gaveUp(limitMs, stuck, error) : error;
+    });
+  }
+
+  async #work(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#controllers.map((each) => each.run(signal).catch((error: unknown) => this.#fail(error))));
+  }
+
+  #createElector(log: Log): LeaderElector | undefined {
+    const { cluster, leaderElection, namespace: own, clock } = this.#options;
+    if (!leaderElection) return undefined;
+    const { namespace, ...settings } = leaderElection === true ? ({} as { namespace?: undefined }) : leaderElection;
+    const context = (cluster as { readonly namespace?: string }).namespace;
+    const leases = cluster.resource('leases.coordination.k8s.io/v1').in(namespace ?? own ?? context ?? 'default');
+    return new LeaderElector({
+      ...{ name: this.name, clock },
+      onNewLeader: (leader) => log.info(`${leader} leads`),
+      ...settings,
+      leases: leases as unknown as LeaseResource,
+      onError: (error) => this.#tell(error, { during: 'leader' }),
+    });
+  }
+
+  /** Names the kinds that take too long to sync. Returns a function that stops this. */
+  #limitSync(): () => void {
+    const limitMs = this.#options.syncTimeoutMs ?? SYNC_TIMEOUT_MS;
+    if (limitMs === 0) return () => {};
+    const { caches } = this.#deps;
+    const cancel = upkeepClock(this.#clock).schedule(limitMs, () => {
+      const late = caches.states.filter(({ synced }) => !synced);
+      const names = late.map(({ kind, absent, error }) => {
+        const why = absent ? 'the server does not have it' : error === undefined ? '' : whyOf(error);
+        return kind + (why && ` (${why})`);
+      });
+      const cause = late.find(({ error }) => error !== undefined)?.error;
+      const what = `${listed(names)} ${names.length === 1 ? 'is' : 'are'} not synced after ${limitMs} ms`;
+      this.#tell(new WatchError('TIMEOUT', what, { limit: limitMs, cause }), { during: 'sync' });
+    });
+    caches.synced().then(cancel, cancel);
+    return cancel;
+  }
+
+  #tell(error: unknown, failure: OperatorFailure): void {
+    const { onError } = this.#options;
+    if (!onError) {
+      this.#print(error, failure);
+      return;
+    }
+    try {
+      onError(error, failure);
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+  }
+
+  #print(error: unknown, { during, controller, key, attempt, dropped, kind }: OperatorFailure): void {
+    if (during === 'source') {
+      this.#failures.down(`the source of ${kind}`, error);
+      return;
+    }
+    const what = `${during === 'event' ? 'an event' : during}${controller === undefined ? '' : ` of ${controller}`}`;
+    const more = key === undefined ? '' : ` for ${oneLine(key)}${attempt ? `, attempt ${attempt}` : ''}`;
+    this.#failures.failed(dropped ? `${what} finally` : what, error, more);
+  }
+
+  #fail(error: unknown): void {
+    if (this.#stopped.signal.aborted && error === this.#stopped.signal.reason) return; // it was told to stop
+    this.#broken ??= { error };
+    this.#stopped.abort(error);
+  }
+}
+
+const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?$/;
+const SYNC_TIMEOUT_MS = 120_000;
+const SHUTDOWN_TIMEOUT_MS = 30_000;
+
+const ended = (): WatchError => new WatchError('CLOSED', 'the operator has ended');
+
+/** Settles like work, but rejects with TIMEOUT if that has not ended in time after it was told to. */
+function endsInTime(
+  work: Promise<void>,
+  told: AbortSignal,
+  { limitMs, clock, what }: { readonly limitMs: number; readonly clock: Clock; readonly what: () => string },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let cancel = (): void => {};
+    const leave = whenAborted(told, () => {
+      if (limitMs > 0) cancel = clock.schedule(limitMs, () => reject(gaveUp(limitMs, what())));
+    });
+    const settle = (): void => {
+      leave();
+      cancel();
+    };
+    work.then(resolve, reject).finally(settle);
+  });
+}

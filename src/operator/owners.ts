@@ -1,0 +1,135 @@
+/**
+ * Who owns an object: references in its metadata, of which one at most is the controller's. With its owner, an object is deleted.
+ * A reference is the same as another if group, kind and name are, whatever the version and the uid. Upstream: `controllerutil`.
+ */
+import type { OwnerReference as Owner } from '../apiserver/owner-index.ts';
+import { type KubernetesObject, keyOf, metadataOf, namespaceOf } from '../cache/object.ts';
+import type { ResourceType } from '../cache/resource-client.ts';
+import { checkOptions, invalid, isRecord } from '../watch/errors.ts';
+import type { GroupVersionKind } from './kinds.ts';
+
+/** A reference to an owner. Upstream: `metav1.OwnerReference`. */
+export interface OwnerReference extends Owner {
+  /** Whether this owner is the one that manages the object. */
+  readonly controller?: boolean | undefined;
+}
+
+/** Options of {@link setOwner}. */
+export interface OwnerOptions {
+  /** Whether the owner is the one that manages the object, of which there is one at most. Default true. */
+  readonly controller?: boolean | undefined;
+  /** Whether the deletion of the owner in the foreground waits for the object. Default true for a controller, else left out. */
+  readonly blockOwnerDeletion?: boolean | undefined;
+}
+
+/**
+ * Makes `owner` an owner of `object`, or brings its reference up to date. Returns whether anything changed.
+ *
+ * Upstream: `SetControllerReference` and, for `controller: false`, `SetOwnerReference`.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT if the owner lacks apiVersion, kind, name or uid, if another owner is the controller, and for
+ * an owner in a namespace whose object is in another, or in none.
+ */
+export function setOwner(object: KubernetesObject, owner: KubernetesObject, options: OwnerOptions = {}): boolean {
+  const { controller = true, blockOwnerDeletion = controller || undefined } = checkOptions(options, OPTION_NAMES);
+  const reference: OwnerReference = {
+    ...whoIs(owner),
+    uid: required('owner.metadata.uid', metadataOf(owner).uid),
+    ...(controller && { controller }),
+    ...(blockOwnerDeletion !== undefined && { blockOwnerDeletion }),
+  };
+  const [outer, inner] = [namespaceOf(owner), namespaceOf(object)];
+  if (outer && outer !== inner) {
+    throw invalid('object.metadata.namespace', inner || undefined, `${outer}, which is its owner's, or an owner in no namespace`);
+  }
+  const owners = referencesOf(object);
+  const other = controller && owners.find((each) => each.controller && !isSame(each, reference));
+  if (other) throw invalid('owner', nameOf(reference), `${nameOf(other)}, which controls the object already`);
+  const at = owners.findIndex((each) => isSame(each, reference));
+  const known = owners[at];
+  if (known && MEMBERS.every((name) => known[name] === reference[name])) return false;
+  write(object, at < 0 ? [...owners, reference] : owners.with(at, reference));
+  return true;
+}
+
+/** Removes an owner's reference. Returns whether there was one. Upstream: `RemoveOwnerReference`, which fails if there is none. */
+export function removeOwner(object: KubernetesObject, owner: KubernetesObject): boolean {
+  const owners = referencesOf(object);
+  const reference = whoIs(owner);
+  const at = owners.findIndex((each) => isSame(each, reference));
+  if (at >= 0) write(object, owners.toSpliced(at, 1));
+  return at >= 0;
+}
+
+/** The reference to the owner that manages an object; undefined if there is none. Upstream: `metav1.GetControllerOf`. */
+export function controllerOf(object: KubernetesObject): OwnerReference | undefined {
+  return referencesOf(object).find((each) => each.controller === true);
+}
+
+/**
+ * Returns a function that maps an object to the key of its controller, if that is of this kind, of whatever version; with
+ * `controller: false` to the keys of all its owners of this kind.
+ *
+ *     watches: [{ kind: PODS, keysOf: ownersOf({ apiVersion: 'batch/v1', kind: 'Job' }, { controller: false }) }]
+ *
+ * Owners are in the object's namespace, unless a kind says `namespaced: false`. Upstream: `handler.EnqueueRequestForOwner`, where
+ * `OnlyControllerOwner` is not the default.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for a kind of which only the plural is known: references name kinds.
+ */
+export function ownersOf(
+  kind: GroupVersionKind | ResourceType,
+  options: Pick<OwnerOptions, 'controller'> = {},
+): (object: KubernetesObject) => readonly string[] {
+  const { controller = true } = checkOptions(options, ['controller']);
+  const name = required('kind.kind', kind.kind);
+  const { group = '', namespaced = true } = 'apiVersion' in kind ? { group: groupOf(kind.apiVersion) } : kind;
+  return (object) => {
+    const namespace = namespaced ? namespaceOf(object) : '';
+    return referencesOf(object)
+      .filter((each) => each.kind === name && groupOf(each.apiVersion) === group && (!controller || each.controller === true))
+      .map((each) => keyOf({ metadata: { name: each.name, namespace } }));
+  };
+}
+
+const OPTION_NAMES = ['controller', 'blockOwnerDeletion'] as const;
+const MEMBERS = ['apiVersion', 'kind', 'name', 'uid', 'controller', 'blockOwnerDeletion'] as const;
+
+type Who = Pick<OwnerReference, 'apiVersion' | 'kind' | 'name'>;
+
+const nameOf = ({ kind, name }: Who): string => `${kind} ${name}`;
+
+/** The references of an object. What was written past the API may be anything. */
+function referencesOf(object: KubernetesObject): readonly OwnerReference[] {
+  const owners = metadataOf(object).ownerReferences;
+  return Array.isArray(owners) ? owners.filter((each): each is OwnerReference => isRecord(each)) : [];
+}
+
+function write(object: KubernetesObject, owners: readonly OwnerReference[]): void {
+  const holder = object as { metadata?: { ownerReferences?: readonly object[] } };
+  holder.metadata ??= {};
+  holder.metadata.ownerReferences = owners;
+}
+
+function whoIs(owner: KubernetesObject): Who {
+  return {
+    apiVersion: required('owner.apiVersion', owner.apiVersion),
+    kind: required('owner.kind', owner.kind),
+    name: required('owner.metadata.name', metadataOf(owner).name),
+  };
+}
+
+function required(name: string, value: string | undefined): string {
+  if (typeof value !== 'string' || !value) throw invalid(name, value, 'a non-empty string');
+  return value;
+}
+
+function isSame(one: Who, other: Who): boolean {
+  return one.kind === other.kind && one.name === other.name && groupOf(one.apiVersion) === groupOf(other.apiVersion);
+}
+
+/** The group of an `apiVersion`; empty for the core group. */
+function groupOf(apiVersion: string): string {
+  const text = String(apiVersion);
+  return text.slice(0, Math.max(text.indexOf('/'), 0));
+}

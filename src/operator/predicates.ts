@@ -1,0 +1,65 @@
+/**
+ * Which changes are worth a reconcile, for `when` of an operator's sources.
+ *
+ *     { kind: DEPLOYMENTS, when: anyOf(generationChanged, labelsChanged) }
+ *
+ * | | ADDED | MODIFIED | a resync: the same object twice | DELETED |
+ * |---|---|---|---|---|
+ * | `...Changed` | yes | if that changed | no | yes |
+ * | `deletionStarted` | if it is being deleted | if it was not, and now is | no | yes |
+ *
+ * Upstream: controller-runtime's `predicate`, of which ADDED and DELETED pass, too: what a controller has not seen may have changed.
+ */
+import { metadataOf } from '../cache/object.ts';
+import { equals } from './equals.ts';
+import type { ChangeType, When } from './operator-options.ts';
+
+/** A predicate for objects of any kind: those beside it say of which. */
+export type AnyWhen = <T extends object>(old: T | undefined, object: T | undefined, event: ChangeType) => boolean;
+
+/** What a part of an object is; the events pass at which there is only one state. */
+function changed(partOf: (object: object) => unknown): AnyWhen {
+  return (old, object) => old === undefined || object === undefined || (old !== object && !equals(partOf(old), partOf(object)));
+}
+
+/**
+ * The generation changed, which the server counts up with the spec and when a deletion starts, but not with status and metadata.
+ * Kinds without a status, such as ConfigMaps, have no generation, and never change by this measure. Upstream:
+ * `GenerationChangedPredicate`.
+ */
+export const generationChanged: AnyWhen = changed((object) => metadataOf(object).generation);
+
+/** The labels changed. Upstream: `LabelChangedPredicate`. */
+export const labelsChanged: AnyWhen = changed((object) => metadataOf(object).labels ?? {});
+
+/** The annotations changed. Upstream: `AnnotationChangedPredicate`. */
+export const annotationsChanged: AnyWhen = changed((object) => metadataOf(object).annotations ?? {});
+
+/** The status changed, as {@link equals} compares. */
+export const statusChanged: AnyWhen = changed((object) => (object as { readonly status?: unknown }).status);
+
+/**
+ * The object is being deleted, and was not before. One that is seen for the first time counts if it is being deleted. DELETED passes:
+ * what no finalizer holds is gone without having been seen so.
+ */
+export const deletionStarted: AnyWhen = (old, object) => object === undefined || (isDeleting(object) && !isDeleting(old));
+
+/** Whether an object is being deleted: it goes when its finalizers, or its grace period, are done. */
+export function isDeleting(object: object | undefined): boolean {
+  return (metadataOf(object).deletionTimestamp ?? null) !== null;
+}
+
+/** All of them say yes. Upstream: `predicate.And`. */
+export function allOf<T extends object>(...whens: readonly When<T>[]): When<T> {
+  return (old, object, event) => whens.every((when) => when(old, object, event));
+}
+
+/** One of them says yes. Upstream: `predicate.Or`. */
+export function anyOf<T extends object>(...whens: readonly When<T>[]): When<T> {
+  return (old, object, event) => whens.some((when) => when(old, object, event));
+}
+
+/** It says no: also to ADDED and DELETED, if the other lets them pass. Upstream: `predicate.Not`. */
+export function not<T extends object>(when: When<T>): When<T> {
+  return (old, object, event) => !when(old, object, event);
+}

@@ -1,0 +1,59 @@
+/**
+ * Why a server or a storage refused: questions about any error, whatever else it may be. They ask the first {@link WatchError} among
+ * an error and its causes, so an error of yours with a `cause` answers as that does. Upstream: `apierrors.IsNotFound` and the like.
+ */
+import { isWatchError } from '../watch/errors.ts';
+import type { Status } from '../watch/event.ts';
+
+/** Causes that are looked at. More are a cycle. */
+const MAX_CAUSES = 32;
+
+/** 404: there is no such object, or no such kind. */
+export function isNotFound(error: unknown): boolean {
+  return statusOf(error)?.code === 404;
+}
+
+/**
+ * 409: the object has changed since it was read, a precondition does not hold, or another manager has an applied field. Not that it
+ * exists already.
+ */
+export function isConflict(error: unknown): boolean {
+  return statusOf(error)?.code === 409 && !isAlreadyExists(error);
+}
+
+/** 409, too: what was to be created exists. */
+export function isAlreadyExists(error: unknown): boolean {
+  return statusOf(error)?.reason === 'AlreadyExists';
+}
+
+/** 403: the caller may not do that. */
+export function isForbidden(error: unknown): boolean {
+  return statusOf(error)?.code === 403;
+}
+
+/** 410: a version, or a page of a list, is no longer kept. Upstream: `IsResourceExpired` and `IsGone`. */
+export function isExpired(error: unknown): boolean {
+  return statusOf(error)?.code === 410;
+}
+
+/** 422: the object, or the patch, breaks a rule. */
+export function isInvalid(error: unknown): boolean {
+  return statusOf(error)?.code === 422;
+}
+
+/** 429: the server has too much to do, or an eviction would break a disruption budget. `details.retryAfterSeconds` may say when. */
+export function isTooManyRequests(error: unknown): boolean {
+  return statusOf(error)?.code === 429;
+}
+
+function statusOf(error: unknown): Status | undefined {
+  try {
+    for (let [at, left] = [error, MAX_CAUSES]; typeof at === 'object' && at !== null && left > 0; left--) {
+      if (isWatchError(at)) return at.code === 'REFUSED' ? at.status : undefined;
+      at = (at as { readonly cause?: unknown }).cause;
+    }
+  } catch {
+    // Whatever throws when it is looked at is none of ours.
+  }
+  return undefined;
+}

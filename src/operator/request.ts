@@ -1,0 +1,161 @@
+/** What a reconcile gets: the object, the caches, and clients whose writes the key waits for. */
+import { type KubernetesObject, metadataOf, namespaceOf, splitKey, versionOf } from '../cache/object.ts';
+import type { ResourceClient, WriteOptions } from '../cache/resource-client.ts';
+import { refused } from '../storage/statuses.ts';
+import type { ReconcileContext } from '../workqueue/controller-options.ts';
+import type { ControllerCaches, KindCache } from './caches.ts';
+import { controlledBy } from './caches.ts';
+import type { EventRecorder } from './event-recorder.ts';
+import type { KindName } from './kinds.ts';
+import type { ApplyOptions, Log, ReconcileRequest } from './operator-options.ts';
+import { setOwner } from './owners.ts';
+import { apply, type Mutable, updateStatus } from './writes.ts';
+
+/** What is the same for all requests of a controller. */
+export interface RequestDeps {
+  /** The operator's name. */
+  readonly name: string;
+  readonly controller: string;
+  /** The only namespace that the operator watches. */
+  readonly namespace: string | undefined;
+  readonly log: Log;
+  readonly events: () => EventRecorder;
+  readonly caches: ControllerCaches;
+  /** What is reconciled. */
+  readonly own: KindCache;
+  /** Whether a cache is that of a kind that the controller owns. */
+  readonly owns: (cache: KindCache) => boolean;
+  /** A client of any kind. */
+  readonly client: <O extends object>(kind: KindName<O>) => ResourceClient<O>;
+}
+
+export function createRequest<T extends KubernetesObject>(
+  deps: RequestDeps,
+  key: string,
+  { signal, attempt, wrote }: ReconcileContext,
+): ReconcileRequest<T> {
+  const { caches, own, name: fieldManager } = deps;
+  const { namespace, name } = splitKey(key);
+  const object = own.informer.store.get(key) as T | undefined;
+  /** The object as it was last written, which the cache may not have yet. */
+  let latest = object;
+  const clientOf = <O extends object>(cache: KindCache | undefined, client: ResourceClient<O>): ResourceClient<O> => {
+    const told = (written: object | undefined): void => {
+      if (!cache || !versionOf(written) || !isWithin(deps.namespace, written)) return;
+      // A Scale has the same name. Without this, what adds the finalizer makes the next write of the status a conflict.
+      const { kind, metadata } = written as KubernetesObject;
+      if (kind === own.type.kind && metadata?.uid === metadataOf(object).uid) latest = written as T;
+      wrote(written as KubernetesObject, cache.informer);
+    };
+    return toldClient(client, { signal, fieldManager, told });
+  };
+  const resource: ReconcileRequest['resource'] = (kind) => clientOf(caches.find(kind), deps.client(kind));
+  const required = (): T => {
+    if (latest) return latest;
+    throw refused(404, 'NotFound', `${key} is gone: there is nothing to write to, or to own something`);
+  };
+  const emit = (how: 'normal' | 'warning', reason: string, message: string): void => {
+    if (object) deps.events()[how](object, reason, message);
+  };
+  return {
+    ...{ key, namespace, name, object, attempt, signal, resource },
+    log: prefixed(deps.log, `${deps.controller} ${key}: `),
+    get: caches.get,
+    store: caches.store,
+    owned: <O extends object>(kind: KindName<O>) => {
+      const { uid } = metadataOf(object);
+      const { informer } = caches.of(kind);
+      return (uid ? controlledBy(informer, uid) : []) as readonly O[];
+    },
+    apply: async <O extends object>(kind: KindName<O>, given: object, options: ApplyOptions = {}): Promise<O> => {
+      const cache = caches.find(kind);
+      const applied = cache && deps.owns(cache) ? ownedBy(required(), given, cache.type.namespaced) : given;
+      return await apply(resource(kind), applied, { ...options, fieldManager: options.fieldManager ?? fieldManager });
+    },
+    updateStatus: async (mutate) => {
+      const client = clientOf(own, own.client as unknown as ResourceClient<T>);
+      const written = await updateStatus(client, required(), mutate as (draft: Mutable<T>) => unknown);
+      latest = written;
+      return written;
+    },
+    events: {
+      normal: (reason, message) => emit('normal', reason, message),
+      warning: (reason, message) => emit('warning', reason, message),
+    },
+  };
+}
+
+/** A copy of an object that says to whom it belongs, and has a name. */
+function ownedBy(owner: KubernetesObject, given: object, namespaced: boolean): object {
+  const { name = metadataOf(owner).name, namespace = namespaceOf(owner), ...own } = metadataOf(given);
+  const object = { ...given, metadata: { ...own, name, ...(namespaced && namespace && { namespace }) } };
+  setOwner(object, owner);
+  return object;
+}
+
+/** Whether the caches of a namespace will see an object. */
+function isWithin(namespace: string | undefined, written: unknown): boolean {
+  const own = namespaceOf(written);
+  return namespace === undefined || own === '' || own === namespace;
+}
+
+/** What {@link toldClient} adds to a client. */
+interface Additions {
+  readonly signal: AbortSignal;
+  readonly fieldManager: string;
+  /** Called with each object that was written. */
+  readonly told: (written: object | undefined) => void;
+}
+
+/** A client whose requests end with a signal, and whose writes are told. */
+function toldClient<O extends object>(client: ResourceClient<O>, additions: Additions): ResourceClient<O> {
+  const { signal, fieldManager, told } = additions;
+  const asked = <P extends { readonly signal?: AbortSignal | undefined }>(options: P | undefined): P => {
+    const own = options?.signal;
+    return { ...options, signal: own ? AbortSignal.any([own, signal]) : signal } as P;
+  };
+  const named = <P extends WriteOptions>(options: P | undefined): P => asked<P>({ fieldManager, ...options } as P);
+  const heard = async <R>(options: { readonly dryRun?: boolean | undefined } | undefined, write: Promise<R>): Promise<R> => {
+    const written = await write;
+    if (!options?.dryRun) told(written as object | undefined);
+    return written;
+  };
+  return {
+    get type() {
+      return client.type;
+    },
+    namespace: client.namespace,
+    in: (namespace) => toldClient(client.in(namespace), additions),
+    list: (options) => client.list(asked(options)),
+    watch: (options) => client.watch(asked(options)),
+    get: (name, options) => client.get(name, asked(options)),
+    create: (object, options) => heard(options, client.create(object, named(options))),
+    update: (object, options) => heard(options, client.update(object, named(options))),
+    patch: (name, patch, options) => heard(options, client.patch(name, patch, named(options))),
+    delete: (name, options) => heard(options, client.delete(name, asked(options))),
+    deleteCollection: async (options) => {
+      const removed = await client.deleteCollection(asked(options));
+      // The others are gone: their versions are those before.
+      if (!options?.dryRun) for (const each of removed) if (metadataOf(each).deletionTimestamp) told(each);
+      return removed;
+    },
+    subresource: (name) => {
+      const part = client.subresource(name);
+      return {
+        name,
+        get: (at, options) => part.get(at, asked(options)),
+        update: (object, options) => heard(options, part.update(object, named(options))),
+        patch: (at, patch, options) => heard(options, part.patch(at, patch, named(options))),
+      };
+    },
+  };
+}
+
+function prefixed(log: Log, prefix: string): Log {
+  return {
+    debug: (text) => log.debug(prefix + text),
+    info: (text) => log.info(prefix + text),
+    warn: (text) => log.warn(prefix + text),
+    error: (text) => log.error(prefix + text),
+  };
+}

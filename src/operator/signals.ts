@@ -1,0 +1,24 @@
+/** By signal, the exit code of a process that has ended at once. SIGHUP: its terminal was closed. */
+const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
+
+type EndSignal = keyof typeof EXIT_CODES;
+const SIGNALS = Object.keys(EXIT_CODES) as readonly EndSignal[];
+
+/**
+ * Calls `end` on the first of these signals, by default all three; a second one exits at once. Returns a function that restores the
+ * previous behaviour.
+ *
+ * `nohup` makes no difference: it tells the kernel to ignore SIGHUP, and Node undoes that when it starts, without a trace.
+ */
+export function onSignals(end: (signal: NodeJS.Signals) => void, signals: readonly EndSignal[] = SIGNALS): () => void {
+  let asked = false;
+  const listener = (signal: NodeJS.Signals): void => {
+    if (asked) process.exit(EXIT_CODES[signal as EndSignal]);
+    asked = true;
+    end(signal);
+  };
+  for (const signal of signals) process.on(signal, listener);
+  return () => {
+    for (const signal of signals) process.off(signal, listener);
+  };
+}

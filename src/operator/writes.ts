@@ -1,0 +1,210 @@
+/**
+ * Writes that lose nothing of what others write, and that are not made if nothing would change.
+ *
+ *     apply            what you say is so, and only that       one request; others' fields stay theirs
+ *     createOrUpdate   read or create, mutate, compare, write  409: read again and mutate that
+ *     updateStatus     mutate, compare, write the status       409: read again and mutate that
+ *
+ * An attempt fails with a conflict only if another's write succeeded, so there is no pause between two. After {@link MAX_ATTEMPTS} it
+ * is given up, with an error that still is a conflict.
+ */
+import { metadataOf, versionOf } from '../cache/object.ts';
+import { placeOfObject, type ResourceClient, type WriteOptions } from '../cache/resource-client.ts';
+import { refused } from '../storage/statuses.ts';
+import { checkOptions, invalid, isWatchError, WatchError } from '../watch/errors.ts';
+import { equals } from './equals.ts';
+import type { ApplyOptions } from './operator-options.ts';
+import { isAlreadyExists, isConflict, isNotFound } from './refusals.ts';
+
+/** How often a write is tried before its conflict is reported. */
+const MAX_ATTEMPTS = 10;
+
+/** A value that may be changed, at any depth: what `mutate` functions get. */
+export type Mutable<T> = T extends Date | ((...args: never[]) => unknown)
+  ? T
+  : T extends object
+    ? { -readonly [K in keyof T]: Mutable<T[K]> }
+    : T;
+
+/** Options of {@link updateStatus} and the like. */
+export type HelperOptions = Omit<WriteOptions, 'subresource'>;
+
+/** Options of {@link createOrUpdate}. */
+export interface CreateOrUpdateOptions<T extends object> extends HelperOptions {
+  /** Where to find the object at first, such as a cache: that saves a request. Default: the server. */
+  readonly cached?: ((key: string) => T | undefined) | undefined;
+}
+
+/** What {@link createOrUpdate} did, and the object after it. Upstream: `controllerutil.OperationResult`. */
+export interface CreateOrUpdateResult<T extends object> {
+  readonly result: 'created' | 'updated' | 'unchanged';
+  readonly object: T;
+}
+
+/**
+ * Server-side apply: what `object` says becomes so, and whatever an earlier one of this field manager said, and this one does not, is
+ * removed. Fills in apiVersion, kind and namespace from the resource. Resolves with the object as it is then.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT without a name, and without `fieldManager`.
+ */
+export async function apply<T extends object>(
+  resource: ResourceClient<T>,
+  object: object,
+  options: ApplyOptions & { readonly fieldManager: string },
+): Promise<T> {
+  const { force = true, ...patch } = options;
+  const place = placeOfObject(resource, object, 'apply');
+  // The resource adds apiVersion and kind, which are not those of the type for some subresources.
+  const sent = { ...object, metadata: { ...metadataOf(object), ...place } };
+  return await resource.patch(toKey(place), sent, { ...patch, force, type: 'apply' });
+}
+
+/**
+ * Reads the object that has the name of `desired`, or takes `desired` if there is none, lets `mutate` change a copy of it, and writes
+ * that: with `create`, or with `update` if it differs by the measure of {@link equals}. What others create, change or delete
+ * meanwhile is read again, and mutated again. A status has a path of its own: see {@link updateStatus}.
+ *
+ *     await createOrUpdate(services, { metadata: { name: 'web' } }, (service) => { service.spec = { ...service.spec, ports }; });
+ *
+ * What `mutate` sets should be as the server writes it, with its defaults: otherwise each call makes a request. Upstream:
+ * `controllerutil.CreateOrUpdate`, which leaves conflicts to the caller.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT if `mutate` changes name or namespace. REFUSED as the server says.
+ */
+export async function createOrUpdate<T extends object>(
+  resource: ResourceClient<T>,
+  desired: T,
+  mutate: (draft: Mutable<T>) => unknown,
+  options: CreateOrUpdateOptions<T> = {},
+): Promise<CreateOrUpdateResult<T>> {
+  const { cached, ...write } = checkOptions(options, ['cached', ...HELPER_OPTIONS]);
+  const key = keyIn(resource, desired);
+  return await attempting<CreateOrUpdateResult<T>>(write, async (attempt) => {
+    const current = (attempt === 1 && cached?.(key)) || (await readIfAny(resource, key, write));
+    const draft = await mutated(current ?? desired, mutate);
+    const named = keyIn(resource, draft);
+    if (named !== key) throw invalid('object', named, `${key}: mutate may not change name and namespace`);
+    if (!current) {
+      const create = async () => ({ result: 'created', object: await resource.create(draft, write) }) as const;
+      return { write: create, isRaced: isAlreadyExists };
+    }
+    if (equals(current, draft)) return { done: { result: 'unchanged', object: current } };
+    const update = async () => ({ result: 'updated', object: await resource.update(draft, write) }) as const;
+    return { write: update, isRaced: (error) => isConflict(error) || isNotFound(error) };
+  });
+}
+
+/**
+ * Lets `mutate` change a copy of an object, and writes its status, if that differs by the measure of {@link equals}. `object` is the
+ * last known state, such as that of a cache: if it is not the newest, that is read, and mutated again. Resolves with the newest.
+ *
+ * Upstream: `RetryOnConflict` around a read and a write.
+ *
+ * @throws {WatchError} REFUSED as the server says; with 404 if the object is gone, even if there is another of its name.
+ */
+export async function updateStatus<T extends object>(
+  resource: ResourceClient<T>,
+  object: T,
+  mutate: (draft: Mutable<T>) => unknown,
+  options: HelperOptions = {},
+): Promise<T> {
+  checkOptions(options, HELPER_OPTIONS);
+  return await attempting(options, async (attempt) => {
+    const isFresh = attempt === 1 && versionOf(object) !== '';
+    const current = isFresh ? object : await readAgain(resource, object, options);
+    if (!current) throw refused(404, 'NotFound', `${keyIn(resource, object)} with uid ${metadataOf(object).uid} is gone`);
+    const status = statusOf(await mutated(current, mutate));
+    if (equals(statusOf(current), status)) return { done: current };
+    return { write: () => resource.update({ ...current, status }, { ...options, subresource: 'status' }), isRaced: isConflict };
+  });
+}
+
+/**
+ * Does work again while it rejects with a conflict: see {@link isConflict}. It should read the newest state each time. Upstream:
+ * `retry.RetryOnConflict`.
+ *
+ * @throws {WatchError} REFUSED with the last conflict, after 10 attempts.
+ */
+export async function retryOnConflict<R>(
+  work: (attempt: number) => R | Promise<R>,
+  options: { readonly signal?: AbortSignal | undefined } = {},
+): Promise<R> {
+  return await attempting(checkOptions(options, ['signal']), async (attempt) => ({
+    write: async () => work(attempt),
+    isRaced: isConflict,
+  }));
+}
+
+export const HELPER_OPTIONS = ['signal', 'dryRun', 'fieldManager', 'fieldValidation'] as const;
+
+/** What an attempt comes to: nothing has to be written; or a write, which another's may make fail. */
+export type Attempt<R> =
+  | { readonly done: R }
+  | { readonly write: () => Promise<R>; readonly isRaced: (error: unknown) => boolean };
+
+/** Attempts until one succeeds, or fails for a reason of its own. What `prepare` throws is one. */
+export async function attempting<R>(
+  { signal }: { readonly signal?: AbortSignal | undefined },
+  prepare: (attempt: number) => Promise<Attempt<R>>,
+): Promise<R> {
+  for (let attempt = 1; ; attempt++) {
+    const next = await prepare(attempt);
+    if ('done' in next) return next.done;
+    signal?.throwIfAborted();
+    try {
+      return await next.write();
+    } catch (error) {
+      if (!next.isRaced(error)) throw error;
+      if (attempt === MAX_ATTEMPTS) throw gaveUp(error);
+    }
+  }
+}
+
+/** The error after the last attempt, which still answers to {@link isConflict}. */
+function gaveUp(cause: unknown): unknown {
+  if (!isWatchError(cause, 'REFUSED')) return cause;
+  return new WatchError('REFUSED', `gave up after ${MAX_ATTEMPTS} attempts: ${cause.message}`, { status: cause.status, cause });
+}
+
+async function mutated<T extends object>(object: T, mutate: (draft: Mutable<T>) => unknown): Promise<T> {
+  const draft = structuredClone(object);
+  await mutate(draft as Mutable<T>);
+  return draft;
+}
+
+const statusOf = (object: object): unknown => (object as { readonly status?: unknown }).status;
+
+/** The key of an object, which may leave out the namespace of its resource. */
+export function keyIn(resource: Pick<ResourceClient, 'type' | 'namespace'>, object: object): string {
+  return toKey(placeOfObject(resource, object, 'write'));
+}
+
+function toKey({ namespace, name }: { readonly namespace: string | undefined; readonly name: string }): string {
+  return namespace ? `${namespace}/${name}` : name;
+}
+
+type Reading = Pick<WriteOptions, 'signal'>;
+
+async function readIfAny<T extends object>(
+  resource: ResourceClient<T>,
+  key: string,
+  { signal }: Reading,
+): Promise<T | undefined> {
+  try {
+    return await resource.get(key, { signal });
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The newest state of an object; undefined if it is gone, even if there is another of its name. */
+export async function readAgain<T extends object>(
+  resource: ResourceClient<T>,
+  object: T,
+  options: Reading,
+): Promise<T | undefined> {
+  const found = await readIfAny(resource, keyIn(resource, object), options);
+  const { uid } = metadataOf(object);
+  return uid && metadataOf(found).uid !== uid ? undefined : found;
+}

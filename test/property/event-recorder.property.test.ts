@@ -1,0 +1,100 @@
+// Counted: what the events on the server say in all is what was emitted, but for the drops that are counted, whatever the network does.
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { runs } from '../runs.ts';
+import { countOf, type EventRig, eventRig, type Fate, turn, website } from '../unit/event-recorder-rig.ts';
+
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('emit' as const),
+      name: fc.constantFrom('a', 'b', 'c'),
+      type: fc.constantFrom('Normal' as const, 'Warning' as const),
+      reason: fc.constantFrom('One', 'Two'),
+      message: fc.constantFrom('x', 'y', 'z', 'w'),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('answer' as const),
+      fate: fc.constantFrom<Fate>('ok', 'ok', 'ok', 'lost', 'cut', 403, 500),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.constantFrom(1, 5_000, 60_000, 400_000, 2_000_000) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('flush' as const) }) },
+);
+
+/** Answers requests one by one, as told. A count that may be there is not refused afterwards: nobody could know then what is told. */
+function gated(rig: EventRig): (fate: Fate) => Promise<void> {
+  const waiting: ((fate: Fate) => void)[] = [];
+  const unsure = new Set<string>();
+  const faults = new Map<string, number>();
+  rig.fate = async ({ name }) => {
+    const wanted = await new Promise<Fate>((resolve) => waiting.push(resolve));
+    const isSure = !unsure.has(name);
+    const row = faults.get(name) ?? 0;
+    const fate = (wanted === 403 && !isSure) || row >= 5 ? 'ok' : wanted;
+    if (fate === 'lost') unsure.add(name);
+    if (fate === 'ok') unsure.delete(name);
+    faults.set(name, fate === 'ok' ? 0 : row + 1);
+    return fate;
+  };
+  return async (fate) => {
+    waiting.shift()?.(fate);
+    await turn();
+  };
+}
+
+const settings = fc.record({
+  api: fc.constantFrom('v1' as const, 'events.k8s.io/v1' as const),
+  burst: fc.integer({ min: 1, max: 8 }),
+  maxSimilar: fc.integer({ min: 1, max: 4 }),
+  maxQueuedEvents: fc.integer({ min: 1, max: 4 }),
+  maxSeries: fc.integer({ min: 1, max: 6 }),
+});
+
+test('the counts on the server are what was emitted, without what was dropped', async () => {
+  const run = async (
+    limits: typeof settings extends fc.Arbitrary<infer S> ? S : never,
+    steps: readonly Step[],
+  ): Promise<void> => {
+    const rig = eventRig({ ...limits, refillMs: 300_000 });
+    const { recorder, clock } = rig;
+    const answer = gated(rig);
+    for (const each of steps) {
+      if (each.kind === 'emit') recorder.event(website(each.name), toEvent(each));
+      else if (each.kind === 'answer') await answer(each.fate);
+      else if (each.kind === 'wait') await clock.advanceAsync(each.ms);
+      else void recorder.flush();
+    }
+    const isEven = recorder.stats.emitted % 2 === 0;
+    const ended = isEven ? recorder.flush() : recorder.shutdown({ timeoutMs: 10_000_000 });
+    let isOver = false;
+    void ended.then(() => (isOver = true));
+    while (!isOver) {
+      await answer('ok');
+      if (!isOver) await clock.advanceAsync(20_000);
+    }
+    const { emitted, written, pending, dropped } = recorder.stats;
+    const gone = Object.values(dropped).reduce((sum, each) => sum + each, 0);
+    const counted = (await rig.events()).reduce((sum, event) => sum + countOf(event), 0);
+    expect({ counted, written, pending }).toEqual({ counted: emitted - gone, written: emitted - gone, pending: 0 });
+    if (!isEven) expect(clock.pending).toBe(0);
+  };
+  await fc.assert(fc.asyncProperty(settings, fc.array(step, { maxLength: 60 }), run), { numRuns: runs(600) });
+});
+
+type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
+
+function toEvent({ type, reason, message }: Extract<Step, { kind: 'emit' }>): {
+  type: 'Normal' | 'Warning';
+  reason: string;
+  message: string;
+} {
+  return { type, reason, message };
+}

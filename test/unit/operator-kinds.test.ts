@@ -1,0 +1,347 @@
+// Kinds that a server has, does not have yet, or no longer: how they are found, and followed.
+import { afterEach, describe, expect, it } from 'vitest';
+import { ApiServer } from '../../src/apiserver/index.ts';
+import { Informer, type KubernetesObject, type ListWatchOptions, type ResourceClient } from '../../src/cache/index.ts';
+import { Broadcaster, type ObjectEvent } from '../../src/index.ts';
+import { FollowedKind, kind, Operator, type ResourceSource, resolveKind } from '../../src/operator/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { refused } from '../../src/storage/statuses.ts';
+import { FakeClock } from '../../src/testing/index.ts';
+import { invalid } from '../../src/watch/errors.ts';
+import { crdOf } from './crd-rig.ts';
+
+const WIDGETS = { group: 'example.com', version: 'v1', plural: 'widgets', kind: 'Widget', namespaced: true } as const;
+const widget = (name: string): KubernetesObject => ({ apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name } });
+
+/** A server, and the kinds that it was asked for. */
+function world() {
+  const clock = new FakeClock();
+  const server = new ApiServer({ storage: new MemoryStorage(), resources: [], customResourceDefinitions: true });
+  const asked: string[] = [];
+  const source: ResourceSource = {
+    resource: (type) => server.resource(type),
+    kind: async (name, options) => {
+      asked.push(typeof name === 'string' ? name : `${name.apiVersion} ${name.kind}`);
+      return server.kind(name, options);
+    },
+  };
+  const crds = server.resource('customresourcedefinitions.apiextensions.k8s.io/v1');
+  const serves = async (name = 'widgets.example.com/v1'): Promise<ResourceClient> => {
+    let found: ResourceClient | undefined;
+    await expect
+      .poll(async () => {
+        found = await server.kind(name).catch(() => undefined);
+        return found;
+      })
+      .toBeDefined();
+    return found as ResourceClient;
+  };
+  const define = async (...args: Parameters<typeof crdOf>): Promise<ResourceClient> => {
+    await crds.create(crdOf(...args));
+    return serves(`${args[2] ?? 'widgets'}.example.com/v1`);
+  };
+  const remove = async (name = 'widgets.example.com'): Promise<void> => {
+    await crds.delete(name);
+    await expect.poll(() => crds.get(name).catch(() => undefined)).toBeUndefined();
+  };
+  const said: string[] = [];
+  const follow = (name: Parameters<typeof resolveKind>[1], more: object = {}): FollowedKind =>
+    new FollowedKind(source, name, { clock, tell: (text) => void said.push(text), random: () => 0, ...more });
+  return { clock, server, source, asked, said, define, remove, follow, crds };
+}
+
+/** A server with one object, whose collection and whose discovery say different things. */
+function flaky() {
+  const clock = new FakeClock();
+  const state = { lists: true, knows: true, cut: (): void => {} };
+  const served = (): void => {
+    if (!state.lists) throw refused(404, 'NotFound', 'the server could not find the requested resource');
+  };
+  const client = {
+    type: WIDGETS,
+    list: async () => {
+      served();
+      return { items: [{ metadata: { name: 'a', uid: 'a', resourceVersion: '5' } }], resourceVersion: '5' };
+    },
+    watch: async ({ sendInitialEvents, signal }: ListWatchOptions = {}) => {
+      served();
+      if (sendInitialEvents) throw refused(422, 'Invalid', 'no streams');
+      const changes = new Broadcaster<ObjectEvent<KubernetesObject>>();
+      state.cut = () => changes.shutdown();
+      return changes.watch({ signal });
+    },
+  };
+  const kindOf = async (): Promise<unknown> => {
+    if (!state.knows) throw invalid('resource', 'widgets', 'one that the server has');
+    return client;
+  };
+  return { clock, state, source: { resource: () => client, kind: kindOf } as unknown as ResourceSource };
+}
+
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+/** Follows a kind with an informer, and notes what its handler sees. */
+function inform(followed: FollowedKind, clock: FakeClock) {
+  const changes: string[] = [];
+  const errors: string[] = [];
+  const informer = new Informer(followed, { clock, onError: (error) => void errors.push(String(error)) });
+  informer.addHandler({
+    onAdd: ({ metadata }) => changes.push(`+${metadata?.name}`),
+    onUpdate: (old, { metadata }) => changes.push(`${old.metadata?.uid === metadata?.uid ? '~' : '!'}${metadata?.name}`),
+    onDelete: ({ metadata }) => changes.push(`-${metadata?.name}`),
+  });
+  const abort = new AbortController();
+  const ran = informer.run(abort.signal);
+  ends.push(async () => {
+    abort.abort();
+    await ran;
+    expect(clock.pending).toBe(0);
+  });
+  return { informer, changes, errors };
+}
+
+/** Lets the clock go on until something holds. */
+const reached = (clock: FakeClock, holds: () => boolean): Promise<void> =>
+  expect
+    .poll(
+      async () => {
+        await clock.advanceAsync(500);
+        return holds();
+      },
+      { interval: 1 },
+    )
+    .toBe(true) as never;
+
+describe('resolveKind', () => {
+  it('asks nothing of a complete type', async () => {
+    const { source, asked } = world();
+    expect(await resolveKind(source, kind(WIDGETS))).toEqual(WIDGETS);
+    expect(await resolveKind(source, { version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true })).toMatchObject({
+      group: '',
+    });
+    expect(asked).toEqual([]);
+  });
+
+  it.each([
+    'widgets.example.com/v1',
+    'widgets.example.com',
+    { apiVersion: 'example.com/v1', kind: 'Widget' },
+    { group: 'example.com', version: 'v1', plural: 'widgets' },
+  ])('asks for %j', async (name) => {
+    const { source, asked, define } = world();
+    await define();
+    expect(await resolveKind(source, name)).toEqual(WIDGETS);
+    expect(asked).toHaveLength(1);
+  });
+
+  it.each([null, 5, {}, { apiVersion: 'v1' }, { kind: 'Pod' }, { plural: 'a/b', version: 'v1' }])(
+    '%j names no kind',
+    async (name) => {
+      const { source, asked } = world();
+      await expect(resolveKind(source, name as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+      expect(() => new FollowedKind(source, name as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
+      expect(asked).toEqual([]);
+    },
+  );
+
+  it('what the server does not have is named', async () => {
+    const { source } = world();
+    await expect(resolveKind(source, { apiVersion: 'example.com/v1', kind: 'Widget' })).rejects.toThrow('example.com/v1 Widget');
+    await expect(resolveKind(source, 'widgets.example.com/v1')).rejects.toThrow('widgets.example.com/v1');
+  });
+});
+
+describe('a kind that is not there yet', () => {
+  it.each([
+    ['by name', 'widgets.example.com/v1'],
+    ['complete', WIDGETS],
+    ['by kind', { apiVersion: 'example.com/v1', kind: 'Widget' }],
+  ])('is waited for, %s', async (_, name) => {
+    const { clock, follow, said, asked, define } = world();
+    const followed = follow(name);
+    const { informer, changes, errors } = inform(followed, clock);
+    await clock.advanceAsync(60_000);
+    expect(informer.hasSynced).toBe(false);
+    expect(followed).toMatchObject({ waiting: true, type: undefined, client: undefined });
+    expect(said).toEqual([`waits for ${followed.name}: the server does not have it yet`]);
+    // 0.5, 1, 2, 4, and then every 5 seconds.
+    expect(asked.length).toBeGreaterThan(10);
+    expect(asked.length).toBeLessThan(20);
+    await (await define()).in('default').create(widget('a'));
+    await clock.advanceAsync(5_000);
+    await informer.synced;
+    await reached(clock, () => changes.length > 0);
+    expect(changes).toEqual(['+a']);
+    expect(said.slice(1)).toEqual([`the server has ${followed.name} now`]);
+    expect(followed).toMatchObject({ waiting: false, type: WIDGETS });
+    expect(errors).toEqual([]);
+  });
+
+  it('several wait for one answer, and the last that leaves ends the questions', async () => {
+    const { clock, follow, asked } = world();
+    const followed = follow('widgets.example.com/v1');
+    const [one, other] = [new AbortController(), new AbortController()];
+    const waits = [followed.resolve(one.signal), followed.resolve(other.signal)];
+    await clock.advanceAsync(0);
+    expect(asked).toHaveLength(1);
+    one.abort('one');
+    await expect(waits[0]).rejects.toBe('one');
+    await clock.advanceAsync(600);
+    expect(asked).toHaveLength(2);
+    other.abort('other');
+    await expect(waits[1]).rejects.toBe('other');
+    await clock.advanceAsync(60_000);
+    expect(asked).toHaveLength(2);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('a server that fails meanwhile is reported', async () => {
+    const { clock, server } = world();
+    const errors: unknown[] = [];
+    let fails = true;
+    const source: ResourceSource = {
+      resource: (type) => server.resource(type),
+      kind: async () => (fails ? Promise.reject(new Error('away')) : ({ type: WIDGETS } as never)),
+    };
+    await expect(new FollowedKind(source, 'widgets.example.com/v1', { clock }).resolve()).rejects.toThrow('away');
+    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock, onError: (error) => errors.push(error) });
+    const resolved = followed.resolve();
+    await clock.advanceAsync(700);
+    expect(errors.length).toBeGreaterThan(0);
+    fails = false;
+    await clock.advanceAsync(5_000);
+    expect(await resolved).toEqual(WIDGETS);
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('a kind that is deleted', () => {
+  it('leaves no objects behind, and comes back with its new ones', async () => {
+    const { clock, follow, said, define, remove } = world();
+    const widgets = (await define()).in('default');
+    await widgets.create(widget('a'));
+    await widgets.create(widget('b'));
+    const followed = follow('widgets.example.com/v1');
+    const { informer, changes } = inform(followed, clock);
+    await reached(clock, () => changes.length === 2);
+    await remove();
+    await reached(clock, () => followed.waiting && informer.store.size === 0);
+    expect(changes.slice(2).sort()).toEqual(['-a', '-b']);
+    expect(said).toEqual(['widgets.example.com/v1 has been deleted: waits for the server to have it again']);
+    await (await define()).in('default').create(widget('a'));
+    await reached(clock, () => changes.length === 5);
+    expect(changes[4]).toBe('+a');
+    expect(said[1]).toBe('the server has widgets.example.com/v1 now');
+    expect(informer.hasSynced).toBe(true);
+  });
+
+  it('while nobody could see it: the objects that were missed go with it', async () => {
+    const { clock, source, state } = flaky();
+    const { informer, changes, errors } = inform(new FollowedKind(source, 'widgets.example.com/v1', { clock }), clock);
+    await reached(clock, () => changes.length === 1);
+    Object.assign(state, { lists: false, knows: false });
+    await clock.advanceAsync(2_000); // a watch that ends sooner is a failure of its own
+    state.cut();
+    await reached(clock, () => informer.store.size === 0);
+    expect(changes).toEqual(['+a', '-a']);
+    Object.assign(state, { lists: true, knows: true });
+    await reached(clock, () => changes.length === 3);
+    expect(changes[2]).toBe('+a');
+    expect(errors.filter((text) => !/404|410/.test(text))).toEqual([]);
+  });
+
+  it('comes back with another scope', async () => {
+    const { clock, follow, define, remove } = world();
+    await (await define()).in('default').create(widget('a'));
+    const followed = follow({ apiVersion: 'example.com/v1', kind: 'Widget' }, { namespace: 'default' });
+    const { changes } = inform(followed, clock);
+    await reached(clock, () => changes.length === 1);
+    await remove();
+    await reached(clock, () => changes.length === 2);
+    await (await define({ scope: 'Cluster', names: { plural: 'widgetz', kind: 'Widget' } }, {}, 'widgetz')).create(widget('c'));
+    await reached(clock, () => changes.length === 3);
+    expect(changes).toEqual(['+a', '-a', '+c']);
+    expect(followed.type).toEqual({ ...WIDGETS, plural: 'widgetz', namespaced: false });
+  });
+
+  it('a version that is no longer served takes no objects away', async () => {
+    const { clock, follow, define, crds, server } = world();
+    const versions = (served: boolean): object[] => {
+      const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
+      return [
+        { name: 'v1', served, storage: true, schema },
+        { name: 'v2', served: true, storage: false, schema },
+      ];
+    };
+    await (await define({ versions: versions(true) })).in('default').create(widget('a'));
+    const followed = follow('widgets.example.com/v1');
+    const { informer, changes, errors } = inform(followed, clock);
+    await reached(clock, () => changes.length === 1);
+    await crds.patch('widgets.example.com', { spec: { versions: versions(false) } });
+    await expect.poll(() => server.kind('widgets.example.com/v1').catch(() => undefined)).toBeUndefined();
+    await reached(clock, () => errors.some((text) => text.includes('widgets.example.com/v2, and no longer')));
+    expect(informer.store.size).toBe(1);
+    expect(changes).toEqual(['+a']);
+  });
+
+  it('a 404 of a server that has the kind takes none away either', async () => {
+    const { clock, source, state } = flaky();
+    const { informer, changes, errors } = inform(new FollowedKind(source, 'widgets.example.com/v1', { clock }), clock);
+    await reached(clock, () => changes.length === 1);
+    state.lists = false;
+    state.cut();
+    await reached(clock, () => errors.length > 3);
+    expect(informer.store.size).toBe(1);
+    expect(changes).toEqual(['+a']);
+  });
+});
+
+describe('an operator', () => {
+  it('waits for a kind with those controllers that need it, and copes with its deletion and return', async () => {
+    const { clock, source, define, remove, crds } = world();
+    const seen: string[] = [];
+    const said: string[] = [];
+    const log = { debug: () => {}, info: () => {}, warn: (text: string) => said.push(text), error: () => {} };
+    const operator = new Operator({ cluster: source, name: 'widgets', clock, log })
+      .controller({ for: 'customresourcedefinitions.apiextensions.k8s.io/v1', reconcile: ({ key }) => void seen.push(key) })
+      .controller({
+        for: { apiVersion: 'example.com/v1', kind: 'Widget' },
+        reconcile: async ({ key, object, resource }) => {
+          seen.push(`${key} ${object ? 'is' : 'gone'}`);
+          if (object) await resource({ apiVersion: 'example.com/v1', kind: 'Widget' }).patch(key, { spec: { seen: true } });
+        },
+      });
+    const stop = new AbortController();
+    const ran = operator.run(stop.signal);
+    ends.push(async () => {
+      stop.abort();
+      await ran;
+      expect(clock.pending).toBe(0);
+    });
+    await crds.create(crdOf({ names: { plural: 'others', kind: 'Other' } }, {}, 'others'));
+    await reached(clock, () => seen.includes('others.example.com'));
+    expect(operator.state.kinds).toMatchObject([
+      { kind: 'customresourcedefinitions.apiextensions.k8s.io/v1', synced: true, absent: false },
+      { kind: 'example.com/v1 Widget', synced: false, absent: true },
+    ]);
+    const widgets = (await define()).in('default');
+    await widgets.create(widget('a'));
+    await reached(clock, () => seen.includes('default/a is'));
+    await expect.poll(() => widgets.get('a')).toMatchObject({ spec: { seen: true } });
+    await remove();
+    await reached(clock, () => seen.includes('default/a gone') && operator.state.kinds[1]?.absent === true);
+    const other = await define({ scope: 'Cluster', names: { plural: 'gadgets', kind: 'Widget' } }, {}, 'gadgets');
+    await other.create(widget('b'));
+    await reached(clock, () => seen.includes('b is'));
+    await expect.poll(() => other.get('b')).toMatchObject({ spec: { seen: true } });
+    expect(said).toEqual([
+      'waits for example.com/v1 Widget: the server does not have it yet',
+      'the server has example.com/v1 Widget now',
+      'example.com/v1 Widget has been deleted: waits for the server to have it again',
+      'the server has example.com/v1 Widget now',
+    ]);
+  });
+});
