@@ -6,6 +6,7 @@ import type { Clock } from '../watch/clock.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
 import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
+import type { WebhookServer } from './webhooks/webhook-server.ts';
 import type { ApplyOptions, Mutable } from './writes.ts';
 
 /** Where an operator writes what it does. `console` is one. */
@@ -254,6 +255,11 @@ export interface OperatorOptions {
   readonly listen?: ListenOptions | undefined;
   /** Checks of your own, for `/healthz` and `/readyz`. Each may take a second. */
   readonly checks?: OperatorChecks | undefined;
+  /**
+   * Webhooks that it serves while it runs, whether it leads or not. It is ready once they listen, and ends if they cannot; they end
+   * after the last reconcile, whose writes they may have to admit. Default: none.
+   */
+  readonly webhooks?: Pick<WebhookServer, 'run' | 'ready'> | undefined;
   /** When the kinds that have not synced are named to `onError`, in milliseconds; default 120,000. 0: never. */
   readonly syncTimeoutMs?: number | undefined;
   /**
