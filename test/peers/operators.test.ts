@@ -40,8 +40,8 @@ async function contend<R>(program: Program, world: World, work: (run: Run) => Pr
   const proxy = await startProxy(server);
   const operator = new OperatorProcess(program, [proxy.url, world.namespace, world.registry]);
   onTestFailed(() => console.log(`${world.namespace}:\n${operator.log}`));
-  const settled = async (meanwhile?: () => Promise<void>): Promise<void> => {
-    await Promise.race([world.settled(meanwhile), operator.ended]);
+  const settled: Run['settled'] = async (options) => {
+    await Promise.race([world.settled(options), operator.ended]);
     // What it does because of its own writes is over, too: else the next edit comes in between.
     for (let before = -1; before !== proxy.requests; await sleep(QUIET_MS)) before = proxy.requests;
   };
@@ -56,7 +56,7 @@ async function contend<R>(program: Program, world: World, work: (run: Run) => Pr
 }
 
 interface Run {
-  settled(meanwhile?: () => Promise<void>): Promise<void>;
+  settled(options?: { readonly ready?: boolean }): Promise<void>;
 }
 
 async function outcomeOf(name: string, program: Program): Promise<Outcome> {
@@ -76,7 +76,7 @@ async function outcomeOf(name: string, program: Program): Promise<Outcome> {
   const [afterStorm, stormRequests] = await contend(program, world, async ({ settled }) => {
     await world.play(storm(SEED, STORM));
     await world.finish(lastEdits(SEED));
-    await settled(() => world.settle());
+    await settled({ ready: true });
     return await world.look();
   });
   return { looks, events, requests, afterStorm, stormRequests, seconds: (performance.now() - began) / 1000 };
