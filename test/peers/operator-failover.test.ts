@@ -46,8 +46,8 @@ describe.skipIf(isMissing(component('kube-apiserver')))('two instances of an ope
         await world.settled({ ready: true });
         return await world.look();
       });
-      const answered = (error: Error & { code?: number }): never => {
-        throw Object.assign(error, { code: error.code ?? NO_ANSWER });
+      const answered = (error: Error & { code?: unknown }): never => {
+        throw Object.assign(error, { code: typeof error.code === 'number' ? error.code : NO_ANSWER });
       };
       const world = new World((...request) => server.request(...request).catch(answered), 'site');
       await world.create();
