@@ -1,3 +1,4 @@
+import { cpSync } from 'node:fs';
 import { defineConfig, type Options } from 'tsup';
 import entryPoints from './config/entry-points.json' with { type: 'json' };
 
@@ -59,6 +60,7 @@ export default defineConfig([
     format: 'esm',
     platform: 'node',
     outDir: 'dist/cli',
+    onSuccess: async () => cpSync('src/cli/new/template', 'dist/cli/template', { recursive: true }),
   },
   {
     // The scripts of the pages of `watchmux pipe` and `watchmux serve`: each is one file without imports, which

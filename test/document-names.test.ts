@@ -12,7 +12,8 @@ const OPTIONS_OF_OTHERS: Readonly<Record<string, string>> = {
   npm: 'no-git-tag-version dry-run provenance access global',
   node: 'expose-gc',
   stryker: 'mutate',
-  kubectl: 'cascade server server-side prune prune-allowlist prune-whitelist subresource type',
+  kopf: 'liveness peering standalone',
+  kubectl: 'cascade from-literal server server-side prune prune-allowlist prune-whitelist subresource type',
   docker: 'format',
   etcd: 'auto-compaction-mode auto-compaction-retention bump-revision client-cert-auth mark-compacted',
 };
@@ -29,12 +30,19 @@ const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
     'preClose beforeApplicationShutdown forceCloseConnections conditionNames packageExports proxyRes',
   npm: 'prepublishOnly',
   Effect: 'PubSub takeAll',
-  'client-node': 'makeInformer listFn kubeConfig skipTLSVerify V1Pod CoreV1Api CustomObjectsApi',
-  Kubernetes: 'EventRecorder ServerTimeout LeaderTransitions',
+  'client-node': 'KubernetesObjectApi V1Deployment makeInformer listFn kubeConfig skipTLSVerify V1Pod CoreV1Api CustomObjectsApi',
+  Kubernetes: 'ServerTimeout LeaderTransitions preStop failurePolicy OwnerReferencesPermissionEnforcement',
   'client-go, in the tables of docs/migrate.md':
     'ResultChan NewBroadcaster NewLongQueueBroadcaster WaitIfChannelFull DropIfChannelFull ActionOrDrop WatchWithPrefix ' +
     'FilterFunc NewRecorder IsProbableEOF IsTimeout NewClientErrorReporter NewEmptyWatch ListerWatcher SharedIndexInformer ' +
     'SharedInformerFactory DeltaFIFO RealFIFO',
+  'client-go and controller-runtime, in the tables of docs/operators.md':
+    'CreateOrUpdate RetryOnConflict AddFinalizer RemoveFinalizer SetStatusCondition FindStatusCondition SetControllerReference ' +
+    'SetOwnerReference GetControllerOf RemoveOwnerReference EnqueueRequestForOwner EnqueueRequestsFromMapFunc DeepEqual ' +
+    'GetDeletionTimestamp IsNotFound ControllerManagedBy GenerationChangedPredicate RequeueAfter TerminalError ' +
+    'MaxConcurrentReconciles GetAPIReader FieldOwner ForceOwnership GetFieldIndexer IndexField GetEventRecorder LeaderElection ' +
+    'LeaderElectionID HealthProbeBindAddress BindAddress GracefulShutdownTimeout SyncTimeout CustomDefaulter CustomValidator',
+  kopf: 'TemporaryError PermanentError AdmissionError KopfRunner',
   'readers, who choose them': 'toX fromX createX onSomething useWatch',
 };
 
@@ -44,6 +52,8 @@ const FILES_OF_OTHERS: readonly string[] = [
   'example.ts',
   'figures.json',
   'reports/peers/',
+  'src/kinds.ts',
+  'src/website.ts',
   'use-watch.ts',
   'vite.config.ts',
 ];
@@ -68,15 +78,18 @@ function missing(find: (page: string, path: string) => readonly string[]): strin
   return DOCUMENTS.flatMap((path) => [...new Set(find(readText(path), path))].map((name) => `${path}: ${name}`));
 }
 
-const COMMANDS = ['pipe', 'watch', 'get', 'serve', 'demo'];
+const COMMANDS = ['pipe', 'watch', 'get', 'serve', 'new', 'types', 'demo'];
 
 /** Commands of watchmux, each with its options: in blocks as well as in the text. */
 function commandsIn(page: string): { readonly command: string; readonly options: readonly string[] }[] {
   const lines = page.replace(/\\\n\s*/g, ' ');
-  return Array.from(lines.matchAll(/\bwatchmux (pipe|watch|get|serve|demo)\b([^|&;#`\n]*)/g), ([, command = '', rest = '']) => ({
-    command,
-    options: Array.from(rest.matchAll(/(?<=\s)--?[a-zA-Z][\w-]*/g), ([option]) => option),
-  }));
+  return Array.from(
+    lines.matchAll(/\bwatchmux (pipe|watch|get|serve|new|types|demo)\b([^|&;#`\n]*)/g),
+    ([, command = '', rest = '']) => ({
+      command,
+      options: Array.from(rest.matchAll(/(?<=\s)--?[a-zA-Z][\w-]*/g), ([option]) => option),
+    }),
+  );
 }
 
 /** Whether a command takes an option, whatever it says about its value. */
@@ -179,7 +192,7 @@ describe('names in the code', () => {
     const served = `${new Hub().metrics()} ${code}`;
     const unknown = (page: string): string[] =>
       (page.match(/\bwatchmux_\w+/g) ?? []).filter((name) => {
-        const own = name.replace(/^watchmux_(?:apiserver_)?/, '');
+        const own = name.replace(/^watchmux_(?:apiserver_|operator_)?/, '');
         return !served.includes(name) && !served.includes(`'${own}'`);
       });
     expect(unknown('`watchmux_events_accepted_total`, watchmux_event_total')).toEqual(['watchmux_event_total']);

@@ -192,6 +192,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'checkTold',
       'checkTransitional',
       'checkUnique',
+      'testOperator',
     ],
   },
 };

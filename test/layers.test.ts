@@ -68,9 +68,14 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
     'node:zlib',
     'socks-proxy-agent',
   ],
+  'operator/health-server.ts': ['node:http', 'node:net'], // types, and loaded late
   'nats/connection.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-options.ts': ['@nats-io/transport-node'], // its types
+  'operator/event-recorder.ts': ['node:os'],
+  'operator/webhooks/from-files.ts': ['node:fs', 'node:fs/promises', 'node:tls'],
+  'operator/webhooks/webhook-server.ts': ['node:http', 'node:https', 'node:net'],
+  'operator/webhooks/webhooks.ts': ['node:http'],
   'pages/document.ts': ['node:crypto', 'node:fs'],
   'storage/journal/file-journal.ts': ['node:fs/promises'],
   'storage/journal/records.ts': ['node:zlib'],
@@ -80,8 +85,9 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'storage/etcd/options.ts': ['node:http2'],
   'storage/etcd/wire/call-stream.ts': ['node:http2'],
   'storage/etcd/wire/channel.ts': ['node:http2'],
+  'cli/documents.ts': ['yaml'], // loaded late
   'cli/main.ts': ['../../package.json'],
-  'cli/serve/crd-files.ts': ['yaml'], // loaded late
+  'cli/new/new.ts': ['../../../package.json'],
   'cli/serve/serve-events.ts': ['../../../package.json'],
   'cli/watch.ts': ['ws'], // loaded late
 };
@@ -100,7 +106,7 @@ interface Import {
 }
 
 const files: readonly string[] = readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.ts'))
+  .filter((path) => path.endsWith('.ts') && !path.startsWith('cli/new/template/')) // that is another project
   .map((path) => path.replaceAll('\\', '/'))
   .sort();
 

@@ -14,7 +14,7 @@ import { DOCUMENTS, FILES, readText } from './tracked.ts';
 /** The widest line of a help text. */
 const MAX_WIDTH = 127;
 
-const COMMANDS: readonly CommandName[] = ['pipe', 'watch', 'get', 'serve', 'demo'];
+const COMMANDS: readonly CommandName[] = ['pipe', 'watch', 'get', 'serve', 'new', 'types', 'demo'];
 const HELP: readonly (readonly [string, string])[] = [undefined, ...COMMANDS].map((topic) => [
   topic ?? 'watchmux',
   helpText(topic),

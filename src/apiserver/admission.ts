@@ -12,14 +12,19 @@ import type { NamespacedName } from '../cache/resource-client.ts';
 import { parsing, stringifying } from '../storage/json.ts';
 import { refused } from '../storage/statuses.ts';
 import { copying } from '../storage/values.ts';
+import { whenAborted } from '../watch/abort.ts';
 import { type Clock, within } from '../watch/clock.ts';
 import { isRecord } from '../watch/errors.ts';
 import { inPieces, paceOf, type Work } from '../watch/fair-queue.ts';
+import { asDenial } from './api-status.ts';
+
+export const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
 
 /** A write, as the hooks of {@link AdmissionHooks} see it. Upstream: `admission.k8s.io` `AdmissionRequest`. */
 export interface AdmissionReview<I = unknown> {
-  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
-  /** Such as `orders.example.com`. */
+  /** CONNECT, as `kubectl exec` does, only behind a kube-apiserver. */
+  readonly operation: (typeof OPERATIONS)[number];
+  /** Such as `orders.example.com`; of the core group, such as `pods`. */
   readonly resource: string;
   /** Such as `status` or `scale`; undefined for the object itself. Of `scale`, the objects are of the kind Scale. */
   readonly subresource: string | undefined;
@@ -40,6 +45,8 @@ export interface AdmissionReview<I = unknown> {
   readonly deny: (message: string, status?: { readonly code?: number; readonly reason?: string }) => never;
   /** Tells the client something, which kubectl prints. At most 100 texts. */
   readonly warn: (text: string) => void;
+  /** Aborts when an answer would come too late, or when nobody waits for it any more: pass it on to what the hook waits for. */
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -78,15 +85,22 @@ interface Asked extends Pick<AdmissionReview, 'operation' | 'oldObject' | 'dryRu
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What `deny` throws, whatever the hook does with it. */
-class Denied extends Error {
-  readonly status: Error;
+/** What `deny` throws. */
+export class Denied extends Error {
+  readonly code: number;
+  readonly reason: string;
 
-  constructor(status: Error) {
-    super(status.message);
-    this.status = status;
+  constructor(message: string, { code = 403, reason = 'Forbidden' }: { readonly code?: number; readonly reason?: string } = {}) {
+    super(message);
+    this.code = toCode(code);
+    this.reason = reason;
   }
 }
+
+/** A review's `deny`. */
+export const deny: AdmissionReview['deny'] = (message, status) => {
+  throw new Denied(message, status);
+};
 
 /** The hooks, for one kind and one writer. */
 export class Admission {
@@ -124,27 +138,31 @@ export class Admission {
   private async call(hook: 'mutate' | 'validate', object: KubernetesObject | undefined, asked: Asked): Promise<unknown> {
     const { hooks, clock, timeoutMs } = this.deps;
     const what = `${hook}.${this.deps.resource}`;
+    const abort = new AbortController();
+    const leave = whenAborted(asked.signal, (reason) => abort.abort(reason));
     try {
-      const review = this.reviewOf(what, object, asked);
+      const review = this.reviewOf(object, asked, abort.signal);
       return await within(Promise.resolve(hooks[hook]?.(review)), { limitMs: timeoutMs, clock, what: () => what });
     } catch (cause) {
-      if (cause instanceof Denied) throw cause.status;
+      if (cause instanceof Denied) throw refusalOf(cause, what);
+      abort.abort(cause);
       // A refusal of something that the hook has asked is not the answer to this write.
       throw new Error(`admission: ${what} failed`, { cause });
+    } finally {
+      leave();
     }
   }
 
-  private reviewOf(what: string, object: KubernetesObject | undefined, asked: Asked): AdmissionReview {
+  private reviewOf(object: KubernetesObject | undefined, asked: Asked, signal: AbortSignal): AdmissionReview {
     const { operation, subresource, place, oldObject, dryRun, propagation } = asked;
     const { user, options, warn } = this.writer;
+    const { resource } = this.deps;
     return {
-      ...{ operation, resource: this.deps.resource, subresource: subresource || undefined, ...place },
-      ...{ object, oldObject, dryRun, user, warn },
+      ...{ operation, resource, subresource: subresource || undefined, ...place },
+      // Upstream, a namespace is in itself.
+      ...(resource === 'namespaces' && { namespace: place.name }),
+      ...{ object, oldObject, dryRun, user, deny, warn, signal },
       options: propagation === undefined ? options : { ...options, propagationPolicy: propagation },
-      deny: (message, { code = 403, reason = 'Forbidden' } = {}) => {
-        const why = message === '' ? ' without explanation' : `: ${message}`;
-        throw new Denied(refused(toCode(code), reason, `admission webhook "${what}" denied the request${why}`));
-      },
     };
   }
 }
@@ -154,11 +172,18 @@ interface Admitted {
   readonly admission?: Admission | undefined;
 }
 
+/** Upstream: `ToStatusErr`. */
+function refusalOf({ code, reason, message }: Denied, what: string): Error {
+  const why = message || reason;
+  const text = `admission webhook "${what}" denied the request${why ? `: ${why}` : ' without explanation'}`;
+  return asDenial(refused(code, reason, text));
+}
+
 /** A status code that refuses. Upstream: `ToStatusErr`; what no answer can have is 403. */
 const toCode = (code: number): number => (Number.isInteger(code) && code <= 599 ? Math.max(code, 400) : 403);
 
 /** The names of options that the hooks see. */
-const OPTIONS = ['fieldManager', 'fieldValidation', 'force', 'propagationPolicy', 'gracePeriodSeconds'] as const;
+export const OPTIONS = ['fieldManager', 'fieldValidation', 'propagationPolicy', 'gracePeriodSeconds'] as const;
 const MAX_WARNINGS = 100;
 
 /** What the verbs of a client's request need: its hooks know who it is. `warnings` gets what they tell it. */
@@ -169,8 +194,12 @@ export function forClient<C extends Admitted>(
   const { admission } = context;
   if (admission === undefined) return context;
   const options = Object.fromEntries(OPTIONS.flatMap((name) => query.getAll(name).map((value) => [name, value] as const)));
-  const warn = (text: string): void => void (warnings.length < MAX_WARNINGS && warnings.push(String(text)));
-  return { ...context, admission: admission.of({ user, options, warn }) };
+  return { ...context, admission: admission.of({ user, options, warn: warnInto(warnings) }) };
+}
+
+/** A review's `warn`. */
+export function warnInto(warnings: string[]): AdmissionReview['warn'] {
+  return (text) => void (warnings.length < MAX_WARNINGS && warnings.push(String(text)));
 }
 
 /** The same for what the server does by itself as a part of something that has been admitted. */

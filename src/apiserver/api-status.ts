@@ -95,9 +95,18 @@ function reasonOf(message: string): string {
   return 'FieldValueInvalid';
 }
 
-/** Whether an error is a refusal with this HTTP code. */
+/** Refusals by a program's hooks. */
+const denials: WeakSet<WatchError> = new WeakSet();
+
+/** The same error as a word of a program's hook: whatever its code, it does not tell what is stored. */
+export function asDenial(error: WatchError): WatchError {
+  denials.add(error);
+  return error;
+}
+
+/** Whether an error is a refusal with this HTTP code, and no denial. */
 export function hasCode(error: unknown, code: number, reason?: string): boolean {
-  if (!isWatchError(error, 'REFUSED')) return false;
+  if (!isWatchError(error, 'REFUSED') || denials.has(error)) return false;
   return error.status?.code === code && (reason === undefined || error.status.reason === reason);
 }
 

@@ -21,6 +21,7 @@ import {
   nameOf,
   type ResourceSource,
   type ResourceType,
+  type Typed,
 } from '../cache/resource-client.ts';
 import { Cacher } from '../storage/cacher/cacher.ts';
 import { toSettings as checkCacherOptions } from '../storage/cacher/engine.ts';
@@ -164,7 +165,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
    *
    * @throws {WatchError} INVALID_ARGUMENT for a resource that is not served.
    */
-  resource<T extends object = KubernetesObject>(type: string | ResourceType): Resource<T> {
+  resource<T extends object = KubernetesObject>(type: string | (ResourceType & Typed<T>)): Resource<T> {
     return this.#resource<T>(this.#catalog.named(typeof type === 'string' ? type : nameOf(type)));
   }
 
@@ -176,7 +177,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
    * @throws {WatchError} (rejects) INVALID_ARGUMENT for a resource that is not served.
    */
   async kind<T extends object = KubernetesObject>(
-    kind: string | GroupVersionKind,
+    kind: string | (GroupVersionKind & Typed<T>),
     options: KindOptions = {},
   ): Promise<Resource<T>> {
     const { signal } = checkOptions(options, ['signal', 'maxAgeMs']);

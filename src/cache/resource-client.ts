@@ -35,6 +35,14 @@ export interface GroupVersionKind {
   readonly kind: string;
 }
 
+/** Where the type of a kind's objects is written: nothing at run time. */
+declare const OBJECT: unique symbol;
+
+/** Something that names a kind of objects `T`. Without the type, it may be of any. */
+export interface Typed<T extends object> {
+  readonly [OBJECT]?: T;
+}
+
 /** Options of `kind` of a {@link ResourceSource}. */
 export interface KindOptions {
   /** Aborts the question. */
@@ -54,14 +62,17 @@ export function nameOf({ group, version, plural }: ResourceType): string {
 /** What has resources of many kinds: a `Cluster`, or an `ApiServer` in the same process. */
 export interface ResourceSource {
   /** The objects of one kind, in all namespaces. Nothing is asked. */
-  resource<T extends object = KubernetesObject>(type: string | ResourceType): ResourceClient<T>;
+  resource<T extends object = KubernetesObject>(type: string | (ResourceType & Typed<T>)): ResourceClient<T>;
   /**
    * The same by discovery: its `type` has everything, such as the kind, and whether it is namespaced. A name is `PLURAL.GROUP/VERSION`,
    * `PLURAL.GROUP` for the preferred version, or `PLURAL/v1` of the core group.
    *
    * @throws {WatchError} (rejects) INVALID_ARGUMENT if the server does not have it.
    */
-  kind<T extends object = KubernetesObject>(kind: string | GroupVersionKind, options?: KindOptions): Promise<ResourceClient<T>>;
+  kind<T extends object = KubernetesObject>(
+    kind: string | (GroupVersionKind & Typed<T>),
+    options?: KindOptions,
+  ): Promise<ResourceClient<T>>;
 }
 
 /** Options of all requests for one object. */

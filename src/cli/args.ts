@@ -6,7 +6,9 @@ import { distance } from '../watch/errors.ts';
 import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import { type CheckCommand, toCheck } from './check.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
+import { NEW_OPTIONS, type NewCommand, toNew } from './new/new-args.ts';
 import { SERVE_OPTIONS, type ServeCommand, toServe } from './serve/serve-args.ts';
+import { TYPES_OPTIONS, type TypesCommand, toTypes } from './types/types.ts';
 import {
   COMMANDS,
   type CommandName,
@@ -62,7 +64,9 @@ export type Command =
   | WatchCommand
   | GetCommand
   | ServeCommand
+  | NewCommand
   | CheckCommand
+  | TypesCommand
   | DemoCommand
   | { readonly command: 'help'; readonly topic: CommandName | undefined }
   | { readonly command: 'version' };
@@ -76,7 +80,7 @@ export function parseCommand(argv: readonly string[]): Command {
     case 'help':
       return { command: 'help', topic: toTopic(rest[0]) };
     case undefined:
-      throw new UsageError('missing command: pipe, watch, get, serve, check or demo; see --help');
+      throw new UsageError('missing command: pipe, watch, get, serve, new, check, types or demo; see --help');
     case '--help':
     case '-h':
       return { command: 'help', topic: undefined };
@@ -103,7 +107,9 @@ export const READERS: Readonly<Record<CommandName, readonly [options: Options, r
   watch: [WATCH_OPTIONS, toWatch],
   get: [GET_OPTIONS, toGet],
   serve: [SERVE_OPTIONS, toServe],
+  new: [NEW_OPTIONS, toNew],
   check: [{}, toCheck],
+  types: [TYPES_OPTIONS, toTypes],
   demo: [preset({ seconds: '10' }), toDemo],
 };
 

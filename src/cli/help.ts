@@ -24,7 +24,9 @@ Usage
   watchmux watch URL                     print the events of such a server, one per line
   watchmux get URL_OR_RESOURCE           print the objects of a collection, and its changes with --watch
   watchmux serve [options]               serve your own objects to kubectl and other Kubernetes clients
+  watchmux new operator NAME             begin an operator: a project that builds and passes its test
   watchmux check FILE                    check a file of "watchmux serve --data", or a copy of one
+  watchmux types FILE_OR_URL             write TypeScript for the kinds of definitions, or of a server
   watchmux demo [DIR]                    run a demo on real files; needs nothing else
 
   watchmux <command> --help              show the help of a command
@@ -152,6 +154,24 @@ and it is told exactly how many events it lost. [##..] shows how full a queue is
 Exit codes: 0 end; 1 the numbers do not add up, or the output could not be written; 2 invalid usage, or no such directory.
 `;
 
+const NEW = `watchmux new: begin an operator
+
+Usage
+  watchmux new operator NAME [options]
+
+Writes a project into the folder NAME, which does not exist yet or is empty: the definition of a kind, a controller, a test
+of it that needs no cluster, a Dockerfile, and manifests with the rights that the operator uses, and no others. Installs
+nothing, and asks nothing over the network.
+
+  NAME               of the folder, of the package, and of the operator in a cluster, such as website-operator
+
+Options
+  --kind KIND        the kind, such as Website. Default: NAME without -operator, as in Website
+  --group GROUP      the group of the kind, a domain name of yours. Default example.com
+
+Exit codes: 0 end; 1 the files or the output could not be written; 2 invalid usage, or there is something in the folder.
+`;
+
 const CHECK = `watchmux check: check a file of "watchmux serve --data", or a copy of one
 
 Usage
@@ -162,6 +182,36 @@ where and why. A copy that was made while the server wrote may end with a part o
 Nothing is changed, and the file may be in use.
 
 Exit codes: 0 the file is whole; 1 it is damaged, or the output could not be written; 2 invalid usage, or the file cannot be read.
+`;
+
+const TYPES = `watchmux types: write TypeScript interfaces for kinds
+
+Usage
+  watchmux types FILE_OR_DIR... [options]
+  watchmux types URL [options]
+  watchmux types --kind KIND [--context NAME] [options]
+
+Reads CustomResourceDefinitions and OpenAPI v3 documents from files of YAML or JSON, several documents in each, or from all such
+files of a folder; or the OpenAPI v3 of a server: that at the URL, or the cluster in your kubeconfig. YAML needs the package yaml.
+
+For each kind, it writes an interface with its documentation, interfaces for the objects inside of it, and a constant that names
+the kind, for an operator or a cluster of watchmux. The same input leads to the same bytes.
+
+Options
+  --kind KIND        only this kind, by kind or plural, such as Website, websites.example.com or deployments.apps/v1; a name
+                     without a group means that of the first group that has it; may be repeated. Default: all kinds
+  --out FILE         write this file; default: stdout
+  --kubeconfig FILE  default: $KUBECONFIG, ~/.kube/config, or the service account of a pod
+  --context NAME     the context in it; default: its current one
+  --token TOKEN      send this bearer token; other users of this machine may see it, so prefer a kubeconfig
+  --header 'NAME: VALUE'
+                     send this header; may be repeated
+  --timeout SECONDS  time for the server to answer, default 60; 0: no limit
+
+A file, or a document of a server, may have 64 MiB.
+
+Exit codes: 0 written; 1 the server cannot be reached or refuses, or the output could not be written; 2 invalid usage, no such
+kind, no kubeconfig, or a file that cannot be read.
 `;
 
 const SERVE = `watchmux serve: an API server for your own objects, for kubectl and other Kubernetes clients
@@ -231,5 +281,5 @@ Exit codes: 0 end; 1 the storage failed; 2 invalid usage, cannot open the storag
 /** Returns the help text of a command, or the general one. */
 export function helpText(topic: CommandName | undefined): string {
   if (topic === undefined) return GENERAL;
-  return { pipe: PIPE, watch: WATCH, get: GET, serve: SERVE, check: CHECK, demo: DEMO }[topic];
+  return { pipe: PIPE, watch: WATCH, get: GET, serve: SERVE, new: NEW, check: CHECK, types: TYPES, demo: DEMO }[topic];
 }

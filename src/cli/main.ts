@@ -6,9 +6,11 @@ import { demo } from './demo/demo.ts';
 import { get } from './get/get.ts';
 import { helpText } from './help.ts';
 import { printable } from './lines.ts';
+import { newProject } from './new/new.ts';
 import { Output } from './output.ts';
 import { pipe } from './pipe.ts';
 import { serve } from './serve/serve.ts';
+import { types } from './types/types.ts';
 import { UsageError } from './usage.ts';
 import { watch } from './watch.ts';
 
@@ -20,7 +22,7 @@ async function run(command: Command, output: Output): Promise<number> {
   return 0;
 }
 
-const COMMANDS = { pipe, watch, get, serve, check, demo };
+const COMMANDS = { pipe, watch, get, serve, new: newProject, check, types, demo };
 
 /** Runs a command line, and says so if its output could not be written. Returns the exit code. */
 async function main(argv: readonly string[]): Promise<number> {

@@ -4,12 +4,14 @@ import type { ParseArgsConfig } from 'node:util';
 import { dotted } from '../pages/words.ts';
 
 /** The names of the commands, as typed. */
-export const COMMANDS: readonly ['pipe', 'watch', 'get', 'serve', 'check', 'demo'] = [
+export const COMMANDS: readonly ['pipe', 'watch', 'get', 'serve', 'new', 'check', 'types', 'demo'] = [
   'pipe',
   'watch',
   'get',
   'serve',
+  'new',
   'check',
+  'types',
   'demo',
 ];
 

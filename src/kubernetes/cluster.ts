@@ -3,7 +3,7 @@ import { type ListWatcherOptions, toHttpSettings } from '../cache/http/exchange.
 import { createListWatcher } from '../cache/http/http-list-watcher.ts';
 import type { ListWatcher } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import type { GroupVersionKind, KindOptions, ResourceSource, ResourceType } from '../cache/resource-client.ts';
+import type { GroupVersionKind, KindOptions, ResourceSource, ResourceType, Typed } from '../cache/resource-client.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { Credentials, type KubeConfigLike, loadKubeConfig } from './credentials.ts';
@@ -122,7 +122,7 @@ export class Cluster implements ResourceSource {
    *
    *     cluster.resource<V1Deployment>('deployments.apps/v1').in('default')
    */
-  resource<T extends object = KubernetesObject>(type: string | ResourceType): Resource<T> {
+  resource<T extends object = KubernetesObject>(type: string | (ResourceType & Typed<T>)): Resource<T> {
     return new Resource<T>(this.#means, checkedType(type));
   }
 
@@ -147,7 +147,10 @@ export class Cluster implements ResourceSource {
    *
    * @throws {WatchError} (rejects) INVALID_ARGUMENT if the server does not have it.
    */
-  async kind<T extends object = KubernetesObject>(kind: string | GroupVersionKind, options?: KindOptions): Promise<Resource<T>> {
+  async kind<T extends object = KubernetesObject>(
+    kind: string | (GroupVersionKind & Typed<T>),
+    options?: KindOptions,
+  ): Promise<Resource<T>> {
     return this.resource<T>(await this.#discovery.find(kind, options));
   }
 

@@ -123,8 +123,9 @@ export class KindCaches {
   get states(): readonly KindState[] {
     return Array.from(this.#declared, ([text, { cache, followed, error }]) => {
       const { connected = false, error: failure = error } = cache?.informer.state ?? {};
-      const synced = cache?.informer.hasSynced ?? false;
-      return { kind: cache?.text ?? text, synced, connected, absent: followed?.waiting ?? false, error: failure };
+      const { hasSynced: synced = false, resourceVersion = '', store } = cache?.informer ?? {};
+      const held = { synced, resourceVersion, objects: store?.size ?? 0 };
+      return { kind: cache?.text ?? text, ...held, connected, absent: followed?.waiting ?? false, error: failure };
     });
   }
 
@@ -179,7 +180,18 @@ export class KindCaches {
       onError: (error) => onError(error, text),
       onStateChange: ({ connected }) => connected && onWell(text),
     });
-    return { text, type, client: followed.client as ResourceClient, informer, indexers: new Map() };
+    let client = followed.client as ResourceClient;
+    return {
+      ...{ text, informer, indexers: new Map() },
+      // A kind that was deleted may come back with another scope or plural.
+      get type() {
+        return followed.type ?? type;
+      },
+      get client() {
+        client = followed.client ?? client;
+        return client;
+      },
+    };
   }
 }
 

@@ -6,14 +6,7 @@ import { endUnread } from '../bridge/transport/unread-body.ts';
 import { systemClock } from '../watch/clock.ts';
 import { checkOptions, wholeNumber } from '../watch/errors.ts';
 import type { OperatorHealth } from './health.ts';
-
-/** Where to listen. */
-export interface ListenOptions {
-  /** 0: any free one. */
-  readonly port: number;
-  /** Default: all addresses, because kubelet and Prometheus ask from outside of the pod. */
-  readonly host?: string | undefined;
-}
+import type { ListenOptions } from './operator-options.ts';
 
 /** A server that listens. */
 export interface HealthServer {

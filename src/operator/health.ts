@@ -14,19 +14,8 @@ import { METRICS_TYPE } from '../bridge/hub/metrics.ts';
 import { type Clock, systemClock, within } from '../watch/clock.ts';
 import { callable, checkOptions } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
-import type { Log } from './operator-options.ts';
+import type { Log, OperatorCheck, OperatorChecks } from './operator-options.ts';
 import type { OperatorState } from './operator-state.ts';
-
-/** A check of your own: it fails if it throws or rejects. */
-export type OperatorCheck = () => unknown;
-
-/** Checks of your own, by name. */
-export interface OperatorChecks {
-  /** If one fails, kubelet restarts the pod: for what only a restart can help against. */
-  readonly healthz?: Readonly<Record<string, OperatorCheck>> | undefined;
-  /** If one fails, the pod gets no requests, such as those to its webhooks. */
-  readonly readyz?: Readonly<Record<string, OperatorCheck>> | undefined;
-}
 
 /** What is needed to answer. */
 export interface HealthDeps {

@@ -3,6 +3,7 @@
  * and Deno.
  */
 
+export type { ResourceType } from '../cache/resource-client.ts';
 export {
   type Condition,
   type ConditionOptions,
@@ -25,7 +26,6 @@ export {
 export type { EventApi, EventLimits } from './event-series.ts';
 export { type EnsureFinalizerResult, ensureFinalizer, type RemoveFinalizerResult, removeFinalizer } from './finalizers.ts';
 export { FollowedKind, type FollowedKindOptions } from './followed-kind.ts';
-export type { OperatorCheck, OperatorChecks } from './health.ts';
 export {
   type FullType,
   type GroupVersionKind,
@@ -43,7 +43,10 @@ export {
   type ChangeType,
   controller,
   type FinalizerOptions,
+  type ListenOptions,
   type Log,
+  type OperatorCheck,
+  type OperatorChecks,
   type OperatorControllerOptions,
   type OperatorElectionOptions,
   type OperatorFailure,
@@ -56,6 +59,7 @@ export {
 } from './operator-options.ts';
 export { controllerOf, type OwnerOptions, type OwnerReference, ownersOf, removeOwner, setOwner } from './owners.ts';
 export {
+  type AnyWhen,
   allOf,
   annotationsChanged,
   anyOf,
@@ -75,6 +79,10 @@ export {
   isNotFound,
   isTooManyRequests,
 } from './refusals.ts';
+export type { UserInfo } from './webhooks/reviews.ts';
+export { type WebhookConfigurationsOptions, webhookConfigurations } from './webhooks/webhook-configurations.ts';
+export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
+export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';
 export {
   apply,
   type CreateOrUpdateOptions,

@@ -14,17 +14,15 @@ import {
   type ResourceClient,
   type ResourceSource,
   type ResourceType,
+  type Typed,
 } from '../cache/resource-client.ts';
 import { checkedType } from '../kubernetes/resource.ts';
 import { invalid, isRecord } from '../watch/errors.ts';
 
 export type { GroupVersionKind, ResourceSource };
 
-/** Where the type of a kind's objects is written: nothing at run time. */
-declare const OBJECT: unique symbol;
-
 /** A kind of objects `T`, as {@link kind} and `npx watchmux types` make it. */
-export type Kind<T extends object = KubernetesObject> = (ResourceType | GroupVersionKind) & { readonly [OBJECT]?: T };
+export type Kind<T extends object = KubernetesObject> = (ResourceType | GroupVersionKind) & Typed<T>;
 
 /** Whatever names a kind. */
 export type KindName<T extends object = KubernetesObject> = string | Kind<T>;
@@ -34,9 +32,9 @@ export type KindName<T extends object = KubernetesObject> = string | Kind<T>;
  *
  *     const WEBSITES = kind<Website>('websites.example.com/v1');
  */
-export function kind<T extends object>(type: string | ResourceType): ResourceType & Kind<T>;
-export function kind<T extends object>(type: GroupVersionKind): Kind<T>;
-export function kind<T extends object>(type: string | ResourceType | GroupVersionKind): Kind<T> {
+export function kind<T extends object = KubernetesObject>(type: string | ResourceType): ResourceType & Kind<T>;
+export function kind<T extends object = KubernetesObject>(type: GroupVersionKind): GroupVersionKind & Kind<T>;
+export function kind<T extends object = KubernetesObject>(type: string | ResourceType | GroupVersionKind): Kind<T> {
   return (typeof type === 'string' ? checkedType(type) : type) as Kind<T>;
 }
 

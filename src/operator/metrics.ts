@@ -54,7 +54,7 @@ export class OperatorMetrics implements OperatorObserver {
   onReconcileEnd({ controller, result, durationMs, timedOut, dropped }: ReconcileEnd): void {
     const counts = this.#of(controller);
     counts.active--;
-    counts.results[result]++;
+    if (result) counts.results[result]++;
     counts.time.add(durationMs / 1_000);
     if (timedOut) counts.timeouts++;
     if (dropped) counts.dropped++;

@@ -216,6 +216,25 @@ export interface OperatorElectionOptions extends Partial<Omit<LeaderElectorOptio
   readonly namespace?: string | undefined;
 }
 
+/** Where to listen. */
+export interface ListenOptions {
+  /** 0: any free one. */
+  readonly port: number;
+  /** Default: all addresses, because kubelet and Prometheus ask from outside of the pod. */
+  readonly host?: string | undefined;
+}
+
+/** A check of your own: it fails if it throws or rejects. */
+export type OperatorCheck = () => unknown;
+
+/** Checks of your own, by name. */
+export interface OperatorChecks {
+  /** If one fails, kubelet restarts the pod: for what only a restart can help against. */
+  readonly healthz?: Readonly<Record<string, OperatorCheck>> | undefined;
+  /** If one fails, the pod gets no requests, such as those to its webhooks. */
+  readonly readyz?: Readonly<Record<string, OperatorCheck>> | undefined;
+}
+
 /** Options of an {@link Operator}. */
 export interface OperatorOptions {
   /** A `Cluster`, or an `ApiServer`. */
@@ -229,8 +248,13 @@ export interface OperatorOptions {
   readonly namespace?: string | undefined;
   /** Only one of several instances works at a time. Default false. `true`: with the defaults of the options. */
   readonly leaderElection?: boolean | OperatorElectionOptions | undefined;
-  /** Where `/healthz`, `/readyz` and `/metrics` are served. Default: nowhere; see `Operator.fetch`. */
-  readonly listen?: { readonly port: number; readonly host?: string | undefined } | undefined;
+  /**
+   * Where `/healthz`, `/readyz` and `/metrics` are served, without TLS and for everybody. `host`: default all addresses, because
+   * kubelet and Prometheus ask from outside of the pod. Default: nowhere; see `Operator.fetch`.
+   */
+  readonly listen?: ListenOptions | undefined;
+  /** Checks of your own, for `/healthz` and `/readyz`. Each may take a second. */
+  readonly checks?: OperatorChecks | undefined;
   /** When the kinds that have not synced are named to `onError`, in milliseconds; default 120,000. 0: never. */
   readonly syncTimeoutMs?: number | undefined;
   /**

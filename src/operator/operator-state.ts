@@ -17,6 +17,10 @@ export interface KindState {
   readonly kind: string;
   /** Whether the cache holds the whole collection. */
   readonly synced: boolean;
+  /** The version of the cache; empty before it is synced. */
+  readonly resourceVersion: string;
+  /** How many objects it holds. */
+  readonly objects: number;
   /** Whether the server answers. */
   readonly connected: boolean;
   /** Whether the server was asked for the kind, and does not have it. */

@@ -1,4 +1,5 @@
 import type { KubernetesObject } from '../cache/object.ts';
+import type { Cluster } from '../kubernetes/cluster.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, listed, systemClock, upkeepClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber, whyOf } from '../watch/errors.ts';
@@ -8,8 +9,11 @@ import { LeaderElector } from '../workqueue/leader-elector.ts';
 import { KindCaches } from './caches.ts';
 import { OperatorController, type OperatorDeps } from './controller.ts';
 import { EventRecorder } from './event-recorder.ts';
+import { OperatorHealth } from './health.ts';
+import { type HealthServer, serveHealth } from './health-server.ts';
+import { OperatorMetrics } from './metrics.ts';
 import type { Log, OperatorControllerOptions, OperatorFailure, OperatorOptions } from './operator-options.ts';
-import type { OperatorObserver, OperatorState } from './operator-state.ts';
+import type { OperatorState } from './operator-state.ts';
 import { onSignals } from './signals.ts';
 
 const NAMES = [
@@ -18,6 +22,7 @@ const NAMES = [
   'namespace',
   'leaderElection',
   'listen',
+  'checks',
   'syncTimeoutMs',
   'shutdownTimeoutMs',
   'log',
@@ -60,11 +65,15 @@ interface Waiter {
  */
 export class Operator {
   readonly name: string;
+  /** Answers what `listen` serves, for hosts with `fetch` handlers, such as Bun and Deno: `/healthz`, `/readyz` and `/metrics`. */
+  readonly fetch: (request: Request) => Promise<Response>;
   readonly #options: OperatorOptions;
   readonly #clock: Clock;
   readonly #deps: OperatorDeps;
   readonly #failures: Failures;
   readonly #elector: LeaderElector | undefined;
+  readonly #metrics: OperatorMetrics = new OperatorMetrics();
+  readonly #health: OperatorHealth;
   readonly #controllers: OperatorController<KubernetesObject>[] = [];
   /** Aborts when it is to stop, for whatever reason. */
   readonly #stopped: AbortController = new AbortController();
@@ -96,10 +105,14 @@ export class Operator {
       onWell: (kind) => this.#failures.up(`the source of ${kind}`),
       fail: (error) => this.#fail(error),
     });
-    const observer: OperatorObserver = { onQueueMetric: () => {}, onReconcileStart: () => {}, onReconcileEnd: () => {} };
+    const observer = this.#metrics;
     const changed = (): void => this.#changed();
     this.#deps = { ...{ name, namespace, clock, log, caches, observer, tell, changed }, events: () => this.events };
     this.#elector = this.#createElector(log);
+    // One that is told to stop gets no more requests.
+    const state = (): OperatorState => ({ ...this.state, running: this.state.running && !this.#stopped.signal.aborted });
+    this.#health = new OperatorHealth({ state, metrics: () => this.metrics, checks: options.checks, log, clock });
+    this.fetch = (request) => this.#health.fetch(request);
   }
 
   /**
@@ -140,6 +153,12 @@ export class Operator {
     };
   }
 
+  /** Its metrics, in Prometheus' text format, as at `/metrics`. */
+  get metrics(): string {
+    const { requestCounts } = this.#options.cluster as Partial<Pick<Cluster, 'requestCounts'>>;
+    return this.#metrics.toText({ state: this.state, lease: this.#elector && this.name, requests: requestCounts });
+  }
+
   /**
    * Works until the signal aborts, or without one until SIGINT or SIGTERM; a second one ends the process at once. Resolves when
    * everything has ended. An operator runs only once.
@@ -155,14 +174,17 @@ export class Operator {
     const leave = signal
       ? whenAborted(signal, stop)
       : onSignals((name) => stop(new WatchError('CLOSED', name)), ['SIGINT', 'SIGTERM']);
+    const server = await this.#listen();
     const closing = new AbortController();
     const caches = this.#deps.caches.run(closing.signal);
     const cancel = this.#limitSync();
     await this.#lead().catch((error: unknown) => this.#fail(error));
     cancel();
+    for (const controller of this.#controllers) controller.abandon();
     closing.abort(this.#stopped.signal.reason);
     await caches;
     await this.#recorder?.shutdown();
+    await server?.close();
     leave();
     this.#phase = 'ended';
     for (const { reject } of this.#waiters) reject(ended());
@@ -182,6 +204,19 @@ export class Operator {
       this.#waiters.add({ resolve, reject });
       this.#changed();
     });
+  }
+
+  async #listen(): Promise<HealthServer | undefined> {
+    const { listen, log = console } = this.#options;
+    if (!listen) return undefined;
+    try {
+      const server = await serveHealth(this.#health, listen);
+      log.info(`health and metrics at ${server.url}`);
+      return server;
+    } catch (error) {
+      this.#fail(error);
+      return undefined;
+    }
   }
 
   /** Has the waiting calls of `settled` looked at again, once what is happening has happened. */
@@ -230,7 +265,7 @@ export class Operator {
       onNewLeader: (leader) => log.info(`${leader} leads`),
       ...settings,
       leases: leases as unknown as LeaseResource,
-      onError: (error, { during }) => this.#tell(new WatchError('TIMEOUT', during, { cause: error }), { during: 'leader' }),
+      onError: (error) => this.#tell(error, { during: 'leader' }),
     });
   }
 

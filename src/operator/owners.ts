@@ -67,21 +67,28 @@ export function controllerOf(object: KubernetesObject): OwnerReference | undefin
 }
 
 /**
- * Returns a function that maps an object to the key of its controller, if that is of this kind, of whatever version: for `keysOf`.
+ * Returns a function that maps an object to the key of its controller, if that is of this kind, of whatever version; with
+ * `controller: false` to the keys of all its owners of this kind.
  *
- *     informer.on('change', ({ object }) => ownersOf({ apiVersion: 'apps/v1', kind: 'ReplicaSet' })(object).forEach(queue.add))
+ *     watches: [{ kind: PODS, keysOf: ownersOf({ apiVersion: 'batch/v1', kind: 'Job' }, { controller: false }) }]
  *
- * Owners are in the object's namespace, unless a kind says `namespaced: false`. Upstream: `handler.EnqueueRequestForOwner`.
+ * Owners are in the object's namespace, unless a kind says `namespaced: false`. Upstream: `handler.EnqueueRequestForOwner`, where
+ * `OnlyControllerOwner` is not the default.
  *
  * @throws {WatchError} INVALID_ARGUMENT for a kind of which only the plural is known: references name kinds.
  */
-export function ownersOf(kind: GroupVersionKind | ResourceType): (object: KubernetesObject) => readonly string[] {
+export function ownersOf(
+  kind: GroupVersionKind | ResourceType,
+  options: Pick<OwnerOptions, 'controller'> = {},
+): (object: KubernetesObject) => readonly string[] {
+  const { controller = true } = checkOptions(options, ['controller']);
   const name = required('kind.kind', kind.kind);
   const { group = '', namespaced = true } = 'apiVersion' in kind ? { group: groupOf(kind.apiVersion) } : kind;
   return (object) => {
-    const owner = controllerOf(object);
-    if (owner?.kind !== name || groupOf(owner.apiVersion) !== group) return [];
-    return [keyOf({ metadata: { name: owner.name, namespace: namespaced ? namespaceOf(object) : '' } })];
+    const namespace = namespaced ? namespaceOf(object) : '';
+    return referencesOf(object)
+      .filter((each) => each.kind === name && groupOf(each.apiVersion) === group && (!controller || each.controller === true))
+      .map((each) => keyOf({ metadata: { name: each.name, namespace } }));
   };
 }
 

@@ -6,10 +6,11 @@ import type { ResourceClient } from '../../src/cache/index.ts';
 import { type Cluster, loadCluster } from '../../src/kubernetes/index.ts';
 import type { ResourceSource } from '../../src/operator/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
+import { OPERATOR_HELPERS_CONTRACT } from './operator-helpers.ts';
 import { ORDER_NAMES, ORDER_SCALE, ORDER_SCHEMA, type Order, RESOURCE_CONTRACT, SOURCE_CONTRACT } from './resource-client.ts';
 
 // test/peers/kubernetes.test.ts has the third side: a real kube-apiserver.
-describe('the contract of a resource client', () => {
+describe('the contracts of a resource client, and of helpers with one', () => {
   let server: ApiServer;
   let http: Server;
   let cluster: Cluster;
@@ -42,6 +43,6 @@ describe('the contract of a resource client', () => {
     ['a resource of a cluster', () => cluster.resource<Order>({ ...ORDER_NAMES, namespaced: true })],
   ];
   describe.each(SIDES)('%s', (_, open) => {
-    for (const { name, run } of RESOURCE_CONTRACT) it(name, () => run(open()));
+    for (const { name, run } of [...RESOURCE_CONTRACT, ...OPERATOR_HELPERS_CONTRACT]) it(name, () => run(open()));
   });
 });

@@ -79,7 +79,7 @@ describe('the examples', () => {
   test('there is one for each use', () => {
     expect([...new Set(programs.map(titleOf))]).toEqual([
       'README.md: Publish and subscribe',
-      'README.md: Serve your own objects',
+      'README.md: Write an operator',
       'README.md: Serve clients',
       'README.md: Keep a live copy',
       'docs/apiserver.md: Serve your own objects',
@@ -112,6 +112,9 @@ describe('the examples', () => {
       'docs/operation.md: Connections between two requests',
       'docs/operation.md: Limits per address and tenant',
       'docs/operation.md: Shut down a hub',
+      'docs/operators.md: An operator in thirty lines',
+      'docs/operators.md: Helpers',
+      'docs/operators.md: Webhooks',
       'docs/policies.md: Overflow policies',
       'docs/rxjs.md: RxJS',
       'docs/scaling.md: Hubs that do not share a stream',
@@ -163,6 +166,9 @@ describe('the examples', () => {
       'docs/operation.md: Start an API server sh',
       'docs/operation.md: Behind a proxy nginx',
       'docs/operation.md: Behind a proxy js',
+      'docs/operators.md: In ten minutes sh',
+      'docs/operators.md: In ten minutes sh',
+      'docs/operators.md: Types sh',
       'docs/performance.md: Performance sh',
       'docs/performance.md: The stack sh',
       'docs/scaling.md: API servers on one etcd sh',

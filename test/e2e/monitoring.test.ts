@@ -5,10 +5,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ApiServer, NAMESPACES } from '../../src/apiserver/index.ts';
+import { ApiServer, LEASES, NAMESPACES } from '../../src/apiserver/index.ts';
 import { Hub } from '../../src/bridge/hub/hub.ts';
 import { parseCommand } from '../../src/cli/args.ts';
 import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
+import { Operator } from '../../src/operator/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { component, isMissing } from '../components.ts';
 import { exposition } from '../exposition.ts';
@@ -50,6 +51,7 @@ beforeAll(async () => {
   pages['an API server'] = await get('/metrics');
   await server.shutdown();
   pages['a hub'] = new Hub().metrics();
+  pages['an operator'] = await operated();
   const piped = await pipe();
   pages.pipe = await text(`${piped.url}/metrics`);
   piped.child.kill('SIGTERM');
@@ -62,6 +64,26 @@ beforeAll(async () => {
   }
 });
 
+/** What an operator says that has done something. */
+async function operated(): Promise<string> {
+  const server = new ApiServer({ storage: new MemoryStorage(), resources: [NAMESPACES, LEASES] });
+  const requests = { requestCounts: [{ code: '200', method: 'GET', host: 'localhost', count: 1 }] };
+  const stop = new AbortController();
+  const operator = new Operator({
+    cluster: Object.assign(server, requests),
+    name: 'metrics',
+    leaderElection: true,
+    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
+  }).controller({ for: 'namespaces', reconcile: () => {} });
+  const ran = operator.run(stop.signal);
+  await operator.settled();
+  const text = operator.metrics;
+  stop.abort();
+  await ran;
+  await server.shutdown();
+  return text;
+}
+
 /** What promtool says, if it does not say that all is well. */
 function promtool(args: readonly string[], input: string = ''): string {
   const { status, stdout, stderr } = spawnSync(PROMTOOL.path, args, { cwd: ROOT, encoding: 'utf8', input });
@@ -70,7 +92,9 @@ function promtool(args: readonly string[], input: string = ''): string {
 
 /** The names in a query that no page has. */
 const unknownIn = (query: string): string[] =>
-  (query.match(/\b(?:watchmux|process|nodejs)_\w+/g) ?? []).filter((name) => !series.has(name));
+  (query.match(/\b(?:watchmux|process|nodejs|controller_runtime|workqueue|leader_election|rest_client)_\w+/g) ?? []).filter(
+    (name) => !series.has(name),
+  );
 
 const ruleTexts = (): string[] => Array.from(readText(ALERTS).matchAll(/^ +expr: (.*)$/gm), ([, expr = '']) => expr);
 const alertNames = (): string[] => Array.from(readText(ALERTS).matchAll(/- alert: (\w+)/g), ([, name = '']) => name);
@@ -87,6 +111,9 @@ describe('metrics that the rules and the dashboard name', () => {
     const shown = queries.join(' ');
     const left = [...series.keys()].filter((name) => !new RegExp(`\\b${name}\\b`).test(shown));
     expect(left.sort()).toEqual([
+      'controller_runtime_reconcile_errors_total',
+      'controller_runtime_reconcile_time_seconds_count',
+      'controller_runtime_reconcile_time_seconds_sum',
       'nodejs_version_info',
       'watchmux_apiserver_cache_window_bytes',
       'watchmux_apiserver_cache_window_events',
@@ -98,6 +125,14 @@ describe('metrics that the rules and the dashboard name', () => {
       'watchmux_events_recovered_total',
       'watchmux_lines_skipped_total',
       'watchmux_sent_bytes_total',
+      'workqueue_adds_total',
+      'workqueue_queue_duration_seconds_count',
+      'workqueue_queue_duration_seconds_sum',
+      'workqueue_retries_total',
+      'workqueue_unfinished_work_seconds',
+      'workqueue_work_duration_seconds_bucket',
+      'workqueue_work_duration_seconds_count',
+      'workqueue_work_duration_seconds_sum',
     ]);
   });
 

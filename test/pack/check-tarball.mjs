@@ -61,7 +61,7 @@ const version = (name) => manifest.devDependencies[name];
 // The contents of the tarball.
 
 const EXPECTED =
-  /^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|examples\/.+\.(mjs|js|jsx|html|md|sh|cfg|yaml)|docs\/.+\.(md|svg|png|json|yaml|service)|bench\/(README\.md|budgets\.json|charts\/.+\.svg)|[A-Z]+(\.md)?|package\.json)$/;
+  /^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|dist\/cli\/template\/.+|examples\/.+\.(mjs|js|jsx|html|md|sh|cfg|yaml)|docs\/.+\.(md|svg|png|json|yaml|service)|bench\/(README\.md|budgets\.json|charts\/.+\.svg)|[A-Z]+(\.md)?|package\.json)$/;
 
 /** Every relative link and picture of a document must be in the tarball: readers of an installed package have nothing else. */
 function checkLinks({ tarball, paths }) {
@@ -222,6 +222,20 @@ function checkBin(directory) {
   return found;
 }
 
+/** The project that `watchmux new operator` writes, with this package, and with others from the registry. */
+function checkNewOperator(directory, tarball) {
+  const created = run(join(directory, 'node_modules/.bin/watchmux'), ['new', 'operator', 'website-operator'], { cwd: temp });
+  if (!created.ok) return [created.text];
+  const cwd = join(temp, 'website-operator');
+  const file = join(cwd, 'package.json');
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/"watchmux": ".*?"/, `"watchmux": "file:${tarball}"`));
+  for (const args of [['install', '--no-audit', '--no-fund', '--loglevel=error'], ['test']]) {
+    const { ok, text } = run('npm', args, { cwd });
+    if (!ok) return [`npm ${args[0]}: ${text}`];
+  }
+  return [];
+}
+
 try {
   const packed = pack();
   const { tarball } = packed;
@@ -241,6 +255,7 @@ try {
   await step('the client for browsers', () => checkBrowser(full));
   await step('a kubeconfig', () => checkKubeconfig(full));
   await step('npx watchmux --version', () => checkBin(full));
+  await step('npx watchmux new operator', () => checkNewOperator(full, tarball));
   await step('without the peers', () => checkBare(project('bare', { watchmux: `file:${tarball}` })));
   const types = { '@types/node': version('@types/node'), '@types/ws': version('@types/ws') };
   await checkTypes({

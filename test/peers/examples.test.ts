@@ -1,11 +1,13 @@
-// The examples for Kubernetes, each in its own process, against a real kube-apiserver. Nothing runs Pods there: they stay Pending.
+// The examples for Kubernetes, each in its own process, against a real kube-apiserver. Nothing runs Pods there: they stay Pending. No
+// controllers but those of the examples run.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { component, isMissing } from '../components.ts';
 import { until } from '../e2e/cli.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
@@ -51,7 +53,7 @@ interface Running {
 }
 
 function start(script: string, ...args: readonly string[]): Running {
-  const env = { ...process.env, KUBECONFIG: join(folder, 'config') };
+  const env = { ...process.env, KUBECONFIG: join(folder, 'config'), PORT: '0' };
   const child = spawn(process.execPath, [join(root, 'examples', script), ...args], { cwd: root, env });
   children.add(child);
   let out = '';
@@ -167,4 +169,90 @@ describe.skipIf(missing)('the examples against a real kube-apiserver', () => {
     expect(example.out()).toMatch(/the controller has stopped\n$/);
     await server.delete(`${DEPLOYMENTS}/web`);
   });
+
+  test(
+    'the website operator: what it makes, its status, its scale, and what changed while it was away',
+    async () => {
+      const manifest = (name: string): object =>
+        parse(readFileSync(join(root, 'examples/website-operator/manifests', name), 'utf8'));
+      await server.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', manifest('crd.yaml'));
+      const WEBSITES = '/apis/example.com/v1/namespaces/default/websites';
+      const ready = async (): Promise<unknown> => {
+        const { status } = await server.get(`${WEBSITES}/hello`);
+        return status?.conditions?.map(
+          ({ status, reason, message }: Record<string, string>) => `${status} ${reason}: ${message}`,
+        )[0];
+      };
+      /** As the Deployment controller does, once pods run. */
+      const deploy = async (): Promise<void> => {
+        const { metadata, spec } = await server.get(`${DEPLOYMENTS}/hello`);
+        const { replicas } = spec;
+        const status = { replicas, updatedReplicas: replicas, readyReplicas: replicas, availableReplicas: replicas };
+        await server.patch(`${DEPLOYMENTS}/hello/status`, { status: { ...status, observedGeneration: metadata.generation } });
+      };
+      let example = start('website-operator/operator.mjs');
+      await until(async () => (await server.get(WEBSITES).catch(() => undefined)) !== undefined);
+      await server.create(WEBSITES, manifest('website.yaml'));
+      await until(async () => (await ready()) === 'False Deploying: 0 of 2 pods are ready');
+      const { metadata } = await server.get(`${WEBSITES}/hello`);
+      for (const path of [DEPLOYMENTS, '/api/v1/namespaces/default/services', '/api/v1/namespaces/default/configmaps'])
+        expect((await server.get(`${path}/hello`)).metadata.ownerReferences).toMatchObject([
+          { uid: metadata.uid, controller: true },
+        ]);
+      await deploy();
+      await until(async () => (await ready()) === 'True Available: 2 of 2 pods are ready');
+      await server.patch(`${WEBSITES}/hello/scale`, { spec: { replicas: 3 } });
+      await until(async () => (await ready()) === 'False Deploying: 0 of 3 pods are ready');
+      expect(await server.get(`${WEBSITES}/hello/scale`)).toMatchObject({
+        spec: { replicas: 3 },
+        status: { replicas: 2, selector: 'app.kubernetes.io/name=website,app.kubernetes.io/instance=hello' },
+      });
+      expect(await example.stop()).toBe(0);
+
+      await deploy();
+      await server.delete('/api/v1/namespaces/default/services/hello');
+      await server.patch(`${WEBSITES}/hello`, { spec: { files: { 'index.html': 'new' } } });
+      example = start('website-operator/operator.mjs'); // at once: the lease was given back
+      await until(
+        async () => (await server.get('/api/v1/namespaces/default/services/hello').catch(() => undefined)) !== undefined,
+      );
+      await deploy();
+      await until(async () => (await ready()) === 'True Available: 3 of 3 pods are ready');
+      expect((await server.get('/api/v1/namespaces/default/configmaps/hello')).data).toEqual({ 'index.html': 'new' });
+      expect(await example.stop()).toBe(0);
+      const { items } = await server.get('/apis/events.k8s.io/v1/namespaces/default/events');
+      const told = items.filter(({ regarding }: { regarding: { kind: string } }) => regarding.kind === 'Website');
+      expect(told.map(({ reason }: { reason: string }) => reason)).toEqual(expect.arrayContaining(['Deploying', 'Available']));
+    },
+    START_MS,
+  );
+
+  test(
+    'the copier: copies follow their source and the labels of namespaces, and go with the source',
+    async () => {
+      const named = (name: string, team: string): object => ({ metadata: { name, labels: { team } } });
+      await server.create('/api/v1/namespaces', named('red', 'web'));
+      await server.create('/api/v1/namespaces', named('blue', 'shop'));
+      const at = (namespace: string, kind = 'configmaps'): string => `/api/v1/namespaces/${namespace}/${kind}`;
+      const metadata = { name: 'banner', annotations: { 'copier.example.com/to': 'team=web' } };
+      const example = start('config-copier/operator.mjs');
+      const got = async (path: string): Promise<unknown> => (await server.get(`${path}/banner`).catch(() => undefined))?.data;
+      await server.create(at('default'), { metadata, data: { text: 'hello' } });
+      await server.create(at('default', 'secrets'), { metadata, data: { text: 'aGVsbG8=' } });
+      await until(async () => JSON.stringify(await got(at('red'))) === '{"text":"hello"}');
+      await until(async () => JSON.stringify(await got(at('red', 'secrets'))) === '{"text":"aGVsbG8="}');
+      expect([await got(at('blue')), await got(at('blue', 'secrets'))]).toEqual([undefined, undefined]);
+      await server.delete(`${at('red')}/banner`);
+      await server.patch(`${at('default')}/banner`, { data: { text: 'new' } });
+      await server.patch('/api/v1/namespaces/blue', { metadata: { labels: { team: 'web' } } });
+      for (const path of [at('red'), at('blue')]) await until(async () => JSON.stringify(await got(path)) === '{"text":"new"}');
+      await server.delete(`${at('default')}/banner`);
+      for (const path of [at('default'), at('red'), at('blue')]) await until(async () => (await got(path)) === undefined);
+      await server.patch(`${at('default', 'secrets')}/banner`, { metadata: { annotations: { 'copier.example.com/to': null } } });
+      for (const path of [at('red', 'secrets'), at('blue', 'secrets')]) await until(async () => (await got(path)) === undefined);
+      await until(async () => (await server.get(`${at('default', 'secrets')}/banner`)).metadata.finalizers === undefined);
+      expect(await example.stop()).toBe(0);
+    },
+    START_MS,
+  );
 });

@@ -7,6 +7,7 @@ import { isInitialEventsEnd, type KubernetesObject } from '../../src/cache/index
 import { isWatchError } from '../../src/index.ts';
 import { type Cluster, loadCluster, type Resource } from '../../src/kubernetes/index.ts';
 import { component, isMissing } from '../components.ts';
+import { OPERATOR_HELPERS_CONTRACT } from '../contract/operator-helpers.ts';
 import {
   type Order as ContractOrder,
   ORDER_NAMES,
@@ -247,7 +248,7 @@ describe.skipIf(missing)('a custom resource', () => {
   });
 });
 
-describe.skipIf(missing)('the contract of a resource client', () => {
+describe.skipIf(missing)('the contracts of a resource client, and of helpers with one', () => {
   beforeAll(async () => {
     if (missing) return;
     const { group, version, plural, kind } = ORDER_NAMES;
@@ -264,7 +265,7 @@ describe.skipIf(missing)('the contract of a resource client', () => {
     await eventually(() => orders().list()); // it is served a moment later
   }, START_MS);
   const orders = (): Resource<ContractOrder> => cluster.resource<ContractOrder>({ ...ORDER_NAMES, namespaced: true });
-  for (const { name, run } of RESOURCE_CONTRACT) it(name, () => run(orders()));
+  for (const { name, run } of [...RESOURCE_CONTRACT, ...OPERATOR_HELPERS_CONTRACT]) it(name, () => run(orders()));
 });
 
 describe.skipIf(missing)('who asks', () => {

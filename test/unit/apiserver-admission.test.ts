@@ -112,7 +112,7 @@ describe('hooks', () => {
     expect((await call('PATCH', A, { spec: { item: 'bad' } })).code).toBe(403);
     const kept = await call('DELETE', A);
     expect([kept.code, kept.body.message]).toEqual([
-      ...[418, 'admission webhook "validate.orders.example.com" denied the request without explanation'],
+      ...[418, 'admission webhook "validate.orders.example.com" denied the request: Teapot'],
     ]);
     expect([await storage.currentVersion(), errors]).toEqual([version, []]);
   });
@@ -128,6 +128,30 @@ describe('hooks', () => {
     const { call } = server({ validate: ({ deny }) => deny('no', { code }) });
     const answer = await call('POST', ORDERS_PATH, NEW);
     expect([answer.code, answer.body.code]).toEqual([expected, expected]);
+  });
+
+  test.each([
+    [409, 'Conflict'],
+    [409, 'AlreadyExists'],
+    [404, 'NotFound'],
+    [410, 'Expired'],
+  ])('a denial with %d %s is not taken for a word of the storage', async (code, reason) => {
+    let calls = 0;
+    const { call } = server({
+      validate: ({ deny, object }) => {
+        calls++;
+        if ((object as { spec?: { item?: string } })?.spec?.item !== 'first') deny('never', { code, reason });
+      },
+    });
+    const created = await call('POST', ORDERS_PATH, NEW);
+    const text = 'admission webhook "validate.orders.example.com" denied the request: never';
+    expect([created.code, created.body.reason, created.body.message, calls]).toEqual([code, reason, text, 1]);
+    await call('POST', ORDERS_PATH, { ...NEW, spec: { item: 'first' } });
+    for (const method of ['PATCH', 'DELETE']) {
+      calls = 0;
+      const { body } = await call(method, A, method === 'PATCH' ? { spec: { item: 'z' } } : undefined);
+      expect([body.code, body.reason, body.message, calls]).toEqual([code, reason, text, 1]);
+    }
   });
 
   test('mutate may deny as well', async () => {

@@ -80,6 +80,13 @@ describe('the command line', () => {
     expect(parseCommand(['pipe', '--host', given])).toMatchObject({ host });
   });
 
+  test('new has defaults, and accepts every option', () => {
+    expect(parseCommand(words('new operator web'))).toEqual({ command: 'new', name: 'web', group: 'example.com', kind: 'Web' });
+    expect(parseCommand(words('new operator web --kind Site --group a.b'))).toEqual({
+      ...{ command: 'new', name: 'web', group: 'a.b', kind: 'Site' },
+    });
+  });
+
   test('demo accepts a directory and a duration', () => {
     expect(parseCommand(['demo'])).toEqual({ command: 'demo', directory: undefined, durationMs: 10_000 });
     expect(parseCommand(words('demo ./x --seconds 1.5'))).toEqual({ command: 'demo', directory: './x', durationMs: 1_500 });
@@ -143,6 +150,30 @@ describe('the command line', () => {
     ['watch ftp://x', 'watchmux watch: not an HTTP URL'],
     ['watch http://', 'watchmux watch: not an HTTP URL'],
     ['demo a b', 'watchmux demo: unexpected argument "b"'],
+    ['new', 'watchmux new: expected "operator" and a name, for example: watchmux new operator website-operator'],
+    ['new operator', 'watchmux new: expected "operator" and a name'],
+    ['new controller x', 'watchmux new: there is no "controller" to begin: expected "operator"'],
+    ['new operator a b', 'watchmux new: unexpected argument "b": new operator takes one name'],
+    ['new operator A', 'watchmux new: NAME is "A": expected at most 63 characters of a-z, 0-9 and -'],
+    ['new operator ../a', 'watchmux new: NAME is "../a": expected at most 63'],
+    ['new operator 1a', 'watchmux new: NAME is "1a": expected'],
+    ['new operator a-', 'watchmux new: NAME is "a-": expected'],
+    [`new operator ${'a'.repeat(64)}`, 'watchmux new: NAME is "aaa'],
+    ['new operator yaml', 'watchmux new: NAME is "yaml", a package that the project needs: expected another name'],
+    [
+      'new operator a --group example',
+      'watchmux new: --group takes a domain name in lower case with a dot in it, such as example.com, not "example"',
+    ],
+    ['new operator a --group Example.com', 'watchmux new: --group takes a domain name in lower case'],
+    ['new operator a --group a..b', 'watchmux new: --group takes a domain name'],
+    ['new operator a --group=', 'watchmux new: --group takes a domain name'],
+    ['new operator a --group apps.k8s.io', "watchmux new: --group takes a domain of yours, as this one is Kubernetes' own, not"],
+    [
+      'new operator a --kind website',
+      'watchmux new: --kind takes at most 62 letters and digits, the first of them upper case, such as Website, not "website"',
+    ],
+    ['new operator a --kind Web-Site', 'watchmux new: --kind takes at most 62'],
+    ['new operator a --kind Condition', 'watchmux new: --kind takes a name that the project does not import, not "Condition"'],
     ['demo --seconds forever', 'watchmux demo: --seconds takes'],
   ])('"%s" is refused in one line', (line, message) => {
     const refusal = (): unknown => parseCommand(words(line));

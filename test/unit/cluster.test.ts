@@ -38,6 +38,23 @@ describe('who asks', () => {
     expect(cluster.server.href).toBe(`${server.url}/`);
   });
 
+  it('requests are counted by their answers, also those that have none', async () => {
+    const cluster = await load({ file: server.kubeconfig({ token: 'abc' }) });
+    const { host } = cluster.server;
+    expect(cluster.requestCounts).toEqual([]);
+    await list(cluster);
+    await list(cluster);
+    server.reply = json({ kind: 'Status', code: 409 }, 409);
+    await expect(cluster.resource('pods').in('a').patch('b', {})).rejects.toMatchObject({ code: 'REFUSED' });
+    expect(cluster.requestCounts).toEqual([
+      { code: '200', method: 'GET', host, count: 2 },
+      { code: '409', method: 'PATCH', host, count: 1 },
+    ]);
+    const other = await load({ file: server.kubeconfig({ token: 'abc' }, { 'certificate-authority-data': undefined }) });
+    await expect(list(other)).rejects.toThrow(/certificate/);
+    expect(other.requestCounts).toEqual([{ code: '<error>', method: 'GET', host, count: 1 }]);
+  });
+
   it('a server that the CA does not know is not asked', async () => {
     const cluster = await load({ file: server.kubeconfig({ token: 'abc' }, { 'certificate-authority-data': undefined }) });
     await expect(list(cluster)).rejects.toThrow(/certificate/);

@@ -164,6 +164,8 @@ describe('owners', () => {
     expect(deployments(owned(OTHER))).toEqual([]);
     expect(deployments(owned({ ...CONTROLLER, apiVersion: 'example.com/v1' }))).toEqual([]);
     expect(deployments(owned())).toEqual([]);
+    const all = ownersOf({ apiVersion: 'apps/v1', kind: 'Deployment' }, { controller: false });
+    expect(all(owned(REFERENCE, OTHER, { ...REFERENCE, name: 'db' }))).toEqual(['shop/web', 'shop/db']);
   });
 
   it('ownersOf knows kinds in no namespace, and of the core group', () => {

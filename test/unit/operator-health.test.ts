@@ -1,12 +1,20 @@
 // What a kubelet hears of an operator.
 import { afterEach, describe, expect, it } from 'vitest';
-import { type OperatorChecks, OperatorHealth } from '../../src/operator/health.ts';
+import { ApiServer } from '../../src/apiserver/index.ts';
+import type { KubernetesObject } from '../../src/cache/index.ts';
+import { OperatorHealth } from '../../src/operator/health.ts';
 import { type HealthServer, serveHealth } from '../../src/operator/health-server.ts';
+import { Operator } from '../../src/operator/index.ts';
+import type { OperatorChecks } from '../../src/operator/operator-options.ts';
 import type { OperatorState } from '../../src/operator/operator-state.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { eventually } from '../eventually.ts';
+import { exposition } from '../exposition.ts';
+import { crdOf } from './crd-rig.ts';
 
 const kindOf = (kind: string, synced: boolean, error?: unknown): OperatorState['kinds'][number] => ({
-  ...{ kind, synced, connected: synced, absent: false, error },
+  ...{ kind, synced, connected: synced, absent: false, error, resourceVersion: '1', objects: 0 },
 });
 
 function rig(checks?: OperatorChecks) {
@@ -175,5 +183,92 @@ describe('its server', () => {
     await expect(serveHealth(rig().health, { port: 0, address: 'x' } as never)).rejects.toMatchObject({
       code: 'INVALID_ARGUMENT',
     });
+  });
+});
+
+describe('of an operator', () => {
+  const QUIET = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+  const get = async (operator: Operator, path: string): Promise<[number, string]> => {
+    const answer = await operator.fetch(new Request(`http://x${path}`));
+    return [answer.status, await answer.text()];
+  };
+
+  it('ready once its kinds are there and synced; metrics of what it does; not ready when it stops', async () => {
+    const server = new ApiServer({ storage: new MemoryStorage(), resources: [], customResourceDefinitions: true });
+    const clock = new FakeClock();
+    let release = (): void => {};
+    const operator = new Operator({ cluster: server, name: 'sites', clock, log: QUIET, checks: { healthz: { own: () => {} } } });
+    operator.controller({
+      for: { apiVersion: 'example.com/v1', kind: 'Widget' },
+      concurrency: 2,
+      maxRetries: 0,
+      reconcile: ({ name }) => {
+        if (name === 'bad') throw new Error('bad');
+        return new Promise<void>((resolve) => {
+          release = resolve;
+        });
+      },
+    });
+    expect((await get(operator, '/readyz'))[1]).toContain('[-]running failed');
+    const stop = new AbortController();
+    const ran = operator.run(stop.signal);
+    await clock.advanceAsync(2_000);
+    expect(await get(operator, '/readyz')).toEqual([
+      500,
+      '[+]running ok\n[-]kind/example.com/v1 Widget failed: reason withheld\nreadyz check failed\n',
+    ]);
+    expect((await get(operator, '/readyz/kind/example.com/v1%20Widget'))[0]).toBe(500);
+    expect(await get(operator, '/healthz?verbose')).toEqual([200, '[+]ping ok\n[+]own ok\nhealthz check passed\n']);
+    await server.resource('customresourcedefinitions.apiextensions.k8s.io/v1').create(crdOf());
+    await eventually(async () => {
+      await clock.advanceAsync(1_000);
+      expect(await get(operator, '/readyz?verbose')).toEqual([
+        200,
+        '[+]running ok\n[+]kind/widgets.example.com/v1 ok\nreadyz check passed\n',
+      ]);
+    });
+    const widgets = server.resource<KubernetesObject>('widgets.example.com/v1').in('default');
+    await widgets.create({ metadata: { name: 'bad' } });
+    await widgets.create({ metadata: { name: 'good' } });
+    const metric = (name: string, label = ''): number | undefined =>
+      exposition(operator.metrics)
+        .get(name)
+        ?.samples.find(({ labels }) => label === '' || Object.values(labels).includes(label))?.value;
+    await eventually(async () => {
+      await clock.advanceAsync(1);
+      expect(metric('controller_runtime_active_workers')).toBe(1);
+      expect(metric('controller_runtime_terminal_reconcile_errors_total')).toBe(1);
+    });
+    expect(metric('controller_runtime_max_concurrent_reconciles')).toBe(2);
+    expect(metric('controller_runtime_reconcile_total', 'error')).toBe(1);
+    expect(metric('workqueue_adds_total')).toBe(2);
+    expect(metric('watchmux_operator_kind_synced', 'widgets.example.com/v1')).toBe(1);
+    stop.abort();
+    expect((await get(operator, '/readyz'))[1]).toContain('[-]running failed');
+    release();
+    await ran;
+    expect(clock.pending).toBe(0);
+    await server.shutdown();
+  });
+
+  it('listens while it runs, and ends if it cannot', async () => {
+    const server = new ApiServer({ storage: new MemoryStorage(), resources: [], customResourceDefinitions: true });
+    const said: string[] = [];
+    const create = (port: number): Operator =>
+      new Operator({
+        cluster: server,
+        name: 'sites',
+        listen: { port, host: '127.0.0.1' },
+        log: { ...QUIET, info: (text) => said.push(text) },
+      }).controller({ for: 'customresourcedefinitions.apiextensions.k8s.io/v1', reconcile: () => {} });
+    const stop = new AbortController();
+    const ran = create(0).run(stop.signal);
+    const url = await eventually(() => /http:\S+/.exec(said.join())?.[0] ?? Promise.reject(new Error('not yet')));
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    await expect(create(Number(new URL(url).port)).run(stop.signal)).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    stop.abort();
+    await ran;
+    await expect(fetch(`${url}/healthz`)).rejects.toThrow();
+    await server.shutdown();
   });
 });

@@ -1,49 +1,422 @@
-// Operators on an API server in the same process.
+// What an operator's controllers hear of, and what they read and write: on an API server in the same process, with a fake clock.
 import { describe, expect, it } from 'vitest';
-import { ApiServer, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
-import type { KubernetesObject } from '../../src/cache/object.ts';
-import { kind, Operator, type ResourceSource } from '../../src/operator/index.ts';
-import { MemoryStorage } from '../../src/storage/index.ts';
-import { eventually } from '../eventually.ts';
-import { ORDERS, type Order } from './apiserver-rig.ts';
+import type { When } from '../../src/operator/index.ts';
+import type { Order } from './apiserver-rig.ts';
+import { CONFIG_MAP, type ConfigMap, ORDER, order, settle, started, world } from './operator-rig.ts';
+import { thrown } from './support.ts';
 
-interface ConfigMap extends KubernetesObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
-const ORDER = kind<Order>('orders.example.com/v1');
-const CONFIG_MAP = kind<ConfigMap>('configmaps');
-
-function rig() {
-  const server = new ApiServer({
-    storage: new MemoryStorage(),
-    resources: [ORDERS as ResourceDefinition, CONFIG_MAPS as ResourceDefinition, NAMESPACES as ResourceDefinition],
-  });
-  return { server, cluster: server as unknown as ResourceSource };
-}
+const noop = (): void => {};
+const uidOf = ({ metadata }: Order): string => metadata?.uid as string;
+const ownedBy = (owner: Order, more: object = {}) => ({
+  ...{ apiVersion: 'example.com/v1', kind: 'Order', name: owner.metadata?.name, uid: uidOf(owner), controller: true },
+  ...more,
+});
+const mapOf = (name: string, reference: object): ConfigMap => ({ metadata: { name, ownerReferences: [reference] } });
 
 describe('an operator', () => {
   it('brings about what its objects say, and says so in their status', async () => {
-    const { server, cluster } = rig();
-    const orders = server.resource<Order>('orders.example.com/v1').in('default');
-    const maps = server.resource<ConfigMap>('configmaps/v1').in('default');
-    const operator = new Operator({ cluster, name: 'shop' }).controller({
+    const { orders, maps, operator, clock, told } = world();
+    const shop = operator().controller({
       for: ORDER,
       owns: [CONFIG_MAP],
       reconcile: async ({ object, apply, owned, updateStatus }) => {
         if (!object) return;
         await apply(CONFIG_MAP, { data: { item: object.spec?.item ?? 'none' } });
-        await updateStatus((draft) => Object.assign(draft, { status: { phase: owned(CONFIG_MAP).length ? 'Done' : 'New' } }));
+        await updateStatus((draft) => {
+          draft.status = { phase: owned(CONFIG_MAP).length > 0 ? 'Done' : 'New' };
+        });
       },
     });
-    const stop = new AbortController();
-    const run = operator.run(stop.signal);
-    await orders.create({ metadata: { name: 'a' }, spec: { item: 'tea' } });
-    await eventually(async () => expect((await orders.get('a')).status?.phase).toBe('Done'));
-    expect((await maps.get('a')).data).toEqual({ item: 'tea' });
+    const { stop } = await started(shop);
+    await orders.create(order('a'));
+    await settle();
+    expect(await maps.get('a')).toMatchObject({
+      data: { item: 'tea' },
+      metadata: {
+        namespace: 'default',
+        ownerReferences: [{ apiVersion: 'example.com/v1', kind: 'Order', name: 'a', controller: true, blockOwnerDeletion: true }],
+        managedFields: [{ manager: 'shop', operation: 'Apply' }],
+      },
+    });
+    expect((await orders.get('a')).status).toEqual({ phase: 'Done' });
     await maps.delete('a');
-    await eventually(async () => expect((await maps.get('a')).data).toEqual({ item: 'tea' }));
-    stop.abort();
-    await run;
-    await server.shutdown();
+    await settle();
+    expect((await maps.get('a')).data).toEqual({ item: 'tea' });
+    expect([(await stop()).state, clock.pending, told]).toEqual(['resolved', 0, []]);
+  });
+
+  it('maps what it owns to the owner that controls it: by group, kind, namespace and uid', async () => {
+    const { orders, maps, start, told } = world();
+    const a = await orders.create(order('a'));
+    const keys: string[] = [];
+    const { stop } = await start({ owns: [CONFIG_MAP], reconcile: ({ key }) => void keys.push(key) });
+    const heard = async (): Promise<string[]> => {
+      await settle();
+      return keys.splice(0);
+    };
+    expect(await heard()).toEqual(['default/a']);
+    await maps.create(mapOf('own', ownedBy(a)));
+    expect(await heard()).toEqual(['default/a']);
+    await maps.create(mapOf('version', ownedBy(a, { apiVersion: 'example.com/v7' })));
+    expect(await heard()).toEqual(['default/a']);
+    // Of an owner that is not in the cache: it may be new.
+    await maps.create(mapOf('early', ownedBy(a, { name: 'b' })));
+    expect(await heard()).toEqual(['default/b']);
+    await maps.create(mapOf('group', ownedBy(a, { apiVersion: 'example.org/v1' })));
+    await maps.create(mapOf('kind', ownedBy(a, { kind: 'Other' })));
+    await maps.create(mapOf('owner', ownedBy(a, { controller: false })));
+    await maps.create(mapOf('former', ownedBy(a, { uid: 'of-another-a' })));
+    expect(await heard()).toEqual([]);
+    await maps.patch('former', { data: { x: 'y' } });
+    expect(await heard()).toEqual([]);
+    // It was in the way of the one that has the name now.
+    await maps.delete('former');
+    expect(await heard()).toEqual(['default/a']);
+    // Who has had it, and who has it.
+    await maps.patch('own', { metadata: { ownerReferences: [ownedBy(a, { name: 'c' })] } });
+    expect(await heard()).toEqual(['default/a', 'default/c']);
+    await stop();
+    expect(told).toEqual([]);
+  });
+
+  it('maps what it watches to keys, with the caches at hand; what throws is told, and concerns one object', async () => {
+    const { orders, maps, operator, told } = world();
+    await orders.create(order('tea', { spec: { item: 'tea' } }));
+    await orders.create(order('salt', { spec: { item: 'salt' } }));
+    const keys: string[] = [];
+    const { stop } = await started(
+      operator().controller({
+        for: { kind: ORDER, indexers: { item: ({ spec }) => [spec?.item ?? ''] } },
+        watches: [
+          {
+            kind: CONFIG_MAP,
+            keysOf: ({ data, metadata }, { store, get }) => {
+              if (metadata?.name === 'bad') throw new Error('no such item');
+              if (metadata?.name === 'one') return [get(ORDER, 'default/salt')?.metadata?.name ?? ''];
+              return store(ORDER).indexKeys('item', data?.item ?? '');
+            },
+          },
+        ],
+        reconcile: ({ key }) => void keys.push(key),
+      }),
+    );
+    keys.splice(0);
+    await maps.create({ metadata: { name: 'm' }, data: { item: 'tea' } });
+    await maps.create({ metadata: { name: 'bad' } });
+    await maps.create({ metadata: { name: 'one' } });
+    await settle();
+    expect(keys.splice(0)).toEqual(['default/tea', 'salt']);
+    expect(told).toEqual(['event orders: no such item']);
+    await maps.patch('m', { data: { item: 'salt' } });
+    await settle();
+    expect(keys).toEqual(['default/tea', 'default/salt']);
+    await stop();
+  });
+
+  it('asks which changes count, with both states; one that throws is told, and counts', async () => {
+    const { orders, start, told, clock } = world();
+    const heard: string[] = [];
+    const phase = (object: Order | undefined): string => object?.spec?.item ?? '-';
+    const when: When<Order> = (old, object, event) => {
+      heard.push(`${event} ${phase(old)} ${phase(object)}${old === object ? ' same' : ''}`);
+      if (phase(object) === 'bad') throw new Error('bad item');
+      return phase(object) !== 'quiet';
+    };
+    const keys: string[] = [];
+    const { stop } = await start({ for: { kind: ORDER, when }, resyncMs: 60_000, reconcile: ({ key }) => void keys.push(key) });
+    await orders.create(order('a'));
+    await settle();
+    await orders.patch('a', { spec: { item: 'quiet' } });
+    await settle();
+    expect(keys.splice(0)).toEqual(['default/a']);
+    await orders.patch('a', { spec: { item: 'bad' } });
+    await settle();
+    await clock.advanceAsync(60_000);
+    await settle();
+    expect(keys.splice(0)).toEqual(['default/a', 'default/a']);
+    await orders.delete('a');
+    await settle();
+    expect(heard).toEqual(['ADDED - tea', 'MODIFIED tea quiet', 'MODIFIED quiet bad', 'MODIFIED bad bad same', 'DELETED bad -']);
+    expect(told).toEqual(Array(2).fill('event orders orders.example.com/v1: bad item'));
+    await stop();
+  });
+
+  it('sees an object that has replaced another as one that goes and one that comes', async () => {
+    const { orders, start } = world();
+    const heard: string[] = [];
+    const { operator, stop } = await start({
+      for: {
+        kind: ORDER,
+        when: (_old, object, event) => {
+          heard.push(`${event} ${object?.metadata?.name ?? '-'}`);
+          return false;
+        },
+      },
+    });
+    await operator.settled();
+    await orders.create(order('a'));
+    await settle();
+    heard.splice(0);
+    // Both changes are in the handler's queue before it reads the first, and are folded into one.
+    await Promise.all([orders.delete('a'), orders.create(order('a'))]);
+    await settle();
+    expect(heard).toEqual(['DELETED -', 'ADDED a']);
+    await stop();
+  });
+
+  it('has one cache per kind, whatever it is called, with everybody\u2019s indexes', async () => {
+    const { orders, maps, operator, watches } = world();
+    await orders.create(order('a'));
+    await maps.create({ metadata: { name: 'm' }, data: { item: 'tea' } });
+    const item = ({ data }: ConfigMap): string[] => [data?.item ?? ''];
+    const seen: unknown[] = [];
+    const own = operator();
+    own.controller({
+      for: ORDER,
+      reads: [CONFIG_MAP],
+      reconcile: ({ store, get }) => {
+        seen.push(get({ apiVersion: 'v1', kind: 'ConfigMap' }, 'default/m') === get('configmaps/v1', 'default/m'));
+        seen.push(store(CONFIG_MAP).indexNames);
+      },
+    });
+    own.controller({
+      name: 'others',
+      for: { apiVersion: 'example.com/v1', kind: 'Order' },
+      watches: [{ kind: CONFIG_MAP, indexers: { item }, keysOf: () => [] }],
+      reads: [{ kind: { apiVersion: 'v1', kind: 'ConfigMap' }, indexers: { item } as never }],
+      reconcile: ({ store }) => void seen.push(store<ConfigMap>('configmaps').byIndex('item', 'tea').length),
+    });
+    const { stop } = await started(own);
+    expect(seen).toEqual([true, ['item'], 1]);
+    expect(watches.toSorted()).toEqual(['configmaps', 'orders']);
+    await stop();
+  });
+
+  it('refuses two indexes of one name', async () => {
+    const { operator } = world();
+    const clash = operator().controller({ for: { kind: ORDER, indexers: { x: () => ['1'] } }, reconcile: noop });
+    const again = (): unknown =>
+      clash.controller({ name: 'b', for: { kind: ORDER, indexers: { x: () => ['2'] } }, reconcile: noop });
+    expect(thrown(again)).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('indexers: expected a name'),
+    });
+    // Under two names of the kind, only the server knows that they clash.
+    const late = operator()
+      .controller({ for: { kind: ORDER, indexers: { x: () => ['1'] } }, reconcile: noop })
+      .controller({
+        name: 'b',
+        for: { kind: { apiVersion: 'example.com/v1', kind: 'Order' }, indexers: { x: () => ['2'] } },
+        reconcile: noop,
+      });
+    const { run } = await started(late);
+    expect(run.error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('indexers: expected a name') });
+  });
+
+  it('lets a controller read only the kinds that it waits for', async () => {
+    const { orders, operator, told } = world();
+    await orders.create(order('a'));
+    const { stop } = await started(
+      operator()
+        .controller({ for: ORDER, reconcile: ({ get }) => void get(CONFIG_MAP, 'default/m') })
+        .controller({ name: 'maps', for: CONFIG_MAP, reconcile: noop }),
+    );
+    expect(told).toEqual([
+      'reconcile orders default/a 1: kind: expected a kind that the controller is for, owns, watches or reads, got "configmaps/v1"',
+    ]);
+    await stop();
+  });
+
+  it('gives objects of lists their apiVersion and kind, and leaves others as they are', async () => {
+    const { operator, cluster, clock } = world();
+    const bare = { metadata: { name: 'a', namespace: 'default', uid: 'u', resourceVersion: '1' } };
+    const source = {
+      ...cluster,
+      resource: () => ({
+        ...{ type: { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', namespaced: true } },
+        list: async () => ({ items: [bare], resourceVersion: '1' }),
+        watch: async ({ sendInitialEvents }: { sendInitialEvents?: boolean } = {}) => {
+          if (sendInitialEvents) throw new Error('not here');
+          return new Promise<never>(noop);
+        },
+      }),
+    } as never;
+    const seen: unknown[] = [];
+    const { stopper } = await started(
+      operator({ cluster: source }).controller({
+        for: { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', namespaced: true },
+        reconcile: ({ object }) => void seen.push(object),
+      }),
+    );
+    await clock.advanceAsync(10_000);
+    expect(seen).toEqual([{ apiVersion: 'example.com/v1', kind: 'Order', ...bare }]);
+    stopper.abort();
+  });
+});
+
+describe('a request', () => {
+  it('reads its own writes: a key runs again only when the cache has them', async () => {
+    const { orders, start, clock } = world();
+    await orders.create(order('a'));
+    const runs: unknown[] = [];
+    const { stop } = await start({
+      reads: [CONFIG_MAP],
+      reconcile: async ({ key, resource, get, attempt }) => {
+        const before = get(CONFIG_MAP, key)?.data?.n ?? '0';
+        runs.push([before, attempt]);
+        const next = { metadata: { name: 'a' }, data: { n: String(Number(before) + 1) } };
+        const client = resource(CONFIG_MAP).in('default');
+        if (before === '0') await client.create(next);
+        else if (before === '1') await client.update(next);
+        else if (before === '2') await client.patch('a', { data: { n: '3' } });
+        if (Number(before) < 3) throw new Error('once more');
+      },
+    });
+    await clock.advanceAsync(1_000);
+    expect(runs).toEqual([
+      ['0', 1],
+      ['1', 2],
+      ['2', 3],
+      ['3', 4],
+    ]);
+    await stop();
+  });
+
+  it('writes in the operator\u2019s name, and waits for each kind of write, but for dry runs and other namespaces', async () => {
+    const { orders, maps, server, operator, told } = world();
+    await server.resource('namespaces').create({ metadata: { name: 'other' } });
+    await orders.create(order('a'), { fieldManager: 'user' });
+    await maps.create({ metadata: { name: 'held', finalizers: ['example.com/x'] } });
+    const versions: unknown[] = [];
+    const named = operator({ namespace: 'default' }).controller({
+      for: ORDER,
+      reads: [CONFIG_MAP],
+      reconcile: async ({ resource, store, object }) => {
+        if (object?.status) return;
+        const all = resource(CONFIG_MAP);
+        expect(all.type.kind).toBe('ConfigMap');
+        const at = all.in('default');
+        expect([at.namespace, (await at.list()).items.length]).toEqual(['default', 1]);
+        await at.create({ metadata: { name: 'tried' } }, { dryRun: true });
+        await at.create({ metadata: { name: 'm' } });
+        await at.patch('m', { data: { by: 'me' } }, { fieldManager: 'someone' });
+        await at.delete('m');
+        await all.create({ metadata: { name: 'm', namespace: 'other' }, data: { x: '1' } });
+        const { metadata } = (await at.delete('held')) ?? {};
+        versions.push(metadata?.resourceVersion, store(CONFIG_MAP).resourceVersion);
+        const orderly = resource(ORDER);
+        await orderly.subresource('status').update({ ...(await orderly.get('default/a')), status: { phase: 'Seen' } });
+      },
+    });
+    const { stop, operator: own } = await started(named);
+    await own.settled();
+    expect(told).toEqual([]);
+    const { managedFields } = (await orders.get('a')).metadata ?? {};
+    expect(managedFields).toContainEqual(expect.objectContaining({ manager: 'shop', subresource: 'status' }));
+    expect(await server.resource('configmaps').in('other').get('m')).toMatchObject({
+      metadata: { managedFields: [{ manager: 'shop' }] },
+    });
+    expect([versions.length, told]).toEqual([2, []]);
+    expect((await stop()).state).toBe('resolved');
+  });
+
+  it('applies what is owned in the owner\u2019s name and namespace, and anything else as it is', async () => {
+    const { orders, maps, operator, told } = world();
+    await orders.create(order('a'));
+    const { stop } = await started(
+      operator()
+        .controller({
+          for: ORDER,
+          owns: [CONFIG_MAP],
+          reconcile: async ({ apply, object, name }) => {
+            if (!object) await apply(CONFIG_MAP, { metadata: { name: 'late' } });
+            const made = await apply(CONFIG_MAP, { metadata: { name: `${name}-1` }, data: { x: '1' } });
+            expect(made).toMatchObject({ kind: 'ConfigMap', metadata: { name: 'a-1', namespace: 'default' } });
+          },
+        })
+        .controller({
+          name: 'free',
+          for: ORDER,
+          reads: [CONFIG_MAP],
+          reconcile: async ({ apply }) => {
+            await apply(
+              'configmaps',
+              { metadata: { name: 'free', namespace: 'default' }, data: { x: '1' } },
+              { fieldManager: 'f' },
+            );
+          },
+        }),
+    );
+    expect((await maps.get('a-1')).metadata?.ownerReferences).toMatchObject([{ kind: 'Order', name: 'a' }]);
+    const { metadata } = await maps.get('free');
+    expect([metadata?.ownerReferences, metadata?.managedFields]).toMatchObject([undefined, [{ manager: 'f' }]]);
+    expect(told).toEqual([]);
+    await orders.delete('a');
+    await settle();
+    expect(told[0]).toContain('reconcile orders default/a 1: 404 NotFound: default/a is gone');
+    await stop();
+  });
+
+  it('writes a status that differs, also twice in one run, and after a conflict with the newest state', async () => {
+    const { orders, start, told } = world();
+    await orders.create(order('a'));
+    let runs = 0;
+    const phases: unknown[] = [];
+    const { stop } = await start({
+      reconcile: async ({ updateStatus, object }) => {
+        if (object?.status?.phase === 'Two') return;
+        runs++;
+        if (runs === 1) await orders.patch('a', { metadata: { labels: { changed: 'meanwhile' } } });
+        const first = await updateStatus((draft) => {
+          draft.status = { phase: 'One' };
+        });
+        const second = await updateStatus((draft) => {
+          phases.push(draft.status?.phase);
+          draft.status = { phase: 'Two' };
+        });
+        expect([first.status, second.status, object?.status]).toEqual([{ phase: 'One' }, { phase: 'Two' }, object?.status]);
+      },
+    });
+    await settle();
+    expect([told, phases[0], (await orders.get('a')).status]).toEqual([[], 'One', { phase: 'Two' }]);
+    await stop();
+  });
+
+  it('finds what an object controls by uid, and tells of it in its name', async () => {
+    const { orders, maps, start, server, lines } = world();
+    const a = await orders.create(order('a'));
+    await maps.create(mapOf('own', ownedBy(a)));
+    await maps.create(mapOf('former', ownedBy(a, { uid: 'of-another-a' })));
+    await maps.create(mapOf('shared', ownedBy(a, { controller: false })));
+    const found: unknown[] = [];
+    const { stop } = await start({
+      reads: [CONFIG_MAP],
+      reconcile: ({ owned, log, events, object }) => {
+        found.push(owned(CONFIG_MAP).map(({ metadata }) => metadata?.name));
+        log.info('seen');
+        events.normal('Seen', 'there it is');
+        if (!object) events.warning('Gone', 'about nothing');
+      },
+    });
+    await orders.delete('a');
+    await settle();
+    expect([found, lines]).toEqual([[['own'], []], Array(2).fill('info: orders default/a: seen')]);
+    await stop();
+    const { items } = await server.resource('events.events.k8s.io/v1').list();
+    expect(items).toMatchObject([{ reason: 'Seen', note: 'there it is', reportingController: 'shop', regarding: { name: 'a' } }]);
+  });
+
+  it('names a client of any kind that can be named, and refuses one that cannot', async () => {
+    const { orders, start, told, server } = world();
+    await orders.create(order('a'));
+    const { stop } = await start({
+      reconcile: async ({ resource }) => {
+        await resource('configmaps').create({ metadata: { name: 'm', namespace: 'default' } });
+        resource({ apiVersion: 'v1', kind: 'ConfigMap' });
+      },
+    });
+    expect(await server.resource('configmaps').in('default').get('m')).toBeDefined();
+    expect(told).toEqual([expect.stringContaining('kind: expected one that the controller is for, owns, watches or reads')]);
+    await stop();
   });
 });

@@ -22,7 +22,7 @@ import { type Answer, isWebSocket, Presence, type StreamAnswer, type WholeAnswer
 /** What a host needs from the server. */
 export interface HostDeps {
   readonly answer: (request: WireRequest) => Promise<Answer>;
-  readonly sessions: Sessions;
+  readonly sessions: Pick<Sessions, 'begin' | 'stalls'>;
   /** {@link Sessions.cutEarly}. Not a closure of a request, which would keep alive all that the request has made. */
   readonly cutEarly: () => void;
   readonly maxBufferedBytes: number;

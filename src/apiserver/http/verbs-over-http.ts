@@ -80,7 +80,7 @@ async function readObject(request: WireRequest, { maxBodyBytes, signal, kind, ag
 }
 
 function parsed(bytes: Uint8Array, { signal, again }: Pick<WrittenBodyMeans, 'signal' | 'again'>): Soon<unknown> {
-  return done(parsingBody(bytes, again), signal);
+  return done(parsingBody(bytes, { again }), signal);
 }
 
 /** Reads YAML, of which JSON is a part: what looks like JSON needs no package. */

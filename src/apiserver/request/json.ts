@@ -221,14 +221,27 @@ export function* extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INF
 /** How much is read in one step. */
 const PIECE_BYTES = 65_536;
 
+/** Options of {@link parsingBody}. */
+interface BodyOptions {
+  /** Called with the members that occur more than once. */
+  readonly again?: ((duplicates: FieldPaths) => void) | undefined;
+  /** Default {@link MAX_DEPTH}. */
+  readonly maxDepth?: number;
+  /** Default {@link MAX_PARTS}. */
+  readonly maxParts?: number;
+}
+
 /**
  * Parses a body. Throws 400 for one that is not JSON in UTF-8, too deep, or with a number that cannot be kept, and 413 for one with
- * too many parts. `again`, if given, is called with the members that occur more than once.
+ * too many parts.
  */
-export function* parsingBody(bytes: Uint8Array, again?: (duplicates: FieldPaths) => void): Work<unknown> {
-  const { depth, members, containers, widest } = yield* extentOf(bytes, MAX_DEPTH);
-  if (depth > MAX_DEPTH) throw tooDeep();
-  if (members + containers > MAX_PARTS || widest > MAX_KEYS) throw tooManyParts();
+export function* parsingBody(
+  bytes: Uint8Array,
+  { again, maxDepth = MAX_DEPTH, maxParts = MAX_PARTS }: BodyOptions = {},
+): Work<unknown> {
+  const { depth, members, containers, widest } = yield* extentOf(bytes, maxDepth);
+  if (depth > maxDepth) throw tooDeep(maxDepth);
+  if (members + containers > maxParts || widest > MAX_KEYS) throw tooManyParts(maxParts);
   let [text, value]: [string, unknown] = ['', undefined];
   try {
     text = utf8.decode(bytes);
@@ -247,12 +260,12 @@ export function* parsingBody(bytes: Uint8Array, again?: (duplicates: FieldPaths)
 
 /** The same at a stretch. */
 export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) => void): unknown {
-  return atOnce(parsingBody(bytes, again));
+  return atOnce(parsingBody(bytes, { again }));
 }
 
 /** The refusal of what is nested too deeply. */
-export function tooDeep(): Error {
-  return badRequest(`the body is nested deeper than ${MAX_DEPTH} levels`);
+export function tooDeep(limit: number = MAX_DEPTH): Error {
+  return badRequest(`the body is nested deeper than ${limit} levels`);
 }
 
 /** Throws 413 for a value with more than twice as many parts as a body may have: patches can add what no body could have. */

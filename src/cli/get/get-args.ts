@@ -81,7 +81,7 @@ function toTarget(given: Given, wanted: string): URL | string {
   throw given.error(`neither an HTTP URL nor a resource such as pods or deployments.apps: ${quote(wanted)}`);
 }
 
-function toHeaders(given: Given): Record<string, string> {
+export function toHeaders(given: Given): Record<string, string> {
   const token = given.text('token');
   const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
   for (const line of given.list('header')) {

@@ -12,7 +12,7 @@ import { excerpt } from '../../pages/words.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { withoutSecret } from '../lines.ts';
 import type { Output } from '../output.ts';
-import { quote, UsageError } from '../usage.ts';
+import { type CommandName, quote, UsageError } from '../usage.ts';
 import type { GetCommand } from './get-args.ts';
 import { createPrinter, type PrintedChange, type Printer } from './printer.ts';
 
@@ -208,20 +208,20 @@ async function findTarget(command: GetCommand, signal: AbortSignal): Promise<Col
     const { url } = inside ? resource.in(namespace ?? cluster.namespace) : resource;
     return { url, fetch: withHeaders(cluster.fetch, headers), manyNamespaces: !inside && resource.type.namespaced === true };
   } catch (error) {
-    if (isWatchError(error, 'INVALID_ARGUMENT')) throw new UsageError(said(error.message), 'get');
+    if (isWatchError(error, 'INVALID_ARGUMENT')) throw new UsageError(said(error.message, 'get'), 'get');
     throw error;
   }
 }
 
 /** The command line calls some things differently. */
-function said(message: string): string {
+export function said(message: string, command: CommandName): string {
   if (message.startsWith('kubeconfig: expected')) return `${message}: name one with --kubeconfig, or give a URL`;
   return message
-    .replace(/: npm install (\S+)$/, ': npm install $1, beside watchmux; or run npx -p watchmux -p $1 watchmux get')
+    .replace(/: npm install (\S+)$/, `: npm install $1, beside watchmux; or run npx -p watchmux -p $1 watchmux ${command}`)
     .replace(/^resource: expected one that the server has, got/, 'the server has no resource')
     .replace(/^context:/, '--context:');
 }
 
-function withHeaders(fetch: NodeFetch, headers: Readonly<Record<string, string>>): FetchLike {
+export function withHeaders(fetch: NodeFetch, headers: Readonly<Record<string, string>>): FetchLike {
   return (url, init) => fetch(url, { ...init, headers: { ...init.headers, ...headers } });
 }

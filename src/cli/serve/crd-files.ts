@@ -1,9 +1,8 @@
 // The definitions of `--crd`: read before anything else happens, and stored when the server has started.
-import { readdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { ApiServer } from '../../apiserver/server.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
-import { isRecord, isWatchError } from '../../watch/errors.ts';
+import { isWatchError } from '../../watch/errors.ts';
+import { CRD, CRD_API_VERSION, crdOf, documentsAt } from '../documents.ts';
 import { quote, UsageError } from '../usage.ts';
 import type { Log } from './log.ts';
 
@@ -13,76 +12,23 @@ export interface CrdFile {
   readonly crd: KubernetesObject;
 }
 
-const KIND = 'CustomResourceDefinition';
-const API_VERSION = 'apiextensions.k8s.io/v1';
-const FILES = /\.(ya?ml|json)$/i;
-
 const fault = (file: string, why: string): UsageError => new UsageError(`--crd ${quote(file)}: ${why}`, 'serve');
 
 /**
- * Reads files, and all of their kind in folders, at any depth, in the order of their names. What is something else than a definition
- * is left out, as manifests have roles and programs beside them. Throws {@link UsageError}.
+ * Reads files, and all of their kind in folders. What is something else than a definition is left out, as manifests have roles and
+ * programs beside them. Throws {@link UsageError}.
  */
 export async function readCrdFiles(paths: readonly string[]): Promise<readonly CrdFile[]> {
   const found: CrdFile[] = [];
   for (const path of paths) {
-    const own: CrdFile[] = [];
-    for (const file of await filesAt(path)) own.push(...(await crdsIn(file)));
-    if (own.length === 0) throw fault(path, `there is no ${KIND} of ${API_VERSION} in it`);
+    const own = (await documentsAt(path, fault)).flatMap((document): CrdFile[] => {
+      const crd = crdOf(document, fault);
+      return crd ? [{ file: document.file, crd }] : [];
+    });
+    if (own.length === 0) throw fault(path, `there is no ${CRD} of ${CRD_API_VERSION} in it`);
     found.push(...own);
   }
   return found;
-}
-
-async function filesAt(path: string): Promise<readonly string[]> {
-  try {
-    if (!(await stat(path)).isDirectory()) return [path];
-    const names = await readdir(path, { recursive: true });
-    return names
-      .filter((name) => FILES.test(name))
-      .sort()
-      .map((name) => join(path, name));
-  } catch (error) {
-    throw fault(path, (error as Error).message);
-  }
-}
-
-async function crdsIn(file: string): Promise<CrdFile[]> {
-  let documents: readonly unknown[];
-  try {
-    documents = await documentsIn(await readFile(file, 'utf8'));
-  } catch (error) {
-    throw fault(file, (error as Error).message);
-  }
-  return documents.flatMap(itemsOf).flatMap((each) => {
-    if (!isRecord(each) || each.kind !== KIND) return [];
-    if (each.apiVersion !== API_VERSION)
-      throw fault(file, `apiVersion: expected ${API_VERSION}, not ${quote(String(each.apiVersion))}`);
-    const { metadata } = each;
-    if (!isRecord(metadata) || typeof metadata.name !== 'string')
-      throw fault(file, 'metadata.name: expected the name of the definition');
-    return [{ file, crd: each as KubernetesObject }];
-  });
-}
-
-const itemsOf = (document: unknown): readonly unknown[] =>
-  isRecord(document) && document.kind === 'List' && Array.isArray(document.items) ? document.items : [document];
-
-/** JSON needs no package. */
-async function documentsIn(text: string): Promise<readonly unknown[]> {
-  try {
-    return [JSON.parse(text)];
-  } catch {
-    const { parseAllDocuments } = await import('yaml').catch((cause: unknown) => {
-      throw new Error('YAML needs the package yaml: npm install yaml', { cause });
-    });
-    const documents = [parseAllDocuments(text, { version: '1.1', logLevel: 'silent' })].flat();
-    return documents.map((document) => {
-      const [error] = document.errors;
-      if (error) throw error;
-      return document.toJS() as unknown;
-    });
-  }
 }
 
 /** Creates what is absent, and updates what differs. Resolves when all are served, or cannot be. */
@@ -107,7 +53,7 @@ export async function applyCrds(api: ApiServer<string>, crds: readonly CrdFile[]
   }
 }
 
-const definitionsOf = (api: ApiServer<string>) => api.resource<KubernetesObject>(`customresourcedefinitions.${API_VERSION}`);
+const definitionsOf = (api: ApiServer<string>) => api.resource<KubernetesObject>(`customresourcedefinitions.${CRD_API_VERSION}`);
 
 /** Other servers may begin at the same time: what has changed or gone meanwhile is looked at again. */
 async function applyCrd(api: ApiServer<string>, file: CrdFile): Promise<void> {

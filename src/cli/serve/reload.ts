@@ -1,104 +1,22 @@
-/**
- * What a server has read from files, and reads again when they change: tokens, certificates, the password for etcd.
- *
- *     timer, SIGHUP ---> read ---> as before: nothing
- *                             ---> valid: it replaces what was there, and is logged
- *                             ---> broken, or gone: what was there remains in use, and the log says why, once
- *
- * Files are read, not watched: in a Kubernetes secret they are links to links, of which only the first is replaced, and not every
- * file system reports changes. What belongs together is replaced together: a new certificate without its key is broken until the key
- * has come.
- */
-
+/** What `serve` has read from files, and reads again from time to time and on SIGHUP: tokens, certificates, the password for etcd. */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
-import { createSecureContext } from 'node:tls';
+import {
+  EVERY_MS,
+  type Fault,
+  FromFiles,
+  fromPemFiles,
+  type NamedFile,
+  type Pair,
+  type PemFile,
+} from '../../operator/webhooks/from-files.ts';
 import type { EtcdTls } from '../../storage/etcd/options.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { quote, UsageError } from '../usage.ts';
 import { errorText, type Log } from './log.ts';
 import { isToken, type ServeCommand } from './serve-args.ts';
 
-/** How often files are read. */
-const EVERY_MS = 5_000;
-
-/** A file, and the option that names it. */
-interface NamedFile {
-  readonly option: string;
-  readonly file: string;
-}
-
-/** Options of {@link FromFiles}. */
-interface FromFilesOptions<T> {
-  /** If there are none, the value is always the same. */
-  readonly files: readonly NamedFile[];
-  /** Makes the value of the content of the files, in their order. Throws {@link UsageError}, which says what is wrong. */
-  readonly make: (contents: readonly Buffer[]) => T;
-}
-
-/** A value that is made of files. */
-export class FromFiles<T> {
-  /** Called with each new value, and the one before. */
-  onChange: (value: T, before: T) => void = () => {};
-  readonly files: readonly NamedFile[];
-  private readonly make: (contents: readonly Buffer[]) => T;
-  private current: T;
-  /** What was read last, whether valid or not. */
-  private contents: readonly Buffer[];
-  /** Why the last attempt failed. */
-  private failure: string | undefined = undefined;
-
-  /** Reads the files. Throws {@link UsageError} if they cannot be read, or are invalid. */
-  constructor({ files, make }: FromFilesOptions<T>) {
-    this.files = files;
-    this.make = make;
-    this.contents = files.map(firstContent);
-    this.current = make(this.contents);
-  }
-
-  get value(): T {
-    return this.current;
-  }
-
-  /** Reads the files again. Resolves with what is news: that the value has changed, or an error. With `again`, everything is. */
-  async refresh(again: boolean): Promise<'changed' | Error | undefined> {
-    try {
-      const contents = await Promise.all(this.files.map((file, at) => contentOf(file, this.contents[at] as Buffer)));
-      const same = contents.every((each, at) => each.equals(this.contents[at] as Buffer));
-      if (same && this.failure === undefined && !again) return undefined;
-      // Not tried again before it has changed again.
-      this.contents = contents;
-      const before = this.current;
-      this.current = this.make(contents);
-      this.failure = undefined;
-      this.onChange(this.current, before);
-      return 'changed';
-    } catch (error) {
-      const failure = errorText(error);
-      if (failure === this.failure && !again) return undefined;
-      this.failure = failure;
-      return error as Error;
-    }
-  }
-}
-
-function firstContent({ option, file }: NamedFile): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    throw new UsageError(`--${option}: ${(error as Error).message}`, 'serve');
-  }
-}
-
-/** A pipe can be read only once, and reading it again might wait for ever. */
-async function contentOf({ option, file }: NamedFile, before: Buffer): Promise<Buffer> {
-  try {
-    return (await stat(file)).isFile() ? await readFile(file) : before;
-  } catch (error) {
-    throw new UsageError(`--${option}: ${(error as Error).message}`, 'serve');
-  }
-}
+/** What is wrong with an option of `serve`. */
+const fault: Fault = (text) => new UsageError(text, 'serve');
 
 /** A value of any type. */
 export type Reloadable = Pick<FromFiles<unknown>, 'files' | 'refresh'>;
@@ -205,7 +123,11 @@ export function toTokens({ token, tokenFile }: TokenOptions): FromFiles<Tokens> 
     if (token !== undefined) tokens.add(token, 'token');
     return tokens;
   };
-  return new FromFiles({ files: tokenFile === undefined ? [] : [{ option: 'token-file', file: tokenFile }], make });
+  return new FromFiles({ files: namedFiles('--token-file', tokenFile), make, fault });
+}
+
+function namedFiles(option: string, file: string | undefined): readonly NamedFile[] {
+  return file === undefined ? [] : [{ option, file }];
 }
 
 /** Adds the tokens of a file: a token and a name in each line; what follows `#` is a comment. Its messages show no token. */
@@ -226,20 +148,14 @@ function readTokens(text: string, tokens: Tokens): void {
   if (count === 0) throw new UsageError('--token-file: there is no token in it', 'serve');
 }
 
-/** A certificate and its key, in PEM. */
-export interface Pair {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-}
-
 /** Those of the server. */
 export function toServerTls({ tls }: Pick<ServeCommand, 'tls'>): FromFiles<Pair> | undefined {
   if (tls === undefined) return undefined;
-  const files = [
-    { option: 'tls-cert', file: tls.certFile },
-    { option: 'tls-key', file: tls.keyFile },
+  const files: readonly PemFile[] = [
+    { option: '--tls-cert', file: tls.certFile, part: 'cert' },
+    { option: '--tls-key', file: tls.keyFile, part: 'key' },
   ];
-  return new FromFiles({ files, make: (contents) => checked(files, contents) as Pair });
+  return fromPemFiles<Pair>(files, fault);
 }
 
 /** Those for etcd. */
@@ -247,33 +163,14 @@ export function toEtcdTls({ etcdTls }: Pick<ServeCommand, 'etcdTls'>): FromFiles
   if (etcdTls === undefined) return undefined;
   const { caFile, certFile, keyFile } = etcdTls;
   const named = [
-    { option: 'etcd-ca', file: caFile },
-    { option: 'etcd-cert', file: certFile },
-    { option: 'etcd-key', file: keyFile },
-  ];
-  const files = named.filter((each): each is NamedFile => each.file !== undefined);
-  return new FromFiles<EtcdTls>({ files, make: (contents) => checked(files, contents) });
-}
-
-interface Pem {
-  readonly ca?: Buffer;
-  readonly cert?: Buffer;
-  readonly key?: Buffer;
-}
-
-/** What the files contain, by the last word of their options. They must fit together. */
-function checked(files: readonly NamedFile[], contents: readonly Buffer[]): Pem {
-  for (const [at, { option, file }] of files.entries()) {
-    if (contents[at]?.includes('-----BEGIN ') !== true) throw new UsageError(`--${option}: ${file} is not in PEM`, 'serve');
-  }
-  const pem: Pem = Object.fromEntries(files.map(({ option }, at) => [option.replace(/^.*-/, ''), contents[at]]));
-  try {
-    createSecureContext(pem);
-  } catch (error) {
-    const options = files.map(({ option }) => `--${option}`).join(', ');
-    throw new UsageError(`${options}: ${(error as Error).message}`, 'serve');
-  }
-  return pem;
+    { option: '--etcd-ca', file: caFile, part: 'ca' },
+    { option: '--etcd-cert', file: certFile, part: 'cert' },
+    { option: '--etcd-key', file: keyFile, part: 'key' },
+  ] as const;
+  return fromPemFiles<EtcdTls>(
+    named.filter((each): each is (typeof named)[number] & PemFile => each.file !== undefined),
+    fault,
+  );
 }
 
 /** Who the server is in etcd. */
@@ -295,8 +192,9 @@ export function toEtcdUser(
   if (etcdPasswordFile === undefined && given === '') {
     throw new UsageError(`the user ${quote(user)} needs a password: --etcd-password-file, or ${PASSWORD}`, 'serve');
   }
-  const files = etcdPasswordFile === undefined ? [] : [{ option: 'etcd-password-file', file: etcdPasswordFile }];
-  return { user, password: new FromFiles({ files, make: ([content]) => (content === undefined ? given : toPassword(content)) }) };
+  const files = namedFiles('--etcd-password-file', etcdPasswordFile);
+  const make = ([content]: readonly Buffer[]): string => (content === undefined ? given : toPassword(content));
+  return { user, password: new FromFiles({ files, make, fault }) };
 }
 
 const PASSWORD = 'WATCHMUX_ETCD_PASSWORD';

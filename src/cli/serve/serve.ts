@@ -11,6 +11,7 @@ import { METRICS_TYPE } from '../../bridge/hub/metrics.ts';
 import { BAD_QUERY_TEXT } from '../../bridge/hub/query.ts';
 import { pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
 import { onSignals } from '../../operator/signals.ts';
+import type { FromFiles, Pair } from '../../operator/webhooks/from-files.ts';
 import type { LivePage } from '../../pages/document.ts';
 import { objectsPage } from '../../pages/serve/page.ts';
 import type { Storage } from '../../storage/storage.ts';
@@ -32,7 +33,7 @@ import {
 import { UsageError } from '../usage.ts';
 import { applyCrds, type CrdFile, readCrdFiles } from './crd-files.ts';
 import { Log } from './log.ts';
-import { type FromFiles, type Pair, Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens } from './reload.ts';
+import { Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 import { HealthMonitor, ServeEvents } from './serve-events.ts';
 import { closeStorage, openStorage } from './storages.ts';

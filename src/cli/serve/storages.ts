@@ -1,3 +1,4 @@
+import type { FromFiles } from '../../operator/webhooks/from-files.ts';
 import type { EtcdTls } from '../../storage/etcd/options.ts';
 import { openMemoryStorage } from '../../storage/journal/file-journal.ts';
 import type { LoadProgress } from '../../storage/journal/load.ts';
@@ -7,7 +8,7 @@ import { systemClock, within } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { quote, UsageError } from '../usage.ts';
 import { errorText, type Log } from './log.ts';
-import type { EtcdUser, FromFiles } from './reload.ts';
+import type { EtcdUser } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 
 /** After this time, the user who starts a server is told what it waits for. */

@@ -22,6 +22,11 @@ export class FakeClock implements Clock {
     return this.timers.size;
   }
 
+  /** The time of the callback that falls due next; undefined if there is none. */
+  get nextMs(): number | undefined {
+    return this.firstUntil(Number.POSITIVE_INFINITY)?.at;
+  }
+
   now(): number {
     return this.time;
   }

@@ -1,0 +1,96 @@
+// Files of YAML or JSON, several documents in each: what `serve --crd` and `types` read.
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { KubernetesObject } from '../cache/object.ts';
+import { isRecord } from '../watch/errors.ts';
+import { quote, type UsageError } from './usage.ts';
+
+/** A document, and where it stands. */
+export interface Document {
+  readonly file: string;
+  /** From 1; undefined if the file has no other. */
+  readonly number: number | undefined;
+  readonly value: unknown;
+}
+
+/** Makes the error that names a file, and what is wrong with it. */
+export type Fault = (file: string, why: string) => UsageError;
+
+export const CRD = 'CustomResourceDefinition';
+export const CRD_API_VERSION = 'apiextensions.k8s.io/v1';
+
+const FILES = /\.(ya?ml|json)$/i;
+const MAX_FILE_BYTES = 67_108_864;
+
+/**
+ * Reads a file, or all of their kind in a folder, at any depth, in the order of their names. The items of a List are documents of
+ * their own.
+ */
+export async function documentsAt(path: string, fault: Fault): Promise<readonly Document[]> {
+  const found: Document[] = [];
+  for (const file of await filesAt(path, fault)) {
+    let values: readonly unknown[];
+    try {
+      values = await documentsIn(await textOf(file));
+    } catch (error) {
+      throw fault(file, (error as Error).message);
+    }
+    for (const [at, value] of values.entries()) {
+      const number = values.length === 1 ? undefined : at + 1;
+      found.push(...itemsOf(value).map((item) => ({ file, number, value: item })));
+    }
+  }
+  return found;
+}
+
+/** The definition that a document is; undefined if it is something else. */
+export function crdOf(document: Document, fault: Fault): KubernetesObject | undefined {
+  const { file, number, value } = document;
+  if (!isRecord(value) || value.kind !== CRD) return undefined;
+  const wrong = (why: string): UsageError => fault(file, `${number === undefined ? '' : `document ${number}: `}${why}`);
+  if (value.apiVersion !== CRD_API_VERSION) {
+    throw wrong(`apiVersion: expected ${CRD_API_VERSION}, not ${quote(String(value.apiVersion))}`);
+  }
+  const { metadata } = value;
+  if (!isRecord(metadata) || typeof metadata.name !== 'string') throw wrong('metadata.name: expected the name of the definition');
+  return value as KubernetesObject;
+}
+
+async function filesAt(path: string, fault: Fault): Promise<readonly string[]> {
+  try {
+    if (!(await stat(path)).isDirectory()) return [path];
+    const names = await readdir(path, { recursive: true });
+    return names
+      .filter((name) => FILES.test(name))
+      .sort()
+      .map((name) => join(path, name));
+  } catch (error) {
+    throw fault(path, (error as Error).message);
+  }
+}
+
+async function textOf(file: string): Promise<string> {
+  const { size } = await stat(file);
+  if (size > MAX_FILE_BYTES) throw new Error(`it has ${size} bytes, more than ${MAX_FILE_BYTES}`);
+  return await readFile(file, 'utf8');
+}
+
+const itemsOf = (document: unknown): readonly unknown[] =>
+  isRecord(document) && document.kind === 'List' && Array.isArray(document.items) ? document.items : [document];
+
+/** JSON needs no package. */
+async function documentsIn(text: string): Promise<readonly unknown[]> {
+  try {
+    return [JSON.parse(text)];
+  } catch {
+    const { parseAllDocuments } = await import('yaml').catch((cause: unknown) => {
+      throw new Error('YAML needs the package yaml: npm install yaml', { cause });
+    });
+    const documents = [parseAllDocuments(text, { version: '1.1', logLevel: 'silent' })].flat();
+    return documents.map((document) => {
+      const [error] = document.errors;
+      if (error) throw error;
+      return document.toJS() as unknown;
+    });
+  }
+}

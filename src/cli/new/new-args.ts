@@ -1,0 +1,59 @@
+import { type Given, type Options, preset, quote, valued } from '../usage.ts';
+
+/** The options of `watchmux new operator`. */
+export interface NewCommand {
+  readonly command: 'new';
+  /** Of the folder, the package, and of all that it has in a cluster. */
+  readonly name: string;
+  /** Of the kind that the operator defines, such as `example.com`. */
+  readonly group: string;
+  /** Such as `Website`. */
+  readonly kind: string;
+}
+
+export const NEW_OPTIONS: Options = { ...preset({ group: 'example.com' }), ...valued('kind') };
+
+/** A name of a namespace, and of much else; with a letter first, as a kind is named after it. */
+const NAME = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const KIND = /^[A-Z][A-Za-z0-9]{0,61}$/;
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** npm installs no package into one of its own name. */
+export const PACKAGES: readonly string[] = ['typescript', 'watchmux', 'yaml'];
+/** What the project calls something else. */
+export const NAMES_IN_USE: readonly string[] = ['Condition', 'KubernetesObject'];
+
+export function toNew(given: Given): NewCommand {
+  const [what, name] = given.positionals;
+  const example = 'watchmux new operator website-operator';
+  if (what === undefined || name === undefined) throw given.error(`expected "operator" and a name, for example: ${example}`);
+  if (what !== 'operator') throw given.error(`there is no ${quote(what)} to begin: expected "operator", for example: ${example}`);
+  given.atMost(2, 'new operator takes one name');
+  if (!NAME.test(name))
+    throw given.error(
+      `NAME is ${quote(name)}: expected at most 63 characters of a-z, 0-9 and -, the first of them a letter, the last one no -`,
+    );
+  if (PACKAGES.includes(name))
+    throw given.error(`NAME is ${quote(name)}, a package that the project needs: expected another name`);
+  return { command: 'new', name, group: toGroup(given), kind: toKind(given, name) };
+}
+
+function toGroup(given: Given): string {
+  const group = given.text('group') ?? '';
+  const labels = group.split('.');
+  if (labels.length < 2 || group.length > 253 || !labels.every((label) => LABEL.test(label)))
+    throw given.wrong('group', 'a domain name in lower case with a dot in it, such as example.com');
+  // There, a definition needs an approval in an annotation. Upstream: `apihelpers.IsProtectedCommunityGroup`.
+  if (/(?:^|\.)(?:k8s|kubernetes)\.io$/.test(group))
+    throw given.wrong('group', "a domain of yours, as this one is Kubernetes' own");
+  return group;
+}
+
+function toKind(given: Given, name: string): string {
+  const words = name.replace(/(?<=.)-(?:operator|controller)$/, '').split('-');
+  const kind = given.text('kind') ?? words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
+  if (!KIND.test(kind))
+    throw given.wrong('kind', 'at most 62 letters and digits, the first of them upper case, such as Website', kind);
+  if (NAMES_IN_USE.includes(kind)) throw given.wrong('kind', 'a name that the project does not import', kind);
+  return kind;
+}

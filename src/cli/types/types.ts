@@ -1,0 +1,223 @@
+// `watchmux types`: writes TypeScript for kinds, from files or from a server.
+import { writeFile } from 'node:fs/promises';
+import { messageOf } from '../../bridge/client/transport.ts';
+import { toObject } from '../../cache/http/answer.ts';
+import { ask, toHttpSettings } from '../../cache/http/exchange.ts';
+import { loadCluster } from '../../kubernetes/cluster.ts';
+import { createNodeFetch } from '../../kubernetes/node-fetch.ts';
+import { dotted, excerpt } from '../../pages/words.ts';
+import { isWatchError } from '../../watch/errors.ts';
+import { CRD, CRD_API_VERSION, crdOf, type Document, documentsAt, type Fault } from '../documents.ts';
+import { said, withHeaders } from '../get/get.ts';
+import { toHeaders } from '../get/get-args.ts';
+import { withoutSecret } from '../lines.ts';
+import type { Output } from '../output.ts';
+import { type Given, type Options, preset, quote, UsageError, valued } from '../usage.ts';
+import {
+  byText,
+  type Described,
+  isOpenApi,
+  kindsOfCrd,
+  kindsOfOpenApi,
+  recordOf,
+  select,
+  together,
+  toWanted,
+  type WantedKind,
+} from './described.ts';
+import { writeTypes } from './writer.ts';
+
+/** The options of `watchmux types`. */
+export interface TypesCommand {
+  readonly command: 'types';
+  /** Files and folders, or the URL of a server; empty: the cluster of a kubeconfig. */
+  readonly from: URL | readonly string[];
+  /** Which kinds; empty: all. */
+  readonly kinds: readonly WantedKind[];
+  /** The file to write; undefined: stdout. */
+  readonly out: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly responseTimeoutMs: number;
+  readonly file: string | undefined;
+  readonly context: string | undefined;
+}
+
+export const TYPES_OPTIONS: Options = {
+  ...preset({ timeout: '60' }),
+  ...valued('out', 'token', 'kubeconfig', 'context'),
+  kind: { type: 'string', multiple: true },
+  header: { type: 'string', multiple: true },
+};
+
+export function toTypes(given: Given): TypesCommand {
+  given.notEmpty(['out', 'kubeconfig', 'context', 'token']);
+  const kinds = given.list('kind').map((text) => {
+    const wanted = toWanted(text);
+    if (wanted === undefined) throw given.wrong('kind', 'NAME, NAME.GROUP or NAME.GROUP/VERSION', text);
+    return wanted;
+  });
+  const from = toSource(given);
+  const isFile = !(from instanceof URL) && from.length > 0;
+  const stray = [...(isFile ? ['token', 'header'] : []), ...(isFile || from instanceof URL ? ['kubeconfig', 'context'] : [])];
+  for (const option of stray) {
+    if (given.has(option))
+      throw given.error(
+        `--${option} goes with ${stray.length > 2 ? 'a server' : 'a kubeconfig'}, not with ${isFile ? 'files' : 'a URL'}`,
+      );
+  }
+  return {
+    ...{ command: 'types', from, kinds, out: given.text('out'), headers: toHeaders(given) },
+    ...{ responseTimeoutMs: given.milliseconds('timeout'), file: given.text('kubeconfig'), context: given.text('context') },
+  };
+}
+
+function toSource(given: Given): URL | readonly string[] {
+  const [first, ...more] = given.positionals;
+  if (first === undefined) {
+    // A whole cluster has hundreds of kinds: it is not what a forgotten argument means.
+    if (['kind', 'context', 'kubeconfig'].some((option) => given.has(option))) return [];
+    throw given.error('missing FILE or URL, or --kind or --context for a cluster, for example: watchmux types crds/');
+  }
+  if (given.positionals.includes('')) throw given.error('a file has an empty name');
+  if (!/^https?:\/\//i.test(first)) return given.positionals;
+  if (more.length > 0) throw given.error('types takes several files, or one URL');
+  if (URL.canParse(first)) return new URL(first);
+  throw given.error(`not an HTTP URL: ${quote(first)}`);
+}
+
+/** Writes the types. Returns the exit code. */
+export async function types(command: TypesCommand, output: Output): Promise<number> {
+  const { from, kinds: wanted, out } = command;
+  const isServer = from instanceof URL || from.length === 0;
+  const where = from instanceof URL ? withoutSecret(from) : from.length === 0 ? 'the cluster' : from.join(', ');
+  let described: Described;
+  try {
+    described = isServer ? await fromServer(command) : await fromFiles(from);
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    process.stderr.write(`watchmux types: cannot read ${excerpt(where, 200)}: ${excerpt(messageOf(error), 300)}\n`);
+    return 1;
+  }
+  const text = toText(described, { wanted, where });
+  if (out === undefined) {
+    await output.write(text);
+    return 0;
+  }
+  try {
+    await writeFile(out, text);
+  } catch (error) {
+    process.stderr.write(`watchmux types: cannot write ${quote(out)}: ${excerpt(messageOf(error))}\n`);
+    return 1;
+  }
+  return 0;
+}
+
+function toText(
+  described: Described,
+  { wanted, where }: { readonly wanted: readonly WantedKind[]; readonly where: string },
+): string {
+  const { kinds: known, components } = described;
+  const missed = ({ text }: WantedKind): never => {
+    const names = [...new Set(known.map(({ kind, group }) => (group === '' ? kind : `${kind}.${group}`)))];
+    const shown = names.length > MAX_NAMES ? [...names.slice(0, MAX_NAMES), `${names.length - MAX_NAMES} others`] : names;
+    throw new UsageError(
+      `--kind ${quote(text)}: expected a kind of ${excerpt(where)}, which has ${shown.join(', ') || 'none'}`,
+      'types',
+    );
+  };
+  const kinds = select(known, { wanted, missed });
+  try {
+    return writeTypes({ kinds, known, components });
+  } catch (error) {
+    throw new UsageError(`${excerpt(where)}: ${(error as Error).message}`, 'types');
+  }
+}
+
+const MAX_NAMES = 10;
+
+/** Paths are long, and differ at their ends. */
+const pathOf = (file: string): string => `"${dotted(file.slice(-1_000))}"`;
+
+const fault: Fault = (file, why) => new UsageError(`${pathOf(file)}: ${why}`, 'types');
+
+/** Reads definitions and OpenAPI documents. What is something else is left out. */
+async function fromFiles(paths: readonly string[]): Promise<Described> {
+  const parts: Described[] = [];
+  for (const path of paths) {
+    const own = (await documentsAt(path, fault))
+      .map(describe)
+      .filter(({ kinds, components }) => kinds.length + components.size > 0);
+    if (own.every(({ kinds }) => kinds.length === 0)) {
+      throw fault(
+        path,
+        `there is no ${CRD} of ${CRD_API_VERSION} with a version that is served, and no OpenAPI v3 document with kinds`,
+      );
+    }
+    parts.push(...own);
+  }
+  try {
+    return together(parts);
+  } catch (error) {
+    throw new UsageError((error as Error).message, 'types');
+  }
+}
+
+function describe(document: Document): Described {
+  const { file, number, value } = document;
+  const place = number === undefined ? '' : `document ${number}: `;
+  const crd = crdOf(document, fault);
+  try {
+    if (crd !== undefined) return { kinds: kindsOfCrd(crd, pathOf(file)), components: new Map() };
+    return isOpenApi(value) ? kindsOfOpenApi(value, pathOf(file)) : { kinds: [], components: new Map() };
+  } catch (error) {
+    throw fault(file, `${place}${(error as Error).message}`);
+  }
+}
+
+const INDEX = 'openapi/v3';
+const VERSION = /^(?:api\/([^/]+)|apis\/([^/]+)\/([^/]+))$/;
+const MAX_DOCUMENT_BYTES = 67_108_864;
+const MAX_DOCUMENTS = 10_000;
+const AT_ONCE = 4;
+
+/** Asks a server for the OpenAPI documents that may have the kinds. */
+async function fromServer({ from, kinds, headers, responseTimeoutMs, file, context }: TypesCommand): Promise<Described> {
+  const { server, fetch } =
+    from instanceof URL
+      ? { server: from, fetch: createNodeFetch(() => ({})) }
+      : await clusterOf({ file, context, responseTimeoutMs });
+  const means = toHttpSettings({ fetch: withHeaders(fetch, headers), responseTimeoutMs, maxFrameBytes: MAX_DOCUMENT_BYTES });
+  const read = async (path: string): Promise<Record<string, unknown>> => {
+    const url = new URL(server);
+    url.pathname = `${server.pathname.replace(/\/(openapi(\/v3)?\/?)?$/, '')}/${path}`;
+    url.search = '';
+    return recordOf(await ask(means, url, { read: toObject<object> }));
+  };
+  const { paths } = await read(INDEX);
+  const wanted = Object.keys(recordOf(paths))
+    .filter((path) => mayHave(path, kinds))
+    .sort(byText);
+  if (wanted.length > MAX_DOCUMENTS) throw new Error(`it has more than ${MAX_DOCUMENTS} versions of groups`);
+  const parts: Described[] = [];
+  for (let at = 0; at < wanted.length; at += AT_ONCE) {
+    const some = wanted.slice(at, at + AT_ONCE);
+    parts.push(...(await Promise.all(some.map(async (path) => kindsOfOpenApi(await read(`${INDEX}/${path}`), path)))));
+  }
+  return together(parts);
+}
+
+/** Whether a document, such as `apis/apps/v1`, may have one of these kinds. */
+function mayHave(path: string, kinds: readonly WantedKind[]): boolean {
+  const [isVersion, core, group = '', version = core] = VERSION.exec(path) ?? [];
+  if (isVersion === undefined) return false;
+  return kinds.length === 0 || kinds.some((kind) => (kind.group ?? group) === group && (kind.version ?? version) === version);
+}
+
+async function clusterOf(options: Pick<TypesCommand, 'file' | 'context' | 'responseTimeoutMs'>) {
+  try {
+    return await loadCluster(options);
+  } catch (error) {
+    if (isWatchError(error, 'INVALID_ARGUMENT')) throw new UsageError(said(error.message, 'types'), 'types');
+    throw error;
+  }
+}

@@ -1,0 +1,19 @@
+import type { TestOperator } from './operator/operator-under-test.ts';
+import type { TestOperatorOptions } from './operator/test-options.ts';
+
+/**
+ * Starts an operator with its server, for a test: no cluster, no sleep, no polling.
+ *
+ *     await using test = await testOperator({ resources: [websiteCrd], controllers: [websites] });
+ *     await test.resource(WEBSITES).create({ metadata: { name: 'web', namespace: 'default' }, spec: { replicas: 2 } });
+ *     await test.settled();
+ *     expect(await test.resource(DEPLOYMENTS).get('default/web')).toMatchObject({ spec: { replicas: 2 } });
+ *
+ * @throws {WatchError} (rejects) INVALID_ARGUMENT for an invalid option, and for a kind that the server does not have. What the server
+ *   says of an object that it refuses.
+ */
+export async function testOperator(options: TestOperatorOptions): Promise<TestOperator> {
+  // Late, so that whoever tests something else does not load a server.
+  const { startTest } = await import('./operator/operator-under-test.ts');
+  return startTest(options);
+}

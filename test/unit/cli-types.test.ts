@@ -1,0 +1,227 @@
+// `watchmux types`: what is written for definitions and OpenAPI documents, and which input is refused.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { ApiServer } from '../../src/apiserver/index.ts';
+import { parseCommand } from '../../src/cli/args.ts';
+import type { Output } from '../../src/cli/output.ts';
+import { type TypesCommand, types } from '../../src/cli/types/types.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { faultsOf } from '../compile.ts';
+import { crdOf } from './crd-rig.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'types-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const WEBSITE = fileURLToPath(new URL('../types/website-crd.yaml', import.meta.url));
+
+/** Writes files, and returns the path of the folder that has them. */
+function filesOf(files: Readonly<Record<string, unknown>>): string {
+  const path = mkdtempSync(join(folder, 'f-'));
+  for (const [name, value] of Object.entries(files)) {
+    writeFileSync(join(path, name), typeof value === 'string' ? value : JSON.stringify(value));
+  }
+  return path;
+}
+
+async function written(...args: string[]): Promise<string> {
+  let text = '';
+  const output = {
+    write: async (part: string) => {
+      text += part;
+    },
+  };
+  expect(await types(parseCommand(['types', ...args]) as TypesCommand, output as Output)).toBe(0);
+  expect(faultsOf({ 'out.ts': text })).toEqual([]);
+  return text;
+}
+
+/** The names of what is exported. */
+const exported = (text: string): string[] =>
+  [...text.matchAll(/^export (?:interface|const|type) (\w+)/gm)].map(([, name = '']) => name);
+
+const METADATA = ['ManagedFieldsEntry', 'ObjectMeta', 'OwnerReference'];
+const schemaOf = (properties: object): object => ({
+  schema: { openAPIV3Schema: { type: 'object', properties: { spec: { type: 'object', properties } } } },
+});
+
+describe('the types of a definition', () => {
+  test('are those that the tests of types use', async () => {
+    const known = readFileSync(WEBSITE.replace('-crd.yaml', '.ts'), 'utf8');
+    expect(await written(WEBSITE)).toBe(known.replace('../../src/operator/index.ts', 'watchmux/operator'));
+  });
+
+  test('do not depend on the order of the input', async () => {
+    const crd = JSON.parse(JSON.stringify(crdOf({}, schemaOf({ b: { type: 'string' }, a: { type: 'integer' } })))) as object;
+    const turned = (value: unknown): unknown =>
+      typeof value !== 'object' || value === null || Array.isArray(value)
+        ? value
+        : Object.fromEntries(
+            Object.entries(value)
+              .reverse()
+              .map(([key, each]) => [key, turned(each)]),
+          );
+    const gear = crdOf({}, {}, 'gears', 'Gear');
+    expect(await written(filesOf({ 'a.json': crd, 'b.json': gear }))).toBe(
+      await written(filesOf({ 'a.json': { kind: 'List', items: [turned(gear), turned(crd)] } })),
+    );
+  });
+
+  test('have the versions that are served, the best without its name', async () => {
+    const versions = ['v1alpha1', 'v2', 'v1', 'v10beta2'].map((name) => ({ name, served: name !== 'v1', storage: false }));
+    const path = filesOf({ 'a.json': crdOf({ versions }) });
+    expect(exported(await written(path)).filter((name) => !METADATA.includes(name))).toEqual([
+      ...['Widget', 'WIDGETS', 'WidgetV10beta2', 'WIDGETS_V10BETA2', 'WidgetV1alpha1', 'WIDGETS_V1ALPHA1'],
+    ]);
+    expect(exported(await written(path, '--kind', 'widgets.example.com/v1alpha1'))).toContain('WIDGETS');
+  });
+
+  test('do not share names, whatever these are', async () => {
+    const widget = crdOf(
+      {},
+      schemaOf({
+        'a-b': { type: 'object', properties: { c: { type: 'string' } } },
+        aB: { type: 'object', properties: { d: { type: 'string' } } },
+      }),
+    );
+    const other = crdOf({ group: 'other.org' });
+    const spec = crdOf({}, {}, 'widgetspecs', 'WidgetSpec');
+    const meta = crdOf({}, {}, 'objectmetas', 'ObjectMeta');
+    const words = ['Kind', 'Record', 'Array', 'Object', 'String', '9'].map((kind, at) =>
+      crdOf({}, schemaOf({ a: { type: 'array', items: {} } }), `${at}s`, kind),
+    );
+    const text = await written(filesOf({ 'a.json': { kind: 'List', items: [widget, other, spec, meta, ...words] } }));
+    const names = exported(text);
+    expect(new Set(names).size).toBe(names.length);
+    expect(names).toEqual(
+      expect.arrayContaining(['Widget', 'OtherWidget', 'WIDGETS', 'OTHER_WIDGETS', 'WidgetSpec', 'WidgetSpec2']),
+    );
+    expect(names).toEqual(
+      expect.arrayContaining(['WidgetSpec2AB', 'WidgetSpec2AB2', 'ExampleKind', 'Record', 'Kind9', 'KIND_5S']),
+    );
+    expect(text).toContain('metadata: MetaObjectMeta & { name: string }');
+  });
+
+  test('are of the objects of anything if it has no schema', async () => {
+    const text = await written(filesOf({ 'a.json': crdOf({ scope: 'Cluster' }, { schema: undefined }) }));
+    expect(text).toContain('  metadata: ObjectMeta & { name: string };\n  [key: string]: unknown;\n}\n');
+    expect(text).toContain('namespaced: false');
+  });
+
+  test('have literals for enumerations, and null where it is allowed', async () => {
+    const path = filesOf({
+      'a.json': crdOf(
+        {},
+        schemaOf({
+          a: { type: 'string', enum: ["it's", 'b', null], nullable: true },
+          b: { type: 'array', items: { type: 'integer', enum: [1, -2.5] }, nullable: true },
+          c: { type: 'object', additionalProperties: { type: 'array', items: { 'x-kubernetes-int-or-string': true } } },
+          d: { enum: [{}], type: 'object' },
+        }),
+      ),
+    });
+    const text = await written(path);
+    expect(text).toContain(`  a?: "it's" | 'b' | null;\n  b?: (1 | -2.5)[] | null;\n`);
+    expect(text).toContain(`  c?: { [key: string]: (number | string)[] };\n  d?: object;\n`);
+  });
+});
+
+const ref = (name: string): object => ({ $ref: `#/components/schemas/${name}` });
+const KIND = { group: 'apps', version: 'v1', kind: 'Tool' };
+const document = (schemas: object, paths?: object): object => ({
+  openapi: '3.0.0',
+  ...(paths && { paths }),
+  components: { schemas },
+});
+const tool = (properties: object, kind: object = KIND): object => ({
+  ...{ type: 'object', properties: { metadata: {}, ...properties } },
+  'x-kubernetes-group-version-kind': [kind],
+});
+
+describe('the types of an OpenAPI document', () => {
+  test('follow references, and name a kind without a place by its version', async () => {
+    const text = await written(
+      filesOf({
+        'a.json': document({
+          'io.k8s.api.apps.v1.Tool': tool({
+            spec: { allOf: [ref('io.k8s.api.apps.v1.ToolSpec')], default: {}, description: 'S.' },
+          }),
+          'io.k8s.api.apps.v1.ToolSpec': {
+            type: 'object',
+            properties: { next: ref('io.k8s.api.apps.v1.ToolSpec'), size: ref('q'), policy: { type: 'string', enum: ['A'] } },
+          },
+          q: { oneOf: [{ type: 'string' }, { type: 'number' }] },
+          unused: { type: 'object', properties: { a: ref('nowhere') } },
+        }),
+      }),
+    );
+    expect(text).toContain(
+      "  /** S. */\n  spec?: ToolSpec;\n}\n\nexport const TOOL: Kind<Tool> = kind<Tool>({ apiVersion: 'apps/v1', kind: 'Tool' });\n",
+    );
+    expect(text).toContain("  next?: ToolSpec;\n  policy?: 'A' | (string & {});\n  size?: Q;\n");
+    expect(text).toContain('export type Q = string | number;\n');
+    expect(exported(text)).not.toContain('Unused');
+  });
+
+  test('are only of what has a place, if there are paths; what is not kept needs no name', async () => {
+    const operation = (action: string, kind: object): object => ({
+      'x-kubernetes-action': action,
+      'x-kubernetes-group-version-kind': kind,
+    });
+    const review = { ...KIND, kind: 'Review' };
+    const text = await written(
+      filesOf({
+        'a.json': document(
+          { Tool: tool({}), Review: tool({}, review), Eviction: tool({}, { ...KIND, kind: 'Eviction' }) },
+          {
+            '/apis/apps/v1/namespaces/{namespace}/tools': { get: operation('list', KIND), post: operation('post', KIND) },
+            '/apis/apps/v1/tools': { get: operation('list', KIND) },
+            '/apis/apps/v1/reviews': { post: operation('post', review) },
+            '/apis/apps/v1/namespaces/{namespace}/tools/{name}/eviction': {
+              post: operation('post', { ...KIND, kind: 'Eviction' }),
+            },
+          },
+        ),
+      }),
+    );
+    expect(exported(text).filter((name) => !METADATA.includes(name))).toEqual(['Review', 'REVIEWS', 'Tool', 'TOOLS']);
+    expect(text).toMatch(/interface Review \{\n.*\n.*\n {2}metadata\?: ObjectMeta;\n\}/);
+    expect(text).toMatch(/plural: 'tools',\n {2}kind: 'Tool',\n {2}namespaced: true/);
+    expect(text).toMatch(/plural: 'reviews',\n {2}kind: 'Review',\n {2}namespaced: false/);
+  });
+});
+
+describe('watchmux types URL', () => {
+  test('writes for a definition that a server serves what it writes for its file', async () => {
+    const server = new ApiServer<string>({ storage: new MemoryStorage(), resources: [], customResourceDefinitions: true });
+    const { port, close } = await listening(server);
+    try {
+      await server
+        .resource('customresourcedefinitions.apiextensions.k8s.io/v1')
+        .create(parse(readFileSync(WEBSITE, 'utf8')) as object);
+      const url = `http://127.0.0.1:${port}`;
+      await expect.poll(async () => (await fetch(`${url}/openapi/v3/apis/example.com/v1beta1`)).status).toBe(200);
+      const own = (await written(WEBSITE)).replace('/** @deprecated use v1 */\n', '');
+      expect(await written(url, '--kind', 'websites')).toBe(own);
+      expect(await written(`${url}/openapi/v3`, '--kind', 'Website.example.com/v1')).toContain('export interface WebsiteSpec {');
+    } finally {
+      await close();
+    }
+  });
+});
+
+async function listening(api: ApiServer<string>): Promise<{ port: number; close(): Promise<void> }> {
+  const server = createServer(api.handler);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as { port: number }).port,
+    close: async () => {
+      server.close().closeAllConnections();
+      await api.shutdown();
+    },
+  };
+}

@@ -1,0 +1,130 @@
+// `watchmux new operator`: which files it writes, and what they are called. test/e2e/new.test.ts builds and runs them.
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { afterAll, describe, expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import manifest from '../../package.json' with { type: 'json' };
+import { parseCommand } from '../../src/cli/args.ts';
+import { newProject } from '../../src/cli/new/new.ts';
+import { NAMES_IN_USE, type NewCommand, PACKAGES } from '../../src/cli/new/new-args.ts';
+import { Output } from '../../src/cli/output.ts';
+import { UsageError } from '../../src/cli/usage.ts';
+
+const template = fileURLToPath(new URL('../../src/cli/new/template', import.meta.url));
+const parent = mkdtempSync(join(tmpdir(), 'watchmux-new-'));
+afterAll(() => rmSync(parent, { recursive: true, force: true }));
+
+const filesIn = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(folder.length + 1))
+    .sort();
+
+/** Runs the command, and returns what it prints. */
+async function run(line: string): Promise<string> {
+  let printed = '';
+  const stream = {
+    write: (text: string, written?: () => void): boolean => {
+      printed += text;
+      written?.();
+      return true;
+    },
+    on: () => undefined,
+  };
+  expect(await newProject(parseCommand(line.split(' ')) as NewCommand, new Output(stream), parent)).toBe(0);
+  return printed;
+}
+
+describe('the project', () => {
+  test('has these files, and nothing else', async () => {
+    const said = await run('new operator website-operator');
+    const folder = join(parent, 'website-operator');
+    expect(filesIn(folder)).toEqual([
+      '.gitignore',
+      'Dockerfile',
+      'README.md',
+      'manifests/crd.yaml',
+      'manifests/deployment.yaml',
+      'manifests/rbac.yaml',
+      'package.json',
+      'src/main.ts',
+      'src/website.ts',
+      'test/website.test.ts',
+      'tsconfig.json',
+    ]);
+    expect(readFileSync(join(folder, 'README.md'), 'utf8').split('\n').length - 1).toBeLessThanOrEqual(20);
+    expect(said).toContain('website-operator/ has an operator for websites.example.com. Next:\n\n  cd website-operator\n');
+    expect(filesIn(folder).filter((file) => /sample/i.test(readFileSync(join(folder, file), 'utf8')))).toEqual([]);
+    const { name, dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    expect({ name, dependencies }).toEqual({
+      name: 'website-operator',
+      dependencies: { watchmux: `^${manifest.version}` },
+    });
+  });
+
+  test.each([
+    ['bus', '', 'Bus', 'buses.example.com'],
+    ['gateway', '--group net.example.org', 'Gateway', 'gateways.net.example.org'],
+    ['policy-controller', '', 'Policy', 'policies.example.com'],
+    ['inbox', '--kind=HTTPBox', 'HTTPBox', 'httpboxes.example.com'],
+    ['operator', '', 'Operator', 'operators.example.com'],
+    ['big-web-shop', '', 'BigWebShop', 'bigwebshops.example.com'],
+  ])('%s %s: the kind %s, %s', async (name, options, kind, resource) => {
+    await run(`new operator ${name} ${options}`.trim());
+    const [crd] = parseAllDocuments(readFileSync(join(parent, name, 'manifests/crd.yaml'), 'utf8'));
+    expect(crd?.toJS()).toMatchObject({ metadata: { name: resource }, spec: { names: { kind } } });
+  });
+
+  test('is written into an empty folder, but not beside what is there', async () => {
+    mkdirSync(join(parent, 'empty'));
+    await run('new operator empty');
+    await expect(run('new operator empty')).rejects.toThrow(
+      new UsageError('there is something in the folder "empty": expected an empty folder, or none', 'new'),
+    );
+    writeFileSync(join(parent, 'file'), '');
+    await expect(run('new operator file')).rejects.toThrow('watchmux new: "file" is a file: expected no such file');
+    expect(readFileSync(join(parent, 'file'), 'utf8')).toBe('');
+  });
+});
+
+describe('the template', () => {
+  const packages = JSON.parse(readFileSync(join(template, 'package.json'), 'utf8'));
+
+  test('has the versions that this package is tested with', () => {
+    const { '@types/node': types, 'typescript-7': typescript, yaml } = manifest.devDependencies;
+    expect(packages.devDependencies).toEqual({
+      '@types/node': `^${types}`,
+      typescript: `^${typescript.slice('npm:typescript@'.length)}`,
+      yaml: `^${yaml}`,
+    });
+    const { engines, dependencies, devDependencies } = packages;
+    expect(engines).toEqual(manifest.engines);
+    const names = Object.keys({ ...dependencies, ...devDependencies }).filter((name) => !name.startsWith('@'));
+    expect(names.sort()).toEqual(PACKAGES);
+  });
+
+  test('names nothing as a kind may be called', () => {
+    const names = filesIn(template).flatMap((file) => {
+      if (!file.startsWith('src/sample')) return [];
+      const source = ts.createSourceFile(file, readFileSync(join(template, file), 'utf8'), ts.ScriptTarget.ES2022);
+      const found: string[] = [];
+      source.forEachChild(function visit(node): void {
+        if (ts.isImportSpecifier(node)) found.push(node.name.text);
+        node.forEachChild(visit);
+      });
+      return found;
+    });
+    expect(names.filter((name) => /^[A-Z]/.test(name)).sort()).toEqual(NAMES_IN_USE);
+  });
+
+  test('its image copies what is there', () => {
+    const copied = readFileSync(join(template, 'Dockerfile'), 'utf8').matchAll(/^COPY (?!--from)(.*) \S+$/gm);
+    const paths = Array.from(copied, ([, list = '']) => list.split(' ')).flat();
+    expect(paths.length).toBeGreaterThan(4);
+    // npm install, which comes first, writes the lock.
+    expect(paths.filter((path) => path !== 'package-lock.json' && !existsSync(join(template, path)))).toEqual([]);
+  });
+});

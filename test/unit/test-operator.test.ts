@@ -1,0 +1,336 @@
+// An operator under test: what `settled` and `advance` wait for, what they reject with, and that nothing is left of it.
+import { expect, test } from 'vitest';
+import type { KubernetesObject } from '../../src/cache/object.ts';
+import { controller, kind } from '../../src/operator/index.ts';
+import { testOperator } from '../../src/testing/index.ts';
+
+interface Website extends KubernetesObject {
+  readonly spec?: { readonly replicas?: number; readonly greeting?: string } | undefined;
+  readonly status?: { readonly url?: string; readonly seen?: number } | undefined;
+}
+interface Deployment extends KubernetesObject {
+  readonly spec?: { readonly replicas?: number } | undefined;
+}
+
+const WEBSITES = kind<Website>({ group: 'example.com', version: 'v1', plural: 'websites', kind: 'Website', namespaced: true });
+const DEPLOYMENTS = kind<Deployment>('deployments.apps/v1');
+const web: Website = {
+  ...{ apiVersion: 'example.com/v1', kind: 'Website' },
+  ...{ metadata: { name: 'web', namespace: 'default' }, spec: { replicas: 2 } },
+};
+
+const websites = controller({
+  for: WEBSITES,
+  owns: [DEPLOYMENTS],
+  reconcile: async ({ object, apply, updateStatus, events, owned }) => {
+    if (!object) return;
+    if (owned(DEPLOYMENTS).length === 0) events.normal('Created', 'a deployment');
+    await apply(DEPLOYMENTS, { spec: { replicas: object.spec?.replicas } });
+    await updateStatus((draft) => Object.assign(draft, { status: { url: 'https://example.com' } }));
+  },
+});
+
+test('what it owns is there, and what it says, when it has settled', async () => {
+  await using operator = await testOperator({ controllers: [websites], objects: [web] });
+  await operator.settled();
+  const deployments = operator.resource(DEPLOYMENTS);
+  expect(await deployments.get('default/web')).toMatchObject({
+    spec: { replicas: 2 },
+    metadata: { ownerReferences: [{ kind: 'Website', name: 'web', controller: true }] },
+  });
+  const found = await operator.resource(WEBSITES).get('default/web');
+  expect(found.status).toEqual({ url: 'https://example.com' });
+  expect((await operator.events(found)).map(({ type, reason, message }) => [type, reason, message])).toEqual([
+    ['Normal', 'Created', 'a deployment'],
+  ]);
+  await deployments.patch('default/web', { spec: { replicas: 7 } });
+  await operator.settled();
+  expect((await deployments.get('default/web')).spec?.replicas).toBe(2);
+  await operator.resource(WEBSITES).delete('default/web');
+  await operator.settled();
+  expect((await deployments.list()).items).toEqual([]);
+  expect(operator.errors).toEqual([]);
+});
+
+test('what the server does by itself is waited for, too: a chain of owners, a namespace with what is in it', async () => {
+  const maps = kind<KubernetesObject>('configmaps/v1');
+  await using operator = await testOperator({ controllers: [websites], objects: [web], resources: [maps, 'namespaces/v1'] });
+  await operator.settled();
+  const client = operator.resource(maps).in('default');
+  let owner: KubernetesObject = await operator.resource(DEPLOYMENTS).get('default/web');
+  for (let at = 0; at < 10; at++) {
+    const { apiVersion = '', kind = '', metadata: { name = '', uid = '' } = {} } = owner;
+    const ownerReferences = [{ apiVersion, kind, name, uid }];
+    owner = await client.create({ metadata: { name: `map-${at}`, ownerReferences } });
+  }
+  await operator.resource(WEBSITES).delete('default/web');
+  await operator.settled();
+  expect((await client.list()).items).toEqual([]);
+  const namespaces = operator.resource('namespaces/v1');
+  await namespaces.create({ metadata: { name: 'shop' } });
+  await operator.resource(WEBSITES).create({ ...web, metadata: { name: 'web', namespace: 'shop' } });
+  await operator.settled();
+  await namespaces.delete('shop');
+  await operator.settled();
+  expect((await namespaces.list()).items.map(({ metadata }) => metadata?.name)).toEqual(['default']);
+  expect((await operator.resource(DEPLOYMENTS).list()).items).toEqual([]);
+});
+
+/** A controller of websites that does what it is told. */
+const doing = (
+  reconcile: Parameters<typeof controller<Website>>[0]['reconcile'],
+  more: Partial<Parameters<typeof controller<Website>>[0]> = {},
+) => controller<Website>({ for: WEBSITES, ...more, reconcile });
+
+test('requeueAfterMs: not before its time, and at its time', async () => {
+  const times: number[] = [];
+  const again = doing(() => {
+    times.push(operator.clock.now());
+    return { requeueAfterMs: 60_000 };
+  });
+  await using operator = await testOperator({ controllers: [again], objects: [web] });
+  await operator.settled();
+  await operator.settled();
+  expect(times).toEqual([0]);
+  await operator.advance(59_999);
+  expect(times).toEqual([0]);
+  await operator.advance(120_001);
+  expect(times).toEqual([0, 60_000, 120_000, 180_000]);
+});
+
+test('a failure fails the test, once; what is tried again later is not waited for', async () => {
+  const broken = doing(({ attempt }) => {
+    if (attempt < 3) throw new Error(`no luck ${attempt}`);
+  });
+  const operator = await testOperator({ controllers: [broken], objects: [web] });
+  const failed = (await operator.settled().catch((error: unknown) => error)) as AggregateError;
+  expect(failed).toBeInstanceOf(AggregateError);
+  expect(failed.message).toMatch(/^a failure in the operator: websites default\/web \(attempt 1\): Error: no luck 1/);
+  expect((failed.errors[0] as Error).message).toBe('no luck 1');
+  await operator.settled();
+  await expect(operator.advance(1_000)).rejects.toThrow(/no luck 2/);
+  expect(operator.errors.map(({ controller, key, attempt }) => [controller, key, attempt])).toEqual([
+    ['websites', 'default/web', 1],
+    ['websites', 'default/web', 2],
+  ]);
+  await operator.close();
+});
+
+test('a failure that nobody has heard of fails the end of the test', async () => {
+  const broken = doing(() => Promise.reject(new Error('no luck')));
+  const operator = await testOperator({ controllers: [broken], objects: [web] });
+  await expect(operator.close().then(() => operator.errors)).resolves.toEqual([]); // it has not begun
+  const other = await testOperator({ controllers: [broken], objects: [web] });
+  await other.clock.advanceAsync(0);
+  await expect.poll(() => other.errors.length).toBe(1);
+  await expect(other.close()).rejects.toThrow(/no luck/);
+  expect(other.clock.pending).toBe(0);
+});
+
+test("retries, with growing delays; their failures are the test's with onError", async () => {
+  const times: number[] = [];
+  const told: string[] = [];
+  const broken = doing(() => {
+    times.push(operator.clock.now());
+    if (times.length < 6) throw new Error('not yet');
+  });
+  await using operator = await testOperator({
+    ...{ controllers: [broken], objects: [web] },
+    onError: (error, { during, attempt }) => void told.push(`${during} ${attempt}: ${(error as Error).message}`),
+  });
+  await operator.settled();
+  expect(times).toEqual([0]);
+  await operator.advance(10_000);
+  expect(times).toEqual([0, 5, 15, 35, 75, 155]);
+  expect(told).toEqual([1, 2, 3, 4, 5].map((attempt) => `reconcile ${attempt}: not yet`));
+  expect(operator.errors.length).toBe(5);
+});
+
+test('resyncs', async () => {
+  const times: number[] = [];
+  const counted = doing(() => void times.push(operator.clock.now()), { resyncMs: 3_600_000 });
+  await using operator = await testOperator({ controllers: [counted], objects: [web] });
+  await operator.advance(3 * 3_600_000);
+  expect(times).toEqual([0, 1, 2, 3].map((hours) => hours * 3_600_000));
+});
+
+test('a controller that never settles is named', async () => {
+  const restless = doing(async ({ object, resource }) => {
+    if (object) await resource(WEBSITES).patch('default/web', { spec: { replicas: (object.spec?.replicas ?? 0) + 1 } });
+  });
+  const operator = await testOperator({ controllers: [restless], objects: [web], maxReconciles: 100 });
+  await expect(operator.settled()).rejects.toThrow('websites default/web was reconciled 100 times without settling');
+  await operator.close();
+  expect(operator.clock.pending).toBe(0);
+});
+
+test('one that asks to run again at once does not stop the test either', async () => {
+  const operator = await testOperator({
+    controllers: [doing(() => ({ requeueAfterMs: 0 }))],
+    objects: [web],
+    maxReconciles: 100,
+  });
+  await expect(operator.advance(1_000)).rejects.toThrow('websites default/web was reconciled 100 times without settling');
+  await operator.close();
+});
+
+test('often is not too often, if time passes in between', async () => {
+  let count = 0;
+  const often = doing(() => ({ requeueAfterMs: 1 + (count++ % 1) }));
+  await using operator = await testOperator({ controllers: [often], objects: [web], maxReconciles: 10 });
+  await operator.advance(300);
+  expect(count).toBe(301);
+});
+
+test('a reconcile that waits for something outside is waited for', async () => {
+  let isOver = false;
+  const slow = doing(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    isOver = true;
+  });
+  await using operator = await testOperator({ controllers: [slow], objects: [web] });
+  await operator.settled();
+  expect(isOver).toBe(true);
+});
+
+test('one that waits without end is named, and its timeout can be tested', async () => {
+  const hanging = doing(
+    ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    {
+      reconcileTimeoutMs: 10_000,
+    },
+  );
+  const operator = await testOperator({ controllers: [hanging], objects: [web], timeoutMs: 50 });
+  await expect(operator.settled()).rejects.toThrow('gave up after 50 ms on websites default/web, which is being reconciled');
+  await expect(operator.advance(10_000)).rejects.toThrow(/websites default\/web \(attempt 1\): .*took longer than 10,?000 ms/);
+  await operator.close();
+  expect(operator.clock.pending).toBe(0);
+});
+
+test('one that does not end holds up the end of the test, until the deadline', async () => {
+  const stuck = doing(() => new Promise(() => {}));
+  const operator = await testOperator({ controllers: [stuck], objects: [web], timeoutMs: 1 });
+  await operator.settled().catch(() => {});
+  await expect(operator.close()).rejects.toThrow(/gave up after 30000 ms on websites default\/web/);
+});
+
+const crd = (plural: string, kind: string, schema: object = {}): KubernetesObject & { readonly spec: object } => ({
+  ...{ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', metadata: { name: `${plural}.example.com` } },
+  spec: {
+    ...{ group: 'example.com', scope: 'Namespaced', names: { plural, kind } },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        subresources: { status: {} },
+        schema: { openAPIV3Schema: { type: 'object', ...schema } },
+      },
+    ],
+  },
+});
+
+test('definitions of a cluster, with their schemas; a kind that goes and comes back', async () => {
+  const seen: string[] = [];
+  const failed = new Set<string>();
+  const spec = { type: 'object', properties: { replicas: { type: 'integer', default: 3 } } };
+  const definition = crd('websites', 'Website', { properties: { spec, status: { type: 'object' } } });
+  const counted = controller<Website>({
+    for: 'websites.example.com/v1',
+    reconcile: ({ key, object }) => void seen.push(`${key} ${object?.spec?.replicas}`),
+  });
+  await using operator = await testOperator({
+    resources: [definition],
+    controllers: [counted],
+    objects: [{ ...web, spec: {} } as Website],
+    onError: (_, { during }) => void failed.add(during),
+  });
+  await operator.settled();
+  expect(seen.splice(0)).toEqual(['default/web 3']);
+  await expect(
+    operator.resource(WEBSITES).create({ metadata: { name: 'b', namespace: 'default' }, spec: { replicas: 'x' as never } }),
+  ).rejects.toThrow(/must be of type integer/);
+  const definitions = operator.resource('customresourcedefinitions.apiextensions.k8s.io/v1');
+  await definitions.delete('websites.example.com');
+  await operator.advance(10_000);
+  expect(seen.splice(0)).toEqual(['default/web undefined']);
+  await definitions.create(definition);
+  await operator.advance(10_000);
+  await operator.resource(WEBSITES).create(web);
+  await operator.settled();
+  expect(seen).toEqual(['default/web 2']);
+  expect([...failed]).toEqual(['source']); // its watch ends with a 404
+});
+
+test('kinds of Kubernetes: built in ones as they are, others without a schema; objects with their status and namespace', async () => {
+  const pods: string[] = [];
+  const watched = controller({
+    for: 'pods',
+    reads: ['namespaces/v1', { apiVersion: 'networking.k8s.io/v1', kind: 'Ingress' }, 'nodes'],
+    reconcile: ({ key, object }) => void pods.push(`${key} ${(object as { status?: { phase?: string } }).status?.phase}`),
+  });
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a', namespace: 'shop' }, status: { phase: 'Running' } };
+  const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } };
+  await using operator = await testOperator({ controllers: [watched], objects: [pod, node], resources: ['secrets/v1'] });
+  await operator.settled();
+  expect(pods).toEqual(['shop/a Running']);
+  expect(await operator.resource('namespaces/v1').get('shop')).toMatchObject({ metadata: { name: 'shop' } });
+  await expect(
+    operator
+      .resource('secrets/v1')
+      .in('elsewhere')
+      .create({ metadata: { name: 's' } }),
+  ).rejects.toThrow(/not found/);
+  expect((await operator.resource({ apiVersion: 'v1', kind: 'Node' }).list()).items.length).toBe(1);
+});
+
+test('a finalizer is set, and does its work before the object goes', async () => {
+  const done: string[] = [];
+  const careful = controller<Website>({
+    for: WEBSITES,
+    reconcile: ({ key }) => void done.push(`reconcile ${key}`),
+    finalizer: { name: 'example.com/files', finalize: ({ object }) => void done.push(`finalize ${object.metadata?.name}`) },
+  });
+  await using operator = await testOperator({ controllers: [careful], objects: [web] });
+  await operator.settled();
+  const resource = operator.resource(WEBSITES);
+  expect((await resource.get('default/web')).metadata?.finalizers).toEqual(['example.com/files']);
+  await resource.delete('default/web');
+  await operator.settled();
+  expect((await resource.list()).items).toEqual([]);
+  expect(done).toContain('finalize web');
+});
+
+test('all counts of events are there, also those that a recorder holds back', async () => {
+  const telling = doing(({ object, events }) => object && events.warning('Broken', 'again'));
+  await using operator = await testOperator({ controllers: [telling], objects: [web] });
+  for (let at = 0; at < 4; at++) {
+    await operator.resource(WEBSITES).patch('default/web', { spec: { replicas: at + 10 } });
+    await operator.settled();
+  }
+  expect(await operator.events(web)).toMatchObject([{ type: 'Warning', reason: 'Broken', series: { count: 4 } }]);
+  expect(await operator.events({ ...web, metadata: { name: 'other', namespace: 'default' } })).toEqual([]);
+});
+
+test('what cannot be tested is refused', async () => {
+  await expect(testOperator({ controllers: [controller({ for: 'sites.example.com/v1', reconcile: () => {} })] })).rejects.toThrow(
+    /^resource: expected one of those that are served: .*, got "sites.example.com\/v1"/,
+  );
+  await expect(testOperator({ controllers: [websites], timeoutMs: 0 })).rejects.toThrow(/^timeoutMs/);
+  await expect(testOperator({ controller: [] } as never)).rejects.toThrow(/did you mean controllers/);
+  await expect(testOperator({ controllers: [websites], resources: [crd('bad', 'Bad', { type: 'string' })] })).rejects.toThrow();
+  await expect(testOperator({ controllers: [websites], objects: [{ metadata: { name: 'a' } }] })).rejects.toThrow();
+});
+
+test('nothing is left', async () => {
+  const before = process.getActiveResourcesInfo().length;
+  const operator = await testOperator({ controllers: [websites], objects: [web] });
+  await operator.settled();
+  await operator.resource(WEBSITES).create({ ...web, metadata: { name: 'other', namespace: 'default' } });
+  await operator.close();
+  await operator.close();
+  expect(operator.clock.pending).toBe(0);
+  expect(process.getActiveResourcesInfo().length).toBeLessThanOrEqual(before);
+  await expect(operator.settled()).rejects.toMatchObject({ code: 'CLOSED' });
+  await expect(operator.resource(WEBSITES).list()).rejects.toMatchObject({ code: 'CLOSED' });
+});
