@@ -46,8 +46,10 @@ describe.skipIf(isMissing(component('kube-apiserver')))('two instances of an ope
         await world.settled({ ready: true });
         return await world.look();
       });
+      /** A server that starts refuses for a while, and one that has gone does not answer. */
       const answered = (error: Error & { code?: unknown }): never => {
-        throw Object.assign(error, { code: typeof error.code === 'number' ? error.code : NO_ANSWER });
+        const isRefusal = typeof error.code === 'number' && error.code < 500;
+        throw Object.assign(error, { code: isRefusal ? error.code : NO_ANSWER });
       };
       const world = new World((...request) => server.request(...request).catch(answered), 'site');
       await world.create();
