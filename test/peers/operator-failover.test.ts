@@ -41,9 +41,9 @@ describe.skipIf(isMissing(component('kube-apiserver')))('two instances of an ope
   test(
     'take over from each other, and do nothing twice',
     async () => {
-      const expected: Look = await inProcess('site', async (world) => {
+      const expected: Look = await inProcess('site', async ({ world, settled }) => {
         await world.finish(LAST);
-        await world.settled({ ready: true });
+        await settled({ ready: true });
         return await world.look();
       });
       /** A server that starts refuses for a while, and one that has gone does not answer. */

@@ -35,10 +35,10 @@ describe.skipIf(isMissing(component('kube-apiserver')))('an operator on a kube-a
   });
 
   test('in this process it comes to what follows from the websites', async () => {
-    expected = await inProcess('site', async (world) => {
+    expected = await inProcess('site', async ({ world, settled }) => {
       await world.play(storm(SEED, EDITS));
       await world.finish(lastEdits(SEED));
-      await world.settled({ ready: true });
+      await settled({ ready: true });
       return await world.look();
     });
     expect(Object.keys(expected.websites)).toHaveLength(ALIVE);

@@ -17,6 +17,9 @@ type Answer = any;
 /** Sends a request to the server, past all proxies. Rejects with an error that has the code of a refusal. */
 export type Send = (method: string, path: string, body?: unknown, type?: string) => Promise<Answer>;
 
+/** Waits until an operator has done its work; with `ready`, also until all replicas are there. */
+export type Settled = (options?: { readonly ready?: boolean }) => Promise<void>;
+
 /** The code of a request that was not answered, if it is to count as one that was refused. */
 export const NO_ANSWER = -1;
 
@@ -221,10 +224,10 @@ export class World {
   }
 
   /** Waits until what is there follows from the websites; with `ready`, also until all replicas are. */
-  async settled(options: { readonly ready?: boolean } = {}): Promise<void> {
+  async settled({ ready = false }: Parameters<Settled>[0] = {}): Promise<void> {
     const look = async (): Promise<void> => {
       await this.collect();
-      const fault = (await this.fault()) ?? (!options.ready || (await this.ready()) ? undefined : 'replicas were not ready');
+      const fault = (await this.fault()) ?? (!ready || (await this.ready()) ? undefined : 'replicas were not ready');
       if (fault !== undefined) throw new Error(`${this.namespace} never settled: ${fault}`);
     };
     await eventually(look, { intervalMs: POLL_MS });
