@@ -38,14 +38,12 @@ export {
 export { Operator } from './operator.ts';
 export {
   type AnyKind,
-  type ApplyOptions,
   type Caches,
   type ChangeType,
   controller,
   type FinalizerOptions,
   type ListenOptions,
   type Log,
-  type Mutable,
   type OperatorCheck,
   type OperatorChecks,
   type OperatorControllerOptions,
@@ -85,11 +83,13 @@ export { type WebhookConfigurationsOptions, webhookConfigurations } from './webh
 export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
 export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';
 export {
+  type ApplyOptions,
   apply,
   type CreateOrUpdateOptions,
   type CreateOrUpdateResult,
   createOrUpdate,
   type HelperOptions,
+  type Mutable,
   retryOnConflict,
   updateStatus,
 } from './writes.ts';

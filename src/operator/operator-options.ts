@@ -1,12 +1,14 @@
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import type { PatchOptions, ResourceClient, ResourceType } from '../cache/resource-client.ts';
+import type { ResourceClient, ResourceType } from '../cache/resource-client.ts';
 import type { IndexFunction } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
 import type { CHANGES } from '../watch/event.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
 import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
+import type { WebhookServer } from './webhooks/webhook-server.ts';
+import type { ApplyOptions, Mutable } from './writes.ts';
 
 /** Where an operator writes what it does. `console` is one. */
 export interface Log {
@@ -26,13 +28,6 @@ export type ChangeType = (typeof CHANGES)[number];
 export type When<T extends object = KubernetesObject> = {
   when(old: T | undefined, object: T | undefined, event: ChangeType): boolean;
 }['when']; // a method, whose parameters are bivariant: so a list may have sources of several types
-
-/** A value that may be changed, at any depth: what `mutate` functions get. */
-export type Mutable<T> = T extends Date | ((...args: never[]) => unknown)
-  ? T
-  : T extends object
-    ? { -readonly [K in keyof T]: Mutable<T[K]> }
-    : T;
 
 /** What a controller reads besides the event: the operator's caches. */
 export interface Caches {
@@ -105,12 +100,6 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
     normal(reason: string, message: string): void;
     warning(reason: string, message: string): void;
   };
-}
-
-/** Options of `apply`. */
-export interface ApplyOptions extends Omit<PatchOptions, 'type'> {
-  /** Take over fields of other managers. Default true: an operator's word about what it owns is final. */
-  readonly force?: boolean | undefined;
 }
 
 /** What a reconcile may return. */
@@ -267,6 +256,11 @@ export interface OperatorOptions {
   readonly listen?: ListenOptions | undefined;
   /** Checks of your own, for `/healthz` and `/readyz`. Each may take a second. */
   readonly checks?: OperatorChecks | undefined;
+  /**
+   * Webhooks that it serves while it runs, whether it leads or not. It is ready once they listen, and ends if they cannot; they end
+   * after the last reconcile, whose writes they may have to admit. Default: none.
+   */
+  readonly webhooks?: Pick<WebhookServer, 'run' | 'ready'> | undefined;
   /** When the kinds that have not synced are named to `onError`, in milliseconds; default 120,000. 0: never. */
   readonly syncTimeoutMs?: number | undefined;
   /**
