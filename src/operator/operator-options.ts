@@ -109,7 +109,7 @@ export interface ReconcileOutcome {
 }
 
 /** For each of some types, a kind of it, or a source of such a kind. */
-type Sources<Types extends readonly unknown[]> = { readonly [At in keyof Types]: KindName<Types[At]> | SourceOptions<Types[At]> };
+type Sources<Types extends readonly unknown[]> = { [At in keyof Types]: KindName<Types[At]> | SourceOptions<Types[At]> };
 
 /**
  * A controller of an operator. `T` is what it reconciles; the others are the types of what it owns and watches, and are inferred: see
@@ -130,7 +130,7 @@ export interface OperatorControllerOptions<
    */
   readonly owns?: Sources<Owned> | undefined;
   /** Kinds whose changes concern objects otherwise. */
-  readonly watches?: { readonly [At in keyof Watched]: WatchedOptions<Watched[At]> } | undefined;
+  readonly watches?: { [At in keyof Watched]: WatchedOptions<Watched[At]> } | undefined;
   /** Kinds that it only reads from the cache. */
   readonly reads?: readonly (AnyKind | Omit<SourceOptions<KubernetesObject>, 'when'>)[] | undefined;
   /**
@@ -181,8 +181,8 @@ export interface FinalizerOptions<T extends object> {
  */
 export function controller<
   T extends KubernetesObject,
-  const Owned extends readonly unknown[] = readonly [],
-  const Watched extends readonly unknown[] = readonly [],
+  Owned extends readonly unknown[] = [],
+  Watched extends readonly unknown[] = [],
 >(options: OperatorControllerOptions<T, Owned, Watched>): OperatorControllerOptions<T, Owned, Watched> {
   return options;
 }

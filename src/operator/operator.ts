@@ -122,11 +122,9 @@ export class Operator {
    *
    * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, for a name that another controller has, and once it runs.
    */
-  controller<
-    T extends KubernetesObject,
-    const Owned extends readonly unknown[] = readonly [],
-    const Watched extends readonly unknown[] = readonly [],
-  >(options: OperatorControllerOptions<T, Owned, Watched>): this {
+  controller<T extends KubernetesObject, Owned extends readonly unknown[] = [], Watched extends readonly unknown[] = []>(
+    options: OperatorControllerOptions<T, Owned, Watched>,
+  ): this {
     if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator that runs takes no further controllers');
     const controller = new OperatorController(options as unknown as OperatorControllerOptions, this.#deps);
     if (this.#controllers.some(({ name }) => name === controller.name)) {
