@@ -18,10 +18,12 @@ import { isRecord } from '../watch/errors.ts';
 import { inPieces, paceOf, type Work } from '../watch/fair-queue.ts';
 import { asDenial } from './api-status.ts';
 
+export const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
+
 /** A write, as the hooks of {@link AdmissionHooks} see it. Upstream: `admission.k8s.io` `AdmissionRequest`. */
 export interface AdmissionReview<I = unknown> {
   /** CONNECT, as `kubectl exec` does, only behind a kube-apiserver. */
-  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+  readonly operation: (typeof OPERATIONS)[number];
   /** Such as `orders.example.com`; of the core group, such as `pods`. */
   readonly resource: string;
   /** Such as `status` or `scale`; undefined for the object itself. Of `scale`, the objects are of the kind Scale. */

@@ -180,7 +180,18 @@ export class KindCaches {
       onError: (error) => onError(error, text),
       onStateChange: ({ connected }) => connected && onWell(text),
     });
-    return { text, type, client: followed.client as ResourceClient, informer, indexers: new Map() };
+    let client = followed.client as ResourceClient;
+    return {
+      ...{ text, informer, indexers: new Map() },
+      // A kind that was deleted may come back with another scope or plural.
+      get type() {
+        return followed.type ?? type;
+      },
+      get client() {
+        client = followed.client ?? client;
+        return client;
+      },
+    };
   }
 }
 

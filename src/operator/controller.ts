@@ -191,6 +191,11 @@ export class OperatorController<T extends KubernetesObject> {
     changed();
   }
 
+  /** Leaves no timer, though what runs does not end. */
+  abandon(): void {
+    this.#work?.queue.shutDown();
+  }
+
   #createQueue(): { readonly queue: WorkQueue<string>; readonly end: () => void } {
     const { rateLimiter } = this.#options;
     const { clock, observer, changed } = this.#deps;

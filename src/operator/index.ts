@@ -59,6 +59,7 @@ export {
 } from './operator-options.ts';
 export { controllerOf, type OwnerOptions, type OwnerReference, ownersOf, removeOwner, setOwner } from './owners.ts';
 export {
+  type AnyWhen,
   allOf,
   annotationsChanged,
   anyOf,
@@ -78,6 +79,10 @@ export {
   isNotFound,
   isTooManyRequests,
 } from './refusals.ts';
+export type { UserInfo } from './webhooks/reviews.ts';
+export { type WebhookConfigurationsOptions, webhookConfigurations } from './webhooks/webhook-configurations.ts';
+export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
+export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';
 export {
   apply,
   type CreateOrUpdateOptions,
@@ -88,7 +93,3 @@ export {
   retryOnConflict,
   updateStatus,
 } from './writes.ts';
-export type { UserInfo } from './webhooks/reviews.ts';
-export { type WebhookConfigurationsOptions, webhookConfigurations } from './webhooks/webhook-configurations.ts';
-export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
-export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';

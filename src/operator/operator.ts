@@ -180,6 +180,7 @@ export class Operator {
     const cancel = this.#limitSync();
     await this.#lead().catch((error: unknown) => this.#fail(error));
     cancel();
+    for (const controller of this.#controllers) controller.abandon();
     closing.abort(this.#stopped.signal.reason);
     await caches;
     await this.#recorder?.shutdown();
@@ -264,7 +265,7 @@ export class Operator {
       onNewLeader: (leader) => log.info(`${leader} leads`),
       ...settings,
       leases: leases as unknown as LeaseResource,
-      onError: (error, { during }) => this.#tell(new WatchError('TIMEOUT', during, { cause: error }), { during: 'leader' }),
+      onError: (error) => this.#tell(error, { during: 'leader' }),
     });
   }
 

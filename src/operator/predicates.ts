@@ -12,10 +12,13 @@
  */
 import { metadataOf } from '../cache/object.ts';
 import { equals } from './equals.ts';
-import type { When } from './operator-options.ts';
+import type { ChangeType, When } from './operator-options.ts';
+
+/** A predicate for objects of any kind: those beside it say of which. */
+export type AnyWhen = <T extends object>(old: T | undefined, object: T | undefined, event: ChangeType) => boolean;
 
 /** What a part of an object is; the events pass at which there is only one state. */
-function changed(partOf: (object: object) => unknown): When<object> {
+function changed(partOf: (object: object) => unknown): AnyWhen {
   return (old, object) => old === undefined || object === undefined || (old !== object && !equals(partOf(old), partOf(object)));
 }
 
@@ -24,22 +27,22 @@ function changed(partOf: (object: object) => unknown): When<object> {
  * Kinds without a status, such as ConfigMaps, have no generation, and never change by this measure. Upstream:
  * `GenerationChangedPredicate`.
  */
-export const generationChanged: When<object> = changed((object) => metadataOf(object).generation);
+export const generationChanged: AnyWhen = changed((object) => metadataOf(object).generation);
 
 /** The labels changed. Upstream: `LabelChangedPredicate`. */
-export const labelsChanged: When<object> = changed((object) => metadataOf(object).labels ?? {});
+export const labelsChanged: AnyWhen = changed((object) => metadataOf(object).labels ?? {});
 
 /** The annotations changed. Upstream: `AnnotationChangedPredicate`. */
-export const annotationsChanged: When<object> = changed((object) => metadataOf(object).annotations ?? {});
+export const annotationsChanged: AnyWhen = changed((object) => metadataOf(object).annotations ?? {});
 
 /** The status changed, as {@link equals} compares. */
-export const statusChanged: When<object> = changed((object) => (object as { readonly status?: unknown }).status);
+export const statusChanged: AnyWhen = changed((object) => (object as { readonly status?: unknown }).status);
 
 /**
  * The object is being deleted, and was not before. One that is seen for the first time counts if it is being deleted. DELETED passes:
  * what no finalizer holds is gone without having been seen so.
  */
-export const deletionStarted: When<object> = (old, object) => object === undefined || (isDeleting(object) && !isDeleting(old));
+export const deletionStarted: AnyWhen = (old, object) => object === undefined || (isDeleting(object) && !isDeleting(old));
 
 /** Whether an object is being deleted: it goes when its finalizers, or its grace period, are done. */
 export function isDeleting(object: object | undefined): boolean {

@@ -42,6 +42,9 @@ export function createRequest<T extends KubernetesObject>(
   const clientOf = <O extends object>(cache: KindCache | undefined, client: ResourceClient<O>): ResourceClient<O> => {
     const told = (written: object | undefined): void => {
       if (!cache || !versionOf(written) || !isWithin(deps.namespace, written)) return;
+      // A Scale has the same name. Without this, what adds the finalizer makes the next write of the status a conflict.
+      const { kind, metadata } = written as KubernetesObject;
+      if (kind === own.type.kind && metadata?.uid === metadataOf(object).uid) latest = written as T;
       wrote(written as KubernetesObject, cache.informer);
     };
     return toldClient(client, { signal, fieldManager, told });

@@ -158,6 +158,9 @@ export class FaultProxy {
 
   #forward(incoming: IncomingMessage, response: ServerResponse, { url, fault }: { url: URL; fault: Fault | undefined }): void {
     const headers = withoutHops(incoming.headers);
+    // As long as it was: Node sends the body of a DELETE without a length, which the server takes for its next request.
+    const length = incoming.headers['content-length'];
+    if (length !== undefined) headers['content-length'] = length;
     headers.authorization = `Bearer ${this.#upstream.token}`;
     // Half of a gzip member is no truncated JSON.
     if (fault?.kind === 'truncate') headers['accept-encoding'] = 'identity';

@@ -285,7 +285,10 @@ async function kubectl(base: string, args: readonly string[]): Promise<string> {
   const all = ['--server', base, ...secure, '--cache-dir', join(folder, base === url ? 'ours' : 'theirs'), ...args];
   const env = { PATH: process.env.PATH, HOME: folder, KUBECONFIG: join(folder, 'none') };
   const run = promisify(execFile)(component('kubectl').path, all, { env });
-  const { stdout, stderr, code = 0 } = await run.catch((error: { stdout: string; stderr: string; code: number }) => error);
+  const { stdout, stderr, code } = await run.then(
+    (printed) => ({ ...printed, code: 0 }),
+    (error: { stdout: string; stderr: string; code: number }) => error,
+  );
   return `${code}\n${stdout}${stderr}`.replace(/webhook "(mutate|validate)\.[^"]*"/g, 'webhook "$1"');
 }
 

@@ -22,7 +22,7 @@ export const object: fc.Arbitrary<Json> = fc.dictionary(name, value, { maxKeys: 
 export const json = <T>(made: T): T => JSON.parse(JSON.stringify(made)) as T;
 
 /** A value with a few changes somewhere in it. */
-function changed(whole: unknown, [seed = 0, ...more]: readonly number[], other: unknown): unknown {
+export function changed(whole: unknown, [seed = 0, ...more]: readonly number[], other: unknown): unknown {
   if (more.length === 0 || typeof whole !== 'object' || whole === null) return other;
   const names = Object.keys(whole);
   const at = names[seed % Math.max(names.length, 1)];

@@ -147,12 +147,9 @@ describe('hooks', () => {
     const text = 'admission webhook "validate.orders.example.com" denied the request: never';
     expect([created.code, created.body.reason, created.body.message, calls]).toEqual([code, reason, text, 1]);
     await call('POST', ORDERS_PATH, { ...NEW, spec: { item: 'first' } });
-    for (const args of [
-      ['PATCH', A, { spec: { item: 'z' } }],
-      ['DELETE', A],
-    ] as const) {
+    for (const method of ['PATCH', 'DELETE']) {
       calls = 0;
-      const { body } = await call(...args);
+      const { body } = await call(method, A, method === 'PATCH' ? { spec: { item: 'z' } } : undefined);
       expect([body.code, body.reason, body.message, calls]).toEqual([code, reason, text, 1]);
     }
   });

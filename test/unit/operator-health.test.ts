@@ -14,7 +14,7 @@ import { exposition } from '../exposition.ts';
 import { crdOf } from './crd-rig.ts';
 
 const kindOf = (kind: string, synced: boolean, error?: unknown): OperatorState['kinds'][number] => ({
-  ...{ kind, synced, connected: synced, absent: false, error },
+  ...{ kind, synced, connected: synced, absent: false, error, resourceVersion: '1', objects: 0 },
 });
 
 function rig(checks?: OperatorChecks) {

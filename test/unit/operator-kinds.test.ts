@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import { Informer, type KubernetesObject, type ListWatchOptions, type ResourceClient } from '../../src/cache/index.ts';
 import { Broadcaster, type ObjectEvent } from '../../src/index.ts';
-import { FollowedKind, kind, type ResourceSource, resolveKind } from '../../src/operator/index.ts';
+import { FollowedKind, kind, Operator, type ResourceSource, resolveKind } from '../../src/operator/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { FakeClock } from '../../src/testing/index.ts';
@@ -296,5 +296,52 @@ describe('a kind that is deleted', () => {
     await reached(clock, () => errors.length > 3);
     expect(informer.store.size).toBe(1);
     expect(changes).toEqual(['+a']);
+  });
+});
+
+describe('an operator', () => {
+  it('waits for a kind with those controllers that need it, and copes with its deletion and return', async () => {
+    const { clock, source, define, remove, crds } = world();
+    const seen: string[] = [];
+    const said: string[] = [];
+    const log = { debug: () => {}, info: () => {}, warn: (text: string) => said.push(text), error: () => {} };
+    const operator = new Operator({ cluster: source, name: 'widgets', clock, log })
+      .controller({ for: 'customresourcedefinitions.apiextensions.k8s.io/v1', reconcile: ({ key }) => void seen.push(key) })
+      .controller({
+        for: { apiVersion: 'example.com/v1', kind: 'Widget' },
+        reconcile: async ({ key, object, resource }) => {
+          seen.push(`${key} ${object ? 'is' : 'gone'}`);
+          if (object) await resource({ apiVersion: 'example.com/v1', kind: 'Widget' }).patch(key, { spec: { seen: true } });
+        },
+      });
+    const stop = new AbortController();
+    const ran = operator.run(stop.signal);
+    ends.push(async () => {
+      stop.abort();
+      await ran;
+      expect(clock.pending).toBe(0);
+    });
+    await crds.create(crdOf({ names: { plural: 'others', kind: 'Other' } }, {}, 'others'));
+    await reached(clock, () => seen.includes('others.example.com'));
+    expect(operator.state.kinds).toMatchObject([
+      { kind: 'customresourcedefinitions.apiextensions.k8s.io/v1', synced: true, absent: false },
+      { kind: 'example.com/v1 Widget', synced: false, absent: true },
+    ]);
+    const widgets = (await define()).in('default');
+    await widgets.create(widget('a'));
+    await reached(clock, () => seen.includes('default/a is'));
+    await expect.poll(() => widgets.get('a')).toMatchObject({ spec: { seen: true } });
+    await remove();
+    await reached(clock, () => seen.includes('default/a gone') && operator.state.kinds[1]?.absent === true);
+    const other = await define({ scope: 'Cluster', names: { plural: 'gadgets', kind: 'Widget' } }, {}, 'gadgets');
+    await other.create(widget('b'));
+    await reached(clock, () => seen.includes('b is'));
+    await expect.poll(() => other.get('b')).toMatchObject({ spec: { seen: true } });
+    expect(said).toEqual([
+      'waits for example.com/v1 Widget: the server does not have it yet',
+      'the server has example.com/v1 Widget now',
+      'example.com/v1 Widget has been deleted: waits for the server to have it again',
+      'the server has example.com/v1 Widget now',
+    ]);
   });
 });

@@ -14,8 +14,16 @@ const STATE: OperatorState = {
   running: true,
   leads: true,
   kinds: [
-    { kind: 'pods/v1', synced: true, connected: true, absent: false, error: undefined },
-    { kind: 'websites.example.com/v1', synced: false, connected: false, absent: true, error: undefined },
+    { kind: 'pods/v1', synced: true, connected: true, absent: false, error: undefined, resourceVersion: '1', objects: 1 },
+    {
+      kind: 'websites.example.com/v1',
+      synced: false,
+      connected: false,
+      absent: true,
+      error: undefined,
+      resourceVersion: '',
+      objects: 0,
+    },
   ],
   controllers: [controller('sites', 3), controller('pods')],
 };

@@ -311,10 +311,8 @@ describe('a request', () => {
     const { stop, operator: own } = await started(named);
     await own.settled();
     expect(told).toEqual([]);
-    expect((await orders.get('a')).metadata?.managedFields).toMatchObject([
-      { manager: 'user' },
-      { manager: 'shop', subresource: 'status' },
-    ]);
+    const { managedFields } = (await orders.get('a')).metadata ?? {};
+    expect(managedFields).toContainEqual(expect.objectContaining({ manager: 'shop', subresource: 'status' }));
     expect(await server.resource('configmaps').in('other').get('m')).toMatchObject({
       metadata: { managedFields: [{ manager: 'shop' }] },
     });
@@ -385,7 +383,7 @@ describe('a request', () => {
   });
 
   it('finds what an object controls by uid, and tells of it in its name', async () => {
-    const { orders, maps, start, server, operator, lines } = world();
+    const { orders, maps, start, server, lines } = world();
     const a = await orders.create(order('a'));
     await maps.create(mapOf('own', ownedBy(a)));
     await maps.create(mapOf('former', ownedBy(a, { uid: 'of-another-a' })));
@@ -406,7 +404,6 @@ describe('a request', () => {
     await stop();
     const { items } = await server.resource('events.events.k8s.io/v1').list();
     expect(items).toMatchObject([{ reason: 'Seen', note: 'there it is', reportingController: 'shop', regarding: { name: 'a' } }]);
-    void operator;
   });
 
   it('names a client of any kind that can be named, and refuses one that cannot', async () => {

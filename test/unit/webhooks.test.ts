@@ -367,7 +367,7 @@ describe('time', () => {
     let heard: AbortSignal | undefined;
     const validate = ({ signal }: AdmissionReview): Promise<never> => {
       heard = signal;
-      return never();
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     };
     const webhooks = new Webhooks({ validate, onError: (error) => errors.push(error) });
     for (const send of [byFetch(webhooks), await byNode(webhooks)]) {

@@ -2,7 +2,15 @@
  * What a kube-apiserver asks a webhook, and what it is answered: `AdmissionReview` of `admission.k8s.io/v1`, and `ConversionReview` of
  * `apiextensions.k8s.io/v1`. Nothing here knows about HTTP.
  */
-import { type AdmissionHooks, type AdmissionReview, Denied, deny, OPTIONS, warnInto } from '../../apiserver/admission.ts';
+import {
+  type AdmissionHooks,
+  type AdmissionReview,
+  Denied,
+  deny,
+  OPERATIONS,
+  OPTIONS,
+  warnInto,
+} from '../../apiserver/admission.ts';
 import { badRequest } from '../../apiserver/api-status.ts';
 import type { Convert } from '../../apiserver/definition.ts';
 import { toBase64 } from '../../apiserver/kinds/base64.ts';
@@ -122,19 +130,17 @@ function reviewIn(body: unknown, kind: string, apiVersion: string): { readonly a
   return { apiVersion, request: body.request };
 }
 
-const OPERATIONS: readonly unknown[] = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] satisfies AdmissionReview['operation'][];
-
 /** What the request says, but for the functions. */
 function factsOf(request: Json): Omit<AdmissionReview<UserInfo>, 'deny' | 'warn' | 'signal'> {
   const { operation, resource, dryRun = false, userInfo = {}, options } = request;
-  if (!OPERATIONS.includes(operation)) throw expected('request.operation', operation, `one of ${OPERATIONS.join(', ')}`);
+  if (!isOperation(operation)) throw expected('request.operation', operation, `one of ${OPERATIONS.join(', ')}`);
   if (!isRecord(resource)) throw expected('request.resource', resource, 'an object');
   if (typeof dryRun !== 'boolean') throw expected('request.dryRun', dryRun, 'true or false');
   if (!isRecord(userInfo)) throw expected('request.userInfo', userInfo, 'an object');
   const group = text(resource, 'group', '');
   const plural = text(resource, 'resource');
   return {
-    operation: operation as AdmissionReview['operation'],
+    operation,
     resource: group === '' ? plural : `${plural}.${group}`,
     subresource: text(request, 'subResource', '') || undefined,
     namespace: text(request, 'namespace', '') || undefined,
@@ -145,6 +151,10 @@ function factsOf(request: Json): Omit<AdmissionReview<UserInfo>, 'deny' | 'warn'
     user: userInfo,
     options: optionsOf(options),
   };
+}
+
+function isOperation(value: unknown): value is AdmissionReview['operation'] {
+  return (OPERATIONS as readonly unknown[]).includes(value);
 }
 
 /** Those that a review has, as texts. */

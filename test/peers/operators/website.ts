@@ -4,6 +4,7 @@ import type { V1ConfigMap, V1Deployment, V1Service } from '@kubernetes/client-no
 import type { KubernetesObject } from 'watchmux/cache';
 import {
   anyOf,
+  apply,
   type Condition,
   equals,
   findCondition,
@@ -47,14 +48,15 @@ export function websiteController(registry: string): OperatorControllerOptions<W
       },
     },
     async reconcile(request) {
-      const { object: site, name, apply } = request;
+      const { object: site, name, resource } = request;
       if (!site) return;
       const { html, paused, replicas: wanted } = site.spec;
       const { uid, labels: { team } = {} } = site.metadata ?? {};
       const app = { app: name };
       const metadata = { labels: { ...app, ...(team !== undefined && { team }) } };
       const replicas = paused ? 0 : wanted;
-      await apply(CONFIG_MAPS, { metadata: { name, namespace: registry }, data: { host: `${name}.example.com`, uid } });
+      const entry = { metadata: { name }, data: { host: `${name}.example.com`, uid } };
+      await apply(resource(CONFIG_MAPS).in(registry), entry, { fieldManager: 'website' });
       await applyOwned(request, CONFIG_MAPS, { metadata, data: { 'index.html': html } });
       const mount = { name: 'page', mountPath: '/usr/share/nginx/html' };
       const pod = {
@@ -72,12 +74,12 @@ export function websiteController(registry: string): OperatorControllerOptions<W
 
 /** Says in an event what it has done, as far as the cache knows what was there. */
 async function applyOwned<T extends Owned>(
-  { name, owned, apply, events }: ReconcileRequest<Website>,
+  { name, owned, apply: applyAs, events }: ReconcileRequest<Website>,
   of: ReturnType<typeof kind<T>>,
   object: object,
 ): Promise<T> {
   const before = owned(of).find(({ metadata }) => metadata?.name === name);
-  const after = await apply(of, object);
+  const after = await applyAs(of, object);
   if (!before) events.normal('Created', `Created ${after.kind} ${name}`);
   else if (!equals(contentOf(before), contentOf(after))) events.normal('Updated', `Updated ${after.kind} ${name}`);
   return after;

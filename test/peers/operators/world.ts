@@ -137,9 +137,14 @@ export class World {
     const patch = (path: string, change: object): Promise<Answer> => this.#send('PATCH', path, change, MERGE);
     if (edit.do === 'create') {
       const metadata = { name, ...(team !== null && { labels: { team } }) };
-      const object = { apiVersion: 'example.com/v1', kind: 'Website', metadata, spec: { html, replicas, paused } };
+      const object = {
+        apiVersion: 'example.com/v1',
+        kind: 'Website',
+        metadata,
+        spec: { html, replicas, ...(paused && { paused }) },
+      };
       await this.#send('POST', this.path('websites'), object);
-    } else if (edit.do === 'spec') await patch(site, { spec: { html, replicas, paused } });
+    } else if (edit.do === 'spec') await patch(site, { spec: { html, replicas, paused: paused || null } });
     else if (edit.do === 'scale') await patch(`${site}/scale`, { spec: { replicas } });
     else if (edit.do === 'label') await patch(site, { metadata: { labels: { team } } });
     else if (edit.do === 'delete') await this.#send('DELETE', site);
@@ -173,8 +178,15 @@ export class World {
   /** Brings all websites to their last state, whatever they are. */
   async finish(edits: readonly Edit[]): Promise<void> {
     for (const edit of edits) {
-      await this.edit(edit);
-      if (edit.do !== 'create') continue;
+      if (edit.do !== 'create') {
+        await this.edit(edit);
+        continue;
+      }
+      await eventually(async () => {
+        await this.edit(edit);
+        const { metadata } = await this.#send('GET', this.path('websites', edit.name));
+        if (metadata.deletionTimestamp) throw new Error(`${edit.name} is being deleted`);
+      });
       await this.edit({ ...edit, do: 'spec' });
       await this.edit({ ...edit, do: 'label' });
     }

@@ -1,0 +1,276 @@
+// How an operator begins, leads and ends: on an API server in the same process, with a fake clock.
+import { describe, expect, it, vi } from 'vitest';
+import { Operator, type OperatorOptions } from '../../src/operator/index.ts';
+import { refused } from '../../src/storage/statuses.ts';
+import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
+import { CONFIG_MAP, ORDER, order, settle, started, world } from './operator-rig.ts';
+import { fate, thrown } from './support.ts';
+
+const noop = (): void => {};
+
+describe('the leader among operators', () => {
+  const election = (identity: string, { clock }: ReturnType<typeof world>): Partial<OperatorOptions> => ({
+    leaderElection: { identity, now: () => clock.now() + 1e12, random: () => 0 },
+  });
+
+  it('works alone; another one takes over at once when it stops, with caches that it had before', async () => {
+    const all = world();
+    const { orders, start, clock, lines, server } = all;
+    const runs: string[] = [];
+    const reconcile = (who: string) => ({ reconcile: ({ name }: { name: string }) => void runs.push(`${who} ${name}`) });
+    const one = await start(reconcile('one'), election('one', all));
+    const two = await start(reconcile('two'), election('two', all));
+    await orders.create(order('a'));
+    await settle();
+    expect([runs, one.operator.state.leads, two.operator.state.leads]).toEqual([['one a'], true, false]);
+    expect(two.operator.state.kinds).toMatchObject([{ kind: 'orders.example.com/v1', synced: true }]);
+    expect(two.operator.state.controllers).toMatchObject([{ working: false }]);
+    expect((await one.stop()).state).toBe('resolved');
+    for (let i = 0; i < 50; i++) await clock.advanceAsync(100);
+    expect([runs, two.operator.state.leads]).toEqual([['one a', 'two a'], true]);
+    expect(await server.resource('leases.coordination.k8s.io/v1').in('default').get('shop')).toMatchObject({
+      spec: { holderIdentity: 'two' },
+    });
+    expect(lines).toContain('info: two leads');
+    await two.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('that loses the lease stops its work, and competes again with the same caches', async () => {
+    const all = world();
+    const { orders, start, clock, server, watches, told } = all;
+    await orders.create(order('a'));
+    const runs: AbortSignal[] = [];
+    const leases = server.resource('leases.coordination.k8s.io/v1').in('default');
+    const { operator, stop, run } = await start(
+      {
+        reconcile: ({ signal }) => {
+          runs.push(signal);
+          return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+        },
+      },
+      election('one', all),
+    );
+    expect([runs.length, operator.state.leads]).toEqual([1, true]);
+    const { metadata, spec } = (await leases.get('shop')) as { metadata: object; spec: object };
+    await leases.update({ metadata, spec: { ...spec, holderIdentity: 'thief', leaseDurationSeconds: 5 } } as never);
+    for (let i = 0; i < 20; i++) await clock.advanceAsync(100);
+    expect([runs[0]?.aborted, operator.state.leads, run.state]).toEqual([true, false, 'pending']);
+    await orders.create(order('b'));
+    for (let i = 0; i < 100; i++) await clock.advanceAsync(100);
+    expect([runs.length, operator.state.leads, watches, told]).toEqual([2, true, ['orders'], []]);
+    expect((await stop()).state).toBe('resolved');
+    expect(clock.pending).toBe(0);
+  });
+
+  it('has the namespace of the lease from its options, the operator, or the cluster', async () => {
+    const { server, operator, cluster } = world();
+    await server.resource('namespaces').create({ metadata: { name: 'elsewhere' } });
+    const leases = server.resource('leases.coordination.k8s.io/v1');
+    const lead = async (options: Partial<OperatorOptions>): Promise<unknown> => {
+      const { stop } = await started(operator(options).controller({ for: ORDER, reconcile: noop }));
+      const { items } = await leases.list();
+      await stop();
+      for (const { metadata } of items) await leases.delete(`${metadata?.namespace}/${metadata?.name}`);
+      return items.map(({ metadata }) => `${metadata?.namespace}/${metadata?.name}`);
+    };
+    expect(await lead({ leaderElection: true })).toEqual(['default/shop']);
+    expect(await lead({ leaderElection: { namespace: 'elsewhere', name: 'lock' } })).toEqual(['elsewhere/lock']);
+    expect(await lead({ leaderElection: true, namespace: 'elsewhere' })).toEqual(['elsewhere/shop']);
+    expect(await lead({ leaderElection: true, cluster: { ...cluster, namespace: 'elsewhere' } as never })).toEqual([
+      'elsewhere/shop',
+    ]);
+  });
+
+  it('gives up work that does not end, and leaves the lease to run out', async () => {
+    const all = world();
+    const { orders, start, server, clock } = all;
+    await orders.create(order('a'));
+    const { stopper, run } = await start({ reconcile: () => new Promise(noop) }, election('one', all));
+    stopper.abort();
+    await clock.advanceAsync(30_000);
+    expect(run.error).toMatchObject({ code: 'TIMEOUT', limit: 30_000, message: 'gave up after 30000 ms on orders default/a' });
+    expect(await server.resource('leases.coordination.k8s.io/v1').in('default').get('shop')).toMatchObject({
+      spec: { holderIdentity: 'one' },
+    });
+  });
+});
+
+describe('the end of an operator', () => {
+  it('names what it gives up on, by controller', async () => {
+    const { orders, operator, clock } = world();
+    await orders.create(order('a'));
+    await orders.create(order('b'));
+    const stuck = operator({ shutdownTimeoutMs: 5_000 })
+      .controller({ for: ORDER, concurrency: 2, reconcile: () => new Promise(noop) })
+      .controller({ name: 'quick', for: ORDER, reconcile: noop });
+    const { stopper, run } = await started(stuck);
+    stopper.abort();
+    await clock.advanceAsync(4_999);
+    expect(run.state).toBe('pending');
+    await clock.advanceAsync(1);
+    expect(run.error).toMatchObject({
+      code: 'TIMEOUT',
+      limit: 5_000,
+      message: 'gave up after 5000 ms on orders default/a, orders default/b',
+    });
+    expect(clock.pending).toBe(0);
+  });
+
+  it('leaves no timer and no listener; it runs once, with a controller', async () => {
+    const { orders, clock, operator } = world();
+    await orders.create(order('a'));
+    const own = operator().controller({ for: ORDER, owns: [CONFIG_MAP], reconcile: () => ({ requeueAfterMs: 1_000 }) });
+    const stopper = new AbortController();
+    const listeners = new ListenerCount(stopper.signal);
+    const run = own.run(stopper.signal);
+    await settle();
+    stopper.abort();
+    await run;
+    expect([clock.pending, listeners.count]).toEqual([0, 0]);
+    await expect(own.run()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: 'an operator runs once' });
+    await expect(own.settled()).rejects.toMatchObject({ code: 'CLOSED' });
+    expect(thrown(() => own.controller({ for: CONFIG_MAP, reconcile: noop }))).toMatchObject({ code: 'INVALID_ARGUMENT' });
+    await expect(operator().run()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    // Told before it begins.
+    const told = operator().controller({ for: ORDER, reconcile: noop });
+    await told.run(AbortSignal.abort());
+    expect(clock.pending).toBe(0);
+  });
+
+  it('comes with SIGINT or SIGTERM if it gets no signal', async () => {
+    const { operator } = world();
+    for (const name of ['SIGINT', 'SIGTERM'] as const) {
+      const before = process.listeners(name);
+      const run = fate(operator().controller({ for: ORDER, reconcile: noop }).run());
+      await settle();
+      const [listener] = process.listeners(name).filter((each) => !before.includes(each));
+      listener?.(name);
+      await settle();
+      expect([run.state, process.listeners(name)]).toEqual(['resolved', before]);
+    }
+  });
+
+  it('comes with what onError throws', async () => {
+    const { orders, start, clock } = world();
+    await orders.create(order('a'));
+    const broken = new Error('broken');
+    const { run } = await start(
+      {
+        reconcile: () => {
+          throw new Error('no luck');
+        },
+      },
+      {
+        onError: () => {
+          throw broken;
+        },
+      },
+    );
+    expect([run.error, clock.pending]).toEqual([broken, 0]);
+  });
+});
+
+describe('the beginning of an operator', () => {
+  it('waits for all kinds that a controller names, and says which are late and why', async () => {
+    const { server, operator, told, clock, cluster } = world();
+    const runs: string[] = [];
+    const denied = refused(403, 'Forbidden', 'configmaps is forbidden');
+    const source = {
+      ...cluster,
+      resource: (type: string) => (type === 'configmaps/v1' ? maps : server.resource(type)),
+      kind: async (type: string) => (type === 'configmaps/v1' ? maps : server.kind(type)),
+    };
+    const maps = Object.assign(server.resource('configmaps'), {
+      list: () => Promise.reject(denied),
+      watch: () => Promise.reject(denied),
+    });
+    const own = operator({ cluster: source as never, syncTimeoutMs: 3_000 })
+      .controller({ for: ORDER, reads: [CONFIG_MAP], reconcile: () => void runs.push('orders') })
+      .controller({ name: 'widgets', for: 'widgets.example.com/v1', reconcile: noop })
+      .controller({ name: 'quick', for: ORDER, reconcile: () => void runs.push('quick') });
+    await server.resource('orders.example.com/v1').in('default').create(order('a'));
+    const { stop } = await started(own);
+    await clock.advanceAsync(3_000);
+    expect(runs).toEqual(['quick']);
+    expect(told.filter((text) => text.startsWith('sync'))).toEqual([
+      'sync: configmaps/v1 (403 Forbidden: configmaps is forbidden), widgets.example.com/v1 (the server does not have it) are not synced after 3000 ms',
+    ]);
+    expect(own.state.kinds).toMatchObject([{ synced: true }, { synced: false, error: denied }, { synced: false, absent: true }]);
+    expect((await stop()).state).toBe('resolved');
+    expect(clock.pending).toBe(0);
+  });
+
+  it('checks its options', () => {
+    const { operator, cluster } = world();
+    const wrong = (options: object): unknown => (thrown(() => operator(options as never)) as Error).message;
+    expect(wrong({ cluster: {} })).toContain('cluster: expected a Cluster or an ApiServer');
+    expect(wrong({ name: 'No' })).toContain('name: expected at most 63 of a-z');
+    expect(wrong({ shutdownTimeoutMs: -1 })).toContain('shutdownTimeoutMs: expected a whole number');
+    expect(wrong({ syncTimeoutMs: 0.5 })).toContain('syncTimeoutMs: expected a whole number');
+    expect(wrong({ nme: 'x' })).toContain('unknown option nme: did you mean name?');
+    expect(wrong({ leaderElection: { retryMs: 0 } })).toContain('retryMs: expected a whole number >= 1');
+    const own = new Operator({ cluster, name: 'shop' });
+    const bad = (options: object): unknown => (thrown(() => own.controller(options as never)) as Error).message;
+    expect(bad({ for: ORDER })).toContain('reconcile: expected a function');
+    expect(bad({ for: 7, reconcile: noop })).toContain('kind: expected');
+    expect(bad({ for: { kind: ORDER, wen: noop }, reconcile: noop })).toContain('unknown option wen: did you mean when?');
+    expect(bad({ for: ORDER, reconcile: noop, concurrency: 0 })).toContain('concurrency: expected');
+    expect(bad({ for: ORDER, reconcile: noop, watches: [{ kind: ORDER }] })).toContain('keysOf: expected a function');
+    expect(bad({ for: ORDER, reconcile: noop, finalizer: { name: 'x' } })).toContain('finalizer.finalize: expected a function');
+    own.controller({ for: ORDER, reconcile: noop });
+    expect(bad({ for: ORDER, reconcile: noop })).toContain('a name that no other controller of the operator has, got "orders"');
+  });
+
+  it('logs failures by default, each kind once, and that the source works again', async () => {
+    const { orders, operator, lines, clock } = world();
+    for (const name of ['a', 'b', 'c']) await orders.create(order(name));
+    const own = operator({ onError: undefined as never }).controller({
+      for: ORDER,
+      maxRetries: 1,
+      reconcile: async ({ name }) => {
+        throw new Error(`no luck with ${name}`);
+      },
+    });
+    const error = vi.spyOn(console, 'error').mockImplementation(noop);
+    const { stop } = await started(own);
+    await clock.advanceAsync(1_000);
+    expect(lines.map((line) => line.replace(/ \(.*/, ''))).toEqual([
+      'error: watchmux operator shop: reconcile of orders failed for default/a, attempt 1: Error: no luck with a',
+      'error: watchmux operator shop: reconcile of orders finally failed for default/a, attempt 2: Error: no luck with a',
+    ]);
+    expect(error).not.toHaveBeenCalled();
+    error.mockRestore();
+    await stop();
+  });
+});
+
+describe('settled', () => {
+  it('resolves when nothing is queued, running, or written and not yet seen', async () => {
+    const { orders, start, clock } = world();
+    await orders.create(order('a'));
+    let end = (): void => {};
+    const { operator, stop } = await start({
+      reconcile: async ({ object, updateStatus }) => {
+        if (object?.status) return;
+        await new Promise<void>((resolve) => {
+          end = resolve;
+        });
+        await updateStatus((draft) => {
+          draft.status = { phase: 'Done' };
+        });
+      },
+    });
+    const settled = fate(operator.settled());
+    await clock.advanceAsync(1_000);
+    expect(settled.state).toBe('pending');
+    end();
+    await operator.settled();
+    expect([settled.state, operator.state.controllers]).toMatchObject(['resolved', [{ queued: 0, inWork: 0 }]]);
+    expect((await orders.get('a')).status).toEqual({ phase: 'Done' });
+    await operator.settled();
+    const late = fate(operator.settled());
+    await stop();
+    expect(late.state).toBe('resolved');
+  });
+});

@@ -1,0 +1,180 @@
+// How an operator's reconciles fail, take too long, and finalize: on an API server in the same process, with a fake clock.
+import { describe, expect, it } from 'vitest';
+import { exponential } from '../../src/workqueue/index.ts';
+import { CONFIG_MAP, order, settle, world } from './operator-rig.ts';
+
+const FINALIZER = 'example.com/shop';
+
+describe('a reconcile of an operator', () => {
+  it('that fails is told and tried again; one that meets a conflict is tried again, quietly', async () => {
+    const { orders, start, told, clock } = world();
+    await orders.create(order('a'));
+    const attempts: number[] = [];
+    const { stop, operator } = await start({
+      rateLimiter: exponential({ baseMs: 100 }),
+      reconcile: async ({ attempt, object, resource }) => {
+        attempts.push(attempt);
+        if (attempt === 1) throw new Error('no luck');
+        if (attempt === 2) {
+          await resource('orders.example.com/v1').update({ ...object, metadata: { ...object?.metadata, resourceVersion: '1' } });
+        }
+      },
+    });
+    expect(attempts).toEqual([1]);
+    await clock.advanceAsync(99);
+    expect(attempts).toEqual([1]);
+    await clock.advanceAsync(1);
+    expect(attempts).toEqual([1, 2]);
+    await clock.advanceAsync(200);
+    expect([attempts, told]).toEqual([[1, 2, 3], ['reconcile orders default/a 1: no luck']]);
+    const results = ['error', 'requeue', 'success'].map(
+      (result) => `controller_runtime_reconcile_total{controller="orders",result="${result}"} 1`,
+    );
+    for (const line of results) expect(operator.metrics).toContain(line);
+    await stop();
+  });
+
+  it('is given up after maxRetries, conflicts too, and that is told', async () => {
+    const { orders, start, told, clock } = world();
+    await orders.create(order('a'));
+    let runs = 0;
+    const { stop } = await start({
+      maxRetries: 1,
+      reconcile: async ({ resource }) => {
+        runs++;
+        await resource('orders.example.com/v1').update({
+          ...order('a'),
+          metadata: { name: 'a', namespace: 'default', resourceVersion: '1' },
+        });
+      },
+    });
+    await clock.advanceAsync(100_000);
+    expect([runs, told]).toEqual([2, [expect.stringContaining('reconcile orders default/a 2 dropped: 409 Conflict')]]);
+    await stop();
+  });
+
+  it('runs again when it asks to, and at each resync', async () => {
+    const { orders, start, clock } = world();
+    await orders.create(order('a'));
+    const at: number[] = [];
+    const { stop, operator } = await start({
+      resyncMs: 10_000,
+      reconcile: () => {
+        at.push(clock.now());
+        return at.length === 1 ? { requeueAfterMs: 1_000 } : undefined;
+      },
+    });
+    expect(operator.state.controllers).toMatchObject([{ name: 'orders', working: true, delayed: 1, queued: 0, inWork: 0 }]);
+    await operator.settled(); // what is to run later does not count
+    for (let i = 0; i < 21; i++) await clock.advanceAsync(1_000);
+    expect(at).toEqual([0, 1_000, 10_000, 20_000]);
+    await stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is told to end after its time, which is a failure; the key runs again only when it has ended', async () => {
+    const { orders, start, told, clock } = world();
+    await orders.create(order('a'));
+    const runs: AbortSignal[] = [];
+    let end = (): void => {};
+    const { stop, operator } = await start({
+      reconcileTimeoutMs: 1_000,
+      reconcile: async ({ signal }) => {
+        runs.push(signal);
+        if (runs.length === 1)
+          await new Promise<void>((resolve) => {
+            end = resolve;
+          });
+      },
+    });
+    await clock.advanceAsync(999);
+    expect([runs[0]?.aborted, told]).toEqual([false, []]);
+    await clock.advanceAsync(1);
+    // It is told at once: who knows when it ends.
+    expect(runs[0]?.reason).toMatchObject({
+      code: 'TIMEOUT',
+      limit: 1_000,
+      message: 'orders: default/a took longer than 1000 ms',
+    });
+    expect(told).toEqual(['reconcile orders default/a 1: orders: default/a took longer than 1000 ms']);
+    await orders.patch('a', { spec: { item: 'salt' } });
+    await clock.advanceAsync(60_000);
+    expect(runs).toHaveLength(1);
+    end();
+    await clock.advanceAsync(1_000);
+    expect([runs.length, told.length]).toEqual([3, 1]); // for the change, and because it had failed
+    expect(operator.metrics).toContain('controller_runtime_reconcile_timeouts_total{controller="orders"} 1');
+    expect(operator.metrics).toContain('controller_runtime_active_workers{controller="orders"} 0');
+    await stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('that ends because the operator does is no failure, however it says so', async () => {
+    const { orders, start, told } = world();
+    for (const name of ['a', 'b', 'c']) await orders.create(order(name));
+    const { stop, run } = await start({
+      concurrency: 3,
+      reconcile: async ({ signal, name, resource }) => {
+        if (name === 'a') await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+        const watch = await resource(CONFIG_MAP).watch();
+        for await (const _event of watch);
+        if (name === 'b') signal.throwIfAborted();
+        throw Object.assign(new Error('stopped'), { name: 'AbortError' });
+      },
+    });
+    expect(run.state).toBe('pending');
+    expect([(await stop()).state, told]).toEqual(['resolved', []]);
+  });
+});
+
+describe('the finalizer of a controller', () => {
+  it('is there before the first reconcile; then an object goes when it is finalized', async () => {
+    const { orders, start, told } = world();
+    const seen: unknown[] = [];
+    let again = true;
+    const { stop } = await start({
+      reconcile: ({ object }) => void seen.push(object?.metadata?.finalizers),
+      finalizer: {
+        name: FINALIZER,
+        finalize: ({ object }) => {
+          seen.push(`finalize ${object.metadata?.name}`);
+          const outcome = again ? { requeueAfterMs: 0 } : undefined;
+          again = false;
+          return outcome;
+        },
+      },
+    });
+    await orders.create(order('a'));
+    await settle();
+    expect(seen.splice(0)).toEqual([[FINALIZER], [FINALIZER]]);
+    await orders.delete('a');
+    await settle();
+    expect(seen).toEqual(['finalize a', 'finalize a', undefined]);
+    expect((await orders.list()).items).toEqual([]);
+    expect([(await stop()).state, told]).toEqual(['resolved', []]);
+  });
+
+  it('stays until finalize has succeeded, and is not asked for again while others hold the object', async () => {
+    const { orders, start, told, clock } = world();
+    let fails = 2;
+    const { stop } = await start({
+      finalizer: {
+        name: FINALIZER,
+        finalize: async () => {
+          if (fails-- > 0) throw new Error('still busy');
+        },
+      },
+    });
+    await orders.create(order('a', { metadata: { name: 'a', finalizers: ['example.com/other'] } }));
+    await settle();
+    await orders.delete('a');
+    await settle();
+    expect((await orders.get('a')).metadata?.finalizers).toEqual(['example.com/other', FINALIZER]);
+    await clock.advanceAsync(1_000);
+    expect((await orders.get('a')).metadata?.finalizers).toEqual(['example.com/other']);
+    await orders.patch('a', { spec: { item: 'salt' } });
+    await settle();
+    expect([fails, told.length]).toEqual([-1, 2]);
+    await stop();
+  });
+});
