@@ -39,19 +39,24 @@ export interface Caches {
   store<O extends object = KubernetesObject>(kind: KindName<O>): InformerStore<O>;
 }
 
+/** `T`, which is not inferred from here: what says `when` may know less of the objects than the kind. Before TypeScript 5.4. */
+type Given<T> = [T & KubernetesObject][T extends unknown ? 0 : never];
+
 /** A kind whose changes are of interest, and which of them. */
-export interface SourceOptions<T extends object> {
+export interface SourceOptions<T> {
   readonly kind: KindName<T>;
   /** Which changes count. Default: all. */
-  readonly when?: When<T> | undefined;
+  readonly when?: When<Given<T>> | undefined;
   /** Indexes of the kind's store. All controllers share them, so no two may give one name to different functions. */
-  readonly indexers?: Readonly<Record<string, { valuesOf(object: T): ReturnType<IndexFunction<T>> }['valuesOf']>> | undefined;
+  readonly indexers?:
+    | Readonly<Record<string, { valuesOf(object: T & KubernetesObject): ReturnType<IndexFunction<T>> }['valuesOf']>>
+    | undefined;
 }
 
 /** A kind whose objects concern others, and which. */
-export interface WatchedOptions<T extends object> extends SourceOptions<T> {
+export interface WatchedOptions<T> extends SourceOptions<T> {
   /** The keys to reconcile when this object changes; of a change, those of both states. If it throws, that is reported. */
-  keysOf(object: T, caches: Caches): readonly string[];
+  keysOf(object: T & KubernetesObject, caches: Caches): readonly string[];
 }
 
 /** What a reconcile gets. Its functions may be taken out of it: `({ object, apply }) => ...`. */
@@ -108,7 +113,7 @@ export interface ReconcileOutcome {
 }
 
 /** For each of some types, a kind of it, or a source of such a kind. */
-type Sources<Types extends readonly object[]> = { readonly [At in keyof Types]: KindName<Types[At]> | SourceOptions<Types[At]> };
+type Sources<Types extends readonly unknown[]> = { readonly [At in keyof Types]: KindName<Types[At]> | SourceOptions<Types[At]> };
 
 /**
  * A controller of an operator. `T` is what it reconciles; the others are the types of what it owns and watches, and are inferred: see
@@ -116,8 +121,8 @@ type Sources<Types extends readonly object[]> = { readonly [At in keyof Types]: 
  */
 export interface OperatorControllerOptions<
   T extends KubernetesObject = KubernetesObject,
-  Owned extends readonly KubernetesObject[] = readonly KubernetesObject[],
-  Watched extends readonly KubernetesObject[] = readonly KubernetesObject[],
+  Owned extends readonly unknown[] = readonly unknown[],
+  Watched extends readonly unknown[] = readonly unknown[],
 > {
   /** In logs and metrics; unique in its operator. Default: the plural of what it is `for`. */
   readonly name?: string | undefined;
@@ -180,8 +185,8 @@ export interface FinalizerOptions<T extends object> {
  */
 export function controller<
   T extends KubernetesObject,
-  const Owned extends readonly KubernetesObject[] = readonly [],
-  const Watched extends readonly KubernetesObject[] = readonly [],
+  const Owned extends readonly unknown[] = readonly [],
+  const Watched extends readonly unknown[] = readonly [],
 >(options: OperatorControllerOptions<T, Owned, Watched>): OperatorControllerOptions<T, Owned, Watched> {
   return options;
 }

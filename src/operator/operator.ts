@@ -122,8 +122,8 @@ export class Operator {
    */
   controller<
     T extends KubernetesObject,
-    const Owned extends readonly KubernetesObject[] = readonly [],
-    const Watched extends readonly KubernetesObject[] = readonly [],
+    const Owned extends readonly unknown[] = readonly [],
+    const Watched extends readonly unknown[] = readonly [],
   >(options: OperatorControllerOptions<T, Owned, Watched>): this {
     if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator that runs takes no further controllers');
     const controller = new OperatorController(options as unknown as OperatorControllerOptions, this.#deps);
