@@ -1,12 +1,14 @@
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import type { PatchOptions, ResourceClient, ResourceType } from '../cache/resource-client.ts';
+import type { ResourceClient, ResourceType } from '../cache/resource-client.ts';
 import type { IndexFunction } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
+import type { CHANGES } from '../watch/event.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
 import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
-import type { Mutable } from './writes.ts';
+import type { WebhookServer } from './webhooks/webhook-server.ts';
+import type { ApplyOptions, Mutable } from './writes.ts';
 
 /** Where an operator writes what it does. `console` is one. */
 export interface Log {
@@ -20,7 +22,7 @@ export interface Log {
 export type AnyKind = string | ResourceType | GroupVersionKind;
 
 /** What happened to an object. A resync is MODIFIED, with the same object twice. */
-export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
+export type ChangeType = (typeof CHANGES)[number];
 
 /** Says whether a change is worth a reconcile. `old` is undefined for ADDED, `object` for DELETED. Upstream: `predicate.Predicate`. */
 export type When<T extends object = KubernetesObject> = {
@@ -100,12 +102,6 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
   };
 }
 
-/** Options of `apply`. */
-export interface ApplyOptions extends Omit<PatchOptions, 'type'> {
-  /** Take over fields of other managers. Default true: an operator's word about what it owns is final. */
-  readonly force?: boolean | undefined;
-}
-
 /** What a reconcile may return. */
 export interface ReconcileOutcome {
   /** Run this key again after this time, even if nothing changes. */
@@ -124,7 +120,7 @@ export interface OperatorControllerOptions<
   Owned extends readonly unknown[] = readonly unknown[],
   Watched extends readonly unknown[] = readonly unknown[],
 > {
-  /** In logs and metrics; unique in its operator. Default: the plural of what it is `for`. */
+  /** In logs and metrics; unique in its operator. Default: the plural of what it is `for`, or its kind, if it is named by that. */
   readonly name?: string | undefined;
   /** The kind whose objects are reconciled. */
   readonly for: KindName<T> | SourceOptions<T>;
@@ -260,6 +256,11 @@ export interface OperatorOptions {
   readonly listen?: ListenOptions | undefined;
   /** Checks of your own, for `/healthz` and `/readyz`. Each may take a second. */
   readonly checks?: OperatorChecks | undefined;
+  /**
+   * Webhooks that it serves while it runs, whether it leads or not. It is ready once they listen, and ends if they cannot; they end
+   * after the last reconcile, whose writes they may have to admit. Default: none.
+   */
+  readonly webhooks?: Pick<WebhookServer, 'run' | 'ready'> | undefined;
   /** When the kinds that have not synced are named to `onError`, in milliseconds; default 120,000. 0: never. */
   readonly syncTimeoutMs?: number | undefined;
   /**

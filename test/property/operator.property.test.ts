@@ -10,7 +10,7 @@ import { runs } from '../runs.ts';
 import type { Order } from '../unit/apiserver-rig.ts';
 import { CONFIG_MAP, ORDER, settle, world } from '../unit/operator-rig.ts';
 
-const NAMES = ['a', 'b', 'c'];
+const NAMES = ['a', 'b'];
 const ITEMS = ['tea', 'salt', 'rice'];
 const FINALIZER = 'example.com/shop';
 const LEASES = 'leases.coordination.k8s.io/v1';
@@ -41,7 +41,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('steal' as const, 'restart' as const) }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(0, 1, 10, 1_000, 5_000) }) },
+  { weight: 8, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(0, 1, 10, 1_000, 5_000) }) },
 );
 
 /** An instance of the operator that is running. */
