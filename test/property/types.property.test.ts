@@ -1,7 +1,7 @@
 // Random definitions: the types that are written for them compile, and objects that are valid fit them. What is not valid does not.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { kindsOfCrd, together } from '../../src/cli/types/described.ts';
+import { apiVersionOf, kindsOfCrd, together } from '../../src/cli/types/described.ts';
 import { writeTypes } from '../../src/cli/types/writer.ts';
 import { faultsOf } from '../compile.ts';
 import { runs } from '../runs.ts';
@@ -140,6 +140,13 @@ function code(value: unknown): string {
     .join(', ')} }`;
 }
 
+const words = fc.record({
+  group: fc.oneof(fc.constantFrom('example.com', 'a', '*/.b'), text),
+  kind: fc.oneof(fc.constantFrom('Website', 'Kind', 'Record', 'string', 'class', '1'), text),
+  plural: fc.oneof(fc.constantFrom('websites', 'kind', 'a-b', '9'), text),
+  version: fc.oneof(fc.constantFrom('v1', 'v1beta1', '2'), text),
+});
+
 /** Definitions in one file. */
 const AT_ONCE = 12;
 
@@ -161,6 +168,27 @@ describe('types of random definitions', () => {
         const names = all.map((_, at) => `K${at}`).join(', ');
         const use = `import type { ${names} } from './kinds.ts';\n${lines.join('\n')}\n`;
         expect(faultsOf({ 'kinds.ts': written, 'use.ts': use })).toEqual([]);
+      }),
+      { numRuns: runs(50) },
+    );
+  });
+
+  test('compile, however kinds are called', () => {
+    const filled = words.filter((each) => Object.values(each).every((word) => word !== ''));
+    fc.assert(
+      fc.property(fc.array(fc.tuple(filled, members(scalars)), { minLength: 1, maxLength: AT_ONCE }), (all) => {
+        const parts = all.map(([{ group, kind, plural, version }, { schema }]) => {
+          const versions = [{ name: version, schema: { openAPIV3Schema: { type: 'object', properties: { spec: schema } } } }];
+          return {
+            kinds: kindsOfCrd({ spec: { group, names: { kind, plural }, versions } } as object, ''),
+            components: new Map(),
+          };
+        });
+        const distinct = new Map(
+          parts.map((part) => [part.kinds.map((each) => `${apiVersionOf(each)}/${each.kind}`).join(), part]),
+        );
+        const described = together([...distinct.values()]);
+        expect(faultsOf({ 'kinds.ts': writeTypes({ ...described, known: described.kinds }) })).toEqual([]);
       }),
       { numRuns: runs(50) },
     );

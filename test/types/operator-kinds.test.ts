@@ -3,7 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import type { KubernetesObject, ResourceClient } from '../../src/cache/index.ts';
 import type { Cluster } from '../../src/kubernetes/index.ts';
-import { controller, kind, type ReconcileRequest, type ResourceSource } from '../../src/operator/index.ts';
+import {
+  controller,
+  findCondition,
+  kind,
+  type ReconcileRequest,
+  type ResourceSource,
+  setCondition,
+} from '../../src/operator/index.ts';
 import { type Assignable, claim, compiles, type Equal } from './assert.ts';
 import { type OwnerReference, WEBSITES, WEBSITES_V1BETA1, type Website, type WebsiteSpec } from './website.ts';
 
@@ -75,11 +82,14 @@ describe('the type of a kind', () => {
         ({ apiVersion = 'example.com/v1', kind = 'Website', metadata: { name, uid = '' } }: Website): OwnerReference => ({
           ...{ apiVersion, kind, name, uid },
         }),
+        (website: Website): boolean =>
+          setCondition(website, { type: 'Ready', status: 'True', reason: 'Up', observedGeneration: website.metadata.generation }),
+        (website: Website): 'True' | 'False' | 'Unknown' | undefined => findCondition(website, 'Ready')?.status,
         // @ts-expect-error -- another version is another kind
         (): Website => ({ apiVersion: 'example.com/v1beta1', metadata: { name: 'a' }, spec: { image: 'i' } }),
         ({ object }: ReconcileRequest<Website>): KubernetesObject | undefined => object,
       ),
-    ).toBe(6);
+    ).toBe(8);
     claim<Assignable<Website, KubernetesObject>>();
   });
 });

@@ -63,7 +63,20 @@ export interface WebsiteSpecTemplate {
 }
 
 export interface WebsiteStatus {
+  /** no two items with the same type */
+  conditions?: WebsiteStatusConditionsItem[];
   ready?: number;
+}
+
+export interface WebsiteStatusConditionsItem {
+  /** format date-time */
+  lastTransitionTime: string;
+  message: string;
+  /** format int64 */
+  observedGeneration?: number;
+  reason: string;
+  status: 'True' | 'False' | 'Unknown';
+  type: string;
 }
 
 /** @deprecated use v1 */

@@ -49,6 +49,55 @@ const schemaOf = (properties: object): object => ({
   schema: { openAPIV3Schema: { type: 'object', properties: { spec: { type: 'object', properties } } } },
 });
 
+const ref = (name: string): object => ({ $ref: `#/components/schemas/${name}` });
+const KIND = { group: 'apps', version: 'v1', kind: 'Tool' };
+const document = (schemas: object, paths?: object): object => ({
+  openapi: '3.0.0',
+  ...(paths && { paths }),
+  components: { schemas },
+});
+const tool = (properties: object, kind: object = KIND): object => ({
+  ...{ type: 'object', properties: { metadata: {}, ...properties } },
+  'x-kubernetes-group-version-kind': [kind],
+});
+
+describe('the arguments', () => {
+  const NOTHING = { headers: {}, responseTimeoutMs: 60_000, file: undefined, context: undefined, out: undefined, kinds: [] };
+
+  test('have defaults, and all of them are read', () => {
+    expect(parseCommand(['types', 'a.yaml', 'b/'])).toEqual({ command: 'types', from: ['a.yaml', 'b/'], ...NOTHING });
+    const asked = ['--kind', 'Pod', '--kind', 'sites.example.com/v1', '--kind', 'pods/v1', '--out', 'o', '--timeout', '1'];
+    expect(parseCommand(['types', 'http://h:1/x', ...asked, '--token', 't', '--header', 'A: b'])).toEqual({
+      ...{ command: 'types', from: new URL('http://h:1/x'), out: 'o', file: undefined, context: undefined },
+      ...{ headers: { authorization: 'Bearer t', a: 'b' }, responseTimeoutMs: 1_000 },
+      kinds: [
+        { text: 'Pod', name: 'pod', group: undefined, version: undefined },
+        { text: 'sites.example.com/v1', name: 'sites', group: 'example.com', version: 'v1' },
+        { text: 'pods/v1', name: 'pods', group: '', version: 'v1' },
+      ],
+    });
+    expect(parseCommand(['types', '--kubeconfig', 'f', '--context', 'c'])).toEqual({
+      ...{ command: 'types', from: [], ...NOTHING, file: 'f', context: 'c' },
+    });
+  });
+
+  test.each([
+    ['', 'missing FILE or URL, or --kind or --context for a cluster'],
+    ['a.yaml --token t', '--token goes with a server, not with files'],
+    ['a.yaml --context c', '--context goes with a server, not with files'],
+    ['http://h --context c', '--context goes with a kubeconfig, not with a URL'],
+    ['http://h http://i', 'types takes several files, or one URL'],
+    ['http://', 'not an HTTP URL: "http://"'],
+    ['a.yaml --kind=', '--kind takes NAME, NAME.GROUP or NAME.GROUP/VERSION, not ""'],
+    ['a.yaml --kind a/b/c', '--kind takes NAME'],
+    ['a.yaml --out=', '--out takes a non-empty value'],
+    ['a.yaml --kinds x', "Unknown option '--kinds': did you mean --kind?"],
+    ['--context c --header x', '--header takes "NAME: VALUE"'],
+  ])('are refused: %s', (line, why) => {
+    expect(() => parseCommand(['types', ...line.split(' ').filter(Boolean)])).toThrow(`watchmux types: ${why}`);
+  });
+});
+
 describe('the types of a definition', () => {
   test('are those that the tests of types use', async () => {
     const known = readFileSync(WEBSITE.replace('-crd.yaml', '.ts'), 'utf8');
@@ -57,14 +106,22 @@ describe('the types of a definition', () => {
 
   test('do not depend on the order of the input', async () => {
     const crd = JSON.parse(JSON.stringify(crdOf({}, schemaOf({ b: { type: 'string' }, a: { type: 'integer' } })))) as object;
-    const turned = (value: unknown): unknown =>
-      typeof value !== 'object' || value === null || Array.isArray(value)
-        ? value
-        : Object.fromEntries(
-            Object.entries(value)
-              .reverse()
-              .map(([key, each]) => [key, turned(each)]),
-          );
+    const turned = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(turned);
+      if (typeof value !== 'object' || value === null) return value;
+      const entries = Object.entries(value).map(([key, each]) => [key, turned(each)] as const);
+      return Object.fromEntries(entries.reverse());
+    };
+    const parts = {
+      'a.v1.Part': { type: 'object', properties: { b: {}, a: {} } },
+      'b.v1.Part': { type: 'object', properties: { c: {} } },
+    };
+    const tools = document({
+      Tool: tool({ y: ref('b.v1.Part'), x: ref('a.v1.Part') }),
+      Gear: tool({}, { ...KIND, kind: 'Gear' }),
+      ...parts,
+    });
+    expect(await written(filesOf({ 'a.json': tools }))).toBe(await written(filesOf({ 'a.json': turned(tools) })));
     const gear = crdOf({}, {}, 'gears', 'Gear');
     expect(await written(filesOf({ 'a.json': crd, 'b.json': gear }))).toBe(
       await written(filesOf({ 'a.json': { kind: 'List', items: [turned(gear), turned(crd)] } })),
@@ -130,16 +187,23 @@ describe('the types of a definition', () => {
   });
 });
 
-const ref = (name: string): object => ({ $ref: `#/components/schemas/${name}` });
-const KIND = { group: 'apps', version: 'v1', kind: 'Tool' };
-const document = (schemas: object, paths?: object): object => ({
-  openapi: '3.0.0',
-  ...(paths && { paths }),
-  components: { schemas },
-});
-const tool = (properties: object, kind: object = KIND): object => ({
-  ...{ type: 'object', properties: { metadata: {}, ...properties } },
-  'x-kubernetes-group-version-kind': [kind],
+describe('what is refused', () => {
+  const refused = (path: string, ...args: string[]): Promise<string> => written(path, ...args).catch(String);
+
+  test('names the place, and what is wrong', async () => {
+    let deep: object = { type: 'string' };
+    for (let n = 0; n < 101; n++) deep = { type: 'array', items: deep };
+    expect(await refused(filesOf({ 'a.json': crdOf({}, schemaOf({ deep })) }))).toMatch(
+      /f-\w+: WidgetSpecDeepItem.*: expected a schema of at most 100 levels/,
+    );
+    const lost = document({ Tool: tool({ spec: ref('nowhere') }) });
+    expect(await refused(filesOf({ 'a.json': lost }))).toContain('there is no schema "nowhere", to which another one refers');
+    const none = crdOf({ versions: 'v1' });
+    expect(await refused(filesOf({ 'a.json': none }))).toContain('a.json": spec.versions: expected a list, not ""v1""');
+    expect(await refused(filesOf({ 'a.json': { openapi: '4.0' } }))).toContain('openapi: expected 3.0 or 3.1, not "4.0"');
+    const many = Array.from({ length: 12 }, (_, at) => crdOf({}, {}, `w${at}s`, `W${at}`));
+    expect(await refused(filesOf({ 'a.json': { kind: 'List', items: many } }), '--kind', 'x')).toContain(', 2 others');
+  });
 });
 
 describe('the types of an OpenAPI document', () => {

@@ -6,6 +6,7 @@ import type { JsonSchema } from '../../apiserver/definition.ts';
 import { compareApiVersions } from '../../apiserver/documents/discovery.ts';
 import { KIND_EXTENSION } from '../../apiserver/documents/schemas.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import { equals } from '../../operator/equals.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { quote } from '../usage.ts';
 
@@ -94,7 +95,7 @@ interface GroupVersionKind {
 const idOf = ({ group, version, kind }: GroupVersionKind): string => `${group}/${version}/${kind}`;
 
 /** The path of a collection: its group, version, whether it is that of one namespace, and the plural. */
-const COLLECTION = /^\/(?:api|apis\/[^/]+)\/[^/]+\/(namespaces\/\{[^/]+\}\/)?([^/{}]+)$/;
+const COLLECTION = /^\/(?:api|apis\/[^/]+)\/[^/]+\/(namespaces\/\{namespace\}\/)?([^/{}]+)$/;
 
 /** The kinds of a document, and its components. */
 export function kindsOfOpenApi(document: JsonSchema, source: string): Described {
@@ -152,7 +153,7 @@ export function together(parts: readonly Described[]): Described {
     for (const [name, schema] of part.components) if (!components.has(name)) components.set(name, schema);
     for (const kind of part.kinds) {
       const before = kinds.get(idOf(kind));
-      if (before !== undefined && JSON.stringify(before.schema) !== JSON.stringify(kind.schema)) {
+      if (before !== undefined && !equals(before.schema, kind.schema)) {
         throw new Error(`${kind.kind} of ${apiVersionOf(kind)} is in ${before.source} and, otherwise, in ${kind.source}`);
       }
       if (before === undefined) kinds.set(idOf(kind), kind);

@@ -1,8 +1,8 @@
 // `watchmux types`: writes TypeScript for kinds, from files or from a server.
 import { writeFile } from 'node:fs/promises';
 import { messageOf } from '../../bridge/client/transport.ts';
-import { toObject } from '../../cache/http/answer.ts';
-import { ask, toHttpSettings } from '../../cache/http/exchange.ts';
+import { toObject, toRefused } from '../../cache/http/answer.ts';
+import { Exchange, type HttpSettings, named, toHttpSettings, tooLong } from '../../cache/http/exchange.ts';
 import { loadCluster } from '../../kubernetes/cluster.ts';
 import { createNodeFetch } from '../../kubernetes/node-fetch.ts';
 import { dotted, excerpt } from '../../pages/words.ts';
@@ -191,7 +191,7 @@ async function fromServer({ from, kinds, headers, responseTimeoutMs, file, conte
     const url = new URL(server);
     url.pathname = `${server.pathname.replace(/\/(openapi(\/v3)?\/?)?$/, '')}/${path}`;
     url.search = '';
-    return recordOf(await ask(means, url, { read: toObject<object> }));
+    return recordOf(await readJson(means, url));
   };
   const { paths } = await read(INDEX);
   const wanted = Object.keys(recordOf(paths))
@@ -204,6 +204,22 @@ async function fromServer({ from, kinds, headers, responseTimeoutMs, file, conte
     parts.push(...(await Promise.all(some.map(async (path) => kindsOfOpenApi(await read(`${INDEX}/${path}`), path)))));
   }
   return together(parts);
+}
+
+/** Reads JSON of whatever type it is said to be: a kube-apiserver calls the index plain text. */
+async function readJson(means: HttpSettings, url: URL): Promise<object | undefined> {
+  const exchange = new Exchange(means, undefined);
+  try {
+    const response = await exchange.send(url);
+    const limit = { what: 'the document', option: 'maxFrameBytes', bytes: MAX_DOCUMENT_BYTES } as const;
+    const text = await exchange.text(response, limit.bytes, () => tooLong(limit));
+    if (response.status !== 200) throw toRefused(response, text, url);
+    return toObject(text);
+  } catch (error) {
+    throw named(error, url, undefined);
+  } finally {
+    exchange.end();
+  }
 }
 
 /** Whether a document, such as `apis/apps/v1`, may have one of these kinds. */

@@ -9,6 +9,9 @@
  * - `metadata.name` is certain, and everything else of metadata is optional, so that one type is enough to read and to create.
  * - Names of globals, such as `Record`, are not used: a kind may be called so.
  * - Members are in alphabetical order, so that servers and files may have them in any. Nothing depends on the time or the place.
+ *
+ * By hand: json-schema-to-typescript 16 installs 25 MB in 15 packages, writes objects inside of others without names, and leaves out
+ * defaults and limits; it would replace 200 of these lines, and need half as many to prepare schemas for it.
  */
 import type { JsonSchema } from '../../apiserver/definition.ts';
 import { OBJECT_META, OPEN, SHARED } from '../../apiserver/documents/schemas.ts';
