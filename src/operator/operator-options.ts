@@ -3,6 +3,7 @@ import type { KubernetesObject } from '../cache/object.ts';
 import type { ResourceClient, ResourceType } from '../cache/resource-client.ts';
 import type { IndexFunction } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
+import type { CHANGES } from '../watch/event.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
 import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
@@ -21,7 +22,7 @@ export interface Log {
 export type AnyKind = string | ResourceType | GroupVersionKind;
 
 /** What happened to an object. A resync is MODIFIED, with the same object twice. */
-export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
+export type ChangeType = (typeof CHANGES)[number];
 
 /** Says whether a change is worth a reconcile. `old` is undefined for ADDED, `object` for DELETED. Upstream: `predicate.Predicate`. */
 export type When<T extends object = KubernetesObject> = {
@@ -119,7 +120,7 @@ export interface OperatorControllerOptions<
   Owned extends readonly unknown[] = readonly unknown[],
   Watched extends readonly unknown[] = readonly unknown[],
 > {
-  /** In logs and metrics; unique in its operator. Default: the plural of what it is `for`. */
+  /** In logs and metrics; unique in its operator. Default: the plural of what it is `for`, or its kind, if it is named by that. */
   readonly name?: string | undefined;
   /** The kind whose objects are reconciled. */
   readonly for: KindName<T> | SourceOptions<T>;

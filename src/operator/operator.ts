@@ -158,7 +158,7 @@ export class Operator {
   /** Its metrics, in Prometheus' text format, as at `/metrics`. */
   get metrics(): string {
     const { requestCounts } = this.#options.cluster as Partial<Pick<Cluster, 'requestCounts'>>;
-    return this.#metrics.toText({ state: this.state, lease: this.#elector && this.name, requests: requestCounts });
+    return this.#metrics.toText({ state: this.state, lease: this.#elector && this.#leaseName, requests: requestCounts });
   }
 
   /**
@@ -257,6 +257,11 @@ export class Operator {
     await Promise.all(this.#controllers.map((each) => each.run(signal).catch((error: unknown) => this.#fail(error))));
   }
 
+  get #leaseName(): string {
+    const { leaderElection } = this.#options;
+    return (typeof leaderElection === 'object' ? leaderElection.name : undefined) ?? this.name;
+  }
+
   #createElector(log: Log): LeaderElector | undefined {
     const { cluster, leaderElection, namespace: own, clock } = this.#options;
     if (!leaderElection) return undefined;
@@ -264,9 +269,10 @@ export class Operator {
     const context = (cluster as { readonly namespace?: string }).namespace;
     const leases = cluster.resource('leases.coordination.k8s.io/v1').in(namespace ?? own ?? context ?? 'default');
     return new LeaderElector({
-      ...{ name: this.name, clock },
+      clock,
       onNewLeader: (leader) => log.info(`${leader} leads`),
       ...settings,
+      name: this.#leaseName,
       leases: leases as unknown as LeaseResource,
       onError: (error) => this.#tell(error, { during: 'leader' }),
     });
