@@ -53,6 +53,7 @@ const FILES_OF_OTHERS: readonly string[] = [
   'example.ts',
   'figures.json',
   'reports/peers/',
+  'src/built-in.ts',
   'src/kinds.ts',
   'src/website.ts',
   'use-watch.ts',

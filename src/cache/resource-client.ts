@@ -39,7 +39,7 @@ export interface GroupVersionKind {
 declare const OBJECT: unique symbol;
 
 /** Something that names a kind of objects `T`. Without the type, it may be of any. */
-export interface Typed<T extends object> {
+export interface Typed<T> {
   readonly [OBJECT]?: T;
 }
 

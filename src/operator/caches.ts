@@ -236,14 +236,14 @@ function addIndex(
 }
 
 /** The index of objects by the uid of the owner that controls them. */
-const OWNER = 'watchmux: controller uid';
+const CONTROLLER_UID = 'watchmux: controller uid';
 
 /** The objects of a kind that an object with this uid controls. The first call costs as much as there are objects, others their result. */
 export function controlledBy({ store }: Informer<KubernetesObject>, uid: string): readonly KubernetesObject[] {
-  if (!store.indexNames.includes(OWNER)) {
-    store.addIndexers({ [OWNER]: (object) => [controllerOf(object)?.uid ?? ''].filter(Boolean) });
+  if (!store.indexNames.includes(CONTROLLER_UID)) {
+    store.addIndexers({ [CONTROLLER_UID]: (object) => [controllerOf(object)?.uid ?? ''].filter(Boolean) });
   }
-  return store.byIndex(OWNER, uid);
+  return store.byIndex(CONTROLLER_UID, uid);
 }
 
 /** The `apiVersion` and the `kind` of the objects of a type. */

@@ -129,7 +129,8 @@ export class OperatorController<T extends KubernetesObject> {
       return { ...use(source), keysOf };
     });
     this.#reads = reads.map(use);
-    this.name = checkText('name', name ?? this.#for.text.split(/[./]/)[0]);
+    // `orders.example.com/v1`, or `example.com/v1 Order`.
+    this.name = checkText('name', name ?? this.#for.text.replace(/^.* |[./].*$/g, '').toLowerCase());
     this.#caches = deps.caches.only(this.#uses.map(({ text }) => text));
   }
 

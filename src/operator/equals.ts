@@ -2,7 +2,8 @@
  * Whether a server would see two values as the same, so that nothing has to be written. Values are compared as JSON sends them.
  *
  * - The order of members does not matter; that of elements does.
- * - A member that is null or undefined is as one that is absent. So is what JSON does not send: a function, NaN.
+ * - A member that is null or undefined is as one that is absent. So is what JSON does not send: a function, NaN. Only in a map of
+ *   texts does a server take null for an empty one, which is better written as that.
  * - An empty object, list or text is a value: `emptyDir: {}` is a volume, `podSelector: {}` selects all, and a custom resource
  *   keeps `[]` and `''` as they were written. Only directly in an object's `metadata` are they as absent, since a server leaves them
  *   out there, whatever the kind.

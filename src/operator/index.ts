@@ -38,7 +38,6 @@ export {
 export { Operator } from './operator.ts';
 export {
   type AnyKind,
-  type ApplyOptions,
   type Caches,
   type ChangeType,
   controller,
@@ -84,6 +83,7 @@ export { type WebhookConfigurationsOptions, webhookConfigurations } from './webh
 export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
 export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';
 export {
+  type ApplyOptions,
   apply,
   type CreateOrUpdateOptions,
   type CreateOrUpdateResult,

@@ -22,10 +22,10 @@ import { invalid, isRecord } from '../watch/errors.ts';
 export type { GroupVersionKind, ResourceSource };
 
 /** A kind of objects `T`, as {@link kind} and `npx watchmux types` make it. */
-export type Kind<T extends object = KubernetesObject> = (ResourceType | GroupVersionKind) & Typed<T>;
+export type Kind<T = KubernetesObject> = (ResourceType | GroupVersionKind) & Typed<T>;
 
 /** Whatever names a kind. */
-export type KindName<T extends object = KubernetesObject> = string | Kind<T>;
+export type KindName<T = KubernetesObject> = string | Kind<T>;
 
 /**
  * Gives a kind the type of its objects.

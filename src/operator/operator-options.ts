@@ -1,12 +1,14 @@
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import type { PatchOptions, ResourceClient, ResourceType } from '../cache/resource-client.ts';
+import type { ResourceClient, ResourceType } from '../cache/resource-client.ts';
 import type { IndexFunction } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
+import type { CHANGES } from '../watch/event.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
 import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
-import type { Mutable } from './writes.ts';
+import type { WebhookServer } from './webhooks/webhook-server.ts';
+import type { ApplyOptions, Mutable } from './writes.ts';
 
 /** Where an operator writes what it does. `console` is one. */
 export interface Log {
@@ -20,7 +22,7 @@ export interface Log {
 export type AnyKind = string | ResourceType | GroupVersionKind;
 
 /** What happened to an object. A resync is MODIFIED, with the same object twice. */
-export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
+export type ChangeType = (typeof CHANGES)[number];
 
 /** Says whether a change is worth a reconcile. `old` is undefined for ADDED, `object` for DELETED. Upstream: `predicate.Predicate`. */
 export type When<T extends object = KubernetesObject> = {
@@ -39,19 +41,24 @@ export interface Caches {
   store<O extends object = KubernetesObject>(kind: KindName<O>): InformerStore<O>;
 }
 
+/** `T`, which is not inferred from here: what says `when` may know less of the objects than the kind. Before TypeScript 5.4. */
+type Given<T> = [T & KubernetesObject][T extends unknown ? 0 : never];
+
 /** A kind whose changes are of interest, and which of them. */
-export interface SourceOptions<T extends object> {
+export interface SourceOptions<T> {
   readonly kind: KindName<T>;
   /** Which changes count. Default: all. */
-  readonly when?: When<T> | undefined;
+  readonly when?: When<Given<T>> | undefined;
   /** Indexes of the kind's store. All controllers share them, so no two may give one name to different functions. */
-  readonly indexers?: Readonly<Record<string, { valuesOf(object: T): ReturnType<IndexFunction<T>> }['valuesOf']>> | undefined;
+  readonly indexers?:
+    | Readonly<Record<string, { valuesOf(object: T & KubernetesObject): ReturnType<IndexFunction<T>> }['valuesOf']>>
+    | undefined;
 }
 
 /** A kind whose objects concern others, and which. */
-export interface WatchedOptions<T extends object> extends SourceOptions<T> {
+export interface WatchedOptions<T> extends SourceOptions<T> {
   /** The keys to reconcile when this object changes; of a change, those of both states. If it throws, that is reported. */
-  keysOf(object: T, caches: Caches): readonly string[];
+  keysOf(object: T & KubernetesObject, caches: Caches): readonly string[];
 }
 
 /** What a reconcile gets. Its functions may be taken out of it: `({ object, apply }) => ...`. */
@@ -95,12 +102,6 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
   };
 }
 
-/** Options of `apply`. */
-export interface ApplyOptions extends Omit<PatchOptions, 'type'> {
-  /** Take over fields of other managers. Default true: an operator's word about what it owns is final. */
-  readonly force?: boolean | undefined;
-}
-
 /** What a reconcile may return. */
 export interface ReconcileOutcome {
   /** Run this key again after this time, even if nothing changes. */
@@ -108,7 +109,7 @@ export interface ReconcileOutcome {
 }
 
 /** For each of some types, a kind of it, or a source of such a kind. */
-type Sources<Types extends readonly object[]> = { readonly [At in keyof Types]: KindName<Types[At]> | SourceOptions<Types[At]> };
+type Sources<Types extends readonly unknown[]> = { readonly [At in keyof Types]: KindName<Types[At]> | SourceOptions<Types[At]> };
 
 /**
  * A controller of an operator. `T` is what it reconciles; the others are the types of what it owns and watches, and are inferred: see
@@ -116,10 +117,10 @@ type Sources<Types extends readonly object[]> = { readonly [At in keyof Types]: 
  */
 export interface OperatorControllerOptions<
   T extends KubernetesObject = KubernetesObject,
-  Owned extends readonly KubernetesObject[] = readonly KubernetesObject[],
-  Watched extends readonly KubernetesObject[] = readonly KubernetesObject[],
+  Owned extends readonly unknown[] = readonly unknown[],
+  Watched extends readonly unknown[] = readonly unknown[],
 > {
-  /** In logs and metrics; unique in its operator. Default: the plural of what it is `for`. */
+  /** In logs and metrics; unique in its operator. Default: the plural of what it is `for`, or its kind, if it is named by that. */
   readonly name?: string | undefined;
   /** The kind whose objects are reconciled. */
   readonly for: KindName<T> | SourceOptions<T>;
@@ -180,8 +181,8 @@ export interface FinalizerOptions<T extends object> {
  */
 export function controller<
   T extends KubernetesObject,
-  const Owned extends readonly KubernetesObject[] = readonly [],
-  const Watched extends readonly KubernetesObject[] = readonly [],
+  const Owned extends readonly unknown[] = readonly [],
+  const Watched extends readonly unknown[] = readonly [],
 >(options: OperatorControllerOptions<T, Owned, Watched>): OperatorControllerOptions<T, Owned, Watched> {
   return options;
 }
@@ -255,6 +256,11 @@ export interface OperatorOptions {
   readonly listen?: ListenOptions | undefined;
   /** Checks of your own, for `/healthz` and `/readyz`. Each may take a second. */
   readonly checks?: OperatorChecks | undefined;
+  /**
+   * Webhooks that it serves while it runs, whether it leads or not. It is ready once they listen, and ends if they cannot; they end
+   * after the last reconcile, whose writes they may have to admit. Default: none.
+   */
+  readonly webhooks?: Pick<WebhookServer, 'run' | 'ready'> | undefined;
   /** When the kinds that have not synced are named to `onError`, in milliseconds; default 120,000. 0: never. */
   readonly syncTimeoutMs?: number | undefined;
   /**

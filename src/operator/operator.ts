@@ -12,7 +12,7 @@ import { EventRecorder } from './event-recorder.ts';
 import { OperatorHealth } from './health.ts';
 import { type HealthServer, serveHealth } from './health-server.ts';
 import { OperatorMetrics } from './metrics.ts';
-import type { Log, OperatorControllerOptions, OperatorFailure, OperatorOptions } from './operator-options.ts';
+import type { Log, OperatorChecks, OperatorControllerOptions, OperatorFailure, OperatorOptions } from './operator-options.ts';
 import type { OperatorState } from './operator-state.ts';
 import { onSignals } from './signals.ts';
 
@@ -23,6 +23,7 @@ const NAMES = [
   'leaderElection',
   'listen',
   'checks',
+  'webhooks',
   'syncTimeoutMs',
   'shutdownTimeoutMs',
   'log',
@@ -91,6 +92,7 @@ export class Operator {
       throw invalid('name', name, 'at most 63 of a-z, 0-9, "-" and ".", such as "websites"');
     requireMethod('log', log, 'error', 'a Log');
     callable('onError', onError);
+    if (options.webhooks) requireMethod('webhooks', options.webhooks, 'run', 'a WebhookServer');
     wholeNumber('syncTimeoutMs', options.syncTimeoutMs ?? SYNC_TIMEOUT_MS);
     wholeNumber('shutdownTimeoutMs', options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS);
     this.name = name;
@@ -111,7 +113,7 @@ export class Operator {
     this.#elector = this.#createElector(log);
     // One that is told to stop gets no more requests.
     const state = (): OperatorState => ({ ...this.state, running: this.state.running && !this.#stopped.signal.aborted });
-    this.#health = new OperatorHealth({ state, metrics: () => this.metrics, checks: options.checks, log, clock });
+    this.#health = new OperatorHealth({ state, metrics: () => this.metrics, checks: checksOf(options), log, clock });
     this.fetch = (request) => this.#health.fetch(request);
   }
 
@@ -122,8 +124,8 @@ export class Operator {
    */
   controller<
     T extends KubernetesObject,
-    const Owned extends readonly KubernetesObject[] = readonly [],
-    const Watched extends readonly KubernetesObject[] = readonly [],
+    const Owned extends readonly unknown[] = readonly [],
+    const Watched extends readonly unknown[] = readonly [],
   >(options: OperatorControllerOptions<T, Owned, Watched>): this {
     if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator that runs takes no further controllers');
     const controller = new OperatorController(options as unknown as OperatorControllerOptions, this.#deps);
@@ -156,7 +158,7 @@ export class Operator {
   /** Its metrics, in Prometheus' text format, as at `/metrics`. */
   get metrics(): string {
     const { requestCounts } = this.#options.cluster as Partial<Pick<Cluster, 'requestCounts'>>;
-    return this.#metrics.toText({ state: this.state, lease: this.#elector && this.name, requests: requestCounts });
+    return this.#metrics.toText({ state: this.state, lease: this.#elector && this.#leaseName, requests: requestCounts });
   }
 
   /**
@@ -176,13 +178,14 @@ export class Operator {
       : onSignals((name) => stop(new WatchError('CLOSED', name)), ['SIGINT', 'SIGTERM']);
     const server = await this.#listen();
     const closing = new AbortController();
+    const webhooks = this.#options.webhooks?.run(closing.signal).catch((error: unknown) => this.#fail(error));
     const caches = this.#deps.caches.run(closing.signal);
     const cancel = this.#limitSync();
     await this.#lead().catch((error: unknown) => this.#fail(error));
     cancel();
     for (const controller of this.#controllers) controller.abandon();
     closing.abort(this.#stopped.signal.reason);
-    await caches;
+    await Promise.all([caches, webhooks]);
     await this.#recorder?.shutdown();
     await server?.close();
     leave();
@@ -254,6 +257,11 @@ export class Operator {
     await Promise.all(this.#controllers.map((each) => each.run(signal).catch((error: unknown) => this.#fail(error))));
   }
 
+  get #leaseName(): string {
+    const { leaderElection } = this.#options;
+    return (typeof leaderElection === 'object' ? leaderElection.name : undefined) ?? this.name;
+  }
+
   #createElector(log: Log): LeaderElector | undefined {
     const { cluster, leaderElection, namespace: own, clock } = this.#options;
     if (!leaderElection) return undefined;
@@ -261,9 +269,10 @@ export class Operator {
     const context = (cluster as { readonly namespace?: string }).namespace;
     const leases = cluster.resource('leases.coordination.k8s.io/v1').in(namespace ?? own ?? context ?? 'default');
     return new LeaderElector({
-      ...{ name: this.name, clock },
+      clock,
       onNewLeader: (leader) => log.info(`${leader} leads`),
       ...settings,
+      name: this.#leaseName,
       leases: leases as unknown as LeaseResource,
       onError: (error) => this.#tell(error, { during: 'leader' }),
     });
@@ -323,6 +332,11 @@ const SYNC_TIMEOUT_MS = 120_000;
 const SHUTDOWN_TIMEOUT_MS = 30_000;
 
 const ended = (): WatchError => new WatchError('CLOSED', 'the operator has ended');
+
+/** Those of its owner, and that its webhooks listen. */
+function checksOf({ checks, webhooks }: OperatorOptions): OperatorChecks | undefined {
+  return webhooks ? { ...checks, readyz: { webhooks: () => webhooks.ready, ...checks?.readyz } } : checks;
+}
 
 /** Settles like work, but rejects with TIMEOUT if that has not ended in time after it was told to. */
 function endsInTime(

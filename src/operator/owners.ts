@@ -43,8 +43,9 @@ export function setOwner(object: KubernetesObject, owner: KubernetesObject, opti
     throw invalid('object.metadata.namespace', inner || undefined, `${outer}, which is its owner's, or an owner in no namespace`);
   }
   const owners = referencesOf(object);
-  const other = controller && owners.find((each) => each.controller && !isSame(each, reference));
-  if (other) throw invalid('owner', nameOf(reference), `${nameOf(other)}, which controls the object already`);
+  const other = controller && controllerOf(object);
+  if (other && !isSame(other, reference))
+    throw invalid('owner', nameOf(reference), `${nameOf(other)}, which controls the object already`);
   const at = owners.findIndex((each) => isSame(each, reference));
   const known = owners[at];
   if (known && MEMBERS.every((name) => known[name] === reference[name])) return false;

@@ -19,7 +19,7 @@ export type AnyWhen = <T extends object>(old: T | undefined, object: T | undefin
 
 /** What a part of an object is; the events pass at which there is only one state. */
 function changed(partOf: (object: object) => unknown): AnyWhen {
-  return (old, object) => old === undefined || object === undefined || (old !== object && !equals(partOf(old), partOf(object)));
+  return (old, object) => old === undefined || object === undefined || !equals(partOf(old), partOf(object));
 }
 
 /**

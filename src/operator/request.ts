@@ -7,9 +7,9 @@ import type { ControllerCaches, KindCache } from './caches.ts';
 import { controlledBy } from './caches.ts';
 import type { EventRecorder } from './event-recorder.ts';
 import type { KindName } from './kinds.ts';
-import type { ApplyOptions, Log, ReconcileRequest } from './operator-options.ts';
+import type { Log, ReconcileRequest } from './operator-options.ts';
 import { setOwner } from './owners.ts';
-import { apply, type Mutable, updateStatus } from './writes.ts';
+import { type ApplyOptions, apply, type Mutable, updateStatus } from './writes.ts';
 
 /** What is the same for all requests of a controller. */
 export interface RequestDeps {

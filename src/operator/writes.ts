@@ -9,11 +9,10 @@
  * is given up, with an error that still is a conflict.
  */
 import { metadataOf, versionOf } from '../cache/object.ts';
-import { placeOfObject, type ResourceClient, type WriteOptions } from '../cache/resource-client.ts';
+import { type PatchOptions, placeOfObject, type ResourceClient, type WriteOptions } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
 import { checkOptions, invalid, isWatchError, WatchError } from '../watch/errors.ts';
 import { equals } from './equals.ts';
-import type { ApplyOptions } from './operator-options.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './refusals.ts';
 
 /** How often a write is tried before its conflict is reported. */
@@ -25,6 +24,12 @@ export type Mutable<T> = T extends Date | ((...args: never[]) => unknown)
   : T extends object
     ? { -readonly [K in keyof T]: Mutable<T[K]> }
     : T;
+
+/** Options of {@link apply}. */
+export interface ApplyOptions extends Omit<PatchOptions, 'type'> {
+  /** Take over fields of other managers. Default true: an operator's word about what it owns is final. */
+  readonly force?: boolean | undefined;
+}
 
 /** Options of {@link updateStatus} and the like. */
 export type HelperOptions = Omit<WriteOptions, 'subresource'>;

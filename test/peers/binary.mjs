@@ -40,7 +40,7 @@ export const KUBE_RS = { name: 'kube-rs', requires: 'kube', variable: 'WATCHMUX_
 /** A manager of controller-runtime, and an operator. */
 export const CONTROLLER_RUNTIME = {
   name: 'controller-runtime',
-  more: ['website.go'],
+  more: ['helpers.go', 'website.go'],
   requires: 'sigs.k8s.io/controller-runtime',
   variable: 'WATCHMUX_CONTROLLER_RUNTIME',
 };

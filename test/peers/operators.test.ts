@@ -5,9 +5,10 @@ import { afterAll, beforeAll, describe, expect, onTestFailed, test } from 'vites
 import { component, isMissing } from '../components.ts';
 import { eventually } from '../eventually.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
+import { inProcess } from './operators/in-process.ts';
 import { bundled, countsOf, GO, KOPF, OperatorProcess, type Program, sumOf } from './operators/programs.ts';
 import websites from './operators/website.json' with { type: 'json' };
-import { type Look, lastEdits, rounds, storm, World } from './operators/world.ts';
+import { type Look, lastEdits, rounds, type Settled, storm, World } from './operators/world.ts';
 import { startProxy } from './proxy.ts';
 
 const SEED = Number(process.env.WATCHMUX_OPERATORS_SEED ?? 28);
@@ -40,8 +41,8 @@ async function contend<R>(program: Program, world: World, work: (run: Run) => Pr
   const proxy = await startProxy(server);
   const operator = new OperatorProcess(program, [proxy.url, world.namespace, world.registry]);
   onTestFailed(() => console.log(`${world.namespace}:\n${operator.log}`));
-  const settled = async (meanwhile?: () => Promise<void>): Promise<void> => {
-    await Promise.race([world.settled(meanwhile), operator.ended]);
+  const settled: Run['settled'] = async (options) => {
+    await Promise.race([world.settled(options), operator.ended]);
     // What it does because of its own writes is over, too: else the next edit comes in between.
     for (let before = -1; before !== proxy.requests; await sleep(QUIET_MS)) before = proxy.requests;
   };
@@ -56,29 +57,35 @@ async function contend<R>(program: Program, world: World, work: (run: Run) => Pr
 }
 
 interface Run {
-  settled(meanwhile?: () => Promise<void>): Promise<void>;
+  readonly settled: Settled;
+}
+
+/** Edits round by round, each after what the one before has led to. */
+async function roundsOf(world: World, { settled }: Run): Promise<readonly Look[]> {
+  const looks: Look[] = [];
+  for (const edits of rounds(SEED, ROUNDS)) {
+    await world.play(edits.map((edit) => [edit]));
+    await settled();
+    looks.push(await world.look());
+  }
+  return looks;
+}
+
+/** Edits as fast as they come. */
+async function stormOf(world: World, { settled }: Run): Promise<Look> {
+  await world.play(storm(SEED, STORM));
+  await world.finish(lastEdits(SEED));
+  await settled({ ready: true });
+  return await world.look();
 }
 
 async function outcomeOf(name: string, program: Program): Promise<Outcome> {
   const world = new World((...request) => server.request(...request), name);
   await world.create();
   const began = performance.now();
-  const [looks, requests] = await contend(program, world, async ({ settled }) => {
-    const looks: Look[] = [];
-    for (const edits of rounds(SEED, ROUNDS)) {
-      await world.play(edits.map((edit) => [edit]));
-      await settled();
-      looks.push(await world.look());
-    }
-    return looks;
-  });
+  const [looks, requests] = await contend(program, world, (run) => roundsOf(world, run));
   const events = await world.events();
-  const [afterStorm, stormRequests] = await contend(program, world, async ({ settled }) => {
-    await world.play(storm(SEED, STORM));
-    await world.finish(lastEdits(SEED));
-    await settled(() => world.settle());
-    return await world.look();
-  });
+  const [afterStorm, stormRequests] = await contend(program, world, (run) => stormOf(world, run));
   return { looks, events, requests, afterStorm, stormRequests, seconds: (performance.now() - began) / 1000 };
 }
 
@@ -127,6 +134,15 @@ describe.skipIf(missing)('one operator, written three times', () => {
     expect(Object.keys(go.events)).toEqual(expect.arrayContaining(Object.keys(own.events)));
     expect(eventsOfStatus(own.events)).toEqual(eventsOfStatus(go.events));
     expect(sumOf(own.events).all).toBeGreaterThan(3 * ROUNDS);
+  });
+
+  test('in process, on a server of ours, it comes to the same, and tells the same', async () => {
+    const [own] = compared();
+    await inProcess('inside', async ({ world, ...run }) => {
+      expect(await roundsOf(world, run)).toEqual(own.looks);
+      expect(await run.events()).toEqual(own.events);
+      expect(await stormOf(world, run)).toEqual(own.afterStorm);
+    });
   });
 
   test('watchmux asks for no more than controller-runtime', () => {

@@ -79,6 +79,33 @@ describe('an operator', () => {
     expect(told).toEqual([]);
   });
 
+  it('owns objects in namespaces for an owner that is in none', async () => {
+    const { server, maps, operator, told } = world();
+    const keys: string[] = [];
+    const { stop, operator: own } = await started(
+      operator().controller({
+        for: { apiVersion: 'v1', kind: 'Namespace' },
+        owns: [CONFIG_MAP],
+        reconcile: async ({ key, name, namespace, apply, object }) => {
+          keys.push(`${namespace}|${key}`);
+          if (name === 'team' && object) await apply(CONFIG_MAP, { metadata: { namespace: 'default' }, data: { x: '1' } });
+        },
+      }),
+    );
+    keys.splice(0);
+    await server.resource('namespaces').create({ metadata: { name: 'team' } });
+    await settle();
+    expect((await maps.get('team')).metadata?.ownerReferences).toMatchObject([
+      { apiVersion: 'v1', kind: 'Namespace', name: 'team' },
+    ]);
+    keys.splice(0);
+    await maps.delete('team');
+    await settle();
+    expect([keys, (await maps.get('team')).data]).toEqual([['|team', '|team'], { x: '1' }]);
+    expect([own.state.controllers[0]?.name, told]).toEqual(['namespace', []]);
+    await stop();
+  });
+
   it('maps what it watches to keys, with the caches at hand; what throws is told, and concerns one object', async () => {
     const { orders, maps, operator, told } = world();
     await orders.create(order('tea', { spec: { item: 'tea' } }));
@@ -183,7 +210,7 @@ describe('an operator', () => {
       name: 'others',
       for: { apiVersion: 'example.com/v1', kind: 'Order' },
       watches: [{ kind: CONFIG_MAP, indexers: { item }, keysOf: () => [] }],
-      reads: [{ kind: { apiVersion: 'v1', kind: 'ConfigMap' }, indexers: { item } as never }],
+      reads: [{ kind: { apiVersion: 'v1', kind: 'ConfigMap' }, indexers: { item } }],
       reconcile: ({ store }) => void seen.push(store<ConfigMap>('configmaps').byIndex('item', 'tea').length),
     });
     const { stop } = await started(own);

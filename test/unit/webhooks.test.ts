@@ -369,7 +369,7 @@ describe('time', () => {
       heard = signal;
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     };
-    const webhooks = new Webhooks({ validate, onError: (error) => errors.push(error) });
+    const webhooks = new Webhooks({ validate, clock: new FakeClock(), onError: (error) => errors.push(error) });
     for (const send of [byFetch(webhooks), await byNode(webhooks)]) {
       const abort = new AbortController();
       heard = undefined;

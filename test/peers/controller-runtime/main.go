@@ -2,7 +2,7 @@
 //
 //	controller-runtime CRD_FOLDER URL
 //
-// With the word website it is an operator instead: see website.go.
+// With the word website it is an operator instead: see website.go; with the word helpers it answers questions: see helpers.go.
 package main
 
 import (
@@ -239,6 +239,10 @@ func controller() error {
 
 func main() {
 	log.SetLogger(zap.New())
+	if os.Args[1] == "helpers" {
+		helpers()
+		return
+	}
 	if os.Args[1] == "website" {
 		website()
 		return

@@ -17,6 +17,12 @@ type Answer = any;
 /** Sends a request to the server, past all proxies. Rejects with an error that has the code of a refusal. */
 export type Send = (method: string, path: string, body?: unknown, type?: string) => Promise<Answer>;
 
+/** Waits until an operator has done its work; with `ready`, also until all replicas are there. */
+export type Settled = (options?: { readonly ready?: boolean }) => Promise<void>;
+
+/** The code of a request that was not answered, if it is to count as one that was refused. */
+export const NO_ANSWER = -1;
+
 /** What a writer does to the website of a name, or to what belongs to it. */
 export interface Edit {
   readonly do: 'create' | 'spec' | 'scale' | 'label' | 'delete' | 'deleteOwned' | 'tamper' | 'ready';
@@ -127,7 +133,7 @@ export class World {
     try {
       await this.#edit(edit);
     } catch (error) {
-      if (![404, 409, 422].includes((error as { code?: number }).code ?? 0)) throw error;
+      if (![NO_ANSWER, 404, 409, 422].includes((error as { code?: number }).code as number)) throw error;
     }
   }
 
@@ -205,21 +211,23 @@ export class World {
       }
   }
 
-  /** Makes all replicas of all deployments ready, but one of those of `c`. */
-  async settle(): Promise<void> {
+  /** Makes all replicas of all deployments ready, but one of those of `c`. Returns whether they were. */
+  async ready(): Promise<boolean> {
+    let were = true;
     for (const { metadata, spec, status = {} } of await this.#list('deployments')) {
       const ready = metadata.name === 'c' ? Math.max(0, spec.replicas - 1) : spec.replicas;
       if (status.observedGeneration === metadata.generation && (status.readyReplicas ?? 0) === ready) continue;
+      were = false;
       await this.#ready(metadata.name, ready).catch(refused);
     }
+    return were;
   }
 
-  /** Waits until what is there follows from the websites. */
-  async settled(meanwhile?: () => Promise<void>): Promise<void> {
+  /** Waits until what is there follows from the websites; with `ready`, also until all replicas are. */
+  async settled({ ready = false }: Parameters<Settled>[0] = {}): Promise<void> {
     const look = async (): Promise<void> => {
-      await meanwhile?.();
       await this.collect();
-      const fault = await this.fault();
+      const fault = (await this.fault()) ?? (!ready || (await this.ready()) ? undefined : 'replicas were not ready');
       if (fault !== undefined) throw new Error(`${this.namespace} never settled: ${fault}`);
     };
     await eventually(look, { intervalMs: POLL_MS });

@@ -1,0 +1,56 @@
+// How often each website was entered in the registry, and removed from it.
+import { createListWatcher, Informer, type KubernetesObject } from 'watchmux/cache';
+import { eventually } from '../../eventually.ts';
+import type { ApiServer } from '../apiserver.ts';
+import type { World } from './world.ts';
+
+type Entry = KubernetesObject & { readonly data?: { readonly uid?: string } };
+
+export class RegistryLog {
+  readonly #counts: Map<string, { entered: number; removed: number }> = new Map();
+  readonly #informer: Informer<Entry>;
+  readonly #ended: AbortController = new AbortController();
+  readonly #running: Promise<unknown>;
+
+  constructor(server: ApiServer, world: World) {
+    this.#informer = new Informer<Entry>(
+      createListWatcher(`${server.url}${world.path('registry')}`, { fetch: (url, init) => server.fetch(url, init) }),
+      {
+        onError: () => {},
+      },
+    );
+    this.#informer.addHandler({
+      onAdd: (entry) => this.#of(entry).entered++,
+      onDelete: (entry) => this.#of(entry).removed++,
+      onUpdate: (old, entry) => {
+        if (old.data?.uid !== entry.data?.uid)
+          throw new Error(`${entry.metadata?.name} was not removed before its name was used again`);
+      },
+    });
+    this.#running = this.#informer.run(this.#ended.signal);
+  }
+
+  #of({ data }: Entry): { entered: number; removed: number } {
+    const uid = data?.uid ?? '';
+    const counts = this.#counts.get(uid) ?? { entered: 0, removed: 0 };
+    this.#counts.set(uid, counts);
+    return counts;
+  }
+
+  /** How many websites were entered once and removed once, or not yet. Fails if one was entered or removed twice. */
+  async gone(alive: number): Promise<number> {
+    return await eventually(() => {
+      const all = [...this.#counts.values()];
+      const twice = all.filter(({ entered, removed }) => entered !== 1 || removed > 1);
+      if (twice.length > 0) throw new Error(`entered or removed twice: ${JSON.stringify(twice)}`);
+      const gone = all.filter(({ removed }) => removed === 1).length;
+      if (all.length - gone !== alive) throw new Error(`${all.length - gone} are in the registry, and not ${alive}`);
+      return gone;
+    });
+  }
+
+  async end(): Promise<void> {
+    this.#ended.abort();
+    await this.#running;
+  }
+}
