@@ -44,6 +44,7 @@ const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
     'LeaderElectionID HealthProbeBindAddress BindAddress GracefulShutdownTimeout SyncTimeout CustomDefaulter CustomValidator',
   kopf: 'TemporaryError PermanentError AdmissionError KopfRunner',
   'readers, who choose them': 'toX fromX createX onSomething useWatch',
+  'examples of what `watchmux types` writes': 'WebsiteSpecPathsItem WebsiteV1beta1 EventsEvent',
 };
 
 /** Files that a reader has, or that a command writes. */
@@ -52,6 +53,7 @@ const FILES_OF_OTHERS: readonly string[] = [
   'example.ts',
   'figures.json',
   'reports/peers/',
+  'src/built-in.ts',
   'src/kinds.ts',
   'src/website.ts',
   'use-watch.ts',

@@ -37,7 +37,10 @@ export interface AdmissionReview<I = unknown> {
   readonly oldObject: KubernetesObject | undefined;
   /** Nothing will be written. */
   readonly dryRun: boolean;
-  /** Who writes, as `authenticate` has it. Undefined in the same process, and for the server's own writes. */
+  /**
+   * Who writes, as `authenticate` has it; behind a kube-apiserver, its `UserInfo`. Undefined in the same process, and for the server's own
+   * writes.
+   */
   readonly user: I | undefined;
   /** The options of the request, such as `fieldManager`, `fieldValidation` or `propagationPolicy`. */
   readonly options: Readonly<Record<string, string>>;

@@ -191,11 +191,12 @@ Usage
   watchmux types URL [options]
   watchmux types --kind KIND [--context NAME] [options]
 
-Reads CustomResourceDefinitions and OpenAPI v3 documents from files of YAML or JSON, several documents in each, or from all such
-files of a folder; or the OpenAPI v3 of a server: that at the URL, or the cluster in your kubeconfig. YAML needs the package yaml.
+Reads CustomResourceDefinitions and OpenAPI v3 documents from files of YAML or JSON, several documents in each, or from all
+such files of a folder; or the OpenAPI v3 of a server: that at the URL, or the cluster in your kubeconfig. YAML needs the
+package yaml.
 
-For each kind, it writes an interface with its documentation, interfaces for the objects inside of it, and a constant that names
-the kind, for an operator or a cluster of watchmux. The same input leads to the same bytes.
+For each kind, it writes an interface with its documentation, interfaces for the objects inside of it, and a constant that
+names the kind, for an operator or a cluster of watchmux. The same input leads to the same bytes.
 
 Options
   --kind KIND        only this kind, by kind or plural, such as Website, websites.example.com or deployments.apps/v1; a name

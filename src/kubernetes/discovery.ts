@@ -182,11 +182,9 @@ function toServed(answer: unknown, path: string): readonly Served[] {
 }
 
 function toVersions({ metadata, versions }: Wire): Served[] {
-  return recordsIn(versions).flatMap(({ version, resources, freshness }) => {
+  return recordsIn(versions).flatMap(({ version, resources }) => {
     const place = placeIn(isRecord(metadata) ? metadata.name : undefined, version);
     if (!place) return [];
-    // If the server behind a group does not answer, what is known of it may be old, or nothing.
-    if (freshness === 'Stale') return [place];
     return [{ ...place, resources: recordsIn(resources).flatMap((each) => toAggregated(place, each)) }];
   });
 }

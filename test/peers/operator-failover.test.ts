@@ -13,8 +13,8 @@ import { seededFaults, startProxy } from './proxy.ts';
 const SEED = Number(process.env.WATCHMUX_OPERATORS_SEED ?? 28);
 const EDITS = 25;
 const KILLS = 4;
-const LIMIT_MS = 100_000;
-const FAULTS = { none: 85, cut: 10, truncate: 2, refuse: 3 } as const;
+const LIMIT_MS = 180_000;
+const FAULTS = { none: 92, cut: 5, truncate: 1, refuse: 2 } as const;
 const LAST = lastEdits(SEED);
 const ALIVE = LAST.filter((edit) => edit.do === 'create').length;
 

@@ -9,14 +9,14 @@ const step = fc.oneof(
     weight: 6,
     arbitrary: fc.record({
       kind: fc.constant('emit' as const),
-      name: fc.constantFrom('a', 'b', 'c'),
-      type: fc.constantFrom('Normal' as const, 'Warning' as const),
-      reason: fc.constantFrom('One', 'Two'),
-      message: fc.constantFrom('x', 'y', 'z', 'w'),
+      name: fc.constantFrom('a', 'a', 'a', 'b', 'c'), // often the same: what is counted is what matters
+      type: fc.constantFrom('Normal' as const, 'Normal' as const, 'Warning' as const),
+      reason: fc.constantFrom('One', 'One', 'Two'),
+      message: fc.constantFrom('x', 'x', 'x', 'y', 'z', 'w'),
     }),
   },
   {
-    weight: 4,
+    weight: 6,
     arbitrary: fc.record({
       kind: fc.constant('answer' as const),
       fate: fc.constantFrom<Fate>('ok', 'ok', 'ok', 'lost', 'cut', 403, 500),
@@ -26,6 +26,7 @@ const step = fc.oneof(
     weight: 2,
     arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.constantFrom(1, 5_000, 60_000, 400_000, 2_000_000) }),
   },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('calm' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('flush' as const) }) },
 );
 
@@ -52,10 +53,10 @@ function gated(rig: EventRig): (fate: Fate) => Promise<void> {
 
 const settings = fc.record({
   api: fc.constantFrom('v1' as const, 'events.k8s.io/v1' as const),
-  burst: fc.integer({ min: 1, max: 8 }),
-  maxSimilar: fc.integer({ min: 1, max: 4 }),
-  maxQueuedEvents: fc.integer({ min: 1, max: 4 }),
-  maxSeries: fc.integer({ min: 1, max: 6 }),
+  burst: fc.constantFrom(1, 1, 2, 8),
+  maxSimilar: fc.constantFrom(1, 2, 10),
+  maxQueuedEvents: fc.constantFrom(1, 3, 20),
+  maxSeries: fc.constantFrom(1, 2, 6),
 });
 
 test('the counts on the server are what was emitted, without what was dropped', async () => {
@@ -70,7 +71,8 @@ test('the counts on the server are what was emitted, without what was dropped', 
       if (each.kind === 'emit') recorder.event(website(each.name), toEvent(each));
       else if (each.kind === 'answer') await answer(each.fate);
       else if (each.kind === 'wait') await clock.advanceAsync(each.ms);
-      else void recorder.flush();
+      else if (each.kind === 'flush') void recorder.flush();
+      else for (let at = 0; at < 5; at++) await answer('ok');
     }
     const isEven = recorder.stats.emitted % 2 === 0;
     const ended = isEven ? recorder.flush() : recorder.shutdown({ timeoutMs: 10_000_000 });
@@ -86,7 +88,7 @@ test('the counts on the server are what was emitted, without what was dropped', 
     expect({ counted, written, pending }).toEqual({ counted: emitted - gone, written: emitted - gone, pending: 0 });
     if (!isEven) expect(clock.pending).toBe(0);
   };
-  await fc.assert(fc.asyncProperty(settings, fc.array(step, { maxLength: 60 }), run), { numRuns: runs(600) });
+  await fc.assert(fc.asyncProperty(settings, fc.array(step, { maxLength: 60, size: 'max' }), run), { numRuns: runs(250) });
 });
 
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;

@@ -106,14 +106,22 @@ describe('the types of a definition', () => {
 
   test('do not depend on the order of the input', async () => {
     const crd = JSON.parse(JSON.stringify(crdOf({}, schemaOf({ b: { type: 'string' }, a: { type: 'integer' } })))) as object;
-    const turned = (value: unknown): unknown =>
-      typeof value !== 'object' || value === null || Array.isArray(value)
-        ? value
-        : Object.fromEntries(
-            Object.entries(value)
-              .reverse()
-              .map(([key, each]) => [key, turned(each)]),
-          );
+    const turned = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(turned);
+      if (typeof value !== 'object' || value === null) return value;
+      const entries = Object.entries(value).map(([key, each]) => [key, turned(each)] as const);
+      return Object.fromEntries(entries.reverse());
+    };
+    const parts = {
+      'a.v1.Part': { type: 'object', properties: { b: {}, a: {} } },
+      'b.v1.Part': { type: 'object', properties: { c: {} } },
+    };
+    const tools = document({
+      Tool: tool({ y: ref('b.v1.Part'), x: ref('a.v1.Part') }),
+      Gear: tool({}, { ...KIND, kind: 'Gear' }),
+      ...parts,
+    });
+    expect(await written(filesOf({ 'a.json': tools }))).toBe(await written(filesOf({ 'a.json': turned(tools) })));
     const gear = crdOf({}, {}, 'gears', 'Gear');
     expect(await written(filesOf({ 'a.json': crd, 'b.json': gear }))).toBe(
       await written(filesOf({ 'a.json': { kind: 'List', items: [turned(gear), turned(crd)] } })),

@@ -220,6 +220,19 @@ test('an answer that is lost makes no second event, and no wrong count', async (
   expect(recorder.stats).toMatchObject({ written: 2, pending: 0 });
 });
 
+test('what was counted while an answer was missing is told although the event is there already', async () => {
+  const rig = eventRig({ api: 'v1', burst: 1 });
+  const { recorder, clock } = rig;
+  rig.fate = () => 'lost';
+  recorder.normal(website(), 'Synced', 'text');
+  await turn();
+  rig.fate = () => 'ok';
+  recorder.normal(website(), 'Synced', 'text'); // held back: its object has had its share
+  await clock.advanceAsync(20_000);
+  expect(rig.sent.map(({ verb }) => verb)).toEqual(['create', 'create', 'patch']);
+  expect(shown(await rig.events())).toEqual(['text x2']);
+});
+
 test('an event that has expired is created again, with all that was counted', async () => {
   const { recorder, server, events } = eventRig({ api: 'v1' });
   recorder.normal(website(), 'Synced', 'text');

@@ -1,8 +1,12 @@
 // An operator under test: what `settled` and `advance` wait for, what they reject with, and that nothing is left of it.
 import { expect, test } from 'vitest';
+import { Resource } from '../../src/apiserver/resource.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { controller, kind } from '../../src/operator/index.ts';
 import { testOperator } from '../../src/testing/index.ts';
+import type { ObjectEvent } from '../../src/watch/event.ts';
+import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
+import { turn } from './event-recorder-rig.ts';
 
 interface Website extends KubernetesObject {
   readonly spec?: { readonly replicas?: number; readonly greeting?: string } | undefined;
@@ -74,6 +78,28 @@ test('what the server does by itself is waited for, too: a chain of owners, a na
   await operator.settled();
   expect((await namespaces.list()).items.map(({ metadata }) => metadata?.name)).toEqual(['default']);
   expect((await operator.resource(DEPLOYMENTS).list()).items).toEqual([]);
+});
+
+test('caches that lag behind are waited for', async () => {
+  const { watch } = Resource.prototype;
+  async function* late(events: AsyncIterable<ObjectEvent<KubernetesObject>>): AsyncGenerator<ObjectEvent<KubernetesObject>> {
+    for await (const event of events) {
+      for (let turns = 0; turns < 40; turns++) await turn();
+      yield event;
+    }
+  }
+  Resource.prototype.watch = async function (options) {
+    return fromAsyncIterable(late(await watch.call(this, options))) as never;
+  };
+  try {
+    await using operator = await testOperator({ controllers: [websites] });
+    await operator.settled();
+    await operator.resource(WEBSITES).create(web);
+    await operator.settled();
+    expect(await operator.resource(DEPLOYMENTS).get('default/web')).toMatchObject({ spec: { replicas: 2 } });
+  } finally {
+    Resource.prototype.watch = watch;
+  }
 });
 
 /** A controller of websites that does what it is told. */

@@ -36,7 +36,7 @@ export interface WebhooksOptions extends AdmissionHooks<UserInfo> {
   readonly convert?: Convert | undefined;
   /** How long an answer may take, in ms, if the request's own `timeout` is not shorter; default 10,000, as upstream. */
   readonly timeoutMs?: number | undefined;
-  /** The longest body, in bytes; default 7 MiB: a review may have two objects. */
+  /** The longest body, in bytes; default 7 MiB: a review may have two objects. A list is converted as a whole. */
   readonly maxBodyBytes?: number | undefined;
   /** Concurrent requests; default 400. More are refused with 429. */
   readonly maxConcurrentRequests?: number | undefined;

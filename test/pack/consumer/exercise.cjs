@@ -60,6 +60,8 @@ exports.exercise = async function exercise(given) {
   const storage = new given.storage.MemoryStorage();
   const api = new given.apiserver.ApiServer({ storage, resources: [] });
   await api.ready;
+  const operator = new given.operator.Operator({ cluster: api, name: 'exercise' });
+  await assert.rejects(operator.run(), /call controller\(\) before/);
   await api.shutdown();
   await storage.close();
   // There is no server here, either.

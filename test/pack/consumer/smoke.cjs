@@ -18,6 +18,7 @@ exercise({
   kubernetes: require('watchmux/kubernetes'),
   nats: require('watchmux/nats'),
   nodeStream: require('watchmux/node-stream'),
+  operator: require('watchmux/operator'),
   rxjs: require('watchmux/rxjs'),
   sqlite: require('watchmux/sqlite'),
   storage: require('watchmux/storage'),

@@ -13,6 +13,7 @@ import { createHttpHandler, Hub } from 'watchmux/http';
 import { Cluster } from 'watchmux/kubernetes';
 import { NatsStream } from 'watchmux/nats';
 import { fromReadable, toReadable } from 'watchmux/node-stream';
+import { Operator } from 'watchmux/operator';
 import { fromObservable, observe } from 'watchmux/rxjs';
 import { SqliteStorage } from 'watchmux/sqlite';
 import { MemoryStorage } from 'watchmux/storage';
@@ -39,6 +40,7 @@ await exercise({
   kubernetes: { Cluster },
   nats: { NatsStream },
   nodeStream: { fromReadable, toReadable },
+  operator: { Operator },
   rxjs: { fromObservable, observe },
   sqlite: { SqliteStorage },
   storage: { MemoryStorage },

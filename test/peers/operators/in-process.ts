@@ -33,7 +33,12 @@ export async function inProcess<R>(name: string, work: (means: InProcess) => Pro
   };
   const world = new World(send, name);
   const controllers = [websiteController(world.registry)] as never;
-  const test = await testOperator({ name: 'website', namespace: name, controllers, resources: ['namespaces', websites, ...DEFINED] });
+  const test = await testOperator({
+    name: 'website',
+    namespace: name,
+    controllers,
+    resources: ['namespaces', websites, ...DEFINED],
+  });
   const settled: Settled = async ({ ready = false } = {}) => {
     for (let tries = 1; ; tries++) {
       await test.advance(SECOND_MS); // what was refused is tried again

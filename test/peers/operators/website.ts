@@ -10,6 +10,7 @@ import {
   findCondition,
   generationChanged,
   isNotFound,
+  type KindName,
   kind,
   labelsChanged,
   type OperatorControllerOptions,
@@ -75,7 +76,7 @@ export function websiteController(registry: string): OperatorControllerOptions<W
 /** Says in an event what it has done, as far as the cache knows what was there. */
 async function applyOwned<T extends Owned>(
   { name, owned, apply: applyAs, events }: ReconcileRequest<Website>,
-  of: ReturnType<typeof kind<T>>,
+  of: KindName<T>,
   object: object,
 ): Promise<T> {
   const before = owned(of).find(({ metadata }) => metadata?.name === name);

@@ -6,6 +6,6 @@ const operator = new Operator({
   cluster: await loadCluster(),
   name: 'sample-operator',
   leaderElection: true,
-  listen: { host: '0.0.0.0', port: Number(process.env.PORT ?? 8080) },
+  listen: { port: Number(process.env.PORT ?? 8080) }, // /healthz, /readyz, /metrics
 });
 await operator.controller(samples).run();
