@@ -43,7 +43,7 @@ const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
     'MaxConcurrentReconciles GetAPIReader FieldOwner ForceOwnership GetFieldIndexer IndexField GetEventRecorder LeaderElection ' +
     'LeaderElectionID HealthProbeBindAddress BindAddress GracefulShutdownTimeout SyncTimeout CustomDefaulter CustomValidator',
   kopf: 'TemporaryError PermanentError AdmissionError KopfRunner',
-  'readers, who choose them': 'toX fromX createX onSomething useWatch',
+  'readers, who choose them': 'EventsEvent WebsiteSpecPathsItem WebsiteV1beta1 toX fromX createX onSomething useWatch',
 };
 
 /** Files that a reader has, or that a command writes. */
