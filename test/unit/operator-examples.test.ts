@@ -214,9 +214,12 @@ describe('config-copier', async () => {
     });
     const { metadata, data } = banner('hello'); // its annotation is gone, its finalizer is not
     const source = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...metadata, finalizers: FINALIZERS }, data };
-    await started([source, copyOf('red'), copyOf('green')]);
-    expect(await texts()).toEqual({ home: 'hello' });
-    expect((await operator.resource(CONFIG_MAPS).get('home/banner')).metadata?.finalizers ?? []).toEqual([]);
+    // Of this one, there is no copy left.
+    const other = { ...source, metadata: { ...source.metadata, name: 'other', namespace: 'blue' } };
+    await started([source, copyOf('red'), copyOf('green'), other]);
+    expect(await texts()).toEqual({ home: 'hello', blue: 'hello' });
+    const { items } = await operator.resource(CONFIG_MAPS).list();
+    expect(items.flatMap(({ metadata }) => metadata?.finalizers ?? [])).toEqual([]);
   });
 
   test('leaves alone what is no copy, and says so; so it does of a selector that is none', async () => {
