@@ -31,7 +31,7 @@ import type { RateLimiter } from '../workqueue/rate-limiters.ts';
 import type { ControllerCaches, KindCache, KindCaches } from './caches.ts';
 import type { EventRecorder } from './event-recorder.ts';
 import { ensureFinalizer, removeFinalizer } from './finalizers.ts';
-import type { KindName } from './kinds.ts';
+import { controllerNameOf, type KindName } from './kinds.ts';
 import type {
   ChangeType,
   Log,
@@ -129,8 +129,7 @@ export class OperatorController<T extends KubernetesObject> {
       return { ...use(source), keysOf };
     });
     this.#reads = reads.map(use);
-    // `orders.example.com/v1`, or `example.com/v1 Order`.
-    this.name = checkText('name', name ?? this.#for.text.replace(/^.* |[./].*$/g, '').toLowerCase());
+    this.name = checkText('name', name ?? controllerNameOf(kindOf(own)));
     this.#caches = deps.caches.only(this.#uses.map(({ text }) => text));
   }
 

@@ -120,7 +120,10 @@ export interface OperatorControllerOptions<
   Owned extends readonly unknown[] = readonly unknown[],
   Watched extends readonly unknown[] = readonly unknown[],
 > {
-  /** In logs and metrics; unique in its operator. Default: the plural of what it is `for`, or its kind, if it is named by that. */
+  /**
+   * In logs and metrics; unique in its operator. Default: the plural of what it is `for`; if that is `{ apiVersion, kind }`, the kind in
+   * lower case.
+   */
   readonly name?: string | undefined;
   /** The kind whose objects are reconciled. */
   readonly for: KindName<T> | SourceOptions<T>;
