@@ -317,8 +317,8 @@ export class OperatorController<T extends KubernetesObject> {
   #limit(key: string, { signal, attempt }: ReconcileContext): Limit {
     const { reconcileTimeoutMs = 0 } = this.#options;
     const ended = new AbortController();
-    const leave = whenAborted(signal, (reason) => ended.abort(reason));
     let isOver = false;
+    let cancel = (): void => {};
     const abort = (): void => {
       if (ended.signal.aborted) return;
       isOver = true;
@@ -329,7 +329,12 @@ export class OperatorController<T extends KubernetesObject> {
       this.#told.add(error);
       ended.abort(error);
     };
-    const cancel = reconcileTimeoutMs > 0 ? this.#clock.schedule(reconcileTimeoutMs, abort) : () => {};
+    if (reconcileTimeoutMs > 0) cancel = this.#clock.schedule(reconcileTimeoutMs, abort);
+    // It may never end: then no timer may be left.
+    const leave = whenAborted(signal, (reason) => {
+      cancel();
+      ended.abort(reason);
+    });
     const end = (): void => {
       leave();
       cancel();
