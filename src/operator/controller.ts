@@ -81,6 +81,8 @@ const NAMES = [
 
 const RESYNC_MS = 36_000_000;
 
+const HAS_ENDED = new WatchError('CLOSED', 'the reconcile has ended');
+
 type AnySource = SourceOptions<KubernetesObject>;
 type Object = KubernetesObject;
 
@@ -338,6 +340,8 @@ export class OperatorController<T extends KubernetesObject> {
     const end = (): void => {
       leave();
       cancel();
+      // What it has left running must not write when the key runs again, or when another instance leads.
+      ended.abort(HAS_ENDED);
     };
     return { signal: ended.signal, isOver: () => isOver, end };
   }

@@ -72,7 +72,10 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
   readonly object: T | undefined;
   /** 1 for the first try since the key last succeeded, 2 for the second, and so on. */
   readonly attempt: number;
-  /** Aborts when the operator stops or no longer leads, and after `reconcileTimeoutMs`. */
+  /**
+   * Aborts when the operator stops or no longer leads, after `reconcileTimeoutMs`, and when the reconcile has returned: requests that
+   * it has not awaited, and watches that it has not closed, end then.
+   */
   readonly signal: AbortSignal;
   /** Writes with the controller's name and the key before each text. */
   readonly log: Log;

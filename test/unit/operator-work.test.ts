@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { exponential } from '../../src/workqueue/index.ts';
 import { CONFIG_MAP, order, settle, world } from './operator-rig.ts';
+import { fate } from './support.ts';
 
 const FINALIZER = 'example.com/shop';
 
@@ -107,6 +108,35 @@ describe('a reconcile of an operator', () => {
     expect(operator.metrics).toContain('controller_runtime_active_workers{controller="orders"} 0');
     await stop();
     expect(clock.pending).toBe(0);
+  });
+
+  it('cuts off what it has left running when it returns: requests, and watches', async () => {
+    const { orders, maps, start, told } = world();
+    await orders.create(order('a'));
+    let go = (): void => {};
+    const gate = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    const late: ReturnType<typeof fate<unknown>>[] = [];
+    const seen: unknown[] = [];
+    const { stop } = await start({
+      reads: [CONFIG_MAP],
+      reconcile: async ({ apply, resource }) => {
+        late.push(fate(gate.then(() => apply(CONFIG_MAP, { metadata: { name: 'late', namespace: 'default' } }))));
+        const watch = await resource(CONFIG_MAP).watch();
+        const read = async (): Promise<void> => {
+          for await (const event of watch) seen.push(event);
+        };
+        late.push(fate(read()));
+      },
+    });
+    await stop();
+    go();
+    await maps.create({ metadata: { name: 'm' } });
+    await settle();
+    const error = { code: 'CLOSED', message: 'the reconcile has ended' };
+    expect([late, seen]).toMatchObject([[{ state: 'rejected', error }, { state: 'resolved' }], []]);
+    expect([(await maps.list()).items.length, told]).toEqual([1, []]);
   });
 
   it('that ends because the operator does is no failure, however it says so', async () => {
