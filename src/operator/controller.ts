@@ -46,7 +46,7 @@ import type {
 import type { ControllerState, OperatorObserver, ReconcileResultName } from './operator-state.ts';
 import { controllerOf, ownersOf } from './owners.ts';
 import { isDeleting } from './predicates.ts';
-import { isConflict } from './refusals.ts';
+import { isConflict, isFieldConflict } from './refusals.ts';
 import { createRequest, type RequestDeps } from './request.ts';
 
 /** What a controller needs of its operator. */
@@ -81,6 +81,9 @@ const NAMES = [
 
 const RESYNC_MS = 36_000_000;
 
+/** The conflict of a key in succession that is told: so many are no accident. */
+const TOLD_RACES = 10;
+
 const HAS_ENDED = new WatchError('CLOSED', 'the reconcile has ended');
 
 type AnySource = SourceOptions<KubernetesObject>;
@@ -114,6 +117,8 @@ export class OperatorController<T extends KubernetesObject> {
   readonly #running: Set<string> = new Set();
   /** Failures that were told before they were thrown. */
   readonly #told: WeakSet<object> = new WeakSet();
+  /** By key: how often in succession somebody else was faster. */
+  readonly #races: Map<string, number> = new Map();
   #work: Work | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
@@ -190,6 +195,7 @@ export class OperatorController<T extends KubernetesObject> {
     this.#work = work;
     await controller.run(signal).finally(end);
     this.#work = undefined;
+    this.#races.clear();
     changed();
   }
 
@@ -304,11 +310,13 @@ export class OperatorController<T extends KubernetesObject> {
         result = undefined;
         throw signal.reason;
       }
-      if (isConflict(error)) result = 'requeue';
+      if (isRace(error)) result = 'requeue';
       throw error;
     } finally {
       time.end();
       this.#running.delete(key);
+      if (result === 'requeue') this.#races.set(key, (this.#races.get(key) ?? 0) + 1);
+      else this.#races.delete(key);
       const dropped = (result === 'error' || result === 'requeue') && attempt > maxRetries && !signal.aborted;
       const durationMs = this.#clock.now() - startedMs;
       observer.onReconcileEnd({ controller: this.name, result, durationMs, timedOut: time.isOver(), dropped });
@@ -368,7 +376,9 @@ export class OperatorController<T extends KubernetesObject> {
 
   #failed(error: unknown, { during, key, attempt, dropped }: ControllerFailure): void {
     const isTold = typeof error === 'object' && error !== null && this.#told.has(error);
-    if (during === 'reconcile' && !dropped && (isTold || isConflict(error))) return;
+    const isQuiet = isRace(error) && this.#races.get(key ?? '') !== TOLD_RACES;
+    if (during === 'reconcile' && !dropped && (isTold || isQuiet)) return;
+    if (dropped) this.#races.delete(key ?? '');
     this.#deps.tell(error, { during, controller: this.name, key, attempt, dropped });
   }
 }
@@ -419,6 +429,11 @@ function unlessAborted<R>(promise: Promise<R>, signal: AbortSignal): Promise<R |
     const leave = whenAborted(signal, () => resolve(undefined));
     promise.then(resolve, reject).finally(leave);
   });
+}
+
+/** Whether an error says that somebody else was faster, which is over when the caches know it. */
+function isRace(error: unknown): boolean {
+  return isConflict(error) && !isFieldConflict(error);
 }
 
 /** Whether an error only says that the work was told to end. */

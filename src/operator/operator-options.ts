@@ -142,7 +142,8 @@ export interface OperatorControllerOptions<
   /**
    * Brings about what the object with this key says. It should do nothing if all is as it should be, because it also runs when nothing
    * has changed. If it fails, it runs again after a delay. A conflict (409) is not a failure: somebody else was faster, so it also runs
-   * again, and nobody is told.
+   * again, and nobody is told before the tenth in succession. But one about fields that another manager has, of `apply` with
+   * `force: false`, is a failure.
    */
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
   reconcile(request: ReconcileRequest<T>): ReconcileOutcome | void | Promise<ReconcileOutcome | void>;

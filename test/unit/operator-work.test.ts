@@ -35,6 +35,51 @@ describe('a reconcile of an operator', () => {
     await stop();
   });
 
+  it('that meets nothing but conflicts is told once, at the tenth of a key in succession', async () => {
+    const { orders, start, told, clock } = world();
+    await orders.create(order('a'));
+    let isFaster = true;
+    const { stop } = await start({
+      rateLimiter: exponential({ baseMs: 100, maxMs: 100 }),
+      reconcile: async ({ resource }) => {
+        const version = isFaster ? { resourceVersion: '1' } : {};
+        await resource('orders.example.com/v1').update({
+          ...order('a'),
+          metadata: { name: 'a', namespace: 'default', ...version },
+        });
+      },
+    });
+    const runs = async (count: number): Promise<number> => {
+      for (let i = 0; i < count; i++) await clock.advanceAsync(100);
+      return told.length;
+    };
+    expect([await runs(8), await runs(1), await runs(30)]).toEqual([0, 1, 1]);
+    expect(told).toEqual([expect.stringContaining('reconcile orders default/a 10: 409 Conflict')]);
+    isFaster = false;
+    await runs(1);
+    isFaster = true;
+    await orders.patch('a', { spec: { item: 'salt' } });
+    await settle();
+    expect([await runs(8), await runs(1)]).toEqual([1, 2]);
+    await stop();
+  });
+
+  it('that is refused a field which another manager has is told each time: that does not go by itself', async () => {
+    const { orders, maps, start, told, clock } = world();
+    await orders.create(order('a'));
+    const theirs = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { item: 'x' } };
+    await maps.patch('a', theirs, { type: 'apply', fieldManager: 'other' });
+    const ours = { metadata: { name: 'a', namespace: 'default' }, data: { item: 'y' } };
+    const { operator, stop } = await start({
+      rateLimiter: exponential({ baseMs: 100 }),
+      reconcile: async ({ apply }) => void (await apply(CONFIG_MAP, ours, { force: false })),
+    });
+    await clock.advanceAsync(100);
+    expect(told).toEqual([1, 2].map((at) => expect.stringContaining(`reconcile orders default/a ${at}: 409 Conflict`)));
+    expect(operator.metrics).toContain('controller_runtime_reconcile_errors_total{controller="orders"} 2');
+    await stop();
+  });
+
   it('is given up after maxRetries, conflicts too, and that is told', async () => {
     const { orders, start, told, clock } = world();
     await orders.create(order('a'));
