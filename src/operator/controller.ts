@@ -302,7 +302,11 @@ export class OperatorController<T extends KubernetesObject> {
     try {
       const outcome = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal }));
       if (time.isOver()) throw time.signal.reason;
-      result = outcome?.requeueAfterMs === undefined ? 'success' : 'requeue_after';
+      const { requeueAfterMs } = outcome ?? {};
+      if (requeueAfterMs !== undefined && !Number.isFinite(requeueAfterMs)) {
+        throw invalid('requeueAfterMs', requeueAfterMs, 'a finite number of milliseconds');
+      }
+      result = requeueAfterMs === undefined ? 'success' : 'requeue_after';
       return outcome;
     } catch (error) {
       if (time.isOver()) throw time.signal.reason;

@@ -118,6 +118,15 @@ describe('a reconcile of an operator', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('that asks to run again after what is no time has failed', async () => {
+    const { orders, start, told } = world();
+    await orders.create(order('a'));
+    const { operator, stop } = await start({ reconcile: () => ({ requeueAfterMs: Number.NaN }) });
+    expect(told).toEqual(['reconcile orders default/a 1: requeueAfterMs: expected a finite number of milliseconds, got NaN']);
+    expect(operator.metrics).toContain('controller_runtime_reconcile_errors_total{controller="orders"} 1');
+    await stop();
+  });
+
   it('is told to end after its time, which is a failure; the key runs again only when it has ended', async () => {
     const { orders, start, told, clock } = world();
     await orders.create(order('a'));
