@@ -227,7 +227,8 @@ export class OperatorController<T extends KubernetesObject> {
   #sources(found: readonly KindCache[], work: Work): readonly ControllerSource<Object>[] {
     const { resyncMs = RESYNC_MS } = this.#options;
     const { own } = work.request;
-    const keysOfOwner = ownersOf(own.type);
+    // Its type is another one if the kind was deleted and has come back with another scope.
+    const keysOfOwner = (object: Object): readonly string[] => ownersOf(own.type)(object);
     /** By uid: of an owner that is gone there may still be objects, which are not those of its successor. */
     const isCurrent = (object: Object | undefined): boolean =>
       object !== undefined &&
