@@ -30,6 +30,8 @@ export interface KindCache {
   readonly type: FullType;
   readonly client: ResourceClient;
   readonly informer: Informer<KubernetesObject>;
+  /** Where the informer gets them. */
+  readonly followed: FollowedKind;
   readonly indexers: IndexFunctions;
 }
 
@@ -43,8 +45,6 @@ interface Declared {
   readonly settle: (cache: KindCache) => void;
   followed?: FollowedKind;
   cache?: KindCache;
-  /** Why it is not known what the server calls it. */
-  error?: unknown;
 }
 
 /** What the caches need of the operator. */
@@ -120,13 +120,20 @@ export class KindCaches {
     return new ControllerCaches(this, (cache) => texts.some((text) => this.#declared.get(text)?.cache === cache));
   }
 
+  /** Of each kind, under whatever names. */
   get states(): readonly KindState[] {
-    return Array.from(this.#declared, ([text, { cache, followed, error }]) => {
-      const { connected = false, error: failure = error } = cache?.informer.state ?? {};
+    const states = new Map<string, KindState>();
+    for (const [text, { cache, followed }] of this.#declared) {
+      const kind = cache?.text ?? text;
+      const { waiting: absent = false, error: reason } = cache?.followed ?? followed ?? {};
+      const { connected = false, error = reason } = cache?.informer.state ?? {};
       const { hasSynced: synced = false, resourceVersion = '', store } = cache?.informer ?? {};
-      const held = { synced, resourceVersion, objects: store?.size ?? 0 };
-      return { kind: cache?.text ?? text, ...held, connected, absent: followed?.waiting ?? false, error: failure };
-    });
+      // Of a kind with two names, one may be known before the other.
+      if (cache || !states.has(kind)) {
+        states.set(kind, { kind, synced, resourceVersion, objects: store?.size ?? 0, connected, absent, error });
+      }
+    }
+    return [...states.values()];
   }
 
   /** Resolves when all kinds have synced. Rejects if they end before. */
@@ -146,10 +153,7 @@ export class KindCaches {
       clock,
       namespace,
       tell,
-      onError: (error) => {
-        declared.error = error;
-        onError(error, followed.name);
-      },
+      onError: (error) => onError(error, followed.name),
     });
     declared.followed = followed;
     const type = await followed.resolve(signal).catch((error: unknown) => {
@@ -182,7 +186,7 @@ export class KindCaches {
     });
     let client = followed.client as ResourceClient;
     return {
-      ...{ text, informer, indexers: new Map() },
+      ...{ text, informer, followed, indexers: new Map() },
       // A kind that was deleted may come back with another scope or plural.
       get type() {
         return followed.type ?? type;

@@ -216,6 +216,7 @@ describe('an operator', () => {
     const { stop } = await started(own);
     expect(seen).toEqual([true, ['item'], 1]);
     expect(watches.toSorted()).toEqual(['configmaps', 'orders']);
+    expect(own.state.kinds.map(({ kind }) => kind)).toEqual(['orders.example.com/v1', 'configmaps/v1']);
     await stop();
   });
 
