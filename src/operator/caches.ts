@@ -166,8 +166,9 @@ export class KindCaches {
     const cache = known ?? this.#create(followed, type);
     declared.cache = cache;
     for (const name of [textOf(declared.name), text, textOf(toKind(type))]) this.#caches.set(name, cache);
-    for (const each of declared.indexers) {
-      if (addIndex(cache.indexers, each, text)) cache.informer.store.addIndexers(Object.fromEntries([each]));
+    for (const [name, valuesOf] of declared.indexers) {
+      if (!addIndex(cache.indexers, [name, valuesOf], text)) continue;
+      cache.informer.store.addIndexers({ [name]: safely(valuesOf, { name, onError: (error) => onError(error, text) }) });
     }
     declared.settle(cache);
     if (!known) await cache.informer.run(signal);
@@ -237,6 +238,23 @@ function addIndex(
   if (known && known !== valuesOf) throw invalid('indexers', name, `a name that no other index of ${kind} has`);
   indexers.set(name, valuesOf);
   return !known;
+}
+
+/** One that finds an object nowhere, and says why, if the function throws: the operator needs the object all the same. */
+function safely(
+  valuesOf: IndexFunction<KubernetesObject>,
+  { name, onError }: { readonly name: string; readonly onError: (error: unknown) => void },
+): IndexFunction<KubernetesObject> {
+  return (object) => {
+    try {
+      const values: unknown = valuesOf(object);
+      if (Array.isArray(values) && values.every((value) => typeof value === 'string')) return values;
+      throw invalid(`index ${name}`, values, 'an array of strings');
+    } catch (error) {
+      onError(error);
+      return [];
+    }
+  };
 }
 
 /** The index of objects by the uid of the owner that controls them. */
