@@ -63,7 +63,7 @@ export interface CachesDeps {
 
 export class KindCaches {
   readonly #deps: CachesDeps;
-  readonly #declared: Map<string, Declared> = new Map();
+  #declared: Map<string, Declared> = new Map();
   /** By each of its names. */
   readonly #caches: Map<string, KindCache> = new Map();
 
@@ -89,6 +89,17 @@ export class KindCaches {
     }
     for (const each of Object.entries(indexers)) addIndex(declared.indexers, each, text);
     return text;
+  }
+
+  /** Does work that asks for kinds. If it throws, it has asked for none. */
+  allOrNothing<R>(work: () => R): R {
+    const before = Array.from(this.#declared, ([text, each]) => [text, { ...each, indexers: new Map(each.indexers) }] as const);
+    try {
+      return work();
+    } catch (error) {
+      this.#declared = new Map(before);
+      throw error;
+    }
   }
 
   /** Resolves with a declared kind once the server has it. */
