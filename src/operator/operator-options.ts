@@ -255,7 +255,7 @@ export interface OperatorOptions {
    * `websites`.
    */
   readonly name: string;
-  /** Watch this namespace only. Default: all. */
+  /** Watch this namespace only. Default, undefined: all. */
   readonly namespace?: string | undefined;
   /** Only one of several instances works at a time. Default false. `true`: with the defaults of the options. */
   readonly leaderElection?: boolean | OperatorElectionOptions | undefined;

@@ -1,4 +1,5 @@
 import type { KubernetesObject } from '../cache/object.ts';
+import { segment } from '../cache/resource-client.ts';
 import type { Cluster } from '../kubernetes/cluster.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, listed, systemClock, upkeepClock } from '../watch/clock.ts';
@@ -90,6 +91,7 @@ export class Operator {
     requireMethod('cluster', cluster, 'resource', 'a Cluster or an ApiServer');
     if (typeof name !== 'string' || !NAME.test(name))
       throw invalid('name', name, 'at most 63 of a-z, 0-9, "-" and ".", such as "websites"');
+    if (namespace !== undefined) segment('namespace', namespace);
     requireMethod('log', log, 'error', 'a Log');
     callable('onError', onError);
     if (options.webhooks) requireMethod('webhooks', options.webhooks, 'run', 'a WebhookServer');
@@ -327,7 +329,7 @@ export class Operator {
   }
 }
 
-const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?$/;
+const NAME = /^(?!.{64})[a-z0-9](?:-*[a-z0-9])*(?:\.[a-z0-9](?:-*[a-z0-9])*)*$/;
 const SYNC_TIMEOUT_MS = 120_000;
 const SHUTDOWN_TIMEOUT_MS = 30_000;
 

@@ -206,7 +206,11 @@ describe('the beginning of an operator', () => {
     const { operator, cluster } = world();
     const wrong = (options: object): unknown => (thrown(() => operator(options as never)) as Error).message;
     expect(wrong({ cluster: {} })).toContain('cluster: expected a Cluster or an ApiServer');
-    expect(wrong({ name: 'No' })).toContain('name: expected at most 63 of a-z');
+    for (const name of ['No', 'a..b', 'a-.b', '-a', 'a.', 'a'.repeat(64)]) {
+      expect(wrong({ name })).toContain('name: expected at most 63 of a-z');
+    }
+    for (const name of ['a', 'a--b.c-1', 'a'.repeat(63)]) expect(operator({ name }).name).toBe(name);
+    expect(wrong({ namespace: '' })).toContain('namespace: expected a non-empty name');
     expect(wrong({ shutdownTimeoutMs: -1 })).toContain('shutdownTimeoutMs: expected a whole number');
     expect(wrong({ syncTimeoutMs: 0.5 })).toContain('syncTimeoutMs: expected a whole number');
     expect(wrong({ nme: 'x' })).toContain('unknown option nme: did you mean name?');
