@@ -188,7 +188,7 @@ export class Operator {
     for (const controller of this.#controllers) controller.abandon();
     closing.abort(this.#stopped.signal.reason);
     await Promise.all([caches, webhooks]);
-    await this.#recorder?.shutdown();
+    await this.events.shutdown(); // the first one who asks for it later gets one that drops what it is given
     await server?.close();
     leave();
     this.#phase = 'ended';
@@ -214,14 +214,14 @@ export class Operator {
   async #listen(): Promise<HealthServer | undefined> {
     const { listen, log = console } = this.#options;
     if (!listen) return undefined;
+    let server: HealthServer | undefined;
     try {
-      const server = await serveHealth(this.#health, listen);
+      server = await serveHealth(this.#health, listen);
       log.info(`health and metrics at ${server.url}`);
-      return server;
     } catch (error) {
       this.#fail(error);
-      return undefined;
     }
+    return server;
   }
 
   /** Has the waiting calls of `settled` looked at again, once what is happening has happened. */

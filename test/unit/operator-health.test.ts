@@ -271,4 +271,19 @@ describe('of an operator', () => {
     await expect(fetch(`${url}/healthz`)).rejects.toThrow();
     await server.shutdown();
   });
+
+  it('stops to listen if it cannot say where it does', async () => {
+    let url = '';
+    const info = (text: string): void => {
+      url = /http:\S+/.exec(text)?.[0] ?? '';
+      throw new Error('no paper');
+    };
+    const server = new ApiServer({ storage: new MemoryStorage(), resources: [], customResourceDefinitions: true });
+    const options = { cluster: server, name: 'sites', listen: { port: 0, host: '127.0.0.1' }, log: { ...QUIET, info } };
+    const kind = 'customresourcedefinitions.apiextensions.k8s.io/v1';
+    const operator = new Operator(options).controller({ for: kind, reconcile: () => {} });
+    await expect(operator.run(new AbortController().signal)).rejects.toThrow('no paper');
+    await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed');
+    await server.shutdown();
+  });
 });

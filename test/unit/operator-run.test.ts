@@ -119,7 +119,7 @@ describe('the end of an operator', () => {
   });
 
   it('leaves no timer and no listener; it runs once, with a controller', async () => {
-    const { orders, clock, operator } = world();
+    const { orders, clock, operator, server } = world();
     await orders.create(order('a'));
     const own = operator().controller({ for: ORDER, owns: [CONFIG_MAP], reconcile: () => ({ requeueAfterMs: 1_000 }) });
     const stopper = new AbortController();
@@ -133,6 +133,10 @@ describe('the end of an operator', () => {
     await expect(own.settled()).rejects.toMatchObject({ code: 'CLOSED' });
     expect(thrown(() => own.controller({ for: CONFIG_MAP, reconcile: noop }))).toMatchObject({ code: 'INVALID_ARGUMENT' });
     await expect(operator().run()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    own.events.normal({ apiVersion: 'example.com/v1', kind: 'Order', ...(await orders.get('a')) }, 'Late', 'after the end');
+    await settle();
+    expect([own.events.stats.dropped.closed, clock.pending]).toEqual([1, 0]);
+    expect((await server.resource('events/v1').list()).items).toEqual([]);
     // Told before it begins.
     const told = operator().controller({ for: ORDER, reconcile: noop });
     await told.run(AbortSignal.abort());
