@@ -5,6 +5,9 @@
  *     /readyz            it runs, the caches of all kinds are synced, and the checks of your own pass
  *     /metrics           see metrics.ts
  *
+ * With webhooks, `/readyz` leaves out the kinds: a pod that is not ready is sent no requests, and the server may need the webhooks to
+ * list them, as it does to convert objects.
+ *
  * As upstream's, an answer is `ok`; with `?verbose`, and if a check fails, it names the checks, without reasons, which are logged.
  * `/readyz/NAME` is one check, and `?exclude=NAME` leaves one out. A check that does not end within a second has failed, and is not
  * begun again before it has ended.
@@ -23,6 +26,8 @@ export interface HealthDeps {
   /** The text of `/metrics`. */
   readonly metrics: () => string;
   readonly checks?: OperatorChecks | undefined;
+  /** Whether it is ready although kinds are not synced. Each can be asked for then. */
+  readonly readyWithoutKinds?: boolean | undefined;
   readonly log: Log;
   readonly clock?: Clock | undefined;
 }
@@ -77,18 +82,21 @@ export class OperatorHealth {
   async #health(path: 'healthz' | 'livez' | 'readyz', asked: { only: string; query: URLSearchParams }): Promise<HealthAnswer> {
     const { only, query } = asked;
     const excluded = query.getAll('exclude');
-    const checks = await this.#look(path === 'readyz' ? 'readyz' : 'healthz', (name) =>
-      only ? name === only : !excluded.includes(name),
-    );
+    const checks = await this.#look(path === 'readyz' ? 'readyz' : 'healthz', { only, excluded });
     if (only && checks.length === 0) return text(404, `there is no check ${JSON.stringify(only).slice(0, 80)}`);
     const ok = checks.every((each) => each.ok);
     return text(ok ? 200 : 500, ok && !query.has('verbose') ? 'ok' : healthText(path, checks));
   }
 
-  async #look(path: 'healthz' | 'readyz', matters: (name: string) => boolean): Promise<readonly HealthCheck[]> {
+  async #look(
+    path: 'healthz' | 'readyz',
+    { only, excluded }: { readonly only: string; readonly excluded: readonly string[] },
+  ): Promise<readonly HealthCheck[]> {
+    const matters = (name: string): boolean => (only ? name === only : !excluded.includes(name));
     const { running, kinds } = this.#deps.state();
     const ping: HealthCheck = { name: 'ping', ok: true };
-    const own: HealthCheck[] = path === 'healthz' ? [ping] : [{ name: 'running', ok: running }, ...kinds.map(toCheck)];
+    const synced = this.#deps.readyWithoutKinds && !only ? [] : kinds.map(toCheck);
+    const own: HealthCheck[] = path === 'healthz' ? [ping] : [{ name: 'running', ok: running }, ...synced];
     const others = this.#checks[path].filter(([name]) => matters(name));
     const all = [...own.filter(({ name }) => matters(name)), ...(await Promise.all(others.map((each) => this.#make(...each))))];
     for (const { name, ok, error } of all) {

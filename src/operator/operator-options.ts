@@ -267,8 +267,9 @@ export interface OperatorOptions {
   /** Checks of your own, for `/healthz` and `/readyz`. Each may take a second. */
   readonly checks?: OperatorChecks | undefined;
   /**
-   * Webhooks that it serves while it runs, whether it leads or not. It is ready once they listen, and ends if they cannot; they end
-   * after the last reconcile, whose writes they may have to admit. Default: none.
+   * Webhooks that it serves while it runs, whether it leads or not. It is ready once they listen, though kinds are not synced, which the
+   * server may need them for; it ends if they cannot listen. They end after the last reconcile, whose writes they may have to admit.
+   * Default: none.
    */
   readonly webhooks?: Pick<WebhookServer, 'run' | 'ready'> | undefined;
   /** When the kinds that have not synced are named to `onError`, in milliseconds; default 120,000. 0: never. */

@@ -115,7 +115,9 @@ export class Operator {
     this.#elector = this.#createElector(log);
     // One that is told to stop gets no more requests.
     const state = (): OperatorState => ({ ...this.state, running: this.state.running && !this.#stopped.signal.aborted });
-    this.#health = new OperatorHealth({ state, metrics: () => this.metrics, checks: checksOf(options), log, clock });
+    const readyWithoutKinds = Boolean(options.webhooks);
+    const checks = checksOf(options);
+    this.#health = new OperatorHealth({ state, metrics: () => this.metrics, checks, readyWithoutKinds, log, clock });
     this.fetch = (request) => this.#health.fetch(request);
   }
 

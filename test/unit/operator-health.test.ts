@@ -272,6 +272,24 @@ describe('of an operator', () => {
     await server.shutdown();
   });
 
+  it('with webhooks is ready before its kinds are synced: the server may need them to list these', async () => {
+    const server = new ApiServer({ storage: new MemoryStorage(), resources: [], customResourceDefinitions: true });
+    const clock = new FakeClock();
+    const run = (signal: AbortSignal): Promise<void> =>
+      new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
+    const webhooks = { run, ready: Promise.resolve('https://localhost') };
+    const operator = new Operator({ cluster: server, name: 'sites', clock, log: QUIET, webhooks: webhooks as never });
+    operator.controller({ for: 'widgets.example.com/v1', reconcile: () => {} });
+    const stop = new AbortController();
+    const ran = operator.run(stop.signal);
+    await clock.advanceAsync(1_000);
+    expect(await get(operator, '/readyz?verbose')).toEqual([200, '[+]running ok\n[+]webhooks ok\nreadyz check passed\n']);
+    expect((await get(operator, '/readyz/kind/widgets.example.com/v1'))[0]).toBe(500);
+    stop.abort();
+    await ran;
+    await server.shutdown();
+  });
+
   it('stops to listen if it cannot say where it does', async () => {
     let url = '';
     const info = (text: string): void => {
