@@ -108,7 +108,6 @@ describe('the examples', () => {
       'docs/embed.md: Filter',
       'docs/embed.md: Topics',
       'docs/embed.md: Replay',
-      'docs/kubernetes.md: Names of resources',
       'docs/monitoring.md: Metrics of a hub',
       'docs/operation.md: Connections between two requests',
       'docs/operation.md: Limits per address and tenant',
