@@ -1,6 +1,6 @@
 // Kinds that a server has, does not have yet, or no longer: how they are found, and followed.
 import { afterEach, describe, expect, it } from 'vitest';
-import { ApiServer } from '../../src/apiserver/index.ts';
+import { ApiServer, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { Informer, type KubernetesObject, type ListWatchOptions, type ResourceClient } from '../../src/cache/index.ts';
 import { Broadcaster, type ObjectEvent } from '../../src/index.ts';
 import { FollowedKind, kind, Operator, type ResourceSource, resolveKind } from '../../src/operator/index.ts';
@@ -16,7 +16,8 @@ const widget = (name: string): KubernetesObject => ({ apiVersion: 'example.com/v
 /** A server, and the kinds that it was asked for. */
 function world() {
   const clock = new FakeClock();
-  const server = new ApiServer({ storage: new MemoryStorage(), resources: [], customResourceDefinitions: true });
+  const resources = [CONFIG_MAPS, NAMESPACES] as ResourceDefinition[];
+  const server = new ApiServer({ storage: new MemoryStorage(), resources, customResourceDefinitions: true });
   const asked: string[] = [];
   const source: ResourceSource = {
     resource: (type) => server.resource(type),
@@ -301,14 +302,16 @@ describe('a kind that is deleted', () => {
 
 describe('an operator', () => {
   it('waits for a kind with those controllers that need it, and copes with its deletion and return', async () => {
-    const { clock, source, define, remove, crds } = world();
+    const { clock, server, source, define, remove, crds } = world();
     const seen: string[] = [];
     const said: string[] = [];
     const log = { debug: () => {}, info: () => {}, warn: (text: string) => said.push(text), error: () => {} };
+    const maps = server.resource('configmaps/v1').in('default');
     const operator = new Operator({ cluster: source, name: 'widgets', clock, log })
       .controller({ for: 'customresourcedefinitions.apiextensions.k8s.io/v1', reconcile: ({ key }) => void seen.push(key) })
       .controller({
         for: { apiVersion: 'example.com/v1', kind: 'Widget' },
+        owns: ['configmaps'],
         reconcile: async ({ key, object, resource }) => {
           seen.push(`${key} ${object ? 'is' : 'gone'}`);
           if (object) await resource({ apiVersion: 'example.com/v1', kind: 'Widget' }).patch(key, { spec: { seen: true } });
@@ -326,6 +329,7 @@ describe('an operator', () => {
     expect(operator.state.kinds).toMatchObject([
       { kind: 'customresourcedefinitions.apiextensions.k8s.io/v1', synced: true, absent: false },
       { kind: 'example.com/v1 Widget', synced: false, absent: true },
+      { kind: 'configmaps/v1', synced: true, absent: false },
     ]);
     const widgets = (await define()).in('default');
     await widgets.create(widget('a'));
@@ -337,6 +341,12 @@ describe('an operator', () => {
     await other.create(widget('b'));
     await reached(clock, () => seen.includes('b is'));
     await expect.poll(() => other.get('b')).toMatchObject({ spec: { seen: true } });
+    // What it owns is mapped to an owner in no namespace by now.
+    seen.splice(0);
+    const { metadata = {} } = await other.get('b');
+    const owner = { apiVersion: 'example.com/v1', kind: 'Widget', name: 'b', uid: metadata.uid as string, controller: true };
+    await maps.create({ metadata: { name: 'm', ownerReferences: [owner] } });
+    await reached(clock, () => seen.includes('b is'));
     expect(said).toEqual([
       'waits for example.com/v1 Widget: the server does not have it yet',
       'the server has example.com/v1 Widget now',
