@@ -54,7 +54,7 @@ function world() {
 /** A server with one object, whose collection and whose discovery say different things. */
 function flaky() {
   const clock = new FakeClock();
-  const state = { lists: true, knows: true, cut: (): void => {} };
+  const state = { lists: true, knows: true, goesAfterPage: false, expired: false, cut: (): void => {} };
   const served = (): void => {
     if (!state.lists) throw refused(404, 'NotFound', 'the server could not find the requested resource');
   };
@@ -62,11 +62,15 @@ function flaky() {
     type: WIDGETS,
     list: async () => {
       served();
-      return { items: [{ metadata: { name: 'a', uid: 'a', resourceVersion: '5' } }], resourceVersion: '5' };
+      const list = { items: [{ metadata: { name: 'a', uid: 'a', resourceVersion: '5' } }], resourceVersion: '5' };
+      if (!state.goesAfterPage) return list;
+      state.lists = state.knows = false;
+      return { ...list, continue: 'b' };
     },
     watch: async ({ sendInitialEvents, signal }: ListWatchOptions = {}) => {
       served();
       if (sendInitialEvents) throw refused(422, 'Invalid', 'no streams');
+      if (state.expired) throw refused(410, 'Expired', 'too old');
       const changes = new Broadcaster<ObjectEvent<KubernetesObject>>();
       state.cut = () => changes.shutdown();
       return changes.watch({ signal });
@@ -286,6 +290,37 @@ describe('a kind that is deleted', () => {
     await reached(clock, () => errors.some((text) => text.includes('widgets.example.com/v2, and no longer')));
     expect(informer.store.size).toBe(1);
     expect(changes).toEqual(['+a']);
+  });
+
+  it('between two pages of a list: the objects of the first page go, too', async () => {
+    const { clock, state, source } = flaky();
+    const said: string[] = [];
+    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock, tell: (text) => void said.push(text) });
+    const { informer, changes } = inform(followed, clock);
+    await reached(clock, () => informer.hasSynced);
+    state.goesAfterPage = true;
+    state.expired = true;
+    state.cut();
+    await reached(clock, () => followed.waiting && informer.store.size === 0);
+    expect([changes, said]).toEqual([
+      ['+a', '-a'],
+      ['widgets.example.com/v1 has been deleted: waits for the server to have it again'],
+    ]);
+  });
+
+  it('has not been deleted if it was never there, although everything about it is known', async () => {
+    const { clock, state, source } = flaky();
+    state.lists = state.knows = false;
+    const said: string[] = [];
+    const followed = new FollowedKind(source, WIDGETS, { clock, tell: (text) => void said.push(text) });
+    const { informer, changes } = inform(followed, clock);
+    await reached(clock, () => followed.waiting);
+    state.lists = state.knows = true;
+    await reached(clock, () => informer.hasSynced);
+    expect([changes, said]).toEqual([
+      ['+a'],
+      ['waits for widgets.example.com/v1: the server does not have it yet', 'the server has widgets.example.com/v1 now'],
+    ]);
   });
 
   it('a 404 of a server that has the kind takes none away either', async () => {
