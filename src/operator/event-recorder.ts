@@ -400,7 +400,7 @@ export class EventRecorder {
     try {
       this.#onError(error, failure);
     } catch {
-      // Whoever emits an event does not answer for this.
+      // The emitter does not answer for this.
     }
   }
 }
