@@ -43,12 +43,8 @@ const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
     'MaxConcurrentReconciles GetAPIReader FieldOwner ForceOwnership GetFieldIndexer IndexField GetEventRecorder LeaderElection ' +
     'LeaderElectionID HealthProbeBindAddress BindAddress GracefulShutdownTimeout SyncTimeout CustomDefaulter CustomValidator',
   kopf: 'TemporaryError PermanentError AdmissionError KopfRunner',
-<<<<<<< HEAD
   'readers, who choose them': 'toX fromX createX onSomething useWatch',
   'examples of what `watchmux types` writes': 'WebsiteSpecPathsItem WebsiteV1beta1 EventsEvent',
-=======
-  'readers, who choose them': 'EventsEvent WebsiteSpecPathsItem WebsiteV1beta1 toX fromX createX onSomething useWatch',
->>>>>>> start
 };
 
 /** Files that a reader has, or that a command writes. */

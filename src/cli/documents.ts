@@ -37,7 +37,7 @@ export async function documentsAt(path: string, fault: Fault): Promise<readonly 
     }
     for (const [at, value] of values.entries()) {
       const number = values.length === 1 ? undefined : at + 1;
-      found.push(...itemsOf(value).map((item) => ({ file, number, value: item })));
+      for (const item of itemsOf(value)) found.push({ file, number, value: item });
     }
   }
   return found;
@@ -90,7 +90,31 @@ async function documentsIn(text: string): Promise<readonly unknown[]> {
     return documents.map((document) => {
       const [error] = document.errors;
       if (error) throw error;
-      return document.toJS() as unknown;
+      const value: unknown = document.toJS();
+      if (isEndless(value)) throw new Error('expected what JSON can say, but an alias stands within what it stands for');
+      return value;
     });
   }
+}
+
+/** Whether a value contains itself. Takes each part of it once, however many aliases it has. */
+function isEndless(value: unknown): boolean {
+  const open = new Set<unknown>();
+  const closed = new Set<unknown>();
+  const waiting = [value];
+  while (waiting.length > 0) {
+    const each = waiting.at(-1);
+    if (typeof each !== 'object' || each === null || open.has(each) || closed.has(each)) {
+      waiting.pop();
+      // What is open and comes up again after its parts is done.
+      if (open.delete(each)) closed.add(each);
+      continue;
+    }
+    open.add(each);
+    for (const part of Object.values(each)) {
+      if (open.has(part)) return true;
+      waiting.push(part);
+    }
+  }
+  return false;
 }

@@ -160,6 +160,7 @@ describe('the examples', () => {
       'docs/command-line.md: Command line sh',
       'docs/command-line.md: Command line sh',
       'docs/command-line.md: Print a collection sh',
+      'docs/command-line.md: Write types sh',
       'docs/command-line.md: Serve objects sh',
       'docs/definitions.md: Definitions of files sh',
       'docs/etcd.md: TLS, user and password sh',

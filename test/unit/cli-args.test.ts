@@ -81,9 +81,15 @@ describe('the command line', () => {
   });
 
   test('new has defaults, and accepts every option', () => {
-    expect(parseCommand(words('new operator web'))).toEqual({ command: 'new', name: 'web', group: 'example.com', kind: 'Web' });
+    expect(parseCommand(words('new operator web'))).toEqual({
+      command: 'new',
+      name: 'web',
+      group: 'example.com',
+      kind: 'Web',
+      plural: 'webs',
+    });
     expect(parseCommand(words('new operator web --kind Site --group a.b'))).toEqual({
-      ...{ command: 'new', name: 'web', group: 'a.b', kind: 'Site' },
+      ...{ command: 'new', name: 'web', group: 'a.b', kind: 'Site', plural: 'sites' },
     });
   });
 
@@ -170,9 +176,22 @@ describe('the command line', () => {
     ['new operator a --group apps.k8s.io', "watchmux new: --group takes a domain of yours, as this one is Kubernetes' own, not"],
     [
       'new operator a --kind website',
-      'watchmux new: --kind takes at most 62 letters and digits, the first of them upper case, such as Website, not "website"',
+      'watchmux new: --kind takes at most 59 letters and digits, the first of them upper case, such as Website, not "website"',
     ],
-    ['new operator a --kind Web-Site', 'watchmux new: --kind takes at most 62'],
+    ['new operator a --kind Web-Site', 'watchmux new: --kind takes at most 59'],
+    ['new operator a --group 1.5', 'watchmux new: --group takes a domain name'],
+    ['new operator a --group 1.e3', 'watchmux new: --group takes a domain name'],
+    [
+      `new operator a --group ${'abc.'.repeat(62)}abcd`,
+      'watchmux new: --group takes at most 253 characters together with "as.", not 255',
+    ],
+    ['new operator true', 'watchmux new: NAME is "true", which is no text in YAML: expected another name'],
+    ['new operator on --kind Web', 'watchmux new: NAME is "on", which is no text'],
+    ['new operator a --kind On', 'watchmux new: --kind takes a name that is a text in YAML, as its plural is, not "On"'],
+    [
+      'new operator a --kind Thi',
+      'watchmux new: --kind takes a name whose plural may be that of a constant, which "this" may not',
+    ],
     ['new operator a --kind Condition', 'watchmux new: --kind takes a name that the project does not import, not "Condition"'],
     ['demo --seconds forever', 'watchmux demo: --seconds takes'],
   ])('"%s" is refused in one line', (line, message) => {

@@ -178,12 +178,31 @@ describe('the types of a definition', () => {
           b: { type: 'array', items: { type: 'integer', enum: [1, -2.5] }, nullable: true },
           c: { type: 'object', additionalProperties: { type: 'array', items: { 'x-kubernetes-int-or-string': true } } },
           d: { enum: [{}], type: 'object' },
+          e: { type: 'string', enum: ['a | null | b'], nullable: true },
+          f: { type: 'object', additionalProperties: { type: 'string', enum: ['a', null, 'b'] }, nullable: true },
+          g: { type: ['string', 'null', 'string'], nullable: true },
+          h: { anyOf: [{ type: 'string', nullable: true }, { type: ['null', 'integer'] }] },
         }),
       ),
     });
     const text = await written(path);
     expect(text).toContain(`  a?: "it's" | 'b' | null;\n  b?: (1 | -2.5)[] | null;\n`);
     expect(text).toContain(`  c?: { [key: string]: (number | string)[] };\n  d?: object;\n`);
+    expect(text).toContain(`  e?: "a | null | b" | null;\n  f?: { [key: string]: 'a' | null | 'b' } | null;\n`);
+    expect(text).toContain('  g?: string | null;\n  h?: string | null | number;\n');
+  });
+
+  test('have the members of an object once, whatever else it may be', async () => {
+    let schema: object = { type: 'string' };
+    for (let n = 0; n < 20; n++) {
+      schema = { type: ['object', 'object', 'null', 'array', 'list'], properties: { a: schema }, items: { type: 'string' } };
+    }
+    const text = await written(
+      filesOf({ 'a.json': document({ Tool: tool({ spec: schema, other: { type: ['object', 'array'] } }) }) }),
+    );
+    expect(text).toContain('  spec?: unknown;\n');
+    expect(text).toContain('  other?: object | unknown[];\n');
+    expect(text.match(/^export interface ToolSpec/gm)).toHaveLength(20);
   });
 });
 
@@ -203,6 +222,50 @@ describe('what is refused', () => {
     expect(await refused(filesOf({ 'a.json': { openapi: '4.0' } }))).toContain('openapi: expected 3.0 or 3.1, not "4.0"');
     const many = Array.from({ length: 12 }, (_, at) => crdOf({}, {}, `w${at}s`, `W${at}`));
     expect(await refused(filesOf({ 'a.json': { kind: 'List', items: many } }), '--kind', 'x')).toContain(', 2 others');
+  });
+});
+
+describe('a schema that is hostile, or broken,', () => {
+  const refused = (path: string): Promise<string> => written(path).catch(String);
+
+  test('contains itself: it is refused, with its file', async () => {
+    const yaml = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: widgets.example.com }
+spec:
+  group: example.com
+  names: { kind: Widget, plural: widgets }
+  versions: [{ name: v1, served: true, schema: { openAPIV3Schema: &a { type: object, properties: { spec: *a } } } }]
+`;
+    expect(await refused(filesOf({ 'a.yaml': yaml }))).toMatch(
+      /f-\w+\/a\.yaml": expected what JSON can say, but an alias stands within what it stands for/,
+    );
+    // That one thing stands in several places is no such thing.
+    const shared = yaml.replace(
+      '&a { type: object, properties: { spec: *a } }',
+      '{ properties: { a: &a { type: object }, b: *a } }',
+    );
+    expect(await written(filesOf({ 'a.yaml': shared }))).toContain('  a?: object;\n  b?: object;\n');
+  });
+
+  test('has types without end: they end at a limit, which names the kind and its file', async () => {
+    const long = 'x'.repeat(20_000);
+    let deep: object = { type: 'string' };
+    for (let n = 0; n < 95; n++) deep = { type: 'object', properties: { [long]: deep } };
+    expect(await refused(filesOf({ 'a.json': crdOf({}, schemaOf({ deep })) }))).toMatch(
+      /Widget of ".*f-\w+\/a\.json": expected types of at most 67108864 characters, together with all others/,
+    );
+  });
+
+  test('has many objects of one name, and long texts of nothing: neither takes longer for each', async () => {
+    const items = { type: 'object', properties: { a: { type: 'string' } } };
+    const names = Array.from({ length: 20_000 }, (_, at) => [`${'-'.repeat(at % 10)}x${'-'.repeat(at / 10)}`, items]);
+    const text = await written(
+      filesOf({ 'a.json': document({ Tool: tool({ spec: { type: 'object', properties: Object.fromEntries(names) } }) }) }),
+    );
+    expect(text).toContain('export interface ToolSpecX20000 {');
+    const list = { kind: 'List', items: Array.from({ length: 200_000 }, () => ({})) };
+    expect(await refused(filesOf({ 'a.json': list }))).toContain('there is no CustomResourceDefinition');
   });
 });
 

@@ -3,9 +3,10 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Script } from 'node:vm';
 import ts from 'typescript';
 import { afterAll, describe, expect, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { parseCommand } from '../../src/cli/args.ts';
 import { newProject } from '../../src/cli/new/new.ts';
@@ -36,6 +37,39 @@ async function run(line: string): Promise<string> {
   };
   expect(await newProject(parseCommand(line.split(' ')) as NewCommand, new Output(stream), parent)).toBe(0);
   return printed;
+}
+
+/** All words that have a meaning in TypeScript, and the names that no binding may have. */
+const reservedWords = (): string[] => {
+  const all = Array.from({ length: ts.SyntaxKind.LastKeyword - ts.SyntaxKind.FirstKeyword + 1 }, (_, at) =>
+    ts.tokenToString(ts.SyntaxKind.FirstKeyword + at),
+  );
+  return [...all.filter((word) => word !== undefined), 'arguments', 'eval'];
+};
+
+function isBindable(name: string): boolean {
+  try {
+    return new Script(`'use strict'; const ${name} = 0;`) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** What is no TypeScript, or no YAML with these texts. */
+function faultsIn(folder: string, kind: string): unknown[] {
+  return filesIn(folder).flatMap((file): unknown[] => {
+    const text = readFileSync(join(folder, file), 'utf8');
+    if (file.endsWith('.ts')) {
+      const source = ts.createSourceFile(file, text, ts.ScriptTarget.ES2022) as ts.SourceFile & { parseDiagnostics: unknown[] };
+      const bound = Array.from(text.matchAll(/^export const (\w+)/gm), ([, name = '']) => name);
+      return [...source.parseDiagnostics, ...bound.filter((name) => !isBindable(name))];
+    }
+    if (!file.endsWith('crd.yaml')) return [];
+    const { names } = parse(text, { version: '1.1' }).spec;
+    return Object.values(names).filter(
+      (name) => typeof name !== 'string' || !name.toLowerCase().startsWith(kind.toLowerCase().slice(0, -1)),
+    );
+  });
 }
 
 describe('the project', () => {
@@ -76,6 +110,60 @@ describe('the project', () => {
     await run(`new operator ${name} ${options}`.trim());
     const [crd] = parseAllDocuments(readFileSync(join(parent, name, 'manifests/crd.yaml'), 'utf8'));
     expect(crd?.toJS()).toMatchObject({ metadata: { name: resource }, spec: { names: { kind } } });
+  });
+
+  test.each(['main', 'main-operator', 'x --kind Main'])('%s: no two of its files have one path', async (line) => {
+    await expect(run(`new operator ${line}`)).rejects.toThrow(
+      new UsageError('--kind is "Main": expected one whose file is not src/main.ts, which is another one', 'new'),
+    );
+    expect(existsSync(join(parent, line.split(' ')[0] ?? ''))).toBe(false);
+  });
+
+  test('has names that YAML and JavaScript take for names, whatever word these are; it is refused otherwise', async () => {
+    const words = [
+      'I',
+      'A',
+      'Y',
+      'N',
+      'Ye',
+      'Yes',
+      'No',
+      'On',
+      'Off',
+      'True',
+      'False',
+      'Null',
+      'Satisfy',
+      'Event',
+      'Key',
+      'Proce',
+      'Operator',
+    ];
+    const stems = reservedWords().flatMap((word) => (word.endsWith('s') ? [word, word.replace(/e?s$/, '')] : []));
+    const kinds = new Set([...words, ...stems].map((word) => word.charAt(0).toUpperCase() + word.slice(1)));
+    const refused: string[] = [];
+    for (const kind of kinds) {
+      const name = `k-${kind.toLowerCase()}`;
+      const written = await run(`new operator ${name} --kind ${kind} --group x.example`).catch((error: Error) => error);
+      if (written instanceof Error) refused.push(kind);
+      else expect([kind, faultsIn(join(parent, name), kind)]).toEqual([kind, []]);
+    }
+    expect(refused.sort()).toEqual([
+      'Argument',
+      'Extend',
+      'False',
+      'Implement',
+      'N',
+      'No',
+      'Null',
+      'Off',
+      'On',
+      'Thi',
+      'True',
+      'Y',
+      'Ye',
+      'Yes',
+    ]);
   });
 
   test('is written into an empty folder, but not beside what is there', async () => {

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { KubernetesObject } from '../../src/cache/object.ts';
-import { findCondition, type Kind, kind, type OperatorControllerOptions } from '../../src/operator/index.ts';
+import { type Condition, findCondition, type Kind, kind, type OperatorControllerOptions } from '../../src/operator/index.ts';
 import { type TestOperator, testOperator } from '../../src/testing/index.ts';
 
 const examples = fileURLToPath(new URL('../../examples', import.meta.url));
@@ -29,7 +29,7 @@ const eventsOf = async (object: KubernetesObject): Promise<string[]> =>
 
 describe('website-operator', async () => {
   interface Website extends Owned {
-    readonly status?: { readonly replicas?: number; readonly selector?: string };
+    readonly status?: { readonly replicas?: number; readonly selector?: string; readonly conditions?: readonly Condition[] };
   }
   const { websites, WEBSITES } = (await load('website-operator')) as {
     websites: OperatorControllerOptions;

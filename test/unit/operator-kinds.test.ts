@@ -54,9 +54,12 @@ function world() {
 /** A server with one object, whose collection and whose discovery say different things. */
 function flaky() {
   const clock = new FakeClock();
-  const state = { lists: true, knows: true, goesAfterPage: false, expired: false, cut: (): void => {} };
+  const state = { lists: true, knows: true, goesAfterPage: false, expired: false, refusals: 0, cut: (): void => {} };
   const served = (): void => {
-    if (!state.lists) throw refused(404, 'NotFound', 'the server could not find the requested resource');
+    if (state.lists) return;
+    // Who asks again at once, and for ever, comes to an end here.
+    if (++state.refusals > 100) throw new Error('asked without end');
+    throw refused(404, 'NotFound', 'the server could not find the requested resource');
   };
   const client = {
     type: WIDGETS,
@@ -333,6 +336,32 @@ describe('a kind that is deleted', () => {
     await reached(clock, () => errors.length > 3);
     expect(informer.store.size).toBe(1);
     expect(changes).toEqual(['+a']);
+    expect(errors.filter((text) => text.includes('asked without end'))).toEqual([]);
+    expect(state.refusals).toBeLessThan(50);
+  });
+
+  it('ends a watch with 410 when it is back, so that its objects are listed', async () => {
+    const { clock, source, state } = flaky();
+    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock });
+    await followed.list();
+    Object.assign(state, { lists: false, knows: false });
+    const empty = followed.list();
+    await clock.advanceAsync(30_000);
+    const { items, resourceVersion } = await empty;
+    expect(items).toEqual([]);
+    await expect(followed.watch({ resourceVersion, sendInitialEvents: true })).rejects.toMatchObject({ status: { code: 404 } });
+    let isOver = false;
+    const watch = followed.watch({ resourceVersion }).finally(() => {
+      isOver = true;
+    });
+    const refusal = expect(watch).rejects.toMatchObject({ code: 'REFUSED', status: { code: 410, reason: 'Expired' } });
+    await clock.advanceAsync(60_000);
+    expect(isOver).toBe(false);
+    Object.assign(state, { lists: true, knows: true });
+    await clock.advanceAsync(5_000);
+    expect(isOver).toBe(true);
+    await refusal;
+    expect(clock.pending).toBe(0);
   });
 });
 

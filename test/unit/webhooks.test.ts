@@ -433,6 +433,16 @@ describe('convert', () => {
     expect([text.includes('secret'), errors.length]).toEqual([false, 1]);
     expect((await byFetch(webhooks)('/convert', reviewed({}))).code).toBe(400);
   });
+
+  test('takes lists that are longer than one object may be', async () => {
+    const page = Array.from({ length: 500 }, () => ({ ...ORDER, spec: { item: 'x'.repeat(20_000) } }));
+    const { code, body } = await byFetch(new Webhooks({ convert }))('/convert', reviewed(page));
+    expect([code, body.response.convertedObjects.length]).toEqual([200, 500]);
+    const small = byFetch(new Webhooks({ convert, validate: () => {}, maxBodyBytes: 1_000 }));
+    expect((await small('/validate', reviewOf({ object: { text: 'x'.repeat(1_000) } }))).code).toBe(413);
+    expect((await small('/convert', reviewed([{ text: 'x'.repeat(15_000) }]))).code).toBe(200);
+    expect((await small('/convert', reviewed([{ text: 'x'.repeat(16_000) }]))).text).toContain('limit is 16000');
+  });
 });
 
 describe('options', () => {

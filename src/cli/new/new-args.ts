@@ -9,19 +9,28 @@ export interface NewCommand {
   readonly group: string;
   /** Such as `Website`. */
   readonly kind: string;
+  /** As in `websites`: its place at a server, and the controller's name. */
+  readonly plural: string;
 }
 
 export const NEW_OPTIONS: Options = { ...preset({ group: 'example.com' }), ...valued('kind') };
 
 /** A name of a namespace, and of much else; with a letter first, as a kind is named after it. */
 const NAME = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-const KIND = /^[A-Z][A-Za-z0-9]{0,61}$/;
+/** `List` follows it in the name of its lists. */
+const KIND = /^[A-Z][A-Za-z0-9]{0,58}$/;
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** npm installs no package into one of its own name. */
 export const PACKAGES: readonly string[] = ['typescript', 'watchmux', 'yaml'];
 /** What the project calls something else. */
 export const NAMES_IN_USE: readonly string[] = ['Condition', 'KubernetesObject'];
+/** Plurals that JavaScript does not take for the name of a constant. */
+const RESERVED: readonly string[] = ['arguments', 'extends', 'implements', 'this'];
+/** What YAML 1.1, which kubectl reads, does not take for a text. */
+const NO_TEXT = /^(?:y|yes|n|no|on|off|true|false|null)$/i;
+/** Of the definition, `PLURAL.GROUP`. */
+const MAX_NAME_CHARS = 253;
 
 export function toNew(given: Given): NewCommand {
   const [what, name] = given.positionals;
@@ -35,13 +44,27 @@ export function toNew(given: Given): NewCommand {
     );
   if (PACKAGES.includes(name))
     throw given.error(`NAME is ${quote(name)}, a package that the project needs: expected another name`);
-  return { command: 'new', name, group: toGroup(given), kind: toKind(given, name) };
+  if (NO_TEXT.test(name)) throw given.error(`NAME is ${quote(name)}, which is no text in YAML: expected another name`);
+  const [group, kind] = [toGroup(given), toKind(given, name)];
+  const plural = pluralOf(kind);
+  const length = plural.length + 1 + group.length;
+  if (length > MAX_NAME_CHARS)
+    throw given.wrong('group', `at most ${MAX_NAME_CHARS} characters together with ${quote(`${plural}.`)}, not ${length}`);
+  return { command: 'new', name, group, kind, plural };
+}
+
+/** As an English word, in lower case. */
+function pluralOf(kind: string): string {
+  const word = kind.toLowerCase();
+  if (/[^aeiou]y$/.test(word)) return `${word.slice(0, -1)}ies`;
+  return /(?:s|x|z|ch|sh)$/.test(word) ? `${word}es` : `${word}s`;
 }
 
 function toGroup(given: Given): string {
   const group = given.text('group') ?? '';
   const labels = group.split('.');
-  if (labels.length < 2 || group.length > 253 || !labels.every((label) => LABEL.test(label)))
+  // A number is no text in YAML.
+  if (labels.length < 2 || !labels.every((label) => LABEL.test(label)) || !Number.isNaN(Number(group)))
     throw given.wrong('group', 'a domain name in lower case with a dot in it, such as example.com');
   // There, a definition needs an approval in an annotation. Upstream: `apihelpers.IsProtectedCommunityGroup`.
   if (/(?:^|\.)(?:k8s|kubernetes)\.io$/.test(group))
@@ -53,7 +76,12 @@ function toKind(given: Given, name: string): string {
   const words = name.replace(/(?<=.)-(?:operator|controller)$/, '').split('-');
   const kind = given.text('kind') ?? words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
   if (!KIND.test(kind))
-    throw given.wrong('kind', 'at most 62 letters and digits, the first of them upper case, such as Website', kind);
+    throw given.wrong('kind', 'at most 59 letters and digits, the first of them upper case, such as Website', kind);
   if (NAMES_IN_USE.includes(kind)) throw given.wrong('kind', 'a name that the project does not import', kind);
+  const plural = pluralOf(kind);
+  if (RESERVED.includes(plural))
+    throw given.wrong('kind', `a name whose plural may be that of a constant, which ${quote(plural)} may not`, kind);
+  if (NO_TEXT.test(kind) || NO_TEXT.test(plural))
+    throw given.wrong('kind', 'a name that is a text in YAML, as its plural is', kind);
   return kind;
 }

@@ -12,10 +12,13 @@ import type { NewCommand } from './new-args.ts';
 const TEMPLATE = fileURLToPath(new URL('./template', import.meta.url));
 
 /** Writes the project. Returns the exit code. */
-export async function newProject({ name, group, kind }: NewCommand, output: Output, parent: string = '.'): Promise<number> {
+export async function newProject(
+  { name, group, kind, plural }: NewCommand,
+  output: Output,
+  parent: string = '.',
+): Promise<number> {
   const folder = join(parent, name);
   await checkEmpty(folder, name);
-  const plural = pluralOf(kind);
   const names: Readonly<Record<string, string>> = {
     'sample-operator': name,
     'sample.example': group,
@@ -26,14 +29,20 @@ export async function newProject({ name, group, kind }: NewCommand, output: Outp
   };
   const renamed = (text: string): string =>
     text.replace(/sample-operator|sample\.example|samples|sample|Sample|SAMPLES/g, (word) => names[word] ?? word);
+  const files = new Map<string, string>();
   for (const file of await readdir(TEMPLATE, { recursive: true, withFileTypes: true })) {
     if (!file.isFile()) continue;
     const from = join(file.parentPath ?? file.path, file.name);
     const path = from.slice(TEMPLATE.length + 1);
-    const to = join(folder, path === 'gitignore' ? '.gitignore' : renamed(path));
+    const to = path === 'gitignore' ? '.gitignore' : renamed(path);
+    if (files.has(to))
+      throw new UsageError(`--kind is ${quote(kind)}: expected one whose file is not ${to}, which is another one`, 'new');
     const text = renamed(await readFile(from, 'utf8'));
-    await mkdir(dirname(to), { recursive: true });
-    await writeFile(to, path === 'package.json' ? text.replace('"watchmux": "*"', `"watchmux": "^${version}"`) : text);
+    files.set(to, path === 'package.json' ? text.replace('"watchmux": "*"', `"watchmux": "^${version}"`) : text);
+  }
+  for (const [path, text] of files) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), text);
   }
   await output.write(saying(name, `${plural}.${group}`));
   return 0;
@@ -59,11 +68,4 @@ async function checkEmpty(folder: string, name: string): Promise<void> {
     throw new UsageError(code === 'ENOTDIR' ? `${quote(name)} is a file: expected no such file` : message, 'new');
   }
   throw new UsageError(`there is something in the folder ${quote(name)}: expected an empty folder, or none`, 'new');
-}
-
-/** As an English word, in lower case. */
-function pluralOf(kind: string): string {
-  const word = kind.toLowerCase();
-  if (/[^aeiou]y$/.test(word)) return `${word.slice(0, -1)}ies`;
-  return /(?:s|x|z|ch|sh)$/.test(word) ? `${word}es` : `${word}s`;
 }

@@ -23,12 +23,17 @@ interface Versioned {
 /** The names of one file. */
 export class Names {
   readonly #taken: Set<string> = new Set(IMPORTED);
+  /** The next number of a name that several have. */
+  readonly #next: Map<string, number> = new Map();
 
   /** Takes the first of these names that is free. If none is, the last one gets a number. */
   take(candidates: readonly string[]): string {
     const last = candidates.at(-1) ?? 'Value';
     let name = candidates.find((each) => !this.#taken.has(each)) ?? last;
-    for (let n = 2; this.#taken.has(name); n++) name = `${last}${n}`;
+    for (let n = this.#next.get(last) ?? 2; this.#taken.has(name); n++) {
+      name = `${last}${n}`;
+      this.#next.set(last, n + 1);
+    }
     this.#taken.add(name);
     return name;
   }

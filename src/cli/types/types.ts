@@ -153,7 +153,7 @@ async function fromFiles(paths: readonly string[]): Promise<Described> {
         `there is no ${CRD} of ${CRD_API_VERSION} with a version that is served, and no OpenAPI v3 document with kinds`,
       );
     }
-    parts.push(...own);
+    for (const each of own) parts.push(each);
   }
   try {
     return together(parts);

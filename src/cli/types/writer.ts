@@ -32,6 +32,8 @@ export interface Selection {
 const HEADER = '// Written by "watchmux types". Changes are lost when it is written again.\n';
 const REFERENCE = '#/components/schemas/';
 const MAX_DEPTH = 100;
+/** Of all types, names among them. A kube-apiserver has some 2 million. */
+const MAX_CHARS = 67_108_864;
 /** Kubernetes' own. Newer servers know more values of their enumerations. */
 const BUILT_IN = /^io\.k8s\.(api|apimachinery|kube-aggregator|apiextensions-apiserver)\./;
 const QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity';
@@ -96,6 +98,9 @@ class TypeWriter {
   /** The names of components. */
   readonly #nameOf: Map<string, string> = new Map();
   readonly #written: string[] = [];
+  #charsLeft: number = MAX_CHARS;
+  /** What is being written. */
+  #now: string = '';
 
   constructor(selection: Selection) {
     this.#selection = selection;
@@ -113,10 +118,12 @@ class TypeWriter {
     for (const [kind, { name, isBest }] of kinds) {
       const constant = chosen.has(kind) ? `\n${this.#constant(kind, { name, isBest })}` : '';
       const at = this.#written.length;
+      this.#now = `${kind.kind} of ${kind.source}`;
       this.#kind(kind, { name, depth: 0, isOpenEnded: BUILT_IN.test(kind.component ?? '') });
       this.#written[at] += constant;
     }
     for (const [{ component }, { name }] of parts) {
+      this.#now = `the schema ${quote(component)}`;
       this.#named(this.#schemaOf(component), { name, depth: 0, isOpenEnded: BUILT_IN.test(component) });
     }
     const [hasKinds, hasTypes] = [chosen.size > 0, [...chosen].some(({ plural }) => plural !== undefined)];
@@ -129,7 +136,10 @@ class TypeWriter {
   #reached(): Set<string> {
     const reached = new Set([OBJECT_META]);
     const waiting: unknown[] = [this.#schemaOf(OBJECT_META), ...this.#selection.kinds.map(({ schema }) => schema)];
+    const seen = new Set<unknown>();
     for (let each = waiting.pop(); each !== undefined; each = waiting.pop()) {
+      if (seen.has(each)) continue;
+      seen.add(each);
       const component = referenceOf(each as JsonSchema);
       if (component !== undefined && !reached.has(component)) {
         reached.add(component);
@@ -138,6 +148,14 @@ class TypeWriter {
       for (const value of Object.values(each as object)) if (typeof value === 'object' && value !== null) waiting.push(value);
     }
     return reached;
+  }
+
+  /** Counts what is written, also for a moment, so that no schema takes all time and memory. */
+  #spend(text: string): string {
+    this.#charsLeft -= text.length;
+    if (this.#charsLeft < 0)
+      throw new Error(`${this.#now}: expected types of at most ${MAX_CHARS} characters, together with all others`);
+    return text;
   }
 
   #schemaOf(component: string): JsonSchema {
@@ -192,10 +210,10 @@ class TypeWriter {
     const lines = own.map(([name, value]) => {
       const property = recordOf(value);
       const mark = required.has(name) ? '' : '?';
-      const type = this.#type(property, { ...place, name: place.name + pascal(name), depth: place.depth + 1 });
+      const type = this.#type(property, { ...place, name: this.#spend(place.name + pascal(name)), depth: place.depth + 1 });
       const said = [...descriptionOf(property), ...limitsOf(property), ...(mark === '' ? [] : defaultOf(property))];
       const inherited = mark === '?' && INHERITED.has(name) ? ` | {}[${literal(name)}]` : '';
-      return `${comment(said, '  ')}  ${keyOf(name)}${mark}: ${type}${inherited};\n`;
+      return this.#spend(`${comment(said, '  ')}  ${keyOf(name)}${mark}: ${type}${inherited};\n`);
     });
     const open = schema[OPEN] === true || isOpen(schema.additionalProperties) ? ['  [key: string]: unknown;\n'] : [];
     this.#written[at] = `${comment(docs, '')}export interface ${place.name} {\n${[...members, ...lines, ...open].join('')}}\n`;
@@ -203,39 +221,44 @@ class TypeWriter {
 
   /** The type of a value. */
   #type(schema: JsonSchema, place: Place): string {
-    if (place.depth > MAX_DEPTH) throw new Error(`${excerpt(place.name)}: expected a schema of at most ${MAX_DEPTH} levels`);
-    const type = this.#core(schema, place);
-    return schema.nullable === true && !type.split(' | ').includes('null') ? `${type} | null` : type;
+    return this.#spend(this.#alternatives(schema, place).join(' | '));
   }
 
-  #core(schema: JsonSchema, place: Place): string {
+  /** The types of which a value has one. */
+  #alternatives(schema: JsonSchema, place: Place): readonly string[] {
+    if (place.depth > MAX_DEPTH) throw new Error(`${excerpt(place.name)}: expected a schema of at most ${MAX_DEPTH} levels`);
+    const types = this.#core(schema, place);
+    return schema.nullable === true && !types.includes('null') ? [...types, 'null'] : types;
+  }
+
+  #core(schema: JsonSchema, place: Place): readonly string[] {
     const component = referenceOf(schema);
-    if (component !== undefined) return this.#nameOf.get(component) ?? 'unknown';
-    if (schema['x-kubernetes-int-or-string'] === true || schema.format === 'int-or-string') return 'number | string';
+    if (component !== undefined) return [this.#nameOf.get(component) ?? 'unknown'];
+    if (schema['x-kubernetes-int-or-string'] === true || schema.format === 'int-or-string') return ['number', 'string'];
     const { type, allOf, anyOf, oneOf } = schema;
     const values = valuesOf(schema.enum);
-    if (values.length > 0) return [...values, ...(place.isOpenEnded && type === 'string' ? ['(string & {})'] : [])].join(' | ');
+    if (values.length > 0) return [...values, ...(place.isOpenEnded && type === 'string' ? ['(string & {})'] : [])];
     if (Array.isArray(type))
       return this.#union(
-        type.map((each: unknown) => ({ ...schema, type: each })),
+        Array.from(new Set<unknown>(type), (each) => ofType(schema, each)),
         place,
-        ' | ',
       );
-    if (schema['x-kubernetes-embedded-resource'] === true) return this.#embedded(schema, place);
+    if (schema['x-kubernetes-embedded-resource'] === true) return [this.#embedded(schema, place)];
     if (type === undefined && schema.properties === undefined) {
-      if (Array.isArray(allOf)) return this.#union(allOf, place, ' & ');
-      if (Array.isArray(oneOf ?? anyOf)) return this.#union((oneOf ?? anyOf) as unknown[], place, ' | ');
+      if (Array.isArray(allOf)) return [this.#intersection(allOf, place)];
+      if (Array.isArray(oneOf ?? anyOf)) return this.#union((oneOf ?? anyOf) as unknown[], place);
     }
-    return this.#plain(schema, place);
+    return [this.#plain(schema, place)];
   }
 
-  #union(schemas: readonly unknown[], place: Place, by: ' | ' | ' & '): string {
-    const depth = place.depth + 1;
-    const types = schemas.map((each, at) =>
-      this.#type(recordOf(each), { ...place, depth, name: at === 0 ? place.name : `${place.name}${at + 1}` }),
-    );
-    const distinct = [...new Set(types.map((each) => (by === ' & ' ? grouped(each) : each)))];
-    return distinct.includes('unknown') ? 'unknown' : distinct.join(by);
+  #union(schemas: readonly unknown[], place: Place): readonly string[] {
+    const types = new Set(schemas.flatMap((each, at) => this.#alternatives(recordOf(each), nth(place, at))));
+    return types.has('unknown') ? ['unknown'] : [...types];
+  }
+
+  #intersection(schemas: readonly unknown[], place: Place): string {
+    const types = new Set(schemas.map((each, at) => grouped(this.#type(recordOf(each), nth(place, at)))));
+    return types.has('unknown') ? 'unknown' : [...types].join(' & ');
   }
 
   #plain(schema: JsonSchema, place: Place): string {
@@ -291,11 +314,24 @@ interface InterfaceParts {
   readonly docs?: readonly string[];
 }
 
+/** The place of one of several schemas of a value. */
+const nth = (place: Place, at: number): Place => ({
+  ...place,
+  depth: place.depth + 1,
+  name: at === 0 ? place.name : `${place.name}${at + 1}`,
+});
+
+/** What a schema of several types says of one of them: members are those of an object, items those of a list. */
+function ofType(schema: JsonSchema, type: unknown): JsonSchema {
+  if (type === 'object') return { ...schema, type };
+  return type === 'array' ? { type, items: schema.items } : { type };
+}
+
 /** The component that a schema stands for. Upstream wraps references, so that they may have descriptions. */
 function referenceOf({ $ref, allOf, type }: JsonSchema): string | undefined {
-  if (typeof $ref === 'string') return $ref.startsWith(REFERENCE) ? $ref.slice(REFERENCE.length) : undefined;
-  const [only, ...others] = type === undefined && Array.isArray(allOf) ? (allOf as unknown[]) : [];
-  return only !== undefined && others.length === 0 ? referenceOf(recordOf(only)) : undefined;
+  const isWrapped = $ref === undefined && type === undefined && Array.isArray(allOf) && allOf.length === 1;
+  const reference = isWrapped ? recordOf(allOf[0]).$ref : $ref;
+  return typeof reference === 'string' && reference.startsWith(REFERENCE) ? reference.slice(REFERENCE.length) : undefined;
 }
 
 const hasMembers = (schema: JsonSchema): boolean => Object.keys(recordOf(schema.properties)).length > 0;
@@ -354,9 +390,9 @@ function defaultOf(schema: JsonSchema): readonly string[] {
 /** A comment of these texts, which nothing in them ends. */
 function comment(texts: readonly string[], indent: string): string {
   const all = texts.flatMap((each) => each.split(/\r\n|[\n\r\u2028\u2029]/));
-  const safe = all.map((line) => printable(line.replaceAll('\t', '  ')).replaceAll('*/', '*\\/').trimEnd());
-  while (safe[0] === '') safe.shift();
-  while (safe.at(-1) === '') safe.pop();
+  const lines = all.map((line) => printable(line.replaceAll('\t', '  ')).replaceAll('*/', '*\\/').trimEnd());
+  const isText = (line: string): boolean => line !== '';
+  const safe = lines.slice(Math.max(lines.findIndex(isText), 0), lines.findLastIndex(isText) + 1);
   if (safe.length === 0) return '';
   if (safe.length === 1) return `${indent}/** ${safe[0]} */\n`;
   return `${indent}/**\n${safe.map((line) => `${indent} *${line === '' ? '' : ` ${line}`}\n`).join('')}${indent} */\n`;

@@ -36,7 +36,7 @@ export interface WebhooksOptions extends AdmissionHooks<UserInfo> {
   readonly convert?: Convert | undefined;
   /** How long an answer may take, in ms, if the request's own `timeout` is not shorter; default 10,000, as upstream. */
   readonly timeoutMs?: number | undefined;
-  /** The longest body, in bytes; default 7 MiB: a review may have two objects. A list is converted as a whole. */
+  /** The longest body, in bytes; default 7 MiB: a review may have two objects. A list is converted as a whole, and may be 16 times as long. */
   readonly maxBodyBytes?: number | undefined;
   /** Concurrent requests; default 400. More are refused with 429. */
   readonly maxConcurrentRequests?: number | undefined;
@@ -54,11 +54,13 @@ const NAMES = [
 const DEFAULT_TIMEOUT_MS = 10_000;
 const MAX_BODY_BYTES = 7 * 1_048_576;
 const MAX_CONCURRENT = 400;
-/** How many objects of the largest that an `ApiServer` takes are in a review, and how deep. A list is converted at once. */
+/** A list is converted at once: how many times as long as another review it may be. */
+const LIST = 16;
+/** How many objects of the largest that an `ApiServer` takes are in a review, and how deep. */
 const EXTENT = {
   mutate: { maxDepth: MAX_DEPTH + 2, maxParts: 2 * MAX_PARTS },
   validate: { maxDepth: MAX_DEPTH + 2, maxParts: 2 * MAX_PARTS },
-  convert: { maxDepth: MAX_DEPTH + 3, maxParts: 16 * MAX_PARTS },
+  convert: { maxDepth: MAX_DEPTH + 3, maxParts: LIST * MAX_PARTS },
 } as const;
 
 /** The last segment of a path says what is asked. What follows is the caller's, as in the paths of kubebuilder. */
@@ -161,7 +163,8 @@ export class Webhooks {
       signal,
       onError: this.#onError,
     };
-    const bytes = await request.body(this.#limits.maxBodyBytes, signal);
+    const { maxBodyBytes } = this.#limits;
+    const bytes = await request.body(asked === 'convert' ? LIST * maxBodyBytes : maxBodyBytes, signal);
     const body = await means.done(parsingBody(bytes, EXTENT[asked]));
     const { convert } = this.#options;
     const answer =

@@ -37,6 +37,11 @@ export class RegistryLog {
     return counts;
   }
 
+  /** How many entries were removed. */
+  get removed(): number {
+    return Array.from(this.#counts.values(), ({ removed }) => removed).reduce((sum, each) => sum + each, 0);
+  }
+
   /** How many websites were entered once and removed once, or not yet. Fails if one was entered or removed twice. */
   async gone(alive: number): Promise<number> {
     return await eventually(() => {
