@@ -1,10 +1,12 @@
 /** What a reconcile gets: the object, the caches, and clients whose writes the key waits for. */
-import { type KubernetesObject, metadataOf, namespaceOf, splitKey, versionOf } from '../cache/object.ts';
+import { type KubernetesObject, keyOf, metadataOf, namespaceOf, splitKey, versionOf } from '../cache/object.ts';
 import type { ResourceClient, WriteOptions } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
+import type { Clock } from '../watch/clock.ts';
 import type { ReconcileContext } from '../workqueue/controller-options.ts';
 import type { ControllerCaches, KindCache } from './caches.ts';
 import { controlledBy } from './caches.ts';
+import { Departures } from './departures.ts';
 import type { EventRecorder } from './event-recorder.ts';
 import type { KindName } from './kinds.ts';
 import type { Log, ReconcileRequest } from './operator-options.ts';
@@ -19,6 +21,7 @@ export interface RequestDeps {
   /** The only namespace that the operator watches. */
   readonly namespace: string | undefined;
   readonly log: Log;
+  readonly clock: Clock;
   readonly events: () => EventRecorder;
   readonly caches: ControllerCaches;
   /** What is reconciled. */
@@ -39,6 +42,7 @@ export function createRequest<T extends KubernetesObject>(
   const object = own.informer.store.get(key) as T | undefined;
   /** The object as it was last written, which the cache may not have yet. */
   let latest = object;
+  const departures = new Departures(deps.clock, wrote);
   const clientOf = <O extends object>(cache: KindCache | undefined, client: ResourceClient<O>): ResourceClient<O> => {
     const told = (written: object | undefined): void => {
       if (!cache || !versionOf(written) || !isWithin(deps.namespace, written)) return;
@@ -46,8 +50,10 @@ export function createRequest<T extends KubernetesObject>(
       const { kind, metadata } = written as KubernetesObject;
       if (kind === own.type.kind && metadata?.uid === metadataOf(object).uid) latest = written as T;
       wrote(written as KubernetesObject, cache.informer);
+      departures.written(cache, written as KubernetesObject);
     };
-    return toldClient(client, { signal, fieldManager, told });
+    const left = (at: string): (() => void) => (cache ? departures.of(cache, at) : () => {});
+    return toldClient(client, { signal, fieldManager, told, left });
   };
   const resource: ReconcileRequest['resource'] = (kind) => clientOf(caches.find(kind), deps.client(kind));
   const required = (): T => {
@@ -105,11 +111,13 @@ interface Additions {
   readonly fieldManager: string;
   /** Called with each object that was written. */
   readonly told: (written: object | undefined) => void;
+  /** Called with the key of what is to be deleted. Returns what is called once it is gone. */
+  readonly left: (key: string) => () => void;
 }
 
 /** A client whose requests end with a signal, and whose writes are told. */
 function toldClient<O extends object>(client: ResourceClient<O>, additions: Additions): ResourceClient<O> {
-  const { signal, fieldManager, told } = additions;
+  const { signal, fieldManager, told, left } = additions;
   const asked = <P extends { readonly signal?: AbortSignal | undefined }>(options: P | undefined): P => {
     const own = options?.signal;
     return { ...options, signal: own ? AbortSignal.any([own, signal]) : signal } as P;
@@ -132,11 +140,21 @@ function toldClient<O extends object>(client: ResourceClient<O>, additions: Addi
     create: (object, options) => heard(options, client.create(object, named(options))),
     update: (object, options) => heard(options, client.update(object, named(options))),
     patch: (name, patch, options) => heard(options, client.patch(name, patch, named(options))),
-    delete: (name, options) => heard(options, client.delete(name, asked(options))),
+    delete: async (name, options) => {
+      const gone = left(client.namespace && !name.includes('/') ? `${client.namespace}/${name}` : name);
+      const held = await heard(options, client.delete(name, asked(options)));
+      if (held === undefined && !options?.dryRun) gone();
+      return held;
+    },
     deleteCollection: async (options) => {
       const removed = await client.deleteCollection(asked(options));
       // The others are gone: their versions are those before.
-      if (!options?.dryRun) for (const each of removed) if (metadataOf(each).deletionTimestamp) told(each);
+      if (!options?.dryRun) {
+        for (const each of removed) {
+          if (metadataOf(each).deletionTimestamp) told(each);
+          else left(keyOf(each))();
+        }
+      }
       return removed;
     },
     subresource: (name) => {

@@ -1,6 +1,8 @@
 // What an operator's controllers hear of, and what they read and write: on an API server in the same process, with a fake clock.
 import { describe, expect, it } from 'vitest';
+import type { ListWatchOptions } from '../../src/cache/index.ts';
 import type { When } from '../../src/operator/index.ts';
+import { PullWatch } from '../../src/watch/pull-watch.ts';
 import type { Order } from './apiserver-rig.ts';
 import { CONFIG_MAP, type ConfigMap, ORDER, order, settle, started, world } from './operator-rig.ts';
 import { thrown } from './support.ts';
@@ -344,6 +346,61 @@ describe('a request', () => {
       ['3', 4],
     ]);
     await stop();
+  });
+
+  it('does not run again before the caches have lost what it has deleted, however it was', async () => {
+    const { orders, maps, operator, cluster, told, clock } = world();
+    let open = noop;
+    let lag: Promise<void> | undefined;
+    const lagging: typeof cluster.kind = async (name, options) => {
+      const resource = await cluster.kind(name, options);
+      if (resource.type.plural !== 'configmaps') return resource as never;
+      const watch = resource.watch.bind(resource);
+      const slow = async (more?: ListWatchOptions): Promise<unknown> => {
+        const events = await watch(more);
+        const each = events[Symbol.asyncIterator]();
+        const pull = async (): Promise<never> => {
+          const next = await each.next();
+          await lag;
+          return next as never;
+        };
+        return new PullWatch({ pull, cancel: () => events.stop() });
+      };
+      return Object.assign(resource, { watch: slow }) as never;
+    };
+    for (const name of ['a', 'b', 'c', 'd'])
+      await maps.create({ metadata: { name, labels: { all: name > 'b' ? 'yes' : 'no' } } });
+    const seen: unknown[] = [];
+    const own = operator({ cluster: { ...cluster, kind: lagging } }).controller({
+      for: ORDER,
+      reads: [CONFIG_MAP],
+      reconcile: async ({ store, resource }) => {
+        seen.push(store(CONFIG_MAP).keys().join());
+        const all = resource(CONFIG_MAP);
+        if (seen.length > 1) return;
+        await all.create({ metadata: { name: 'e', namespace: 'default' } });
+        for (const name of ['a', 'e']) await all.delete(`default/${name}`);
+        await all.in('default').delete('b', { dryRun: true });
+        await all.in('default').deleteCollection({ labelSelector: 'all=yes' });
+      },
+    });
+    const { stop } = await started(own);
+    lag = new Promise((resolve) => {
+      open = resolve;
+    });
+    await orders.create(order('a'));
+    await settle();
+    await orders.patch('a', { spec: { item: 'salt' } });
+    await settle();
+    expect(seen).toHaveLength(1);
+    open();
+    await settle();
+    expect(seen[1]).toBe('default/b');
+    await orders.create(order('b'));
+    await settle();
+    expect([seen.length, told, own.state.controllers[0]?.inWork, clock.pending > 0]).toEqual([3, [], 0, true]);
+    expect((await stop()).state).toBe('resolved');
+    expect(clock.pending).toBe(0);
   });
 
   it('writes in the operator\u2019s name, and waits for each kind of write, but for dry runs and other namespaces', async () => {
