@@ -182,7 +182,19 @@ export class OperatorController<T extends KubernetesObject> {
     const owned = new Set(found.slice(1, 1 + this.#owns.length));
     const { name, namespace, log, events } = this.#deps;
     const client: RequestDeps['client'] = (kind) => caches.client(kind);
-    const given = { name, namespace, log, events, client, clock: this.#clock, controller: this.name, caches: this.#caches, own };
+    const cacheOf: RequestDeps['cacheOf'] = (kind) => caches.find(kind);
+    const given = {
+      name,
+      namespace,
+      log,
+      events,
+      client,
+      cacheOf,
+      clock: this.#clock,
+      controller: this.name,
+      caches: this.#caches,
+      own,
+    };
     const work: Work = { queue, handlers: [], request: { ...given, owns: (cache) => owned.has(cache) } };
     const { concurrency, maxRetries } = this.#options;
     const controller = new Controller<Object>({

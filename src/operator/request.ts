@@ -9,7 +9,7 @@ import { controlledBy } from './caches.ts';
 import { Departures } from './departures.ts';
 import type { EventRecorder } from './event-recorder.ts';
 import type { KindName } from './kinds.ts';
-import type { Log, ReconcileRequest } from './operator-options.ts';
+import type { AnyKind, Log, ReconcileRequest } from './operator-options.ts';
 import { setOwner } from './owners.ts';
 import { type ApplyOptions, apply, type Mutable, updateStatus } from './writes.ts';
 
@@ -30,6 +30,8 @@ export interface RequestDeps {
   readonly owns: (cache: KindCache) => boolean;
   /** A client of any kind. */
   readonly client: <O extends object>(kind: KindName<O>) => ResourceClient<O>;
+  /** The operator's cache of a kind, if it has one, also if only another controller reads it. */
+  readonly cacheOf: (kind: AnyKind) => KindCache | undefined;
 }
 
 export function createRequest<T extends KubernetesObject>(
@@ -45,7 +47,7 @@ export function createRequest<T extends KubernetesObject>(
   const departures = new Departures(deps.clock, wrote);
   const clientOf = <O extends object>(cache: KindCache | undefined, client: ResourceClient<O>): ResourceClient<O> => {
     const told = (written: object | undefined): void => {
-      if (!cache || !versionOf(written) || !isWithin(deps.namespace, written)) return;
+      if (!cache?.informer.hasSynced || !versionOf(written) || !isWithin(deps.namespace, written)) return;
       // A Scale has the same name. Without this, what adds the finalizer makes the next write of the status a conflict.
       const { kind, metadata } = written as KubernetesObject;
       if (kind === own.type.kind && metadata?.uid === metadataOf(object).uid) latest = written as T;
@@ -55,7 +57,7 @@ export function createRequest<T extends KubernetesObject>(
     const left = (at: string): (() => void) => (cache ? departures.of(cache, at) : () => {});
     return toldClient(client, { signal, fieldManager, told, left });
   };
-  const resource: ReconcileRequest['resource'] = (kind) => clientOf(caches.find(kind), deps.client(kind));
+  const resource: ReconcileRequest['resource'] = (kind) => clientOf(deps.cacheOf(kind), deps.client(kind));
   const required = (): T => {
     if (latest) return latest;
     throw refused(404, 'NotFound', `${key} is gone: there is nothing to write to, or to own something`);

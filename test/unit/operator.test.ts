@@ -5,7 +5,7 @@ import type { When } from '../../src/operator/index.ts';
 import { PullWatch } from '../../src/watch/pull-watch.ts';
 import type { Order } from './apiserver-rig.ts';
 import { CONFIG_MAP, type ConfigMap, ORDER, order, settle, started, world } from './operator-rig.ts';
-import { thrown } from './support.ts';
+import { fate, thrown } from './support.ts';
 
 const noop = (): void => {};
 const uidOf = ({ metadata }: Order): string => metadata?.uid as string;
@@ -320,6 +320,35 @@ describe('an operator', () => {
   });
 });
 
+/** A cluster whose watches of config maps can be held back. */
+function lag(cluster: ReturnType<typeof world>['cluster']) {
+  let gate: Promise<void> | undefined;
+  const kind = async (...args: Parameters<typeof cluster.kind>) => {
+    const resource = await cluster.kind(...args);
+    if (resource.type.plural !== 'configmaps') return resource;
+    const watch = resource.watch.bind(resource);
+    const slow = async (more?: ListWatchOptions): Promise<unknown> => {
+      const events = await watch(more);
+      const each = events[Symbol.asyncIterator]();
+      const pull = async (): Promise<never> => {
+        const next = await each.next();
+        await gate;
+        return next as never;
+      };
+      return new PullWatch({ pull, cancel: () => events.stop() });
+    };
+    return Object.assign(resource, { watch: slow });
+  };
+  const close = (): (() => void) => {
+    let open = noop;
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    return open;
+  };
+  return { lagging: { ...cluster, kind: kind as typeof cluster.kind }, close };
+}
+
 describe('a request', () => {
   it('reads its own writes: a key runs again only when the cache has them', async () => {
     const { orders, start, clock } = world();
@@ -350,28 +379,11 @@ describe('a request', () => {
 
   it('does not run again before the caches have lost what it has deleted, however it was', async () => {
     const { orders, maps, operator, cluster, told, clock } = world();
-    let open = noop;
-    let lag: Promise<void> | undefined;
-    const lagging: typeof cluster.kind = async (name, options) => {
-      const resource = await cluster.kind(name, options);
-      if (resource.type.plural !== 'configmaps') return resource as never;
-      const watch = resource.watch.bind(resource);
-      const slow = async (more?: ListWatchOptions): Promise<unknown> => {
-        const events = await watch(more);
-        const each = events[Symbol.asyncIterator]();
-        const pull = async (): Promise<never> => {
-          const next = await each.next();
-          await lag;
-          return next as never;
-        };
-        return new PullWatch({ pull, cancel: () => events.stop() });
-      };
-      return Object.assign(resource, { watch: slow }) as never;
-    };
+    const { lagging, close } = lag(cluster);
     for (const name of ['a', 'b', 'c', 'd'])
       await maps.create({ metadata: { name, labels: { all: name > 'b' ? 'yes' : 'no' } } });
     const seen: unknown[] = [];
-    const own = operator({ cluster: { ...cluster, kind: lagging } }).controller({
+    const own = operator({ cluster: lagging }).controller({
       for: ORDER,
       reads: [CONFIG_MAP],
       reconcile: async ({ store, resource }) => {
@@ -385,9 +397,7 @@ describe('a request', () => {
       },
     });
     const { stop } = await started(own);
-    lag = new Promise((resolve) => {
-      open = resolve;
-    });
+    const open = close();
     await orders.create(order('a'));
     await settle();
     await orders.patch('a', { spec: { item: 'salt' } });
@@ -401,6 +411,29 @@ describe('a request', () => {
     expect([seen.length, told, own.state.controllers[0]?.inWork, clock.pending > 0]).toEqual([3, [], 0, true]);
     expect((await stop()).state).toBe('resolved');
     expect(clock.pending).toBe(0);
+  });
+
+  it('waits for what it has written of any kind that the operator follows', async () => {
+    const { orders, operator, cluster } = world();
+    const { lagging, close } = lag(cluster);
+    const seen: string[] = [];
+    const own = operator({ cluster: lagging })
+      .controller({
+        for: ORDER,
+        reconcile: async ({ apply }) => void (await apply(CONFIG_MAP, { metadata: { name: 'm', namespace: 'default' } })),
+      })
+      .controller({ for: CONFIG_MAP, reconcile: ({ key }) => void seen.push(key) });
+    const { stop } = await started(own);
+    const open = close();
+    await orders.create(order('a'));
+    await settle();
+    const settled = fate(own.settled());
+    await settle();
+    expect([settled.state, seen]).toEqual(['pending', []]);
+    open();
+    await settle();
+    expect([settled.state, seen]).toEqual(['resolved', ['default/m']]);
+    await stop();
   });
 
   it('writes in the operator\u2019s name, and waits for each kind of write, but for dry runs and other namespaces', async () => {
