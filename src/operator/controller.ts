@@ -129,7 +129,7 @@ export class OperatorController<T extends KubernetesObject> {
     this.#deps = deps;
     this.#clock = deps.clock ?? systemClock;
     const use = (given: unknown): Use => this.#declare(toSource(given));
-    this.#for = use(own);
+    this.#for = withFinalizer(use(own), options.finalizer?.name);
     this.#owns = owns.map(use);
     this.#watches = (watches as readonly WatchedOptions<Object>[]).map(({ keysOf, ...source }) => {
       if (!callable('keysOf', keysOf)) throw invalid('keysOf', keysOf, 'a function');
@@ -419,6 +419,14 @@ function checkWork<T extends KubernetesObject>(options: OperatorControllerOption
   if (maxRetries !== Infinity) wholeNumber('maxRetries', maxRetries);
   wholeNumber('reconcileTimeoutMs', reconcileTimeoutMs ?? 0);
   wholeNumber('resyncMs', resyncMs ?? RESYNC_MS);
+}
+
+/** That an object which has the finalizer is to go always counts, whatever `when` says: nobody else lets it go. */
+function withFinalizer({ when, ...use }: Use, name: string | undefined): Use {
+  if (when === undefined || name === undefined) return { ...use, when };
+  const isHeld = (object: Object | undefined): boolean =>
+    object !== undefined && isDeleting(object) && (metadataOf(object).finalizers?.includes(name) ?? false);
+  return { ...use, when: (old, object, event) => isHeld(object) || when(old, object, event) };
 }
 
 /** A limiter for one leadership: in the end, it forgets what the queue has not. */

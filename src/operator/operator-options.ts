@@ -152,8 +152,8 @@ export interface OperatorControllerOptions<
   reconcile(request: ReconcileRequest<T>): ReconcileOutcome | void | Promise<ReconcileOutcome | void>;
   /**
    * Removes what outlives an object, before it goes. The operator sets the finalizer before an object is reconciled for the first time,
-   * calls this instead of `reconcile` once the object is being deleted, and removes the finalizer when it has returned without
-   * `requeueAfterMs`. Default: none.
+   * calls this instead of `reconcile` once the object is being deleted, whatever `when` says, and removes the finalizer when it has
+   * returned without `requeueAfterMs`. Default: none.
    */
   readonly finalizer?: FinalizerOptions<T> | undefined;
   /** How many keys are reconciled at a time; default 1. */

@@ -1,5 +1,6 @@
 // How an operator's reconciles fail, take too long, and finalize: on an API server in the same process, with a fake clock.
 import { describe, expect, it } from 'vitest';
+import { generationChanged } from '../../src/operator/index.ts';
 import { exponential } from '../../src/workqueue/index.ts';
 import { CONFIG_MAP, order, settle, world } from './operator-rig.ts';
 import { fate } from './support.ts';
@@ -236,6 +237,22 @@ describe('the finalizer of a controller', () => {
     expect(seen).toEqual(['finalize a', 'finalize a', undefined]);
     expect((await orders.list()).items).toEqual([]);
     expect([(await stop()).state, told]).toEqual(['resolved', []]);
+  });
+
+  it('goes with an object of which `when` lets nothing pass but its beginning', async () => {
+    const { maps, start, told } = world();
+    const seen: string[] = [];
+    const { stop } = await start({
+      for: { kind: CONFIG_MAP, when: generationChanged } as never,
+      finalizer: { name: FINALIZER, finalize: ({ name }) => void seen.push(name) },
+    });
+    await maps.create({ metadata: { name: 'a' } });
+    await settle();
+    expect((await maps.get('a')).metadata?.finalizers).toEqual([FINALIZER]);
+    await maps.delete('a');
+    await settle();
+    expect([seen, (await maps.list()).items, told]).toEqual([['a'], [], []]);
+    await stop();
   });
 
   it('stays until finalize has succeeded, and is not asked for again while others hold the object', async () => {
