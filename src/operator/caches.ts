@@ -11,12 +11,13 @@
  */
 import { Informer } from '../cache/informer/informer.ts';
 import type { InformerStore } from '../cache/informer/informer-options.ts';
-import type { KubernetesObject } from '../cache/object.ts';
+import { type KubernetesObject, keyOf } from '../cache/object.ts';
 import { nameOf, type ResourceClient } from '../cache/resource-client.ts';
 import type { Indexers, IndexFunction } from '../cache/store/indexer.ts';
 import { checkedType } from '../kubernetes/resource.ts';
 import type { Clock } from '../watch/clock.ts';
-import { invalid } from '../watch/errors.ts';
+import { invalid, WatchError } from '../watch/errors.ts';
+import { oneLine } from '../watch/failures.ts';
 import { FollowedKind } from './followed-kind.ts';
 import { type FullType, type KindName, queryOf, type ResourceSource } from './kinds.ts';
 import type { AnyKind, Caches } from './operator-options.ts';
@@ -260,9 +261,9 @@ function safely(
     try {
       const values: unknown = valuesOf(object);
       if (Array.isArray(values) && values.every((value) => typeof value === 'string')) return values;
-      throw invalid(`index ${name}`, values, 'an array of strings');
+      throw invalid('its result', values, 'an array of strings');
     } catch (error) {
-      onError(error);
+      onError(new WatchError('INVALID_ARGUMENT', `index ${name} of ${keyOf(object)}: ${oneLine(error)}`, { cause: error }));
       return [];
     }
   };

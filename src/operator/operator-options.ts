@@ -282,7 +282,7 @@ export interface OperatorOptions {
   /** Default: `console`. */
   readonly log?: Log | undefined;
   /**
-   * Called with each failure. If it throws, the operator ends with that error. Default: they are logged, each kind of failure once, and
+   * Called with each failure. If it throws or rejects, the operator ends with that error. Default: they are logged, each kind of failure once, and
    * at most once a minute.
    */
   readonly onError?: ((error: unknown, failure: OperatorFailure) => void) | undefined;

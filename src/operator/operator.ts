@@ -1,7 +1,7 @@
 import type { KubernetesObject } from '../cache/object.ts';
 import { segment } from '../cache/resource-client.ts';
 import type { Cluster } from '../kubernetes/cluster.ts';
-import { whenAborted } from '../watch/abort.ts';
+import { isPromise, whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, listed, systemClock, upkeepClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber, whyOf } from '../watch/errors.ts';
 import { Failures, oneLine } from '../watch/failures.ts';
@@ -308,7 +308,8 @@ export class Operator {
       return;
     }
     try {
-      onError(error, failure);
+      const told: unknown = onError(error, failure);
+      if (isPromise(told)) Promise.resolve(told).catch((thrown: unknown) => this.#fail(thrown));
     } catch (thrown) {
       this.#fail(thrown);
     }

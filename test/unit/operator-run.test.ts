@@ -156,7 +156,7 @@ describe('the end of an operator', () => {
     }
   });
 
-  it('comes with what onError throws', async () => {
+  it.each(['throws', 'rejects'])('comes with what onError %s', async (how) => {
     const { orders, start, clock } = world();
     await orders.create(order('a'));
     const broken = new Error('broken');
@@ -168,6 +168,7 @@ describe('the end of an operator', () => {
       },
       {
         onError: () => {
+          if (how === 'rejects') return Promise.reject(broken);
           throw broken;
         },
       },

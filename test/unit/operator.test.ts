@@ -252,7 +252,7 @@ describe('an operator', () => {
       await settle();
       expect([run.state, seen]).toEqual(['pending', [2, 1]]);
       expect(told.filter((text) => !text.includes('503'))).toEqual([
-        expect.stringContaining('source configmaps/v1: Cannot read'),
+        expect.stringContaining('source configmaps/v1: index item of default/bad: TypeError: Cannot read'),
       ]);
       await stop();
     },
