@@ -288,4 +288,6 @@ export interface OperatorOptions {
   readonly onError?: ((error: unknown, failure: OperatorFailure) => void) | undefined;
   /** The clock of all that waits. Default: the host's. */
   readonly clock?: Clock | undefined;
+  /** The time of day for events' timestamps, in ms since 1970. Default `Date.now`. */
+  readonly now?: (() => number) | undefined;
 }

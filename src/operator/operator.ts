@@ -30,6 +30,7 @@ const NAMES = [
   'log',
   'onError',
   'clock',
+  'now',
 ] as const;
 
 /** What waits for {@link Operator.settled}. */
@@ -94,6 +95,7 @@ export class Operator {
     if (namespace !== undefined) segment('namespace', namespace);
     requireMethod('log', log, 'error', 'a Log');
     callable('onError', onError);
+    callable('now', options.now);
     if (options.webhooks) requireMethod('webhooks', options.webhooks, 'run', 'a WebhookServer');
     wholeNumber('syncTimeoutMs', options.syncTimeoutMs ?? SYNC_TIMEOUT_MS);
     wholeNumber('shutdownTimeoutMs', options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS);
@@ -142,9 +144,9 @@ export class Operator {
 
   /** Emits events in the operator's name. Shut down when `run` ends. */
   get events(): EventRecorder {
-    const { cluster, clock } = this.#options;
+    const { cluster, clock, now } = this.#options;
     const onError = (error: unknown): void => this.#tell(error, { during: 'events' });
-    this.#recorder ??= new EventRecorder({ cluster, clock, name: this.name, onError });
+    this.#recorder ??= new EventRecorder({ cluster, clock, now, name: this.name, onError });
     return this.#recorder;
   }
 

@@ -44,9 +44,11 @@ test('what it owns is there, and what it says, when it has settled', async () =>
   });
   const found = await operator.resource(WEBSITES).get('default/web');
   expect(found.status).toEqual({ url: 'https://example.com' });
-  expect((await operator.events(found)).map(({ type, reason, message }) => [type, reason, message])).toEqual([
-    ['Normal', 'Created', 'a deployment'],
+  const said = await operator.events(found);
+  expect(said.map(({ type, reason, message, metadata }) => [type, reason, message, metadata?.creationTimestamp])).toEqual([
+    ['Normal', 'Created', 'a deployment', '2026-01-01T00:00:00Z'],
   ]);
+  expect(said[0]?.eventTime).toBe('2026-01-01T00:00:00.000000Z');
   await deployments.patch('default/web', { spec: { replicas: 7 } });
   await operator.settled();
   expect((await deployments.get('default/web')).spec?.replicas).toBe(2);

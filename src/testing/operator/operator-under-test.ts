@@ -61,14 +61,15 @@ export async function startTest(options: TestOperatorOptions): Promise<TestOpera
   const names = [...kindsOf(controllers), ...objects.map(({ apiVersion = '', kind = '' }) => ({ apiVersion, kind }))];
   const { definitions, crds } = servedKinds([...EVENTS, ...resources], { names, builtIn: BUILT_IN_KINDS });
   const clock = new FakeClock();
+  const now = (): number => startMs + clock.now();
   const storage = new MemoryStorage();
   const server = new ApiServer({
     ...{ garbageCollection: true, ...options.server, storage, resources: definitions as never, clock },
-    now: () => startMs + clock.now(),
+    now,
     customResourceDefinitions: true,
   });
   try {
-    const test = new TestOperator({ options, clock, storage, server });
+    const test = new TestOperator({ options, clock, now, storage, server });
     await server.ready;
     await test.prepare([...crds, ...objects], names);
     return test;
@@ -83,6 +84,7 @@ export async function startTest(options: TestOperatorOptions): Promise<TestOpera
 interface Parts {
   readonly options: TestOperatorOptions;
   readonly clock: FakeClock;
+  readonly now: () => number;
   readonly storage: Storage;
   readonly server: ApiServer;
 }
@@ -111,7 +113,7 @@ export class TestOperator implements AsyncDisposable {
   #closed: Promise<void> | undefined;
 
   /** @internal */
-  constructor({ options, clock, storage, server }: Parts) {
+  constructor({ options, clock, now, storage, server }: Parts) {
     const { name = 'test', namespace, log = SILENT, onError, maxReconciles = 1_000, timeoutMs = 4_000 } = options;
     this.#maxReconciles = wholeNumber('maxReconciles', maxReconciles, 1);
     this.#timeoutMs = wholeNumber('timeoutMs', timeoutMs, 1);
@@ -124,7 +126,7 @@ export class TestOperator implements AsyncDisposable {
       if (onError) onError(error, failure);
       else this.#untold.push({ ...failure, error });
     };
-    this.operator = new Operator({ cluster: server, name, namespace, log, clock, onError: told });
+    this.operator = new Operator({ cluster: server, name, namespace, log, clock, now, onError: told });
     for (const each of options.controllers) this.operator.controller(this.#watched(each));
   }
 
