@@ -10,11 +10,14 @@
  * Since Kubernetes 1.26, `/apis` answers for all groups at once, so that all kinds of a program cost two requests; older servers are
  * asked for each version of a group. Answers are shared by all that ask at the same time, and for as long as a caller allows. What
  * an old answer does not have may be new: that is asked for again. Upstream: the RESTMapper of controller-runtime.
+ *
+ * That a server does not have a resource, it must have said itself: where it has refused to answer, a proxy may have done so. Then it
+ * is asked for its groups, and what it says to that counts.
  */
 import { toObject } from '../cache/http/answer.ts';
-import { ask, type HttpSettings } from '../cache/http/exchange.ts';
+import { ask, type HttpSettings, type RequestSpec } from '../cache/http/exchange.ts';
 import { type GroupVersionKind, type KindOptions, type ResourceType, segment } from '../cache/resource-client.ts';
-import { checkOptions, invalid, isRecord, isWatchError, wholeNumber } from '../watch/errors.ts';
+import { checkOptions, invalid, isRecord, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Shared } from '../watch/shared.ts';
 
 /** The whole answer of a server, if it knows that; otherwise only the names of its groups. */
@@ -42,16 +45,24 @@ interface Known {
   readonly names: readonly string[];
 }
 
+/** What a server has at a path: nothing, too, if it refuses to say. */
+interface Reply {
+  readonly served: readonly Served[];
+  readonly refusal?: WatchError;
+}
+
 /** An answer, and when it was asked for. */
 interface Answer {
   readonly atMs: number;
-  readonly served: Shared<readonly Served[]>;
+  readonly reply: Shared<Reply>;
 }
 
 /** How old what is read may be. */
 interface Terms {
   readonly sinceMs: number;
   readonly signal: AbortSignal | undefined;
+  /** Gets those of the server. */
+  readonly refusals: WatchError[];
 }
 
 /** What is needed to ask. */
@@ -70,20 +81,24 @@ export class Discovery {
     this.#asker = asker;
   }
 
-  /** Resolves with the resource. Rejects with INVALID_ARGUMENT if the server has none with this name. */
+  /** Resolves with the resource. Rejects with INVALID_ARGUMENT if the server says that it has none with this name. */
   async find(name: string | GroupVersionKind, options: KindOptions = {}): Promise<ResourceType> {
     const { signal, maxAgeMs = MAX_AGE_MS } = checkOptions(options, ['signal', 'maxAgeMs']);
     wholeNumber('maxAgeMs', maxAgeMs);
     const { place, matches } = toQuestion(name);
     const nowMs = this.#asker.means.clock.now();
+    const refusals: WatchError[] = [];
     for (const each of readings(place)) {
       for (const sinceMs of new Set([nowMs - maxAgeMs, nowMs])) {
-        for await (const { resources = [] } of this.#places(each, { sinceMs, signal, narrow: sinceMs === nowMs })) {
+        const narrow = sinceMs === nowMs;
+        const terms = { sinceMs, signal, narrow, refusals: narrow ? refusals : [] };
+        for await (const { resources = [] } of this.#places(each, terms)) {
           const found = resources.find(matches);
           if (found) return found.type;
         }
       }
     }
+    if (refusals.length > 0) await this.#confirm(place, refusals, signal);
     const shown = typeof name === 'string' ? name : `${name.apiVersion} ${name.kind}`;
     throw invalid('resource', shown, 'one that the server has');
   }
@@ -104,15 +119,35 @@ export class Discovery {
     }
   }
 
-  async #read(path: string, { sinceMs, signal }: Terms): Promise<readonly Served[]> {
+  /** Rejects unless the server itself answers, and does not say that it has what it has refused to show. */
+  async #confirm(
+    { group, version }: GroupVersion,
+    refusals: readonly WatchError[],
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const answer = await this.#get(ALL_GROUPS, { signal });
+    if (!isRecord(answer) || !Array.isArray(answer.groups)) throw new WatchError('INVALID_FRAME', 'expected an APIGroupList');
+    const listed = toServed(answer, ALL_GROUPS).some((each) => each.group === group && (!version || each.version === version));
+    // 404, though it is listed: it goes, or has just gone.
+    const away = refusals.find(({ status }) => status?.code !== 404);
+    if (listed && away) throw away;
+  }
+
+  async #read(path: string, terms: Terms): Promise<readonly Served[]> {
+    const { served, refusal } = await this.#reply(path, terms);
+    if (refusal) terms.refusals.push(refusal);
+    return served;
+  }
+
+  async #reply(path: string, { sinceMs, signal }: Terms): Promise<Reply> {
     const known = this.#answers.get(path);
-    if (known && known.atMs >= sinceMs && !known.served.abandoned) return known.served.join(signal);
+    if (known && known.atMs >= sinceMs && !known.reply.abandoned) return known.reply.join(signal);
     const atMs = this.#asker.means.clock.now();
     for (const [old, answer] of this.#answers) if (atMs - answer.atMs > MAX_AGE_MS) this.#answers.delete(old);
-    const answer = { atMs, served: new Shared((own) => this.#ask(path, own)) };
+    const answer = { atMs, reply: new Shared((own) => this.#ask(path, own)) };
     this.#answers.set(path, answer);
     try {
-      return await answer.served.join(signal);
+      return await answer.reply.join(signal);
     } catch (error) {
       if (this.#answers.get(path) === answer) this.#answers.delete(path);
       throw error;
@@ -120,17 +155,22 @@ export class Discovery {
   }
 
   /** What the server has at a path; nothing, too, if the server behind it is unavailable: others may have the resource. */
-  async #ask(path: string, signal: AbortSignal): Promise<readonly Served[]> {
+  async #ask(path: string, signal: AbortSignal): Promise<Reply> {
+    const question = path === ALL_GROUPS ? { accept: ACCEPT } : undefined;
+    try {
+      return { served: toServed(await this.#get(path, { question, signal }), path) };
+    } catch (error) {
+      const quiet = path.startsWith('apis/') ? [404, 406, 503] : [404, 406];
+      if (!isWatchError(error, 'REFUSED') || !quiet.includes(error.status?.code ?? 0)) throw error;
+      return { served: [], refusal: error };
+    }
+  }
+
+  #get(path: string, more: { question?: RequestSpec | undefined; signal: AbortSignal | undefined }): Promise<object> {
     const { server, means } = this.#asker;
     const url = new URL(server);
     url.pathname = `${server.pathname.replace(/\/$/, '')}/${path}`;
-    const question = path === ALL_GROUPS ? { accept: ACCEPT } : undefined;
-    try {
-      return toServed(await ask(means, url, { question, signal, limit: 'maxListBytes', read: toObject<object> }), path);
-    } catch (error) {
-      if (isWatchError(error, 'REFUSED') && [404, 406, 503].includes(error.status?.code ?? 0)) return [];
-      throw error;
-    }
+    return ask(means, url, { ...more, limit: 'maxListBytes', read: toObject<object> });
   }
 }
 

@@ -31,7 +31,7 @@ import type { RateLimiter } from '../workqueue/rate-limiters.ts';
 import type { ControllerCaches, KindCache, KindCaches } from './caches.ts';
 import type { EventRecorder } from './event-recorder.ts';
 import { ensureFinalizer, removeFinalizer } from './finalizers.ts';
-import type { KindName } from './kinds.ts';
+import { controllerNameOf, type KindName } from './kinds.ts';
 import type {
   ChangeType,
   Log,
@@ -46,7 +46,7 @@ import type {
 import type { ControllerState, OperatorObserver, ReconcileResultName } from './operator-state.ts';
 import { controllerOf, ownersOf } from './owners.ts';
 import { isDeleting } from './predicates.ts';
-import { isConflict } from './refusals.ts';
+import { isConflict, isFieldConflict } from './refusals.ts';
 import { createRequest, type RequestDeps } from './request.ts';
 
 /** What a controller needs of its operator. */
@@ -81,6 +81,11 @@ const NAMES = [
 
 const RESYNC_MS = 36_000_000;
 
+/** The conflict of a key in succession that is told: so many are no accident. */
+const TOLD_RACES = 10;
+
+const HAS_ENDED = new WatchError('CLOSED', 'the reconcile has ended');
+
 type AnySource = SourceOptions<KubernetesObject>;
 type Object = KubernetesObject;
 
@@ -112,6 +117,8 @@ export class OperatorController<T extends KubernetesObject> {
   readonly #running: Set<string> = new Set();
   /** Failures that were told before they were thrown. */
   readonly #told: WeakSet<object> = new WeakSet();
+  /** By key: how often in succession somebody else was faster. */
+  readonly #races: Map<string, number> = new Map();
   #work: Work | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
@@ -129,8 +136,7 @@ export class OperatorController<T extends KubernetesObject> {
       return { ...use(source), keysOf };
     });
     this.#reads = reads.map(use);
-    // `orders.example.com/v1`, or `example.com/v1 Order`.
-    this.name = checkText('name', name ?? this.#for.text.replace(/^.* |[./].*$/g, '').toLowerCase());
+    this.name = checkText('name', name ?? controllerNameOf(kindOf(own)));
     this.#caches = deps.caches.only(this.#uses.map(({ text }) => text));
   }
 
@@ -189,6 +195,7 @@ export class OperatorController<T extends KubernetesObject> {
     this.#work = work;
     await controller.run(signal).finally(end);
     this.#work = undefined;
+    this.#races.clear();
     changed();
   }
 
@@ -220,7 +227,8 @@ export class OperatorController<T extends KubernetesObject> {
   #sources(found: readonly KindCache[], work: Work): readonly ControllerSource<Object>[] {
     const { resyncMs = RESYNC_MS } = this.#options;
     const { own } = work.request;
-    const keysOfOwner = ownersOf(own.type);
+    // Its type is another one if the kind was deleted and has come back with another scope.
+    const keysOfOwner = (object: Object): readonly string[] => ownersOf(own.type)(object);
     /** By uid: of an owner that is gone there may still be objects, which are not those of its successor. */
     const isCurrent = (object: Object | undefined): boolean =>
       object !== undefined &&
@@ -295,7 +303,11 @@ export class OperatorController<T extends KubernetesObject> {
     try {
       const outcome = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal }));
       if (time.isOver()) throw time.signal.reason;
-      result = outcome?.requeueAfterMs === undefined ? 'success' : 'requeue_after';
+      const { requeueAfterMs } = outcome ?? {};
+      if (requeueAfterMs !== undefined && !Number.isFinite(requeueAfterMs)) {
+        throw invalid('requeueAfterMs', requeueAfterMs, 'a finite number of milliseconds');
+      }
+      result = requeueAfterMs === undefined ? 'success' : 'requeue_after';
       return outcome;
     } catch (error) {
       if (time.isOver()) throw time.signal.reason;
@@ -303,11 +315,13 @@ export class OperatorController<T extends KubernetesObject> {
         result = undefined;
         throw signal.reason;
       }
-      if (isConflict(error)) result = 'requeue';
+      if (isRace(error)) result = 'requeue';
       throw error;
     } finally {
       time.end();
       this.#running.delete(key);
+      if (result === 'requeue') this.#races.set(key, (this.#races.get(key) ?? 0) + 1);
+      else this.#races.delete(key);
       const dropped = (result === 'error' || result === 'requeue') && attempt > maxRetries && !signal.aborted;
       const durationMs = this.#clock.now() - startedMs;
       observer.onReconcileEnd({ controller: this.name, result, durationMs, timedOut: time.isOver(), dropped });
@@ -318,8 +332,8 @@ export class OperatorController<T extends KubernetesObject> {
   #limit(key: string, { signal, attempt }: ReconcileContext): Limit {
     const { reconcileTimeoutMs = 0 } = this.#options;
     const ended = new AbortController();
-    const leave = whenAborted(signal, (reason) => ended.abort(reason));
     let isOver = false;
+    let cancel = (): void => {};
     const abort = (): void => {
       if (ended.signal.aborted) return;
       isOver = true;
@@ -330,10 +344,17 @@ export class OperatorController<T extends KubernetesObject> {
       this.#told.add(error);
       ended.abort(error);
     };
-    const cancel = reconcileTimeoutMs > 0 ? this.#clock.schedule(reconcileTimeoutMs, abort) : () => {};
+    if (reconcileTimeoutMs > 0) cancel = this.#clock.schedule(reconcileTimeoutMs, abort);
+    // It may never end: then no timer may be left.
+    const leave = whenAborted(signal, (reason) => {
+      cancel();
+      ended.abort(reason);
+    });
     const end = (): void => {
       leave();
       cancel();
+      // What it has left running must not write when the key runs again, or when another instance leads.
+      ended.abort(HAS_ENDED);
     };
     return { signal: ended.signal, isOver: () => isOver, end };
   }
@@ -360,7 +381,9 @@ export class OperatorController<T extends KubernetesObject> {
 
   #failed(error: unknown, { during, key, attempt, dropped }: ControllerFailure): void {
     const isTold = typeof error === 'object' && error !== null && this.#told.has(error);
-    if (during === 'reconcile' && !dropped && (isTold || isConflict(error))) return;
+    const isQuiet = isRace(error) && this.#races.get(key ?? '') !== TOLD_RACES;
+    if (during === 'reconcile' && !dropped && (isTold || isQuiet)) return;
+    if (dropped) this.#races.delete(key ?? '');
     this.#deps.tell(error, { during, controller: this.name, key, attempt, dropped });
   }
 }
@@ -411,6 +434,11 @@ function unlessAborted<R>(promise: Promise<R>, signal: AbortSignal): Promise<R |
     const leave = whenAborted(signal, () => resolve(undefined));
     promise.then(resolve, reject).finally(leave);
   });
+}
+
+/** Whether an error says that somebody else was faster, which is over when the caches know it. */
+function isRace(error: unknown): boolean {
+  return isConflict(error) && !isFieldConflict(error);
 }
 
 /** Whether an error only says that the work was told to end. */

@@ -400,7 +400,7 @@ export class EventRecorder {
     try {
       this.#onError(error, failure);
     } catch {
-      // The emitter does not answer for this.
+      // It is not the fault of what emits an event.
     }
   }
 }

@@ -94,6 +94,10 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   list(options?: ListOptions): Promise<List<T>>;
   async list(options: ListOptions = {}, prepare?: Prepare<T>): Promise<List<T>> {
     for (;;) {
+      if (this.#held && !this.#found) {
+        this.#held = false;
+        return { items: [], resourceVersion: options.resourceVersion || '0' };
+      }
       const found = await this.#find(options.signal);
       try {
         const list = await preparedList(this.#within(found), options, prepare);
@@ -102,10 +106,8 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       } catch (error) {
         if (!isWatchError(error, 'REFUSED') || error.status?.code !== 404) throw error;
         await this.#checkGone(found, error, options.signal);
-      }
-      if (this.#held && !this.#found) {
-        this.#held = false;
-        return { items: [], resourceVersion: options.resourceVersion || '0' };
+        // As an empty page, it would be the last one of those that were read before.
+        if (options.continue) throw refused(410, 'Expired', `${this.name} has been deleted between two pages`);
       }
     }
   }
@@ -153,13 +155,17 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
     const { onError } = this.#options;
     try {
       const found = await this.#ask(signal);
-      if (!found) this.#wait(`waits for ${this.name}: the server does not have it yet`);
+      if (!found) this.#wait(this.#absence);
       return found;
     } catch (error) {
       if (!onError || signal.aborted) throw error;
       onError(error);
       return undefined;
     }
+  }
+
+  get #absence(): string {
+    return `waits for ${this.name}: the server does not have it yet`;
   }
 
   #wait(text: string): void {
@@ -191,7 +197,8 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       throw new WatchError('REFUSED', `the server has ${other}, and no longer ${this.name}`, { status, cause: error });
     }
     this.#found = now;
-    if (!now) this.#wait(`${this.name} has been deleted: waits for the server to have it again`);
+    if (now) return;
+    this.#wait(this.#held ? `${this.name} has been deleted: waits for the server to have it again` : this.#absence);
   }
 
   async #otherVersion({ plural, group }: FullType, signal: AbortSignal | undefined): Promise<string | undefined> {

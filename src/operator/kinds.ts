@@ -77,6 +77,13 @@ export function textOf(name: KindName): string {
   return 'plural' in name ? nameOf(name) : `${name.apiVersion} ${name.kind}`;
 }
 
+/** What a controller of a kind is called by default: `websites`, or `website` if it is named by `{ apiVersion, kind }`. */
+export function controllerNameOf(name: KindName): string {
+  return textOf(name)
+    .replace(/^.* |[./].*$/g, '')
+    .toLowerCase();
+}
+
 /** The type of what a server has. That of an `ApiServer` throws once the kind is gone. */
 export function typeOf({ type }: ResourceClient): FullType {
   const { group = '', version, plural, kind = '', namespaced = false } = type;

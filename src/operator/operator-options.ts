@@ -72,7 +72,10 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
   readonly object: T | undefined;
   /** 1 for the first try since the key last succeeded, 2 for the second, and so on. */
   readonly attempt: number;
-  /** Aborts when the operator stops or no longer leads, and after `reconcileTimeoutMs`. */
+  /**
+   * Aborts when the operator stops or no longer leads, after `reconcileTimeoutMs`, and when the reconcile has returned: requests that
+   * it has not awaited, and watches that it has not closed, end then.
+   */
   readonly signal: AbortSignal;
   /** Writes with the controller's name and the key before each text. */
   readonly log: Log;
@@ -120,7 +123,10 @@ export interface OperatorControllerOptions<
   Owned extends readonly unknown[] = readonly unknown[],
   Watched extends readonly unknown[] = readonly unknown[],
 > {
-  /** In logs and metrics; unique in its operator. Default: the plural of what it is `for`, or its kind, if it is named by that. */
+  /**
+   * In logs and metrics; unique in its operator. Default: the plural of what it is `for`; if that is `{ apiVersion, kind }`, the kind in
+   * lower case.
+   */
   readonly name?: string | undefined;
   /** The kind whose objects are reconciled. */
   readonly for: KindName<T> | SourceOptions<T>;
@@ -136,7 +142,8 @@ export interface OperatorControllerOptions<
   /**
    * Brings about what the object with this key says. It should do nothing if all is as it should be, because it also runs when nothing
    * has changed. If it fails, it runs again after a delay. A conflict (409) is not a failure: somebody else was faster, so it also runs
-   * again, and nobody is told.
+   * again, and nobody is told before the tenth in succession. But one about fields that another manager has, of `apply` with
+   * `force: false`, is a failure.
    */
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
   reconcile(request: ReconcileRequest<T>): ReconcileOutcome | void | Promise<ReconcileOutcome | void>;

@@ -21,6 +21,13 @@ export function isConflict(error: unknown): boolean {
   return statusOf(error)?.code === 409 && !isAlreadyExists(error);
 }
 
+/** Whether a conflict is about fields of an `apply` that another manager has: trying again does not help against it. */
+export function isFieldConflict(error: unknown): boolean {
+  return (
+    isConflict(error) && (statusOf(error)?.details?.causes?.some(({ reason }) => reason === 'FieldManagerConflict') ?? false)
+  );
+}
+
 /** 409, too: what was to be created exists. */
 export function isAlreadyExists(error: unknown): boolean {
   return statusOf(error)?.reason === 'AlreadyExists';

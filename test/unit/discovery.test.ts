@@ -121,6 +121,21 @@ describe('find', () => {
     expect(await found('oddities.v1')).toMatchObject({ group: 'v1', version: 'v2' });
   });
 
+  it.each([404, 503])('%i of a proxy before the server does not say that it has nothing', async (code) => {
+    for (const path of Object.keys(pages)) pages[path] = code;
+    for (const name of ['deploy', 'deployments.apps', 'deployments.apps/v1', 'pods', 'pods/v1'])
+      await expect(found(name)).rejects.toMatchObject({ code: 'REFUSED', status: { code } });
+    await expect(cluster.kind({ apiVersion: 'apps/v1', kind: 'Deployment' })).rejects.toMatchObject({ status: { code } });
+  });
+
+  it('a group whose server is away may have it; one that is listed a little longer than it is there has nothing', async () => {
+    await expect(found('nodes.metrics.k8s.io/v1')).rejects.toMatchObject({ code: 'REFUSED', status: { code: 503 } });
+    pages['/apis/metrics.k8s.io/v1'] = 404;
+    await expect(found('nodes.metrics.k8s.io/v1')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    pages['/apis'] = { message: 'Hello' };
+    await expect(found('nodes.metrics.k8s.io/v1')).rejects.toMatchObject({ code: 'INVALID_FRAME' });
+  });
+
   it('a refusal is passed on', async () => {
     pages['/api/v1'] = 401;
     await expect(found('pods')).rejects.toMatchObject({ code: 'REFUSED', status: { code: 401 } });

@@ -1,6 +1,6 @@
 // Kinds that a server has, does not have yet, or no longer: how they are found, and followed.
 import { afterEach, describe, expect, it } from 'vitest';
-import { ApiServer } from '../../src/apiserver/index.ts';
+import { ApiServer, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { Informer, type KubernetesObject, type ListWatchOptions, type ResourceClient } from '../../src/cache/index.ts';
 import { Broadcaster, type ObjectEvent } from '../../src/index.ts';
 import { FollowedKind, kind, Operator, type ResourceSource, resolveKind } from '../../src/operator/index.ts';
@@ -16,7 +16,8 @@ const widget = (name: string): KubernetesObject => ({ apiVersion: 'example.com/v
 /** A server, and the kinds that it was asked for. */
 function world() {
   const clock = new FakeClock();
-  const server = new ApiServer({ storage: new MemoryStorage(), resources: [], customResourceDefinitions: true });
+  const resources = [CONFIG_MAPS, NAMESPACES] as ResourceDefinition[];
+  const server = new ApiServer({ storage: new MemoryStorage(), resources, customResourceDefinitions: true });
   const asked: string[] = [];
   const source: ResourceSource = {
     resource: (type) => server.resource(type),
@@ -53,7 +54,7 @@ function world() {
 /** A server with one object, whose collection and whose discovery say different things. */
 function flaky() {
   const clock = new FakeClock();
-  const state = { lists: true, knows: true, refusals: 0, cut: (): void => {} };
+  const state = { lists: true, knows: true, goesAfterPage: false, expired: false, refusals: 0, cut: (): void => {} };
   const served = (): void => {
     if (state.lists) return;
     // Who asks again at once, and for ever, comes to an end here.
@@ -64,11 +65,15 @@ function flaky() {
     type: WIDGETS,
     list: async () => {
       served();
-      return { items: [{ metadata: { name: 'a', uid: 'a', resourceVersion: '5' } }], resourceVersion: '5' };
+      const list = { items: [{ metadata: { name: 'a', uid: 'a', resourceVersion: '5' } }], resourceVersion: '5' };
+      if (!state.goesAfterPage) return list;
+      state.lists = state.knows = false;
+      return { ...list, continue: 'b' };
     },
     watch: async ({ sendInitialEvents, signal }: ListWatchOptions = {}) => {
       served();
       if (sendInitialEvents) throw refused(422, 'Invalid', 'no streams');
+      if (state.expired) throw refused(410, 'Expired', 'too old');
       const changes = new Broadcaster<ObjectEvent<KubernetesObject>>();
       state.cut = () => changes.shutdown();
       return changes.watch({ signal });
@@ -290,6 +295,37 @@ describe('a kind that is deleted', () => {
     expect(changes).toEqual(['+a']);
   });
 
+  it('between two pages of a list: the objects of the first page go, too', async () => {
+    const { clock, state, source } = flaky();
+    const said: string[] = [];
+    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock, tell: (text) => void said.push(text) });
+    const { informer, changes } = inform(followed, clock);
+    await reached(clock, () => informer.hasSynced);
+    state.goesAfterPage = true;
+    state.expired = true;
+    state.cut();
+    await reached(clock, () => followed.waiting && informer.store.size === 0);
+    expect([changes, said]).toEqual([
+      ['+a', '-a'],
+      ['widgets.example.com/v1 has been deleted: waits for the server to have it again'],
+    ]);
+  });
+
+  it('has not been deleted if it was never there, although everything about it is known', async () => {
+    const { clock, state, source } = flaky();
+    state.lists = state.knows = false;
+    const said: string[] = [];
+    const followed = new FollowedKind(source, WIDGETS, { clock, tell: (text) => void said.push(text) });
+    const { informer, changes } = inform(followed, clock);
+    await reached(clock, () => followed.waiting);
+    state.lists = state.knows = true;
+    await reached(clock, () => informer.hasSynced);
+    expect([changes, said]).toEqual([
+      ['+a'],
+      ['waits for widgets.example.com/v1: the server does not have it yet', 'the server has widgets.example.com/v1 now'],
+    ]);
+  });
+
   it('a 404 of a server that has the kind takes none away either', async () => {
     const { clock, source, state } = flaky();
     const { informer, changes, errors } = inform(new FollowedKind(source, 'widgets.example.com/v1', { clock }), clock);
@@ -305,7 +341,7 @@ describe('a kind that is deleted', () => {
 
   it('ends a watch with 410 when it is back, so that its objects are listed', async () => {
     const { clock, source, state } = flaky();
-    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock });
+    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock, random: () => 0 });
     await followed.list();
     Object.assign(state, { lists: false, knows: false });
     const empty = followed.list();
@@ -321,7 +357,7 @@ describe('a kind that is deleted', () => {
     await clock.advanceAsync(60_000);
     expect(isOver).toBe(false);
     Object.assign(state, { lists: true, knows: true });
-    await clock.advanceAsync(5_000);
+    await clock.advanceAsync(10_000);
     expect(isOver).toBe(true);
     await refusal;
     expect(clock.pending).toBe(0);
@@ -330,14 +366,16 @@ describe('a kind that is deleted', () => {
 
 describe('an operator', () => {
   it('waits for a kind with those controllers that need it, and copes with its deletion and return', async () => {
-    const { clock, source, define, remove, crds } = world();
+    const { clock, server, source, define, remove, crds } = world();
     const seen: string[] = [];
     const said: string[] = [];
     const log = { debug: () => {}, info: () => {}, warn: (text: string) => said.push(text), error: () => {} };
+    const maps = server.resource('configmaps/v1').in('default');
     const operator = new Operator({ cluster: source, name: 'widgets', clock, log })
       .controller({ for: 'customresourcedefinitions.apiextensions.k8s.io/v1', reconcile: ({ key }) => void seen.push(key) })
       .controller({
         for: { apiVersion: 'example.com/v1', kind: 'Widget' },
+        owns: ['configmaps'],
         reconcile: async ({ key, object, resource }) => {
           seen.push(`${key} ${object ? 'is' : 'gone'}`);
           if (object) await resource({ apiVersion: 'example.com/v1', kind: 'Widget' }).patch(key, { spec: { seen: true } });
@@ -355,6 +393,7 @@ describe('an operator', () => {
     expect(operator.state.kinds).toMatchObject([
       { kind: 'customresourcedefinitions.apiextensions.k8s.io/v1', synced: true, absent: false },
       { kind: 'example.com/v1 Widget', synced: false, absent: true },
+      { kind: 'configmaps/v1', synced: true, absent: false },
     ]);
     const widgets = (await define()).in('default');
     await widgets.create(widget('a'));
@@ -366,6 +405,12 @@ describe('an operator', () => {
     await other.create(widget('b'));
     await reached(clock, () => seen.includes('b is'));
     await expect.poll(() => other.get('b')).toMatchObject({ spec: { seen: true } });
+    // What it owns is mapped to an owner in no namespace by now.
+    seen.splice(0);
+    const { metadata = {} } = await other.get('b');
+    const owner = { apiVersion: 'example.com/v1', kind: 'Widget', name: 'b', uid: metadata.uid as string, controller: true };
+    await maps.create({ metadata: { name: 'm', ownerReferences: [owner] } });
+    await reached(clock, () => seen.includes('b is'));
     expect(said).toEqual([
       'waits for example.com/v1 Widget: the server does not have it yet',
       'the server has example.com/v1 Widget now',

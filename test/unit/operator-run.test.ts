@@ -93,6 +93,7 @@ describe('the leader among operators', () => {
     expect(await server.resource('leases.coordination.k8s.io/v1').in('default').get('shop')).toMatchObject({
       spec: { holderIdentity: 'one' },
     });
+    expect(clock.pending).toBe(0);
   });
 });
 
@@ -102,7 +103,7 @@ describe('the end of an operator', () => {
     await orders.create(order('a'));
     await orders.create(order('b'));
     const stuck = operator({ shutdownTimeoutMs: 5_000 })
-      .controller({ for: ORDER, concurrency: 2, reconcile: () => new Promise(noop) })
+      .controller({ for: ORDER, concurrency: 2, reconcileTimeoutMs: 600_000, reconcile: () => new Promise(noop) })
       .controller({ name: 'quick', for: ORDER, reconcile: noop });
     const { stopper, run } = await started(stuck);
     stopper.abort();

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { exponential } from '../../src/workqueue/index.ts';
 import { CONFIG_MAP, order, settle, world } from './operator-rig.ts';
+import { fate } from './support.ts';
 
 const FINALIZER = 'example.com/shop';
 
@@ -31,6 +32,51 @@ describe('a reconcile of an operator', () => {
       (result) => `controller_runtime_reconcile_total{controller="orders",result="${result}"} 1`,
     );
     for (const line of results) expect(operator.metrics).toContain(line);
+    await stop();
+  });
+
+  it('that meets nothing but conflicts is told once, at the tenth of a key in succession', async () => {
+    const { orders, start, told, clock } = world();
+    await orders.create(order('a'));
+    let isFaster = true;
+    const { stop } = await start({
+      rateLimiter: exponential({ baseMs: 100, maxMs: 100 }),
+      reconcile: async ({ resource }) => {
+        const version = isFaster ? { resourceVersion: '1' } : {};
+        await resource('orders.example.com/v1').update({
+          ...order('a'),
+          metadata: { name: 'a', namespace: 'default', ...version },
+        });
+      },
+    });
+    const runs = async (count: number): Promise<number> => {
+      for (let i = 0; i < count; i++) await clock.advanceAsync(100);
+      return told.length;
+    };
+    expect([await runs(8), await runs(1), await runs(30)]).toEqual([0, 1, 1]);
+    expect(told).toEqual([expect.stringContaining('reconcile orders default/a 10: 409 Conflict')]);
+    isFaster = false;
+    await runs(1);
+    isFaster = true;
+    await orders.patch('a', { spec: { item: 'salt' } });
+    await settle();
+    expect([await runs(8), await runs(1)]).toEqual([1, 2]);
+    await stop();
+  });
+
+  it('that is refused a field which another manager has is told each time: that does not go by itself', async () => {
+    const { orders, maps, start, told, clock } = world();
+    await orders.create(order('a'));
+    const theirs = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { item: 'x' } };
+    await maps.patch('a', theirs, { type: 'apply', fieldManager: 'other' });
+    const ours = { metadata: { name: 'a', namespace: 'default' }, data: { item: 'y' } };
+    const { operator, stop } = await start({
+      rateLimiter: exponential({ baseMs: 100 }),
+      reconcile: async ({ apply }) => void (await apply(CONFIG_MAP, ours, { force: false })),
+    });
+    await clock.advanceAsync(100);
+    expect(told).toEqual([1, 2].map((at) => expect.stringContaining(`reconcile orders default/a ${at}: 409 Conflict`)));
+    expect(operator.metrics).toContain('controller_runtime_reconcile_errors_total{controller="orders"} 2');
     await stop();
   });
 
@@ -72,6 +118,15 @@ describe('a reconcile of an operator', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('that asks to run again after what is no time has failed', async () => {
+    const { orders, start, told } = world();
+    await orders.create(order('a'));
+    const { operator, stop } = await start({ reconcile: () => ({ requeueAfterMs: Number.NaN }) });
+    expect(told).toEqual(['reconcile orders default/a 1: requeueAfterMs: expected a finite number of milliseconds, got NaN']);
+    expect(operator.metrics).toContain('controller_runtime_reconcile_errors_total{controller="orders"} 1');
+    await stop();
+  });
+
   it('is told to end after its time, which is a failure; the key runs again only when it has ended', async () => {
     const { orders, start, told, clock } = world();
     await orders.create(order('a'));
@@ -107,6 +162,35 @@ describe('a reconcile of an operator', () => {
     expect(operator.metrics).toContain('controller_runtime_active_workers{controller="orders"} 0');
     await stop();
     expect(clock.pending).toBe(0);
+  });
+
+  it('cuts off what it has left running when it returns: requests, and watches', async () => {
+    const { orders, maps, start, told } = world();
+    await orders.create(order('a'));
+    let go = (): void => {};
+    const gate = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    const late: ReturnType<typeof fate<unknown>>[] = [];
+    const seen: unknown[] = [];
+    const { stop } = await start({
+      reads: [CONFIG_MAP],
+      reconcile: async ({ apply, resource }) => {
+        late.push(fate(gate.then(() => apply(CONFIG_MAP, { metadata: { name: 'late', namespace: 'default' } }))));
+        const watch = await resource(CONFIG_MAP).watch();
+        const read = async (): Promise<void> => {
+          for await (const event of watch) seen.push(event);
+        };
+        late.push(fate(read()));
+      },
+    });
+    await stop();
+    go();
+    await maps.create({ metadata: { name: 'm' } });
+    await settle();
+    const error = { code: 'CLOSED', message: 'the reconcile has ended' };
+    expect([late, seen]).toMatchObject([[{ state: 'rejected', error }, { state: 'resolved' }], []]);
+    expect([(await maps.list()).items.length, told]).toEqual([1, []]);
   });
 
   it('that ends because the operator does is no failure, however it says so', async () => {

@@ -219,6 +219,14 @@ test('a reconcile that waits for something outside is waited for', async () => {
   expect(isOver).toBe(true);
 });
 
+test('one of a kind that is named by apiVersion and kind is named after the kind', async () => {
+  const { apiVersion, kind: name } = web as { apiVersion: string; kind: string };
+  const hanging = controller({ for: { apiVersion, kind: name }, reconcile: () => new Promise<void>(() => {}) });
+  const operator = await testOperator({ resources: [WEBSITES as never], controllers: [hanging], objects: [web], timeoutMs: 50 });
+  await expect(operator.settled()).rejects.toThrow('gave up after 50 ms on website default/web, which is being reconciled');
+  await operator.close().catch(() => {});
+});
+
 test('one that waits without end is named, and its timeout can be tested', async () => {
   const hanging = doing(
     ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),

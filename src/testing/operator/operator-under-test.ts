@@ -18,7 +18,7 @@ import { ApiServer } from '../../apiserver/server.ts';
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../../cache/object.ts';
 import type { GroupVersionKind, ResourceClient, ResourceType } from '../../cache/resource-client.ts';
 import { compareVersions } from '../../cache/versions.ts';
-import { type KindName, queryOf, textOf } from '../../operator/kinds.ts';
+import { controllerNameOf, type KindName, queryOf, textOf } from '../../operator/kinds.ts';
 import { Operator } from '../../operator/operator.ts';
 import type { Log, OperatorControllerOptions, OperatorFailure } from '../../operator/operator-options.ts';
 import { MemoryStorage } from '../../storage/memory/memory-storage.ts';
@@ -247,7 +247,7 @@ export class TestOperator implements AsyncDisposable {
 
   /** A controller that says when it reconciles what. */
   #watched(options: OperatorControllerOptions): OperatorControllerOptions {
-    const name = options.name ?? textOf(kindsOf([options])[0] as KindName).split(/[./]/)[0];
+    const name = options.name ?? controllerNameOf(kindsOf([options])[0] as KindName);
     const run = <R>({ key }: { readonly key: string }, work: () => R): Promise<Awaited<R> | undefined> =>
       this.#attempt(`${name} ${key}`, work);
     const { finalizer } = options;
