@@ -132,7 +132,7 @@ export class Cluster implements ResourceSource {
    *
    *     await cluster.find('deploy')
    *
-   * @throws {WatchError} (rejects) INVALID_ARGUMENT if the server has no resource with this name.
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT if the server says that it has no resource with this name.
    */
   find<T extends object = KubernetesObject>(name: string, options?: FindOptions): Promise<Resource<T>> {
     return this.kind<T>(name, options);
@@ -145,7 +145,7 @@ export class Cluster implements ResourceSource {
    *
    *     await cluster.kind({ apiVersion: 'apps/v1', kind: 'Deployment' })
    *
-   * @throws {WatchError} (rejects) INVALID_ARGUMENT if the server does not have it.
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT if the server says that it does not have it.
    */
   async kind<T extends object = KubernetesObject>(
     kind: string | (GroupVersionKind & Typed<T>),

@@ -11,11 +11,11 @@
  * asked for each version of a group. Answers are shared by all that ask at the same time, and for as long as a caller allows. What
  * an old answer does not have may be new: that is asked for again. Upstream: the RESTMapper of controller-runtime.
  *
- * That a server does not have a resource, it must have said itself: where it has refused to answer, a proxy may have done so. Then it
- * is asked for its groups, and what it says to that counts.
+ * That a server does not have a resource is said by documents alone. A 404 may be that of a proxy that has lost its server, and reads
+ * as the one of a server that has not such a group; so `/apis`, or `/api`, must confirm it. Whatever leaves it open is an error.
  */
 import { toObject } from '../cache/http/answer.ts';
-import { ask, type HttpSettings, type RequestSpec } from '../cache/http/exchange.ts';
+import { ask, type HttpSettings } from '../cache/http/exchange.ts';
 import { type GroupVersionKind, type KindOptions, type ResourceType, segment } from '../cache/resource-client.ts';
 import { checkOptions, invalid, isRecord, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Shared } from '../watch/shared.ts';
@@ -27,6 +27,7 @@ const ACCEPT = ['v2', 'v2beta1']
   .join('');
 const MAX_AGE_MS = 10_000;
 const ALL_GROUPS = 'apis';
+const CORE_VERSIONS = 'api';
 
 interface GroupVersion {
   readonly group: string;
@@ -45,24 +46,17 @@ interface Known {
   readonly names: readonly string[];
 }
 
-/** What a server has at a path: nothing, too, if it refuses to say. */
-interface Reply {
-  readonly served: readonly Served[];
-  readonly refusal?: WatchError;
-}
-
 /** An answer, and when it was asked for. */
 interface Answer {
   readonly atMs: number;
-  readonly reply: Shared<Reply>;
+  readonly served: Shared<readonly Served[]>;
 }
 
 /** How old what is read may be. */
 interface Terms {
   readonly sinceMs: number;
+  readonly nowMs: number;
   readonly signal: AbortSignal | undefined;
-  /** Gets those of the server. */
-  readonly refusals: WatchError[];
 }
 
 /** What is needed to ask. */
@@ -87,91 +81,90 @@ export class Discovery {
     wholeNumber('maxAgeMs', maxAgeMs);
     const { place, matches } = toQuestion(name);
     const nowMs = this.#asker.means.clock.now();
-    const refusals: WatchError[] = [];
     for (const each of readings(place)) {
       for (const sinceMs of new Set([nowMs - maxAgeMs, nowMs])) {
-        const narrow = sinceMs === nowMs;
-        const terms = { sinceMs, signal, narrow, refusals: narrow ? refusals : [] };
-        for await (const { resources = [] } of this.#places(each, terms)) {
+        for await (const { resources = [] } of this.#places(each, { sinceMs, nowMs, signal })) {
           const found = resources.find(matches);
           if (found) return found.type;
         }
       }
     }
-    if (refusals.length > 0) await this.#confirm(place, refusals, signal);
     const shown = typeof name === 'string' ? name : `${name.apiVersion} ${name.kind}`;
     throw invalid('resource', shown, 'one that the server has');
   }
 
-  /** `narrow`: asks for no more than the group, if that is known. */
-  async *#places(place: GroupVersion, terms: Terms & { readonly narrow: boolean }): AsyncGenerator<Served> {
+  /** Where it may be. What must be new is asked for in no more than its group, if that is known. */
+  async *#places(place: GroupVersion, terms: Terms): AsyncGenerator<Served> {
     const { group, version } = place;
     if (!group) {
-      yield* await this.#read(toPath({ group, version: version || 'v1' }), terms);
-      if (version) return;
+      const core = this.#within({ group, version: version || 'v1' }, terms);
+      if (version) return yield* await core;
+      // A server may have other groups alone.
+      yield* await core.catch(unless(NOT_FOUND));
     }
-    const isOne = Boolean(group) && terms.narrow;
-    if (isOne && version) return yield* await this.#read(toPath(place), terms);
-    for (const each of await this.#read(isOne ? `apis/${group}` : ALL_GROUPS, terms)) {
+    const isOne = Boolean(group) && terms.sinceMs === terms.nowMs;
+    if (isOne && version) return yield* await this.#within(place, terms);
+    let failed: { readonly error: unknown } | undefined;
+    for (const each of await (isOne ? this.#within(place, terms) : this.#read(ALL_GROUPS, terms))) {
       if (group && (each.group !== group || (version && each.version !== version))) continue;
       if (each.resources) yield each;
-      else yield* await this.#read(toPath(each), terms);
+      else
+        yield* await this.#within(each, terms).catch((error: unknown) => {
+          // Another version may have it.
+          if (group) failed ??= { error };
+          return unless([...NOT_FOUND, 503])(error);
+        });
+    }
+    if (failed) throw failed.error;
+  }
+
+  /** What is in a version of a group, or which versions a group has. */
+  async #within(place: GroupVersion, terms: Terms): Promise<readonly Served[]> {
+    const { group, version } = place;
+    try {
+      return await this.#read(toPath(place), terms);
+    } catch (error) {
+      unless(NOT_FOUND)(error);
+      const all = await this.#read(group ? ALL_GROUPS : CORE_VERSIONS, { ...terms, sinceMs: terms.nowMs });
+      if (all.some((each) => each.group === group && (!version || each.version === version))) throw error;
+      return [];
     }
   }
 
-  /** Rejects unless the server itself answers, and does not say that it has what it has refused to show. */
-  async #confirm(
-    { group, version }: GroupVersion,
-    refusals: readonly WatchError[],
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
-    const answer = await this.#get(ALL_GROUPS, { signal });
-    if (!isRecord(answer) || !Array.isArray(answer.groups)) throw new WatchError('INVALID_FRAME', 'expected an APIGroupList');
-    const listed = toServed(answer, ALL_GROUPS).some((each) => each.group === group && (!version || each.version === version));
-    // 404, though it is listed: it goes, or has just gone.
-    const away = refusals.find(({ status }) => status?.code !== 404);
-    if (listed && away) throw away;
-  }
-
-  async #read(path: string, terms: Terms): Promise<readonly Served[]> {
-    const { served, refusal } = await this.#reply(path, terms);
-    if (refusal) terms.refusals.push(refusal);
-    return served;
-  }
-
-  async #reply(path: string, { sinceMs, signal }: Terms): Promise<Reply> {
+  async #read(path: string, { sinceMs, signal }: Terms): Promise<readonly Served[]> {
     const known = this.#answers.get(path);
-    if (known && known.atMs >= sinceMs && !known.reply.abandoned) return known.reply.join(signal);
+    if (known && known.atMs >= sinceMs && !known.served.abandoned) return known.served.join(signal);
     const atMs = this.#asker.means.clock.now();
     for (const [old, answer] of this.#answers) if (atMs - answer.atMs > MAX_AGE_MS) this.#answers.delete(old);
-    const answer = { atMs, reply: new Shared((own) => this.#ask(path, own)) };
+    const answer = { atMs, served: new Shared((own) => this.#ask(path, own)) };
     this.#answers.set(path, answer);
     try {
-      return await answer.reply.join(signal);
+      return await answer.served.join(signal);
     } catch (error) {
       if (this.#answers.get(path) === answer) this.#answers.delete(path);
       throw error;
     }
   }
 
-  /** What the server has at a path; nothing, too, if the server behind it is unavailable: others may have the resource. */
-  async #ask(path: string, signal: AbortSignal): Promise<Reply> {
-    const question = path === ALL_GROUPS ? { accept: ACCEPT } : undefined;
-    try {
-      return { served: toServed(await this.#get(path, { question, signal }), path) };
-    } catch (error) {
-      const quiet = path.startsWith('apis/') ? [404, 406, 503] : [404, 406];
-      if (!isWatchError(error, 'REFUSED') || !quiet.includes(error.status?.code ?? 0)) throw error;
-      return { served: [], refusal: error };
-    }
-  }
-
-  #get(path: string, more: { question?: RequestSpec | undefined; signal: AbortSignal | undefined }): Promise<object> {
+  async #ask(path: string, signal: AbortSignal): Promise<readonly Served[]> {
     const { server, means } = this.#asker;
     const url = new URL(server);
     url.pathname = `${server.pathname.replace(/\/$/, '')}/${path}`;
-    return ask(means, url, { ...more, limit: 'maxListBytes', read: toObject<object> });
+    const question = path === ALL_GROUPS ? { accept: ACCEPT } : undefined;
+    const read = (text: string): readonly Served[] => toServed(toObject<object>(text), path);
+    return ask(means, url, { question, signal, limit: 'maxListBytes', read });
   }
+}
+
+/** Codes of what is not there, or, of old servers, not in this form. */
+const NOT_FOUND = [404, 406];
+
+/** Takes refusals with some codes for nothing. */
+function unless(codes: readonly number[]): (error: unknown) => readonly Served[] {
+  return (error) => {
+    if (isWatchError(error, 'REFUSED') && codes.includes(error.status?.code ?? 0)) return [];
+    throw error;
+  };
 }
 
 /** Where to look, and for what. Throws INVALID_ARGUMENT for what is no name. */
@@ -201,24 +194,33 @@ function checked(place: GroupVersion): GroupVersion {
   return place;
 }
 
-/** The path of one version of a group. */
+/** The path of a group, or of one version of it. */
 function toPath({ group, version }: GroupVersion): string {
-  return group ? `apis/${group}/${version}` : `api/${version}`;
+  if (!group) return `${CORE_VERSIONS}/${version}`;
+  return version ? `${ALL_GROUPS}/${group}/${version}` : `${ALL_GROUPS}/${group}`;
 }
 
 // What a server answers comes over the wire, so no member is certain. Upstream: `APIGroupDiscoveryList`, and the older `APIGroupList`,
-// `APIGroup` and `APIResourceList`.
+// `APIGroup`, `APIVersions` and `APIResourceList`.
 
 type Wire = Readonly<Record<string, unknown>>;
 
+/** Throws INVALID_FRAME for what is no such document: it says nothing about what the server has. */
 function toServed(answer: unknown, path: string): readonly Served[] {
-  if (!isRecord(answer)) return [];
-  if (answer.kind === 'APIGroupDiscoveryList') return recordsIn(answer.items).flatMap(toVersions);
-  if (path === ALL_GROUPS) return recordsIn(answer.groups).flatMap(toOldVersions);
-  const [, group, version] = path.split('/');
-  if (version === undefined && path.startsWith('apis')) return toOldVersions(answer);
-  const place = version === undefined ? { group: '', version: group as string } : { group: group as string, version };
-  return [{ ...place, resources: recordsIn(answer.resources).flatMap((each) => toKnown(place, each)) }];
+  const [root, name = '', version] = path.split('/');
+  const { kind, items, groups, versions, resources, name: group } = isRecord(answer) ? answer : {};
+  if (path === ALL_GROUPS) {
+    if (kind === 'APIGroupDiscoveryList' && Array.isArray(items)) return recordsIn(items).flatMap(toVersions);
+    if (Array.isArray(groups)) return recordsIn(groups).flatMap(toOldVersions);
+  } else if (path === CORE_VERSIONS) {
+    if (Array.isArray(versions)) return versions.map((each) => ({ group: '', version: String(each) }));
+  } else if (root === ALL_GROUPS && version === undefined) {
+    if (group === name) return toOldVersions(answer as Wire);
+  } else if (Array.isArray(resources)) {
+    const place = version === undefined ? { group: '', version: name } : { group: name, version };
+    return [{ ...place, resources: recordsIn(resources).flatMap((each) => toKnown(place, each)) }];
+  }
+  throw new WatchError('INVALID_FRAME', `/${path}: expected what the server has, as Kubernetes lists it`);
 }
 
 function toVersions({ metadata, versions }: Wire): Served[] {

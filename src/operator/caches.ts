@@ -30,6 +30,8 @@ export interface KindCache {
   readonly type: FullType;
   readonly client: ResourceClient;
   readonly informer: Informer<KubernetesObject>;
+  /** Where the informer gets them. */
+  readonly followed: FollowedKind;
   readonly indexers: IndexFunctions;
 }
 
@@ -43,8 +45,6 @@ interface Declared {
   readonly settle: (cache: KindCache) => void;
   followed?: FollowedKind;
   cache?: KindCache;
-  /** Why it is not known what the server calls it. */
-  error?: unknown;
 }
 
 /** What the caches need of the operator. */
@@ -63,7 +63,7 @@ export interface CachesDeps {
 
 export class KindCaches {
   readonly #deps: CachesDeps;
-  readonly #declared: Map<string, Declared> = new Map();
+  #declared: Map<string, Declared> = new Map();
   /** By each of its names. */
   readonly #caches: Map<string, KindCache> = new Map();
 
@@ -89,6 +89,17 @@ export class KindCaches {
     }
     for (const each of Object.entries(indexers)) addIndex(declared.indexers, each, text);
     return text;
+  }
+
+  /** Does work that asks for kinds. If it throws, it has asked for none. */
+  allOrNothing<R>(work: () => R): R {
+    const before = Array.from(this.#declared, ([text, each]) => [text, { ...each, indexers: new Map(each.indexers) }] as const);
+    try {
+      return work();
+    } catch (error) {
+      this.#declared = new Map(before);
+      throw error;
+    }
   }
 
   /** Resolves with a declared kind once the server has it. */
@@ -120,13 +131,20 @@ export class KindCaches {
     return new ControllerCaches(this, (cache) => texts.some((text) => this.#declared.get(text)?.cache === cache));
   }
 
+  /** Of each kind, under whatever names. */
   get states(): readonly KindState[] {
-    return Array.from(this.#declared, ([text, { cache, followed, error }]) => {
-      const { connected = false, error: failure = error } = cache?.informer.state ?? {};
+    const states = new Map<string, KindState>();
+    for (const [text, { cache, followed }] of this.#declared) {
+      const kind = cache?.text ?? text;
+      const { waiting: absent = false, error: reason } = cache?.followed ?? followed ?? {};
+      const { connected = false, error = reason } = cache?.informer.state ?? {};
       const { hasSynced: synced = false, resourceVersion = '', store } = cache?.informer ?? {};
-      const held = { synced, resourceVersion, objects: store?.size ?? 0 };
-      return { kind: cache?.text ?? text, ...held, connected, absent: followed?.waiting ?? false, error: failure };
-    });
+      // Of a kind with two names, one may be known before the other.
+      if (cache || !states.has(kind)) {
+        states.set(kind, { kind, synced, resourceVersion, objects: store?.size ?? 0, connected, absent, error });
+      }
+    }
+    return [...states.values()];
   }
 
   /** Resolves when all kinds have synced. Rejects if they end before. */
@@ -146,10 +164,7 @@ export class KindCaches {
       clock,
       namespace,
       tell,
-      onError: (error) => {
-        declared.error = error;
-        onError(error, followed.name);
-      },
+      onError: (error) => onError(error, followed.name),
     });
     declared.followed = followed;
     const type = await followed.resolve(signal).catch((error: unknown) => {
@@ -162,8 +177,9 @@ export class KindCaches {
     const cache = known ?? this.#create(followed, type);
     declared.cache = cache;
     for (const name of [textOf(declared.name), text, textOf(toKind(type))]) this.#caches.set(name, cache);
-    for (const each of declared.indexers) {
-      if (addIndex(cache.indexers, each, text)) cache.informer.store.addIndexers(Object.fromEntries([each]));
+    for (const [name, valuesOf] of declared.indexers) {
+      if (!addIndex(cache.indexers, [name, valuesOf], text)) continue;
+      cache.informer.store.addIndexers({ [name]: safely(valuesOf, { name, onError: (error) => onError(error, text) }) });
     }
     declared.settle(cache);
     if (!known) await cache.informer.run(signal);
@@ -182,7 +198,7 @@ export class KindCaches {
     });
     let client = followed.client as ResourceClient;
     return {
-      ...{ text, informer, indexers: new Map() },
+      ...{ text, informer, followed, indexers: new Map() },
       // A kind that was deleted may come back with another scope or plural.
       get type() {
         return followed.type ?? type;
@@ -233,6 +249,23 @@ function addIndex(
   if (known && known !== valuesOf) throw invalid('indexers', name, `a name that no other index of ${kind} has`);
   indexers.set(name, valuesOf);
   return !known;
+}
+
+/** One that finds an object nowhere, and says why, if the function throws: the operator needs the object all the same. */
+function safely(
+  valuesOf: IndexFunction<KubernetesObject>,
+  { name, onError }: { readonly name: string; readonly onError: (error: unknown) => void },
+): IndexFunction<KubernetesObject> {
+  return (object) => {
+    try {
+      const values: unknown = valuesOf(object);
+      if (Array.isArray(values) && values.every((value) => typeof value === 'string')) return values;
+      throw invalid(`index ${name}`, values, 'an array of strings');
+    } catch (error) {
+      onError(error);
+      return [];
+    }
+  };
 }
 
 /** The index of objects by the uid of the owner that controls them. */

@@ -60,6 +60,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   /** Whether the last that was listed or streamed were objects, which a deletion must remove. */
   #held: boolean = false;
   #waiting: boolean = false;
+  #error: unknown;
 
   /** @throws {WatchError} INVALID_ARGUMENT for what names no kind. */
   constructor(source: ResourceSource, kind: KindName<T>, options: FollowedKindOptions = {}) {
@@ -74,6 +75,11 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   /** Whether the server was asked, and does not have it. */
   get waiting(): boolean {
     return this.#waiting;
+  }
+
+  /** The failure to learn what the server has, until it has said so. */
+  get error(): unknown {
+    return this.#error;
   }
 
   /** Its objects in all namespaces; undefined while it is not there, or nobody has asked. */
@@ -156,9 +162,11 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
     try {
       const found = await this.#ask(signal);
       if (!found) this.#wait(this.#absence);
+      this.#error = undefined;
       return found;
     } catch (error) {
       if (!onError || signal.aborted) throw error;
+      this.#error = error;
       onError(error);
       return undefined;
     }

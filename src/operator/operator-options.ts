@@ -49,7 +49,10 @@ export interface SourceOptions<T> {
   readonly kind: KindName<T>;
   /** Which changes count. Default: all. */
   readonly when?: When<Given<T>> | undefined;
-  /** Indexes of the kind's store. All controllers share them, so no two may give one name to different functions. */
+  /**
+   * Indexes of the kind's store. All controllers share them, so no two may give one name to different functions. An object for which
+   * one throws is told as a failure of the `source`, and is not found by that index.
+   */
   readonly indexers?:
     | Readonly<Record<string, { valuesOf(object: T & KubernetesObject): ReturnType<IndexFunction<T>> }['valuesOf']>>
     | undefined;
@@ -200,7 +203,7 @@ export interface OperatorFailure {
    * - `reconcile`: it failed, or took too long. It runs again, unless the key is `dropped`.
    * - `wrote`: a cache did not get what was written in time. The key runs anyway.
    * - `event`: `when` or `keysOf` threw for a change. `when`: it counts; `keysOf`: it leads to no key.
-   * - `source`: the server refuses the objects of a kind, or does not answer. They are asked for again.
+   * - `source`: the server refuses the objects of a kind, or does not answer. They are asked for again. Or an index function threw.
    * - `sync`: some kinds have not synced within `syncTimeoutMs`. They are waited for.
    * - `leader`: a request of the election failed. It is made again.
    * - `events`: events could not be written.

@@ -126,11 +126,13 @@ export class Operator {
     options: OperatorControllerOptions<T, Owned, Watched>,
   ): this {
     if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator that runs takes no further controllers');
-    const controller = new OperatorController(options as unknown as OperatorControllerOptions, this.#deps);
-    if (this.#controllers.some(({ name }) => name === controller.name)) {
-      throw invalid('name', controller.name, 'a name that no other controller of the operator has');
-    }
-    this.#controllers.push(controller);
+    this.#deps.caches.allOrNothing(() => {
+      const controller = new OperatorController(options as unknown as OperatorControllerOptions, this.#deps);
+      if (this.#controllers.some(({ name }) => name === controller.name)) {
+        throw invalid('name', controller.name, 'a name that no other controller of the operator has');
+      }
+      this.#controllers.push(controller);
+    });
     return this;
   }
 

@@ -1,7 +1,7 @@
 // Resources by the names that people use, from what a server says it has, well-formed or not.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Cluster, type ResourceType } from '../../src/kubernetes/index.ts';
-import { type ClusterServer, json, serveCluster } from './cluster-server.ts';
+import { type ClusterServer, json, type Reply, serveCluster } from './cluster-server.ts';
 
 let server: ClusterServer;
 let cluster: Cluster;
@@ -23,6 +23,7 @@ beforeEach(async () => {
     else json(page)(response, noted);
   };
   pages = {
+    '/api': { kind: 'APIVersions', versions: ['v1'] },
     '/api/v1': {
       resources: [
         resource('pods/status', '', 'Pod'),
@@ -121,24 +122,53 @@ describe('find', () => {
     expect(await found('oddities.v1')).toMatchObject({ group: 'v1', version: 'v2' });
   });
 
-  it.each([404, 503])('%i of a proxy before the server does not say that it has nothing', async (code) => {
-    for (const path of Object.keys(pages)) pages[path] = code;
-    for (const name of ['deploy', 'deployments.apps', 'deployments.apps/v1', 'pods', 'pods/v1'])
-      await expect(found(name)).rejects.toMatchObject({ code: 'REFUSED', status: { code } });
-    await expect(cluster.kind({ apiVersion: 'apps/v1', kind: 'Deployment' })).rejects.toMatchObject({ status: { code } });
-  });
-
-  it('a group whose server is away may have it; one that is listed a little longer than it is there has nothing', async () => {
-    await expect(found('nodes.metrics.k8s.io/v1')).rejects.toMatchObject({ code: 'REFUSED', status: { code: 503 } });
-    pages['/apis/metrics.k8s.io/v1'] = 404;
-    await expect(found('nodes.metrics.k8s.io/v1')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
-    pages['/apis'] = { message: 'Hello' };
-    await expect(found('nodes.metrics.k8s.io/v1')).rejects.toMatchObject({ code: 'INVALID_FRAME' });
-  });
-
   it('a refusal is passed on', async () => {
     pages['/api/v1'] = 401;
     await expect(found('pods')).rejects.toMatchObject({ code: 'REFUSED', status: { code: 401 } });
+  });
+});
+
+describe('what is no word of the server', () => {
+  const NAMES = ['sites', 'sites.apps', 'sites.apps/v1', 'sites.nowhere/v1', 'pods/v2', { apiVersion: 'apps/v1', kind: 'Site' }];
+  const text =
+    (code: number, body: string): Reply =>
+    (response) =>
+      void response.writeHead(code, { 'content-type': 'text/plain' }).end(body);
+
+  it.each([
+    [404, '404 page not found\n'],
+    [503, 'no available server\n'],
+  ])('a proxy that answers %d to everything', async (code, body) => {
+    server.reply = text(code, body);
+    for (const name of NAMES) await expect(cluster.kind(name)).rejects.toMatchObject({ code: 'REFUSED', status: { code } });
+  });
+
+  it.each([['{}'], ['[]'], ['{"groups":5,"resources":{},"versions":"v1"}']])(
+    'a document that lists nothing, %s',
+    async (body) => {
+      server.reply = (response) => void response.writeHead(200, { 'content-type': 'application/json' }).end(body);
+      for (const name of NAMES) await expect(cluster.kind(name)).rejects.toMatchObject({ code: 'INVALID_FRAME' });
+    },
+  );
+
+  it('a 404 of what it lists', async () => {
+    for (const path of ['/apis/apps', '/apis/apps/v1', '/api/v1']) delete pages[path];
+    for (const name of ['sites.apps', 'sites.apps/v1', 'sites/v1']) {
+      await expect(cluster.find(name)).rejects.toMatchObject({ status: { code: 404 } });
+    }
+  });
+
+  it('a 503 of a group that was named; but another version may have it', async () => {
+    pages['/apis/apps/v1'] = 503;
+    await expect(found('sites.apps')).rejects.toMatchObject({ status: { code: 503 } });
+    expect(await found('novelties.apps')).toMatchObject({ version: 'v2beta1' });
+  });
+
+  it('of a server that has no core group, the others are found', async () => {
+    for (const path of ['/api', '/api/v1']) delete pages[path];
+    expect(await found('deploy')).toEqual(deployments);
+    await expect(found('sites')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    await expect(found('pods/v1')).rejects.toMatchObject({ status: { code: 404 } });
   });
 });
 

@@ -219,9 +219,10 @@ describe('a kind that is not there yet', () => {
     const resolved = followed.resolve();
     await clock.advanceAsync(700);
     expect(errors.length).toBeGreaterThan(0);
+    expect(followed.error).toBe(errors.at(-1));
     fails = false;
     await clock.advanceAsync(5_000);
-    expect(await resolved).toEqual(WIDGETS);
+    expect([await resolved, followed.error]).toEqual([WIDGETS, undefined]);
     expect(clock.pending).toBe(0);
   });
 });

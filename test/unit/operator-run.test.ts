@@ -221,6 +221,11 @@ describe('the beginning of an operator', () => {
     expect(bad({ for: ORDER, reconcile: noop, finalizer: { name: 'x' } })).toContain('finalizer.finalize: expected a function');
     own.controller({ for: ORDER, reconcile: noop });
     expect(bad({ for: ORDER, reconcile: noop })).toContain('a name that no other controller of the operator has, got "orders"');
+    // What was refused is not followed.
+    const taken = { name: 'orders', for: 'websites.example.com/v1', reads: [{ kind: ORDER, indexers: { item: () => [] } }] };
+    expect(bad({ ...taken, reconcile: noop })).toContain('a name that no other controller');
+    own.controller({ name: 'more', for: { kind: ORDER, indexers: { item: () => [] } }, reconcile: noop });
+    expect(own.state.kinds.map(({ kind }) => kind)).toEqual(['orders.example.com/v1']);
   });
 
   it('logs failures by default, each kind once, and that the source works again', async () => {

@@ -216,8 +216,45 @@ describe('an operator', () => {
     const { stop } = await started(own);
     expect(seen).toEqual([true, ['item'], 1]);
     expect(watches.toSorted()).toEqual(['configmaps', 'orders']);
+    expect(own.state.kinds.map(({ kind }) => kind)).toEqual(['orders.example.com/v1', 'configmaps/v1']);
     await stop();
   });
+
+  it.each([0, 1])(
+    'keeps objects for which an index function throws, and says so, also if the index comes later (%i)',
+    async (late) => {
+      const { orders, maps, operator, cluster, told, clock } = world();
+      await orders.create(order('a'));
+      for (const name of ['bad', 'good'])
+        await maps.create({ metadata: { name }, ...(name === 'good' && { data: { item: 'tea' } }) });
+      let fails = late;
+      const kind: typeof cluster.kind = async (name, options) => {
+        if (typeof name === 'object' && fails-- > 0) throw new Error('503');
+        return cluster.kind(name, options);
+      };
+      const item = ({ data }: ConfigMap): string[] => [(data as { item: string }).item.toString()];
+      const seen: unknown[] = [];
+      const own = operator({ cluster: { ...cluster, kind } })
+        .controller({ for: ORDER, reads: [CONFIG_MAP], reconcile: noop })
+        .controller({
+          name: 'indexed',
+          for: ORDER,
+          reads: [{ kind: { apiVersion: 'v1', kind: 'ConfigMap' }, indexers: { item } as never }],
+          reconcile: ({ store }) => {
+            const found = store<ConfigMap>(CONFIG_MAP);
+            seen.push(found.size, found.byIndex('item', 'tea').length);
+          },
+        });
+      const { run, stop } = await started(own);
+      await clock.advanceAsync(1_000);
+      await settle();
+      expect([run.state, seen]).toEqual(['pending', [2, 1]]);
+      expect(told.filter((text) => !text.includes('503'))).toEqual([
+        expect.stringContaining('source configmaps/v1: Cannot read'),
+      ]);
+      await stop();
+    },
+  );
 
   it('refuses two indexes of one name', async () => {
     const { operator } = world();
