@@ -342,7 +342,7 @@ describe('a kind that is deleted', () => {
 
   it('ends a watch with 410 when it is back, so that its objects are listed', async () => {
     const { clock, source, state } = flaky();
-    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock });
+    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock, random: () => 0 });
     await followed.list();
     Object.assign(state, { lists: false, knows: false });
     const empty = followed.list();
@@ -358,7 +358,7 @@ describe('a kind that is deleted', () => {
     await clock.advanceAsync(60_000);
     expect(isOver).toBe(false);
     Object.assign(state, { lists: true, knows: true });
-    await clock.advanceAsync(5_000);
+    await clock.advanceAsync(10_000);
     expect(isOver).toBe(true);
     await refusal;
     expect(clock.pending).toBe(0);
