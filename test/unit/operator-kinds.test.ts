@@ -1,13 +1,21 @@
 // Kinds that a server has, does not have yet, or no longer: how they are found, and followed.
 import { afterEach, describe, expect, it } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
-import { Informer, type KubernetesObject, type ListWatchOptions, type ResourceClient } from '../../src/cache/index.ts';
+import {
+  Informer,
+  type KubernetesObject,
+  type ListOptions,
+  type ListWatchOptions,
+  type ResourceClient,
+} from '../../src/cache/index.ts';
 import { Broadcaster, type ObjectEvent } from '../../src/index.ts';
+import { loadCluster } from '../../src/kubernetes/index.ts';
 import { FollowedKind, kind, Operator, type ResourceSource, resolveKind } from '../../src/operator/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { invalid } from '../../src/watch/errors.ts';
+import { json, serveCluster } from './cluster-server.ts';
 import { crdOf } from './crd-rig.ts';
 
 const WIDGETS = { group: 'example.com', version: 'v1', plural: 'widgets', kind: 'Widget', namespaced: true } as const;
@@ -53,19 +61,23 @@ function world() {
 /** A server with one object, whose collection and whose discovery say different things. */
 function flaky() {
   const clock = new FakeClock();
-  const state = { lists: true, knows: true, cut: (): void => {} };
+  const state = { lists: true, knows: true, pages: false, expired: false, onPage: (): unknown => undefined, cut: (): void => {} };
+  const object = (name: string): KubernetesObject => ({ metadata: { name, uid: name, resourceVersion: '5' } });
   const served = (): void => {
     if (!state.lists) throw refused(404, 'NotFound', 'the server could not find the requested resource');
   };
   const client = {
     type: WIDGETS,
-    list: async () => {
+    list: async ({ continue: token }: ListOptions = {}) => {
       served();
-      return { items: [{ metadata: { name: 'a', uid: 'a', resourceVersion: '5' } }], resourceVersion: '5' };
+      if (token) return { items: [object('b')], resourceVersion: '5' };
+      state.onPage();
+      return { items: [object('a')], resourceVersion: '5', ...(state.pages && { continue: 'b' }) };
     },
     watch: async ({ sendInitialEvents, signal }: ListWatchOptions = {}) => {
       served();
       if (sendInitialEvents) throw refused(422, 'Invalid', 'no streams');
+      if (state.expired) throw refused(410, 'Expired', 'too old');
       const changes = new Broadcaster<ObjectEvent<KubernetesObject>>();
       state.cut = () => changes.shutdown();
       return changes.watch({ signal });
@@ -238,6 +250,27 @@ describe('a kind that is deleted', () => {
     expect(informer.hasSynced).toBe(true);
   });
 
+  it('is asked about twice, seconds apart: one of several servers may not know it', async () => {
+    const { clock, source, state } = flaky();
+    const said: string[] = [];
+    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock, tell: (text) => void said.push(text) });
+    const { informer, changes, errors } = inform(followed, clock);
+    await reached(clock, () => changes.length === 1);
+    await clock.advanceAsync(2_000);
+    Object.assign(state, { lists: false, knows: false });
+    state.cut();
+    for (let at = 0; at < 10; at++) {
+      await clock.advanceAsync(200);
+      expect(informer.store.size).toBe(1);
+    }
+    state.knows = true;
+    await reached(clock, () => errors.some((text) => text.includes('404')));
+    expect([informer.store.size, changes, said]).toEqual([1, ['+a'], []]);
+    state.knows = false;
+    await reached(clock, () => informer.store.size === 0);
+    expect(said).toEqual(['widgets.example.com/v1 has been deleted: waits for the server to have it again']);
+  });
+
   it('while nobody could see it: the objects that were missed go with it', async () => {
     const { clock, source, state } = flaky();
     const { informer, changes, errors } = inform(new FollowedKind(source, 'widgets.example.com/v1', { clock }), clock);
@@ -285,6 +318,27 @@ describe('a kind that is deleted', () => {
     await reached(clock, () => errors.some((text) => text.includes('widgets.example.com/v2, and no longer')));
     expect(informer.store.size).toBe(1);
     expect(changes).toEqual(['+a']);
+  });
+
+  it.each([
+    ['404 to everything', 404],
+    ['404 to lists, and 503 to questions', 503],
+  ])('a proxy that answers %s takes none away', async (_, code) => {
+    const served = await serveCluster();
+    const cluster = await loadCluster({ file: served.kubeconfig({ token: 't' }) });
+    ends.push(() => served.close(), () => cluster.close());
+    const pages: Record<string, object> = {
+      '/apis': { groups: [{ name: 'example.com', versions: [{ version: 'v1' }] }] },
+      '/apis/example.com/v1': { resources: [{ name: 'widgets', kind: 'Widget', namespaced: true }] },
+      '/apis/example.com/v1/widgets': { kind: 'WidgetList', metadata: { resourceVersion: '5' }, items: [widget('a')] },
+    };
+    served.reply = (response, noted) => json(pages[noted.url])(response, noted);
+    const followed = new FollowedKind(cluster, 'widgets.example.com/v1', { clock: new FakeClock() });
+    expect((await followed.list()).items).toHaveLength(1);
+    served.reply = (response, { url }) =>
+      void response.writeHead(url.endsWith('/widgets') ? 404 : code, { 'content-type': 'text/plain' }).end('nothing here');
+    await expect(followed.list()).rejects.toMatchObject({ code: 'REFUSED', status: { code } });
+    expect(followed).toMatchObject({ waiting: false, type: WIDGETS });
   });
 
   it('a 404 of a server that has the kind takes none away either', async () => {
