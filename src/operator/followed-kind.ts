@@ -10,6 +10,7 @@
  * - A list pends while the kind is not there; so an informer is not synced before it has been there.
  * - A 404 alone empties nothing: the server must also say, twice, some seconds apart, that it has the kind in no version. One that only
  *   lags or is away, or that no longer serves this version, is an error like others: the informer keeps its objects, and tries again.
+ * - What is listed is never of two kinds: one that goes, or gets another name, between two pages ends the list with 410.
  * - A watch of a kind that has come back ends with 410, so its objects are listed: none of those before is among them.
  */
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
@@ -109,6 +110,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
         if (!isWatchError(error, 'REFUSED') || error.status?.code !== 404) throw error;
         await this.#checkGone(found, error, options.signal);
       }
+      if (options.continue) throw refused(410, 'Expired', `${this.name} has been deleted since its first page`);
     }
   }
 

@@ -320,6 +320,22 @@ describe('a kind that is deleted', () => {
     expect(changes).toEqual(['+a']);
   });
 
+  it('between two pages of a list: none of the first page is left', async () => {
+    const { clock, source, state } = flaky();
+    state.pages = true;
+    const { informer, changes } = inform(new FollowedKind(source, 'widgets.example.com/v1', { clock }), clock);
+    await reached(clock, () => changes.length === 2);
+    await clock.advanceAsync(2_000);
+    state.onPage = () => Object.assign(state, { lists: false, knows: false });
+    state.expired = true;
+    state.cut();
+    await reached(clock, () => informer.store.size === 0);
+    expect(changes.slice(2).sort()).toEqual(['-a', '-b']);
+    Object.assign(state, { lists: true, knows: true, expired: false, onPage: () => {} });
+    await reached(clock, () => changes.length === 6);
+    expect(informer.store.keys().sort()).toEqual(['a', 'b']);
+  });
+
   it.each([
     ['404 to everything', 404],
     ['404 to lists, and 503 to questions', 503],
