@@ -194,7 +194,11 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
     }
     this.#found = now;
     if (now) return;
-    this.#wait(`${this.name} has been deleted: waits for the server to have it again`);
+    this.#wait(
+      this.#held
+        ? `${this.name} has been deleted: waits for the server to have it again`
+        : `waits for ${this.name}: the server does not have it yet`,
+    );
   }
 
   /** What the kind is called by now; undefined: the server has it in no version. Throws if it has it as before, or in another version. */

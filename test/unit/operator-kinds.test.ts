@@ -336,6 +336,22 @@ describe('a kind that is deleted', () => {
     expect(informer.store.keys().sort()).toEqual(['a', 'b']);
   });
 
+  it('before anything was listed is one that is waited for, although all is known of it', async () => {
+    const { clock, source, state } = flaky();
+    const said: string[] = [];
+    Object.assign(state, { lists: false, knows: false });
+    const followed = new FollowedKind(source, WIDGETS, { clock, tell: (text) => void said.push(text) });
+    const { changes, errors } = inform(followed, clock);
+    await reached(clock, () => followed.waiting);
+    Object.assign(state, { lists: true, knows: true });
+    await reached(clock, () => changes.length === 1);
+    expect(said).toEqual([
+      'waits for widgets.example.com/v1: the server does not have it yet',
+      'the server has widgets.example.com/v1 now',
+    ]);
+    expect(errors).toEqual([]);
+  });
+
   it.each([
     ['404 to everything', 404],
     ['404 to lists, and 503 to questions', 503],
