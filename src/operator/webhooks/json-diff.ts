@@ -38,7 +38,9 @@ interface Pair {
 
 /** The operations that make `after` of `before`. Both are JSON. They share values with `after`. */
 export function* diffing(before: Members, after: Members): Work<readonly PatchOperation[]> {
-  return (yield* new Differ(true).run(before, after)) ?? ((yield* new Differ(false).run(before, after)) as PatchOperation[]);
+  const exact = yield* new Differ(true).run(before, after);
+  if (exact) return exact;
+  return (yield* new Differ(false).run(before, after)) as PatchOperation[];
 }
 
 class Differ {
