@@ -1,5 +1,5 @@
 // An operator under test: what `settled` and `advance` wait for, what they reject with, and that nothing is left of it.
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { Resource } from '../../src/apiserver/resource.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { controller, kind } from '../../src/operator/index.ts';
@@ -243,11 +243,58 @@ test('one that waits without end is named, and its timeout can be tested', async
   expect(operator.clock.pending).toBe(0);
 });
 
-test('one that does not end holds up the end of the test, until the deadline', async () => {
+test('one that does not end holds up the end of the test, until the deadline; what was told is not told again', async () => {
   const stuck = doing(() => new Promise(() => {}));
   const operator = await testOperator({ controllers: [stuck], objects: [web], timeoutMs: 1 });
-  await operator.settled().catch(() => {});
+  await operator.clock.advanceAsync(0);
+  await expect.poll(() => operator.operator.state.controllers[0]?.inWork).toBe(1);
   await expect(operator.close()).rejects.toThrow(/gave up after 30000 ms on websites default\/web/);
+  const other = await testOperator({ controllers: [stuck], objects: [web], timeoutMs: 1 });
+  await expect(other.settled()).rejects.toThrow('which is being reconciled: something that it awaits does not come');
+  await other.close();
+});
+
+test('failures come at once, though something hangs because of them; a hang says what was before', async () => {
+  const broken = controller<Website>({
+    for: {
+      kind: WEBSITES,
+      indexers: {
+        names: () => {
+          throw new Error('no name');
+        },
+      },
+    },
+    reconcile: ({ object }) => (object ? new Promise<void>(() => {}) : undefined),
+  });
+  const operator = await testOperator({ controllers: [broken], objects: [web], timeoutMs: 60_000 });
+  await expect(operator.settled()).rejects.toThrow(/index names of default\/web: Error: no name/);
+  const hanging = doing(({ attempt }) => (attempt === 1 ? Promise.reject(new Error('no luck')) : new Promise(() => {})));
+  const other = await testOperator({ controllers: [hanging], objects: [web], timeoutMs: 50 });
+  await expect(other.settled()).rejects.toThrow(/no luck/);
+  const hung = (await other.advance(1_000).catch((error: unknown) => error)) as Error;
+  expect(hung.message).toMatch(/gave up after 50 ms on websites default\/web, .* \(the last failure before: Error: no luck/);
+  expect((hung.cause as Error).message).toBe('no luck');
+  await other.close();
+});
+
+test('at the end of a block, a failure that nobody has heard of is printed, and hides no other', async () => {
+  const { exitCode } = process;
+  const printed = vi.spyOn(console, 'error').mockImplementation(() => {});
+  const broken = doing(() => Promise.reject(new Error('no luck')));
+  const block = async (): Promise<void> => {
+    await using operator = await testOperator({ controllers: [broken], objects: [web] });
+    await operator.clock.advanceAsync(0);
+    await expect.poll(() => operator.errors.length).toBe(1);
+    throw new Error('an assertion');
+  };
+  try {
+    await expect(block()).rejects.toThrow('an assertion');
+    expect(String(printed.mock.calls[0]?.[0])).toMatch(/websites default\/web \(attempt 1\): Error: no luck/);
+    expect(process.exitCode).toBe(1);
+  } finally {
+    process.exitCode = exitCode;
+    printed.mockRestore();
+  }
 });
 
 const crd = (plural: string, kind: string, schema: object = {}): KubernetesObject & { readonly spec: object } => ({

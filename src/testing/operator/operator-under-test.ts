@@ -9,7 +9,7 @@
  *   A reconcile that waits for something else, such as a file, is waited for.
  * - **What is not?** What waits for a time that is not now: retries, `requeueAfterMs`, resyncs. `advance` gets there.
  * - **What fails?** What the operator tells as a failure: the next `settled`, `advance` or `close` rejects with it, unless the test
- *   listens with `onError`. A controller that never settles is named.
+ *   listens with `onError`. A controller that never settles is named. Nothing is told twice.
  */
 
 import { BUILT_IN_KINDS, EVENTS } from '../../apiserver/builtin.ts';
@@ -110,6 +110,10 @@ export class TestOperator implements AsyncDisposable {
   #runaway: WatchError | undefined;
   #run: Promise<void> = Promise.resolve();
   #broken: { readonly error: unknown } | undefined;
+  /** What a reconcile has failed with last, by controller and key. */
+  readonly #causes: Map<string, unknown> = new Map();
+  /** What goes on without end, or has ended the operator, and was told: the end of the test does not say it again. */
+  #isTold: boolean = false;
   #closed: Promise<void> | undefined;
 
   /** @internal */
@@ -123,6 +127,7 @@ export class TestOperator implements AsyncDisposable {
     this.server = server;
     const told = (error: unknown, failure: OperatorFailure): void => {
       this.#errors.push({ ...failure, error });
+      if (failure.during === 'reconcile') this.#causes.set(`${failure.controller} ${failure.key}`, error);
       if (onError) onError(error, failure);
       else this.#untold.push({ ...failure, error });
     };
@@ -187,15 +192,26 @@ export class TestOperator implements AsyncDisposable {
   /**
    * Stops the operator and its server. Nothing is left then: no timer, no request, no listener.
    *
-   * @throws {AggregateError} (rejects) As {@link settled}. {WatchError} TIMEOUT with the keys whose reconcile did not end.
+   * @throws {AggregateError} (rejects) As {@link settled}. {WatchError} TIMEOUT with the keys whose reconcile did not end. Not what
+   *   `settled` or `advance` has rejected with.
    */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+  /**
+   * As {@link close}, but what that would reject with is printed, and fails the process: whoever runs tests shows of an error that is
+   * thrown here only that there was one, and not the assertion that has failed before.
+   */
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.close();
+    } catch (error) {
+      console.error(error);
+      const { process } = globalThis as { process?: { exitCode?: unknown } };
+      if (process) process.exitCode ||= 1;
+    }
   }
 
   /** @internal Creates what is there from the start, and starts the operator. */
@@ -293,6 +309,8 @@ export class TestOperator implements AsyncDisposable {
       if (quiet === 0) progressMs = performance.now();
       mark = now;
       if (quiet < QUIET_TURNS) continue;
+      // What goes on without progress may do so because of them.
+      if (isStrict && goesOn.length > 0) this.#throwUntold();
       if (goesOn.length === 0 && !isFlushed && events.stats.pending > 0) {
         // What remains then waits for the clock, to be tried again.
         void events.flush();
@@ -300,13 +318,20 @@ export class TestOperator implements AsyncDisposable {
       } else if (goesOn.length === 0) {
         const stale = isStrict ? await this.#stale() : [];
         if (stale.length === 0) return;
+        this.#throwUntold();
         goesOn.push(...stale);
       } else if (!isStrict && performance.now() - progressMs >= STUCK_MS) return;
       const idleMs = performance.now() - progressMs;
-      if (isStrict && idleMs > this.#timeoutMs) throw gaveUp(this.#timeoutMs, listed(goesOn));
+      if (isStrict && idleMs > this.#timeoutMs) throw this.#gaveUp(goesOn);
       // It waits for something else than the event loop's next turn.
       if (quiet > STUCK_TURNS) await this.#idleWithin(isStrict ? this.#timeoutMs - idleMs : STUCK_MS - idleMs);
     }
+  }
+
+  #gaveUp(goesOn: readonly string[]): WatchError {
+    this.#isTold = true;
+    const cause = Array.from(this.#reconciled).find(([what, { running }]) => running > 0 && this.#causes.has(what))?.[0];
+    return gaveUp(this.#timeoutMs, listed(goesOn), cause && this.#causes.get(cause));
   }
 
   /** Resolves when the operator says that it is idle, and at the latest after this time. */
@@ -328,13 +353,17 @@ export class TestOperator implements AsyncDisposable {
       if (!working) return kinds.some(({ absent }) => absent) ? [] : [`${name}, which does not work yet`];
       if (queued + inWork === 0) return [];
       const running = Array.from(this.#reconciled).filter(([what, each]) => each.running > 0 && what.startsWith(`${name} `));
-      if (running.length > 0) return running.map(([what]) => `${what}, which is being reconciled`);
+      if (running.length > 0) return running.map(([what]) => this.#textOfRunning(what));
       return [queued > 0 ? `${name}, which has ${queued} keys queued` : `${name}, which waits for a cache to have what it wrote`];
     });
-    return [
-      ...working,
-      ...kinds.filter(({ synced, absent }) => !synced && !absent).map(({ kind }) => `${kind}, which is not synced`),
-    ];
+    const whyNot = (error: unknown): string => (error === undefined ? '' : ` (${oneLine(error)})`);
+    const unsynced = kinds.filter(({ synced, absent }) => !synced && !absent);
+    return [...working, ...unsynced.map(({ kind, error }) => `${kind}, which is not synced${whyNot(error)}`)];
+  }
+
+  #textOfRunning(what: string): string {
+    const before = this.#causes.has(what) ? ` (the last failure before: ${oneLine(this.#causes.get(what))})` : '';
+    return `${what}, which is being reconciled: something that it awaits does not come${before}`;
   }
 
   /** The kinds whose caches do not have what is stored. */
@@ -352,6 +381,7 @@ export class TestOperator implements AsyncDisposable {
   }
 
   #throwEnd(): void {
+    this.#isTold ||= (this.#runaway ?? this.#broken) !== undefined;
     if (this.#runaway) throw this.#runaway;
     if (this.#broken) throw this.#broken.error;
     if (this.#stopped.signal.aborted) throw new WatchError('CLOSED', 'the test operator was closed');
@@ -383,8 +413,11 @@ export class TestOperator implements AsyncDisposable {
     // Deadlines of the end are on this clock, too.
     while (!isOver) await this.clock.advanceAsync(STEP_MS);
     await ended;
-    if (this.#broken) throw this.#broken.error;
     this.#throwUntold();
+    // The operator's own end is among this: it gives up on what hangs.
+    if (this.#isTold) return;
+    if (this.#runaway) throw this.#runaway;
+    if (this.#broken) throw this.#broken.error;
   }
 }
 
