@@ -277,6 +277,41 @@ test('failures come at once, though something hangs because of them; a hang says
   await other.close();
 });
 
+test('what a cache has cannot be changed: not by a reconcile, and not on the server', async () => {
+  const spec = { list: ['x'] };
+  const changes: readonly ((object: never, seen: readonly KubernetesObject[]) => unknown)[] = [
+    (object: { status?: object }) => (object.status = { seen: 1 }),
+    (object: { spec: { list: string[] } }) => object.spec.list.push('y'),
+    (object: { metadata: { labels?: object } }) => delete object.metadata.labels,
+    (_, seen) => Object.assign(seen[0]?.metadata as object, { name: 'other' }),
+  ];
+  const texts = [
+    /add property status, object is not ext/,
+    /add property 1, /,
+    /delete property 'labels'/,
+    /read only property 'name'/,
+  ];
+  for (const [at, change] of changes.entries()) {
+    const mutating = controller<Website>({
+      for: WEBSITES,
+      reads: [DEPLOYMENTS],
+      finalizer: { name: 'example.com/web', finalize: () => {} },
+      reconcile: ({ object, store }) => void change(object as never, store(DEPLOYMENTS).list()),
+    });
+    const metadata = { name: 'web', namespace: 'default', labels: { a: 'b' } };
+    const website = { ...web, metadata, spec } as Website;
+    const objects = [website, { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: {} }];
+    const operator = await testOperator({ controllers: [mutating], objects });
+    const failed = (await operator.settled().catch((error: unknown) => error)) as Error;
+    expect(failed.message).toMatch(/websites default\/web: objects of caches are read-only: change a copy/);
+    expect(failed.message).toMatch(texts[at] as RegExp);
+    expect(failed.message).toMatch(/test-operator\.test\.ts/);
+    expect(await operator.resource(WEBSITES).get('default/web')).toMatchObject({ spec, metadata });
+    expect(await operator.resource(WEBSITES).get('default/web')).not.toHaveProperty('status');
+    await operator.close();
+  }
+});
+
 test('at the end of a block, a failure that nobody has heard of is printed, and hides no other', async () => {
   const { exitCode } = process;
   const printed = vi.spyOn(console, 'error').mockImplementation(() => {});

@@ -29,6 +29,7 @@ import { callable, checkOptions, invalid, isWatchError, WatchError, wholeNumber 
 import { oneLine } from '../../watch/failures.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import { FakeClock } from '../fakes/fake-clock.ts';
+import { explained, frozen, readOnlyCopy } from './read-only.ts';
 import { kindsOf, servedKinds } from './served-kinds.ts';
 import type { TestFailure, TestOperatorOptions } from './test-options.ts';
 
@@ -131,7 +132,7 @@ export class TestOperator implements AsyncDisposable {
       if (onError) onError(error, failure);
       else this.#untold.push({ ...failure, error });
     };
-    this.operator = new Operator({ cluster: server, name, namespace, log, clock, now, onError: told });
+    this.operator = new Operator({ cluster: server, name, namespace, log, clock, now, onError: told }, { keep: readOnlyCopy });
     for (const each of options.controllers) this.operator.controller(this.#watched(each));
   }
 
@@ -271,7 +272,11 @@ export class TestOperator implements AsyncDisposable {
     const { finalizer } = options;
     return {
       ...options,
-      reconcile: (request) => run(request, () => options.reconcile(request)),
+      // What was written for the finalizer is not from the cache.
+      reconcile: (request) => {
+        if (request.object) frozen(request.object);
+        return run(request, () => options.reconcile(request));
+      },
       ...(finalizer && {
         finalizer: { ...finalizer, finalize: (request: never) => run(request, () => finalizer.finalize(request)) },
       }),
@@ -290,6 +295,8 @@ export class TestOperator implements AsyncDisposable {
       this.#runaway ??= new WatchError('TIMEOUT', text, { limit: this.#maxReconciles });
       await new Promise<void>((resolve) => whenAborted(this.#stopped.signal, () => resolve()));
       return undefined;
+    } catch (error) {
+      throw explained(error, what);
     } finally {
       (this.#reconciled.get(what) as { running: number }).running--;
     }
