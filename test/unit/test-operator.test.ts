@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { Resource } from '../../src/apiserver/resource.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
-import { controller, kind } from '../../src/operator/index.ts';
+import { controller, type KindName, kind } from '../../src/operator/index.ts';
 import { testOperator } from '../../src/testing/index.ts';
 import type { ObjectEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
@@ -432,12 +432,67 @@ test('all counts of events are there, also those that a recorder holds back', as
 
 test('what cannot be tested is refused', async () => {
   await expect(testOperator({ controllers: [controller({ for: 'sites.example.com/v1', reconcile: () => {} })] })).rejects.toThrow(
-    /^resource: expected one of those that are served: .*, got "sites.example.com\/v1"/,
+    /^controller sites, for: expected a kind of Kubernetes, or one that `resources` define .*, got "sites.example.com\/v1"/,
   );
   await expect(testOperator({ controllers: [websites], timeoutMs: 0 })).rejects.toThrow(/^timeoutMs/);
   await expect(testOperator({ controller: [] } as never)).rejects.toThrow(/did you mean controllers/);
   await expect(testOperator({ controllers: [websites], resources: [crd('bad', 'Bad', { type: 'string' })] })).rejects.toThrow();
   await expect(testOperator({ controllers: [websites], objects: [{ metadata: { name: 'a' } }] })).rejects.toThrow();
+});
+
+test('fields that a schema does not have are refused, which a cluster would drop', async () => {
+  const properties = { status: { type: 'object', properties: { phase: { type: 'string' } } }, spec: { type: 'object' } };
+  const misspelt = doing(({ updateStatus }) =>
+    updateStatus((draft) => Object.assign(draft, { status: { fase: 'Ready' } })).then(() => {}),
+  );
+  const resources = [crd('websites', 'Website', { properties })];
+  const operator = await testOperator({ controllers: [misspelt], resources, objects: [{ ...web, spec: {} } as Website] });
+  await expect(operator.settled()).rejects.toThrow(/unknown field "status\.fase"/);
+  const websites = operator.resource(WEBSITES).in('default');
+  const other: Website = { metadata: { name: 'b' }, spec: { replicas: 1 } };
+  await expect(websites.create(other)).rejects.toThrow(/unknown field "spec\.replicas"/);
+  expect((await websites.create(other, { fieldValidation: 'Ignore' })).spec).toEqual({});
+  await operator.close();
+});
+
+test('kinds that there are not are refused, with where they are named and what may be meant', async () => {
+  const refusal = async (options: object): Promise<string> => {
+    const given = { controllers: [doing(() => {})], ...options } as Parameters<typeof testOperator>[0];
+    return (
+      (await testOperator(given).then(
+        (operator) => operator.close(),
+        (error: Error) => error.message,
+      )) ?? 'accepted'
+    );
+  };
+  const owning = (kind: KindName) => ({ controllers: [doing(() => {}, { owns: [kind] as never })] });
+  const configMap = await refusal(owning('configmap/v1'));
+  expect(configMap).toMatch(/^controller websites, owns: expected .*: did you mean configmaps\/v1\?, got "configmap\/v1"/);
+  expect(await refusal(owning({ apiVersion: 'v1', kind: 'Configmap' }))).toMatch(/did you mean v1 ConfigMap\?/);
+  const any = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  const sites = crd('websites', 'Website', { properties: { spec: any, status: any } });
+  const { spec, ...withoutSpec } = sites;
+  expect(await refusal({ resources: [sites, 'foo'] })).toMatch(/^resources\[1\]: expected a kind of Kubernetes.*, got "foo"/);
+  expect(await refusal({ resources: [undefined] })).toMatch(
+    /^resources\[0\]: expected a CustomResourceDefinition, .*, got undefined/,
+  );
+  expect(await refusal({ resources: [withoutSpec] })).toMatch(/^resources\[0\]\.spec: expected that of a Custom/);
+  expect(await refusal({ resources: [{ ...sites, spec: { ...spec, scope: 'Cluster' } }] })).toMatch(
+    /^controller websites, for: namespaced: expected false, as websites.example.com\/v1 is defined, got true/,
+  );
+  const beta = JSON.parse(JSON.stringify(sites).replace('"v1","served"', '"v1beta1","served"'));
+  expect(await refusal({ resources: [beta] })).toMatch(/did you mean websites.example.com\/v1beta1\?/);
+  expect(await refusal({ resources: [sites] })).toBe('accepted');
+  const { subresources: _, ...version } = (spec as { versions: { subresources?: object }[] }).versions[0] ?? {};
+  const operator = await testOperator({
+    controllers: [doing(({ updateStatus }) => updateStatus((draft) => (draft.status = { seen: 1 })).then(() => {}))],
+    resources: [{ ...sites, spec: { ...spec, versions: [version] } } as never],
+    objects: [web],
+  });
+  await expect(operator.settled()).rejects.toThrow(
+    'expected one that websites.example.com has, as its definition says with subresources: { status: {} }, got "status"',
+  );
+  await operator.close();
 });
 
 test('nothing is left', async () => {

@@ -12,11 +12,11 @@
  *   listens with `onError`. A controller that never settles is named. Nothing is told twice.
  */
 
-import { BUILT_IN_KINDS, EVENTS } from '../../apiserver/builtin.ts';
+import { BUILT_IN_KINDS } from '../../apiserver/builtin.ts';
 import type { CoreEvent } from '../../apiserver/kinds/events.ts';
 import { ApiServer } from '../../apiserver/server.ts';
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../../cache/object.ts';
-import type { GroupVersionKind, ResourceClient, ResourceType } from '../../cache/resource-client.ts';
+import { type GroupVersionKind, nameOf, type ResourceClient, type ResourceType } from '../../cache/resource-client.ts';
 import { compareVersions } from '../../cache/versions.ts';
 import { controllerNameOf, type KindName, queryOf, textOf } from '../../operator/kinds.ts';
 import { Operator } from '../../operator/operator.ts';
@@ -30,7 +30,8 @@ import { oneLine } from '../../watch/failures.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import { FakeClock } from '../fakes/fake-clock.ts';
 import { explained, frozen, readOnlyCopy } from './read-only.ts';
-import { kindsOf, servedKinds } from './served-kinds.ts';
+import { kindsOf, type Named, servedKinds } from './served-kinds.ts';
+import { strictly, strictSource } from './strict.ts';
 import type { TestFailure, TestOperatorOptions } from './test-options.ts';
 
 const NAMES = [
@@ -59,8 +60,9 @@ export async function startTest(options: TestOperatorOptions): Promise<TestOpera
   const { controllers, resources = [], objects = [], startMs = START_MS, onError } = checkOptions(options, NAMES);
   if (!Array.isArray(controllers)) throw invalid('controllers', controllers, 'an array of controllers');
   callable('onError', onError);
-  const names = [...kindsOf(controllers), ...objects.map(({ apiVersion = '', kind = '' }) => ({ apiVersion, kind }))];
-  const { definitions, crds } = servedKinds([...EVENTS, ...resources], { names, builtIn: BUILT_IN_KINDS });
+  const kinds = objects.map(({ apiVersion = '', kind = '' }, at) => ({ name: { apiVersion, kind }, place: `objects[${at}]` }));
+  const names = [...kindsOf(controllers), ...kinds];
+  const { definitions, crds } = servedKinds(resources, { names, builtIn: BUILT_IN_KINDS });
   const clock = new FakeClock();
   const now = (): number => startMs + clock.now();
   const storage = new MemoryStorage();
@@ -132,7 +134,10 @@ export class TestOperator implements AsyncDisposable {
       if (onError) onError(error, failure);
       else this.#untold.push({ ...failure, error });
     };
-    this.operator = new Operator({ cluster: server, name, namespace, log, clock, now, onError: told }, { keep: readOnlyCopy });
+    this.operator = new Operator(
+      { cluster: strictSource(server), name, namespace, log, clock, now, onError: told },
+      { keep: readOnlyCopy },
+    );
     for (const each of options.controllers) this.operator.controller(this.#watched(each));
   }
 
@@ -143,10 +148,10 @@ export class TestOperator implements AsyncDisposable {
 
   /** The objects of a kind, in all namespaces: use keys such as `default/web`, or `in('default')`. */
   resource<O extends object = KubernetesObject>(kind: KindName<O>): ResourceClient<O> {
-    if (typeof kind === 'string' || 'plural' in kind) return this.server.resource<O>(kind);
+    if (typeof kind === 'string' || 'plural' in kind) return strictly(this.server.resource<O>(kind));
     const type = this.#types.get(textOf(kind));
     if (!type) throw invalid('kind', textOf(kind), 'a kind that a controller or an object names, or the name of a resource');
-    return this.server.resource<O>(type);
+    return strictly(this.server.resource<O>(type));
   }
 
   /** The events about an object, or all of them, in the form of `v1` and in the order in which they were created. */
@@ -216,11 +221,15 @@ export class TestOperator implements AsyncDisposable {
   }
 
   /** @internal Creates what is there from the start, and starts the operator. */
-  async prepare(objects: readonly KubernetesObject[], names: readonly KindName[]): Promise<void> {
+  async prepare(objects: readonly KubernetesObject[], names: readonly Named[]): Promise<void> {
     const isFirst = ({ kind }: KubernetesObject): boolean => kind === 'CustomResourceDefinition' || kind === 'Namespace';
     for (const object of [...objects.filter(isFirst), ...objects.filter((each) => !isFirst(each))]) await this.#create(object);
-    for (const name of names) {
+    for (const { name, place } of names) {
       const { type } = await this.server.kind(queryOf(name));
+      const { kind = type.kind, namespaced = type.namespaced }: Partial<ResourceType> = Object(name);
+      if (kind !== type.kind) throw invalid(`${place}: kind`, kind, `${type.kind}, as ${nameOf(type)} is defined`);
+      if (namespaced !== type.namespaced)
+        throw invalid(`${place}: namespaced`, namespaced, `${type.namespaced}, as ${nameOf(type)} is defined`);
       this.#types.set(textOf(name), type);
     }
     this.#run = this.operator.run(this.#stopped.signal).catch((error: unknown) => {
@@ -233,7 +242,7 @@ export class TestOperator implements AsyncDisposable {
     const resource = await this.server.kind(queryOf({ apiVersion, kind } as GroupVersionKind));
     const { namespace } = metadataOf(object);
     if (namespace) await this.#createNamespace(namespace);
-    const created = await resource.create(object);
+    const created = await strictly(resource).create(object);
     if (kind === 'CustomResourceDefinition') await this.#established(keyOf(object));
     const { status } = object as { readonly status?: object };
     if (status && !('status' in created)) await resource.subresource('status').patch(keyOf(created), { status });
@@ -266,7 +275,7 @@ export class TestOperator implements AsyncDisposable {
 
   /** A controller that says when it reconciles what. */
   #watched(options: OperatorControllerOptions): OperatorControllerOptions {
-    const name = options.name ?? controllerNameOf(kindsOf([options])[0] as KindName);
+    const name = options.name ?? controllerNameOf((kindsOf([options])[0] as Named).name);
     const run = <R>({ key }: { readonly key: string }, work: () => R): Promise<Awaited<R> | undefined> =>
       this.#attempt(`${name} ${key}`, work);
     const { finalizer } = options;
