@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { Resource } from '../../src/apiserver/resource.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
-import { controller, type KindName, kind } from '../../src/operator/index.ts';
+import { controller, type KindName, kind, not } from '../../src/operator/index.ts';
 import { testOperator } from '../../src/testing/index.ts';
 import type { ObjectEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
@@ -453,6 +453,24 @@ test('fields that a schema does not have are refused, which a cluster would drop
   await expect(websites.create(other)).rejects.toThrow(/unknown field "spec\.replicas"/);
   expect((await websites.create(other, { fieldValidation: 'Ignore' })).spec).toEqual({});
   await operator.close();
+});
+
+test('a time that is a text, and functions that are async but may not be, are refused', async () => {
+  const sources = [
+    { for: { kind: WEBSITES, when: async () => false } },
+    { for: { kind: WEBSITES, when: not((async () => Promise.reject(new Error('ignored'))) as never) } },
+    { for: WEBSITES, watches: [{ kind: WEBSITES, keysOf: async () => ['default/web'] }] },
+  ];
+  for (const [at, source] of sources.entries()) {
+    const operator = await testOperator({ controllers: [{ ...source, reconcile: () => {} } as never], objects: [web] });
+    const text =
+      at === 2 ? /keysOf: expected it to return an array of strings/ : /when: expected it to return a boolean: it cannot be a/;
+    await expect(operator.settled()).rejects.toThrow(text);
+    await operator.close();
+  }
+  await using operator = await testOperator({ controllers: [doing(() => {})] });
+  await expect(operator.advance('5' as never)).rejects.toThrow(/^ms: expected a number of milliseconds >= 0, got "5"/);
+  expect(() => operator.clock.advance('5' as never)).toThrow(/^ms: expected a number/);
 });
 
 test('kinds that there are not are refused, with where they are named and what may be meant', async () => {

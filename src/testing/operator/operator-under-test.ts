@@ -184,8 +184,10 @@ export class TestOperator implements AsyncDisposable {
    */
   async advance(ms: number): Promise<void> {
     const { clock } = this;
+    // A text would be appended to the time.
+    if (typeof ms !== 'number' || !(ms >= 0 && ms < Number.POSITIVE_INFINITY))
+      throw invalid('ms', ms, 'a number of milliseconds >= 0');
     const endMs = clock.now() + ms;
-    if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) throw invalid('ms', ms, 'a number of milliseconds >= 0');
     await this.#drain({ isStrict: false });
     for (let next = clock.nextMs; next !== undefined && next <= endMs; next = clock.nextMs) {
       clock.advance(next - clock.now());
