@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { Resource } from '../../src/apiserver/resource.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
-import { controller, type KindName, kind, not } from '../../src/operator/index.ts';
+import { controller, findCondition, type KindName, kind, not, setCondition } from '../../src/operator/index.ts';
 import { testOperator } from '../../src/testing/index.ts';
 import type { ObjectEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
@@ -116,7 +116,7 @@ test('requeueAfterMs: not before its time, and at its time', async () => {
     times.push(operator.clock.now());
     return { requeueAfterMs: 60_000 };
   });
-  await using operator = await testOperator({ controllers: [again], objects: [web] });
+  await using operator = await testOperator({ controllers: [again], objects: [web], startMs: 0 });
   await operator.settled();
   await operator.settled();
   expect(times).toEqual([0]);
@@ -163,7 +163,7 @@ test("retries, with growing delays; their failures are the test's with onError",
     if (times.length < 6) throw new Error('not yet');
   });
   await using operator = await testOperator({
-    ...{ controllers: [broken], objects: [web] },
+    ...{ controllers: [broken], objects: [web], startMs: 0 },
     onError: (error, { during, attempt }) => void told.push(`${during} ${attempt}: ${(error as Error).message}`),
   });
   await operator.settled();
@@ -177,7 +177,7 @@ test("retries, with growing delays; their failures are the test's with onError",
 test('resyncs', async () => {
   const times: number[] = [];
   const counted = doing(() => void times.push(operator.clock.now()), { resyncMs: 3_600_000 });
-  await using operator = await testOperator({ controllers: [counted], objects: [web] });
+  await using operator = await testOperator({ controllers: [counted], objects: [web], startMs: 0 });
   await operator.advance(3 * 3_600_000);
   expect(times).toEqual([0, 1, 2, 3].map((hours) => hours * 3_600_000));
 });
@@ -471,6 +471,25 @@ test('a time that is a text, and functions that are async but may not be, are re
   await using operator = await testOperator({ controllers: [doing(() => {})] });
   await expect(operator.advance('5' as never)).rejects.toThrow(/^ms: expected a number of milliseconds >= 0, got "5"/);
   expect(() => operator.clock.advance('5' as never)).toThrow(/^ms: expected a number/);
+});
+
+test('there is one time: of the clock, of what the server and events say, and of conditions', async () => {
+  const told = doing(({ object, updateStatus, events }) => {
+    if (object?.status) return;
+    events.normal('Ready', 'now');
+    return updateStatus((draft) => setCondition(draft as never, { type: 'Ready', status: 'True', reason: 'Ready' })).then(
+      () => {},
+    );
+  });
+  await using operator = await testOperator({ controllers: [told] });
+  expect(new Date(operator.clock.now()).toISOString()).toBe('2026-01-01T00:00:00.000Z');
+  await operator.advance(3_600_000);
+  const at = '2026-01-01T01:00:00Z';
+  expect((await operator.resource(WEBSITES).create(web)).metadata?.creationTimestamp).toBe(at);
+  await operator.settled();
+  const found = await operator.resource(WEBSITES).get('default/web');
+  expect(findCondition(found as object, 'Ready')).toMatchObject({ lastTransitionTime: at });
+  expect((await operator.events(found))[0]?.metadata?.creationTimestamp).toBe(at);
 });
 
 test('kinds that there are not are refused, with where they are named and what may be meant', async () => {

@@ -18,9 +18,10 @@ import { ApiServer } from '../../apiserver/server.ts';
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../../cache/object.ts';
 import { type GroupVersionKind, nameOf, type ResourceClient, type ResourceType } from '../../cache/resource-client.ts';
 import { compareVersions } from '../../cache/versions.ts';
+import { atTimeOf } from '../../operator/conditions.ts';
 import { controllerNameOf, type KindName, queryOf, textOf } from '../../operator/kinds.ts';
 import { Operator } from '../../operator/operator.ts';
-import type { Log, OperatorControllerOptions, OperatorFailure } from '../../operator/operator-options.ts';
+import type { Log, OperatorControllerOptions, OperatorFailure, ReconcileRequest } from '../../operator/operator-options.ts';
 import { MemoryStorage } from '../../storage/memory/memory-storage.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { whenAborted } from '../../watch/abort.ts';
@@ -63,8 +64,8 @@ export async function startTest(options: TestOperatorOptions): Promise<TestOpera
   const kinds = objects.map(({ apiVersion = '', kind = '' }, at) => ({ name: { apiVersion, kind }, place: `objects[${at}]` }));
   const names = [...kindsOf(controllers), ...kinds];
   const { definitions, crds } = servedKinds(resources, { names, builtIn: BUILT_IN_KINDS });
-  const clock = new FakeClock();
-  const now = (): number => startMs + clock.now();
+  const clock = new FakeClock(startMs);
+  const now = (): number => clock.now();
   const storage = new MemoryStorage();
   const server = new ApiServer({
     ...{ garbageCollection: true, ...options.server, storage, resources: definitions as never, clock },
@@ -283,15 +284,19 @@ export class TestOperator implements AsyncDisposable {
     const { finalizer } = options;
     return {
       ...options,
-      // What was written for the finalizer is not from the cache.
-      reconcile: (request) => {
-        if (request.object) frozen(request.object);
-        return run(request, () => options.reconcile(request));
-      },
+      reconcile: (request) => run(request, () => options.reconcile(this.#timed(request))),
       ...(finalizer && {
-        finalizer: { ...finalizer, finalize: (request: never) => run(request, () => finalizer.finalize(request)) },
+        finalizer: { ...finalizer, finalize: (request) => run(request, () => finalizer.finalize(this.#timed(request))) },
       }),
     };
+  }
+
+  /** A request whose conditions have the time of the clock, and whose object is read-only, also if it was just written. */
+  #timed<R extends ReconcileRequest>(request: R): R {
+    if (request.object) frozen(request.object);
+    const { updateStatus } = request;
+    const now = (): number => this.clock.now();
+    return { ...request, updateStatus: (mutate) => updateStatus((draft) => atTimeOf(now, () => mutate(draft))) };
   }
 
   async #attempt<R>(what: string, work: () => R): Promise<Awaited<R> | undefined> {
