@@ -16,7 +16,7 @@
  */
 import { type KubernetesObject, metadataOf } from '../cache/object.ts';
 import type { Indexers } from '../cache/store/indexer.ts';
-import { whenAborted } from '../watch/abort.ts';
+import { isAbortOf, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, checkText, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Controller } from '../workqueue/controller.ts';
@@ -457,13 +457,6 @@ function unlessAborted<R>(promise: Promise<R>, signal: AbortSignal): Promise<R |
 /** Whether an error says that somebody else was faster, which is over when the caches know it. */
 function isRace(error: unknown): boolean {
   return isConflict(error) && !isFieldConflict(error);
-}
-
-/** Whether an error only says that the work was told to end. */
-function isAbortOf(signal: AbortSignal, error: unknown): boolean {
-  if (!signal.aborted) return false;
-  const { name, cause } = (error ?? {}) as Partial<Error>;
-  return error === signal.reason || cause === signal.reason || name === 'AbortError';
 }
 
 function toSource(given: unknown): AnySource {

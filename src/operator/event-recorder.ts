@@ -3,14 +3,15 @@
  *
  *     event(object, ...) ---> EventCorrelator ---> queue of series ---> one writer: create, or patch the count
  *                                |                    |                    |
- *                                |                    |                    '-- no answer: again, up to 12 times; refused: dropped
+ *                                |                    |                    '-- no answer, 5xx, 429: again, 12 times; refused: dropped
  *                                |                    '-- full: dropped
  *                                '-- the object has had its share: dropped, or counted and told later
  *
  * - **What is lost?** Only what `stats.dropped` counts, by reason. Of each reason, the first one is told, until it is over.
  *   Occurrences that are written are all in the counts of the events on the server, exactly.
  * - **In which order is it written?** In order of the queue; a series that is queued again keeps its place. While the server does not
- *   answer, everything waits.
+ *   answer, everything waits. While it answers with 5xx or 429, as a webhook or a limit may make it do in one namespace, that
+ *   namespace waits: one of its series is tried at a time, and at most half of the queue is for all that wait so.
  * - **What ends it?** `shutdown`, which writes what it can until its deadline. After that, nothing is pending, and no timer runs.
  *
  * Bounds: `maxSeries`, `maxQueuedEvents`; a message is cut at 1,024 bytes, as servers refuse longer ones.
@@ -80,7 +81,7 @@ export interface EventFailure {
 }
 
 /** Why events are dropped. `limited`: their object has had its share. `queue`: too many are waiting. `refused`: by the server.
- * `unanswered`: the server did not answer, 12 times. `closed`: the recorder was shut down. */
+ * `unanswered`: the server did not answer, or with 5xx or 429, 12 times in a row. `closed`: the recorder was shut down. */
 export type EventDropReason = 'limited' | 'queue' | 'refused' | 'unanswered' | 'closed';
 
 /** What a recorder counts. `emitted` is the sum of the others. */
@@ -126,6 +127,12 @@ const RETRIES = { minMs: 1_000, maxMs: 10_000, factor: 2 } as const;
 const MAX_BYTES = 128;
 const MAX_ANNOTATION_CHARS = 4_096;
 
+/** Until when a namespace waits for which the server has failed. */
+interface Hold {
+  readonly backoff: Backoff;
+  readonly until: number;
+}
+
 /** Someone who waits until these have been written. */
 interface Flush {
   readonly left: Set<EventSeries>;
@@ -149,8 +156,12 @@ export class EventRecorder {
   readonly #print: (error: unknown) => void;
   readonly #limits: EventSettings;
   readonly #maxQueued: number;
+  /** How long the queue may be for series of namespaces that wait. */
+  readonly #maxHeld: number;
   readonly #correlator: EventCorrelator;
   readonly #queue: Set<EventSeries> = new Set();
+  /** By namespace. */
+  readonly #holds: Map<string, Hold> = new Map();
   readonly #flushes: Set<Flush> = new Set();
   readonly #dropped: Record<EventDropReason, number> = { limited: 0, queue: 0, refused: 0, unanswered: 0, closed: 0 };
   readonly #cut: AbortController = new AbortController();
@@ -162,6 +173,8 @@ export class EventRecorder {
   /** Whether it was told that the queue is full. */
   #toldFull: boolean = false;
   #cancelUpkeep: (() => void) | undefined;
+  /** If work waits for a namespace alone. */
+  #cancelRest: (() => void) | undefined;
   #shutdown: Promise<void> | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an option of the wrong kind. */
@@ -188,6 +201,7 @@ export class EventRecorder {
     const limits = LIMITS.map((limit) => [limit, wholeNumber(limit, more[limit] ?? DEFAULTS[limit], 1)]);
     this.#limits = Object.fromEntries(limits) as EventSettings;
     this.#maxQueued = this.#limits.maxQueuedEvents;
+    this.#maxHeld = Math.ceil(this.#maxQueued / 2);
     this.#correlator = new EventCorrelator(this.#api, this.#limits, eventNames(this.#random));
     this.#print = reporter('events', { clock: this.#clock });
   }
@@ -275,39 +289,63 @@ export class EventRecorder {
       if (series === this.#writing) this.#queue.delete(series);
       else this.#lose(series, 'closed');
     }
+    this.#cancelRest?.();
     this.#cut.abort(error);
   }
 
   #enqueue(series: EventSeries): void {
-    if (this.#queue.size < this.#maxQueued || this.#queue.has(series)) {
+    const max = this.#holds.has(series.namespace) ? this.#maxHeld : this.#maxQueued;
+    if (this.#queue.size < max || this.#queue.has(series)) {
       this.#push(series);
       return;
     }
     // If the server has its event, the count is told later.
     if (series.created && this.#correlator.has(series)) return;
-    const dropped = this.#lose(series, 'queue');
+    this.#tellFull(series, max, this.#lose(series, 'queue'));
+  }
+
+  #tellFull({ first }: EventSeries, limit: number, dropped: number): void {
     if (this.#toldFull) return;
     this.#toldFull = true;
-    const what = `${this.#maxQueued} events are waiting to be written: more are dropped`;
-    this.#tell(new WatchError('OVERLOADED', what, { limit: this.#maxQueued }), { regarding: series.first.regarding, dropped });
+    const what = `${limit} events are waiting to be written: more are dropped`;
+    this.#tell(new WatchError('OVERLOADED', what, { limit }), { regarding: first.regarding, dropped });
   }
 
   #push(series: EventSeries): void {
     this.#queue.add(series);
+    this.#start();
+  }
+
+  #start(): void {
     if (this.#isWorking) return;
     this.#isWorking = true;
     soon(() => void this.#work());
   }
 
   async #work(): Promise<void> {
+    this.#cancelRest?.();
     for (const series of this.#queue) {
+      if (this.#clock.now() < (this.#holds.get(series.namespace)?.until ?? 0)) continue;
       this.#queue.delete(series);
       this.#writing = series;
       await this.#write(series);
       this.#writing = undefined;
       this.#settle(series);
     }
-    this.#isWorking = this.#toldFull = false;
+    this.#isWorking = false;
+    if (this.#queue.size === 0) this.#toldFull = false;
+    this.#rest();
+  }
+
+  /** Goes on when the first namespace has waited. */
+  #rest(): void {
+    if (this.#holds.size === 0) return;
+    const waiting = new Set(Array.from(this.#queue, ({ namespace }) => namespace));
+    for (const namespace of this.#holds.keys()) if (!waiting.has(namespace)) this.#holds.delete(namespace);
+    if (this.#holds.size === 0) return;
+    let until = Infinity;
+    for (const hold of this.#holds.values()) until = Math.min(until, hold.until);
+    this.#cancelRest = this.#clock.schedule(Math.max(0, until - this.#clock.now()), () => this.#start());
   }
 
   async #write(series: EventSeries): Promise<void> {
@@ -320,20 +358,52 @@ export class EventRecorder {
         this.#written += series.sent - series.told;
         series.told = series.sent;
         series.toldAt = this.#clock.now();
+        series.failures = 0;
+        series.isUnsure = false;
+        this.#holds.delete(series.namespace);
         if (!signal.aborted) return;
       } catch (error) {
         if (signal.aborted) break;
-        const { isFinal, isQuiet, hintMs } = faultOf(error);
-        const isLast = isFinal || tries === MAX_TRIES;
-        if (isLast) series.sent = series.told;
-        const dropped = isLast ? this.#lose(series, isFinal ? 'refused' : 'unanswered') : 0;
+        const { means, isQuiet, hintMs } = faultOf(error);
+        const isOver = means !== 'unanswered' || tries === MAX_TRIES;
+        if (isOver) series.sent = series.told;
+        else series.isUnsure = true;
+        const dropped = means === 'later' ? this.#hold(series, hintMs) : isOver ? this.#lose(series, means) : 0;
         if (!isQuiet) this.#tell(error, { regarding: series.first.regarding, dropped });
-        if (isLast) return;
+        if (isOver) return;
         await sleep(backoff.failed({ hintMs }), { clock: this.#clock, signal }).catch(() => {});
       }
     }
     series.sent = series.told;
     this.#lose(series, 'closed');
+  }
+
+  /** Puts a series off, and with it all of its namespace. Returns how much is given up. */
+  #hold(series: EventSeries, hintMs: number | undefined): number {
+    const { namespace } = series;
+    const backoff = this.#holds.get(namespace)?.backoff ?? new Backoff({ ...RETRIES, random: this.#random });
+    this.#holds.set(namespace, { backoff, until: this.#clock.now() + backoff.failed({ hintMs }) });
+    this.#queue.add(series);
+    const isLast = ++series.failures >= MAX_TRIES;
+    if (backoff.failures < MAX_TRIES) {
+      if (isLast) return this.#lose(series, 'unanswered');
+      this.#trim();
+      return 0;
+    }
+    this.#holds.delete(namespace);
+    // What the server may have is tried for itself: its count would be wrong.
+    const isLost = (each: EventSeries): boolean => !each.isUnsure || each.failures >= MAX_TRIES;
+    const lost = Array.from(this.#queue).filter((each) => each.namespace === namespace && isLost(each));
+    return lost.reduce((sum, each) => sum + this.#lose(each, 'unanswered'), 0);
+  }
+
+  /** Makes room for what need not wait. */
+  #trim(): void {
+    for (const series of this.#queue) {
+      if (this.#queue.size <= this.#maxHeld) return;
+      if (this.#holds.has(series.namespace) && !series.isUnsure)
+        this.#tellFull(series, this.#maxHeld, this.#lose(series, 'queue'));
+    }
   }
 
   /** Brings the event of a series to its state. Events expire, so one that is gone is created again. */
@@ -408,16 +478,23 @@ export class EventRecorder {
 const yes = (): true => true;
 const codeOf = (error: unknown): number | undefined => (isWatchError(error, 'REFUSED') ? error.status?.code : undefined);
 
-/** What a failed request means. */
-function faultOf(error: unknown): { readonly isFinal: boolean; readonly isQuiet: boolean; readonly hintMs?: number } {
+/** What a failed request means. `later`: the server has answered, and may do so otherwise later. */
+interface Fault {
+  readonly means: 'refused' | 'later' | 'unanswered';
+  readonly isQuiet: boolean;
+  readonly hintMs?: number;
+}
+
+function faultOf(error: unknown): Fault {
   if (!isWatchError(error, 'REFUSED')) {
-    return { isFinal: isWatchError(error, 'INVALID_ARGUMENT') || isWatchError(error, 'CLOSED'), isQuiet: false };
+    const isFinal = isWatchError(error, 'INVALID_ARGUMENT') || isWatchError(error, 'CLOSED');
+    return { means: isFinal ? 'refused' : 'unanswered', isQuiet: false };
   }
   const { code = 0, details } = error.status ?? {};
   const isFinal = code < 500 && code !== 409 && code !== 429;
   // Its namespace is going, or gone, with all that it had: nobody will miss the event.
   const isGone = (code === 404 && details?.kind === 'namespaces') || details?.causes?.[0]?.reason === 'NamespaceTerminating';
-  return { isFinal, isQuiet: isGone, hintMs: (details?.retryAfterSeconds ?? 0) * 1_000 };
+  return { means: isFinal ? 'refused' : 'later', isQuiet: isGone, hintMs: (details?.retryAfterSeconds ?? 0) * 1_000 };
 }
 
 function toOccurrence(object: KubernetesObject, event: EventOptions): Occurrence {

@@ -80,6 +80,9 @@ export class EventSeries {
   toldAt: number;
   /** Whether the server has the event. */
   created: boolean = false;
+  /** How often in a row the server has failed to write it, and whether it may have done so without an answer. */
+  failures: number = 0;
+  isUnsure: boolean = false;
 
   constructor(
     first: Occurrence,

@@ -8,8 +8,9 @@
  *
  * Invariants
  * - A list pends while the kind is not there; so an informer is not synced before it has been there.
- * - A 404 alone empties nothing: the server must also say that it has the kind in no version. One that only lags, or that no longer
- *   serves this version, is an error like others: the informer keeps its objects, reports it, and tries again.
+ * - A 404 alone empties nothing: the server must also say, twice, some seconds apart, that it has the kind in no version. One that only
+ *   lags or is away, or that no longer serves this version, is an error like others: the informer keeps its objects, and tries again.
+ * - What is listed is never of two kinds: one that goes, or gets another name, between two pages ends the list with 410.
  * - A watch of a kind that has come back ends with 410, so its objects are listed: none of those before is among them.
  */
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
@@ -45,6 +46,8 @@ interface Found<T extends object> {
 
 /** How long until the server is asked again, at first and at most. */
 const [MIN_MS, MAX_MS] = [500, 5_000];
+/** How long a kind must have been gone before its objects are. Of several servers, one may not know it yet. */
+const CONFIRM_MS = 3_000;
 
 /** Reads and watches the objects of a kind whenever the server has it. See the top of this file. */
 export class FollowedKind<T extends object = KubernetesObject> implements ListWatcher<T> {
@@ -57,7 +60,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   #finding: Shared<Found<T>> | undefined;
   /** Whether the server must be asked, even about a kind of which everything is known. */
   #unsure: boolean = false;
-  /** Whether the last that was listed or streamed were objects, which a deletion must remove. */
+  /** Whether the last that was listed or streamed were objects, which a deletion must remove. If the kind is gone: by the next list. */
   #held: boolean = false;
   #waiting: boolean = false;
   #error: unknown;
@@ -112,9 +115,8 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       } catch (error) {
         if (!isWatchError(error, 'REFUSED') || error.status?.code !== 404) throw error;
         await this.#checkGone(found, error, options.signal);
-        // As an empty page, it would be the last one of those that were read before.
-        if (options.continue) throw refused(410, 'Expired', `${this.name} has been deleted between two pages`);
       }
+      if (options.continue) throw refused(410, 'Expired', `${this.name} has been deleted since its first page`);
     }
   }
 
@@ -196,22 +198,35 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   }
 
   /** After a 404: returns if the kind is gone, or is called something else by now. Otherwise throws the error. */
-  async #checkGone({ type }: Found<T>, error: WatchError, signal: AbortSignal | undefined): Promise<void> {
-    const now = await this.#ask(signal);
-    if (now && nameOf(now.type) === nameOf(type) && now.type.namespaced === type.namespaced) throw error;
-    const other = now ?? (await this.#otherVersion(type, signal));
-    if (!now && other) {
-      const { status } = error;
-      throw new WatchError('REFUSED', `the server has ${other}, and no longer ${this.name}`, { status, cause: error });
+  async #checkGone(found: Found<T>, error: WatchError, signal: AbortSignal | undefined): Promise<void> {
+    let now = await this.#askAbout(found, error, signal);
+    if (!now && this.#held) {
+      await sleep(CONFIRM_MS, { clock: this.#options.clock ?? systemClock, signal });
+      now = await this.#askAbout(found, error, signal);
     }
     this.#found = now;
     if (now) return;
     this.#wait(this.#held ? `${this.name} has been deleted: waits for the server to have it again` : this.#absence);
   }
 
-  async #otherVersion({ plural, group }: FullType, signal: AbortSignal | undefined): Promise<string | undefined> {
+  /** What the kind is called by now; undefined: the server has it in no version. Throws if it has it as before, or in another version. */
+  async #askAbout({ type }: Found<T>, error: WatchError, signal: AbortSignal | undefined): Promise<Found<T> | undefined> {
+    const now = await this.#ask(signal);
+    if (now && nameOf(now.type) === nameOf(type) && now.type.namespaced === type.namespaced) throw error;
+    // Also if it has another kind that is called so: of a short name, the first group that answers is taken.
+    const other = await this.#otherVersion(type, signal);
+    if (other && (!now || other !== nameOf(now.type))) {
+      const { status } = error;
+      throw new WatchError('REFUSED', `the server has ${other}, and no longer ${this.name}`, { status, cause: error });
+    }
+    return now;
+  }
+
+  async #otherVersion({ plural, group, version }: FullType, signal: AbortSignal | undefined): Promise<string | undefined> {
     try {
-      return nameOf((await this.#source.kind(group ? `${plural}.${group}` : plural, { signal, maxAgeMs: 0 })).type);
+      // The core group has one version.
+      const name = group ? `${plural}.${group}` : `${plural}/${version}`;
+      return nameOf((await this.#source.kind(name, { signal, maxAgeMs: 0 })).type);
     } catch (error) {
       if (isWatchError(error, 'INVALID_ARGUMENT')) return undefined;
       throw error;

@@ -1,7 +1,6 @@
 /** Serves an operator's health and metrics on node:http, which is loaded only for this. */
-import type { Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { ConnectionSlots } from '../bridge/hub/admission/connection-slots.ts';
+import type { AddressInfo } from 'node:net';
+import { limitConnections } from '../bridge/transport/connections.ts';
 import { endUnread } from '../bridge/transport/unread-body.ts';
 import { systemClock } from '../watch/clock.ts';
 import { checkOptions, wholeNumber } from '../watch/errors.ts';
@@ -32,7 +31,7 @@ export async function serveHealth(health: OperatorHealth, options: ListenOptions
       endUnread(request, response, { begin, body: request.method === 'HEAD' ? null : bytes, clock: systemClock });
     });
   });
-  const sockets = limited(server);
+  const sockets = limitConnections(server, SLOTS);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen({ port, host }, () => {
@@ -49,23 +48,4 @@ export async function serveHealth(health: OperatorHealth, options: ListenOptions
         for (const socket of sockets) socket.destroy();
       }),
   };
-}
-
-/** Closes connections beyond {@link SLOTS}. Returns those that are open. */
-function limited(server: Server): ReadonlySet<Socket> {
-  const slots = new ConnectionSlots(SLOTS);
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    const { remoteAddress = '' } = socket;
-    if (slots.take(remoteAddress)) {
-      socket.destroy();
-      return;
-    }
-    sockets.add(socket);
-    socket.once('close', () => {
-      slots.release(remoteAddress);
-      sockets.delete(socket);
-    });
-  });
-  return sockets;
 }

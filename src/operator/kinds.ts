@@ -84,6 +84,14 @@ export function controllerNameOf(name: KindName): string {
     .toLowerCase();
 }
 
+/** The usual plural of a kind, as an English word in lower case. */
+export function pluralOf(kind: string): string {
+  const word = kind.toLowerCase();
+  if (word === 'endpoints') return word;
+  if (/[^aeiou]y$/.test(word)) return `${word.slice(0, -1)}ies`;
+  return /(?:s|x|z|ch|sh)$/.test(word) ? `${word}es` : `${word}s`;
+}
+
 /** The type of what a server has. That of an `ApiServer` throws once the kind is gone. */
 export function typeOf({ type }: ResourceClient): FullType {
   const { group = '', version, plural, kind = '', namespaced = false } = type;

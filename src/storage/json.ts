@@ -284,3 +284,6 @@ export function* walking(
 function isContainer(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
+
+/** A name as a part of a JSON pointer (RFC 6901). */
+export const toToken = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');

@@ -41,3 +41,10 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
 export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> & Promise<T> {
   return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
 }
+
+/** Whether an error only says that the work was told to end. */
+export function isAbortOf(signal: AbortSignal, error: unknown): boolean {
+  if (!signal.aborted) return false;
+  const { name, cause } = (error ?? {}) as Partial<Error>;
+  return error === signal.reason || cause === signal.reason || name === 'AbortError';
+}

@@ -1,4 +1,4 @@
-import { untilAborted, whenAborted } from '../watch/abort.ts';
+import { isAbortOf, untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, sleep, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Failures } from '../watch/failures.ts';
@@ -258,7 +258,7 @@ export class LeaderElector {
     let thrown: End['thrown'];
     const work = (async () => lead({ signal: leading.signal, term: this.#election.term }))()
       .catch((error: unknown) => {
-        if (!isAbort(error, leading.signal)) thrown = { error };
+        if (!isAbortOf(leading.signal, error)) thrown = { error };
       })
       .then(() => settled.abort());
     const { late, cancel } = this.#limit(leading.signal, timeoutMs);
@@ -394,11 +394,4 @@ function answerOf(error: unknown, { do: what }: Request): LeaseAnswer {
   if (code === 404 && what === 'get') return { lease: undefined };
   if (code === 404 && what === 'update') return 'conflict';
   return code === 409 ? 'conflict' : 'failed';
-}
-
-/** Whether an error only says that the work was told to end. */
-function isAbort(error: unknown, signal: AbortSignal): boolean {
-  if (!signal.aborted) return false;
-  const { name, cause } = (error ?? {}) as Partial<Error>;
-  return error === signal.reason || cause === signal.reason || name === 'AbortError';
 }

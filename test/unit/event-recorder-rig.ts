@@ -15,6 +15,7 @@ export type Fate = 'ok' | 'lost' | 'cut' | number;
 export interface SentRequest {
   readonly verb: 'create' | 'patch';
   readonly name: string;
+  readonly namespace: string;
   readonly body: object;
 }
 
@@ -46,10 +47,10 @@ export function eventRig(options: Partial<EventRecorderOptions> = {}): EventRig 
     ...{ clock: new FakeClock(), now, eventTtlMs: 0 }, // so that all timers of the clock are the recorder's
   });
   const through =
-    (verb: 'create' | 'patch', run: (...args: [never, never, never]) => Promise<object>) =>
+    (namespace: string, verb: 'create' | 'patch', run: (...args: [never, never, never]) => Promise<object>) =>
     async (...args: [never, never, never]): Promise<object> => {
       const [name, body] = verb === 'patch' ? args : [(args[0] as KubernetesObject).metadata?.name, args[0]];
-      const request = { verb, name: name as string, body };
+      const request = { verb, name: name as string, namespace, body };
       rig.sent.push(request);
       const fate = await rig.fate(request);
       if (fate === 'cut') throw new Error('cut off');
@@ -58,11 +59,11 @@ export function eventRig(options: Partial<EventRecorderOptions> = {}): EventRig 
       if (fate === 'lost') throw new Error('the answer was lost');
       return answer;
     };
-  const faulty = (client: ResourceClient): ResourceClient =>
+  const faulty = (client: ResourceClient, own: string = ''): ResourceClient =>
     ({
-      in: (namespace: string) => faulty(client.in(namespace)),
-      create: through('create', client.create.bind(client) as never),
-      patch: through('patch', client.patch.bind(client) as never),
+      in: (namespace: string) => faulty(client.in(namespace), namespace),
+      create: through(own, 'create', client.create.bind(client) as never),
+      patch: through(own, 'patch', client.patch.bind(client) as never),
     }) as unknown as ResourceClient;
   const told: EventRig['told'] = [];
   const recorder = new EventRecorder({

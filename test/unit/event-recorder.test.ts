@@ -1,5 +1,5 @@
 // Events as a recorder writes them: counted, combined, limited, tried again, and never waited for.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { CoreEvent } from '../../src/apiserver/index.ts';
 import { EventRecorder } from '../../src/operator/index.ts';
 import { countOf, eventRig, refusal, turn, website } from './event-recorder-rig.ts';
@@ -204,6 +204,67 @@ test('a server that asks for patience gets it', async () => {
   rig.fate = () => 'ok';
   await rig.clock.advanceAsync(3_000);
   expect(rig.sent.length).toBe(2);
+});
+
+describe('a namespace of which the server answers 500', () => {
+  const failing = async (options: object = {}) => {
+    const rig = eventRig(options);
+    await rig.server.resource('namespaces/v1').create({ metadata: { name: 'bad' } });
+    rig.fate = ({ namespace }) => (namespace === 'bad' ? 500 : 'ok');
+    const emit = (namespace: string, many: number, from = 0): void => {
+      for (let at = 0; at < many; at++) rig.recorder.normal(website(`${namespace}${from + at}`, namespace), 'Synced', 'text');
+    };
+    const arrived = async (): Promise<number> =>
+      (await rig.events()).filter(({ metadata }) => metadata?.namespace === 'default').length;
+    return { ...rig, rig, emit, arrived };
+  };
+
+  test('holds up no other', async () => {
+    const { rig, emit, arrived, clock, sent, recorder } = await failing();
+    emit('bad', 20);
+    emit('default', 3);
+    await clock.advanceAsync(0);
+    expect(await arrived()).toBe(3);
+    emit('default', 1, 3);
+    await clock.advanceAsync(0);
+    expect(await arrived()).toBe(4);
+    expect(sent.filter(({ namespace }) => namespace === 'bad')).toHaveLength(1);
+    await clock.advanceAsync(15_000);
+    rig.fate = () => 'ok';
+    await clock.advanceAsync(20_000);
+    expect(recorder.stats).toMatchObject({ written: 24, pending: 0 });
+    expect(clock.pending).toBe(1); // the upkeep
+  });
+
+  test('is given up after 12 failures in a row, with all that waits for it', async () => {
+    const { emit, clock, sent, told, recorder, rig } = await failing();
+    emit('bad', 20);
+    await clock.advanceAsync(200_000);
+    expect(sent).toHaveLength(12);
+    expect(recorder.stats).toMatchObject({ pending: 0, dropped: { unanswered: 20 } });
+    expect(told.map(({ failure }) => failure.dropped)).toEqual([...Array(11).fill(0), 20]);
+    rig.fate = () => 'ok';
+    emit('bad', 1);
+    await recorder.flush();
+    expect(recorder.stats).toMatchObject({ written: 1, pending: 0 });
+  });
+
+  test('takes at most half of the queue', async () => {
+    const { emit, arrived, clock, told, recorder } = await failing({ maxQueuedEvents: 10 });
+    emit('bad', 10);
+    await clock.advanceAsync(0);
+    emit('default', 5);
+    emit('bad', 5, 10);
+    await clock.advanceAsync(0);
+    expect(await arrived()).toBe(5);
+    expect(recorder.stats).toMatchObject({ written: 5, pending: 5, dropped: { queue: 10 } });
+    expect(told.filter(({ message }) => message.includes('5 events are waiting'))).toHaveLength(1);
+    const ended = recorder.shutdown({ timeoutMs: 100 });
+    await clock.advanceAsync(100);
+    await ended;
+    expect(recorder.stats).toMatchObject({ pending: 0, dropped: { closed: 5 } });
+    expect(clock.pending).toBe(0);
+  });
 });
 
 test('an answer that is lost makes no second event, and no wrong count', async () => {

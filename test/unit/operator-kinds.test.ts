@@ -1,13 +1,21 @@
 // Kinds that a server has, does not have yet, or no longer: how they are found, and followed.
 import { afterEach, describe, expect, it } from 'vitest';
 import { ApiServer, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
-import { Informer, type KubernetesObject, type ListWatchOptions, type ResourceClient } from '../../src/cache/index.ts';
+import {
+  Informer,
+  type KubernetesObject,
+  type ListOptions,
+  type ListWatchOptions,
+  type ResourceClient,
+} from '../../src/cache/index.ts';
 import { Broadcaster, type ObjectEvent } from '../../src/index.ts';
+import { loadCluster } from '../../src/kubernetes/index.ts';
 import { FollowedKind, kind, Operator, type ResourceSource, resolveKind } from '../../src/operator/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { invalid } from '../../src/watch/errors.ts';
+import { json, serveCluster } from './cluster-server.ts';
 import { crdOf } from './crd-rig.ts';
 
 const WIDGETS = { group: 'example.com', version: 'v1', plural: 'widgets', kind: 'Widget', namespaced: true } as const;
@@ -54,7 +62,16 @@ function world() {
 /** A server with one object, whose collection and whose discovery say different things. */
 function flaky() {
   const clock = new FakeClock();
-  const state = { lists: true, knows: true, goesAfterPage: false, expired: false, refusals: 0, cut: (): void => {} };
+  const state = {
+    lists: true,
+    knows: true,
+    refusals: 0,
+    pages: false,
+    expired: false,
+    onPage: (): unknown => undefined,
+    cut: (): void => {},
+  };
+  const object = (name: string): KubernetesObject => ({ metadata: { name, uid: name, resourceVersion: '5' } });
   const served = (): void => {
     if (state.lists) return;
     // Who asks again at once, and for ever, comes to an end here.
@@ -63,12 +80,11 @@ function flaky() {
   };
   const client = {
     type: WIDGETS,
-    list: async () => {
+    list: async ({ continue: token }: ListOptions = {}) => {
       served();
-      const list = { items: [{ metadata: { name: 'a', uid: 'a', resourceVersion: '5' } }], resourceVersion: '5' };
-      if (!state.goesAfterPage) return list;
-      state.lists = state.knows = false;
-      return { ...list, continue: 'b' };
+      if (token) return { items: [object('b')], resourceVersion: '5' };
+      state.onPage();
+      return { items: [object('a')], resourceVersion: '5', ...(state.pages && { continue: 'b' }) };
     },
     watch: async ({ sendInitialEvents, signal }: ListWatchOptions = {}) => {
       served();
@@ -247,6 +263,27 @@ describe('a kind that is deleted', () => {
     expect(informer.hasSynced).toBe(true);
   });
 
+  it('is asked about twice, seconds apart: one of several servers may not know it', async () => {
+    const { clock, source, state } = flaky();
+    const said: string[] = [];
+    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock, tell: (text) => void said.push(text) });
+    const { informer, changes, errors } = inform(followed, clock);
+    await reached(clock, () => changes.length === 1);
+    await clock.advanceAsync(2_000);
+    Object.assign(state, { lists: false, knows: false });
+    state.cut();
+    for (let at = 0; at < 10; at++) {
+      await clock.advanceAsync(200);
+      expect(informer.store.size).toBe(1);
+    }
+    state.knows = true;
+    await reached(clock, () => errors.some((text) => text.includes('404')));
+    expect([informer.store.size, changes, said]).toEqual([1, ['+a'], []]);
+    state.knows = false;
+    await reached(clock, () => informer.store.size === 0);
+    expect(said).toEqual(['widgets.example.com/v1 has been deleted: waits for the server to have it again']);
+  });
+
   it('while nobody could see it: the objects that were missed go with it', async () => {
     const { clock, source, state } = flaky();
     const { informer, changes, errors } = inform(new FollowedKind(source, 'widgets.example.com/v1', { clock }), clock);
@@ -296,35 +333,60 @@ describe('a kind that is deleted', () => {
     expect(changes).toEqual(['+a']);
   });
 
-  it('between two pages of a list: the objects of the first page go, too', async () => {
-    const { clock, state, source } = flaky();
-    const said: string[] = [];
-    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock, tell: (text) => void said.push(text) });
-    const { informer, changes } = inform(followed, clock);
-    await reached(clock, () => informer.hasSynced);
-    state.goesAfterPage = true;
+  it('between two pages of a list: none of the first page is left', async () => {
+    const { clock, source, state } = flaky();
+    state.pages = true;
+    const { informer, changes } = inform(new FollowedKind(source, 'widgets.example.com/v1', { clock }), clock);
+    await reached(clock, () => changes.length === 2);
+    await clock.advanceAsync(2_000);
+    state.onPage = () => Object.assign(state, { lists: false, knows: false });
     state.expired = true;
     state.cut();
-    await reached(clock, () => followed.waiting && informer.store.size === 0);
-    expect([changes, said]).toEqual([
-      ['+a', '-a'],
-      ['widgets.example.com/v1 has been deleted: waits for the server to have it again'],
-    ]);
+    await reached(clock, () => informer.store.size === 0);
+    expect(changes.slice(2).sort()).toEqual(['-a', '-b']);
+    Object.assign(state, { lists: true, knows: true, expired: false, onPage: () => {} });
+    await reached(clock, () => changes.length === 6);
+    expect(informer.store.keys().sort()).toEqual(['a', 'b']);
   });
 
-  it('has not been deleted if it was never there, although everything about it is known', async () => {
-    const { clock, state, source } = flaky();
-    state.lists = state.knows = false;
+  it('before anything was listed is one that is waited for, although all is known of it', async () => {
+    const { clock, source, state } = flaky();
     const said: string[] = [];
+    Object.assign(state, { lists: false, knows: false });
     const followed = new FollowedKind(source, WIDGETS, { clock, tell: (text) => void said.push(text) });
-    const { informer, changes } = inform(followed, clock);
+    const { changes, errors } = inform(followed, clock);
     await reached(clock, () => followed.waiting);
-    state.lists = state.knows = true;
-    await reached(clock, () => informer.hasSynced);
-    expect([changes, said]).toEqual([
-      ['+a'],
-      ['waits for widgets.example.com/v1: the server does not have it yet', 'the server has widgets.example.com/v1 now'],
+    Object.assign(state, { lists: true, knows: true });
+    await reached(clock, () => changes.length === 1);
+    expect(said).toEqual([
+      'waits for widgets.example.com/v1: the server does not have it yet',
+      'the server has widgets.example.com/v1 now',
     ]);
+    expect(errors).toEqual([]);
+  });
+
+  it.each([
+    ['404 to everything', 404],
+    ['404 to lists, and 503 to questions', 503],
+  ])('a proxy that answers %s takes none away', async (_, code) => {
+    const served = await serveCluster();
+    const cluster = await loadCluster({ file: served.kubeconfig({ token: 't' }) });
+    ends.push(
+      () => served.close(),
+      () => cluster.close(),
+    );
+    const pages: Record<string, object> = {
+      '/apis': { groups: [{ name: 'example.com', versions: [{ version: 'v1' }] }] },
+      '/apis/example.com/v1': { resources: [{ name: 'widgets', kind: 'Widget', namespaced: true }] },
+      '/apis/example.com/v1/widgets': { kind: 'WidgetList', metadata: { resourceVersion: '5' }, items: [widget('a')] },
+    };
+    served.reply = (response, noted) => json(pages[noted.url])(response, noted);
+    const followed = new FollowedKind(cluster, 'widgets.example.com/v1', { clock: new FakeClock() });
+    expect((await followed.list()).items).toHaveLength(1);
+    served.reply = (response, { url }) =>
+      void response.writeHead(url.endsWith('/widgets') ? 404 : code, { 'content-type': 'text/plain' }).end('nothing here');
+    await expect(followed.list()).rejects.toMatchObject({ code: 'REFUSED', status: { code } });
+    expect(followed).toMatchObject({ waiting: false, type: WIDGETS });
   });
 
   it('a 404 of a server that has the kind takes none away either', async () => {
@@ -342,7 +404,7 @@ describe('a kind that is deleted', () => {
 
   it('ends a watch with 410 when it is back, so that its objects are listed', async () => {
     const { clock, source, state } = flaky();
-    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock });
+    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock, random: () => 0 });
     await followed.list();
     Object.assign(state, { lists: false, knows: false });
     const empty = followed.list();
@@ -358,7 +420,7 @@ describe('a kind that is deleted', () => {
     await clock.advanceAsync(60_000);
     expect(isOver).toBe(false);
     Object.assign(state, { lists: true, knows: true });
-    await clock.advanceAsync(5_000);
+    await clock.advanceAsync(10_000);
     expect(isOver).toBe(true);
     await refusal;
     expect(clock.pending).toBe(0);

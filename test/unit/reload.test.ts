@@ -205,6 +205,25 @@ describe('a certificate and its key', () => {
     expect(tls?.value.key.toString()).toBe(next.key);
   });
 
+  test('that the server cannot take are told once', async () => {
+    const own = place();
+    const [cert, key] = [join(own, 'cert'), join(own, 'key')];
+    const write = ({ server }: ReturnType<typeof certify>): void => {
+      replace(cert, server.cert);
+      replace(key, server.key);
+    };
+    write(certify());
+    const tls = toServerTls(command('--tls-cert', cert, '--tls-key', key));
+    if (tls)
+      tls.onChange = () => {
+        throw new Error('restart');
+      };
+    const { lines, pass } = start(tls);
+    write(certify());
+    for (let times = 0; times < 3; times++) await pass();
+    expect(lines).toEqual([expect.stringMatching(/^reload-failed .*restart/)]);
+  });
+
   test('that do not fit together are refused at the start', () => {
     const own = place();
     const [cert, key] = [join(own, 'cert'), join(own, 'key')];

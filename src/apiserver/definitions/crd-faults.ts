@@ -17,12 +17,11 @@ import {
   unsupportedCause,
 } from '../validation/causes.ts';
 import { structuralFaults } from '../validation/structural-faults.ts';
+import { LABEL_1035 } from '../validation/values.ts';
 import { faultOfSubdomain } from '../verbs/metadata.ts';
 import { type Crd, type CrdColumn, type CrdNames, type CrdSpec, type CrdVersion, isTrue, SINGLE_NAMES } from './crd.ts';
 
 const LABEL = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
-const LABEL_RULE =
-  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const APPROVED = 'api-approved.kubernetes.io';
 const MAX_SELECTABLE_FIELDS = 8;
 const MAX_WARNING_CHARS = 256;
@@ -318,4 +317,4 @@ function oneOf(field: string, value: string, accepted: readonly string[]): Field
 const isLabel = (name: string): boolean => name.length <= 63 && LABEL.test(name);
 
 const labelFault = (name: string): string =>
-  [...(name.length > 63 ? ['must be no more than 63 characters'] : []), ...(LABEL.test(name) ? [] : [LABEL_RULE])].join(',');
+  [...(name.length > 63 ? ['must be no more than 63 characters'] : []), ...(LABEL.test(name) ? [] : [LABEL_1035])].join(',');

@@ -11,7 +11,7 @@
  * - What `copy` adds is a deep copy, counted in characters of JSON before it is added: no value is shared between two places.
  */
 
-import { comparing, parsing, put, stringifying } from '../../storage/json.ts';
+import { comparing, parsing, put, stringifying, toToken } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { checkingDepth, copyingMembers, type JsonObject, ownValue } from './merge-patch.ts';
@@ -162,7 +162,7 @@ function toPointer(text: unknown, what: string): string[] {
 }
 
 function show(path: readonly string[]): string {
-  const text = path.map((token) => `/${token.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+  const text = path.map((token) => `/${toToken(token)}`).join('');
   return JSON.stringify(text.slice(0, 200));
 }
 

@@ -544,7 +544,8 @@ export function headCauses(value: Json, path: string): FieldCause[] {
   return found;
 }
 
-const LABEL_1035 =
+/** What a server says of a name that is no label. */
+export const LABEL_1035: string =
   "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
 /** Items of sets, and keys of maps, that occur twice. */

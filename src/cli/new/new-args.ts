@@ -1,3 +1,4 @@
+import { pluralOf } from '../../operator/kinds.ts';
 import { type Given, type Options, preset, quote, valued } from '../usage.ts';
 
 /** The options of `watchmux new operator`. */
@@ -51,13 +52,6 @@ export function toNew(given: Given): NewCommand {
   if (length > MAX_NAME_CHARS)
     throw given.wrong('group', `at most ${MAX_NAME_CHARS} characters together with ${quote(`${plural}.`)}, not ${length}`);
   return { command: 'new', name, group, kind, plural };
-}
-
-/** As an English word, in lower case. */
-function pluralOf(kind: string): string {
-  const word = kind.toLowerCase();
-  if (/[^aeiou]y$/.test(word)) return `${word.slice(0, -1)}ies`;
-  return /(?:s|x|z|ch|sh)$/.test(word) ? `${word}es` : `${word}s`;
 }
 
 function toGroup(given: Given): string {

@@ -240,7 +240,12 @@ function createHttpServer(
 /** A server whose new connections get the certificate as it is at present. */
 function securely(tls: FromFiles<Pair>, create: (pair: Pair) => ReturnType<typeof createSecureServer>): Server {
   const server = create(tls.value);
-  tls.onChange = (pair) => server.setSecureContext(pair);
+  tls.onChange = (pair) => {
+    // Bun has no such thing.
+    if (!('setSecureContext' in server))
+      throw new Error('this runtime cannot replace the certificate: restart to use the new one');
+    server.setSecureContext(pair);
+  };
   return server;
 }
 

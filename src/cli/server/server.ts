@@ -3,11 +3,11 @@ import { type AddressInfo, isIP, type Socket } from 'node:net';
 import { processMetrics } from '../../apiserver/process-metrics.ts';
 import { splitTarget } from '../../apiserver/request/path.ts';
 import { createHttpHandler } from '../../bridge/http.ts';
-import { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
 import type { Hub, HubStats } from '../../bridge/hub/hub.ts';
 import { counter, hubMetrics, METRICS_TYPE, toText } from '../../bridge/hub/metrics.ts';
 import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { STATS_PATH, WATCH_PATH } from '../../bridge/protocol.ts';
+import { limitConnections } from '../../bridge/transport/connections.ts';
 import { endUnread } from '../../bridge/transport/unread-body.ts';
 import { attachHandler, pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
 import { livePage } from '../../pages/pipe/page.ts';
@@ -247,7 +247,7 @@ export function queryOf({ url = '/' }: Pick<IncomingMessage, 'url'>): URLSearchP
   return toParameters(splitTarget(url).search);
 }
 
-const connections: WeakMap<Server, Set<Socket>> = new WeakMap();
+const connections: WeakMap<Server, ReadonlySet<Socket>> = new WeakMap();
 
 /**
  * Connections that one address may have, whatever they do: more than its clients and requests can need, and few enough that it
@@ -268,22 +268,9 @@ interface ListenAddress {
 /** Starts listening. Resolves with the URL; rejects with a {@link UsageError}. */
 export function listen(server: Server, address: ListenAddress, scheme: string = 'http'): Promise<string> {
   const { maxConnectionsPerAddress: most = MAX_CONNECTIONS_PER_ADDRESS } = address;
-  const slots = new ConnectionSlots({ maxClients: Number.POSITIVE_INFINITY, maxClientsPerAddress: most });
-  const sockets: Set<Socket> = new Set();
-  connections.set(server, sockets);
-  server.on('connection', (socket) => {
-    const { remoteAddress = '' } = socket;
-    if (slots.take(remoteAddress)) {
-      server.emit('drop', { remoteAddress });
-      socket.destroy();
-      return;
-    }
-    sockets.add(socket);
-    socket.once('close', () => {
-      slots.release(remoteAddress);
-      sockets.delete(socket);
-    });
-  });
+  const limits = { maxClients: Number.POSITIVE_INFINITY, maxClientsPerAddress: most };
+  const drop = (remoteAddress: string): void => void server.emit('drop', { remoteAddress });
+  connections.set(server, limitConnections(server, limits, { drop }));
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException): void => reject(new UsageError(explain(error, address), address.command));
     server.once('error', failed);

@@ -74,8 +74,8 @@ export class FromFiles<T> {
       this.contents = contents;
       const before = this.current;
       this.current = this.make(contents);
-      this.failure = undefined;
       this.onChange(this.current, before);
+      this.failure = undefined;
       return 'changed';
     } catch (error) {
       const failure = String(error);

@@ -9,7 +9,7 @@
  *
  * Not a library: there is none that works in pieces, and takes `__proto__` for a name like any other.
  */
-import { comparing } from '../../storage/json.ts';
+import { comparing, toToken } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 
@@ -38,7 +38,9 @@ interface Pair {
 
 /** The operations that make `after` of `before`. Both are JSON. They share values with `after`. */
 export function* diffing(before: Members, after: Members): Work<readonly PatchOperation[]> {
-  return (yield* new Differ(true).run(before, after)) ?? ((yield* new Differ(false).run(before, after)) as PatchOperation[]);
+  const exact = yield* new Differ(true).run(before, after);
+  if (exact) return exact;
+  return (yield* new Differ(false).run(before, after)) as PatchOperation[];
 }
 
 class Differ {
@@ -72,7 +74,7 @@ class Differ {
   *#object({ path, before, after, lists }: Pair): Work<void> {
     const [old, now] = [before as Members, after as Members];
     for (const name of Object.keys(old)) {
-      const at = `${path}/${escaped(name)}`;
+      const at = `${path}/${toToken(name)}`;
       if (!Object.hasOwn(now, name)) this.#push({ op: 'remove', path: at });
       else if (this.#isDeep) this.#value(at, old[name], now[name], lists);
       else if (!(yield* comparing(old[name], now[name]))) this.#push({ op: 'replace', path: at, value: now[name] });
@@ -80,7 +82,7 @@ class Differ {
       if (this.#isTooLong) return;
     }
     for (const name of Object.keys(now)) {
-      if (!Object.hasOwn(old, name)) this.#push({ op: 'add', path: `${path}/${escaped(name)}`, value: now[name] });
+      if (!Object.hasOwn(old, name)) this.#push({ op: 'add', path: `${path}/${toToken(name)}`, value: now[name] });
       if (++this.#steps % STRIDE === 0) yield;
       if (this.#isTooLong) return;
     }
@@ -120,9 +122,4 @@ class Differ {
     this.#operations.push(operation);
     this.#chars += operation.path.length;
   }
-}
-
-/** A name as a part of a JSON pointer (RFC 6901). */
-function escaped(name: string): string {
-  return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
+import { limitConnections } from '../../bridge/transport/connections.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, gaveUp, systemClock, upkeepClock } from '../../watch/clock.ts';
 import { callable, checkOptions, checkText, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
@@ -151,19 +151,8 @@ export class WebhookServer {
       this.#secured.add(socket);
       socket.once('close', () => this.#secured.delete(socket));
     });
-    const slots = new ConnectionSlots(SLOTS);
-    return server.on('connection', (socket: Socket) => {
-      const { remoteAddress = '' } = socket;
-      if (slots.take(remoteAddress)) {
-        socket.destroy();
-        return;
-      }
-      this.#sockets.add(socket);
-      socket.once('close', () => {
-        slots.release(remoteAddress);
-        this.#sockets.delete(socket);
-      });
-    });
+    limitConnections(server, SLOTS, { sockets: this.#sockets });
+    return server;
   }
 
   #renew(tls: Tls): void {

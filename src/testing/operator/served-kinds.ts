@@ -2,7 +2,7 @@
 import type { ResourceDefinition, SchemaDefinition } from '../../apiserver/definition.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { nameOf, type ResourceType } from '../../cache/resource-client.ts';
-import { fullType, type GroupVersionKind, type KindName } from '../../operator/kinds.ts';
+import { fullType, type GroupVersionKind, type KindName, pluralOf } from '../../operator/kinds.ts';
 import type { OperatorControllerOptions } from '../../operator/operator-options.ts';
 import type { TestResource } from './test-options.ts';
 
@@ -32,15 +32,10 @@ function toDefinitions([apiVersion, kinds, cluster = '']: (typeof KUBERNETES)[nu
       .split(' ')
       .filter(Boolean)
       .map((kind) => ({
-        ...{ group, version, kind, namespaced, plural: pluralOf(kind.toLowerCase()), status: !WITHOUT_STATUS.test(kind) },
+        ...{ group, version, kind, namespaced, plural: pluralOf(kind), status: !WITHOUT_STATUS.test(kind) },
         ...(SCALED.has(kind) && { scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' } }),
       }));
   return [...made(kinds, true), ...made(cluster, false)];
-}
-
-function pluralOf(name: string): string {
-  if (name === 'endpoints') return name;
-  return /y$/.test(name) ? `${name.slice(0, -1)}ies` : /(s|x|ch)$/.test(name) ? `${name}es` : `${name}s`;
 }
 
 function isNamed({ group, version, plural, kind }: Definition, name: KindName): boolean {
