@@ -185,7 +185,6 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'removeCondition',
       'removeFinalizer',
       'removeOwner',
-      'resolveKind',
       'retryOnConflict',
       'setCondition',
       'setOwner',

@@ -126,8 +126,10 @@ export class Discovery {
     } catch (error) {
       unless(NOT_FOUND)(error);
       const all = await this.#read(group ? ALL_GROUPS : CORE_VERSIONS, { ...terms, sinceMs: terms.nowMs });
-      if (all.some((each) => each.group === group && (!version || each.version === version))) throw error;
-      return [];
+      const listed = all.filter((each) => each.group === group && (!version || each.version === version));
+      // While a server takes a definition in, its documents differ.
+      if (listed.every(({ resources }) => resources)) return listed;
+      throw error;
     }
   }
 

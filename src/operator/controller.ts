@@ -84,8 +84,6 @@ const RESYNC_MS = 36_000_000;
 /** The conflict of a key in succession that is told: so many are no accident. */
 const TOLD_RACES = 10;
 
-const HAS_ENDED = new WatchError('CLOSED', 'the reconcile has ended');
-
 type AnySource = SourceOptions<KubernetesObject>;
 type Object = KubernetesObject;
 
@@ -366,7 +364,7 @@ export class OperatorController<T extends KubernetesObject> {
       leave();
       cancel();
       // What it has left running must not write when the key runs again, or when another instance leads.
-      ended.abort(HAS_ENDED);
+      ended.abort(new WatchError('CLOSED', `${this.name}: the reconcile of ${key} has ended, and this was not awaited`));
     };
     return { signal: ended.signal, isOver: () => isOver, end };
   }

@@ -33,7 +33,6 @@ export {
   type KindName,
   kind,
   type ResourceSource,
-  resolveKind,
 } from './kinds.ts';
 export { Operator } from './operator.ts';
 export {

@@ -9,7 +9,6 @@
 import type { KubernetesObject } from '../cache/object.ts';
 import {
   type GroupVersionKind,
-  type KindOptions,
   nameOf,
   type ResourceClient,
   type ResourceSource,
@@ -40,16 +39,6 @@ export function kind<T extends object = KubernetesObject>(type: string | Resourc
 
 /** A {@link ResourceType} that lacks nothing. */
 export type FullType = { readonly [Name in keyof ResourceType]-?: NonNullable<ResourceType[Name]> };
-
-/**
- * Finds what a server calls a kind, and whether it is namespaced. A `ResourceType` that has everything is returned as it is, and
- * nothing is asked.
- *
- * @throws {WatchError} (rejects) INVALID_ARGUMENT for what names no kind, and if the server does not have it.
- */
-export async function resolveKind(source: ResourceSource, name: KindName, options: KindOptions = {}): Promise<FullType> {
-  return fullType(name) ?? typeOf(await source.kind(queryOf(name), options));
-}
 
 /** The type of a kind that needs no question; undefined if it does. */
 export function fullType(name: KindName): FullType | undefined {

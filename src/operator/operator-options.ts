@@ -86,7 +86,7 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
   owned<O extends object = KubernetesObject>(kind: KindName<O>): readonly O[];
   /**
    * Reads and writes the server's own objects. Requests end with `signal`, and the key does not run again before the caches have what
-   * was written.
+   * was written, and no longer what was deleted; but after ten seconds it does.
    */
   resource<O extends object = KubernetesObject>(kind: KindName<O>): ResourceClient<O>;
   /**

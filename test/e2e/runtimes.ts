@@ -1,4 +1,4 @@
-// Bun and Deno for the tests that need them; see test/components.ts.
+// Bun and Deno for the tests that need them, and Node as one of them; see test/components.ts.
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -26,9 +26,9 @@ export function endAll(): void {
   for (const child of children) child.kill('SIGKILL');
 }
 
-function runtime(name: 'Bun' | 'Deno', ...before: string[]): Runtime {
-  const { path: binary } = component(name);
-  const missing = isMissing(component(name));
+function runtime(name: 'Bun' | 'Deno' | 'Node', ...before: string[]): Runtime {
+  const binary = name === 'Node' ? process.execPath : component(name).path;
+  const missing = name !== 'Node' && isMissing(component(name));
   const env = { ...process.env, NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1' };
   const start = (program: string, ...args: string[]): Started => {
     const path = fileURLToPath(new URL(`../../${program}`, import.meta.url));
@@ -48,5 +48,8 @@ function runtime(name: 'Bun' | 'Deno', ...before: string[]): Runtime {
   };
   return { name, missing, start };
 }
+
+/** This Node, to run the same program there. */
+export const NODE: Runtime = runtime('Node');
 
 export const RUNTIMES: readonly Runtime[] = [runtime('Bun'), runtime('Deno', 'run', '--allow-all')];

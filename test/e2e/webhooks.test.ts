@@ -1,37 +1,19 @@
 // The built package serves webhooks over HTTPS on Node, Bun and Deno: certificates that are replaced while it runs are in use soon after,
 // and SIGTERM lets what is under way come to its end.
-import { spawn } from 'node:child_process';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../eventually.ts';
 import { type Certified, certify } from '../unit/certificates.ts';
-import { hear, killAll, until } from './cli.ts';
-import { endAll, RUNTIMES, type Runtime, type Started } from './runtimes.ts';
+import { until } from './cli.ts';
+import { endAll, NODE, RUNTIMES, type Started } from './runtimes.ts';
 
 const PROGRAM = 'test/runtimes/webhooks.mjs';
 const [first, second] = [certify(), certify()];
 
-const node: Runtime = {
-  name: 'Node',
-  missing: false,
-  start: (program, ...args) => {
-    const child = spawn(process.execPath, [fileURLToPath(new URL(`../../${program}`, import.meta.url)), ...args]);
-    const { out, err } = hear(child);
-    const ended = new Promise<[number | NodeJS.Signals, string]>((resolve) => {
-      child.on('close', (code, signal) => resolve([code ?? (signal as NodeJS.Signals), out() + err()]));
-    });
-    return { child, out, ended };
-  },
-};
-
-afterAll(() => {
-  killAll();
-  endAll();
-});
+afterAll(endAll);
 
 interface Answer {
   readonly allowed: boolean;
@@ -60,7 +42,7 @@ function review(port: number, path: string, name: string, ca: string): Promise<A
   });
 }
 
-describe.each([node, ...RUNTIMES])('$name', ({ missing, start }) => {
+describe.each([NODE, ...RUNTIMES])('$name', ({ missing, start }) => {
   const test = it.skipIf(missing);
   const folder = mkdtempSync(join(tmpdir(), 'watchmux-webhooks-'));
   const [certFile, keyFile] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];

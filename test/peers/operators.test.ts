@@ -91,8 +91,7 @@ async function outcomeOf(name: string, program: Program): Promise<Outcome> {
 
 describe.skipIf(missing)('one operator, written three times', () => {
   beforeAll(async () => {
-    server = await startApiServer();
-    if (!process.env.NO_OURS) ours = await bundled();
+    [server, ours] = await Promise.all([startApiServer(), bundled()]);
     await server.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', websites);
     await eventually(() => server.get('/apis/example.com/v1/websites'));
   }, LIMIT_MS);

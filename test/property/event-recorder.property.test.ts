@@ -35,13 +35,14 @@ function gated(rig: EventRig): (fate: Fate) => Promise<void> {
   const waiting: ((fate: Fate) => void)[] = [];
   const unsure = new Set<string>();
   const faults = new Map<string, number>();
-  rig.fate = async ({ name }) => {
+  rig.fate = async ({ name, verb }) => {
     const wanted = await new Promise<Fate>((resolve) => waiting.push(resolve));
     const isSure = !unsure.has(name);
     const row = faults.get(name) ?? 0;
     const fate = (wanted === 403 && !isSure) || row >= 5 ? 'ok' : wanted;
     if (fate === 'lost') unsure.add(name);
-    if (fate === 'ok') unsure.delete(name);
+    // An event that may be there is: its creation is a conflict, and says nothing about the count.
+    if (fate === 'ok' && (isSure || verb === 'patch')) unsure.delete(name);
     faults.set(name, fate === 'ok' ? 0 : row + 1);
     return fate;
   };

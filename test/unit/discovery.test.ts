@@ -272,6 +272,12 @@ describe('the whole answer, since Kubernetes 1.26', () => {
     expect(urls()).toEqual(['/api/v1', '/apis', '/apis/apps/v1', '/apis/apps', '/apis/apps/v1']);
   });
 
+  it('is the answer, too, while the one of the group is not there yet', async () => {
+    delete pages['/apis/apps/v1'];
+    expect((await cluster.kind('things.apps/v1', { maxAgeMs: 0 })).type).toMatchObject({ kind: 'Thing' });
+    await expect(found('sites.apps/v1')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+  });
+
   it('is asked for again when it is too old for the caller', async () => {
     await found('things.apps');
     await found('things.apps');

@@ -10,7 +10,7 @@ import {
 } from '../../src/cache/index.ts';
 import { Broadcaster, type ObjectEvent } from '../../src/index.ts';
 import { loadCluster } from '../../src/kubernetes/index.ts';
-import { FollowedKind, kind, Operator, type ResourceSource, resolveKind } from '../../src/operator/index.ts';
+import { FollowedKind, type KindName, kind, Operator, type ResourceSource } from '../../src/operator/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { FakeClock } from '../../src/testing/index.ts';
@@ -54,7 +54,7 @@ function world() {
     await expect.poll(() => crds.get(name).catch(() => undefined)).toBeUndefined();
   };
   const said: string[] = [];
-  const follow = (name: Parameters<typeof resolveKind>[1], more: object = {}): FollowedKind =>
+  const follow = (name: KindName, more: object = {}): FollowedKind =>
     new FollowedKind(source, name, { clock, tell: (text) => void said.push(text), random: () => 0, ...more });
   return { clock, server, source, asked, said, define, remove, follow, crds };
 }
@@ -139,11 +139,11 @@ const reached = (clock: FakeClock, holds: () => boolean): Promise<void> =>
     )
     .toBe(true) as never;
 
-describe('resolveKind', () => {
-  it('asks nothing of a complete type', async () => {
+describe('what the server calls a kind', () => {
+  it('asks nothing of a complete type', () => {
     const { source, asked } = world();
-    expect(await resolveKind(source, kind(WIDGETS))).toEqual(WIDGETS);
-    expect(await resolveKind(source, { version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true })).toMatchObject({
+    expect(new FollowedKind(source, kind(WIDGETS)).type).toEqual(WIDGETS);
+    expect(new FollowedKind(source, { version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true }).type).toMatchObject({
       group: '',
     });
     expect(asked).toEqual([]);
@@ -157,24 +157,14 @@ describe('resolveKind', () => {
   ])('asks for %j', async (name) => {
     const { source, asked, define } = world();
     await define();
-    expect(await resolveKind(source, name)).toEqual(WIDGETS);
+    expect(await new FollowedKind(source, name).resolve()).toEqual(WIDGETS);
     expect(asked).toHaveLength(1);
   });
 
-  it.each([null, 5, {}, { apiVersion: 'v1' }, { kind: 'Pod' }, { plural: 'a/b', version: 'v1' }])(
-    '%j names no kind',
-    async (name) => {
-      const { source, asked } = world();
-      await expect(resolveKind(source, name as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
-      expect(() => new FollowedKind(source, name as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
-      expect(asked).toEqual([]);
-    },
-  );
-
-  it('what the server does not have is named', async () => {
-    const { source } = world();
-    await expect(resolveKind(source, { apiVersion: 'example.com/v1', kind: 'Widget' })).rejects.toThrow('example.com/v1 Widget');
-    await expect(resolveKind(source, 'widgets.example.com/v1')).rejects.toThrow('widgets.example.com/v1');
+  it.each([null, 5, {}, { apiVersion: 'v1' }, { kind: 'Pod' }, { plural: 'a/b', version: 'v1' }])('%j names no kind', (name) => {
+    const { source, asked } = world();
+    expect(() => new FollowedKind(source, name as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
+    expect(asked).toEqual([]);
   });
 });
 

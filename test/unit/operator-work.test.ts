@@ -189,7 +189,7 @@ describe('a reconcile of an operator', () => {
     go();
     await maps.create({ metadata: { name: 'm' } });
     await settle();
-    const error = { code: 'CLOSED', message: 'the reconcile has ended' };
+    const error = { code: 'CLOSED', message: 'orders: the reconcile of default/a has ended, and this was not awaited' };
     expect([late, seen]).toMatchObject([[{ state: 'rejected', error }, { state: 'resolved' }], []]);
     expect([(await maps.list()).items.length, told]).toEqual([1, []]);
   });

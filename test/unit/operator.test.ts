@@ -413,6 +413,34 @@ describe('a request', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('runs again after ten seconds with a cache that still has what it has deleted, and says so', async () => {
+    const { orders, maps, operator, cluster, told, clock } = world();
+    const { lagging, close } = lag(cluster);
+    await maps.create({ metadata: { name: 'm' } });
+    const seen: unknown[] = [];
+    const { stop } = await started(
+      operator({ cluster: lagging }).controller({
+        for: ORDER,
+        reads: [CONFIG_MAP],
+        reconcile: async ({ resource }) => {
+          if (seen.push(clock.now()) === 1) await resource(CONFIG_MAP).delete('default/m');
+        },
+      }),
+    );
+    const open = close();
+    await orders.create(order('a'));
+    await settle();
+    await orders.patch('a', { spec: { item: 'salt' } });
+    await clock.advanceAsync(10_000);
+    expect([seen, told]).toEqual([
+      [0, 10_000],
+      ['wrote orders default/a: the cache of configmaps/v1 has default/m 10000 ms after it was deleted'],
+    ]);
+    open();
+    await stop();
+    expect(clock.pending).toBe(0);
+  });
+
   it('waits for what it has written of any kind that the operator follows', async () => {
     const { orders, operator, cluster } = world();
     const { lagging, close } = lag(cluster);

@@ -7,6 +7,7 @@ import { testOperator } from '../../src/testing/index.ts';
 import type { ObjectEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import { turn } from './event-recorder-rig.ts';
+import { macrotask } from './support.ts';
 
 interface Website extends KubernetesObject {
   readonly spec?: { readonly replicas?: number; readonly greeting?: string } | undefined;
@@ -213,7 +214,7 @@ test('often is not too often, if time passes in between', async () => {
 test('a reconcile that waits for something outside is waited for', async () => {
   let isOver = false;
   const slow = doing(async () => {
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    for (let turns = 0; turns < 200; turns++) await macrotask(); // longer than it takes to find that nothing else goes on
     isOver = true;
   });
   await using operator = await testOperator({ controllers: [slow], objects: [web] });

@@ -10,21 +10,24 @@ export class RegistryLog {
   readonly #counts: Map<string, { entered: number; removed: number }> = new Map();
   readonly #informer: Informer<Entry>;
   readonly #ended: AbortController = new AbortController();
+  /** Names that were used again while they were in use. */
+  readonly #taken: Set<string> = new Set();
   readonly #running: Promise<unknown>;
 
   constructor(server: ApiServer, world: World) {
     this.#informer = new Informer<Entry>(
       createListWatcher(`${server.url}${world.path('registry')}`, { fetch: (url, init) => server.fetch(url, init) }),
-      {
-        onError: () => {},
-      },
+      { onError: () => {} },
     );
     this.#informer.addHandler({
       onAdd: (entry) => this.#of(entry).entered++,
       onDelete: (entry) => this.#of(entry).removed++,
-      onUpdate: (old, entry) => {
-        if (old.data?.uid !== entry.data?.uid)
-          throw new Error(`${entry.metadata?.name} was not removed before its name was used again`);
+      onUpdate: (old, { metadata, ...entry }) => {
+        // A handler that is behind hears of a removal and of what follows it at once.
+        if (old.metadata?.uid !== metadata?.uid) {
+          this.#of(old).removed++;
+          this.#of(entry).entered++;
+        } else if (old.data?.uid !== entry.data?.uid) this.#taken.add(metadata?.name ?? '');
       },
     });
     this.#running = this.#informer.run(this.#ended.signal);
@@ -45,6 +48,7 @@ export class RegistryLog {
   /** How many websites were entered once and removed once, or not yet. Fails if one was entered or removed twice. */
   async gone(alive: number): Promise<number> {
     return await eventually(() => {
+      if (this.#taken.size > 0) throw new Error(`not removed before their names were used again: ${[...this.#taken]}`);
       const all = [...this.#counts.values()];
       const twice = all.filter(({ entered, removed }) => entered !== 1 || removed > 1);
       if (twice.length > 0) throw new Error(`entered or removed twice: ${JSON.stringify(twice)}`);
