@@ -191,8 +191,8 @@ export interface FinalizerOptions<T extends object> {
  */
 export function controller<
   T extends KubernetesObject,
-  Owned extends readonly unknown[] = [],
-  Watched extends readonly unknown[] = [],
+  Owned extends readonly unknown[] = readonly KubernetesObject[],
+  Watched extends readonly unknown[] = readonly KubernetesObject[],
 >(options: OperatorControllerOptions<T, Owned, Watched>): OperatorControllerOptions<T, Owned, Watched> {
   return options;
 }

@@ -128,7 +128,7 @@ export class Operator {
    *
    * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, for a name that another controller has, and once it runs.
    */
-  controller<T extends KubernetesObject, Owned extends readonly unknown[] = [], Watched extends readonly unknown[] = []>(
+  controller<T extends KubernetesObject, Owned extends readonly unknown[] = readonly KubernetesObject[], Watched extends readonly unknown[] = readonly KubernetesObject[]>(
     options: OperatorControllerOptions<T, Owned, Watched>,
   ): this {
     if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator that runs takes no further controllers');
