@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Resource } from '../../src/apiserver/resource.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { controller, kind } from '../../src/operator/index.ts';
-import { testOperator } from '../../src/testing/index.ts';
+import { testOperator } from '../../src/testing/test-operator.ts';
 import type { ObjectEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import { turn } from './event-recorder-rig.ts';
