@@ -110,7 +110,11 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
 
 /** What a reconcile may return. */
 export interface ReconcileOutcome {
-  /** Run this key again after this time, even if nothing changes. */
+  /**
+   * Run this key again after this time, in milliseconds, even if nothing changes. Less than 1, such as the time until something that is
+   * due: as soon as after a failure, in 5 ms at first, and then twice as long each time, until another outcome. What is no finite
+   * number is a failure.
+   */
   readonly requeueAfterMs?: number | undefined;
 }
 
