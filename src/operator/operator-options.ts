@@ -92,6 +92,9 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
   /**
    * Server-side apply. Fills in apiVersion, kind, and the operator's name as field manager; for kinds that the controller `owns` also
    * the object's namespace, its name if there is none, and the owner reference.
+   *
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT, as `setOwner`, if another owner controls what would be owned: then nothing is
+   *   written. REFUSED as the server says.
    */
   apply<O extends object = KubernetesObject>(kind: KindName<O>, object: object, options?: ApplyOptions): Promise<O>;
   /**

@@ -10,7 +10,7 @@ import { Departures } from './departures.ts';
 import type { EventRecorder } from './event-recorder.ts';
 import type { KindName } from './kinds.ts';
 import type { AnyKind, Log, ReconcileRequest } from './operator-options.ts';
-import { setOwner } from './owners.ts';
+import { checkController, setOwner } from './owners.ts';
 import { type ApplyOptions, apply, type Mutable, updateStatus } from './writes.ts';
 
 /** What is the same for all requests of a controller. */
@@ -77,8 +77,14 @@ export function createRequest<T extends KubernetesObject>(
     },
     apply: async <O extends object>(kind: KindName<O>, given: object, options: ApplyOptions = {}): Promise<O> => {
       const cache = caches.find(kind);
-      const applied = cache && deps.owns(cache) ? ownedBy(required(), given, cache.type.namespaced) : given;
-      return await apply(resource(kind), applied, { ...options, fieldManager: options.fieldManager ?? fieldManager });
+      const owner = cache && deps.owns(cache) ? { cache, object: required() } : undefined;
+      const applied = owner ? ownedBy(owner.object, given, owner.cache.type.namespaced) : given;
+      // The reference of another controller of this operator would be replaced, as it is one of the same field manager.
+      const known = owner?.cache.informer.store.get(keyOf(applied));
+      if (owner && known) checkController(known, owner.object);
+      const written = await apply(resource(kind), applied, { ...options, fieldManager: options.fieldManager ?? fieldManager });
+      if (owner) checkController(written as KubernetesObject, owner.object);
+      return written;
     },
     updateStatus: async (mutate) => {
       const client = clientOf(own, own.client as unknown as ResourceClient<T>);
