@@ -8,7 +8,7 @@ import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
 import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
 import type { WebhookServer } from './webhooks/webhook-server.ts';
-import type { ApplyOptions, Mutable } from './writes.ts';
+import type { ApplyConfiguration, ApplyOptions, Mutable } from './writes.ts';
 
 /** Where an operator writes what it does. `console` is one. */
 export interface Log {
@@ -96,7 +96,11 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
    * @throws {WatchError} (rejects) INVALID_ARGUMENT, as `setOwner`, if another owner controls what would be owned: then nothing is
    *   written. REFUSED as the server says.
    */
-  apply<O extends object = KubernetesObject>(kind: KindName<O>, object: object, options?: ApplyOptions): Promise<O>;
+  apply<O extends object = KubernetesObject>(
+    kind: KindName<O>,
+    object: ApplyConfiguration<O & KubernetesObject>,
+    options?: ApplyOptions,
+  ): Promise<O>;
   /**
    * Lets `mutate` change a copy of the object, and writes its status if that differs. After a conflict, that is done again with the
    * newest state. Resolves with the newest.

@@ -78,11 +78,14 @@ export function createRequest<T extends KubernetesObject>(
     apply: async <O extends object>(kind: KindName<O>, given: object, options: ApplyOptions = {}): Promise<O> => {
       const cache = caches.find(kind);
       const owner = cache && deps.owns(cache) ? { cache, object: required() } : undefined;
-      const applied = owner ? ownedBy(owner.object, given, owner.cache.type.namespaced) : given;
+      const applied: object = owner ? ownedBy(owner.object, given, owner.cache.type.namespaced) : given;
       // The reference of another controller of this operator would be replaced, as it is one of the same field manager.
       const known = owner?.cache.informer.store.get(keyOf(applied));
       if (owner && known) checkController(known, owner.object);
-      const written = await apply(resource(kind), applied, { ...options, fieldManager: options.fieldManager ?? fieldManager });
+      const written = await apply(resource(kind), applied as never, {
+        ...options,
+        fieldManager: options.fieldManager ?? fieldManager,
+      });
       if (owner) checkController(written as KubernetesObject, owner.object);
       return written;
     },
