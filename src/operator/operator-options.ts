@@ -90,8 +90,9 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
    */
   resource<O extends object = KubernetesObject>(kind: KindName<O>): ResourceClient<O>;
   /**
-   * Server-side apply. Fills in apiVersion, kind, and the operator's name as field manager; for kinds that the controller `owns` also
-   * the object's namespace, its name if there is none, and the owner reference.
+   * Server-side apply of any part of an object. Fills in apiVersion, kind, and the operator's name as field manager; for kinds that the
+   * controller `owns` also the object's namespace, and its name, if there is none, and the owner reference. Others have to say where
+   * they are.
    *
    * @throws {WatchError} (rejects) INVALID_ARGUMENT, as `setOwner`, if another owner controls what would be owned: then nothing is
    *   written. REFUSED as the server says.

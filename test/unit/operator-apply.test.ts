@@ -53,3 +53,27 @@ describe('apply of what is owned', () => {
     await stop();
   });
 });
+
+it('what the controller does not own has to say where it is', async () => {
+  const { orders, operator, told } = world();
+  await orders.create(order('a'));
+  const given = [{}, { metadata: { name: 'x' } }];
+  const { stop } = await started(
+    operator().controller({
+      for: ORDER,
+      reads: [CONFIG_MAP],
+      reconcile: async ({ apply }) => {
+        for (const each of given) await apply(CONFIG_MAP, each).catch((error: Error) => void told.push(error.message));
+        await apply(ORDER, {}).catch((error: Error) => void told.push(error.message));
+      },
+    }),
+  );
+  const expected = (kind: string): string =>
+    `expected one, as "owns" of the controller does not have ${kind}: only what it owns gets a name, a namespace and an owner, got`;
+  expect(told).toEqual([
+    `object.metadata.name: ${expected('configmaps/v1')} undefined`,
+    `object.metadata.namespace: ${expected('configmaps/v1')} undefined`,
+    `object.metadata.name: ${expected('orders.example.com/v1')} undefined`,
+  ]);
+  await stop();
+});
