@@ -54,6 +54,7 @@ export interface OperatorDeps {
   readonly name: string;
   readonly namespace: string | undefined;
   readonly clock: Clock | undefined;
+  readonly now: () => number;
   readonly log: Log;
   readonly caches: KindCaches;
   readonly events: () => EventRecorder;
@@ -180,13 +181,14 @@ export class OperatorController<T extends KubernetesObject> {
     const { queue, end } = this.#createQueue();
     const [own] = found as [KindCache];
     const owned = new Set(found.slice(1, 1 + this.#owns.length));
-    const { name, namespace, log, events } = this.#deps;
+    const { name, namespace, log, now, events } = this.#deps;
     const client: RequestDeps['client'] = (kind) => caches.client(kind);
     const cacheOf: RequestDeps['cacheOf'] = (kind) => caches.find(kind);
     const given = {
       name,
       namespace,
       log,
+      now,
       events,
       client,
       cacheOf,

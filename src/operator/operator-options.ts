@@ -82,6 +82,8 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
   readonly signal: AbortSignal;
   /** Writes with the controller's name and the key before each text. */
   readonly log: Log;
+  /** The operator's time of day, in ms since 1970, which a test moves: for schedules, and for {@link setCondition}. */
+  now(): number;
   /** The cached objects of a kind that the object controls: by uid, so not those of one of the same name that was there before. */
   owned<O extends object = KubernetesObject>(kind: KindName<O>): readonly O[];
   /**
@@ -302,6 +304,6 @@ export interface OperatorOptions {
   readonly onError?: ((error: unknown, failure: OperatorFailure) => void) | undefined;
   /** The clock of all that waits. Default: the host's. */
   readonly clock?: Clock | undefined;
-  /** The time of day for events' timestamps, in ms since 1970. Default `Date.now`. */
+  /** The time of day, for events' timestamps and `now` of reconciles, in ms since 1970. Default `Date.now`. */
   readonly now?: (() => number) | undefined;
 }

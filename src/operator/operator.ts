@@ -121,7 +121,8 @@ export class Operator {
     });
     const observer = this.#metrics;
     const changed = (): void => this.#changed();
-    this.#deps = { ...{ name, namespace, clock, log, caches, observer, tell, changed }, events: () => this.events };
+    const now = options.now ?? Date.now;
+    this.#deps = { ...{ name, namespace, clock, now, log, caches, observer, tell, changed }, events: () => this.events };
     this.#elector = this.#createElector(log);
     // One that is told to stop gets no more requests.
     const state = (): OperatorState => ({ ...this.state, running: this.state.running && !this.#stopped.signal.aborted });

@@ -23,6 +23,7 @@ export interface RequestDeps {
   readonly namespace: string | undefined;
   readonly log: Log;
   readonly clock: Clock;
+  readonly now: () => number;
   readonly events: () => EventRecorder;
   readonly caches: ControllerCaches;
   /** What is reconciled. */
@@ -68,6 +69,7 @@ export function createRequest<T extends KubernetesObject>(
   };
   return {
     ...{ key, namespace, name, object, attempt, signal, resource },
+    now: deps.now,
     log: prefixed(deps.log, `${deps.controller} ${key}: `),
     get: caches.get,
     store: caches.store,

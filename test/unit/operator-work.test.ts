@@ -1,6 +1,6 @@
 // How an operator's reconciles fail, take too long, and finalize: on an API server in the same process, with a fake clock.
 import { describe, expect, it } from 'vitest';
-import { generationChanged } from '../../src/operator/index.ts';
+import { type Condition, findCondition, generationChanged, setCondition, type WithConditions } from '../../src/operator/index.ts';
 import { exponential } from '../../src/workqueue/index.ts';
 import { CONFIG_MAP, order, settle, world } from './operator-rig.ts';
 import { fate } from './support.ts';
@@ -156,6 +156,30 @@ describe('a reconcile of an operator', () => {
     expect([told, [...attempts]]).toEqual([[], [1]]); // nothing has failed
     await stop();
     expect(clock.pending).toBe(0);
+  });
+
+  it('has the time of day of its operator, for schedules and conditions', async () => {
+    const { orders, start, clock } = world();
+    await orders.create(order('a'));
+    const midnight = Date.UTC(2026, 4, 1);
+    const said: WithConditions<Condition> = {};
+    const { stop } = await start(
+      {
+        reconcile: ({ now }) => {
+          setCondition(
+            said,
+            { type: 'Noon', status: now() < midnight + 43_200_000 ? 'False' : 'True', reason: 'Clock' },
+            { now },
+          );
+          return { requeueAfterMs: midnight + 43_200_000 - now() };
+        },
+      },
+      { now: () => midnight + clock.now() },
+    );
+    expect(findCondition(said, 'Noon')).toMatchObject({ status: 'False', lastTransitionTime: '2026-05-01T00:00:00Z' });
+    await clock.advanceAsync(43_200_000);
+    expect(findCondition(said, 'Noon')).toMatchObject({ status: 'True', lastTransitionTime: '2026-05-01T12:00:00Z' });
+    await stop();
   });
 
   it('is told to end after its time, which is a failure; the key runs again only when it has ended', async () => {
