@@ -27,11 +27,11 @@ export declare function kind<T extends object>(type: { readonly apiVersion: stri
 /** Libraries are parsed once. */
 const parsed: Map<string, ts.SourceFile | undefined> = new Map();
 
-/** What is wrong with these files, by their names: a line each. */
-export function faultsOf(files: Readonly<Record<string, string>>): readonly string[] {
+/** What is wrong with these files, by their names: a line each. `more` are options that replace some of the strictest. */
+export function faultsOf(files: Readonly<Record<string, string>>, more: ts.CompilerOptions = {}): readonly string[] {
   const texts = new Map(Object.entries(files).map(([name, text]) => [`${FOLDER}/${name}`, text]));
   texts.set(`${FOLDER}/operator.d.ts`, OPERATOR);
-  const options = { ...OPTIONS, paths: { 'watchmux/operator': [`${FOLDER}/operator.d.ts`] } };
+  const options = { ...OPTIONS, ...more, paths: { 'watchmux/operator': [`${FOLDER}/operator.d.ts`] } };
   // The folder is not there, and need not be.
   const { directoryExists: _, ...real } = ts.createCompilerHost(options);
   const host: ts.CompilerHost = {

@@ -203,8 +203,12 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   }
 
   #row(subresource: string | undefined): Subresource {
-    const row = rowOf(this.#context().info, subresource);
-    if (row === undefined) throw invalid('subresource', subresource, 'one that the resource has');
+    const { info } = this.#context();
+    const row = rowOf(info, subresource);
+    if (row === undefined) {
+      const defined = subresource === 'status' ? ', as its definition says with subresources: { status: {} }' : '';
+      throw invalid('subresource', subresource, `one that ${info.resourceName} has${defined}`);
+    }
     return row;
   }
 }

@@ -53,6 +53,8 @@ export interface CachesDeps {
   readonly cluster: ResourceSource;
   readonly namespace: string | undefined;
   readonly clock: Clock | undefined;
+  /** What the caches keep of each object. Default: the object. */
+  readonly keep?: ((object: KubernetesObject) => KubernetesObject) | undefined;
   /** Called when the server does not have a kind, and when it has it again. */
   readonly tell: (text: string) => void;
   /** Called with each failure of a kind's source, and when it works. */
@@ -187,13 +189,13 @@ export class KindCaches {
   }
 
   #create(followed: FollowedKind, type: FullType): KindCache {
-    const { clock, onError, onWell } = this.#deps;
+    const { clock, keep = (object) => object, onError, onWell } = this.#deps;
     const text = nameOf(type);
     const typed = toKind(type);
     const informer = new Informer<KubernetesObject>(followed, {
       clock,
       // A list need not say of each object what it is; owners and events name it.
-      transform: (object) => (object.kind && object.apiVersion ? object : { ...typed, ...object }),
+      transform: (object) => keep(object.kind && object.apiVersion ? object : { ...typed, ...object }),
       onError: (error) => onError(error, text),
       onStateChange: ({ connected }) => connected && onWell(text),
     });

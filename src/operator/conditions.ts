@@ -22,8 +22,21 @@ export type WithConditions<C extends { readonly type: string; readonly status: s
 
 /** Options of {@link setCondition}. */
 export interface ConditionOptions {
-  /** The time of day, in milliseconds since 1970. Default `Date.now`. */
+  /** The time of day, in milliseconds since 1970. Default `Date.now`; in `updateStatus` of an operator under test, its clock. */
   readonly now?: (() => number) | undefined;
+}
+
+let timeOfDay = (): number => Date.now();
+
+/** Does what is done at once, with another time of day. */
+export function atTimeOf<R>(now: () => number, work: () => R): R {
+  const before = timeOfDay;
+  timeOfDay = now;
+  try {
+    return work();
+  } finally {
+    timeOfDay = before;
+  }
 }
 
 /** What is written here. */
@@ -40,7 +53,7 @@ type Writing = { status?: { conditions?: Written[] | null } | null };
  *
  * Upstream: `meta.SetStatusCondition`.
  */
-export function setCondition(object: WithConditions, condition: Condition, { now = Date.now }: ConditionOptions = {}): boolean {
+export function setCondition(object: WithConditions, condition: Condition, { now = timeOfDay }: ConditionOptions = {}): boolean {
   const holder = object as Writing;
   holder.status ??= {};
   holder.status.conditions ??= [];

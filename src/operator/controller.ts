@@ -45,7 +45,7 @@ import type {
 } from './operator-options.ts';
 import type { ControllerState, OperatorObserver, ReconcileResultName } from './operator-state.ts';
 import { controllerOf, ownersOf } from './owners.ts';
-import { isDeleting } from './predicates.ts';
+import { answerOf, isDeleting } from './predicates.ts';
 import { isConflict, isFieldConflict } from './refusals.ts';
 import { createRequest, type RequestDeps } from './request.ts';
 
@@ -256,7 +256,7 @@ export class OperatorController<T extends KubernetesObject> {
       ...this.#owns.map(({ text, when }): Use => {
         const counts: When = (old, object, event) =>
           // What goes may have been in the way of the owner's own.
-          (event === 'DELETED' || isCurrent(old) || isCurrent(object)) && (when?.(old, object, event) ?? true);
+          (event === 'DELETED' || isCurrent(old) || isCurrent(object)) && (when ? answerOf(when, old, object, event) : true);
         return { text, when: counts, keysOf: keysOfOwner };
       }),
       ...this.#watches.map(({ keysOf, ...use }): Use => ({ ...use, keysOf: (object) => keysOf(object, this.#caches) })),
@@ -274,7 +274,7 @@ export class OperatorController<T extends KubernetesObject> {
     const counts = (event: ChangeType, old: Object | undefined, object: Object | undefined): boolean => {
       changed();
       try {
-        return when(old, object, event);
+        return answerOf(when, old, object, event);
       } catch (error) {
         tell(error, { during: 'event', controller: this.name, kind: text });
         return true; // a run too many does no harm
@@ -426,7 +426,7 @@ function withFinalizer({ when, ...use }: Use, name: string | undefined): Use {
   if (when === undefined || name === undefined) return { ...use, when };
   const isHeld = (object: Object | undefined): boolean =>
     object !== undefined && isDeleting(object) && (metadataOf(object).finalizers?.includes(name) ?? false);
-  return { ...use, when: (old, object, event) => isHeld(object) || when(old, object, event) };
+  return { ...use, when: (old, object, event) => isHeld(object) || answerOf(when, old, object, event) };
 }
 
 /** A limiter for one leadership: in the end, it forgets what the queue has not. */

@@ -8,7 +8,7 @@ import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchErro
 import { Failures, oneLine } from '../watch/failures.ts';
 import type { LeaseResource } from '../workqueue/election.ts';
 import { LeaderElector } from '../workqueue/leader-elector.ts';
-import { KindCaches } from './caches.ts';
+import { type CachesDeps, KindCaches } from './caches.ts';
 import { OperatorController, type OperatorDeps } from './controller.ts';
 import { EventRecorder } from './event-recorder.ts';
 import { OperatorHealth } from './health.ts';
@@ -94,8 +94,12 @@ export class Operator {
   #recorder: EventRecorder | undefined;
   #broken: { readonly error: unknown } | undefined;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
-  constructor(options: OperatorOptions) {
+  /**
+   * The second argument is for tests.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option.
+   */
+  constructor(options: OperatorOptions, { keep }: Pick<CachesDeps, 'keep'> = {}) {
     const { cluster, name, namespace, log = console, clock, onError } = checkOptions(options, NAMES);
     requireMethod('cluster', cluster, 'resource', 'a Cluster or an ApiServer');
     if (typeof name !== 'string' || !NAME.test(name))
@@ -113,7 +117,7 @@ export class Operator {
     this.#failures = new Failures(`operator ${name}`, { clock: this.#clock, print: (line) => log.error(line) });
     const tell: OperatorDeps['tell'] = (error, failure) => this.#tell(error, failure);
     const caches = new KindCaches({
-      ...{ cluster, namespace, clock },
+      ...{ cluster, namespace, clock, keep },
       tell: (text) => log.warn(text),
       onError: (error, kind) => tell(error, { during: 'source', kind }),
       onWell: (kind) => this.#failures.up(`the source of ${kind}`),

@@ -11,6 +11,8 @@
  * Upstream: controller-runtime's `predicate`, of which ADDED and DELETED pass, too: what a controller has not seen may have changed.
  */
 import { metadataOf } from '../cache/object.ts';
+import { isPromise } from '../watch/abort.ts';
+import { invalid } from '../watch/errors.ts';
 import { equals } from './equals.ts';
 import type { ChangeType, When } from './operator-options.ts';
 
@@ -49,17 +51,29 @@ export function isDeleting(object: object | undefined): boolean {
   return (metadataOf(object).deletionTimestamp ?? null) !== null;
 }
 
+/**
+ * What a `when` says.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for a promise, which would always mean yes.
+ */
+export function answerOf<T extends object>(when: When<T>, ...change: Parameters<When<T>>): boolean {
+  const answer = when(...change);
+  if (!isPromise<boolean>(answer)) return answer;
+  answer.then(undefined, () => {}); // nobody waits for it
+  throw invalid('when', answer, 'it to return a boolean: it cannot be async');
+}
+
 /** All of them say yes. Upstream: `predicate.And`. */
 export function allOf<T extends object>(...whens: readonly When<T>[]): When<T> {
-  return (old, object, event) => whens.every((when) => when(old, object, event));
+  return (old, object, event) => whens.every((when) => answerOf(when, old, object, event));
 }
 
 /** One of them says yes. Upstream: `predicate.Or`. */
 export function anyOf<T extends object>(...whens: readonly When<T>[]): When<T> {
-  return (old, object, event) => whens.some((when) => when(old, object, event));
+  return (old, object, event) => whens.some((when) => answerOf(when, old, object, event));
 }
 
 /** It says no: also to ADDED and DELETED, if the other lets them pass. Upstream: `predicate.Not`. */
 export function not<T extends object>(when: When<T>): When<T> {
-  return (old, object, event) => !when(old, object, event);
+  return (old, object, event) => !answerOf(when, old, object, event);
 }

@@ -13,6 +13,7 @@ import { newProject } from '../../src/cli/new/new.ts';
 import { NAMES_IN_USE, type NewCommand, PACKAGES } from '../../src/cli/new/new-args.ts';
 import { Output } from '../../src/cli/output.ts';
 import { UsageError } from '../../src/cli/usage.ts';
+import { faultsOf } from '../compile.ts';
 
 const template = fileURLToPath(new URL('../../src/cli/new/template', import.meta.url));
 const parent = mkdtempSync(join(tmpdir(), 'watchmux-new-'));
@@ -215,4 +216,17 @@ describe('the template', () => {
     // npm install, which comes first, writes the lock.
     expect(paths.filter((path) => path !== 'package-lock.json' && !existsSync(join(template, path)))).toEqual([]);
   });
+});
+
+test('its compiler accepts the most usual lines about a status', () => {
+  const { compilerOptions } = JSON.parse(readFileSync(join(template, 'tsconfig.json'), 'utf8'));
+  const { strict, noUncheckedIndexedAccess, exactOptionalPropertyTypes = false } = compilerOptions;
+  const text = `
+    interface Site { metadata: { generation?: number }; status?: { observedGeneration?: number; url?: string } }
+    export function mutate(draft: Site, { url }: { url?: string }): void {
+      draft.status ??= {};
+      draft.status.observedGeneration = draft.metadata.generation;
+      draft.status = { ...draft.status, url };
+    }`;
+  expect(faultsOf({ 'site.ts': text }, { strict, noUncheckedIndexedAccess, exactOptionalPropertyTypes })).toEqual([]);
 });

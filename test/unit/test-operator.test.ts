@@ -1,8 +1,8 @@
 // An operator under test: what `settled` and `advance` wait for, what they reject with, and that nothing is left of it.
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { Resource } from '../../src/apiserver/resource.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
-import { controller, kind } from '../../src/operator/index.ts';
+import { controller, findCondition, type KindName, kind, not, setCondition } from '../../src/operator/index.ts';
 import { testOperator } from '../../src/testing/test-operator.ts';
 import type { ObjectEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
@@ -117,7 +117,7 @@ test('requeueAfterMs: not before its time, and at its time', async () => {
     times.push(operator.clock.now());
     return { requeueAfterMs: 60_000 };
   });
-  await using operator = await testOperator({ controllers: [again], objects: [web] });
+  await using operator = await testOperator({ controllers: [again], objects: [web], startMs: 0 });
   await operator.settled();
   await operator.settled();
   expect(times).toEqual([0]);
@@ -164,7 +164,7 @@ test("retries, with growing delays; their failures are the test's with onError",
     if (times.length < 6) throw new Error('not yet');
   });
   await using operator = await testOperator({
-    ...{ controllers: [broken], objects: [web] },
+    ...{ controllers: [broken], objects: [web], startMs: 0 },
     onError: (error, { during, attempt }) => void told.push(`${during} ${attempt}: ${(error as Error).message}`),
   });
   await operator.settled();
@@ -178,7 +178,7 @@ test("retries, with growing delays; their failures are the test's with onError",
 test('resyncs', async () => {
   const times: number[] = [];
   const counted = doing(() => void times.push(operator.clock.now()), { resyncMs: 3_600_000 });
-  await using operator = await testOperator({ controllers: [counted], objects: [web] });
+  await using operator = await testOperator({ controllers: [counted], objects: [web], startMs: 0 });
   await operator.advance(3 * 3_600_000);
   expect(times).toEqual([0, 1, 2, 3].map((hours) => hours * 3_600_000));
 });
@@ -247,11 +247,93 @@ test('one that waits without end is named, and its timeout can be tested', async
   expect(operator.clock.pending).toBe(0);
 });
 
-test('one that does not end holds up the end of the test, until the deadline', async () => {
+test('one that does not end holds up the end of the test, until the deadline; what was told is not told again', async () => {
   const stuck = doing(() => new Promise(() => {}));
   const operator = await testOperator({ controllers: [stuck], objects: [web], timeoutMs: 1 });
-  await operator.settled().catch(() => {});
+  await operator.clock.advanceAsync(0);
+  await expect.poll(() => operator.operator.state.controllers[0]?.inWork).toBe(1);
   await expect(operator.close()).rejects.toThrow(/gave up after 30000 ms on websites default\/web/);
+  const other = await testOperator({ controllers: [stuck], objects: [web], timeoutMs: 1 });
+  await expect(other.settled()).rejects.toThrow('which is being reconciled: something that it awaits does not come');
+  await other.close();
+});
+
+test('failures come at once, though something hangs because of them; a hang says what was before', async () => {
+  const broken = controller<Website>({
+    for: {
+      kind: WEBSITES,
+      indexers: {
+        names: () => {
+          throw new Error('no name');
+        },
+      },
+    },
+    reconcile: ({ object }) => (object ? new Promise<void>(() => {}) : undefined),
+  });
+  const operator = await testOperator({ controllers: [broken], objects: [web], timeoutMs: 60_000 });
+  await expect(operator.settled()).rejects.toThrow(/index names of default\/web: Error: no name/);
+  const hanging = doing(({ attempt }) => (attempt === 1 ? Promise.reject(new Error('no luck')) : new Promise(() => {})));
+  const other = await testOperator({ controllers: [hanging], objects: [web], timeoutMs: 50 });
+  await expect(other.settled()).rejects.toThrow(/no luck/);
+  const hung = (await other.advance(1_000).catch((error: unknown) => error)) as Error;
+  expect(hung.message).toMatch(/gave up after 50 ms on websites default\/web, .* \(the last failure before: Error: no luck/);
+  expect((hung.cause as Error).message).toBe('no luck');
+  await other.close();
+});
+
+test('what a cache has cannot be changed: not by a reconcile, and not on the server', async () => {
+  const spec = { list: ['x'] };
+  const changes: readonly ((object: never, seen: readonly KubernetesObject[]) => unknown)[] = [
+    (object: { status?: object }) => (object.status = { seen: 1 }),
+    (object: { spec: { list: string[] } }) => object.spec.list.push('y'),
+    (object: { metadata: { labels?: object } }) => delete object.metadata.labels,
+    (_, seen) => Object.assign(seen[0]?.metadata as object, { name: 'other' }),
+  ];
+  const texts = [
+    /add property status, object is not ext/,
+    /add property 1, /,
+    /delete property 'labels'/,
+    /read only property 'name'/,
+  ];
+  for (const [at, change] of changes.entries()) {
+    const mutating = controller<Website>({
+      for: WEBSITES,
+      reads: [DEPLOYMENTS],
+      finalizer: { name: 'example.com/web', finalize: () => {} },
+      reconcile: ({ object, store }) => void change(object as never, store(DEPLOYMENTS).list()),
+    });
+    const metadata = { name: 'web', namespace: 'default', labels: { a: 'b' } };
+    const website = { ...web, metadata, spec } as Website;
+    const objects = [website, { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: {} }];
+    const operator = await testOperator({ controllers: [mutating], objects });
+    const failed = (await operator.settled().catch((error: unknown) => error)) as Error;
+    expect(failed.message).toMatch(/websites default\/web: objects of caches are read-only: change a copy/);
+    expect(failed.message).toMatch(texts[at] as RegExp);
+    expect(failed.message).toMatch(/test-operator\.test\.ts/);
+    expect(await operator.resource(WEBSITES).get('default/web')).toMatchObject({ spec, metadata });
+    expect(await operator.resource(WEBSITES).get('default/web')).not.toHaveProperty('status');
+    await operator.close();
+  }
+});
+
+test('at the end of a block, a failure that nobody has heard of is printed, and hides no other', async () => {
+  const { exitCode } = process;
+  const printed = vi.spyOn(console, 'error').mockImplementation(() => {});
+  const broken = doing(() => Promise.reject(new Error('no luck')));
+  const block = async (): Promise<void> => {
+    await using operator = await testOperator({ controllers: [broken], objects: [web] });
+    await operator.clock.advanceAsync(0);
+    await expect.poll(() => operator.errors.length).toBe(1);
+    throw new Error('an assertion');
+  };
+  try {
+    await expect(block()).rejects.toThrow('an assertion');
+    expect(String(printed.mock.calls[0]?.[0])).toMatch(/websites default\/web \(attempt 1\): Error: no luck/);
+    expect(process.exitCode).toBe(1);
+  } finally {
+    process.exitCode = exitCode;
+    printed.mockRestore();
+  }
 });
 
 const crd = (plural: string, kind: string, schema: object = {}): KubernetesObject & { readonly spec: object } => ({
@@ -354,12 +436,104 @@ test('all counts of events are there, also those that a recorder holds back', as
 
 test('what cannot be tested is refused', async () => {
   await expect(testOperator({ controllers: [controller({ for: 'sites.example.com/v1', reconcile: () => {} })] })).rejects.toThrow(
-    /^resource: expected one of those that are served: .*, got "sites.example.com\/v1"/,
+    /^controller sites, for: expected a kind of Kubernetes, or one that `resources` define .*, got "sites.example.com\/v1"/,
   );
   await expect(testOperator({ controllers: [websites], timeoutMs: 0 })).rejects.toThrow(/^timeoutMs/);
   await expect(testOperator({ controller: [] } as never)).rejects.toThrow(/did you mean controllers/);
   await expect(testOperator({ controllers: [websites], resources: [crd('bad', 'Bad', { type: 'string' })] })).rejects.toThrow();
   await expect(testOperator({ controllers: [websites], objects: [{ metadata: { name: 'a' } }] })).rejects.toThrow();
+});
+
+test('fields that a schema does not have are refused, which a cluster would drop', async () => {
+  const properties = { status: { type: 'object', properties: { phase: { type: 'string' } } }, spec: { type: 'object' } };
+  const misspelt = doing(({ updateStatus }) =>
+    updateStatus((draft) => Object.assign(draft, { status: { fase: 'Ready' } })).then(() => {}),
+  );
+  const resources = [crd('websites', 'Website', { properties })];
+  const operator = await testOperator({ controllers: [misspelt], resources, objects: [{ ...web, spec: {} } as Website] });
+  await expect(operator.settled()).rejects.toThrow(/unknown field "status\.fase"/);
+  const websites = operator.resource(WEBSITES).in('default');
+  const other: Website = { metadata: { name: 'b' }, spec: { replicas: 1 } };
+  await expect(websites.create(other)).rejects.toThrow(/unknown field "spec\.replicas"/);
+  expect((await websites.create(other, { fieldValidation: 'Ignore' })).spec).toEqual({});
+  await operator.close();
+});
+
+test('a time that is a text, and functions that are async but may not be, are refused', async () => {
+  const sources = [
+    { for: { kind: WEBSITES, when: async () => false } },
+    { for: { kind: WEBSITES, when: not((async () => Promise.reject(new Error('ignored'))) as never) } },
+    { for: WEBSITES, watches: [{ kind: WEBSITES, keysOf: async () => ['default/web'] }] },
+  ];
+  for (const [at, source] of sources.entries()) {
+    const operator = await testOperator({ controllers: [{ ...source, reconcile: () => {} } as never], objects: [web] });
+    const text =
+      at === 2 ? /keysOf: expected it to return an array of strings/ : /when: expected it to return a boolean: it cannot be a/;
+    await expect(operator.settled()).rejects.toThrow(text);
+    await operator.close();
+  }
+  await using operator = await testOperator({ controllers: [doing(() => {})] });
+  await expect(operator.advance('5' as never)).rejects.toThrow(/^ms: expected a number of milliseconds >= 0, got "5"/);
+  expect(() => operator.clock.advance('5' as never)).toThrow(/^ms: expected a number/);
+});
+
+test('there is one time: of the clock, of what the server and events say, and of conditions', async () => {
+  const told = doing(({ object, updateStatus, events }) => {
+    if (object?.status) return;
+    events.normal('Ready', 'now');
+    return updateStatus((draft) => setCondition(draft as never, { type: 'Ready', status: 'True', reason: 'Ready' })).then(
+      () => {},
+    );
+  });
+  await using operator = await testOperator({ controllers: [told] });
+  expect(new Date(operator.clock.now()).toISOString()).toBe('2026-01-01T00:00:00.000Z');
+  await operator.advance(3_600_000);
+  const at = '2026-01-01T01:00:00Z';
+  expect((await operator.resource(WEBSITES).create(web)).metadata?.creationTimestamp).toBe(at);
+  await operator.settled();
+  const found = await operator.resource(WEBSITES).get('default/web');
+  expect(findCondition(found as object, 'Ready')).toMatchObject({ lastTransitionTime: at });
+  expect((await operator.events(found))[0]?.metadata?.creationTimestamp).toBe(at);
+});
+
+test('kinds that there are not are refused, with where they are named and what may be meant', async () => {
+  const refusal = async (options: object): Promise<string> => {
+    const given = { controllers: [doing(() => {})], ...options } as Parameters<typeof testOperator>[0];
+    return (
+      (await testOperator(given).then(
+        (operator) => operator.close(),
+        (error: Error) => error.message,
+      )) ?? 'accepted'
+    );
+  };
+  const owning = (kind: KindName) => ({ controllers: [doing(() => {}, { owns: [kind] as never })] });
+  const configMap = await refusal(owning('configmap/v1'));
+  expect(configMap).toMatch(/^controller websites, owns: expected .*: did you mean configmaps\/v1\?, got "configmap\/v1"/);
+  expect(await refusal(owning({ apiVersion: 'v1', kind: 'Configmap' }))).toMatch(/did you mean v1 ConfigMap\?/);
+  const any = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  const sites = crd('websites', 'Website', { properties: { spec: any, status: any } });
+  const { spec, ...withoutSpec } = sites;
+  expect(await refusal({ resources: [sites, 'foo'] })).toMatch(/^resources\[1\]: expected a kind of Kubernetes.*, got "foo"/);
+  expect(await refusal({ resources: [undefined] })).toMatch(
+    /^resources\[0\]: expected a CustomResourceDefinition, .*, got undefined/,
+  );
+  expect(await refusal({ resources: [withoutSpec] })).toMatch(/^resources\[0\]\.spec: expected that of a Custom/);
+  expect(await refusal({ resources: [{ ...sites, spec: { ...spec, scope: 'Cluster' } }] })).toMatch(
+    /^controller websites, for: namespaced: expected false, as websites.example.com\/v1 is defined, got true/,
+  );
+  const beta = JSON.parse(JSON.stringify(sites).replace('"v1","served"', '"v1beta1","served"'));
+  expect(await refusal({ resources: [beta] })).toMatch(/did you mean websites.example.com\/v1beta1\?/);
+  expect(await refusal({ resources: [sites] })).toBe('accepted');
+  const { subresources: _, ...version } = (spec as { versions: { subresources?: object }[] }).versions[0] ?? {};
+  const operator = await testOperator({
+    controllers: [doing(({ updateStatus }) => updateStatus((draft) => (draft.status = { seen: 1 })).then(() => {}))],
+    resources: [{ ...sites, spec: { ...spec, versions: [version] } } as never],
+    objects: [web],
+  });
+  await expect(operator.settled()).rejects.toThrow(
+    'expected one that websites.example.com has, as its definition says with subresources: { status: {} }, got "status"',
+  );
+  await operator.close();
 });
 
 test('nothing is left', async () => {

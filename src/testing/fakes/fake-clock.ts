@@ -66,7 +66,8 @@ export class FakeClock implements Clock {
   }
 
   private endOf(ms: number): number {
-    if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) throw invalid('ms', ms, 'a number of milliseconds >= 0');
+    if (typeof ms !== 'number' || !(ms >= 0 && ms < Number.POSITIVE_INFINITY))
+      throw invalid('ms', ms, 'a number of milliseconds >= 0');
     return this.time + ms;
   }
 

@@ -9,18 +9,19 @@
  *   A reconcile that waits for something else, such as a file, is waited for.
  * - **What is not?** What waits for a time that is not now: retries, `requeueAfterMs`, resyncs. `advance` gets there.
  * - **What fails?** What the operator tells as a failure: the next `settled`, `advance` or `close` rejects with it, unless the test
- *   listens with `onError`. A controller that never settles is named.
+ *   listens with `onError`. A controller that never settles is named. Nothing is told twice.
  */
 
-import { BUILT_IN_KINDS, EVENTS } from '../../apiserver/builtin.ts';
+import { BUILT_IN_KINDS } from '../../apiserver/builtin.ts';
 import type { CoreEvent } from '../../apiserver/kinds/events.ts';
 import { ApiServer } from '../../apiserver/server.ts';
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../../cache/object.ts';
-import type { GroupVersionKind, ResourceClient, ResourceType } from '../../cache/resource-client.ts';
+import { type GroupVersionKind, nameOf, type ResourceClient, type ResourceType } from '../../cache/resource-client.ts';
 import { compareVersions } from '../../cache/versions.ts';
+import { atTimeOf } from '../../operator/conditions.ts';
 import { controllerNameOf, type KindName, queryOf, textOf } from '../../operator/kinds.ts';
 import { Operator } from '../../operator/operator.ts';
-import type { Log, OperatorControllerOptions, OperatorFailure } from '../../operator/operator-options.ts';
+import type { Log, OperatorControllerOptions, OperatorFailure, ReconcileRequest } from '../../operator/operator-options.ts';
 import { MemoryStorage } from '../../storage/memory/memory-storage.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { whenAborted } from '../../watch/abort.ts';
@@ -29,7 +30,9 @@ import { callable, checkOptions, invalid, isWatchError, WatchError, wholeNumber 
 import { oneLine } from '../../watch/failures.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import { FakeClock } from '../fakes/fake-clock.ts';
-import { kindsOf, servedKinds } from './served-kinds.ts';
+import { explained, frozen, readOnlyCopy } from './read-only.ts';
+import { kindsOf, type Named, servedKinds } from './served-kinds.ts';
+import { strictly, strictSource } from './strict.ts';
 import type { TestFailure, TestOperatorOptions } from './test-options.ts';
 
 const NAMES = [
@@ -58,10 +61,11 @@ export async function startTest(options: TestOperatorOptions): Promise<TestOpera
   const { controllers, resources = [], objects = [], startMs = START_MS, onError } = checkOptions(options, NAMES);
   if (!Array.isArray(controllers)) throw invalid('controllers', controllers, 'an array of controllers');
   callable('onError', onError);
-  const names = [...kindsOf(controllers), ...objects.map(({ apiVersion = '', kind = '' }) => ({ apiVersion, kind }))];
-  const { definitions, crds } = servedKinds([...EVENTS, ...resources], { names, builtIn: BUILT_IN_KINDS });
-  const clock = new FakeClock();
-  const now = (): number => startMs + clock.now();
+  const kinds = objects.map(({ apiVersion = '', kind = '' }, at) => ({ name: { apiVersion, kind }, place: `objects[${at}]` }));
+  const names = [...kindsOf(controllers), ...kinds];
+  const { definitions, crds } = servedKinds(resources, { names, builtIn: BUILT_IN_KINDS });
+  const clock = new FakeClock(startMs);
+  const now = (): number => clock.now();
   const storage = new MemoryStorage();
   const server = new ApiServer({
     ...{ garbageCollection: true, ...options.server, storage, resources: definitions as never, clock },
@@ -110,6 +114,10 @@ export class TestOperator implements AsyncDisposable {
   #runaway: WatchError | undefined;
   #run: Promise<void> = Promise.resolve();
   #broken: { readonly error: unknown } | undefined;
+  /** What a reconcile has failed with last, by controller and key. */
+  readonly #causes: Map<string, unknown> = new Map();
+  /** What goes on without end, or has ended the operator, and was told: the end of the test does not say it again. */
+  #isTold: boolean = false;
   #closed: Promise<void> | undefined;
 
   /** @internal */
@@ -123,10 +131,14 @@ export class TestOperator implements AsyncDisposable {
     this.server = server;
     const told = (error: unknown, failure: OperatorFailure): void => {
       this.#errors.push({ ...failure, error });
+      if (failure.during === 'reconcile') this.#causes.set(`${failure.controller} ${failure.key}`, error);
       if (onError) onError(error, failure);
       else this.#untold.push({ ...failure, error });
     };
-    this.operator = new Operator({ cluster: server, name, namespace, log, clock, now, onError: told });
+    this.operator = new Operator(
+      { cluster: strictSource(server), name, namespace, log, clock, now, onError: told },
+      { keep: readOnlyCopy },
+    );
     for (const each of options.controllers) this.operator.controller(this.#watched(each));
   }
 
@@ -137,10 +149,10 @@ export class TestOperator implements AsyncDisposable {
 
   /** The objects of a kind, in all namespaces: use keys such as `default/web`, or `in('default')`. */
   resource<O extends object = KubernetesObject>(kind: KindName<O>): ResourceClient<O> {
-    if (typeof kind === 'string' || 'plural' in kind) return this.server.resource<O>(kind);
+    if (typeof kind === 'string' || 'plural' in kind) return strictly(this.server.resource<O>(kind));
     const type = this.#types.get(textOf(kind));
     if (!type) throw invalid('kind', textOf(kind), 'a kind that a controller or an object names, or the name of a resource');
-    return this.server.resource<O>(type);
+    return strictly(this.server.resource<O>(type));
   }
 
   /** The events about an object, or all of them, in the form of `v1` and in the order in which they were created. */
@@ -173,8 +185,10 @@ export class TestOperator implements AsyncDisposable {
    */
   async advance(ms: number): Promise<void> {
     const { clock } = this;
+    // A text would be appended to the time.
+    if (typeof ms !== 'number' || !(ms >= 0 && ms < Number.POSITIVE_INFINITY))
+      throw invalid('ms', ms, 'a number of milliseconds >= 0');
     const endMs = clock.now() + ms;
-    if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) throw invalid('ms', ms, 'a number of milliseconds >= 0');
     await this.#drain({ isStrict: false });
     for (let next = clock.nextMs; next !== undefined && next <= endMs; next = clock.nextMs) {
       clock.advance(next - clock.now());
@@ -187,23 +201,38 @@ export class TestOperator implements AsyncDisposable {
   /**
    * Stops the operator and its server. Nothing is left then: no timer, no request, no listener.
    *
-   * @throws {AggregateError} (rejects) As {@link settled}. {WatchError} TIMEOUT with the keys whose reconcile did not end.
+   * @throws {AggregateError} (rejects) As {@link settled}. {WatchError} TIMEOUT with the keys whose reconcile did not end. Not what
+   *   `settled` or `advance` has rejected with.
    */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+  /**
+   * As {@link close}, but what that would reject with is printed, and fails the process: whoever runs tests shows of an error that is
+   * thrown here only that there was one, and not the assertion that has failed before.
+   */
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.close();
+    } catch (error) {
+      console.error(error);
+      const { process } = globalThis as { process?: { exitCode?: unknown } };
+      if (process) process.exitCode ||= 1;
+    }
   }
 
   /** @internal Creates what is there from the start, and starts the operator. */
-  async prepare(objects: readonly KubernetesObject[], names: readonly KindName[]): Promise<void> {
+  async prepare(objects: readonly KubernetesObject[], names: readonly Named[]): Promise<void> {
     const isFirst = ({ kind }: KubernetesObject): boolean => kind === 'CustomResourceDefinition' || kind === 'Namespace';
     for (const object of [...objects.filter(isFirst), ...objects.filter((each) => !isFirst(each))]) await this.#create(object);
-    for (const name of names) {
+    for (const { name, place } of names) {
       const { type } = await this.server.kind(queryOf(name));
+      const { kind = type.kind, namespaced = type.namespaced }: Partial<ResourceType> = Object(name);
+      if (kind !== type.kind) throw invalid(`${place}: kind`, kind, `${type.kind}, as ${nameOf(type)} is defined`);
+      if (namespaced !== type.namespaced)
+        throw invalid(`${place}: namespaced`, namespaced, `${type.namespaced}, as ${nameOf(type)} is defined`);
       this.#types.set(textOf(name), type);
     }
     this.#run = this.operator.run(this.#stopped.signal).catch((error: unknown) => {
@@ -216,7 +245,7 @@ export class TestOperator implements AsyncDisposable {
     const resource = await this.server.kind(queryOf({ apiVersion, kind } as GroupVersionKind));
     const { namespace } = metadataOf(object);
     if (namespace) await this.#createNamespace(namespace);
-    const created = await resource.create(object);
+    const created = await strictly(resource).create(object);
     if (kind === 'CustomResourceDefinition') await this.#established(keyOf(object));
     const { status } = object as { readonly status?: object };
     if (status && !('status' in created)) await resource.subresource('status').patch(keyOf(created), { status });
@@ -249,17 +278,25 @@ export class TestOperator implements AsyncDisposable {
 
   /** A controller that says when it reconciles what. */
   #watched(options: OperatorControllerOptions): OperatorControllerOptions {
-    const name = options.name ?? controllerNameOf(kindsOf([options])[0] as KindName);
+    const name = options.name ?? controllerNameOf((kindsOf([options])[0] as Named).name);
     const run = <R>({ key }: { readonly key: string }, work: () => R): Promise<Awaited<R> | undefined> =>
       this.#attempt(`${name} ${key}`, work);
     const { finalizer } = options;
     return {
       ...options,
-      reconcile: (request) => run(request, () => options.reconcile(request)),
+      reconcile: (request) => run(request, () => options.reconcile(this.#timed(request))),
       ...(finalizer && {
-        finalizer: { ...finalizer, finalize: (request: never) => run(request, () => finalizer.finalize(request)) },
+        finalizer: { ...finalizer, finalize: (request) => run(request, () => finalizer.finalize(this.#timed(request))) },
       }),
     };
+  }
+
+  /** A request whose conditions have the time of the clock, and whose object is read-only, also if it was just written. */
+  #timed<R extends ReconcileRequest>(request: R): R {
+    if (request.object) frozen(request.object);
+    const { updateStatus } = request;
+    const now = (): number => this.clock.now();
+    return { ...request, updateStatus: (mutate) => updateStatus((draft) => atTimeOf(now, () => mutate(draft))) };
   }
 
   async #attempt<R>(what: string, work: () => R): Promise<Awaited<R> | undefined> {
@@ -274,6 +311,8 @@ export class TestOperator implements AsyncDisposable {
       this.#runaway ??= new WatchError('TIMEOUT', text, { limit: this.#maxReconciles });
       await new Promise<void>((resolve) => whenAborted(this.#stopped.signal, () => resolve()));
       return undefined;
+    } catch (error) {
+      throw explained(error, what);
     } finally {
       (this.#reconciled.get(what) as { running: number }).running--;
     }
@@ -293,6 +332,8 @@ export class TestOperator implements AsyncDisposable {
       if (quiet === 0) progressMs = performance.now();
       mark = now;
       if (quiet < QUIET_TURNS) continue;
+      // What goes on without progress may do so because of them.
+      if (isStrict && goesOn.length > 0) this.#throwUntold();
       if (goesOn.length === 0 && !isFlushed && events.stats.pending > 0) {
         // What remains then waits for the clock, to be tried again.
         void events.flush();
@@ -300,13 +341,20 @@ export class TestOperator implements AsyncDisposable {
       } else if (goesOn.length === 0) {
         const stale = isStrict ? await this.#stale() : [];
         if (stale.length === 0) return;
+        this.#throwUntold();
         goesOn.push(...stale);
       } else if (!isStrict && performance.now() - progressMs >= STUCK_MS) return;
       const idleMs = performance.now() - progressMs;
-      if (isStrict && idleMs > this.#timeoutMs) throw gaveUp(this.#timeoutMs, listed(goesOn));
+      if (isStrict && idleMs > this.#timeoutMs) throw this.#gaveUp(goesOn);
       // It waits for something else than the event loop's next turn.
       if (quiet > STUCK_TURNS) await this.#idleWithin(isStrict ? this.#timeoutMs - idleMs : STUCK_MS - idleMs);
     }
+  }
+
+  #gaveUp(goesOn: readonly string[]): WatchError {
+    this.#isTold = true;
+    const cause = Array.from(this.#reconciled).find(([what, { running }]) => running > 0 && this.#causes.has(what))?.[0];
+    return gaveUp(this.#timeoutMs, listed(goesOn), cause && this.#causes.get(cause));
   }
 
   /** Resolves when the operator says that it is idle, and at the latest after this time. */
@@ -328,13 +376,17 @@ export class TestOperator implements AsyncDisposable {
       if (!working) return kinds.some(({ absent }) => absent) ? [] : [`${name}, which does not work yet`];
       if (queued + inWork === 0) return [];
       const running = Array.from(this.#reconciled).filter(([what, each]) => each.running > 0 && what.startsWith(`${name} `));
-      if (running.length > 0) return running.map(([what]) => `${what}, which is being reconciled`);
+      if (running.length > 0) return running.map(([what]) => this.#textOfRunning(what));
       return [queued > 0 ? `${name}, which has ${queued} keys queued` : `${name}, which waits for a cache to have what it wrote`];
     });
-    return [
-      ...working,
-      ...kinds.filter(({ synced, absent }) => !synced && !absent).map(({ kind }) => `${kind}, which is not synced`),
-    ];
+    const whyNot = (error: unknown): string => (error === undefined ? '' : ` (${oneLine(error)})`);
+    const unsynced = kinds.filter(({ synced, absent }) => !synced && !absent);
+    return [...working, ...unsynced.map(({ kind, error }) => `${kind}, which is not synced${whyNot(error)}`)];
+  }
+
+  #textOfRunning(what: string): string {
+    const before = this.#causes.has(what) ? ` (the last failure before: ${oneLine(this.#causes.get(what))})` : '';
+    return `${what}, which is being reconciled: something that it awaits does not come${before}`;
   }
 
   /** The kinds whose caches do not have what is stored. */
@@ -352,6 +404,7 @@ export class TestOperator implements AsyncDisposable {
   }
 
   #throwEnd(): void {
+    this.#isTold ||= (this.#runaway ?? this.#broken) !== undefined;
     if (this.#runaway) throw this.#runaway;
     if (this.#broken) throw this.#broken.error;
     if (this.#stopped.signal.aborted) throw new WatchError('CLOSED', 'the test operator was closed');
@@ -383,8 +436,11 @@ export class TestOperator implements AsyncDisposable {
     // Deadlines of the end are on this clock, too.
     while (!isOver) await this.clock.advanceAsync(STEP_MS);
     await ended;
-    if (this.#broken) throw this.#broken.error;
     this.#throwUntold();
+    // The operator's own end is among this: it gives up on what hangs.
+    if (this.#isTold) return;
+    if (this.#runaway) throw this.#runaway;
+    if (this.#broken) throw this.#broken.error;
   }
 }
 

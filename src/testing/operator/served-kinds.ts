@@ -1,9 +1,11 @@
 /** The kinds that a test's server has: those that it is given, and those that the operator names. */
+import { EVENTS } from '../../apiserver/builtin.ts';
 import type { ResourceDefinition, SchemaDefinition } from '../../apiserver/definition.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { nameOf, type ResourceType } from '../../cache/resource-client.ts';
-import { fullType, type GroupVersionKind, type KindName, pluralOf } from '../../operator/kinds.ts';
+import { controllerNameOf, fullType, type GroupVersionKind, type KindName, pluralOf, textOf } from '../../operator/kinds.ts';
 import type { OperatorControllerOptions } from '../../operator/operator-options.ts';
+import { distance, invalid, isRecord } from '../../watch/errors.ts';
 import type { TestResource } from './test-options.ts';
 
 type Definition = ResourceDefinition | SchemaDefinition;
@@ -45,50 +47,95 @@ function isNamed({ group, version, plural, kind }: Definition, name: KindName): 
   return text === nameOf({ group, version, plural }) || text === (group ? `${plural}.${group}` : plural);
 }
 
-/** The kinds that controllers name. */
-export function kindsOf(controllers: readonly OperatorControllerOptions[]): readonly KindName[] {
-  return controllers.flatMap(({ for: own, owns = [], watches = [], reads = [] }) =>
-    [own, ...owns, ...watches, ...reads].map(
-      (each) => (typeof each === 'object' && !isKind(each) ? each.kind : each) as KindName,
-    ),
-  );
+/** A kind, and where it is named. */
+export interface Named {
+  readonly name: KindName;
+  readonly place: string;
 }
+
+/** The kinds that controllers name. */
+export function kindsOf(controllers: readonly OperatorControllerOptions[]): readonly Named[] {
+  return controllers.flatMap(({ name: own, for: reconciled, owns = [], watches = [], reads = [] }) => {
+    const what = `controller ${own ?? controllerNameOf(kindOf(reconciled))}`;
+    const named = (place: string, list: readonly unknown[]): readonly Named[] =>
+      list.map((each) => ({ name: kindOf(each), place: `${what}, ${place}` }));
+    return [...named('for', [reconciled]), ...named('owns', owns), ...named('watches', watches), ...named('reads', reads)];
+  });
+}
+
+const kindOf = (each: unknown): KindName =>
+  (typeof each === 'object' && each && !isKind(each) ? (each as { kind: KindName }).kind : each) as KindName;
 
 const isKind = (value: object): value is ResourceType | GroupVersionKind => 'plural' in value || 'apiVersion' in value;
 
-const isCrd = (value: object): value is KubernetesObject =>
-  (value as KubernetesObject).kind === 'CustomResourceDefinition' && 'spec' in value;
+/** What a CustomResourceDefinition says about kinds. */
+interface CustomKinds extends KubernetesObject {
+  readonly spec: {
+    readonly group?: string;
+    readonly names?: { readonly plural?: string; readonly kind?: string };
+    readonly versions?: readonly { readonly name?: string }[];
+  };
+}
+
+const isCrd = (value: object): value is CustomKinds => (value as KubernetesObject).kind === 'CustomResourceDefinition';
+
+const isDefinition = (value: object): value is Definition => 'plural' in value && 'kind' in value;
 
 /**
  * What the server needs so that it has all of them. A kind of which only the type is known, as `kind({ group, version, ... })` has it,
- * is served without a schema. Others that nobody knows are not among them: the server says so when it is asked for one.
+ * is served without a schema.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for what defines no kind, and for one that nobody knows, with where it is named.
  */
 export function servedKinds(
   resources: readonly TestResource[],
-  { names, builtIn }: { readonly names: readonly KindName[]; readonly builtIn: readonly Definition[] },
+  { names, builtIn }: { readonly names: readonly Named[]; readonly builtIn: readonly Definition[] },
 ): { readonly definitions: readonly Definition[]; readonly crds: readonly KubernetesObject[] } {
-  const crds = resources.filter((each) => typeof each === 'object' && isCrd(each)) as readonly KubernetesObject[];
-  const isDefinition = (each: TestResource): boolean =>
-    typeof each === 'object' && !isCrd(each) && 'plural' in each && 'kind' in each;
-  const definitions = resources.filter(isDefinition) as Definition[];
-  const others = resources.filter(
-    (each) => !crds.includes(each as KubernetesObject) && !isDefinition(each),
-  ) as readonly KindName[];
+  const others: Named[] = [];
+  const [crds, definitions]: [CustomKinds[], Definition[]] = [[], [...EVENTS]];
+  for (const [at, each] of resources.entries()) {
+    const given: unknown = each;
+    const place = `resources[${at}]`;
+    if (typeof given === 'object' && given && isCrd(given)) {
+      if (!isRecord(given.spec)) throw invalid(`${place}.spec`, given.spec, 'that of a CustomResourceDefinition');
+      crds.push(given);
+    } else if (typeof given === 'object' && given && isDefinition(given)) definitions.push(given);
+    else if ((typeof given === 'object' && given && isKind(given)) || typeof given === 'string') {
+      others.push({ name: given as KindName, place });
+    } else
+      throw invalid(place, given, 'a CustomResourceDefinition, a definition of an ApiServer, or a name such as "secrets/v1"');
+  }
+  const custom = crds.flatMap(toTypes);
   const known = [...builtIn, ...KUBERNETES.flatMap(toDefinitions)];
-  for (const name of [...others, ...names]) {
-    if (definitions.some((each) => isNamed(each, name)) || crds.some((crd) => defines(crd, name))) continue;
+  for (const { name, place } of [...others, ...names]) {
+    const own = [...definitions, ...custom];
+    if (own.some((each) => isNamed(each, name))) continue;
     const found = known.filter((each) => isNamed(each, name));
     const type = fullType(name);
-    definitions.push(...(found.length > 0 ? found : type ? [{ ...type, status: true } as Definition] : []));
+    const versions = type ? own.filter(({ group = '', plural }) => group === type.group && plural === type.plural) : [];
+    if (found.length > 0) definitions.push(...found);
+    else if (type && versions.length === 0) definitions.push({ ...type, status: true } as Definition);
+    else throw unknown({ name, place }, versions.length > 0 ? versions : [...own, ...known]);
   }
   return { definitions, crds };
 }
 
-function defines(crd: KubernetesObject, name: KindName): boolean {
-  const { spec } = crd as {
-    readonly spec?: { group?: string; names?: { plural?: string; kind?: string }; versions?: { name?: string }[] };
-  };
-  return (spec?.versions ?? []).some(({ name: version = '' }) =>
-    isNamed({ group: spec?.group ?? '', version, plural: spec?.names?.plural ?? '', kind: spec?.names?.kind ?? '' }, name),
+const toTypes = ({ spec: { group = '', names = {}, versions = [] } }: CustomKinds): readonly Definition[] =>
+  versions.map(
+    ({ name: version = '' }) => ({ group, version, plural: names.plural ?? '', kind: names.kind ?? '' }) as Definition,
+  );
+
+function unknown({ name, place }: Named, all: readonly Definition[]): Error {
+  const text = textOf(name);
+  const texts = all.map(({ group = '', version, plural, kind }) =>
+    text.includes(' ') ? `${group ? `${group}/` : ''}${version} ${kind}` : nameOf({ group, version, plural }),
+  );
+  const nearest = texts.reduce((one, other) => (distance(text, other) < distance(text, one) ? other : one));
+  const isNear = distance(text, nearest) <= text.length / 3;
+  const advice = isNear ? `: did you mean ${nearest}?` : '';
+  return invalid(
+    place,
+    text,
+    `a kind of Kubernetes, or one that \`resources\` define${advice || ' (such as its CustomResourceDefinition)'}`,
   );
 }

@@ -22,7 +22,7 @@ export interface TestOperatorOptions {
   readonly name?: string | undefined;
   /** As for an `Operator`. */
   readonly namespace?: string | undefined;
-  /** What the clock's 0 is, in ms since 1970: for the timestamps of the server and of events. Default: that of 2026-01-01. */
+  /** At which time of day the clock starts, in ms since 1970. All timestamps are of this clock. Default: that of 2026-01-01. */
   readonly startMs?: number | undefined;
   /** More options of the server, such as `admission`. */
   readonly server?: Partial<Omit<ApiServerOptions, 'storage' | 'resources' | 'clock' | 'now'>> | undefined;
