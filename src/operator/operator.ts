@@ -141,9 +141,11 @@ export class Operator {
    *
    * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, for a name that another controller has, and once it runs.
    */
-  controller<T extends KubernetesObject, Owned extends readonly unknown[] = readonly KubernetesObject[], Watched extends readonly unknown[] = readonly KubernetesObject[]>(
-    options: OperatorControllerOptions<T, Owned, Watched>,
-  ): this {
+  controller<
+    T extends KubernetesObject,
+    Owned extends readonly unknown[] = readonly KubernetesObject[],
+    Watched extends readonly unknown[] = readonly KubernetesObject[],
+  >(options: OperatorControllerOptions<T, Owned, Watched>): this {
     if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator that runs takes no further controllers');
     this.#deps.caches.allOrNothing(() => {
       const controller = new OperatorController(options as unknown as OperatorControllerOptions, this.#deps);

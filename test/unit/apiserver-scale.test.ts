@@ -166,7 +166,9 @@ describe('scale', () => {
     const created = await resource.create({ metadata: { name: 'a' }, spec: { size: { ships: 1 } }, status: { ships: 7 } });
     expect(created.status).toEqual({ ships: 7 });
     expect((await scale.get('a')).status).toEqual({ replicas: 7 });
-    await expect(resource.subresource('status').get('a')).rejects.toThrow(/^subresource: expected one that fleets\.example\.com has/);
+    await expect(resource.subresource('status').get('a')).rejects.toThrow(
+      /^subresource: expected one that fleets\.example\.com has/,
+    );
     const without = fleets({ scale: undefined });
     await expect(without.scale.get('a')).rejects.toThrow(/^subresource: expected one that fleets\.example\.com has/);
     expect((await without.call('GET', `${PATH}/a/scale`)).code).toBe(404);
