@@ -149,6 +149,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
     ],
   },
   'watchmux/kubernetes': { source: 'src/kubernetes/index.ts', exports: ['Cluster', 'createNodeFetch', 'loadCluster'] },
+  'watchmux/operator-testing': { source: 'src/testing/test-operator.ts', exports: ['testOperator'] },
   'watchmux/operator': {
     source: 'src/operator/index.ts',
     exports: [
@@ -236,7 +237,6 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'checkTold',
       'checkTransitional',
       'checkUnique',
-      'testOperator',
     ],
   },
 };

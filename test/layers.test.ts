@@ -74,6 +74,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-options.ts': ['@nats-io/transport-node'], // its types
   'operator/event-recorder.ts': ['node:os'],
+  'operator/operator.ts': ['node:os'],
   'operator/webhooks/from-files.ts': ['node:fs', 'node:fs/promises', 'node:tls'],
   'operator/webhooks/webhook-server.ts': ['node:http', 'node:https', 'node:net'],
   'operator/webhooks/webhooks.ts': ['node:http'],

@@ -27,7 +27,7 @@ import type {
   ReconcileContext,
 } from '../workqueue/controller-options.ts';
 import { WorkQueue } from '../workqueue/queue.ts';
-import type { RateLimiter } from '../workqueue/rate-limiters.ts';
+import { defaultRateLimiter, type RateLimiter } from '../workqueue/rate-limiters.ts';
 import type { ControllerCaches, KindCache, KindCaches } from './caches.ts';
 import type { EventRecorder } from './event-recorder.ts';
 import { ensureFinalizer, removeFinalizer } from './finalizers.ts';
@@ -54,6 +54,7 @@ export interface OperatorDeps {
   readonly name: string;
   readonly namespace: string | undefined;
   readonly clock: Clock | undefined;
+  readonly now: () => number;
   readonly log: Log;
   readonly caches: KindCaches;
   readonly events: () => EventRecorder;
@@ -100,6 +101,8 @@ interface Work {
   /** Whether a handler has changes that it has not put into the queue, or has not got the first ones. */
   readonly handlers: { readonly queued: number; readonly hasSynced: boolean }[];
   readonly request: RequestDeps;
+  /** The delays of keys that ask to run again at once. */
+  readonly hasty: RateLimiter;
 }
 
 export class OperatorController<T extends KubernetesObject> {
@@ -178,13 +181,14 @@ export class OperatorController<T extends KubernetesObject> {
     const { queue, end } = this.#createQueue();
     const [own] = found as [KindCache];
     const owned = new Set(found.slice(1, 1 + this.#owns.length));
-    const { name, namespace, log, events } = this.#deps;
+    const { name, namespace, log, now, events } = this.#deps;
     const client: RequestDeps['client'] = (kind) => caches.client(kind);
     const cacheOf: RequestDeps['cacheOf'] = (kind) => caches.find(kind);
     const given = {
       name,
       namespace,
       log,
+      now,
       events,
       client,
       cacheOf,
@@ -193,7 +197,8 @@ export class OperatorController<T extends KubernetesObject> {
       caches: this.#caches,
       own,
     };
-    const work: Work = { queue, handlers: [], request: { ...given, owns: (cache) => owned.has(cache) } };
+    const hasty = defaultRateLimiter({ clock: this.#clock });
+    const work: Work = { queue, handlers: [], request: { ...given, owns: (cache) => owned.has(cache) }, hasty };
     const { concurrency, maxRetries } = this.#options;
     const controller = new Controller<Object>({
       informers: this.#sources(found, work),
@@ -313,12 +318,9 @@ export class OperatorController<T extends KubernetesObject> {
     try {
       const outcome = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal }));
       if (time.isOver()) throw time.signal.reason;
-      const { requeueAfterMs } = outcome ?? {};
-      if (requeueAfterMs !== undefined && !Number.isFinite(requeueAfterMs)) {
-        throw invalid('requeueAfterMs', requeueAfterMs, 'a finite number of milliseconds');
-      }
+      const requeueAfterMs = delayOf(key, outcome, work.hasty);
       result = requeueAfterMs === undefined ? 'success' : 'requeue_after';
-      return outcome;
+      return { requeueAfterMs };
     } catch (error) {
       if (time.isOver()) throw time.signal.reason;
       if (isAbortOf(signal, error)) {
@@ -452,6 +454,17 @@ function unlessAborted<R>(promise: Promise<R>, signal: AbortSignal): Promise<R |
     const leave = whenAborted(signal, () => resolve(undefined));
     promise.then(resolve, reject).finally(leave);
   });
+}
+
+/** After what time a key runs again. At once is as after a failure, more and more seldom: otherwise nothing else would have its turn. */
+function delayOf(key: string, outcome: ReconcileOutcome | undefined, hasty: RateLimiter): number | undefined {
+  const { requeueAfterMs: asked } = outcome ?? {};
+  if (asked !== undefined && !Number.isFinite(asked)) {
+    throw invalid('requeueAfterMs', asked, 'a finite number of milliseconds');
+  }
+  if (asked !== undefined && asked < 1) return hasty.when(key);
+  hasty.forget(key);
+  return asked;
 }
 
 /** Whether an error says that somebody else was faster, which is over when the caches know it. */

@@ -82,6 +82,7 @@ export { type WebhookConfigurationsOptions, webhookConfigurations } from './webh
 export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
 export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';
 export {
+  type ApplyConfiguration,
   type ApplyOptions,
   apply,
   type CreateOrUpdateOptions,

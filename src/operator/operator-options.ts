@@ -8,7 +8,7 @@ import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
 import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
 import type { WebhookServer } from './webhooks/webhook-server.ts';
-import type { ApplyOptions, Mutable } from './writes.ts';
+import type { ApplyConfiguration, ApplyOptions, Mutable } from './writes.ts';
 
 /** Where an operator writes what it does. `console` is one. */
 export interface Log {
@@ -82,6 +82,8 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
   readonly signal: AbortSignal;
   /** Writes with the controller's name and the key before each text. */
   readonly log: Log;
+  /** The operator's time of day, in ms since 1970, which a test moves: for schedules, and for {@link setCondition}. */
+  now(): number;
   /** The cached objects of a kind that the object controls: by uid, so not those of one of the same name that was there before. */
   owned<O extends object = KubernetesObject>(kind: KindName<O>): readonly O[];
   /**
@@ -90,10 +92,18 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
    */
   resource<O extends object = KubernetesObject>(kind: KindName<O>): ResourceClient<O>;
   /**
-   * Server-side apply. Fills in apiVersion, kind, and the operator's name as field manager; for kinds that the controller `owns` also
-   * the object's namespace, its name if there is none, and the owner reference.
+   * Server-side apply of any part of an object. Fills in apiVersion, kind, and the operator's name as field manager; for kinds that the
+   * controller `owns` also the object's namespace, and its name, if there is none, and the owner reference. Others have to say where
+   * they are.
+   *
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT, as `setOwner`, if another owner controls what would be owned: then nothing is
+   *   written. REFUSED as the server says.
    */
-  apply<O extends object = KubernetesObject>(kind: KindName<O>, object: object, options?: ApplyOptions): Promise<O>;
+  apply<O extends object = KubernetesObject>(
+    kind: KindName<O>,
+    object: ApplyConfiguration<O & KubernetesObject>,
+    options?: ApplyOptions,
+  ): Promise<O>;
   /**
    * Lets `mutate` change a copy of the object, and writes its status if that differs. After a conflict, that is done again with the
    * newest state. Resolves with the newest.
@@ -110,7 +120,11 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
 
 /** What a reconcile may return. */
 export interface ReconcileOutcome {
-  /** Run this key again after this time, even if nothing changes. */
+  /**
+   * Run this key again after this time, in milliseconds, even if nothing changes. Less than 1, such as the time until something that is
+   * due: as soon as after a failure, in 5 ms at first, and then twice as long each time, until another outcome. What is no finite
+   * number is a failure.
+   */
   readonly requeueAfterMs?: number | undefined;
 }
 
@@ -191,8 +205,8 @@ export interface FinalizerOptions<T extends object> {
  */
 export function controller<
   T extends KubernetesObject,
-  Owned extends readonly unknown[] = [],
-  Watched extends readonly unknown[] = [],
+  Owned extends readonly unknown[] = readonly KubernetesObject[],
+  Watched extends readonly unknown[] = readonly KubernetesObject[],
 >(options: OperatorControllerOptions<T, Owned, Watched>): OperatorControllerOptions<T, Owned, Watched> {
   return options;
 }
@@ -222,7 +236,9 @@ export interface OperatorFailure {
 }
 
 /** Options of the election of an operator's leader: those of `LeaderElector` that it does not know itself. */
-export interface OperatorElectionOptions extends Partial<Omit<LeaderElectorOptions, 'leases' | 'onError'>> {
+export interface OperatorElectionOptions extends Partial<Omit<LeaderElectorOptions, 'leases' | 'identity' | 'onError'>> {
+  /** The name of this instance. No two may have the same. Default: the host's, and a random part: `web-7d4b9_1f0e9c2a`. */
+  readonly identity?: string | undefined;
   /** The namespace of the lease. Default: that of the operator, or of the cluster's context, or `default`. */
   readonly namespace?: string | undefined;
 }
@@ -288,6 +304,6 @@ export interface OperatorOptions {
   readonly onError?: ((error: unknown, failure: OperatorFailure) => void) | undefined;
   /** The clock of all that waits. Default: the host's. */
   readonly clock?: Clock | undefined;
-  /** The time of day for events' timestamps, in ms since 1970. Default `Date.now`. */
+  /** The time of day, for events' timestamps and `now` of reconciles, in ms since 1970. Default `Date.now`. */
   readonly now?: (() => number) | undefined;
 }

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import type { KubernetesObject } from '../cache/object.ts';
 import { segment } from '../cache/resource-client.ts';
 import type { Cluster } from '../kubernetes/cluster.ts';
@@ -13,7 +14,14 @@ import { EventRecorder } from './event-recorder.ts';
 import { OperatorHealth } from './health.ts';
 import { type HealthServer, serveHealth } from './health-server.ts';
 import { OperatorMetrics } from './metrics.ts';
-import type { Log, OperatorChecks, OperatorControllerOptions, OperatorFailure, OperatorOptions } from './operator-options.ts';
+import type {
+  Log,
+  OperatorChecks,
+  OperatorControllerOptions,
+  OperatorElectionOptions,
+  OperatorFailure,
+  OperatorOptions,
+} from './operator-options.ts';
 import type { OperatorState } from './operator-state.ts';
 import { onSignals } from './signals.ts';
 
@@ -117,7 +125,8 @@ export class Operator {
     });
     const observer = this.#metrics;
     const changed = (): void => this.#changed();
-    this.#deps = { ...{ name, namespace, clock, log, caches, observer, tell, changed }, events: () => this.events };
+    const now = options.now ?? Date.now;
+    this.#deps = { ...{ name, namespace, clock, now, log, caches, observer, tell, changed }, events: () => this.events };
     this.#elector = this.#createElector(log);
     // One that is told to stop gets no more requests.
     const state = (): OperatorState => ({ ...this.state, running: this.state.running && !this.#stopped.signal.aborted });
@@ -132,9 +141,11 @@ export class Operator {
    *
    * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, for a name that another controller has, and once it runs.
    */
-  controller<T extends KubernetesObject, Owned extends readonly unknown[] = [], Watched extends readonly unknown[] = []>(
-    options: OperatorControllerOptions<T, Owned, Watched>,
-  ): this {
+  controller<
+    T extends KubernetesObject,
+    Owned extends readonly unknown[] = readonly KubernetesObject[],
+    Watched extends readonly unknown[] = readonly KubernetesObject[],
+  >(options: OperatorControllerOptions<T, Owned, Watched>): this {
     if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator that runs takes no further controllers');
     this.#deps.caches.allOrNothing(() => {
       const controller = new OperatorController(options as unknown as OperatorControllerOptions, this.#deps);
@@ -275,13 +286,15 @@ export class Operator {
   #createElector(log: Log): LeaderElector | undefined {
     const { cluster, leaderElection, namespace: own, clock } = this.#options;
     if (!leaderElection) return undefined;
-    const { namespace, ...settings } = leaderElection === true ? ({} as { namespace?: undefined }) : leaderElection;
+    const { namespace, ...settings }: OperatorElectionOptions = leaderElection === true ? {} : leaderElection;
     const context = (cluster as { readonly namespace?: string }).namespace;
     const leases = cluster.resource('leases.coordination.k8s.io/v1').in(namespace ?? own ?? context ?? 'default');
+    const { identity = `${hostname()}_${crypto.randomUUID().slice(0, 8)}` } = settings;
     return new LeaderElector({
       clock,
-      onNewLeader: (leader) => log.info(`${leader} leads`),
+      onNewLeader: (leader) => log.info(`${leader} leads${leader === identity ? ' (this instance)' : ''}`),
       ...settings,
+      identity,
       name: this.#leaseName,
       leases: leases as unknown as LeaseResource,
       onError: (error) => this.#tell(error, { during: 'leader' }),

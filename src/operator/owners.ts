@@ -43,14 +43,18 @@ export function setOwner(object: KubernetesObject, owner: KubernetesObject, opti
     throw invalid('object.metadata.namespace', inner || undefined, `${outer}, which is its owner's, or an owner in no namespace`);
   }
   const owners = referencesOf(object);
-  const other = controller && controllerOf(object);
-  if (other && !isSame(other, reference))
-    throw invalid('owner', nameOf(reference), `${nameOf(other)}, which controls the object already`);
+  if (controller) checkController(object, owner);
   const at = owners.findIndex((each) => isSame(each, reference));
   const known = owners[at];
   if (known && MEMBERS.every((name) => known[name] === reference[name])) return false;
   write(object, at < 0 ? [...owners, reference] : owners.with(at, reference));
   return true;
+}
+
+/** Throws INVALID_ARGUMENT if another than this owner controls an object. */
+export function checkController(object: KubernetesObject, owner: KubernetesObject): void {
+  const [own, other] = [whoIs(owner), controllerOf(object)];
+  if (other && !isSame(other, own)) throw invalid('owner', nameOf(own), `${nameOf(other)}, which controls the object already`);
 }
 
 /** Removes an owner's reference. Returns whether there was one. Upstream: `RemoveOwnerReference`, which fails if there is none. */

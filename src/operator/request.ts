@@ -3,14 +3,15 @@ import { type KubernetesObject, keyOf, metadataOf, namespaceOf, splitKey, versio
 import type { ResourceClient, WriteOptions } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
 import type { Clock } from '../watch/clock.ts';
+import { invalid } from '../watch/errors.ts';
 import type { ReconcileContext } from '../workqueue/controller-options.ts';
 import type { ControllerCaches, KindCache } from './caches.ts';
 import { controlledBy } from './caches.ts';
 import { Departures } from './departures.ts';
 import type { EventRecorder } from './event-recorder.ts';
-import type { KindName } from './kinds.ts';
+import { type KindName, textOf } from './kinds.ts';
 import type { AnyKind, Log, ReconcileRequest } from './operator-options.ts';
-import { setOwner } from './owners.ts';
+import { checkController, setOwner } from './owners.ts';
 import { type ApplyOptions, apply, type Mutable, updateStatus } from './writes.ts';
 
 /** What is the same for all requests of a controller. */
@@ -22,6 +23,7 @@ export interface RequestDeps {
   readonly namespace: string | undefined;
   readonly log: Log;
   readonly clock: Clock;
+  readonly now: () => number;
   readonly events: () => EventRecorder;
   readonly caches: ControllerCaches;
   /** What is reconciled. */
@@ -67,6 +69,7 @@ export function createRequest<T extends KubernetesObject>(
   };
   return {
     ...{ key, namespace, name, object, attempt, signal, resource },
+    now: deps.now,
     log: prefixed(deps.log, `${deps.controller} ${key}: `),
     get: caches.get,
     store: caches.store,
@@ -77,8 +80,19 @@ export function createRequest<T extends KubernetesObject>(
     },
     apply: async <O extends object>(kind: KindName<O>, given: object, options: ApplyOptions = {}): Promise<O> => {
       const cache = caches.find(kind);
-      const applied = cache && deps.owns(cache) ? ownedBy(required(), given, cache.type.namespaced) : given;
-      return await apply(resource(kind), applied, { ...options, fieldManager: options.fieldManager ?? fieldManager });
+      const owner = cache && deps.owns(cache) ? { cache, object: required() } : undefined;
+      const client = resource(kind);
+      if (!owner) checkPlace(client, given, textOf(kind));
+      const applied: object = owner ? ownedBy(owner.object, given, owner.cache.type.namespaced) : given;
+      // The reference of another controller of this operator would be replaced, as it is one of the same field manager.
+      const known = owner?.cache.informer.store.get(keyOf(applied));
+      if (owner && known) checkController(known, owner.object);
+      const written = await apply(client, applied as never, {
+        ...options,
+        fieldManager: options.fieldManager ?? fieldManager,
+      });
+      if (owner) checkController(written as KubernetesObject, owner.object);
+      return written;
     },
     updateStatus: async (mutate) => {
       const client = clientOf(own, own.client as unknown as ResourceClient<T>);
@@ -91,6 +105,15 @@ export function createRequest<T extends KubernetesObject>(
       warning: (reason, message) => emit('warning', reason, message),
     },
   };
+}
+
+/** Throws INVALID_ARGUMENT for an object that does not say where it is. */
+function checkPlace({ type, namespace }: ResourceClient, given: object, kind: string): void {
+  const own = metadataOf(given);
+  const lacks = !own.name ? 'name' : type.namespaced && !own.namespace && namespace === undefined ? 'namespace' : undefined;
+  if (!lacks) return;
+  const expected = `one, as "owns" of the controller does not have ${kind}: only what it owns gets a name, a namespace and an owner`;
+  throw invalid(`object.metadata.${lacks}`, own[lacks], expected);
 }
 
 /** A copy of an object that says to whom it belongs, and has a name. */

@@ -8,7 +8,7 @@
  * An attempt fails with a conflict only if another's write succeeded, so there is no pause between two. After {@link MAX_ATTEMPTS} it
  * is given up, with an error that still is a conflict.
  */
-import { metadataOf, versionOf } from '../cache/object.ts';
+import { type KubernetesObject, metadataOf, versionOf } from '../cache/object.ts';
 import { type PatchOptions, placeOfObject, type ResourceClient, type WriteOptions } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
 import { checkOptions, invalid, isWatchError, WatchError } from '../watch/errors.ts';
@@ -24,6 +24,23 @@ export type Mutable<T> = T extends Date | ((...args: never[]) => unknown)
   : T extends object
     ? { -readonly [K in keyof T]: Mutable<T[K]> }
     : T;
+
+/**
+ * What an apply says about an object `T`: any part of it, at any depth. Of a kind without a type: anything. Upstream: the types of
+ * `client-go/applyconfigurations`.
+ */
+export type ApplyConfiguration<T> = [
+  // Never is what `kind('pods/v1')` comes to where it is an argument.
+  [T] extends [never] ? object : keyof T extends keyof KubernetesObject ? object : Part<T>,
+][[T] extends [unknown] ? 0 : never]; // so that `T` is not inferred from it, as with `NoInfer` of TypeScript 5.4
+
+type Part<T> = T extends Date | ((...args: never[]) => unknown)
+  ? T
+  : T extends readonly (infer Element)[]
+    ? readonly Part<Element>[]
+    : T extends object
+      ? { readonly [K in keyof T]?: Part<T[K]> | undefined }
+      : T;
 
 /** Options of {@link apply}. */
 export interface ApplyOptions extends Omit<PatchOptions, 'type'> {
@@ -54,7 +71,7 @@ export interface CreateOrUpdateResult<T extends object> {
  */
 export async function apply<T extends object>(
   resource: ResourceClient<T>,
-  object: object,
+  object: ApplyConfiguration<T>,
   options: ApplyOptions & { readonly fieldManager: string },
 ): Promise<T> {
   const { force = true, ...patch } = options;

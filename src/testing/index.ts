@@ -68,8 +68,6 @@ export {
   type ObjectOfType,
   RaceFreeFakeWatcher,
 } from './fakes/fakes.ts';
-export type { TestOperator } from './operator/operator-under-test.ts';
-export type { TestFailure, TestOperatorOptions, TestResource } from './operator/test-options.ts';
 export {
   CacheRecorder,
   type CacheRecorderOptions,
@@ -79,4 +77,3 @@ export {
   type RecordedHandler,
 } from './recorder/cache-recorder.ts';
 export { HistoryRecorder, type HistoryRecorderOptions, type RecordedWatchOptions } from './recorder/history-recorder.ts';
-export { testOperator } from './test-operator.ts';

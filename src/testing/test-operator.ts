@@ -1,5 +1,9 @@
-import type { TestOperator } from './operator/operator-under-test.ts';
+/** The entry point `watchmux/operator-testing`: operators on a server and a clock of their own. Not in `watchmux/testing`, which needs neither. */
+import { startTest, type TestOperator } from './operator/operator-under-test.ts';
 import type { TestOperatorOptions } from './operator/test-options.ts';
+
+export type { TestOperator } from './operator/operator-under-test.ts';
+export type { TestFailure, TestOperatorOptions, TestResource } from './operator/test-options.ts';
 
 /**
  * Starts an operator with its server, for a test: no cluster, no sleep, no polling.
@@ -13,7 +17,5 @@ import type { TestOperatorOptions } from './operator/test-options.ts';
  *   says of an object that it refuses.
  */
 export async function testOperator(options: TestOperatorOptions): Promise<TestOperator> {
-  // Late, so that whoever tests something else does not load a server.
-  const { startTest } = await import('./operator/operator-under-test.ts');
   return startTest(options);
 }

@@ -1,6 +1,8 @@
+import type { V1ConfigMap, V1Pod } from '@kubernetes/client-node';
 import { expect, it } from 'vitest';
-import type { KubernetesObject } from '../../src/cache/index.ts';
+import type { KubernetesObject, ResourceClient } from '../../src/cache/index.ts';
 import {
+  apply as applyTo,
   controller,
   generationChanged,
   kind,
@@ -24,6 +26,8 @@ interface Site extends KubernetesObject {
 const WEBSITES = kind<Website>('websites.example.com/v1');
 const PAGES = kind<Page>({ apiVersion: 'example.com/v1', kind: 'Page' });
 const SITES = kind<Site>({ group: 'example.com', version: 'v1', plural: 'sites' });
+
+const MAPS = kind('configmaps/v1');
 
 /** What TypeScript infers. */
 function infers(operator: Operator): void {
@@ -70,6 +74,24 @@ function infers(operator: Operator): void {
   });
 }
 
+/** What `apply` takes: any part of an object, at any depth. */
+async function applies({ apply, owned }: ReconcileRequest<Website>, pods: ResourceClient<V1Pod>): Promise<void> {
+  const status = undefined as Website['status'] | undefined;
+  const written = await apply(WEBSITES, { status, spec: {} });
+  const pod = await applyTo(pods, { spec: { containers: [{ name: 'a' }, { image: 'b' }] } }, { fieldManager: 'a' });
+  const map = await apply(kind<V1ConfigMap>('configmaps/v1'), { metadata: { name: 'a' }, data: { a: 'b' } });
+  const untyped = await apply('configmaps/v1', { data: { n: 5 } });
+  const other = await apply(MAPS, { metadata: {}, data: { n: 5 } });
+  await apply(kind('configmaps/v1'), { data: { n: 5 } });
+  claim<Equal<[typeof written, typeof pod, typeof map], [Website, V1Pod, V1ConfigMap]>>();
+  claim<Equal<[typeof untyped, typeof other], [KubernetesObject, KubernetesObject]>>();
+  for (const page of owned(PAGES)) await apply(PAGES, page);
+  // @ts-expect-error the image is a text
+  await applyTo(pods, { spec: { containers: [{ image: 1 }] } }, { fieldManager: 'a' });
+  // @ts-expect-error it has no such member
+  await apply(kind<V1ConfigMap>('configmaps/v1'), { dta: {} });
+}
+
 /** What does not compile. */
 function refuses(operator: Operator): void {
   // @ts-expect-error without reconcile
@@ -89,6 +111,14 @@ function refuses(operator: Operator): void {
       get(PAGES, 'a').text;
       // @ts-expect-error an unknown option
       void apply(PAGES, {}, { forced: true });
+      // @ts-expect-error it has no such member
+      void apply(WEBSITES, { spc: { replicas: 1 } });
+      // @ts-expect-error nor this one, further down
+      void apply(WEBSITES, { spec: { replica: 1 } });
+      // @ts-expect-error a number is expected
+      void apply(WEBSITES, { metadata: { name: 'a' }, spec: { replicas: 'one' } });
+      // @ts-expect-error labels are texts
+      void apply(PAGES, { metadata: { labels: { a: 1 } } });
     },
   });
   // @ts-expect-error a result of the wrong kind
@@ -113,5 +143,5 @@ const reconcile = ({ object, namespace }: ReconcileRequest<Website>): string => 
 
 it('has controllers of several types in one list', () => {
   expect(all.map((each) => each.name)).toEqual([undefined, undefined]);
-  expect(compiles(infers, refuses, reconcile)).toBe(3);
+  expect(compiles(infers, applies, refuses, reconcile)).toBe(4);
 });

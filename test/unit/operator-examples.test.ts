@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { type Condition, findCondition, type Kind, kind, type OperatorControllerOptions } from '../../src/operator/index.ts';
-import { type TestOperator, testOperator } from '../../src/testing/index.ts';
+import { type TestOperator, testOperator } from '../../src/testing/test-operator.ts';
 
 const examples = fileURLToPath(new URL('../../examples', import.meta.url));
 const load = (name: string): Promise<Record<string, unknown>> => import(join(examples, name, 'operator.mjs'));

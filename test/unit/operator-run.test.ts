@@ -1,10 +1,13 @@
 // How an operator begins, leads and ends: on an API server in the same process, with a fake clock.
+import { hostname } from 'node:os';
 import { describe, expect, it, vi } from 'vitest';
 import { Operator, type OperatorOptions } from '../../src/operator/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { CONFIG_MAP, ORDER, order, settle, started, world } from './operator-rig.ts';
 import { fate, thrown } from './support.ts';
+
+type Lease = { readonly spec: { readonly holderIdentity: string } };
 
 const noop = (): void => {};
 
@@ -31,9 +34,24 @@ describe('the leader among operators', () => {
     expect(await server.resource('leases.coordination.k8s.io/v1').in('default').get('shop')).toMatchObject({
       spec: { holderIdentity: 'two' },
     });
-    expect(lines).toContain('info: two leads');
+    const led = ['info: one leads (this instance)', 'info: one leads', 'info: two leads (this instance)'];
+    expect(lines.filter((line) => line.includes('leads'))).toEqual(led);
     await two.stop();
     expect(clock.pending).toBe(0);
+  });
+
+  it('is named after its host, and no two are alike', async () => {
+    const { start, server, lines } = world();
+    const names: string[] = [];
+    for (let i = 0; i < 2; i++) {
+      const { stop } = await start({}, { leaderElection: true });
+      const { spec } = (await server.resource('leases.coordination.k8s.io/v1').in('default').get('shop')) as unknown as Lease;
+      names.push(spec.holderIdentity);
+      await stop();
+    }
+    for (const name of names) expect(name).toMatch(new RegExp(`^${hostname().replaceAll('.', '\\.')}_[0-9a-f]{8}$`));
+    expect(new Set(names).size).toBe(2);
+    expect(lines).toEqual(names.map((name) => `info: ${name} leads (this instance)`));
   });
 
   it('that loses the lease stops its work, and competes again with the same caches', async () => {

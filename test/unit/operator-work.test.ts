@@ -1,6 +1,6 @@
 // How an operator's reconciles fail, take too long, and finalize: on an API server in the same process, with a fake clock.
 import { describe, expect, it } from 'vitest';
-import { generationChanged } from '../../src/operator/index.ts';
+import { type Condition, findCondition, generationChanged, setCondition, type WithConditions } from '../../src/operator/index.ts';
 import { exponential } from '../../src/workqueue/index.ts';
 import { CONFIG_MAP, order, settle, world } from './operator-rig.ts';
 import { fate } from './support.ts';
@@ -119,12 +119,66 @@ describe('a reconcile of an operator', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('that asks to run again after what is no time has failed', async () => {
-    const { orders, start, told } = world();
+  it.each([Number.NaN, Infinity, -Infinity, '5s'])(
+    'that asks to run again after what is no time, %s, has failed',
+    async (after) => {
+      const { orders, start, told } = world();
+      await orders.create(order('a'));
+      const { operator, stop } = await start({ reconcile: () => ({ requeueAfterMs: after as number }) });
+      const got = typeof after === 'string' ? `"${after}"` : after;
+      expect(told).toEqual([
+        `reconcile orders default/a 1: requeueAfterMs: expected a finite number of milliseconds, got ${got}`,
+      ]);
+      expect(operator.metrics).toContain('controller_runtime_reconcile_errors_total{controller="orders"} 1');
+      await stop();
+    },
+  );
+
+  it.each([0, -1, 0.5])('that asks to run again at once, after %s ms, does so more and more seldom', async (requeueAfterMs) => {
+    const { orders, start, told, clock } = world();
     await orders.create(order('a'));
-    const { operator, stop } = await start({ reconcile: () => ({ requeueAfterMs: Number.NaN }) });
-    expect(told).toEqual(['reconcile orders default/a 1: requeueAfterMs: expected a finite number of milliseconds, got NaN']);
-    expect(operator.metrics).toContain('controller_runtime_reconcile_errors_total{controller="orders"} 1');
+    const at: number[] = [];
+    const attempts = new Set<number>();
+    const { stop } = await start({
+      maxRetries: 1,
+      reconcile: ({ attempt }) => {
+        at.push(clock.now());
+        attempts.add(attempt);
+        return at.length === 5 ? undefined : { requeueAfterMs };
+      },
+    });
+    await clock.advanceAsync(100);
+    expect(at).toEqual([0, 5, 15, 35, 75]);
+    await orders.patch('a', { spec: { item: 'salt' } });
+    await settle();
+    await clock.advanceAsync(5);
+    expect(at.slice(5)).toEqual([100, 105]); // it had what it wanted in between
+    expect([told, [...attempts]]).toEqual([[], [1]]); // nothing has failed
+    await stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('has the time of day of its operator, for schedules and conditions', async () => {
+    const { orders, start, clock } = world();
+    await orders.create(order('a'));
+    const midnight = Date.UTC(2026, 4, 1);
+    const said: WithConditions<Condition> = {};
+    const { stop } = await start(
+      {
+        reconcile: ({ now }) => {
+          setCondition(
+            said,
+            { type: 'Noon', status: now() < midnight + 43_200_000 ? 'False' : 'True', reason: 'Clock' },
+            { now },
+          );
+          return { requeueAfterMs: midnight + 43_200_000 - now() };
+        },
+      },
+      { now: () => midnight + clock.now() },
+    );
+    expect(findCondition(said, 'Noon')).toMatchObject({ status: 'False', lastTransitionTime: '2026-05-01T00:00:00Z' });
+    await clock.advanceAsync(43_200_000);
+    expect(findCondition(said, 'Noon')).toMatchObject({ status: 'True', lastTransitionTime: '2026-05-01T12:00:00Z' });
     await stop();
   });
 
@@ -214,7 +268,7 @@ describe('a reconcile of an operator', () => {
 
 describe('the finalizer of a controller', () => {
   it('is there before the first reconcile; then an object goes when it is finalized', async () => {
-    const { orders, start, told } = world();
+    const { orders, start, told, clock } = world();
     const seen: unknown[] = [];
     let again = true;
     const { stop } = await start({
@@ -234,6 +288,7 @@ describe('the finalizer of a controller', () => {
     expect(seen.splice(0)).toEqual([[FINALIZER], [FINALIZER]]);
     await orders.delete('a');
     await settle();
+    await clock.advanceAsync(5);
     expect(seen).toEqual(['finalize a', 'finalize a', undefined]);
     expect((await orders.list()).items).toEqual([]);
     expect([(await stop()).state, told]).toEqual(['resolved', []]);

@@ -19,6 +19,7 @@ exercise({
   nats: require('watchmux/nats'),
   nodeStream: require('watchmux/node-stream'),
   operator: require('watchmux/operator'),
+  operatorTesting: require('watchmux/operator-testing'),
   rxjs: require('watchmux/rxjs'),
   sqlite: require('watchmux/sqlite'),
   storage: require('watchmux/storage'),

@@ -14,6 +14,7 @@ import { Cluster } from 'watchmux/kubernetes';
 import { NatsStream } from 'watchmux/nats';
 import { fromReadable, toReadable } from 'watchmux/node-stream';
 import { Operator } from 'watchmux/operator';
+import { testOperator } from 'watchmux/operator-testing';
 import { fromObservable, observe } from 'watchmux/rxjs';
 import { SqliteStorage } from 'watchmux/sqlite';
 import { MemoryStorage } from 'watchmux/storage';
@@ -41,6 +42,7 @@ await exercise({
   nats: { NatsStream },
   nodeStream: { fromReadable, toReadable },
   operator: { Operator },
+  operatorTesting: { testOperator },
   rxjs: { fromObservable, observe },
   sqlite: { SqliteStorage },
   storage: { MemoryStorage },

@@ -1,6 +1,6 @@
 // The operator of operators.test.ts in this process, on a server of ours, without a network, and on a clock that moves when it is told
 // to: what is there after the same edits must be the same. The kinds of Kubernetes that such a server does not have are defined here.
-import { testOperator } from 'watchmux/testing';
+import { testOperator } from 'watchmux/operator-testing';
 import websites from './website.json' with { type: 'json' };
 import { websiteController } from './website.ts';
 import { type Send, type Settled, World } from './world.ts';

@@ -2,7 +2,7 @@ import { equal } from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { findCondition, kind } from 'watchmux/operator';
-import { testOperator } from 'watchmux/testing';
+import { testOperator } from 'watchmux/operator-testing';
 import { parse } from 'yaml';
 import { SAMPLES, samples } from '../src/sample.ts';
 

@@ -1,0 +1,79 @@
+// What a reconcile of an operator applies: on an API server in the same process, with a fake clock.
+import { describe, expect, it } from 'vitest';
+import { CONFIG_MAP, ORDER, order, settle, started, world } from './operator-rig.ts';
+
+describe('apply of what is owned', () => {
+  it('applies nothing that another owner controls, and says so: two controllers do not fight', async () => {
+    const { orders, maps, operator, clock, told } = world();
+    for (const name of ['a', 'b']) await orders.create(order(name));
+    let isQuiet = true;
+    const both = operator().controller({
+      for: ORDER,
+      owns: [CONFIG_MAP],
+      reconcile: async ({ apply, name }) => {
+        if (name === 'b' && isQuiet) return;
+        await apply(CONFIG_MAP, { metadata: { name: 'shared' }, data: { of: name } });
+      },
+    });
+    const { stop } = await started(both);
+    expect([(await maps.get('shared')).data, told]).toEqual([{ of: 'a' }, []]);
+    const { metadata } = await maps.get('shared');
+    isQuiet = false;
+    await orders.patch('b', { spec: { item: 'salt' } });
+    await settle();
+    const refused = 'owner: expected Order a, which controls the object already, got "Order b"';
+    expect(told).toEqual([`reconcile orders default/b 1: ${refused}`]);
+    await clock.advanceAsync(15);
+    expect(told.slice(1)).toEqual([2, 3].map((at) => `reconcile orders default/b ${at}: ${refused}`));
+    const after = await maps.get('shared');
+    expect([after.data, after.metadata?.resourceVersion]).toEqual([{ of: 'a' }, metadata?.resourceVersion]);
+    await stop();
+  });
+
+  it('says so if the answer has another owner, which the cache did not know', async () => {
+    const { orders, server, cluster, operator, told } = world();
+    await orders.create(order('a'));
+    const { metadata: { uid = '' } = {} } = await orders.create(order('b'));
+    const reference = { apiVersion: 'example.com/v1', kind: 'Order', name: 'b', uid, controller: true };
+    const resource: typeof cluster.resource = (type) => {
+      const client = server.resource(type);
+      const patch = async (): Promise<never> => ({ metadata: { name: 'a', ownerReferences: [reference] } }) as never;
+      return Object.assign(client, { in: () => Object.assign(client, { patch }), patch }) as never;
+    };
+    const { stop } = await started(
+      operator({ cluster: { ...cluster, kind: async (type) => resource(type as never) as never } }).controller({
+        for: { kind: ORDER, when: (_, object) => object?.metadata?.name === 'a' },
+        owns: [CONFIG_MAP],
+        reconcile: async ({ apply }) => void (await apply(CONFIG_MAP, { data: { of: 'a' } })),
+      }),
+    );
+    expect(told).toEqual([
+      'reconcile orders default/a 1: owner: expected Order b, which controls the object already, got "Order a"',
+    ]);
+    await stop();
+  });
+});
+
+it('what the controller does not own has to say where it is', async () => {
+  const { orders, operator, told } = world();
+  await orders.create(order('a'));
+  const given = [{}, { metadata: { name: 'x' } }];
+  const { stop } = await started(
+    operator().controller({
+      for: ORDER,
+      reads: [CONFIG_MAP],
+      reconcile: async ({ apply }) => {
+        for (const each of given) await apply(CONFIG_MAP, each).catch((error: Error) => void told.push(error.message));
+        await apply(ORDER, {}).catch((error: Error) => void told.push(error.message));
+      },
+    }),
+  );
+  const expected = (kind: string): string =>
+    `expected one, as "owns" of the controller does not have ${kind}: only what it owns gets a name, a namespace and an owner, got`;
+  expect(told).toEqual([
+    `object.metadata.name: ${expected('configmaps/v1')} undefined`,
+    `object.metadata.namespace: ${expected('configmaps/v1')} undefined`,
+    `object.metadata.name: ${expected('orders.example.com/v1')} undefined`,
+  ]);
+  await stop();
+});
