@@ -3,6 +3,7 @@
 import type { V1ConfigMap, V1Deployment, V1Service } from '@kubernetes/client-node';
 import type { KubernetesObject } from 'watchmux/cache';
 import {
+  type ApplyConfiguration,
   anyOf,
   apply,
   type Condition,
@@ -77,7 +78,7 @@ export function websiteController(registry: string): OperatorControllerOptions<W
 async function applyOwned<T extends Owned>(
   { name, owned, apply: applyAs, events }: ReconcileRequest<Website>,
   of: KindName<T>,
-  object: object,
+  object: ApplyConfiguration<T & KubernetesObject>,
 ): Promise<T> {
   const before = owned(of).find(({ metadata }) => metadata?.name === name);
   const after = await applyAs(of, object);
