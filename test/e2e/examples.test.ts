@@ -77,7 +77,11 @@ describe('examples', () => {
   });
 
   test('they import existing entry points; `npm run typecheck` checks their types', () => {
-    const files = names.flatMap((name) => readdirSync(join(root, 'examples', name)).map((file) => `examples/${name}/${file}`));
+    const files = names.flatMap((name) =>
+      readdirSync(join(root, 'examples', name), { withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => `examples/${name}/${entry.name}`),
+    );
     const imports = files.flatMap((file) => [...readFileSync(join(root, file), 'utf8').matchAll(/from 'watchmux(.*?)'/g)]);
     for (const [, path] of imports) expect(Object.keys(manifest.exports)).toContain(`.${path}`);
     expect(imports.length).toBeGreaterThan(6);
