@@ -43,14 +43,13 @@ export interface Items<T> {
   readonly get: (key: string) => T | undefined;
   /** Whether the state of the source is in it. Stays true while the connection is away. */
   readonly ready: boolean;
-  readonly connection: ConnectionState;
   /** What `key`, `selector` or `sort` has thrown. */
   readonly error?: unknown;
 }
 
 /** A live view of the objects of a source. */
 export interface Collection<T> extends Store<Items<T>> {
-  /** The state of the connection alone. */
+  /** The state of the connection. */
   readonly connection: Store<ConnectionState>;
   /** Equal for collections with the same source and connection options. */
   readonly key: string;
@@ -90,13 +89,7 @@ function toView<T>(handle: Handle<WatchEvent, ObjectFold<T>>, options: ViewOptio
   callable('sort', sort);
   if (limit !== undefined) wholeNumber('limit', limit);
   const { connection, key } = handle;
-  const nothing: Items<T> = {
-    items: [],
-    total: 0,
-    get: () => undefined,
-    ready: false,
-    connection: connection.getServerSnapshot(),
-  };
+  const nothing: Items<T> = { items: [], total: 0, get: () => undefined, ready: false };
   let view: View<T> | undefined;
   const read = (fold: ObjectFold<T> | undefined): Items<T> => {
     if (!fold) return nothing;
@@ -252,16 +245,15 @@ class View<T> {
   }
 
   #show(failure: { readonly error: unknown } | undefined): void {
-    const { fold } = this;
     const shown = this.#shown;
     const total = this.#rows.length;
     const all = this.#options.limit === undefined ? this.#rows : this.#rows.slice(0, this.#options.limit);
     const isSame = all.length === shown.items.length && all.every(({ object }, at) => object === shown.items[at]);
     const items = isSame ? shown.items : all.map(({ object }) => object);
-    const connection = fold.feed?.contact.state ?? shown.connection;
-    const { ready } = fold;
-    if (isSame && total === shown.total && ready === shown.ready && connection === shown.connection && !failure) return;
-    this.#shown = { items, total, get: shown.get, ready, connection, ...failure };
+    const { ready } = this.fold;
+    const hadFailed = 'error' in shown;
+    if (isSame && total === shown.total && ready === shown.ready && !failure && !hadFailed) return;
+    this.#shown = { items, total, get: shown.get, ready, ...failure };
   }
 }
 

@@ -100,7 +100,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
   }
 
   connectionChanged(): void {
-    this.#flush();
+    this.#tellAll();
   }
 
   tell(error: unknown): boolean {
@@ -166,10 +166,14 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
   #flush(): void {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
-    if (this.#isDirty) this.#flushedMs = this.#plan.feed.clock.now();
+    this.#flushedMs = this.#plan.feed.clock.now();
     this.#isDirty = false;
     this.version++;
     this.show();
+    this.#tellAll();
+  }
+
+  #tellAll(): void {
     for (const subscriber of [...this.#subscribers]) {
       try {
         subscriber.changed();

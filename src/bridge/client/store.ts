@@ -20,14 +20,13 @@ export interface Folded<S> {
   readonly state: S;
   /** Whether the state of the source is in it. Stays true while the connection is away. */
   readonly ready: boolean;
-  readonly connection: ConnectionState;
   /** What `reduce` has thrown: `state` is the one before that, and stays. */
   readonly error?: unknown;
 }
 
 /** A state that events add up to. */
 export interface EventStore<S> extends Store<Folded<S>> {
-  /** The state of the connection alone. */
+  /** The state of the connection. */
   readonly connection: Store<ConnectionState>;
   /** Equal for stores with the same source and connection options. */
   readonly key: string;
@@ -62,7 +61,7 @@ export function toStore<E extends WatchEvent, S>(
   const create = (): EventFold<E, S | undefined> =>
     new EventFold<E, S | undefined>(plan, initial, reduce as StoreOptions<E, S | undefined>['reduce'] | undefined);
   const handle = new Handle(plan, create, options.onError);
-  const first: Folded<S | undefined> = { state: initial, ready: false, connection: handle.connection.getServerSnapshot() };
+  const first: Folded<S | undefined> = { state: initial, ready: false };
   return { ...handle.store((own) => own?.shown ?? first), connection: handle.connection, key: handle.key };
 }
 
@@ -99,10 +98,7 @@ class EventFold<E extends WatchEvent, S> extends Fold<E> {
 
   protected override show(): void {
     const { ready, fault, shown } = this;
-    const connection = this.feed?.contact.state ?? shown?.connection;
-    if (!connection) return;
     const state = this.#state;
-    if (shown && shown.state === state && shown.ready === ready && shown.connection === connection && !fault) return;
-    this.shown = { state, ready, connection, ...fault };
+    if (shown?.state !== state || shown.ready !== ready || fault) this.shown = { state, ready, ...fault };
   }
 }
