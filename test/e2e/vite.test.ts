@@ -119,11 +119,8 @@ describe('docs/react.md', () => {
       await shows(/^live $/, `${orders} !== ${JSON.stringify(before)}`);
       await endServer();
       await shows(/^reconnecting ./, `/^tea: \\d+$/.test(${orders})`);
-      await startServer(port);
-      await shows(/^live $/, `/^tea: \\d+$/.test(${orders})`);
       // The session is over: the hub gets no token.
       await page.route('**/watch/token', (route) => route.fulfill({ status: 401 }));
-      await endServer();
       await startServer(port);
       await shows(/^signed out .*Try again$/, `/^tea: \\d+$/.test(${orders})`);
       await page.unroute('**/watch/token');
