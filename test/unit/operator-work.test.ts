@@ -144,7 +144,7 @@ describe('a reconcile of an operator', () => {
       reconcile: ({ attempt }) => {
         at.push(clock.now());
         attempts.add(attempt);
-        return at.length === 5 ? undefined : { requeueAfterMs };
+        return at.length === 5 || at.length > 20 ? undefined : { requeueAfterMs }; // without a delay, it would go on for ever
       },
     });
     await clock.advanceAsync(100);
@@ -171,7 +171,7 @@ describe('a reconcile of an operator', () => {
             { type: 'Noon', status: now() < midnight + 43_200_000 ? 'False' : 'True', reason: 'Clock' },
             { now },
           );
-          return { requeueAfterMs: midnight + 43_200_000 - now() };
+          return now() < midnight + 43_200_000 ? { requeueAfterMs: midnight + 43_200_000 - now() } : undefined;
         },
       },
       { now: () => midnight + clock.now() },
