@@ -41,7 +41,7 @@ const NAMES = [
   'now',
 ] as const;
 
-/** What waits for {@link Operator.settled}. */
+/** What waits for {@link Operator.idle}. */
 interface Waiter {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -222,7 +222,7 @@ export class Operator {
    *
    * @throws {WatchError} (rejects) CLOSED when the operator has ended, or ends before that.
    */
-  settled(): Promise<void> {
+  idle(): Promise<void> {
     if (this.#phase === 'ended') return Promise.reject(ended());
     return new Promise((resolve, reject) => {
       this.#waiters.add({ resolve, reject });
@@ -243,7 +243,7 @@ export class Operator {
     return server;
   }
 
-  /** Has the waiting calls of `settled` looked at again, once what is happening has happened. */
+  /** Has the waiting calls of `idle` looked at again, once what is happening has happened. */
   #changed(): void {
     if (this.#waiters.size === 0 || this.#isChecking) return;
     this.#isChecking = true;

@@ -112,7 +112,7 @@ describe('a reconcile of an operator', () => {
       },
     });
     expect(operator.state.controllers).toMatchObject([{ name: 'orders', working: true, delayed: 1, queued: 0, inWork: 0 }]);
-    await operator.settled(); // what is to run later does not count
+    await operator.idle(); // what is to run later does not count
     for (let i = 0; i < 21; i++) await clock.advanceAsync(1_000);
     expect(at).toEqual([0, 1_000, 10_000, 20_000]);
     await stop();
