@@ -75,7 +75,8 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
     source: 'src/bridge/fetch.ts',
     exports: ['Hub', 'LINE', 'RECORD', 'createConnectionHandler', 'createFetchHandler'],
   },
-  'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect', 'isInitialEventsEnd'] },
+  'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect', 'isInitialEventsEnd', 'toCollection', 'toStore'] },
+  'watchmux/react': { source: 'src/react/index.ts', exports: ['useCollection', 'useConnection', 'useWatch'] },
   'watchmux/workqueue': {
     source: 'src/workqueue/index.ts',
     exports: [

@@ -14,6 +14,7 @@ const RANKS: Readonly<Record<string, number>> = {
   broadcast: 1,
   adapters: 2, // above the engine: `observe` and `fromObservable` are made of a Broadcaster
   bridge: 3,
+  react: 4, // above the bridge, whose client's stores it shows
   nats: 4, // above the bridge, whose hubs it feeds
   cache: 4, // above the bridge, whose client's requests and decisions it shares
   storage: 5,
@@ -78,6 +79,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'operator/webhooks/from-files.ts': ['node:fs', 'node:fs/promises', 'node:tls'],
   'operator/webhooks/webhook-server.ts': ['node:http', 'node:https', 'node:net'],
   'operator/webhooks/webhooks.ts': ['node:http'],
+  'react/index.ts': ['react'],
   'pages/document.ts': ['node:crypto', 'node:fs'],
   'storage/journal/file-journal.ts': ['node:fs/promises'],
   'storage/journal/records.ts': ['node:zlib'],

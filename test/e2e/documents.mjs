@@ -5,7 +5,7 @@
 //     <!-- test: types -->             only check its types
 //     <!-- test: browser -->           browser.test.ts runs it in a page
 //     <!-- test: vite -->              vite.test.ts runs it
-//     <!-- test: react use-watch.ts -->  so does it, with this file name
+//     <!-- test: react orders.tsx -->    react.test.ts runs it, with this file name
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -12,7 +12,10 @@ import { until } from './cli.ts';
 import { BLOCKS, type Block, PROGRAMS, ROOT } from './documents.mjs';
 
 /** Marks of blocks that another test runs. */
-const ELSEWHERE: readonly string[] = ['browser', 'vite', 'react use-watch.ts', 'react orders.tsx'];
+const ELSEWHERE: readonly string[] = [
+  ...['browser', 'vite'],
+  ...['react server.ts', 'react session.ts', 'react orders.tsx', 'react price.tsx'],
+];
 
 /** `npm run typecheck` checks the types of these and of the others. */
 const programs = PROGRAMS.filter(({ mark }) => mark === undefined);
