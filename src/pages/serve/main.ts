@@ -10,6 +10,7 @@
  * browsers open six connections to a server, for all of its pages.
  */
 import type { ApiServerStats } from '../../apiserver/stats.ts';
+import { keyOf } from '../../cache/object.ts';
 import { byId, drawingSoon, Overview, onPageLife, PageHistory, pollNumbers, StateLine, say } from '../elements.ts';
 import type { TableRow } from '../table.ts';
 import { plural, visible } from '../words.ts';
@@ -23,8 +24,10 @@ import {
   TokenForm,
   toResources,
 } from './api.ts';
+import { showDetailsWith } from './detail/index.ts';
+import type { Content } from './detail/open-object.ts';
 import { FollowState, RowFollower } from './follower.ts';
-import { type Content, ObjectTable } from './objects.ts';
+import { ObjectTable } from './objects.ts';
 import { Filters, MAX_NAMESPACES, ResourceTable, showCache } from './resources.ts';
 
 /** The server as a whole: changes per second, as taken by its caches and as received by this page, and the totals. */
@@ -78,6 +81,7 @@ const follower = new RowFollower(access, {
   },
 });
 const table = new ObjectTable({ follower, read });
+showDetailsWith(({ namespace = '', name }) => table.toggle(keyOf({ metadata: { namespace, name } })));
 const kinds = new ResourceTable(byId<HTMLTableSectionElement>('resources'), (id) => choose(id));
 const filters = new Filters(() => follow());
 const token = new TokenForm((text) => {
