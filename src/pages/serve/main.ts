@@ -154,7 +154,8 @@ function arrive(): void {
   filters.restore(place);
   table.restore(place);
   const { fieldSelector, resourceVersion, columns } = place;
-  byId<HTMLDetailsElement>('more').open ||= [fieldSelector, resourceVersion, columns].some((each) => each !== '');
+  const more = byId<HTMLDetailsElement>('more');
+  more.open ||= matchMedia('(min-width: 62rem)').matches || [fieldSelector, resourceVersion, columns].some((each) => each !== '');
   const found = resources.find(({ id }) => id === place.kind) ?? resources[0];
   if (found === undefined) line.show('off', 'this server has no resources', { retry: true });
   else choose(found.id);

@@ -140,8 +140,8 @@ export class ObjectTable {
     this.applySort();
   }
 
-  private heading({ name, role, title }: Column): HTMLTableCellElement {
-    const th = make('th', { name: role });
+  private heading({ name, role, title, isNumber }: Column): HTMLTableCellElement {
+    const th = make('th', { name: isNumber ? `${role} number` : role });
     th.scope = 'col';
     const button = make('button', { text: name, title });
     button.type = 'button';
@@ -209,8 +209,7 @@ export class ObjectTable {
     const still = before.slice(top, top + rows).findIndex((entry) => at.has(entry));
     const entry = before[top + still];
     if (still < 0 || entry === undefined) return;
-    this.window.frame(this.window.span(this.entries.length), this.entries.length);
-    this.window.shift((at.get(entry) ?? 0) - top - still);
+    this.window.shift((at.get(entry) ?? 0) - top - still, this.entries.length);
   }
 
   /** Puts the rows in view into the document. */

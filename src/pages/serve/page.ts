@@ -155,11 +155,13 @@ main { grid-template-rows: auto auto auto 1fr; }
 #object-rows td { padding: 0 .5rem; }
 #objects-table th:first-child button, #object-rows td:first-child { padding-left: 1rem; }
 #object-rows .namespace, #object-rows .age, #object-rows .labels { color: var(--dim); }
-#object-rows .number { text-align: right; }
+#object-rows .number, #object-head .number button { text-align: right; }
 #object-rows .name button { max-width: 100%; overflow: hidden; text-overflow: ellipsis; color: var(--ink); font-weight: 500; text-align: left; }
-#object-rows .open td { background: var(--tint); }
+#object-rows .name { position: sticky; left: 0; background: var(--panel); }
+#object-head .name { left: 0; z-index: 2; }
+#object-rows .open td { background: var(--soft); box-shadow: inset 0 2px var(--accent), inset 0 -2px var(--accent); }
 #object-rows .leaving td, #object-rows .leaving button { color: var(--dim); }
-#object-rows .chip { margin: 0 .3rem 0 0; padding: 0 .45rem; max-width: 12rem; overflow: hidden; text-overflow: ellipsis; vertical-align: middle; border-radius: 1rem; background: var(--soft); color: var(--ink); font-size: .78rem; }
+#object-rows .chip { margin: 0 .3rem 0 0; padding: 0 .45rem; border: 1px solid var(--line); max-width: 12rem; overflow: hidden; text-overflow: ellipsis; vertical-align: middle; border-radius: 1rem; background: var(--soft); color: var(--ink); font-size: .78rem; }
 #object-rows .chip[aria-pressed=true] { background: var(--accent); color: var(--panel); }
 .lost #object-list { background: repeating-linear-gradient(135deg, transparent 0 .6rem, var(--soft) .6rem 1.2rem); }
 @media (max-width: 40rem) {
@@ -169,6 +171,8 @@ main { grid-template-rows: auto auto auto 1fr; }
   #object-rows .name button { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; white-space: normal; overflow-wrap: anywhere; }
   #kind, #namespace { flex: 1 1 8rem; max-width: none; min-width: 0; }
   #selector, #objects #text { flex: 1 1 8rem; max-width: none; }
+  #more .row { display: grid; grid-template-columns: auto minmax(0, 1fr); }
+  #fields, #version { width: auto; max-width: none; }
   #note { margin-left: 0; }
   #policy { display: none; }
 }
