@@ -7,6 +7,7 @@ const common: Options = {
   external: [
     /^node:/,
     /^@nats-io\//,
+    '@opentelemetry/api',
     '@marcbachmann/cel-js',
     'ajv',
     'https-proxy-agent',

@@ -195,6 +195,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'webhookConfigurations',
     ],
   },
+  'watchmux/opentelemetry': { source: 'src/opentelemetry/index.ts', exports: ['OpenTelemetry'] },
   'watchmux/testing': {
     source: 'src/testing/index.ts',
     exports: [
@@ -330,12 +331,13 @@ describe('the entry points', () => {
 });
 
 describe('package.json', () => {
-  test('CEL, ajv, NATS, proxy agents, re2js, rxjs, ws and yaml are optional peers; there is no dependency', () => {
+  test('CEL, ajv, NATS, OpenTelemetry, proxy agents, re2js, rxjs, ws and yaml are optional peers; there is no dependency', () => {
     expect(manifest).not.toHaveProperty('dependencies');
     expect(Object.keys(manifest.peerDependencies)).toEqual([
       '@marcbachmann/cel-js',
       '@nats-io/jetstream',
       '@nats-io/transport-node',
+      '@opentelemetry/api',
       'ajv',
       'https-proxy-agent',
       're2js',
@@ -349,6 +351,7 @@ describe('package.json', () => {
       '@marcbachmann/cel-js': optional,
       '@nats-io/jetstream': optional,
       '@nats-io/transport-node': optional,
+      '@opentelemetry/api': optional,
       ajv: optional,
       'https-proxy-agent': optional,
       re2js: optional,

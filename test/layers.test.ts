@@ -22,6 +22,7 @@ const RANKS: Readonly<Record<string, number>> = {
   workqueue: 5, // above the cache: a controller has informers
   apply: 6, // above the storages, whose JSON it shares; below the API server, which applies
   apiserver: 7,
+  opentelemetry: 8, // beside the operator: above the API server, whose paths it reads
   operator: 8, // above the API server, whose types of admission its webhooks share
   testing: 9, // above the operators, which it tests
   pages: 10,
@@ -81,6 +82,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'operator/webhooks/webhooks.ts': ['node:http'],
   'react/index.ts': ['react'],
   'pages/document.ts': ['node:crypto', 'node:fs'],
+  'opentelemetry/index.ts': ['@opentelemetry/api'],
   'storage/journal/file-journal.ts': ['node:fs/promises'],
   'storage/journal/records.ts': ['node:zlib'],
   'storage/journal/load.ts': ['node:fs', 'node:fs/promises'],

@@ -13,7 +13,7 @@ import {
 } from './client-options.ts';
 import { LOST } from './machine.ts';
 import { type FetchLike, openStream } from './stream.ts';
-import { type Connection, messageOf, type Receiver, toUrl, type WebSocketConstructor } from './transport.ts';
+import { type Connection, messageOf, type Receiver, toUrl, type WebSocketConstructor, withToken } from './transport.ts';
 import { Client, type ClientEvent } from './watch.ts';
 import { checkWebSocket, openWebSocket } from './websocket.ts';
 
@@ -89,6 +89,7 @@ const names: Record<Exclude<keyof ConnectOptions<never>, keyof Defaults>, 1> = {
   onGap: 1,
   onStateChange: 1,
   headers: 1,
+  token: 1,
   backoff: 1,
   idleTimeoutMs: 1,
   onExpired: 1,
@@ -122,7 +123,7 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
 }
 
 /** What is needed to open connections. */
-interface AttemptSettings extends Pick<ConnectOptions<never>, 'transport' | 'headers'> {
+interface AttemptSettings extends Pick<ConnectOptions<never>, 'transport' | 'headers' | 'token'> {
   readonly maxFrameChars: number;
   readonly fetch: FetchLike;
   readonly WebSocket: WebSocketConstructor | undefined;
@@ -135,29 +136,29 @@ type Headed = Readonly<Record<string, string>> | undefined;
  * and an invalid result is final: the function would return the same the next time.
  */
 function toOpener(url: PerAttempt<string | URL>, means: AttemptSettings): Open {
-  const { headers } = means;
+  const { headers, token } = means;
   const target = typeof url === 'function' ? undefined : toUrl(url);
-  check(target, headers, means);
+  check(target, means);
   return (complete, receiver) => {
-    const begin = (to: URL, head: Headed): Connection => {
+    const begin = (to: URL, head: Headed, secret: string | undefined): Connection => {
       const { searchParams } = to;
       complete(searchParams);
       const transport = transportOf(to, means);
       const socket = transport === 'websocket';
       to.protocol = to.protocol.replace(/ws|http/, socket ? 'ws' : 'http');
       to.hash = '';
-      const opening = { ...means, url: to, headers: head };
+      const opening = { ...means, url: to, headers: head, token: secret };
       return socket
         ? openWebSocket({ ...opening, WebSocket: means.WebSocket as WebSocketConstructor }, receiver)
-        : openStream({ ...opening, sse: transport === 'sse' }, receiver);
+        : openStream({ ...opening, headers: withToken(head, secret), sse: transport === 'sse' }, receiver);
     };
-    if (target && typeof headers !== 'function') return begin(new URL(target), headers);
+    if (target && typeof headers !== 'function' && typeof token !== 'function') return begin(new URL(target), headers, token);
     return openLater(async (attempt) => {
-      const [to, head] = await Promise.all([ask(url, attempt), ask(headers, attempt)]);
+      const [to, head, secret] = await Promise.all([ask(url, attempt), ask(headers, attempt), ask(token, attempt)]);
       return () => {
         const checked = toUrl(to);
-        check(checked, head, means);
-        return begin(checked, head);
+        check(checked, { ...means, headers: head, token: secret });
+        return begin(checked, head, secret);
       };
     }, receiver);
   };
@@ -198,15 +199,24 @@ function openLater(prepare: (attempt: Attempt) => Promise<() => Connection>, rec
   };
 }
 
-/** Throws if no connection can be made to this URL with these headers. Without a URL, its scheme is not known yet. */
-function check(url: URL | undefined, headers: AttemptSettings['headers'], means: AttemptSettings): void {
+/** Throws if no connection can be made to this URL with these settings. Without a URL, its scheme is not known yet. */
+function check(url: URL | undefined, means: AttemptSettings): void {
+  const { headers, token } = means;
   const [header] = typeof headers === 'function' ? [headers] : new Headers(headers).keys();
+  if (token && typeof token !== 'function') checkToken(token, headers);
   const transport = transportOf(url, means);
   const socket = transport === 'websocket';
   if (socket) checkWebSocket(means.WebSocket, header);
   // If the host has none, a later attempt would fail as well.
   const needed = socket ? 'WebSocket' : 'fetch';
   if (transport && !means[needed]) throw invalid(needed, means[needed], 'a function');
+}
+
+/** The message does not contain the token. */
+function checkToken(token: string, headers: AttemptSettings['headers']): void {
+  if (!/^[!-~]+$/.test(token)) throw invalid('token', typeof token, 'visible characters of ASCII');
+  if (typeof headers !== 'function' && new Headers(headers).has('authorization'))
+    throw invalid('headers', headers, 'none named authorization beside a token');
 }
 
 function transportOf(url: URL | undefined, { transport }: AttemptSettings): AttemptSettings['transport'] {
