@@ -226,7 +226,9 @@ export interface ShutdownOptions {
 export type HubSettings<E extends WatchEvent> = {
   readonly [K in keyof HubOptions<E>]-?: K extends 'snapshot' | 'keyOf' | 'topicsOf' | 'onNotice' | 'onError' | 'source'
     ? HubOptions<E>[K]
-    : Exclude<HubOptions<E>[K], undefined>;
+    : K extends 'epoch'
+      ? () => string
+      : Exclude<HubOptions<E>[K], undefined>;
 };
 
 /** Each option that is a number: its default, and its minimum. Records, so that none can be forgotten. */
@@ -262,8 +264,8 @@ const HUB_OPTIONS = [...Object.keys(COUNTS), ...HOOKS, ...Object.keys(OTHERS)] a
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for an invalid option. */
 export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSettings<E> {
-  const { epoch = newEpoch(), overflow = 'disconnect', source } = checkOptions(options, HUB_OPTIONS);
-  if (!EPOCH.test(epoch)) throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');
+  const { epoch, overflow = 'disconnect', source } = checkOptions(options, HUB_OPTIONS);
+  if (epoch !== undefined && !EPOCH.test(epoch)) throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');
   const counts = {} as Record<CountedOption, number>;
   for (const [name, [fallback, min]] of Object.entries(COUNTS) as [CountedOption, readonly [number, number]][]) {
     counts[name] = wholeNumber(name, options[name] ?? fallback, min);
@@ -274,11 +276,17 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
   for (const hook of HOOKS) callable(hook, options[hook]);
   if (source !== undefined) {
     requireMethod('source', source, 'follow', 'a HubSource, such as a NatsStream');
-    if (options.epoch !== undefined) throw invalid('epoch', epoch, 'none, because the source sets it');
+    if (epoch !== undefined) throw invalid('epoch', epoch, 'none, because the source sets it');
   }
   const { snapshot, keyOf, topicsOf, onNotice, onError, clock = systemClock, now = Date.now, random = Math.random } = options;
   const rest = { snapshot, keyOf, topicsOf, onNotice, onError, clock, now, random, nextTurn: options.nextTurn ?? nextTurn };
-  return { ...counts, ...rest, epoch, source, overflow: toOverflow(overflow) };
+  return { ...counts, ...rest, epoch: toEpoch(epoch), source, overflow: toOverflow(overflow) };
+}
+
+/** A random epoch is made when it is first needed: in its global scope, Cloudflare's runtime allows no random numbers. */
+function toEpoch(given: string | undefined): () => string {
+  let epoch = given;
+  return () => (epoch ??= newEpoch());
 }
 
 type CountedOption = {
