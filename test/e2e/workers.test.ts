@@ -29,7 +29,7 @@ const config :Workerd.Config = (
 );
 const worker :Workerd.Worker = (
   modules = [ (name = "worker", esModule = embed "worker.mjs") ],
-  compatibilityDate = "2025-06-01",
+  compatibilityDate = "2025-09-01",
   compatibilityFlags = ["nodejs_compat"],
   durableObjectNamespaces = [ (className = "Room", uniqueKey = "room"), (className = "Objects", uniqueKey = "objects") ],
   durableObjectStorage = (inMemory = void),
