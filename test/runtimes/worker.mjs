@@ -73,9 +73,9 @@ export class Objects {
 }
 
 /** What each overflow policy leaves of five events in a queue of two. */
-async function policies() {
+async function policies(_env, names) {
   const got = {};
-  for (const overflow of ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce']) {
+  for (const overflow of names) {
     const broadcaster = new Broadcaster({ incoming: 10, keyOf: () => '' });
     const watch = broadcaster.watch({ overflow, capacity: 2 });
     for (let step = 1; step <= 5; step++) await broadcaster.publish({ type: 'MODIFIED', object: { step } });
@@ -150,10 +150,11 @@ const TRIED = { policies, queued, connected, informed };
 
 export default {
   async fetch(request, env) {
-    const { pathname } = new URL(request.url);
+    const { pathname, searchParams } = new URL(request.url);
     if (pathname === '/tried') {
       const result = {};
-      for (const [name, run] of Object.entries(TRIED)) result[name] = await run(env).catch((error) => String(error.stack));
+      const names = searchParams.get('policies').split(',');
+      for (const [name, run] of Object.entries(TRIED)) result[name] = await run(env, names).catch((error) => String(error.stack));
       return Response.json(result);
     }
     const [namespace, name] = pathname.startsWith('/apis/') ? [env.OBJECTS, 'objects'] : [env.ROOM, 'room'];
