@@ -19,6 +19,8 @@ const common: Options = {
     'yaml',
   ],
   splitting: true,
+  // Deno and Cloudflare Workers know Node's modules by these names alone.
+  removeNodeProtocol: false,
 };
 
 /** Browsers have no WebSocket of ws. */

@@ -41,6 +41,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
   'watchmux/http': {
     source: 'src/bridge/http.ts',
     exports: [
+      'BEARER_SUBPROTOCOL',
       'BOOKMARK_INTERVAL',
       'CLOSE_CODES',
       'CLOSE_REASONS',
@@ -55,6 +56,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'RECORD',
       'RETRY_AFTER',
       'STATS_PATH',
+      'SUBPROTOCOL',
       'WATCH_PATH',
       'createConnectionHandler',
       'createHttpHandler',
@@ -62,6 +64,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'fromRetryReason',
       'isInitialEventsEnd',
       'newEpoch',
+      'readSubprotocols',
       'toBookmark',
       'toRetryReason',
       'toVersion',
@@ -73,7 +76,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
   },
   'watchmux/fetch': {
     source: 'src/bridge/fetch.ts',
-    exports: ['Hub', 'LINE', 'RECORD', 'createConnectionHandler', 'createFetchHandler'],
+    exports: ['Hub', 'LINE', 'RECORD', 'createConnectionHandler', 'createFetchHandler', 'readSubprotocols'],
   },
   'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect', 'isInitialEventsEnd', 'toCollection', 'toStore'] },
   'watchmux/react': { source: 'src/react/index.ts', exports: ['useCollection', 'useConnection', 'useWatch'] },

@@ -99,6 +99,7 @@ describe('the examples', () => {
       'docs/bridge.md: Bridge to WebSocket, SSE and HTTP',
       'docs/bridge.md: Send the current state first',
       'docs/bridge.md: Rooms',
+      'docs/browser-security.md: Tokens, cookies and origins of web pages',
       'docs/cache.md: A store with indexes',
       'docs/cache.md: Queues of changes',
       'docs/decode.md: Decode a stream',

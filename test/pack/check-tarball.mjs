@@ -6,6 +6,7 @@
 // WATCHMUX_TYPESCRIPT=5.2,7 restricts the compilers.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { homedir, tmpdir } from 'node:os';
 import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -84,6 +85,9 @@ function checkLinks({ tarball, paths }) {
   return links < 10 ? [...found, `only ${links} links were found`] : found;
 }
 
+/** What a file of dist imports, in any form. Examples in comments may match, too, and have the right names. */
+const IMPORTS = /\b(?:from|import|import\(|require\() ?["']([\w:/]+)["']/g;
+
 function checkContents({ tarball, paths }) {
   const found = [];
   const unpacked = join(temp, 'unpacked');
@@ -115,6 +119,9 @@ function checkContents({ tarball, paths }) {
     if (/^\/\/# sourceMappingURL/m.test(text)) found.push(`${path} names a source map`);
     if (path.startsWith('dist/') && /["'](?:\/(?:root|home|Users|work|tmp)\/)/.test(text))
       found.push(`${path} contains a machine path`);
+    // Deno, Cloudflare's runtime and bundlers for them know a module of Node by the name with `node:` alone.
+    for (const [, name] of /^dist\/.+\.c?js$/.test(path) ? text.matchAll(IMPORTS) : [])
+      if (isBuiltin(name) && !name.startsWith('node:')) found.push(`${path} imports ${name} in place of node:${name}`);
   }
   return found;
 }
