@@ -467,6 +467,9 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await page.route('**/stats', (route) => route.abort());
     await eventually(() => page.locator('#state').textContent()).toBe('the server does not answer');
     expect(await page.locator('#lost').isVisible()).toBe(true);
+    await page.context().setOffline(true);
+    await eventually(() => page.locator('#state').textContent()).toMatch(/^offline/);
+    await page.context().setOffline(false);
     await page.unroute('**/stats');
     await eventually(() => page.locator('#state').textContent()).toBe('live');
     expect(await page.locator('#lost').isVisible()).toBe(false);

@@ -5,7 +5,7 @@ import { Discovery } from '../../src/apiserver/documents/discovery.ts';
 import { toInfo } from '../../src/apiserver/resource-info.ts';
 import { wantsPage } from '../../src/cli/serve/serve.ts';
 import { AGGREGATED, collectionPath, DISCOVERY_PATHS, type PageResource, toResources } from '../../src/pages/serve/api.ts';
-import { arrivalWords, failureWords } from '../../src/pages/serve/connection.ts';
+import { arrivalWords, failureWords, pastWords } from '../../src/pages/serve/connection.ts';
 import { type Content, ObjectReader } from '../../src/pages/serve/detail/open-object.ts';
 import { faultOf } from '../../src/pages/serve/filters.ts';
 import { objectsPage } from '../../src/pages/serve/page.ts';
@@ -151,6 +151,16 @@ describe('words', () => {
     );
     const status = toStatus({ code: 403, reason: 'Forbidden', message: 'no' });
     expect(failureWords(new WatchError('REFUSED', '403 Forbidden: no', { status }))).toBe('Refused: 403 Forbidden: no.');
+    const past = (error: unknown, since?: string): string => pastWords(error, { version: '12345', since });
+    const gone = new WatchError('REFUSED', 'too old', { status: toStatus({ code: 410, reason: 'Expired', message: 'too old' }) });
+    expect(past(gone, '20000')).toBe(
+      'The server does not have version 12,345: it is too old, or was never given. It has those from 20,000 on.',
+    );
+    expect(past(gone)).toBe('The server does not have version 12,345: it is too old, or was never given.');
+    expect(past(new WatchError('REFUSED', 'no', { status }))).toBe('The server does not show version 12,345: no.');
+    expect(past(new TypeError('Failed to fetch'))).toBe('The state at version 12,345 could not be read: Failed to fetch.');
+    const arrived = arrivalWords({ scope: { ...scope, fieldSelector: 'a=b', version: '7' }, objects: 2, resourceVersion: '7' });
+    expect(arrived).toBe('Read orders in all namespaces with a=b: 2 objects at version 7.');
     expect(failureWords(new TypeError('Failed to fetch'))).toBe('Connection lost: Failed to fetch.');
   });
 

@@ -49,6 +49,8 @@ export class ObjectTable {
   private widths: number[] = [];
   private sort: { readonly column: string; readonly descending: boolean } = { column: '', descending: false };
   private entries: readonly Entry[] = [];
+  /** The rows have not been read as a whole yet. */
+  private isNew: boolean = true;
   /** What the text is searched in. */
   private texts: WeakMap<PageRow, string> = new WeakMap();
   /** The row that has the focus, or had it last. */
@@ -84,6 +86,7 @@ export class ObjectTable {
     this.views.clear();
     this.window.body.replaceChildren();
     this.columns = [];
+    this.isNew = true;
     this.window.toStart();
     this.draw();
   }
@@ -94,7 +97,11 @@ export class ObjectTable {
     const changed = follower.takeChanged();
     this.layOut();
     const before = this.entries;
-    this.entries = this.found(this.sorted.update(follower.rows));
+    if (this.isNew) this.sorted.replace(follower.rows);
+    else this.sorted.change(changed, (key) => follower.get(key));
+    // From then on, every change of a row is told.
+    this.isNew = !follower.hasSynced;
+    this.entries = this.found(this.sorted.all);
     this.hold(before);
     this.render();
     this.mark(changed);
@@ -205,11 +212,12 @@ export class ObjectTable {
   private hold(before: readonly Entry[]): void {
     const { top, rows } = this.window;
     if (top === 0 || before === this.entries) return;
-    const at = new Map(this.entries.map((entry, index) => [entry, index]));
-    const still = before.slice(top, top + rows).findIndex((entry) => at.has(entry));
-    const entry = before[top + still];
-    if (still < 0 || entry === undefined) return;
-    this.window.shift((at.get(entry) ?? 0) - top - still, this.entries.length);
+    for (const [at, entry] of before.slice(top, top + rows).entries()) {
+      const index = this.entries.indexOf(entry);
+      if (index < 0) continue;
+      this.window.shift(index - top - at, this.entries.length);
+      return;
+    }
   }
 
   /** Puts the rows in view into the document. */
