@@ -6,13 +6,11 @@ import { Discovery } from '../../src/apiserver/documents/discovery.ts';
 import { toInfo } from '../../src/apiserver/resource-info.ts';
 import { wantsPage } from '../../src/cli/serve/serve.ts';
 import { AGGREGATED, collectionPath, DISCOVERY_PATHS, type PageResource, toResources } from '../../src/pages/serve/api.ts';
-import { type Content, ObjectReader } from '../../src/pages/serve/detail/open-object.ts';
 import { arrivalWords, failureWords } from '../../src/pages/serve/follower.ts';
 import { chooseRows } from '../../src/pages/serve/objects.ts';
 import { objectsPage } from '../../src/pages/serve/page.ts';
 import { faultOf, noteWords, windowWords } from '../../src/pages/serve/resources.ts';
 import type { TableRow } from '../../src/pages/table.ts';
-import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { WatchError } from '../../src/watch/errors.ts';
 import { toStatus } from '../../src/watch/event.ts';
 
@@ -106,53 +104,6 @@ describe('the rows that are shown', () => {
     expect(names(row('b'))).toEqual(['a', 'b', 'c']);
     expect(names(row('e'))).toEqual(['a', 'c', 'e']);
     expect(names(row('a'))).toEqual(['a', 'c']);
-  });
-});
-
-describe('an object that is read', () => {
-  function reader() {
-    const clock = new FakeClock();
-    const seen: Content[] = [];
-    const reads: { readonly answer: (content: Content) => void; readonly fail: (error: Error) => void }[] = [];
-    const object = new ObjectReader({
-      read: () => new Promise((answer, fail) => reads.push({ answer, fail })),
-      onContent: (content) => void seen.push(content),
-      clock,
-    });
-    const settle = async (): Promise<void> => {
-      for (let at = 0; at < 5; at++) await Promise.resolve();
-    };
-    return { clock, seen, reads, object, settle };
-  }
-
-  test('is read once at a time; changes meanwhile are one more read, after a rest', async () => {
-    const { clock, seen, reads, object, settle } = reader();
-    expect(reads).toHaveLength(1);
-    object.changed();
-    object.changed();
-    expect(reads).toHaveLength(1);
-    reads[0]?.answer({ is: 'object', text: '1' });
-    await settle();
-    expect([seen.length, reads.length]).toEqual([1, 1]);
-    clock.advance(250);
-    expect(reads).toHaveLength(2);
-    reads[1]?.fail(new Error('no'));
-    await settle();
-    expect(seen[1]).toEqual({ is: 'failed', message: 'no' });
-    clock.advance(250);
-    expect(reads).toHaveLength(2);
-    object.changed();
-    expect(reads).toHaveLength(3);
-  });
-
-  test('closed, it is neither read nor told, and no timer is left', async () => {
-    const { clock, seen, reads, object, settle } = reader();
-    object.changed();
-    object.close();
-    reads[0]?.answer({ is: 'gone' });
-    await settle();
-    object.changed();
-    expect([seen.length, reads.length, clock.pending]).toEqual([0, 1, 0]);
   });
 });
 

@@ -2,17 +2,16 @@
  * The script of the page of `watchmux serve`. Its parts, in the order in which data flows:
  *
  *     /api, /apis --> catalog --> ResourceTable: which collection
- *     watch of it --> Follower (an informer of rows) --> ObjectTable --> OpenObject: reads one object
+ *     watch of it --> Follower (an informer of rows) --> ObjectTable --openDetail--> DetailPanel: one object
  *                          '--> FollowState: header, history
  *     /stats -------> Poller --> Overview, ResourceTable, cache panel
  *
- * Everything is bounded: objects held, rows shown, points of a chart, entries of the history. One watch is open at a time, because
- * browsers open six connections to a server, for all of its pages.
+ * Everything is bounded: objects held, rows shown, points of a chart, entries of the history. One watch is open at a
+ * time, and one more for the object in the detail, because browsers open six connections to a server, for all of its pages.
  */
 import type { ApiServerStats } from '../../apiserver/stats.ts';
 import { keyOf } from '../../cache/object.ts';
 import { byId, drawingSoon, Overview, onPageLife, PageHistory, pollNumbers, StateLine, say } from '../elements.ts';
-import type { TableRow } from '../table.ts';
 import { plural, visible } from '../words.ts';
 import {
   Access,
@@ -24,8 +23,8 @@ import {
   TokenForm,
   toResources,
 } from './api.ts';
-import { showDetailsWith } from './detail/index.ts';
-import type { Content } from './detail/open-object.ts';
+import { type DetailRef, showDetailsWith } from './detail/index.ts';
+import { DetailPanel } from './detail/panel.ts';
 import { FollowState, RowFollower } from './follower.ts';
 import { ObjectTable } from './objects.ts';
 import { Filters, MAX_NAMESPACES, ResourceTable, showCache } from './resources.ts';
@@ -80,8 +79,17 @@ const follower = new RowFollower(access, {
     history.add(`More than ${plural(limit, 'object')}: choose a namespace, or a label selector.`, 'loss');
   },
 });
-const table = new ObjectTable({ follower, read });
-showDetailsWith(({ namespace = '', name }) => table.toggle(keyOf({ metadata: { namespace, name } })));
+const table = new ObjectTable({ follower });
+const rowOf = ({ namespace, name }: DetailRef): string => keyOf({ metadata: { namespace, name } });
+const detail = new DetailPanel({
+  access,
+  resources: () => resources,
+  oldestOf: ({ name }) => stats?.resources.find(({ resource }) => resource === name)?.cache?.window.since,
+  onOpen: (ref) => table.setOpen(ref && rowOf(ref)),
+  onClose: (ref) => table.focusRow(rowOf(ref)),
+  onDenied: () => lock(),
+});
+showDetailsWith((ref) => detail.toggle(ref));
 const kinds = new ResourceTable(byId<HTMLTableSectionElement>('resources'), (id) => choose(id));
 const filters = new Filters(() => follow());
 const token = new TokenForm((text) => {
@@ -97,18 +105,6 @@ const draw = drawingSoon(() => {
   arrived = true;
   state.arrived({ scope, objects, resourceVersion });
 });
-
-/** Reads an object as it is now. */
-async function read({ metadata: { namespace = '', name = '' } }: TableRow, signal: AbortSignal): Promise<Content> {
-  if (chosen === undefined) return { is: 'gone' };
-  try {
-    const path = `${collectionPath(chosen, namespace)}/${encodeURIComponent(name)}`;
-    return { is: 'object', text: await access.text(path, { signal }) };
-  } catch (error) {
-    if (isRefused(error, 404)) return { is: 'gone' };
-    throw error;
-  }
-}
 
 const isRefused = (error: unknown, code: number): boolean => error instanceof Refused && error.code === code;
 
@@ -127,6 +123,7 @@ async function start(): Promise<void> {
   }
   token.hide();
   poller.start();
+  detail.resume();
   const found =
     resources.find(({ id }) => (chosen === undefined ? location.hash === hashOf(id) : id === chosen.id)) ?? resources[0];
   if (found === undefined) line.show('off', 'this server has no resources', { retry: true });
@@ -179,6 +176,7 @@ function follow(): void {
 function lock(): void {
   poller.stop();
   follower.stop();
+  detail.pause();
   line.show('connecting', 'a token is needed');
   token.show(access.hasToken);
 }
@@ -232,6 +230,7 @@ onPageLife({
   leave: () => {
     poller.stop();
     follower.stop();
+    detail.pause();
   },
   // The page continues with what is there now.
   comeBack: () => void start(),

@@ -3,7 +3,6 @@ import { arrange, byId, clone, make, say, TabStops } from '../elements.ts';
 import { age, type TableRow } from '../table.ts';
 import { count, plural, visible } from '../words.ts';
 import { openDetail } from './detail/index.ts';
-import { type Content, OpenObject } from './detail/open-object.ts';
 import type { RowFollower } from './follower.ts';
 
 /** Rows in the table. */
@@ -17,8 +16,6 @@ const DURATION = /^(\d+[smhdy])+$/;
 /** What the table needs. */
 interface ObjectTableMeans {
   readonly follower: RowFollower;
-  /** Reads an object as it is now. */
-  readonly read: (row: TableRow, signal: AbortSignal) => Promise<Content>;
 }
 
 interface ShownRow {
@@ -30,8 +27,7 @@ interface ShownRow {
 
 /**
  * The objects of a collection, in the order of their keys, at most {@link MAX_ROWS}. A row that stays keeps its element and its
- * place, so the focus also stays, while others come and go around it. One row can be open; it then stays, even if its object is
- * deleted.
+ * place, so the focus also stays, while others come and go around it.
  *
  * Keyboard: the rows are one tab stop. Arrow keys, Home and End move between them, Enter opens one.
  */
@@ -44,16 +40,13 @@ export class ObjectTable {
   private columns: readonly string[] = [];
   /** The index of the name's column; the namespace, if it is shown, is before it. */
   private nameAt: number = 0;
-  private open: OpenObject | undefined = undefined;
+  private open: string | undefined = undefined;
 
   constructor(means: ObjectTableMeans) {
     this.means = means;
     const { body, text } = this;
     this.stops = new TabStops(body);
-    text.addEventListener('input', () => {
-      this.close();
-      this.draw();
-    });
+    text.addEventListener('input', () => this.draw());
     body.addEventListener('click', ({ target }) => {
       const row = (target as Element).closest('tr');
       if (row?.dataset.id !== undefined && String(getSelection()) === '') this.choose(row.dataset.id);
@@ -62,7 +55,6 @@ export class ObjectTable {
 
   /** Another collection is followed: what was shown is removed. */
   clear(): void {
-    this.close();
     this.shown.clear();
     this.body.replaceChildren();
     this.draw();
@@ -74,7 +66,11 @@ export class ObjectTable {
     const changed = follower.takeChanged();
     this.layOut();
     const text = this.text.value.trim().toLowerCase();
-    const { rows, matching } = chooseRows(follower.rows, { text, max: MAX_ROWS, pinned: this.open?.row });
+    const { rows, matching } = chooseRows(follower.rows, {
+      text,
+      max: MAX_ROWS,
+      pinned: this.open === undefined ? undefined : follower.get(this.open),
+    });
     this.keepFocus(() => {
       const elements = rows.flatMap((row) => this.elementsOf(row));
       arrange(this.body, elements);
@@ -82,7 +78,6 @@ export class ObjectTable {
     const keys = new Set(rows.map(keyOf));
     for (const key of this.shown.keys()) if (!keys.has(key)) this.shown.delete(key);
     this.stops.keep();
-    this.follow();
     this.mark(changed);
     this.tell({ total: follower.size, matching, shown: rows.length, searched: text !== '' });
   }
@@ -107,7 +102,6 @@ export class ObjectTable {
       return th;
     });
     byId('object-head').replaceChildren(...heads);
-    this.close();
     this.shown.clear();
     this.body.replaceChildren();
   }
@@ -124,7 +118,7 @@ export class ObjectTable {
       shown.row = row;
       this.fill(shown);
     }
-    return this.open?.key === key ? [shown.element, this.open.element] : [shown.element];
+    return [shown.element];
   }
 
   private fill(shown: ShownRow): void {
@@ -138,7 +132,7 @@ export class ObjectTable {
       // The server says how old it was then.
       const isAge = cell.className === 'age' && DURATION.test(texts[at] ?? '');
       if (isAge) shown.age = cell;
-      if (at === this.nameAt) this.fillName(cell, { name, namespace, open: this.open?.key === keyOf(row) });
+      if (at === this.nameAt) this.fillName(cell, { name, namespace, open: this.open === keyOf(row) });
       else say(cell, isAge ? age(creationTimestamp, Date.now()) : visible(texts[at] ?? ''));
     }
     element.classList.toggle('leaving', deletionTimestamp !== undefined);
@@ -160,17 +154,6 @@ export class ObjectTable {
     change();
     if (at < 0 || body.contains(document.activeElement)) return;
     body.rows[Math.min(at, body.rows.length - 1)]?.querySelector('button')?.focus();
-  }
-
-  /** The open object may have changed, or be gone. */
-  private follow(): void {
-    const { open } = this;
-    if (open === undefined) return;
-    const row = this.means.follower.get(open.key);
-    if (row === undefined) {
-      if (this.means.follower.hasSynced) open.gone();
-    } else open.show(row);
-    this.shown.get(open.key)?.element.classList.toggle('gone', open.isGone);
   }
 
   private mark(changed: ReadonlySet<string>): void {
@@ -223,26 +206,16 @@ export class ObjectTable {
     if (resource !== undefined) openDetail({ resource, namespace, name, uid });
   }
 
-  /** Opens the row of an object, or closes it. */
-  toggle(key: string): void {
-    const shown = this.shown.get(key);
-    const wasOpen = this.open?.key === key;
-    this.close();
-    if (shown !== undefined && !wasOpen) {
-      const { row } = shown;
-      this.open = new OpenObject({ row, columns: this.columns.length, read: (signal) => this.means.read(row, signal) });
-      shown.element.querySelector('button')?.setAttribute('aria-expanded', 'true');
-    }
-    this.draw();
+  /** Which object's detail is shown. */
+  setOpen(key: string | undefined): void {
+    this.open = key;
+    for (const [each, { element }] of this.shown)
+      element.querySelector('button')?.setAttribute('aria-expanded', String(each === key));
   }
 
-  private close(): void {
-    const { open } = this;
-    this.open = undefined;
-    open?.close();
-    const element = open && this.shown.get(open.key)?.element;
-    element?.querySelector('button')?.setAttribute('aria-expanded', 'false');
-    element?.classList.remove('gone');
+  /** Moves the focus to a row, if it is there. */
+  focusRow(key: string): void {
+    this.shown.get(key)?.element.querySelector('button')?.focus();
   }
 }
 

@@ -1,4 +1,5 @@
 import { builtScript, chart, figures, HISTORY, inOneFile, type LivePage, numbers, overview } from '../document.ts';
+import { DETAIL, DETAIL_STYLE } from './detail/markup.ts';
 
 const OVERVIEW = overview({
   heading: 'The server',
@@ -115,8 +116,6 @@ main { grid-template-rows: auto auto 1fr; }
 #object-rows td { padding-top: .32rem; padding-bottom: .32rem; white-space: normal; overflow-wrap: anywhere; }
 #object-rows button { color: var(--ink); font-weight: 500; text-align: left; overflow-wrap: anywhere; }
 #object-rows .leaving td, #object-rows .leaving button { color: var(--dim); }
-#object-rows .gone td, #object-rows .gone button { color: var(--dim); text-decoration: line-through; }
-#object-rows .detail td { padding: .5rem 1rem .9rem; }
 @media (max-width: 40rem) {
   #objects-table th:first-child, #object-rows td:first-child { padding-left: .75rem; }
   #objects-table .namespace { width: 30%; }
@@ -141,6 +140,6 @@ main { grid-template-rows: auto auto 1fr; }
  * is `main.ts` with its imports.
  */
 export function objectsPage(script: string = builtScript('objects-page.js')): LivePage {
-  const main = ASK + OVERVIEW + RESOURCES + OBJECTS + CACHE;
-  return inOneFile({ script, style: OBJECTS_STYLE, skip: 'objects', main, templates: TEMPLATES });
+  const main = ASK + OVERVIEW + RESOURCES + OBJECTS + CACHE + DETAIL;
+  return inOneFile({ script, style: OBJECTS_STYLE + DETAIL_STYLE, skip: 'objects', main, templates: TEMPLATES });
 }
