@@ -6,11 +6,9 @@ import { toInfo } from '../../src/apiserver/resource-info.ts';
 import { wantsPage } from '../../src/cli/serve/serve.ts';
 import { AGGREGATED, collectionPath, DISCOVERY_PATHS, type PageResource, toResources } from '../../src/pages/serve/api.ts';
 import { arrivalWords, failureWords, pastWords } from '../../src/pages/serve/connection.ts';
-import { type Content, ObjectReader } from '../../src/pages/serve/detail/open-object.ts';
 import { faultOf } from '../../src/pages/serve/filters.ts';
 import { objectsPage } from '../../src/pages/serve/page.ts';
 import { noteWords, windowWords } from '../../src/pages/serve/resources.ts';
-import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { WatchError } from '../../src/watch/errors.ts';
 import { toStatus } from '../../src/watch/event.ts';
 
@@ -80,53 +78,6 @@ describe('the resources of a server', () => {
     ]) {
       expect(toResources([wrong])).toEqual([]);
     }
-  });
-});
-
-describe('an object that is read', () => {
-  function reader() {
-    const clock = new FakeClock();
-    const seen: Content[] = [];
-    const reads: { readonly answer: (content: Content) => void; readonly fail: (error: Error) => void }[] = [];
-    const object = new ObjectReader({
-      read: () => new Promise((answer, fail) => reads.push({ answer, fail })),
-      onContent: (content) => void seen.push(content),
-      clock,
-    });
-    const settle = async (): Promise<void> => {
-      for (let at = 0; at < 5; at++) await Promise.resolve();
-    };
-    return { clock, seen, reads, object, settle };
-  }
-
-  test('is read once at a time; changes meanwhile are one more read, after a rest', async () => {
-    const { clock, seen, reads, object, settle } = reader();
-    expect(reads).toHaveLength(1);
-    object.changed();
-    object.changed();
-    expect(reads).toHaveLength(1);
-    reads[0]?.answer({ is: 'object', text: '1' });
-    await settle();
-    expect([seen.length, reads.length]).toEqual([1, 1]);
-    clock.advance(250);
-    expect(reads).toHaveLength(2);
-    reads[1]?.fail(new Error('no'));
-    await settle();
-    expect(seen[1]).toEqual({ is: 'failed', message: 'no' });
-    clock.advance(250);
-    expect(reads).toHaveLength(2);
-    object.changed();
-    expect(reads).toHaveLength(3);
-  });
-
-  test('closed, it is neither read nor told, and no timer is left', async () => {
-    const { clock, seen, reads, object, settle } = reader();
-    object.changed();
-    object.close();
-    reads[0]?.answer({ is: 'gone' });
-    await settle();
-    object.changed();
-    expect([seen.length, reads.length, clock.pending]).toEqual([0, 1, 0]);
   });
 });
 

@@ -1,8 +1,7 @@
-import { keyOf } from '../../cache/object.ts';
 import { arrange, byId, make, say } from '../elements.ts';
 import { count, plural } from '../words.ts';
 import { BREADTHS, type Breadth, type Column, toColumns } from './columns.ts';
-import { type DetailRef, openDetail } from './detail/index.ts';
+import { openDetail } from './detail/index.ts';
 import type { RowFollower } from './follower.ts';
 import { goTo, type Place } from './place.ts';
 import { RowView } from './row.ts';
@@ -115,14 +114,13 @@ export class ObjectTable {
   }
 
   /** Which object's detail is shown. */
-  showOpen(ref: DetailRef | undefined): void {
-    this.open = ref && keyOfRef(ref);
-    for (const [key, view] of this.views) view.open(key === this.open);
+  setOpen(key: string | undefined): void {
+    this.open = key;
+    for (const [each, view] of this.views) view.open(each === key);
   }
 
   /** Moves the focus to the row of an object; to the first row if it is gone. */
-  focusOn(ref: DetailRef): void {
-    const key = keyOfRef(ref);
+  focusRow(key: string): void {
     this.focusAt(this.entries.findIndex((entry) => entry.key === key));
   }
 
@@ -357,8 +355,6 @@ export class ObjectTable {
     say(byId('none'), !hasSynced ? 'Reading \u2026' : searched && total > 0 ? 'Nothing matches.' : none);
   }
 }
-
-const keyOfRef = ({ namespace, name }: DetailRef): string => keyOf({ metadata: { namespace, name } });
 
 /** There is room for few columns. */
 const NARROW = '(max-width: 40rem)';
