@@ -82,6 +82,30 @@ test('one collection at a time: nothing of the one before is told, and its watch
   expect([followed.scope, followed.size, followed.resourceVersion]).toEqual([undefined, 0, '']);
 });
 
+test('a past version is read once, exactly; one that there is none of is told', async () => {
+  const { follower: followed, call, names, told, server } = follower();
+  await call('POST', ORDERS_PATH, { metadata: { name: 'a' } });
+  followed.follow(ALL);
+  await expect.poll(names).toEqual(['default/a']);
+  const version = followed.resourceVersion;
+  await call('POST', ORDERS_PATH, { metadata: { name: 'b' } });
+  await call('DELETE', `${ORDERS_PATH}/a`);
+  await expect.poll(names).toEqual(['default/b']);
+  followed.follow({ ...ALL, version });
+  expect([followed.hasSynced, followed.size]).toEqual([false, 0]);
+  await expect.poll(names).toEqual(['default/a']);
+  expect([followed.hasSynced, followed.size, followed.resourceVersion, followed.get('default/a')?.cells?.[0]]).toEqual([
+    ...[true, 1, version, 'a'],
+  ]);
+  await call('DELETE', `${ORDERS_PATH}/b`);
+  await expect.poll(() => server.stats.watchers).toBe(0);
+  expect(names()).toEqual(['default/a']);
+  followed.follow({ ...ALL, version: '999999' });
+  // Another collection meanwhile: nothing of this is told.
+  followed.follow({ ...ALL, version: '999998' });
+  await expect.poll(() => told.filter((each) => each.includes('REFUSED') || each.includes('Error'))).toHaveLength(1);
+});
+
 test('a token that is missing or wrong ends it; what is no token is not sent', async () => {
   const { follower: followed, told, access, names, call } = follower({ token: 'secret' });
   followed.follow(ALL);

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { type Breadth, toColumns, wordsOf } from '../../src/pages/serve/columns.ts';
 import { asksFor, faultOf, toggleLabel, versionIn } from '../../src/pages/serve/filters.ts';
 import { readPlace, toUrl } from '../../src/pages/serve/place.ts';
-import { naturalKey, type PageRow, quantityOf, SortedRows, spanOf } from '../../src/pages/serve/sorting.ts';
+import { naturalKey, type PageRow, quantityOf, SortedRows, type Sorting, spanOf } from '../../src/pages/serve/sorting.ts';
 import { spanIn } from '../../src/pages/serve/window.ts';
 import type { ColumnDefinition } from '../../src/pages/table.ts';
 import { parseLabelSelector } from '../../src/selectors/label-selector.ts';
@@ -14,10 +14,15 @@ const row = (name: string, cell: string = '', namespace: string = 'default'): Pa
   ...{ metadata: { name, namespace }, cells: [name, cell] },
 });
 const byCell = ({ cells }: PageRow): { text: string } => ({ text: cells?.[1] ?? '' });
-const cellsOf = (cells: readonly string[], descending: boolean = false): readonly (string | undefined)[] =>
-  new SortedRows({ descending, cellOf: byCell })
-    .update(cells.map((cell, at) => row(`o-${at}`, cell)))
-    .map((entry) => entry.row.cells?.[1]);
+const sortedRows = (sorting: Sorting, rows: readonly PageRow[]): SortedRows => {
+  const sorted = new SortedRows(sorting);
+  sorted.replace(rows);
+  return sorted;
+};
+const cellsOf = (cells: readonly string[], descending: boolean = false): readonly (string | undefined)[] => {
+  const rows = cells.map((cell, at) => row(`o-${at}`, cell));
+  return sortedRows({ descending, cellOf: byCell }, rows).all.map((entry) => entry.row.cells?.[1]);
+};
 
 describe('the order of rows', () => {
   test.each([
@@ -42,8 +47,9 @@ describe('the order of rows', () => {
 
   test('ages are sorted by when, whatever their cells say', () => {
     const at = (name: string, timeMs: number): PageRow => ({ metadata: { name }, atMs: timeMs });
-    const sorted = new SortedRows({ descending: false, cellOf: ({ atMs }) => ({ text: '5m', timeMs: atMs }) });
-    expect(sorted.update([at('a', 100), at('b', 300), at('c', 200)]).map(({ key }) => key)).toEqual(['b', 'c', 'a']);
+    const sorting: Sorting = { descending: false, cellOf: ({ atMs }) => ({ text: '5m', timeMs: atMs }) };
+    const sorted = sortedRows(sorting, [at('a', 100), at('b', 300), at('c', 200)]);
+    expect(sorted.all.map(({ key }) => key)).toEqual(['b', 'c', 'a']);
   });
 
   test('a key is a total order: equal only if the texts are equal for people', () => {
@@ -60,20 +66,27 @@ describe('the order of rows', () => {
 
   test('kept while rows come, change and go, it is the order of sorting them all', () => {
     const cell = fc.oneof(fc.nat(30).map(String), fc.constantFrom('5m', '1h', 'x', '<none>', '1Ki', ''));
-    const step = fc.record({
-      put: fc.array(fc.tuple(fc.nat(8), cell), { maxLength: 4 }),
-      remove: fc.array(fc.nat(8), { maxLength: 3 }),
-    });
+    const name = fc.nat(8).map((at) => `default/o-${at}`);
+    const step = fc.array(fc.tuple(name, fc.option(cell)), { maxLength: 5 });
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 8 }), fc.boolean(), (steps, descending) => {
-        const kept = new SortedRows({ descending, cellOf: byCell });
+      fc.property(fc.array(step, { maxLength: 8 }), fc.boolean(), fc.nat(8), (steps, descending, resorted) => {
+        const sorting = { descending, cellOf: byCell };
+        const kept = sortedRows({ descending: !descending, cellOf: ({ metadata }) => ({ text: metadata.name ?? '' }) }, []);
         const store = new Map<string, PageRow>();
-        for (const { put, remove } of steps) {
-          for (const [at, value] of put) store.set(`o-${at}`, row(`o-${at}`, value));
-          for (const at of remove) store.delete(`o-${at}`);
-          const rows = [...store.values()];
-          const whole = new SortedRows({ descending, cellOf: byCell }).update(rows);
-          expect(kept.update(rows).map((entry) => entry.row)).toEqual(whole.map((entry) => entry.row));
+        for (const [at, changes] of steps.entries()) {
+          for (const [key, value] of changes) {
+            if (value === null) store.delete(key);
+            else store.set(key, row(key.slice(8), value));
+          }
+          const told = changes.map(([key]) => key);
+          kept.change([...told, ...told], (key) => store.get(key));
+          if (at === resorted) kept.sortBy(sorting);
+          const now =
+            at < resorted
+              ? { descending: !descending, cellOf: ({ metadata }: PageRow) => ({ text: metadata.name ?? '' }) }
+              : sorting;
+          const whole = sortedRows(now, [...store.values()]);
+          expect(kept.all.map((entry) => entry.row)).toEqual(whole.all.map((entry) => entry.row));
         }
       }),
       { numRuns: runs(500) },

@@ -116,7 +116,7 @@ export class FollowState {
     const what = isRefusal(error) ? 'refused' : offline ? 'offline' : 'reconnecting';
     if (phase === 'waiting' && nextAttemptMs !== undefined) line.countDown(nextAttemptMs - systemClock.now(), what);
     else if (!connected) line.show('connecting', offline ? 'offline' : this.broken ? 'reconnecting' : 'connecting');
-    else if (this.isSilent) line.show('off', 'the server does not answer', { retry: true });
+    else if (this.isSilent) line.show('off', offline ? 'offline' : 'the server does not answer', { retry: true });
     else if (phase === 'watching') line.show('live', 'live');
     else line.show('connecting', 'reading');
     if (!this.hasArrived) return;

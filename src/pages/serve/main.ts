@@ -3,14 +3,15 @@
  *
  *     URL ----------> Place --> kind, filters, order
  *     /api, /apis --> catalog --> ResourceTable, KindList: which collection
- *     watch of it --> RowFollower (an informer of rows) --> ObjectTable --> openDetail: one object
+ *     watch of it --> RowFollower (an informer of rows) --> ObjectTable --openDetail--> DetailPanel: one object
  *                          '--> FollowState: header, history, and whether the table is live
  *     /stats -------> Poller --> Overview, ResourceTable, cache panel
  *
- * Everything is bounded: objects held, rows in the document, points of a chart, entries of the history. One watch is open at a time, because
- * browsers open six connections to a server, for all of its pages.
+ * Everything is bounded: objects held, rows in the document, points of a chart, entries of the history. One watch is open at a time,
+ * and one more for the object in the detail, because browsers open six connections to a server, for all of its pages.
  */
 import type { ApiServerStats, ResourceStats } from '../../apiserver/stats.ts';
+import { keyOf } from '../../cache/object.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { byId, drawingSoon, Overview, onPageLife, PageHistory, pollNumbers, StateLine, say } from '../elements.ts';
 import { plural, visible } from '../words.ts';
@@ -26,13 +27,12 @@ import {
 } from './api.ts';
 import { FollowState, pastWords } from './connection.ts';
 import { type DetailRef, showDetailsWith } from './detail/index.ts';
-import type { Content } from './detail/open-object.ts';
+import { DetailPanel } from './detail/panel.ts';
 import { Filters, KindList, MAX_NAMESPACES } from './filters.ts';
 import { RowFollower } from './follower.ts';
 import { ObjectTable } from './objects.ts';
 import { goTo, readPlace } from './place.ts';
 import { ResourceTable, showCache } from './resources.ts';
-import { ShownObject } from './shown-object.ts';
 
 /** The server as a whole: changes per second, as taken by its caches and as received by this page, and the totals. */
 function showOverview(stats: ApiServerStats, received: number): void {
@@ -96,8 +96,16 @@ const follower = new RowFollower(access, {
   },
 });
 const table = new ObjectTable({ follower, nowMs: () => state.nowMs, onLabel: (label) => filters.toggle(label) });
-const opened = new ShownObject({ follower, table, read });
-showDetailsWith((ref) => opened.toggle(ref));
+const rowOf = ({ namespace, name }: DetailRef): string => keyOf({ metadata: { namespace, name } });
+const detail = new DetailPanel({
+  access,
+  resources: () => resources,
+  oldestOf: (resource) => statsOf(resource)?.cache?.window.since,
+  onOpen: (ref) => table.setOpen(ref && rowOf(ref)),
+  onClose: (ref) => table.focusRow(rowOf(ref)),
+  onDenied: () => lock(),
+});
+showDetailsWith((ref) => detail.toggle(ref));
 const kinds = new ResourceTable(byId<HTMLTableSectionElement>('resources'), (id) => choose(id, { step: true }));
 const kindList = new KindList((id) => choose(id, { step: true }));
 const filters = new Filters(() => follow());
@@ -109,23 +117,11 @@ const token = new TokenForm((text) => {
 
 const draw = drawingSoon(() => {
   table.draw();
-  opened.follow();
   const { scope, hasSynced, size: objects, resourceVersion } = follower;
   if (arrived || !hasSynced || scope === undefined) return;
   arrived = true;
   state.arrived({ scope, objects, resourceVersion });
 });
-
-/** Reads an object as it is now. */
-async function read({ resource, namespace = '', name }: DetailRef, signal: AbortSignal): Promise<Content> {
-  try {
-    const path = `${collectionPath(resource, namespace)}/${encodeURIComponent(name)}`;
-    return { is: 'object', text: await access.text(path, { signal }) };
-  } catch (error) {
-    if (isRefused(error, 404)) return { is: 'gone' };
-    throw error;
-  }
-}
 
 const isRefused = (error: unknown, code: number): boolean => error instanceof Refused && error.code === code;
 
@@ -144,6 +140,7 @@ async function start(): Promise<void> {
   }
   token.hide();
   poller.start();
+  detail.resume();
   arrive();
   void count();
 }
@@ -202,7 +199,6 @@ function follow(): void {
   const { namespace, ...rest } = filters.filter;
   arrived = false;
   state.begin();
-  opened.close();
   byId('go-live').toggleAttribute('hidden', rest.version === '');
   follower.follow({ ...rest, resource: chosen, namespace: chosen.namespaced ? namespace : '' });
   table.clear();
@@ -212,6 +208,7 @@ function follow(): void {
 function lock(): void {
   poller.stop();
   follower.stop();
+  detail.pause();
   if (arrived) history.add('Signed out: the server does not accept the token any more.', 'loss');
   line.show('off', arrived ? 'signed out' : 'a token is needed');
   token.show(access.hasToken);
@@ -272,6 +269,7 @@ onPageLife({
   leave: () => {
     poller.stop();
     follower.stop();
+    detail.pause();
   },
   // The page continues with what is there now.
   comeBack: () => void start(),

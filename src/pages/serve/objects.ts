@@ -1,8 +1,7 @@
-import { keyOf } from '../../cache/object.ts';
 import { arrange, byId, make, say } from '../elements.ts';
 import { count, plural } from '../words.ts';
 import { BREADTHS, type Breadth, type Column, toColumns } from './columns.ts';
-import { type DetailRef, openDetail } from './detail/index.ts';
+import { openDetail } from './detail/index.ts';
 import type { RowFollower } from './follower.ts';
 import { goTo, type Place } from './place.ts';
 import { RowView } from './row.ts';
@@ -49,6 +48,8 @@ export class ObjectTable {
   private widths: number[] = [];
   private sort: { readonly column: string; readonly descending: boolean } = { column: '', descending: false };
   private entries: readonly Entry[] = [];
+  /** The rows have not been read as a whole yet. */
+  private isNew: boolean = true;
   /** What the text is searched in. */
   private texts: WeakMap<PageRow, string> = new WeakMap();
   /** The row that has the focus, or had it last. */
@@ -84,6 +85,7 @@ export class ObjectTable {
     this.views.clear();
     this.window.body.replaceChildren();
     this.columns = [];
+    this.isNew = true;
     this.window.toStart();
     this.draw();
   }
@@ -94,7 +96,11 @@ export class ObjectTable {
     const changed = follower.takeChanged();
     this.layOut();
     const before = this.entries;
-    this.entries = this.found(this.sorted.update(follower.rows));
+    if (this.isNew) this.sorted.replace(follower.rows);
+    else this.sorted.change(changed, (key) => follower.get(key));
+    // From then on, every change of a row is told.
+    this.isNew = !follower.hasSynced;
+    this.entries = this.found(this.sorted.all);
     this.hold(before);
     this.render();
     this.mark(changed);
@@ -108,14 +114,13 @@ export class ObjectTable {
   }
 
   /** Which object's detail is shown. */
-  showOpen(ref: DetailRef | undefined): void {
-    this.open = ref && keyOfRef(ref);
-    for (const [key, view] of this.views) view.open(key === this.open);
+  setOpen(key: string | undefined): void {
+    this.open = key;
+    for (const [each, view] of this.views) view.open(each === key);
   }
 
   /** Moves the focus to the row of an object; to the first row if it is gone. */
-  focusOn(ref: DetailRef): void {
-    const key = keyOfRef(ref);
+  focusRow(key: string): void {
     this.focusAt(this.entries.findIndex((entry) => entry.key === key));
   }
 
@@ -205,11 +210,12 @@ export class ObjectTable {
   private hold(before: readonly Entry[]): void {
     const { top, rows } = this.window;
     if (top === 0 || before === this.entries) return;
-    const at = new Map(this.entries.map((entry, index) => [entry, index]));
-    const still = before.slice(top, top + rows).findIndex((entry) => at.has(entry));
-    const entry = before[top + still];
-    if (still < 0 || entry === undefined) return;
-    this.window.shift((at.get(entry) ?? 0) - top - still, this.entries.length);
+    for (const [at, entry] of before.slice(top, top + rows).entries()) {
+      const index = this.entries.indexOf(entry);
+      if (index < 0) continue;
+      this.window.shift(index - top - at, this.entries.length);
+      return;
+    }
   }
 
   /** Puts the rows in view into the document. */
@@ -349,8 +355,6 @@ export class ObjectTable {
     say(byId('none'), !hasSynced ? 'Reading \u2026' : searched && total > 0 ? 'Nothing matches.' : none);
   }
 }
-
-const keyOfRef = ({ namespace, name }: DetailRef): string => keyOf({ metadata: { namespace, name } });
 
 /** There is room for few columns. */
 const NARROW = '(max-width: 40rem)';

@@ -1,4 +1,5 @@
 import { builtScript, chart, figures, HISTORY, inOneFile, type LivePage, numbers, overview } from '../document.ts';
+import { DETAIL, DETAIL_STYLE } from './detail/markup.ts';
 
 const OVERVIEW = overview({
   heading: 'The server',
@@ -87,8 +88,7 @@ const OBJECTS = `
     </table>
     <p id="none" class="dim">Reading \u2026</p>
   </div>
-</section>
-<section id="detail" aria-label="Detail" hidden><table><tbody id="detail-rows" class="rows"></tbody></table></section>`;
+</section>`;
 
 const TEMPLATES = `
 <template id="object-row"><tr></tr></template>
@@ -105,9 +105,8 @@ header { position: sticky; top: 0; z-index: 2; background: var(--ground); }
 main { grid-template-rows: auto auto auto 1fr; }
 #overview { grid-row: 1; }
 #objects { grid-column: 2; grid-row: 2 / span 3; }
-#detail { grid-column: 2; }
 #kinds, #cache { grid-column: 1; }
-@media (max-width: 62rem) { main { grid-template-rows: none; } #overview, #objects, #detail { grid-column: 1; grid-row: auto; } }
+@media (max-width: 62rem) { main { grid-template-rows: none; } #overview, #objects { grid-column: 1; grid-row: auto; } }
 #ask { display: none; grid-column: 1 / -1; justify-self: center; width: min(30rem, 100%); margin-top: 3rem; padding: 1.4rem 1.5rem; background: var(--panel); border: 1px solid var(--line); border-radius: 10px; }
 #ask .dim { margin: .3rem 0 .9rem; }
 #token { flex: 1 1 12rem; min-width: 0; }
@@ -193,6 +192,6 @@ main { grid-template-rows: auto auto auto 1fr; }
  */
 export function objectsPage(script: string = builtScript('objects-page.js')): LivePage {
   // On a phone, the objects come first.
-  const main = ASK + OBJECTS + OVERVIEW + RESOURCES + CACHE;
-  return inOneFile({ script, style: OBJECTS_STYLE, skip: 'objects', main, templates: TEMPLATES });
+  const main = ASK + OBJECTS + OVERVIEW + RESOURCES + CACHE + DETAIL;
+  return inOneFile({ script, style: OBJECTS_STYLE + DETAIL_STYLE, skip: 'objects', main, templates: TEMPLATES });
 }

@@ -64,100 +64,162 @@ export function spanOf(text: string): number {
 export interface Entry {
   readonly row: PageRow;
   readonly key: string;
+}
+
+/** How the cells of a column are compared: by what all of them are. */
+type Measure = 'quantity' | 'span' | 'text';
+
+/** The same, with what it is sorted by. */
+class SortedEntry implements Entry {
+  readonly row: PageRow;
+  readonly key: string;
   /** The natural order of namespaces and names. */
   readonly place: string;
   /** Of its cell in the column by which the table is sorted. */
-  readonly empty: boolean;
-  readonly text: string;
-  readonly quantity: number;
-  readonly span: number;
-}
+  empty: boolean = true;
+  text: string = '';
+  quantity: number = Number.NaN;
+  span: number = Number.NaN;
 
-function toEntry(row: PageRow, { cellOf }: Sorting): Entry {
-  const { text, timeMs } = cellOf(row);
-  const { namespace = '', name = '' } = row.metadata;
-  return {
-    ...{ row, key: keyOf(row), place: `${naturalKey(namespace)}\0${naturalKey(name)}`, text: naturalKey(text) },
-    ...{ empty: timeMs === undefined && NOTHING.has(text), quantity: quantityOf(text) },
+  constructor(row: PageRow, key: string) {
+    const { namespace = '', name = '' } = row.metadata;
+    this.row = row;
+    this.key = key;
+    this.place = `${naturalKey(namespace)}\0${naturalKey(name)}`;
+  }
+
+  read({ text, timeMs }: Cell): void {
+    this.text = naturalKey(text);
+    this.empty = timeMs === undefined && NOTHING.has(text);
+    this.quantity = quantityOf(text);
     // The older, the longer.
-    span: timeMs === undefined ? spanOf(text) : -timeMs,
-  };
+    this.span = timeMs === undefined ? spanOf(text) : -timeMs;
+  }
 }
 
-type Compare = (one: Entry, other: Entry) => number;
-
-/** How the cells of a column are compared: by what all of them are. */
-export type Measure = 'quantity' | 'span' | 'text';
+type Compare = (one: SortedEntry, other: SortedEntry) => number;
 
 /** Sorts rows, and keeps them sorted while some of them change. */
 export class SortedRows {
-  private entries: ReadonlyMap<PageRow, Entry> = new Map();
-  private sorted: readonly Entry[] = [];
+  private entries: Map<string, SortedEntry> = new Map();
+  private sorted: readonly SortedEntry[] = [];
   private sorting: Sorting;
   private measure: Measure = 'text';
+  /** The entries whose cells are not empty; and those of them that are no quantity, or no span. */
+  private filled: number = 0;
+  private noQuantity: number = 0;
+  private noSpan: number = 0;
 
   constructor(sorting: Sorting) {
     this.sorting = sorting;
   }
 
+  get all(): readonly Entry[] {
+    return this.sorted;
+  }
+
   /** Sorts otherwise from now on. */
   sortBy(sorting: Sorting): void {
     this.sorting = sorting;
+    this.filled = this.noQuantity = this.noSpan = 0;
+    const entries = [...this.entries.values()];
+    for (const entry of entries) this.read(entry);
+    this.sortAll(entries);
+  }
+
+  /** Replaces all rows. */
+  replace(rows: readonly PageRow[]): void {
+    const known = this.entries;
     this.entries = new Map();
-    this.sorted = [];
-  }
-
-  /** Returns all of these rows, sorted. Rows that have changed are other objects than before. */
-  update(rows: readonly PageRow[]): readonly Entry[] {
-    const fresh: Entry[] = [];
-    const entries = new Map<PageRow, Entry>();
     for (const row of rows) {
-      const known = this.entries.get(row);
-      const entry = known ?? toEntry(row, this.sorting);
-      if (known === undefined) fresh.push(entry);
-      entries.set(row, entry);
+      const key = keyOf(row);
+      const entry = known.get(key);
+      this.entries.set(key, entry?.row === row ? entry : new SortedEntry(row, key));
     }
-    const stayed = this.sorted.filter(({ row }) => entries.has(row));
-    this.entries = entries;
-    if (fresh.length === 0 && stayed.length === this.sorted.length) return this.sorted;
-    const measure = measureOf([stayed, fresh]);
-    const compare = comparing(measure, this.sorting.descending);
-    this.sorted = measure === this.measure ? merge(stayed, fresh.sort(compare), compare) : [...stayed, ...fresh].sort(compare);
-    this.measure = measure;
-    return this.sorted;
+    this.sortBy(this.sorting);
+  }
+
+  /** Takes over what has become of some of the rows; those that `get` does not have are gone. */
+  change(keys: Iterable<string>, get: (key: string) => PageRow | undefined): void {
+    const fresh: SortedEntry[] = [];
+    const gone = new Set<SortedEntry>();
+    for (const key of keys) {
+      const row = get(key);
+      const old = this.entries.get(key);
+      if (old?.row === row) continue;
+      if (old !== undefined) {
+        gone.add(old);
+        this.count(old, -1);
+        this.entries.delete(key);
+      }
+      if (row === undefined) continue;
+      const entry = new SortedEntry(row, key);
+      this.entries.set(key, entry);
+      this.read(entry);
+      fresh.push(entry);
+    }
+    if (gone.size === 0 && fresh.length === 0) return;
+    const stayed = gone.size === 0 ? this.sorted : this.sorted.filter((entry) => !gone.has(entry));
+    if (this.toMeasure() !== this.measure) this.sortAll([...stayed, ...fresh]);
+    else this.sorted = merge(stayed, fresh.sort(this.compare), this.compare);
+  }
+
+  private read(entry: SortedEntry): void {
+    entry.read(this.sorting.cellOf(entry.row));
+    this.count(entry, 1);
+  }
+
+  private count({ empty, quantity, span }: SortedEntry, by: 1 | -1): void {
+    if (empty) return;
+    this.filled += by;
+    if (Number.isNaN(quantity)) this.noQuantity += by;
+    if (Number.isNaN(span)) this.noSpan += by;
+  }
+
+  private toMeasure(): Measure {
+    if (this.filled === 0) return 'text';
+    return this.noSpan === 0 ? 'span' : this.noQuantity === 0 ? 'quantity' : 'text';
+  }
+
+  private sortAll(entries: SortedEntry[]): void {
+    this.measure = this.toMeasure();
+    this.sorted = entries.sort(this.compare);
+  }
+
+  private get compare(): Compare {
+    const { measure } = this;
+    const sign = this.sorting.descending ? -1 : 1;
+    return (one, other) => {
+      if (one.empty !== other.empty) return one.empty ? 1 : -1;
+      const values = measure === 'text' || one.empty ? byCodeUnit(one.text, other.text) : one[measure] - other[measure];
+      return sign * values || byCodeUnit(one.place, other.place) || byCodeUnit(one.key, other.key);
+    };
   }
 }
 
-function measureOf(parts: readonly (readonly Entry[])[]): Measure {
-  let [quantities, spans, some] = [true, true, false];
-  for (const part of parts) {
-    for (const { empty, quantity, span } of part) {
-      if (empty) continue;
-      some = true;
-      quantities &&= !Number.isNaN(quantity);
-      spans &&= !Number.isNaN(span);
-    }
-  }
-  if (!some) return 'text';
-  return spans ? 'span' : quantities ? 'quantity' : 'text';
-}
-
-function comparing(measure: Measure, descending: boolean): Compare {
-  const sign = descending ? -1 : 1;
-  return (one, other) => {
-    if (one.empty !== other.empty) return one.empty ? 1 : -1;
-    const values = measure === 'text' || one.empty ? byCodeUnit(one.text, other.text) : one[measure] - other[measure];
-    return sign * values || byCodeUnit(one.place, other.place) || byCodeUnit(one.key, other.key);
-  };
-}
-
-function merge(some: readonly Entry[], more: readonly Entry[], compare: Compare): readonly Entry[] {
-  const merged: Entry[] = [];
-  let at = 0;
+function merge(some: readonly SortedEntry[], more: readonly SortedEntry[], compare: Compare): readonly SortedEntry[] {
+  const merged: SortedEntry[] = [];
+  let from = 0;
   for (const entry of more) {
-    for (let next = some[at]; next !== undefined && compare(next, entry) <= 0; next = some[++at]) merged.push(next);
+    const to = placeIn(some, { entry, from, compare });
+    for (let at = from; at < to; at++) merged.push(some[at] as SortedEntry);
     merged.push(entry);
+    from = to;
   }
-  for (; at < some.length; at++) merged.push(some[at] as Entry);
+  for (let at = from; at < some.length; at++) merged.push(some[at] as SortedEntry);
   return merged;
+}
+
+/** How many of the entries come before another one. */
+function placeIn(
+  some: readonly SortedEntry[],
+  { entry, from, compare }: { entry: SortedEntry; from: number; compare: Compare },
+): number {
+  let [low, high] = [from, some.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compare(some[middle] as SortedEntry, entry) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

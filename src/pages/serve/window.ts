@@ -62,6 +62,7 @@ export class RowWindow {
 
   /** Moves the view by rows, because rows have come or gone above it. */
   shift(by: number, count: number): void {
+    if (by === 0) return;
     // More room than it needs: the end of what can be scrolled must not stop it.
     setHeight(this.below, count * this.row);
     this.scroller.scrollTop += by * this.row;

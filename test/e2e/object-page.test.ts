@@ -1,0 +1,313 @@
+// What opens for one object on the page of `watchmux serve`, in Chromium. WATCHMUX_PICTURES names a directory for its screenshots.
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CHROMIUM_BROWSER } from './browsers.ts';
+import { killAll, type Serving, serve } from './cli.ts';
+
+const MAPS = '/api/v1/namespaces/default/configmaps';
+const ORDERS = '/apis/example.com/v1/namespaces/default/orders';
+const eventually = <T>(read: () => T): ReturnType<typeof expect.poll<T>> => expect.poll(read, { timeout: 20_000 });
+const HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\u202e';
+const pictures = process.env.WATCHMUX_PICTURES;
+
+describe.skipIf(CHROMIUM_BROWSER.missing)('an object on the page of serve', () => {
+  let browser: Browser;
+  let server: Serving;
+
+  beforeAll(async () => {
+    [browser, server] = await Promise.all([CHROMIUM_BROWSER.launch(), serve('--resource', 'orders.example.com/v1=Order')]);
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    killAll();
+  });
+
+  async function send(method: string, path: string, body?: object): Promise<Record<string, never>> {
+    const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+    const response = await fetch(`${server.url}${path}`, {
+      method,
+      headers: { 'content-type': type },
+      body: body ? JSON.stringify(body) : null,
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as Record<string, never>;
+  }
+
+  async function apply(path: string, body: object): Promise<void> {
+    const headers = { 'content-type': 'application/apply-patch+yaml' };
+    const response = await fetch(`${server.url}${path}?fieldManager=test&force=true`, {
+      method: 'PATCH',
+      headers,
+      body: JSON.stringify(body),
+    });
+    expect(response.status).toBe(200);
+  }
+
+  const create = (
+    path: string,
+    name: string,
+    more: object = {},
+  ): Promise<{ metadata: { uid: string; resourceVersion: string } }> =>
+    send('POST', path, {
+      ...(path === MAPS ? { apiVersion: 'v1', kind: 'ConfigMap' } : { apiVersion: 'example.com/v1', kind: 'Order' }),
+      metadata: { name, ...(more as { metadata?: object }).metadata },
+      ...Object.fromEntries(Object.entries(more).filter(([key]) => key !== 'metadata')),
+    });
+
+  interface Visit {
+    readonly page: Page;
+    readonly faults: string[];
+  }
+
+  /** Opens the page, and in it the detail of an object, by keyboard. */
+  async function open(kind: string, name: string, options: Parameters<Browser['newPage']>[0] = {}): Promise<Visit> {
+    const page = await browser.newPage({ viewport: { width: 1_440, height: 900 }, ...options });
+    const faults: string[] = [];
+    page.on('pageerror', (error) => faults.push(String(error)));
+    page.on('console', (message) => {
+      // That a request was refused is a message of the browser.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) faults.push(message.text());
+    });
+    await page.goto(`${server.url}/#${encodeURIComponent(kind)}`);
+    await page.locator(`#object-rows tr[data-id="default/${name}"] button`).first().focus();
+    await page.keyboard.press('Enter');
+    await eventually(() => page.locator('#detail-phase').textContent()).toBe('live');
+    return { page, faults };
+  }
+
+  const text = (page: Page): Promise<string> => page.locator('#detail-text').innerText();
+  const shoot = async (page: Page, of: string): Promise<void> => {
+    if (pictures !== undefined) await page.screenshot({ path: join(pictures, `object-${of}.png`) });
+  };
+
+  test('is shown as YAML and JSON, live: what changes is marked, kept in the history, and read out; a deletion stays', async () => {
+    await create(ORDERS, 'tea', { spec: { count: 1, note: 'a\nb\n', big: '12345678901234567890' } });
+    await apply(`${ORDERS}/tea`, { apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'tea' }, spec: { count: 2 } });
+    const { page, faults } = await open('orders.example.com/v1', 'tea');
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('detail');
+    await eventually(() => text(page)).toContain('spec:\n  count: 2\n  note: |\n    a\n    b\n  big: "12345678901234567890"\n');
+    expect(await text(page)).not.toContain('managedFields');
+    await page.check('#detail-managed');
+    expect(await text(page)).toContain('managedFields:\n');
+    await page.uncheck('#detail-managed');
+    await page.selectOption('#detail-format', 'json');
+    await eventually(() => text(page)).toContain('"count": 2,\n');
+    await page.selectOption('#detail-format', 'yaml');
+    // Each of three changes, however fast they come.
+    for (const count of [3, 4, 5]) await send('PATCH', `${ORDERS}/tea`, { spec: { count } });
+    await eventually(() => page.locator('#detail-text mark').allInnerTexts()).toEqual(['  count: 5']);
+    expect(await page.locator('#detail-changed').innerText()).toMatch(/^± Changed at \d\d:\d\d:\d\d: .*spec\.count/);
+    await eventually(() => page.locator('#detail-announcer').textContent()).toContain('spec.count');
+    await shoot(page, 'light');
+    await page.focus('#detail-tab-object');
+    await page.keyboard.press('ArrowRight');
+    expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-selected'))).toBe('true');
+    const entries = (): Promise<string[]> => page.locator('#detail-entries > li').allInnerTexts();
+    const counts = async (): Promise<string[]> => (await entries()).map((entry) => /spec\.count (.*)/.exec(entry)?.[1] ?? '');
+    // Those before the page was opened are from the window of the server.
+    await eventually(counts).toEqual(['4 5', '3 4', '2 3', '1 2', '']);
+    expect((await entries()).at(-1)).toMatch(/created version \d+$/);
+    await send('DELETE', `${ORDERS}/tea`);
+    await eventually(async () => (await entries())[0]).toMatch(/deleted version \d+/);
+    expect(await page.locator('#detail-facts').textContent()).toMatch(/^Deleted at .* This was its last state\.$/);
+    expect(await page.locator('#detail-delete').isDisabled()).toBe(true);
+    await shoot(page, 'history');
+    await page.click('#detail-tab-object');
+    expect(await text(page)).toContain('count: 5');
+    await create(ORDERS, 'tea');
+    await eventually(() => page.locator('#detail-facts').textContent()).toMatch(/^version \d+, \d+s old$/);
+    await page.keyboard.press('Escape');
+    expect(await page.locator('#detail').isVisible()).toBe(false);
+    expect(await page.evaluate(() => document.activeElement?.closest('tr')?.dataset.id)).toBe('default/tea');
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('is edited: dry run, faults with their fields, a conflict that keeps the text, and saved; then deleted', async () => {
+    const { metadata } = await create(MAPS, 'settings', { data: { color: 'red', size: '1' } });
+    const { page, faults } = await open('configmaps/v1', 'settings');
+    await page.click('#detail-tab-edit');
+    const area = page.locator('#edit-text');
+    const said = page.locator('#edit-said');
+    await eventually(() => area.inputValue()).toContain('color: red');
+    const yaml = await area.inputValue();
+    expect(yaml).not.toContain('managedFields');
+    await area.fill(yaml.replace('color: red', 'color: blue'));
+    await page.click('#edit-try');
+    await eventually(() => said.textContent()).toBe('The server accepts it. Nothing is saved yet.');
+    expect(await page.locator('#edit-differences').innerText()).toBe('data.color "red" "blue"');
+    await area.fill(yaml.replace('color: red', '"not a name": blue').replace(/^data:/m, 'dada: 1\ndata:'));
+    await page.click('#edit-save');
+    await eventually(() => said.textContent()).toMatch(/^Not saved: .*unknown field "dada"/);
+    await area.fill(yaml.replace('color: red', '"not a name": blue'));
+    await page.click('#edit-save');
+    await eventually(() => page.locator('#edit-faults').innerText()).toMatch(/^data\[not a name\] Invalid value: "not a name"/);
+    await shoot(page, 'faults');
+    await page.click('#edit-faults button');
+    expect(await page.evaluate(() => getSelection()?.toString())).toContain('data:');
+    // It changes while the text is being written: nothing of either is lost.
+    const mine = yaml.replace('color: red', 'color: green');
+    await area.fill(mine);
+    await send('PATCH', `${MAPS}/settings`, { data: { size: '2' } });
+    await page.click('#edit-save');
+    await eventually(() => said.textContent()).toMatch(/^Not saved: .*the object has been modified/);
+    expect(await area.inputValue()).toBe(mine);
+    await eventually(() => page.locator('#edit-differences').innerText()).toBe('data.size "1" "2"');
+    expect(await page.locator('#edit-theirs').innerText()).toContain('size: "2"');
+    await shoot(page, 'conflict');
+    // Nor by Escape.
+    await area.focus();
+    await page.keyboard.press('Escape');
+    await eventually(() => said.textContent()).toContain('This text is not saved');
+    await page.click('#edit-save');
+    await page.click('#edit-rebase');
+    expect(await area.inputValue()).not.toContain(`resourceVersion: "${metadata.resourceVersion}"`);
+    await page.click('#edit-save');
+    await eventually(() => said.textContent()).toMatch(/^Saved as version \d+\.$/);
+    expect((await send('GET', `${MAPS}/settings`)).data).toEqual({ color: 'green', size: '1' });
+    // Deleted: asked first, by keyboard, where "no" has the focus.
+    await page.focus('#detail-delete');
+    await page.keyboard.press('Enter');
+    expect(await page.locator('#delete-title').textContent()).toBe('Delete ConfigMap default/settings?');
+    await page.keyboard.press('Enter');
+    expect(await page.locator('#delete').isVisible()).toBe(false);
+    await page.keyboard.press('Enter');
+    await page.selectOption('#delete-policy', 'Foreground');
+    await page.click('#delete-yes');
+    await eventually(() => page.locator('#detail-facts').textContent()).toMatch(/^Deleted at/);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('shows its events and its owners, copies, and downloads', async () => {
+    const { metadata: owner } = await create(ORDERS, 'owner');
+    const reference = { apiVersion: 'example.com/v1', kind: 'Order', name: 'owner', uid: owner.uid };
+    const { metadata } = await create(MAPS, 'owned', { data: { k: HOSTILE }, metadata: { ownerReferences: [reference] } });
+    for (const [name, uid] of [
+      ['mine', metadata.uid],
+      ['other', 'x'],
+    ] as const) {
+      await send('POST', '/api/v1/namespaces/default/events', {
+        ...{ metadata: { name }, type: 'Warning', reason: 'Late', message: `about ${name} ${HOSTILE}`, count: 3 },
+        ...{ lastTimestamp: new Date().toISOString().replace(/\.\d+/, ''), source: { component: 'watch' } },
+        involvedObject: { kind: 'ConfigMap', name: 'owned', namespace: 'default', uid },
+      });
+    }
+    const context = await browser.newContext({ acceptDownloads: true, permissions: ['clipboard-read', 'clipboard-write'] });
+    const { page, faults } = await open('configmaps/v1', 'owned');
+    await eventually(() => text(page)).toContain('<img src=x');
+    await page.click('#detail-tab-events');
+    const cells = (): Promise<string[]> => page.locator('#detail-events-rows td').allTextContents();
+    await eventually(async () => (await cells()).slice(1)).toEqual([
+      'Warning',
+      'Late',
+      expect.stringContaining('about mine <img src=x'),
+      'watch',
+    ]);
+    await page.click('#detail-tab-object');
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('#detail-download')]);
+    expect(download.suggestedFilename()).toBe('configmaps-owned.yaml');
+    expect(await readFile(await download.path(), 'utf8')).toBe(`${(await text(page)).trimEnd()}\n`);
+    await page.click('#detail-copy');
+    await eventually(() => page.locator('#detail-changed').textContent()).toMatch(/^Copied [\d,]+ characters\.$/);
+    await page.click('#detail-owners a');
+    await eventually(() => page.locator('#detail-title').textContent()).toBe('Order default/owner');
+    await eventually(() => text(page)).toContain('name: owner');
+    expect(await page.evaluate(() => (window as { hacked?: unknown }).hacked)).toBeUndefined();
+    expect(await page.locator('#detail img, #detail script').count()).toBe(0);
+    expect(faults).toEqual([]);
+    await page.close();
+    await context.close();
+  });
+
+  test('may be 3 MB: its beginning is there at once, and all of it without a long pause; the page fits every screen', async () => {
+    const data = Object.fromEntries(
+      Array.from({ length: 270 }, (_, at) => [`key-${at}`, `${at} ${'line of text\n'.repeat(800)}`]),
+    );
+    await create(ORDERS, 'large', { spec: { data, long: 'x'.repeat(200_000) } });
+    for (const [colorScheme, width, height] of [
+      ['dark', 1_440, 900],
+      ['light', 390, 844],
+    ] as const) {
+      const { page, faults } = await open('orders.example.com/v1', 'large', { colorScheme, viewport: { width, height } });
+      await eventually(() => text(page)).toContain('key-0');
+      // No task of the page takes long while it is shown whole, and changes.
+      await page.evaluate(() => {
+        const state = window as { longest?: number };
+        state.longest = 0;
+        new PerformanceObserver((list) => {
+          for (const { duration } of list.getEntries()) state.longest = Math.max(state.longest ?? 0, duration);
+        }).observe({ type: 'longtask' });
+      });
+      expect((await text(page)).length).toBeLessThan(70_000);
+      await page.click('#detail-all');
+      await eventually(() =>
+        page.locator('#detail-text').evaluate((element) => (element.textContent ?? '').length),
+      ).toBeGreaterThan(3_000_000);
+      await send('PATCH', `${ORDERS}/large`, { spec: { count: width } });
+      await eventually(() => page.locator('#detail-text mark').allInnerTexts()).toEqual([`  count: ${width}`]);
+      expect(await page.evaluate(() => (window as { longest?: number }).longest)).toBeLessThan(2_000);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)).toBe(false);
+      await shoot(page, width === 390 ? 'phone' : 'dark');
+      await page.click('#detail-tab-edit');
+      expect(await page.locator('#edit-about').textContent()).toMatch(/^It is longer than 512 KiB/);
+      expect(faults).toEqual([]);
+      await page.close();
+    }
+  });
+
+  test('cannot be written by the page of another origin, in none of the ways that a browser offers', async () => {
+    await create(MAPS, 'safe', { data: { k: 'v' } });
+    const before = await send('GET', `${MAPS}/safe`);
+    const foreign = createServer((_, response) =>
+      response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>foreign</title>'),
+    );
+    await new Promise<void>((resolve) => foreign.listen(0, '127.0.0.1', resolve));
+    const page = await browser.newPage();
+    await page.goto(`http://localhost:${(foreign.address() as AddressInfo).port}/`);
+    const results = await page.evaluate(
+      async ([url, path]) => {
+        const map = JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'foreign' } });
+        const attempts: [string, RequestInit][] = [
+          ['/safe', { method: 'DELETE' }],
+          ['/safe', { method: 'PUT', headers: { 'content-type': 'application/json' }, body: map }],
+          ['/safe', { method: 'PATCH', headers: { 'content-type': 'application/merge-patch+json' }, body: '{"data":{"k":"w"}}' }],
+          ['', { method: 'POST', headers: { 'content-type': 'application/json' }, body: map }],
+          ['', { method: 'POST', headers: { 'content-type': 'application/yaml' }, body: map }],
+          ['', { method: 'POST', mode: 'no-cors', headers: { 'content-type': 'text/plain' }, body: map }],
+          ['', { method: 'POST', mode: 'no-cors', body: new Blob([map]) }],
+        ];
+        const results = await Promise.all(
+          attempts.map(([at, init]) =>
+            fetch(`${url}${path}${at}`, init).then(
+              ({ type, status }) => `${type} ${status}`,
+              () => 'refused',
+            ),
+          ),
+        );
+        navigator.sendBeacon(`${url}${path}`, new Blob([map], { type: 'text/plain' }));
+        const form = document.body.appendChild(document.createElement('form'));
+        Object.assign(form, { method: 'post', enctype: 'text/plain', action: `${url}${path}` });
+        const field = form.appendChild(document.createElement('input'));
+        Object.assign(field, { name: map.slice(0, -1), value: '}' });
+        form.submit();
+        return results;
+      },
+      [server.url, MAPS] as const,
+    );
+    expect(results.slice(0, 5)).toEqual(Array.from({ length: 5 }, () => 'refused'));
+    expect(results.slice(5)).toEqual(['opaque 0', 'opaque 0']);
+    // The form has been answered.
+    await page.waitForURL(`${server.url}${MAPS}`);
+    expect(await page.textContent('body')).toMatch(/"code":\s*403/);
+    expect(await send('GET', `${MAPS}/safe`)).toEqual(before);
+    await expect(send('GET', `${MAPS}/foreign`)).rejects.toThrow('404');
+    await page.close();
+    await new Promise((resolve) => foreign.close(resolve));
+  });
+});
