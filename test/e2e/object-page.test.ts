@@ -149,7 +149,7 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('an object on the page of serve', () =
     await eventually(() => page.locator('#edit-faults').innerText()).toMatch(/^data\[not a name\] Invalid value: "not a name"/);
     await shoot(page, 'faults');
     await page.click('#edit-faults button');
-    expect(await page.evaluate(() => getSelection()?.toString())).toContain('data:');
+    expect(await page.evaluate(() => getSelection()?.toString())).toBe('"not a name": blue');
     // It changes while the text is being written: nothing of either is lost.
     const mine = yaml.replace('color: red', 'color: green');
     await area.fill(mine);
@@ -227,7 +227,7 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('an object on the page of serve', () =
 
   test('may be 3 MB: its beginning is there at once, and all of it without a long pause; the page fits every screen', async () => {
     const data = Object.fromEntries(
-      Array.from({ length: 270 }, (_, at) => [`key-${at}`, `${at} ${'line of text\n'.repeat(800)}`]),
+      Array.from({ length: 250 }, (_, at) => [`key-${at}`, `${at} ${'line of text\n'.repeat(800)}`]),
     );
     await create(ORDERS, 'large', { spec: { data, long: 'x'.repeat(200_000) } });
     for (const [colorScheme, width, height] of [

@@ -71,11 +71,17 @@ function toBlocks(lines: readonly Line[]): readonly (readonly Line[])[] {
   return blocks;
 }
 
-/** Few elements for many lines: one for those that are marked. */
+/** Few nodes for many lines: one for each that is marked, and one for all between two of those. */
 function plain(block: readonly Line[]): (Node | string)[] {
   const parts: (Node | string)[] = [];
-  for (const { text, marked } of block) parts.push(marked ? make('mark', { text }) : text, '\n');
-  return parts;
+  let text = '';
+  for (const line of block) {
+    if (line.marked) {
+      parts.push(text, make('mark', { text: line.text }));
+      text = '\n';
+    } else text += `${line.text}\n`;
+  }
+  return [...parts, text];
 }
 
 /** A line in colours. */
