@@ -100,12 +100,17 @@ function nameEverything(app) {
 
 /** A type such as `(typeof OVERFLOWS)[number]` or an `Exclude` tells a reader nothing: the literals that it stands for do. */
 function showLiterals(app) {
+  const found = new Map();
   app.converter.on(Converter.EVENT_CREATE_DECLARATION, (context, reflection) => {
     if (!reflection.kindOf(ReflectionKind.TypeAlias)) return;
     const symbol = context.resolveAliasedSymbol(context.getSymbolFromReflection(reflection));
-    const { types = [] } = context.checker.getDeclaredTypeOfSymbol(symbol);
-    if (types.length === 0 || !types.every((type) => type.isLiteral())) return;
-    reflection.type = new UnionType(types.map(({ value }) => new LiteralType(value)));
+    const type = context.checker.getDeclaredTypeOfSymbol(symbol);
+    const types = type.types ?? [type];
+    if (types.every((each) => each.isLiteral())) found.set(reflection, types);
+  });
+  // TypeDoc sets the type after it has told of the declaration.
+  app.converter.on(Converter.EVENT_RESOLVE_BEGIN, () => {
+    for (const [reflection, types] of found) reflection.type = new UnionType(types.map(({ value }) => new LiteralType(value)));
   });
 }
 
