@@ -1,5 +1,6 @@
 // What some tests need and npm does not install. If it is missing, its tests skip; with REQUIRE_COMPONENTS=1 they fail instead.
 import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import {
   builtBinary,
   CLIENT_GO,
@@ -44,7 +45,8 @@ export interface Component {
     | 'kubectl of Debian'
     | 'promtool'
     | 'systemd-analyze'
-    | 'node:sqlite';
+    | 'node:sqlite'
+    | 'site';
   /** Where it is, or would be; empty if nobody has said. */
   readonly path: string;
   /** How to get its tests to run. */
@@ -84,6 +86,11 @@ export const COMPONENTS: readonly Component[] = [
   { name: 'kubectl of Debian', path: debianKubectl(), remedy: 'node test/peers/debian.mjs, on Debian 12' },
   { name: 'promtool', path: '/usr/bin/promtool', remedy: 'apt-get install prometheus' },
   { name: 'systemd-analyze', path: '/usr/bin/systemd-analyze', remedy: 'apt-get install systemd' },
+  {
+    name: 'site',
+    path: fileURLToPath(new URL('../reports/site/index.html', import.meta.url)),
+    remedy: 'npm ci --prefix config/site && npm run docs',
+  },
   // The runtime has it or not: .ci/run has a step on a Node that has.
   {
     name: 'node:sqlite',
