@@ -72,6 +72,7 @@ test('before a release, no document has an address: it would lead nowhere', () =
   const { repository } = manifest as { readonly repository?: { readonly url: string } };
   const address = repository?.url.replace(/^git\+/, '');
   expect(Array.from(readme.matchAll(CLONE), ([, cloned]) => cloned)).toEqual([address ?? 'ADDRESS']);
+  expect(readme).toContain(`/watchmux-${manifest.version}.tgz`);
   const documents = FILES.filter((path) => path === 'package.json' || /^(?:docs\/|examples\/)?[^/]+\.md$/.test(path));
   expect(documents.length).toBeGreaterThan(40);
   const named = documents.flatMap((path) =>
