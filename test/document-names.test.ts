@@ -21,7 +21,7 @@ const OPTIONS_OF_OTHERS: Readonly<Record<string, string>> = {
 /** Names of other programs and libraries, by where they come from. */
 const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
   'ECMAScript and the web': 'withResolvers EventSource MessagePort',
-  Node: 'EventEmitter createReadStream removeAllListeners closeAllConnections disconnectSockets keepAliveInitialDelay httpServer',
+  Node: 'EventEmitter listenerCount createReadStream removeAllListeners closeAllConnections disconnectSockets keepAliveInitialDelay httpServer',
   RxJS: 'RxJS ReplaySubject BehaviorSubject takeUntil bufferTime auditTime concatMap catchError',
   React: 'useSyncExternalStore useCallback',
   Vitest: 'useFakeTimers advanceTimersByTimeAsync',
@@ -30,9 +30,10 @@ const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
     'preClose beforeApplicationShutdown forceCloseConnections conditionNames packageExports proxyRes',
   npm: 'prepublishOnly',
   Effect: 'PubSub takeAll',
-  'client-node': 'KubernetesObjectApi V1Deployment makeInformer listFn kubeConfig skipTLSVerify V1Pod CoreV1Api CustomObjectsApi',
+  'client-node':
+    'KubernetesObjectApi V1Deployment makeInformer listFn kubeConfig skipTLSVerify V1Pod CoreV1Api CustomObjectsApi loadFromDefault',
   Kubernetes: 'ServerTimeout LeaderTransitions preStop failurePolicy OwnerReferencesPermissionEnforcement',
-  'client-go, in the tables of docs/migrate.md':
+  'client-go, in the tables of docs/from-go.md':
     'ResultChan NewBroadcaster NewLongQueueBroadcaster WaitIfChannelFull DropIfChannelFull ActionOrDrop WatchWithPrefix ' +
     'FilterFunc NewRecorder IsProbableEOF IsTimeout NewClientErrorReporter NewEmptyWatch ListerWatcher SharedIndexInformer ' +
     'SharedInformerFactory DeltaFIFO RealFIFO',
@@ -162,7 +163,8 @@ describe('options of commands', () => {
 });
 
 describe('names in the code', () => {
-  const others = words(NAMES_OF_OTHERS);
+  const alerts = readText('docs/operation/alerts.yaml').matchAll(/- alert: (\w+)/g);
+  const others = new Set([...words(NAMES_OF_OTHERS), ...Array.from(alerts, ([, name = '']) => name)]);
   const namesIn = (page: string): string[] =>
     spans(page).flatMap((span) =>
       Array.from(span.matchAll(/(?<![\w$/-])[A-Za-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+(?![\w$/-])/g), ([name]) => name).filter(
