@@ -45,7 +45,7 @@ export type { ConnectionState, ConnectionStatus } from '../bridge/client.ts';
 export function useWatch<S>(store: EventStore<S>): Folded<S>;
 export function useWatch<E extends WatchEvent, S>(source: Source<E>, options: StoreOptions<E, S>): Folded<S>;
 export function useWatch<E extends WatchEvent, S>(source: Source<E> | EventStore<S>, options?: StoreOptions<E, S>): Folded<S> {
-  const made = isStore(source) ? source : toStore(source, options as StoreOptions<E, S>);
+  const made = isStore<EventStore<S>>(source) ? source : toStore(source, options as StoreOptions<E, S>);
   return useSnapshot(useMade(made));
 }
 
@@ -62,29 +62,27 @@ export function useCollection<T>(collection: Collection<T>, options?: ViewOption
 export function useCollection<T>(source: CollectionSource<T>, options?: CollectionOptions<T>): Items<T>;
 export function useCollection<T>(source: CollectionSource<T> | Collection<T>, options: CollectionOptions<T> = {}): Items<T> {
   const { selector, sort, limit, ...others } = options;
-  const all = useMade(isStore(source) ? source : toCollection<T>(source, others));
+  const all = useMade(isStore<Collection<T>>(source) ? source : toCollection<T>(source, others));
   const isWhole = !selector && !sort && limit === undefined;
   // biome-ignore lint/correctness/useExhaustiveDependencies: `isWhole` depends on the other three
   const shown = useMemo(() => (isWhole ? all : all.view({ selector, sort, limit })), [all, selector, sort, limit]);
   return useSnapshot(shown);
 }
 
+/** A store or a collection. */
+type Connected = Pick<EventStore<unknown>, 'connection' | 'key'> & { readonly getSnapshot: () => unknown };
+
 /**
  * The state of a connection, for people: of the one that other components have to this source with the same connection options, or
  * else of one of its own. Renders only when that changes.
  */
-export function useConnection(
-  source: Source<WatchEvent> | Pick<EventStore<unknown>, 'connection' | 'getSnapshot' | 'key'>,
-  options?: SharedOptions<WatchEvent>,
-): ConnectionState {
-  const { connection } = useMade(isStore(source) ? source : toStore(source, options));
+export function useConnection(source: Source<WatchEvent> | Connected, options?: SharedOptions<WatchEvent>): ConnectionState {
+  const { connection } = useMade(isStore<Connected>(source) ? source : toStore(source, options));
   return useSyncExternalStore(connection.subscribe, connection.getSnapshot, connection.getServerSnapshot);
 }
 
-function isStore<Made extends { readonly getSnapshot: unknown }>(
-  source: Made | Source<never> | CollectionSource<never>,
-): source is Made {
-  return typeof source === 'object' && 'getSnapshot' in source;
+function isStore<Made>(source: unknown): source is Made {
+  return typeof source === 'object' && source !== null && 'getSnapshot' in source;
 }
 
 /** What a render has made costs nothing until it is subscribed to. The first one stays until another source is asked for. */

@@ -161,9 +161,10 @@ function checkRuns(directory) {
  * Bundlers for browsers must find the browser client. Node stands in for a bundler, because it can be told to use that condition.
  */
 function checkBrowser(directory) {
-  const code = `console.log(import.meta.resolve('watchmux/client')); console.log(typeof (await import('watchmux/client')).connect)`;
+  const code = `console.log(import.meta.resolve('watchmux/client')); console.log(typeof (await import('watchmux/client')).connect);
+    console.log(typeof (await import('watchmux/react')).useWatch)`;
   const { text } = run('node', ['--conditions=browser', '--input-type=module', '-e', code], { cwd: directory });
-  return /\/dist\/client-browser\.js\nfunction$/.test(text) ? [] : [text];
+  return /\/dist\/client-browser\.js\nfunction\nfunction$/.test(text) ? [] : [text];
 }
 
 /**
@@ -175,7 +176,12 @@ function checkBare(directory) {
   for (const entryPoint of Object.keys(manifest.exports)) {
     const name = entryPoint.replace('.', 'watchmux');
     if (entryPoint.endsWith('.json')) continue;
-    const needs = { './rxjs': 'rxjs', './nats': '@nats-io/jetstream', './opentelemetry': '@opentelemetry/api' }[entryPoint];
+    const needs = {
+      './rxjs': 'rxjs',
+      './nats': '@nats-io/jetstream',
+      './opentelemetry': '@opentelemetry/api',
+      './react': 'react',
+    }[entryPoint];
     for (const code of [`import(${JSON.stringify(name)})`, `(async () => require(${JSON.stringify(name)}))()`]) {
       const { ok, text } = run('node', ['-e', `${code}.catch((e) => { console.log(e.message); process.exit(1); })`], {
         cwd: directory,
@@ -251,7 +257,9 @@ try {
   await step('links of the documents', () => checkLinks(packed));
   await step('publint', () => checkPublint(tarball));
   await step('attw', () => checkAttw(tarball));
-  const peers = Object.fromEntries(['rxjs', 'ws', '@opentelemetry/api'].map((name) => [name, version(name)]));
+  const peers = Object.fromEntries(
+    ['react', 'react-dom', 'rxjs', 'ws', '@opentelemetry/api'].map((name) => [name, version(name)]),
+  );
   let full;
   await step('install', () => {
     const clusters = Object.fromEntries(['yaml', 'https-proxy-agent', 'socks-proxy-agent'].map((name) => [name, version(name)]));

@@ -186,7 +186,7 @@ describe('who shares a connection', () => {
     const one = toStore(URL, all);
     const other = toStore(`${URL}`, { ...all, headers: undefined });
     const count = toStore(URL, { ...all, initial: 0, reduce: (state: number) => state + 1 });
-    const leave = [one, other, count].map((store) => seen(store).leave);
+    const leave = [one, other, count].map((store: Store<unknown>) => seen(store).leave);
     await accept(network, live(1), live(2));
     expect(network.links).toHaveLength(1);
     expect(one.getSnapshot()).toBe(other.getSnapshot());

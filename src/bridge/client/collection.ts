@@ -14,7 +14,7 @@
 import { callable, checkOptions, invalid, isRecord, wholeNumber } from '../../watch/errors.ts';
 import type { ChangeType, WatchEvent } from '../../watch/event.ts';
 import type { ConnectionState } from './contact.ts';
-import { identityOf, type SharedOptions, type Source } from './feed.ts';
+import { identityOf, type SharedOptions, type Source, type Watchable } from './feed.ts';
 import { Fold, Handle, type Plan, type Store, toPlan } from './fold.ts';
 
 /** Which objects a view shows, and in which order. */
@@ -58,7 +58,7 @@ export interface Collection<T> extends Store<Items<T>> {
 }
 
 /** The source of a collection: a hub that publishes ADDED, MODIFIED and DELETED, an informer, or a watch of such events. */
-export type CollectionSource<T> = Source<WatchEvent> | Source<WatchEvent<ChangeType, T>>;
+export type CollectionSource<T> = Exclude<Source<WatchEvent>, Watchable<WatchEvent>> | Watchable<WatchEvent<ChangeType, T>>;
 
 const VIEW_NAMES = ['selector', 'sort', 'limit'] as const;
 

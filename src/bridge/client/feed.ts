@@ -15,7 +15,7 @@
 import { isPromise } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { isRecord, isWatchError } from '../../watch/errors.ts';
-import { isErrorEvent, type WatchEvent } from '../../watch/event.ts';
+import { type BookmarkEvent, type ErrorEvent, isErrorEvent, type WatchEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { Attempt, ClientWatch, ConnectOptions, StateDetail } from './client-options.ts';
@@ -37,9 +37,12 @@ interface SourceState {
   readonly error?: unknown;
 }
 
+/** What a watch of `E` may deliver besides. No store passes it on. */
+type Delivered<E> = E | BookmarkEvent | ErrorEvent;
+
 /** Something that can be watched, such as an `Informer` of `watchmux/cache`, or a `Broadcaster`. Whoever has made it runs and stops it. */
 export interface Watchable<E> {
-  watch(options: { readonly signal: AbortSignal }): Watch<E>;
+  watch(options: { readonly signal: AbortSignal }): Watch<Delivered<E>>;
   /** An informer's. */
   readonly state?: SourceState;
   addStateListener?(listener: () => void): () => void;
@@ -53,7 +56,7 @@ export interface Watchable<E> {
 export type Source<E> =
   | string
   | URL
-  | ((options: OpenOptions) => string | URL | PromiseLike<string | URL> | Watch<E>)
+  | ((options: OpenOptions) => string | URL | PromiseLike<string | URL> | Watch<Delivered<E>>)
   | Watchable<E>;
 
 /** Options of a connection that are a store's own business. */
@@ -180,7 +183,7 @@ function openWatch<E extends WatchEvent>(
   };
   const settings = { ...options.connect, ...open };
   if (typeof source === 'object' && 'watch' in source) {
-    const watch = source.watch({ signal });
+    const watch = source.watch({ signal }) as Watch<E>;
     followState(source, contact, signal);
     return watch;
   }

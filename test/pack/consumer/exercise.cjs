@@ -52,6 +52,8 @@ exports.exercise = async function exercise(given) {
   const remote = given.client.connect(`http://${address}/watch`);
   assert.deepEqual((await remote.next()).value, sent);
   await remote.return();
+  const List = () => String(given.react.useCollection(`http://${address}/watch`).items.length);
+  assert.equal(given.renderToString(given.createElement(List)), '0');
   const answer = await given.fetch.createFetchHandler(hub)(new Request(`http://${address}/watch`));
   const reader = answer.body.getReader();
   assert.deepEqual(JSON.parse(Buffer.from((await reader.read()).value).toString()), sent);
