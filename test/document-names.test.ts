@@ -23,7 +23,7 @@ const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
   'ECMAScript and the web': 'withResolvers EventSource MessagePort',
   Node: 'EventEmitter createReadStream removeAllListeners closeAllConnections disconnectSockets keepAliveInitialDelay httpServer',
   RxJS: 'RxJS ReplaySubject BehaviorSubject takeUntil bufferTime auditTime concatMap catchError',
-  React: 'useSyncExternalStore',
+  React: 'useSyncExternalStore useCallback',
   Vitest: 'useFakeTimers advanceTimersByTimeAsync',
   Vue: 'shallowRef',
   'frameworks, bundlers and proxies':
@@ -43,7 +43,7 @@ const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
     'MaxConcurrentReconciles GetAPIReader FieldOwner ForceOwnership GetFieldIndexer IndexField GetEventRecorder LeaderElection ' +
     'LeaderElectionID HealthProbeBindAddress BindAddress GracefulShutdownTimeout SyncTimeout CustomDefaulter CustomValidator',
   kopf: 'TemporaryError PermanentError AdmissionError KopfRunner',
-  'readers, who choose them': 'toX fromX createX onSomething useWatch',
+  'readers, who choose them': 'toX fromX createX onSomething',
   'examples of what `watchmux types` writes': 'WebsiteSpecPathsItem WebsiteV1beta1 EventsEvent',
 };
 
@@ -52,11 +52,12 @@ const FILES_OF_OTHERS: readonly string[] = [
   'bench/results/latest.json',
   'example.ts',
   'figures.json',
+  'orders.tsx',
   'reports/peers/',
+  'session.ts',
   'src/built-in.ts',
   'src/kinds.ts',
   'src/website.ts',
-  'use-watch.ts',
   'vite.config.ts',
 ];
 

@@ -78,7 +78,8 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
     source: 'src/bridge/fetch.ts',
     exports: ['Hub', 'LINE', 'RECORD', 'createConnectionHandler', 'createFetchHandler', 'readSubprotocols'],
   },
-  'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect', 'isInitialEventsEnd'] },
+  'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect', 'isInitialEventsEnd', 'toCollection', 'toStore'] },
+  'watchmux/react': { source: 'src/react/index.ts', exports: ['useCollection', 'useConnection', 'useWatch'] },
   'watchmux/workqueue': {
     source: 'src/workqueue/index.ts',
     exports: [
@@ -197,6 +198,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'webhookConfigurations',
     ],
   },
+  'watchmux/opentelemetry': { source: 'src/opentelemetry/index.ts', exports: ['OpenTelemetry'] },
   'watchmux/testing': {
     source: 'src/testing/index.ts',
     exports: [
@@ -332,12 +334,13 @@ describe('the entry points', () => {
 });
 
 describe('package.json', () => {
-  test('CEL, ajv, NATS, proxy agents, re2js, rxjs, ws and yaml are optional peers; there is no dependency', () => {
+  test('CEL, ajv, NATS, OpenTelemetry, proxy agents, re2js, rxjs, ws and yaml are optional peers; there is no dependency', () => {
     expect(manifest).not.toHaveProperty('dependencies');
     expect(Object.keys(manifest.peerDependencies)).toEqual([
       '@marcbachmann/cel-js',
       '@nats-io/jetstream',
       '@nats-io/transport-node',
+      '@opentelemetry/api',
       'ajv',
       'https-proxy-agent',
       're2js',
@@ -351,6 +354,7 @@ describe('package.json', () => {
       '@marcbachmann/cel-js': optional,
       '@nats-io/jetstream': optional,
       '@nats-io/transport-node': optional,
+      '@opentelemetry/api': optional,
       ajv: optional,
       'https-proxy-agent': optional,
       re2js: optional,

@@ -96,6 +96,15 @@ export class View<E> {
     return this.#folds;
   }
 
+  /** Gives the next event to all watchers, if they are few and all wait for it. Returns whether it did. */
+  handOver(event: E): boolean {
+    const { readers } = this;
+    if (!readers.takesNext(this.watchers)) return false;
+    this.log.skip();
+    readers.give(event);
+    return true;
+  }
+
   /** Makes one more event visible. What that entails is for `moved`, once it is visible in all views. */
   step(): void {
     if (this.log.step()) this.#enters = true;

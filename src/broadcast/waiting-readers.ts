@@ -3,7 +3,14 @@ export interface WaitingReader {
   isWaiting: boolean;
   /** Serves its pending reads. Adds the watcher again if one still waits. */
   wake(): void;
+  /** Whether it has a single pending read, for one event, and `give` serves it without running user code. Absent: no. */
+  readonly takesNext?: boolean;
+  /** Serves that read with the next event. */
+  give?(event: unknown): void;
 }
+
+/** So few waiting readers are served by the publisher itself: with more, the price of publishing would depend on their number. */
+const FEW = 16;
 
 /**
  * The watchers with pending reads. The first event that becomes visible schedules one microtask, which serves them all. A burst
@@ -12,6 +19,9 @@ export interface WaitingReader {
  *     wait -> add --.                .--> wake, in the order of add; a watcher that still waits is added again
  *                   [ p q r s t ]  --'
  *     leave: not added again when the row is served, which is done early once they are the larger part
+ *
+ * A few watchers that all wait for the next event, as in most programs, need neither a microtask nor a place in the log: the
+ * publisher settles their promises (`takesNext`, `give`). Their code runs after its turn in either case.
  *
  * Two arrays take turns: one is served while the other is filled. Growing a new array each time would be a tenth of the cost of
  * an event that finds every watcher waiting.
@@ -39,6 +49,26 @@ export class WaitingReaders {
     if (watcher.isWaiting) return;
     watcher.isWaiting = true;
     this.row[this.count++] = watcher;
+  }
+
+  /** Whether these are few, and all of this many watchers, and each takes the next event. */
+  takesNext(watchers: number): boolean {
+    const { row, count } = this;
+    if (count !== watchers || count > FEW) return false;
+    for (let at = 0; at < count; at++) if (!(row[at] as WaitingReader).takesNext) return false;
+    return count > 0;
+  }
+
+  /** Serves all of them with the next event. */
+  give(event: unknown): void {
+    const { row, count } = this;
+    this.count = 0;
+    for (let at = 0; at < count; at++) {
+      const watcher = row[at] as WaitingReader;
+      row[at] = undefined;
+      watcher.isWaiting = false;
+      watcher.give?.(event);
+    }
   }
 
   /** Schedules the waiting readers for the end of this turn. Called when an event became visible. */

@@ -12,10 +12,13 @@ import { until } from './cli.ts';
 import { BLOCKS, type Block, PROGRAMS, ROOT } from './documents.mjs';
 
 /** Marks of blocks that another test runs. */
-const ELSEWHERE: readonly string[] = ['browser', 'vite', 'react use-watch.ts', 'react orders.tsx'];
+const ELSEWHERE: readonly string[] = [
+  ...['browser', 'vite'],
+  ...['react server.ts', 'react session.ts', 'react orders.tsx', 'react price.tsx'],
+];
 
 /** `npm run typecheck` checks the types of these and of the others. */
-const programs = PROGRAMS.filter(({ mark }) => mark === undefined);
+const programs = PROGRAMS.filter(({ mark }) => mark === undefined || mark === 'packages');
 
 const shims = mkdtempSync(join(tmpdir(), 'watchmux-documents-'));
 const children: Set<ChildProcess> = new Set();
@@ -110,6 +113,7 @@ describe('the examples', () => {
       'docs/embed.md: Topics',
       'docs/embed.md: Replay',
       'docs/monitoring.md: Metrics of a hub',
+      'docs/monitoring.md: OpenTelemetry',
       'docs/operation.md: Connections between two requests',
       'docs/operation.md: Limits per address and tenant',
       'docs/operation.md: Shut down a hub',
@@ -143,7 +147,7 @@ describe('the examples', () => {
 
   test('no example is left out because it is written in another way', () => {
     const marks = new Set(BLOCKS.map(({ mark }) => mark));
-    const known = ['types', ...ELSEWHERE];
+    const known = ['types', 'packages', ...ELSEWHERE];
     expect([...marks].filter((mark) => mark !== undefined && !known.includes(mark))).toEqual([]);
     expect([...known].filter((mark) => !marks.has(mark))).toEqual([]);
     const others = BLOCKS.filter(({ language, mark }) => mark === undefined && !['ts', 'text'].includes(language));

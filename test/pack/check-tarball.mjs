@@ -175,7 +175,7 @@ function checkBare(directory) {
   for (const entryPoint of Object.keys(manifest.exports)) {
     const name = entryPoint.replace('.', 'watchmux');
     if (entryPoint.endsWith('.json')) continue;
-    const needs = { './rxjs': 'rxjs', './nats': '@nats-io/jetstream' }[entryPoint];
+    const needs = { './rxjs': 'rxjs', './nats': '@nats-io/jetstream', './opentelemetry': '@opentelemetry/api' }[entryPoint];
     for (const code of [`import(${JSON.stringify(name)})`, `(async () => require(${JSON.stringify(name)}))()`]) {
       const { ok, text } = run('node', ['-e', `${code}.catch((e) => { console.log(e.message); process.exit(1); })`], {
         cwd: directory,
@@ -251,7 +251,7 @@ try {
   await step('links of the documents', () => checkLinks(packed));
   await step('publint', () => checkPublint(tarball));
   await step('attw', () => checkAttw(tarball));
-  const peers = { rxjs: version('rxjs'), ws: version('ws') };
+  const peers = Object.fromEntries(['rxjs', 'ws', '@opentelemetry/api'].map((name) => [name, version(name)]));
   let full;
   await step('install', () => {
     const clusters = Object.fromEntries(['yaml', 'https-proxy-agent', 'socks-proxy-agent'].map((name) => [name, version(name)]));

@@ -8,7 +8,7 @@ const ORDERS: PageResource = {
   ...{ id: 'orders.example.com/v1', name: 'orders.example.com', group: 'example.com', version: 'v1', plural: 'orders' },
   ...{ kind: 'Order', namespaced: true },
 };
-const ALL: Scope = { resource: ORDERS, namespace: '', labelSelector: '' };
+const ALL: Scope = { resource: ORDERS, namespace: '', labelSelector: '', fieldSelector: '', version: '' };
 const URL_OF_SERVER = 'http://127.0.0.1';
 
 function follower({ token }: { token?: string } = {}) {
@@ -27,6 +27,7 @@ function follower({ token }: { token?: string } = {}) {
     onChange: () => {},
     onState: ({ phase, connected }) => void told.push(`${phase} ${connected}`),
     onFailure: (error) => void told.push(String(error)),
+    onNoPast: (error) => void told.push(String(error)),
     onDenied: () => void told.push('denied'),
     onTooMany: (limit) => void told.push(`more than ${limit}`),
   });
@@ -48,7 +49,10 @@ test('counts as changes what comes after the state; keeps of each object what a 
   await call('POST', ORDERS_PATH, { metadata });
   followed.follow(ALL);
   await expect.poll(names).toEqual(['default/a']);
-  expect(followed.columns).toEqual(['NAME', 'AGE']);
+  expect(followed.definitions?.map(({ name, wide }) => [name, wide])).toEqual([
+    ['Name', false],
+    ['Age', false],
+  ]);
   expect([followed.received, followed.takeChanged().size, followed.hasSynced]).toEqual([0, 0, true]);
   await call('POST', ORDERS_PATH, { metadata: { name: 'b' } });
   await expect.poll(names).toEqual(['default/a', 'default/b']);

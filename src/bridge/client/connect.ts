@@ -95,7 +95,10 @@ const names: Record<Exclude<keyof ConnectOptions<never>, keyof Defaults>, 1> = {
   onExpired: 1,
   codec: 1,
 };
-const OPTIONS = Object.keys({ ...defaults(), ...names }) as (keyof ConnectOptions<never>)[];
+export const CONNECT_OPTIONS: readonly (keyof ConnectOptions<never>)[] = Object.keys({
+  ...defaults(),
+  ...names,
+}) as (keyof ConnectOptions<never>)[];
 
 type Defaults = ReturnType<typeof defaults>;
 type Settings<E> = Omit<ConnectOptions<E>, keyof Defaults> & Defaults;
@@ -103,7 +106,7 @@ type Settings<E> = Omit<ConnectOptions<E>, keyof Defaults> & Defaults;
 function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
   const settings: Record<string, unknown> = defaults();
   const backoff = checkOptions(options.backoff ?? {}, BACKOFF);
-  for (const [name, value] of Object.entries({ ...checkOptions(options, OPTIONS), ...backoff })) {
+  for (const [name, value] of Object.entries({ ...checkOptions(options, CONNECT_OPTIONS), ...backoff })) {
     if (value === undefined) continue;
     const words = WORDS[name];
     const whole = name === 'capacity';

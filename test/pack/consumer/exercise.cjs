@@ -34,7 +34,7 @@ exports.exercise = async function exercise(given) {
   await shared.shutdown();
   await events.close();
 
-  const hub = new http.Hub({ replay: 1, epoch: 'e' });
+  const hub = new http.Hub({ replay: 1, epoch: 'e', telemetry: new given.opentelemetry.OpenTelemetry() });
   const server = given.createServer(http.createHttpHandler(hub));
   ws.attachWebSocket(server, hub);
   await hub.publish(event);

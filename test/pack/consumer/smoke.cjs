@@ -18,6 +18,7 @@ exercise({
   kubernetes: require('watchmux/kubernetes'),
   nats: require('watchmux/nats'),
   nodeStream: require('watchmux/node-stream'),
+  opentelemetry: require('watchmux/opentelemetry'),
   operator: require('watchmux/operator'),
   operatorTesting: require('watchmux/operator-testing'),
   rxjs: require('watchmux/rxjs'),

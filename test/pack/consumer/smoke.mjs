@@ -13,6 +13,7 @@ import { createHttpHandler, Hub } from 'watchmux/http';
 import { Cluster } from 'watchmux/kubernetes';
 import { NatsStream } from 'watchmux/nats';
 import { fromReadable, toReadable } from 'watchmux/node-stream';
+import { OpenTelemetry } from 'watchmux/opentelemetry';
 import { Operator } from 'watchmux/operator';
 import { testOperator } from 'watchmux/operator-testing';
 import { fromObservable, observe } from 'watchmux/rxjs';
@@ -41,6 +42,7 @@ await exercise({
   kubernetes: { Cluster },
   nats: { NatsStream },
   nodeStream: { fromReadable, toReadable },
+  opentelemetry: { OpenTelemetry },
   operator: { Operator },
   operatorTesting: { testOperator },
   rxjs: { fromObservable, observe },
