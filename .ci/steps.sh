@@ -167,10 +167,27 @@ install_workerd() {
   "$WATCHMUX_WORKERD" --version
 }
 
+# Vue and Svelte.
+frameworks_lock=test/frameworks/package-lock.json
+WATCHMUX_FRAMEWORKS=$WATCHMUX_PEERS/frameworks-$(sha256sum "$frameworks_lock" | cut -c1-12)
+export WATCHMUX_FRAMEWORKS
+
+install_frameworks() {
+  if [[ ! -d $WATCHMUX_FRAMEWORKS/node_modules/svelte ]]; then
+    local part
+    part=$(mktemp -d -p "$WATCHMUX_PEERS")
+    cp test/frameworks/package.json "$frameworks_lock" "$part"
+    npm ci --ignore-scripts --prefix "$part"
+    rm -rf "$WATCHMUX_FRAMEWORKS"
+    mv "$part" "$WATCHMUX_FRAMEWORKS"
+  fi
+}
+
 start_installing() {
   in_background programs install_programs
   in_background runtimes install_runtimes
   in_background workerd install_workerd
+  in_background frameworks install_frameworks
   # Four to nine minutes of both cores if nothing is cached, and ten more for all peers.
   in_background peers node test/peers/build.mjs "$@"
 }
@@ -180,6 +197,7 @@ await_installed() {
   await programs
   await runtimes
   await workerd
+  await frameworks
   print_programs
   tail -n 2 "$reports/runtimes.txt"
   tail -n 1 "$reports/workerd.txt"

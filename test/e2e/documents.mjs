@@ -6,6 +6,7 @@
 //     <!-- test: packages -->          run it; it needs packages that the tests of the tarball do not install
 //     <!-- test: browser -->           browser.test.ts runs it in a page
 //     <!-- test: vite -->              vite.test.ts runs it
+//     <!-- test: frameworks page.html -->   frameworks.test.ts runs it, with this file name
 //     <!-- test: react orders.tsx -->    react.test.ts runs it, with this file name
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -14,6 +14,9 @@ import { BLOCKS, type Block, PROGRAMS, ROOT } from './documents.mjs';
 /** Marks of blocks that another test runs. */
 const ELSEWHERE: readonly string[] = [
   ...['browser', 'vite'],
+  ...['server.mjs', 'page.html', 'use-store.js', 'Orders.vue', 'from-store.js', 'Orders.svelte'].map(
+    (file) => `frameworks ${file}`,
+  ),
   ...['react server.ts', 'react session.ts', 'react orders.tsx', 'react price.tsx'],
 ];
 
