@@ -176,3 +176,10 @@ test('columns are in the URL in their order, with their widths; what makes no se
   expect(toView('?columns=').columns).toBe(undefined);
   expect(toView(`?columns=${Array.from({ length: 50 }, (_, i) => `c${i}`).join('+')}`).columns).toHaveLength(20);
 });
+
+test('a line of text is its own message, and has no other field', () => {
+  const line: Searched = { type: 'ADDED', place: 1, text: 'disk full', value: 'disk full', level: undefined };
+  expect(
+    ['msg~DISK', 'message="disk full"', 'other~disk', 'length=9', 'no=1'].map((text) => matches(line, toQuery(text).terms ?? [])),
+  ).toEqual([true, true, false, false, true]);
+});

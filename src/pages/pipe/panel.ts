@@ -12,7 +12,7 @@ const LEARNED_EVENTS = 100;
 /** How long after the last key the filter is in the URL, and its result is read out. */
 const SETTLED_MS = 700;
 /** Widths in pixels of columns that nobody has resized. */
-const WIDTHS: Readonly<Record<string, number>> = { received: 88, level: 64, type: 100, msg: 360, message: 360 };
+const WIDTHS: Readonly<Record<string, number>> = { received: 88, level: 72, type: 100, msg: 360, message: 360 };
 const FIELD_PX = 150;
 /** The object takes what is left, but at least this. */
 const OBJECT_PX = 240;

@@ -6,8 +6,8 @@
  *     field~text      contains, ignoring case; !~ is the opposite
  *     field>=value    compares numbers, times such as 2026-01-31, and levels; also >, <= and <
  *
- * `level` is the level that was recognized, `type` the event's type, `no` its number; `object.level` is the field. A field that
- * an event does not have is equal to nothing, and contains nothing.
+ * `level` is the level that was recognized, `type` the event's type, `no` its number; `object.level` is the field. A line of text is
+ * its own `msg`. A field that an event does not have is equal to nothing, and contains nothing.
  */
 import { fieldText, isName, LEVELS, type Level, rankOf, toLevel } from './fields.ts';
 
@@ -166,6 +166,7 @@ export function textOf({ type, place, text, value, level }: Searched, field: str
   if (field === 'type') return type;
   if (field === 'no') return place === undefined ? undefined : String(place);
   if (field === 'object') return text;
+  if (typeof value === 'string') return field === 'msg' || field === 'message' ? value : undefined;
   return fieldText(value, field) ?? (field.startsWith(OBJECT) ? fieldText(value, field.slice(OBJECT.length)) : undefined);
 }
 

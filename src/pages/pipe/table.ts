@@ -31,6 +31,8 @@ const DETAIL_CHARS = 100_000;
 /** How long the page may be busy with matching at a stretch, and after how many rows it looks at the clock. */
 const SLICE_MS = 8;
 const SLICE_ROWS = 256;
+/** After the last step of scrolling, the tab key leads to what is in view. */
+const REST_MS = 150;
 /** Rows that a key for a page moves by. */
 const PAGE_ROWS = 20;
 
@@ -67,6 +69,8 @@ export class EventTable {
   private moving: boolean = false;
   /** The row that the tab key leads to. */
   private active: number | undefined = undefined;
+  private stop: HTMLButtonElement | null = null;
+  private resting: ReturnType<typeof setTimeout> | undefined = undefined;
 
   constructor(store: EventStore, events: TableEvents) {
     this.store = store;
@@ -205,11 +209,13 @@ export class EventTable {
   private keepStop(): void {
     const { body, active } = this;
     const chosen = active === undefined ? undefined : this.window.get(active)?.[0];
-    for (const each of body.querySelectorAll<HTMLButtonElement>('.open')) each.tabIndex = -1;
     const place = this.list.length > 0 ? this.window.first : -1;
     const first = place < 0 ? undefined : this.window.get(this.at(place).id)?.[0];
     const stop = (chosen ?? first)?.querySelector<HTMLButtonElement>('.open') ?? body.querySelector<HTMLButtonElement>('.open');
+    if (stop === this.stop) return;
+    if (this.stop !== null) this.stop.tabIndex = -1;
     if (stop !== null) stop.tabIndex = 0;
+    this.stop = stop;
   }
 
   private onPause(): void {
@@ -250,7 +256,8 @@ export class EventTable {
   private onScroll(): void {
     const scrolled = this.scroll.scrollTop > 8;
     this.window.draw(false);
-    this.keepStop();
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => this.keepStop(), REST_MS);
     if (scrolled === this.scrolled) return;
     this.scrolled = scrolled;
     this.release();

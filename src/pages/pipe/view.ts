@@ -56,8 +56,8 @@ function without(columns: readonly Column[]): readonly Column[] {
 export function toSearch({ filter, type, wrap, columns }: View, search: string): string {
   const query = new URLSearchParams(search);
   const set = (name: string, value: string | undefined): void => {
-    if (value === undefined || value === '') query.delete(name);
-    else query.set(name, value);
+    query.delete(name);
+    if (value !== undefined && value !== '') query.append(name, value);
   };
   set('filter', filter);
   set('type', type);

@@ -73,9 +73,9 @@ export class RowWindow {
     }
     this.made = made;
     this.arrange();
-    this.measure(made.size);
-    this.above.style.height = `${this.start * this.rowPx}px`;
-    this.below.style.height = `${(length - end) * this.rowPx}px`;
+    this.reserve(length - end);
+    // All that is read of the layout is read once, unless rows are higher than expected.
+    if (this.measure(made.size)) this.reserve(length - end);
     if (held?.isConnected) this.scroll.scrollTop += held.offsetTop - before;
   }
 
@@ -126,11 +126,20 @@ export class RowWindow {
     return before && (end >= this.rows.length || top + this.body.offsetHeight >= scrollTop + clientHeight * 1.5);
   }
 
-  private measure(rows: number): void {
-    if (rows === 0 || this.body.querySelector('.detail') !== null) return;
+  /** Sets the heights of the empty bodies. */
+  private reserve(after: number): void {
+    this.above.style.height = `${this.start * this.rowPx}px`;
+    this.below.style.height = `${after * this.rowPx}px`;
+  }
+
+  /** Returns whether rows have another height than expected. */
+  private measure(rows: number): boolean {
+    if (rows === 0 || this.body.querySelector('.detail') !== null) return false;
     const px = this.body.offsetHeight / rows;
     // An estimate that changes all the time would move the bar that one scrolls with.
-    if (px > 0 && Math.abs(px - this.rowPx) > 1) this.rowPx = px;
+    if (!(px > 0 && Math.abs(px - this.rowPx) > 1)) return false;
+    this.rowPx = px;
+    return true;
   }
 }
 
