@@ -119,6 +119,7 @@ export const DETAIL_STYLE = `
 .text .key { color: var(--accent); } .text .key::before { display: none; }
 .text .string { color: var(--good); }
 .text .number { color: var(--warn); }
+#detail-managed { min-height: 0; margin: 0 .2rem 0 0; vertical-align: middle; }
 #detail-all { margin-top: .5rem; }
 #detail-entries { list-style: none; font-size: .88rem; }
 #detail-entries > li { padding: .4rem 0; border-top: 1px solid var(--line); }

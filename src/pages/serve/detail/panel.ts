@@ -204,7 +204,12 @@ export class DetailPanel {
     this.announce(`Changed: ${words}`);
     this.marked = new Set(changes.filter(({ isThere }) => isThere).map(({ path }) => path));
     clearTimeout(this.unmarking);
-    this.unmarking = setTimeout(() => {
+    this.unmarking = undefined;
+  }
+
+  /** Marks stay for a while from when they are seen: to show a long text takes time, too. */
+  private unmarkLater(): void {
+    this.unmarking ??= setTimeout(() => {
       this.marked = undefined;
       this.draw();
     }, MARK_MS);
@@ -257,6 +262,7 @@ export class DetailPanel {
   private showText(object: Members): void {
     const { format } = this;
     const isWhole = this.text.show(this.wanted(object), { format, marked: this.marked, all: this.showsAll });
+    if (this.marked !== undefined) this.unmarkLater();
     const all = byId('detail-all');
     all.hidden = isWhole;
     say(all, this.showsAll ? 'The rest is too long to be shown: download it' : 'Show all');
