@@ -27,7 +27,8 @@ function write(address) {
   const { name, version, description, keywords, ...rest } = { ...JSON.parse(read('package.json')), ...fields };
   const manifest = { name, version, description, keywords, ...fields, ...rest };
   writeFileSync('package.json', `${JSON.stringify(manifest, null, 2)}\n`);
-  writeFileSync('README.md', read('README.md').replace(CLONE, `git clone ${cloned(fields)} watchmux`));
+  const readme = read('README.md').replace(CLONE, `git clone ${cloned(fields)} watchmux`);
+  writeFileSync('README.md', readme.replace(/ ADDRESS is [^.]+\./, ''));
 }
 
 /** What to clone. */

@@ -57,7 +57,9 @@ test('the repository is named by one command, and a release is refused until all
     ...Object.keys({ name: '', version: '', description, keywords }),
     ...['homepage', 'bugs', 'repository'],
   ]);
-  expect(readFileSync(join(cwd, 'README.md'), 'utf8')).toContain('\ngit clone https://example.com/ann/watchmux.git watchmux');
+  const published = readFileSync(join(cwd, 'README.md'), 'utf8');
+  expect(published).toContain('\ngit clone https://example.com/ann/watchmux.git watchmux');
+  expect(published).not.toContain('ADDRESS');
   writeFileSync(join(cwd, 'CHANGELOG.md'), `## [${manifest.version}] - 2026-01-31\n`);
   expect(git('add', '-A') || git('commit', '-qm', 'x') || git('tag', `v${manifest.version}`)).toBe(0);
   expect(release('check')).toEqual({ code: 0, err: '' });

@@ -257,7 +257,7 @@ describe('the examples', () => {
     const commands = BLOCKS.filter(({ heading }) => heading === 'Try it').map(({ code }) => code);
     expect(commands).toEqual([
       'git clone ADDRESS watchmux && cd watchmux\nnpm ci && npm run demo\n', // release.test.ts has the address
-      'vmstat 1 | npx watchmux pipe --raw\n',
+      'ping localhost | npx watchmux pipe --raw\n',
     ]);
     expect(manifest.scripts).toMatchObject({ demo: expect.any(String), prepack: expect.any(String) });
   });
