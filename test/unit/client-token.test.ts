@@ -59,7 +59,7 @@ describe.each(KINDS)('over %s', (kind) => {
       const network = new FakeNetwork();
       const options = { ...network.options(kind), token } as ConnectOptions<Event>;
       const { message } = thrown(() => connect('http://h/', options)) as Error;
-      expect(message).toBe('token: expected visible characters of ASCII, got "string"');
+      expect(message).toBe('token: expected visible ASCII, and no header authorization beside it, got "string"');
       const { details, read, expectOver } = open(kind, { token: () => token });
       expect(await read()).toEqual([400]);
       expect(JSON.stringify(details)).not.toContain('s3c');
@@ -80,7 +80,7 @@ describe.each(KINDS)('over %s', (kind) => {
 test('a token beside a header of that name is refused, in whatever case that is', async () => {
   const network = new FakeNetwork();
   const options = { ...network.options('http'), token: TOKEN, headers: { Authorization: 'Basic x' } };
-  const wrong = 'headers: expected none named authorization beside a token, got Object {Authorization}';
+  const wrong = 'token: expected visible ASCII, and no header authorization beside it, got "string"';
   expect((thrown(() => connect('http://h/', options)) as Error).message).toBe(wrong);
   const { read, details, expectOver } = open('http', { token: () => TOKEN, headers: { Authorization: 'Basic x' } });
   expect(await read()).toEqual([400]);

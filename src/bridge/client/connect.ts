@@ -202,21 +202,16 @@ function openLater(prepare: (attempt: Attempt) => Promise<() => Connection>, rec
 /** Throws if no connection can be made to this URL with these settings. Without a URL, its scheme is not known yet. */
 function check(url: URL | undefined, means: AttemptSettings): void {
   const { headers, token } = means;
-  const [header] = typeof headers === 'function' ? [headers] : new Headers(headers).keys();
-  if (token && typeof token !== 'function') checkToken(token, headers);
+  const names: unknown[] = typeof headers === 'function' ? [headers] : [...new Headers(headers).keys()];
+  // The message does not contain the token.
+  if (token && typeof token !== 'function' && (!/^[!-~]+$/.test(token) || names.includes('authorization')))
+    throw invalid('token', typeof token, 'visible ASCII, and no header authorization beside it');
   const transport = transportOf(url, means);
   const socket = transport === 'websocket';
-  if (socket) checkWebSocket(means.WebSocket, header);
+  if (socket) checkWebSocket(means.WebSocket, names[0]);
   // If the host has none, a later attempt would fail as well.
   const needed = socket ? 'WebSocket' : 'fetch';
   if (transport && !means[needed]) throw invalid(needed, means[needed], 'a function');
-}
-
-/** The message does not contain the token. */
-function checkToken(token: string, headers: AttemptSettings['headers']): void {
-  if (!/^[!-~]+$/.test(token)) throw invalid('token', typeof token, 'visible characters of ASCII');
-  if (typeof headers !== 'function' && new Headers(headers).has('authorization'))
-    throw invalid('headers', headers, 'none named authorization beside a token');
 }
 
 function transportOf(url: URL | undefined, { transport }: AttemptSettings): AttemptSettings['transport'] {
