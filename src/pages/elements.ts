@@ -363,6 +363,11 @@ export class PageHistory {
     entry.append(make('time', { text: timeOf(new Date()) }), ` ${text}${times > 1 ? ` (${times} times)` : ''}`);
     list.prepend(entry);
     while (list.children.length > MAX_HISTORY) list.lastElementChild?.remove();
+    this.tell(text);
+  }
+
+  /** Announces a text that does not belong into the history. */
+  tell(text: string): void {
     this.next = text;
     if (!this.resting) this.announce();
   }

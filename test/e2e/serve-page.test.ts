@@ -389,18 +389,18 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
 
   test('many objects: few rows in the document, and all can be reached; the page goes on answering', async () => {
     const server = await serve();
-    const names = Array.from({ length: 520 }, (_, at) => `m-${at}`);
+    const names = Array.from({ length: 320 }, (_, at) => `m-${at}`);
     for (let at = 0; at < names.length; at += 50) {
       await Promise.all(names.slice(at, at + 50).map((name) => send(server, 'POST', MAPS, map(name))));
     }
     const visited = await visit(`${server.url}/#configmaps%2Fv1`);
     const { page, faults } = visited;
-    await eventually(() => page.locator('#note').textContent()).toBe('520 objects');
+    await eventually(() => page.locator('#note').textContent()).toBe('320 objects');
     expect(await page.locator('#object-rows tr').count()).toBeLessThan(80);
-    expect(await page.locator('#objects-table').getAttribute('aria-rowcount')).toBe('521');
-    await page.fill('#text', 'm-51');
-    await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(['m-51', ...names.slice(510)]);
-    expect(await page.locator('#note').textContent()).toBe('11 of 520 objects');
+    expect(await page.locator('#objects-table').getAttribute('aria-rowcount')).toBe('321');
+    await page.fill('#text', 'm-31');
+    await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(['m-31', ...names.slice(310)]);
+    expect(await page.locator('#note').textContent()).toBe('11 of 320 objects');
     await page.fill('#text', '');
     await shoot(visited, 'many');
     const focused = (): Promise<unknown> =>
@@ -410,21 +410,21 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
       ]);
     await page.focus('#object-rows button');
     await page.keyboard.press('End');
-    expect(await focused()).toEqual(['m-519', '521']);
+    expect(await focused()).toEqual(['m-319', '321']);
     await page.keyboard.press('ArrowUp');
-    expect(await focused()).toEqual(['m-518', '520']);
+    expect(await focused()).toEqual(['m-318', '320']);
     // Rows that come above those in view do not move them, and the focus stays.
     const top = await page.locator('#object-rows tr:focus-within').boundingBox();
     await Promise.all(Array.from({ length: 20 }, (_, at) => send(server, 'POST', MAPS, map(`a-${at}`))));
-    await eventually(() => page.locator('#note').textContent()).toBe('540 objects');
-    expect(await focused()).toEqual(['m-518', '540']);
+    await eventually(() => page.locator('#note').textContent()).toBe('340 objects');
+    expect(await focused()).toEqual(['m-318', '340']);
     expect((await page.locator('#object-rows tr:focus-within').boundingBox())?.y).toBeCloseTo(top?.y ?? 0, -1);
     // A row out of view leaves the document; the keys continue where it was.
     await page.locator('#object-list').evaluate((list) => list.scrollTo(0, 0));
     await eventually(async () => (await rows(page))[0]?.[1]).toBe('a-0');
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('object-list');
     await page.keyboard.press('ArrowDown');
-    expect(await focused()).toEqual(['m-519', '541']);
+    expect(await focused()).toEqual(['m-319', '341']);
     expect(faults).toEqual([]);
     await page.close();
   });

@@ -172,7 +172,7 @@ main { grid-template-rows: auto auto auto 1fr; }
   #selector, #objects #text { flex: 1 1 8rem; max-width: none; }
   #more .row { display: grid; grid-template-columns: auto minmax(0, 1fr); }
   #fields, #version { width: auto; max-width: none; }
-  #note { margin-left: 0; }
+  #note { flex-basis: 100%; margin-left: 0; }
   #policy { display: none; }
 }
 @media (max-height: 30rem) { header { position: static; } #objects { max-height: none; } #object-list { max-height: 90vh; } }

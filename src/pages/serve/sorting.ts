@@ -105,7 +105,7 @@ export class SortedRows {
   private sorted: readonly SortedEntry[] = [];
   private sorting: Sorting;
   private measure: Measure = 'text';
-  /** The entries whose cells are not empty; and those of them that are no quantity, or no span. */
+  /** The entries whose cells are not empty, and how many of these are no quantity, or no span. */
   private filled: number = 0;
   private noQuantity: number = 0;
   private noSpan: number = 0;
