@@ -14,7 +14,7 @@ import { BLOCKS, type Block, PROGRAMS, ROOT } from './documents.mjs';
 /** Marks of blocks that another test runs. */
 const ELSEWHERE: readonly string[] = [
   ...['browser', 'vite'],
-  ...['react server.ts', 'react session.ts', 'react orders.tsx', 'react price.tsx'],
+  ...['react server.ts', 'react session.ts', 'react orders.tsx', 'react price.tsx', 'react parts.tsx'],
 ];
 
 /** `npm run typecheck` checks the types of these and of the others. */
