@@ -44,7 +44,7 @@ describe('the site has', () => {
       const headings = [2, 3].flatMap((level) => markdown.headingsOf(page, level));
       expect(
         sectionsOf(page)
-          .map(({ heading }) => heading)
+          .map(({ heading }) => heading.replace(/^#+ /, ''))
           .sort(),
       ).toEqual(headings.sort());
       expect(headings.map(anchorOf)).toEqual(headings.map(markdown.anchorOf));

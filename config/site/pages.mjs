@@ -81,11 +81,22 @@ export function anchorOf(heading) {
     .replaceAll(' ', '-');
 }
 
-/** The headings of levels 2 and 3, each with the text below it. */
+/** The headings of levels 2 and 3, each with its title and the text below it. */
 export function sectionsOf(text) {
+  // In code, # is a comment.
   const marked = text.replace(/^( *)```.*?^\1```$/gms, (block) => block.replace(/^#/gm, ' #'));
   return marked
     .split(/^(?=#{2,3} )/m)
     .slice(1)
-    .map((section) => ({ heading: section.slice(0, section.indexOf('\n')).replace(/^#+ /, ''), text: section }));
+    .map((section) => {
+      const heading = section.slice(0, section.indexOf('\n'));
+      return { heading, title: heading.replace(/^#+ /, '').replaceAll('`', ''), text: section };
+    });
+}
+
+/** Replaces what must be there once: another version of TypeDoc may write something else. */
+export function replaceOnce(text, pattern, by) {
+  const count = Array.from(text.matchAll(new RegExp(pattern, 'gs'))).length;
+  if (count !== 1) throw new Error(`TypeDoc wrote ${count} of ${pattern}, not one`);
+  return text.replace(new RegExp(pattern, 's'), typeof by === 'function' ? by : () => by);
 }

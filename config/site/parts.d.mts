@@ -23,7 +23,7 @@ export declare const GROUPS: readonly { readonly title: string; readonly documen
 export declare const ENTRY_POINTS: readonly { readonly name: string; readonly source: string }[];
 export declare function anchorOf(heading: string): string;
 export declare function linkedFiles(): string[];
-export declare function sectionsOf(text: string): { readonly heading: string; readonly text: string }[];
+export declare function sectionsOf(text: string): { readonly heading: string; readonly title: string; readonly text: string }[];
 
 export interface Checked {
   readonly faults: readonly string[];

@@ -1,6 +1,8 @@
-// The index of the search has the sections of the documents, not whole documents: a result leads to the place.
+// The search: its index has the sections of the documents, not whole documents, so that a result leads to the place.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { DocumentReflection, IndexEvent } from 'typedoc';
-import { anchorOf, sectionsOf } from './pages.mjs';
+import { anchorOf, replaceOnce, sectionsOf } from './pages.mjs';
 
 /** The anchors of headings, in order: the second of the same name gets a number. */
 function anchors(headings) {
@@ -20,15 +22,16 @@ export function indexSections(app) {
     event.searchResults = event.searchResults.filter(({ name }) => name !== '__type');
     for (const document of event.searchResults.filter((each) => each.isDocument())) {
       const sections = sectionsOf(document.text);
+      const [first] = sections;
       texts.set(
         document,
-        sections.length === 0 ? document.text : document.text.slice(0, document.text.indexOf(sections[0].text.slice(0, 200))),
+        first === undefined ? document.text : document.text.slice(0, document.text.indexOf(`\n${first.heading}\n`)),
       );
-      const own = anchors(sections.map(({ heading }) => heading.replaceAll('`', '')));
-      sections.forEach(({ heading, text }, i) => {
-        const section = new DocumentReflection(`${document.name} › ${heading.replaceAll('`', '')}`, document.parent, [], {});
+      const own = anchors(sections.map(({ title }) => title));
+      sections.forEach(({ title, text }, i) => {
+        const section = new DocumentReflection(title, document, [], {});
         router.sections.set(section, `${router.getFullUrl(document)}#${own[i]}`);
-        texts.set(section, text);
+        texts.set(section, `${document.name}\n${text}`);
         event.searchResults.push(section);
       });
     }
@@ -40,4 +43,16 @@ export function indexSections(app) {
 function commentOf(reflection) {
   const comment = reflection.comment ?? reflection.signatures?.[0]?.comment;
   return comment?.summary.map(({ text }) => text).join('');
+}
+
+/** Changes the script of the pages: a result has all the words, not one of them, and no sign in them is an operator of the index. */
+export function improveSearch(out) {
+  const path = join(out, 'assets/main.js');
+  let script = readFileSync(path, 'utf8');
+  script = replaceOnce(script, /\w+\.split\(" "\)(?=\.map\(\w+=>\w+\.length\?`\*)/, (split) =>
+    split.replace('" "', '/[\\s:^~*+-]+/'),
+  );
+  script = replaceOnce(script, /(?<=\.length\?`)(?=\*\$\{\w+\}\*`)/, '+');
+  script = replaceOnce(script, /(?<=\})\.(?=<\/span>)/, ' › ');
+  writeFileSync(path, script);
 }

@@ -5,14 +5,14 @@ import { readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { Application, Converter, LiteralType, MinimalSourceFile, PageEvent, ReflectionKind, UnionType } from 'typedoc';
 import { linkNames } from './links.mjs';
-import { DOCUMENTS, ENTRY_POINTS, linkedFiles, ROOT, titleOf } from './pages.mjs';
+import { DOCUMENTS, ENTRY_POINTS, linkedFiles, ROOT, replaceOnce, titleOf } from './pages.mjs';
 import { moduleOf, SiteRouter, SiteTheme, writeNavigations } from './router.mjs';
-import { indexSections } from './search.mjs';
+import { improveSearch, indexSections } from './search.mjs';
 
 const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
 /** The repository has no address until config/release.mjs writes it: until then nothing links to it. */
-export const HAS_REPOSITORY = !manifest.repository.url.includes('OWNER');
+export const HAS_REPOSITORY = manifest.repository !== undefined; // a release fills it in
 
 const LANGUAGES =
   'bash console css go html http ini javascript js json jsonc jsx nginx python sh svelte systemd toml ts tsx typescript vue yaml';
@@ -139,19 +139,12 @@ function descriptionOf(model) {
 
 const escaped = (text) => text.replace(/[&<>"]/g, (sign) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[sign]);
 
-/** Replaces what must be there once: another version of TypeDoc may write another page. */
-function replaceOnce(html, pattern, by) {
-  const parts = html.split(pattern);
-  if (parts.length !== 2) throw new Error(`TypeDoc's page has ${parts.length - 1} of ${pattern}, not one`);
-  return parts.join(by);
-}
-
 /** Pages show at once, load the index of the search when somebody searches, say what they are about, and have one title each. */
 function improvePages(app) {
   app.renderer.on(PageEvent.END, (page) => {
     const { model, url } = page;
     let html = page.contents;
-    html = replaceOnce(html, 'document.body.style.display="none";', '');
+    html = replaceOnce(html, /document\.body\.style\.display="none";/, '');
     html = replaceOnce(html, /setTimeout\(\(\) => window\.app.*?,500\)/, '');
     html = replaceOnce(
       html,
@@ -160,9 +153,9 @@ function improvePages(app) {
     );
     html = replaceOnce(html, /async src="(?=[^"]*" id="tsd-search-script")/, 'data-src="');
     if (!model.isProject() && !model.isDocument())
-      html = replaceOnce(html, 'assets/navigation.js', `assets/navigation-${moduleOf(model).slug}.js`);
+      html = replaceOnce(html, /assets\/navigation\.js/, `assets/navigation-${moduleOf(model).slug}.js`);
     // Documents have titles of their own.
-    if (model.isDocument() || url === 'index.html') html = replaceOnce(html, /<div class="tsd-page-title">.*?<\/div>/s, '');
+    if (model.isDocument() || url === 'index.html') html = replaceOnce(html, /<div class="tsd-page-title">.*?<\/div>/, '');
     page.contents = html;
   });
 }
@@ -201,5 +194,6 @@ export async function write(out, say) {
   complaints.push(...undocumented(project));
   say('writing the pages');
   await app.generateDocs(project, out);
+  improveSearch(out);
   return complaints;
 }

@@ -471,13 +471,13 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     if (this.first) this.view.readers.add(this);
   }
 
-  get takesNext(): boolean {
-    if (this.waiting !== 1 || this.directLimit === 0 || this.position !== this.view.log.head) return false;
+  takes(position: number): boolean {
+    if (this.waiting !== 1 || this.directLimit === 0 || this.position !== position) return false;
     return !(this.first as PendingRead<E>).batch; // a batch has all events of this turn
   }
 
-  give(event: unknown): void {
-    this.position++;
+  give(event: unknown = this.view.log.at(this.position)): void {
+    this.view.log.passed(this.position++);
     this.shift().settle({ done: false, value: event as E });
   }
 

@@ -103,8 +103,13 @@ export class EventLog<E> {
   /** Returns the event at the position of a standing watcher, which moves on by one. */
   pass(position: number): E {
     const event = this.at(position);
-    if (this.#starts(position + 1)) this.move(position, position + 1);
+    this.passed(position);
     return event;
+  }
+
+  /** The standing watcher at this position moves on by one. */
+  passed(position: number): void {
+    if (position >= this.base && this.#starts(position + 1)) this.move(position, position + 1);
   }
 
   /**

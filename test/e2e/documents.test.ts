@@ -189,6 +189,7 @@ describe('the examples', () => {
       'docs/operators.md: Types sh',
       'docs/performance.md: Performance sh',
       'docs/performance.md: The stack sh',
+      'docs/pipe-page.md: The page of pipe sh',
       'docs/scaling.md: API servers on one etcd sh',
     ]);
     // The proxy's handlers are those of the Vite configuration, which vite.test.ts runs.

@@ -1,11 +1,11 @@
 // The site that `npm run docs` has written, in a real browser: .ci/full alone writes it, and runs this. WATCHMUX_PICTURES names a
-// directory for screenshots.
+// directory for screenshots. test/measured/site.test.ts has what Lighthouse says of it.
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { check, scoresOf, serve } from '../../config/site/parts.mjs';
+import { check, serve } from '../../config/site/parts.mjs';
 import manifest from '../../package.json' with { type: 'json' };
 import { component, isMissing } from '../components.ts';
 import { CHROMIUM_BROWSER } from './browsers.ts';
@@ -17,9 +17,6 @@ const BASE = '/some/where/';
 const START = 'index.html';
 const GUIDE = 'docs/bridge.html';
 const API = 'reference/http/Hub.html';
-/** Of 100, in each of Lighthouse's categories. */
-const ENOUGH = 95;
-const RUNS = 4;
 
 describe.skipIf(isMissing(SITE) || CHROMIUM_BROWSER.missing)('the site', () => {
   let browser: Browser;
@@ -67,7 +64,7 @@ describe.skipIf(isMissing(SITE) || CHROMIUM_BROWSER.missing)('the site', () => {
   const backgroundOf = (page: Page): Promise<string> => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 
   test('has no dead link, and none to a repository that has no address yet', () => {
-    const owner = manifest.repository.url.includes('OWNER') ? ['OWNER'] : [];
+    const owner = 'repository' in manifest ? [] : ['OWNER']; // a release fills it in
     const { faults, pages, links } = check(FOLDER, { forbidden: owner });
     expect(faults).toEqual([]);
     expect(pages).toBeGreaterThan(500);
@@ -141,7 +138,7 @@ describe.skipIf(isMissing(SITE) || CHROMIUM_BROWSER.missing)('the site', () => {
     });
     // A file that a guide links to is a page.
     await visit('docs/operation/alerts.yaml.html', async (page) => {
-      expect(await page.locator('pre > code').first().textContent()).toContain('\ngroups:\n  - name: watchmux\n');
+      expect(await page.locator('pre > code').first().innerText()).toContain('\ngroups:\n  - name: watchmux\n');
     });
   });
 
@@ -170,14 +167,4 @@ describe.skipIf(isMissing(SITE) || CHROMIUM_BROWSER.missing)('the site', () => {
       { viewport: { width: 390, height: 844 } },
     );
   });
-
-  test.each([START, GUIDE, API])(
-    '%s has 95 points and more of Lighthouse in each category',
-    { timeout: 240_000 },
-    async (path) => {
-      const scores = await scoresOf(`${address}${path}`, { chromium: component('Chromium').path, enough: ENOUGH, runs: RUNS });
-      expect(Object.keys(scores).sort()).toEqual(['accessibility', 'best-practices', 'performance', 'seo']);
-      expect(Object.entries(scores).filter(([, { score }]) => score < ENOUGH)).toEqual([]);
-    },
-  );
 });

@@ -149,8 +149,8 @@ test.each([
   ['latency>fast', 'expected a number or a time such as 2026-01-31T10:00 after latency>, not fast'],
   ['level >= warn', 'expected a field right before >=, as in level>=warn; to search for this text, put it in quotes'],
   ['status=', 'expected a value right after status=; "" is the empty one'],
-  ['"open', 'expected a " at the end'],
-  ['a="open', 'expected a " at the end'],
+  ['"open', 'expected a quotation mark at the end'],
+  ['a="open', 'expected a quotation mark at the end'],
 ])('%s: %s', (text, fault) => {
   expect(toQuery(text)).toEqual({ fault });
 });

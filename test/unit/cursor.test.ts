@@ -675,7 +675,7 @@ describe('waking', () => {
   test('a few that all wait for one event are served by the publisher, whose turn ends before they run', async () => {
     const rig = new Rig();
     const cursors = range(0, 16).map(() => rig.watch('wait'));
-    const got: number[] = [];
+    const got: unknown[] = [];
     for (const cursor of cursors) void cursor.next().then(({ value }) => got.push(id(value)));
     rig.publish(0, 10);
     expect(cursors.map((cursor) => cursor.isWaiting)).not.toContain(true);
@@ -703,22 +703,35 @@ describe('waking', () => {
     expect(ids(readAll(cursor))).toEqual(range(100, 116));
   });
 
-  test.each<[string, (rig: Rig) => unknown]>([
-    ['one more watcher, which does not read', (rig) => rig.watch('wait')],
-    ['one more, which reads a batch', (rig) => rig.watch('wait').nextBatch()],
-    ['one more, with a filter', (rig) => rig.watch('wait', 16, { filter: () => true }).next()],
-    ['one more, with two pending reads', (rig) => [rig.watch('wait')].map((cursor) => [cursor.next(), cursor.next()])],
-    ['one more, which folds', (rig) => rig.watch('coalesce').next()],
-    ['too many', (rig) => range(0, 16).map(() => rig.watch('wait').next())],
-  ])('the publisher serves nobody beside %s', async (_what, add) => {
+  test.each<[string, (cursor: Cursor<TestEvent>) => unknown, Partial<CursorOptions<TestEvent>>]>([
+    ['does not read', () => undefined, {}],
+    ['reads a batch', (cursor) => cursor.nextBatch(), {}],
+    ['has a filter', (cursor) => cursor.next(), { filter: () => true }],
+    ['has two pending reads', (cursor) => [cursor.next(), cursor.next()], {}],
+    ['folds', (cursor) => cursor.next(), { policy: POLICIES.coalesce }],
+  ])('the publisher serves one beside another that %s, and not that one', async (_what, read, options) => {
     const rig = new Rig();
+    const other = rig.watch('wait', 16, options);
+    read(other);
+    const { isWaiting } = other;
     const cursor = rig.watch('wait');
-    const read = cursor.next();
-    add(rig);
-    rig.publish(0, 2);
-    expect(cursor.isWaiting).toBe(true);
-    expect(id((await read).value)).toBe(0);
+    const first = cursor.next();
+    rig.publish(0, 1);
+    expect([cursor.isWaiting, other.isWaiting]).toEqual([false, isWaiting]);
+    expect(rig.held.stored).toBe(1);
+    rig.publish(1, 2);
+    expect(id((await first).value)).toBe(0);
     expect(ids(readAll(cursor))).toEqual([1]);
+  });
+
+  test('the publisher serves nobody if there are many', async () => {
+    const rig = new Rig();
+    const cursors = range(0, 17).map(() => rig.watch('wait'));
+    const reads = cursors.map((cursor) => cursor.next());
+    rig.publish(0, 2);
+    expect(cursors.map((cursor) => cursor.isWaiting)).not.toContain(false);
+    expect((await Promise.all(reads)).map(({ value }) => id(value))).toEqual(cursors.map(() => 0));
+    for (const cursor of cursors) expect(ids(readAll(cursor))).toEqual([1]);
   });
 
   test('a pending read whose filter rejects everything continues to wait', async () => {

@@ -247,7 +247,7 @@ describe('an operator', () => {
     const operator = new Operator(options).controller({ for: ORDER, owns: [CONFIG_MAP], reconcile, maxRetries: 0 });
     const stop = new AbortController();
     const running = operator.run(stop.signal);
-    await operator.settled();
+    await operator.idle();
     stop.abort();
     await running;
     cluster.close();

@@ -70,12 +70,12 @@ function readTerm(source: string, at: number): { readonly term: Term; readonly e
     if (field === '')
       return `expected a field right before ${operator}, as in level>=warn; to search for this text, put it in quotes`;
     const value = readText(source, from);
-    if (value === undefined) return 'expected a " at the end';
+    if (value === undefined) return 'expected a quotation mark at the end';
     if (value.end === from) return `expected a value right after ${field}${operator}; "" is the empty one`;
     return { term: { kind: 'field', field, operator, value: value.text }, end: value.end };
   }
   const word = readText(source, at);
-  if (word === undefined) return 'expected a " at the end';
+  if (word === undefined) return 'expected a quotation mark at the end';
   return { term: { kind: 'text', text: word.text.toLowerCase() }, end: word.end };
 }
 

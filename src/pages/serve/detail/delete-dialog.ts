@@ -22,9 +22,6 @@ export class DeleteDialog {
     this.means = means;
     byId('delete-no').addEventListener('click', () => this.dialog.close());
     byId('delete-yes').addEventListener('click', () => void this.confirm());
-    this.dialog.addEventListener('close', () => {
-      this.target = undefined;
-    });
   }
 
   ask(target: DeleteTarget): void {
@@ -47,7 +44,7 @@ export class DeleteDialog {
     yes.disabled = true;
     const { object, message } = await write(this.means, { method: 'DELETE', path: target.path, body: JSON.stringify(options) });
     yes.disabled = false;
-    if (this.target !== target) return;
+    if (this.target !== target || !this.dialog.open) return;
     if (object !== undefined) this.dialog.close();
     else say(byId('delete-said'), `Not deleted: ${visible(message)}.`);
   }

@@ -70,7 +70,7 @@ const EDIT = panel(
 );
 
 /** The drawer, and the question before an object is deleted. */
-export const DETAIL = `
+export const DETAIL: string = `
 <section id="detail" aria-labelledby="detail-title" tabindex="-1" hidden>
   <div class="head">
     <h2 id="detail-title"></h2>
@@ -95,7 +95,7 @@ export const DETAIL = `
 const MONO = '.82rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace';
 
 /** What the detail has besides the style of all pages. */
-export const DETAIL_STYLE = `
+export const DETAIL_STYLE: string = `
 #detail { position: fixed; inset: 0 0 0 auto; z-index: 4; width: min(50rem, 100%); overflow-y: auto; overscroll-behavior: contain; border-radius: 0; border-width: 0 0 0 1px; box-shadow: 0 0 2rem #0003; }
 #detail .head { position: sticky; top: -.9rem; z-index: 1; display: flex; align-items: center; gap: .5rem; margin: -.9rem -1rem 0; padding: .7rem 1rem; background: var(--panel); }
 #detail-title { flex: 1; min-width: 0; overflow-wrap: anywhere; }
