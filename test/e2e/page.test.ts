@@ -288,7 +288,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(await heads()).toEqual(['no.', 'level', 'msg', 'req.id']);
     expect((await rows(page)).map(([, ...cells]) => cells)).toEqual([
       ['info', 'fine', '8'],
-      ['warn', '', ''],
+      ['warn', 'Jan 1 host: WARN low', ''],
       ['error', 'disk full <b>', '7'],
     ]);
     // By mouse: the edge of a head.
