@@ -6,7 +6,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { PipeStats } from '../../src/pages/words.ts';
 import { inBrowsers } from './browsers.ts';
-import { killAll, type Pipe, pipe, run, until, webSocket } from './cli.ts';
+import { killAll, type Pipe, pipe, run, text, until, webSocket } from './cli.ts';
 
 interface Visit {
   readonly page: Page;
@@ -90,6 +90,8 @@ inBrowsers('the live page', ({ name, launch }) => {
     server.write({ type: 'placed', object: { id: 1, note: '<b>no markup</b>' } }, 'plain text');
     await until(async () => (await server.stats()).accepted === 2);
     const { page, faults } = await visit(server.url);
+    // It is one file, and small.
+    expect((await text(server.url)).length).toBeLessThan(85_000);
     const slow = await webSocket(server.url);
     slow.pause();
     await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 2);
@@ -286,7 +288,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(await heads()).toEqual(['no.', 'level', 'msg', 'req.id']);
     expect((await rows(page)).map(([, ...cells]) => cells)).toEqual([
       ['info', 'fine', '8'],
-      ['warn', '', ''],
+      ['warn', 'Jan 1 host: WARN low', ''],
       ['error', 'disk full <b>', '7'],
     ]);
     // By mouse: the edge of a head.
