@@ -95,7 +95,12 @@ const follower = new RowFollower(access, {
     history.add(`More than ${plural(limit, 'object')}: choose a namespace, or a label selector.`, 'loss');
   },
 });
-const table = new ObjectTable({ follower, nowMs: () => state.nowMs, onLabel: (label) => filters.toggle(label) });
+const table = new ObjectTable({
+  follower,
+  nowMs: () => state.nowMs,
+  tell: (text) => history.tell(text),
+  onLabel: (label) => filters.toggle(label),
+});
 const rowOf = ({ namespace, name }: DetailRef): string => keyOf({ metadata: { namespace, name } });
 const detail = new DetailPanel({
   access,
