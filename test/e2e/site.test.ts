@@ -76,7 +76,6 @@ describe.skipIf(isMissing(SITE) || CHROMIUM_BROWSER.missing)('the site', () => {
       await shoot(page, 'start');
       await page.getByRole('link', { name: 'PROTOCOL.md' }).first().click();
       await page.goBack();
-      await page.locator('#tsd-nav-container summary', { hasText: 'Guides' }).click();
       await page.locator('#tsd-nav-container').getByRole('link', { name: 'Bridge to WebSocket, SSE and HTTP' }).click();
       expect(page.url()).toBe(`${address}${GUIDE}`);
       await page.locator('.tsd-typography').getByRole('link', { name: 'Hub', exact: true }).first().click();
