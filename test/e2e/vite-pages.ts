@@ -1,5 +1,5 @@
 // A hub, and a real Vite in front of it that serves pages written by a test.
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -84,7 +84,7 @@ export class Pages {
 
   /** Serves them, with requests for `/watch` forwarded to `port`. `modules`: where another React is. Answers the address. */
   async serve(port: number, modules?: string): Promise<string> {
-    if (modules !== undefined) symlinkSync(modules, join(this.folder, 'node_modules'));
+    if (modules !== undefined) cpSync(modules, join(this.folder, 'node_modules'), { recursive: true });
     this.write('vite.config.ts', markedBlock('vite').code.replace('8080', String(port)));
     const file = join(this.folder, 'vite.config.ts');
     const { config } = (await loadConfigFromFile({ command: 'serve', mode: 'development' }, file)) ?? {};
@@ -101,6 +101,7 @@ export class Pages {
       cacheDir: join(this.folder, '.cache'),
       logLevel: 'silent',
       resolve: { alias: names, dedupe: ['react', 'react-dom'] },
+      optimizeDeps: { include: ['react', 'react/jsx-dev-runtime', 'react-dom/client'] },
       server: { ...config.server, host: '127.0.0.1', port: 0, hmr: false },
     });
     await this.#vite.listen();

@@ -78,7 +78,7 @@ export const NPM_CLIENTS = {
 };
 
 /** The older version of React that watchmux/react supports. */
-export const REACT_18 = { name: 'react-18', requires: 'react', variable: 'WATCHMUX_REACT_18', language: 'npm' };
+export const REACT_18 = { name: 'react-18', requires: 'react-dom', variable: 'WATCHMUX_REACT_18', language: 'npm' };
 
 /** Where users' caches are. */
 const CACHE = process.env.XDG_CACHE_HOME || join(homedir() || tmpdir(), '.cache');
