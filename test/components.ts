@@ -1,5 +1,6 @@
 // What some tests need and npm does not install. If it is missing, its tests skip; with REQUIRE_COMPONENTS=1 they fail instead.
 import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import {
   builtBinary,
   CLIENT_GO,
@@ -25,6 +26,8 @@ export interface Component {
     | 'Firefox'
     | 'Bun'
     | 'Deno'
+    | 'workerd'
+    | 'frameworks'
     | 'nats-server'
     | 'kube-apiserver'
     | 'kubectl'
@@ -43,7 +46,8 @@ export interface Component {
     | 'kubectl of Debian'
     | 'promtool'
     | 'systemd-analyze'
-    | 'node:sqlite';
+    | 'node:sqlite'
+    | 'site';
   /** Where it is, or would be; empty if nobody has said. */
   readonly path: string;
   /** How to get its tests to run. */
@@ -58,6 +62,12 @@ export const COMPONENTS: readonly Component[] = [
   { name: 'Firefox', path: '/usr/bin/firefox-esr', remedy: 'apt-get install firefox-esr' },
   { name: 'Bun', path: env.WATCHMUX_BUN ?? '', remedy: 'WATCHMUX_BUN=<its binary>' },
   { name: 'Deno', path: env.WATCHMUX_DENO ?? '', remedy: 'WATCHMUX_DENO=<its binary>' },
+  { name: 'workerd', path: env.WATCHMUX_WORKERD ?? '', remedy: 'WATCHMUX_WORKERD=<its binary>' },
+  {
+    name: 'frameworks',
+    path: env.WATCHMUX_FRAMEWORKS ?? '',
+    remedy: 'npm ci --prefix test/frameworks, WATCHMUX_FRAMEWORKS=test/frameworks',
+  },
   { name: 'nats-server', path: '/usr/sbin/nats-server', remedy: 'apt-get install nats-server' },
   { name: 'kube-apiserver', path: builtBinary() ?? '', remedy: 'node test/peers/build.mjs' },
   { name: 'kubectl', path: builtBinary(KUBECTL) ?? '', remedy: 'node test/peers/build.mjs kubectl' },
@@ -82,6 +92,11 @@ export const COMPONENTS: readonly Component[] = [
   { name: 'kubectl of Debian', path: debianKubectl(), remedy: 'node test/peers/debian.mjs, on Debian 12' },
   { name: 'promtool', path: '/usr/bin/promtool', remedy: 'apt-get install prometheus' },
   { name: 'systemd-analyze', path: '/usr/bin/systemd-analyze', remedy: 'apt-get install systemd' },
+  {
+    name: 'site',
+    path: fileURLToPath(new URL('../reports/site/index.html', import.meta.url)),
+    remedy: 'npm ci --prefix config/site && npm run docs',
+  },
   // The runtime has it or not: .ci/run has a step on a Node that has.
   {
     name: 'node:sqlite',

@@ -98,7 +98,7 @@ export interface WatchOptions<E> {
    */
   readonly replay?: number | undefined;
   /**
-   * Begin right after this {@link Watch.position} of an earlier watch of the same broadcaster, with everything published since.
+   * Begin right after this `Watch.position` of an earlier watch of the same broadcaster, with everything published since.
    * If part of that is no longer kept, the watch delivers one ERROR with code 410, after the prefix if there is one, and ends.
    * Takes precedence over `replay`.
    */

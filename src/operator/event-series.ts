@@ -24,6 +24,7 @@ import { faultOfKey } from '../selectors/syntax.ts';
 
 /** The APIs that events can be written to. Servers show what is written to one in the other, too. */
 export const EVENT_APIS = ['events.k8s.io/v1', 'v1'] as const;
+/** One of them. */
 export type EventApi = (typeof EVENT_APIS)[number];
 
 /** The limits of a recorder, all of them whole numbers above 0. */

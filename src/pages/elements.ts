@@ -322,11 +322,12 @@ export class StateLine {
     say(byId('state'), text);
   }
 
-  countDown(delayMs: number): void {
+  /** `what` is so until the next attempt. */
+  countDown(delayMs: number, what: string = 'not connected'): void {
     const until = performance.now() + delayMs;
     const words = (): string => {
       const seconds = Math.ceil((until - performance.now()) / 1_000);
-      return seconds > 0 ? `not connected, next attempt in ${plural(seconds, 'second')}` : 'not connected, trying';
+      return seconds > 0 ? `${what}, next attempt in ${plural(seconds, 'second')}` : `${what}, trying`;
     };
     this.show('off', words(), { retry: true });
     this.timer = setInterval(() => say(byId('state'), words()), 1_000);

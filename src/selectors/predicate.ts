@@ -15,7 +15,7 @@ export interface SelectionPredicateOptions<T> {
   readonly labels?: LabelSelector | undefined;
   /** Default: everything. */
   readonly fields?: FieldSelector | undefined;
-  /** The labels and fields of an object; default {@link attributesOfMeta}. If it throws, so does `matches`. */
+  /** The labels and fields of an object; default `attributesOfMeta`. If it throws, so does `matches`. */
   readonly attributesOf?: ((object: T) => Attributes) | undefined;
   /** The labels that a storage has an index for; default none. */
   readonly indexLabels?: readonly string[] | undefined;
@@ -36,7 +36,7 @@ export interface IndexHint {
   readonly value: string;
 }
 
-/** The part of an object that {@link attributesOfMeta} reads. */
+/** The part of an object that `attributesOfMeta` reads. */
 interface WithMeta {
   readonly metadata?: { readonly name?: string; readonly namespace?: string; readonly labels?: Labels };
 }

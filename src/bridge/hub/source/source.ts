@@ -13,7 +13,7 @@ import { readVersion } from '../query.ts';
  * What it promises:
  *
  * - The events have one order, and consecutive sequences. Followers get them without gaps.
- * - From a {@link SourcePosition}, a follower gets exactly the events after it, or learns that the position is no longer known.
+ * - From a `SourcePosition`, a follower gets exactly the events after it, or learns that the position is no longer known.
  *   This must hold even if the stream was replaced, or has lost events and given their sequences to others, which is why `epoch`
  *   and `mark` are compared.
  */

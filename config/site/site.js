@@ -1,0 +1,22 @@
+// Loads the index of the search when somebody is about to search: it is larger than all the rest of a page.
+{
+  const script = document.getElementById('tsd-search-script');
+  const input = document.getElementById('tsd-search-input');
+  const load = () => {
+    if (script.hasAttribute('src')) return;
+    script.src = script.dataset.src;
+  };
+  // What was typed before it came is searched for then. TypeDoc unpacks the index without telling when it has it.
+  script.addEventListener('load', () => {
+    const results = document.getElementById('tsd-search-results');
+    const status = document.getElementById('tsd-search-status');
+    const timer = setInterval(() => {
+      if (input.value.trim() === '') return;
+      if (results.childElementCount > 0 || status.textContent !== '') clearInterval(timer);
+      else input.dispatchEvent(new Event('input'));
+    }, 300);
+  });
+  for (const event of ['pointerenter', 'focus', 'click'])
+    document.getElementById('tsd-search-trigger').addEventListener(event, load);
+  input.addEventListener('focus', load);
+}
