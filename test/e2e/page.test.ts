@@ -146,7 +146,9 @@ inBrowsers('the live page', ({ name, launch }) => {
     await newest(before + 20_000);
     expect(await page.locator('#note').textContent()).toBe('the last 10,000 events');
     const elements = (): Promise<number> => page.locator('#rows tr').count();
-    expect(await elements()).toBe(120);
+    const many = await elements();
+    expect(many).toBeGreaterThan(30);
+    expect(many).toBeLessThan(100);
     expect(await page.locator('#events-table').getAttribute('aria-rowcount')).toBe('10001');
     // By key and by wheel, up to the oldest.
     await page.focus('#rows .open[tabindex="0"]');
@@ -168,7 +170,7 @@ inBrowsers('the live page', ({ name, launch }) => {
         return places.map((element) => element?.closest('#rows tr')?.querySelector('.open')?.textContent ?? 'empty');
       }, share);
       for (const number of shown) expect(Number(number)).toBeGreaterThan(before + 10_000);
-      expect(await elements()).toBe(120);
+      expect(await elements()).toBe(many);
     }
     // It stands still for who reads.
     write(1, 2);
