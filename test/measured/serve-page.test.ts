@@ -16,9 +16,9 @@ const TICK_MS = 20;
 const LONG_MS = 600_000;
 /**
  * The page's thread with 10,000 rows may have so much to do, as a multiple of what it has with 100. It was 0.6, because few of the rows
- * that change are in view; if each drawing looked at all of them, it would be above this.
+ * that change are in view.
  */
-const MOST_TIMES = 1.5;
+const MOST_TIMES = 1;
 
 let browser: Browser | undefined;
 let timer: ReturnType<typeof setInterval> | undefined;
