@@ -99,4 +99,25 @@ export const SHOTS = [
     },
     keep: ['1440-light', '390-dark'],
   },
+  {
+    name: 'object',
+    args: ['serve', '--port', '0'],
+    feed: async (child, url) => {
+      const send = await createOrders(url);
+      let items = 12;
+      const change = () => send('PATCH', `${ORDERS}/order-7`, { spec: { items: items++, phase: items % 2 ? 'Packed' : 'Paid' } });
+      const timer = setInterval(() => change().catch(() => {}), 2_000);
+      child.on('exit', () => clearInterval(timer));
+    },
+    show: async (page, { width }) => {
+      const object = encodeURIComponent('orders.example.com/v1 default/order-7');
+      await page.goto(`${page.url()}?sort=name&object=${object}#orders.example.com%2Fv1`);
+      if (width > 1_000) await page.waitForSelector('#detail-text mark');
+      else {
+        await page.click('#detail-tab-history');
+        await page.waitForFunction(() => document.querySelectorAll('#detail-entries > li').length > 4);
+      }
+    },
+    keep: ['1440-light', '390-dark'],
+  },
 ];

@@ -244,9 +244,15 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('an object on the page of serve', () =
       const body = JSON.stringify(isYaml ? status : { status: { allowed: false } });
       return route.fulfill({ status: isYaml ? 415 : 201, contentType: 'application/json', body });
     });
+    // A number that JavaScript has not.
+    await page.route(/orders\?fieldSelector=[^&]*$/, async (route) => {
+      const body = (await (await route.fetch()).text()).replace('"items":[{', '"items":[{"big":12345678901234567890,');
+      return route.fulfill({ contentType: 'application/json', body });
+    });
     await page.click('#detail-owners a');
     await eventually(() => page.locator('#detail-title').textContent()).toBe('Order default/owner');
     await eventually(() => text(page)).toContain('name: owner');
+    expect(await text(page)).toContain('big: 12345678901234567890\n');
     await eventually(() => page.locator('#detail-delete').isDisabled()).toBe(true);
     await page.click('#detail-tab-edit');
     await eventually(() => page.locator('#edit-about').textContent()).toBe('You may read it, but not change it.');
