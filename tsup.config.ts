@@ -7,16 +7,20 @@ const common: Options = {
   external: [
     /^node:/,
     /^@nats-io\//,
+    '@opentelemetry/api',
     '@marcbachmann/cel-js',
     'ajv',
     'https-proxy-agent',
     're2js',
+    'react',
     'rxjs',
     'socks-proxy-agent',
     'ws',
     'yaml',
   ],
   splitting: true,
+  // Deno and Cloudflare Workers know Node's modules by these names alone.
+  removeNodeProtocol: false,
 };
 
 /** Browsers have no WebSocket of ws. */
@@ -29,6 +33,16 @@ const browserWebSocket: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 };
 
+/** The hooks take the client by its public name, so that a page has it once: in the form that its bundler chooses. */
+const publicClient: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'public-client',
+  setup(build) {
+    build.onResolve({ filter: /^\.\.\/bridge\/client\.ts$/ }, ({ importer }) =>
+      /[\\/]react[\\/]index\.ts$/.test(importer) ? { path: 'watchmux/client', external: true } : undefined,
+    );
+  },
+};
+
 // config/entry-points.json has every entry point of package.json's `exports`; test/exports.test.ts checks that.
 export default defineConfig([
   {
@@ -37,6 +51,7 @@ export default defineConfig([
     format: ['esm', 'cjs'],
     platform: 'neutral',
     clean: true,
+    esbuildPlugins: [publicClient],
     dts: {
       compilerOptions: { ignoreDeprecations: '6.0' },
       // Our types use disposable symbols. This declares them for consumers that have neither @types/node nor lib

@@ -150,9 +150,44 @@ install_runtimes() {
 }
 
 # start_installing PEER...: everything that is not this package's own, while the first steps run: what is there already takes no time.
+# Cloudflare's runtime.
+workerd_version=1.20261117.1
+workerd_folder=$WATCHMUX_PEERS/workerd-$workerd_version
+case $(uname -m) in aarch64) workerd=workerd-linux-arm64 ;; *) workerd=workerd-linux-64 ;; esac
+export WATCHMUX_WORKERD="$workerd_folder/node_modules/@cloudflare/$workerd/bin/workerd"
+
+install_workerd() {
+  if [[ ! -x $WATCHMUX_WORKERD ]]; then
+    local part
+    part=$(mktemp -d -p "$WATCHMUX_PEERS")
+    npm install --no-save --ignore-scripts --prefix "$part" "@cloudflare/$workerd@$workerd_version"
+    rm -rf "$workerd_folder"
+    mv "$part" "$workerd_folder"
+  fi
+  "$WATCHMUX_WORKERD" --version
+}
+
+# Vue and Svelte.
+frameworks_lock=test/frameworks/package-lock.json
+WATCHMUX_FRAMEWORKS=$WATCHMUX_PEERS/frameworks-$(sha256sum "$frameworks_lock" | cut -c1-12)
+export WATCHMUX_FRAMEWORKS
+
+install_frameworks() {
+  if [[ ! -d $WATCHMUX_FRAMEWORKS/node_modules/svelte ]]; then
+    local part
+    part=$(mktemp -d -p "$WATCHMUX_PEERS")
+    cp test/frameworks/package.json "$frameworks_lock" "$part"
+    npm ci --ignore-scripts --prefix "$part"
+    rm -rf "$WATCHMUX_FRAMEWORKS"
+    mv "$part" "$WATCHMUX_FRAMEWORKS"
+  fi
+}
+
 start_installing() {
   in_background programs install_programs
   in_background runtimes install_runtimes
+  in_background workerd install_workerd
+  in_background frameworks install_frameworks
   # Four to nine minutes of both cores if nothing is cached, and ten more for all peers.
   in_background peers node test/peers/build.mjs "$@"
 }
@@ -161,8 +196,11 @@ await_installed() {
   step 'browsers, proxies, nats-server, Bun, Deno'
   await programs
   await runtimes
+  await workerd
+  await frameworks
   print_programs
   tail -n 2 "$reports/runtimes.txt"
+  tail -n 1 "$reports/workerd.txt"
   step 'kube-apiserver, kubectl, client-go and other peers'
   await peers
   grep '^/' "$reports/peers.txt"

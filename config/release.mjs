@@ -1,12 +1,12 @@
 // The state of this directory before a release, and the address of its repository.
 //
-//     node config/release.mjs repository https://github.com/you/watchmux    writes it wherever package.json needs it
+//     node config/release.mjs repository https://github.com/you/watchmux    writes it into package.json and README.md
 //     node config/release.mjs check                                         says what is missing; npm publish runs it
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 
-/** The owner in package.json as it is in this repository, which is nobody's. */
-const PLACEHOLDER = '/OWNER/';
+/** The command in README.md that says how to get a copy. Its address is ADDRESS until there is one. */
+const CLONE = /^git clone (\S+) watchmux\b/m;
 
 const read = (path) => readFileSync(path, 'utf8');
 
@@ -14,29 +14,41 @@ const read = (path) => readFileSync(path, 'utf8');
 function fieldsOf(address) {
   const url = address.replace(/\/$/, '').replace(/\.git$/, '');
   return {
-    repository: { type: 'git', url: `git+${url}.git` },
     homepage: `${url}#readme`,
     bugs: { url: `${url}/issues` },
+    repository: { type: 'git', url: `git+${url}.git` },
   };
 }
 
 function write(address) {
   if (!URL.canParse(address) || !/^https:\/\/[^/]+\/[^/]+\/[^/]+$/.test(address))
     throw new Error(`expected an address such as https://github.com/you/watchmux, not ${address}`);
-  const manifest = { ...JSON.parse(read('package.json')), ...fieldsOf(address) };
+  const fields = fieldsOf(address);
+  const { name, version, description, keywords, ...rest } = { ...JSON.parse(read('package.json')), ...fields };
+  const manifest = { name, version, description, keywords, ...fields, ...rest };
   writeFileSync('package.json', `${JSON.stringify(manifest, null, 2)}\n`);
+  const readme = read('README.md').replace(CLONE, `git clone ${cloned(fields)} watchmux`);
+  writeFileSync('README.md', readme.replace(/ ADDRESS is [^.]+\./, ''));
+}
+
+/** What to clone. */
+function cloned({ repository }) {
+  return repository.url.replace(/^git\+/, '');
 }
 
 function check() {
   const manifest = JSON.parse(read('package.json'));
   const { version, repository } = manifest;
   const problems = [];
-  const address = repository.url.replace(/^git\+/, '');
-  if (address.includes(PLACEHOLDER))
-    problems.push('package.json: the repository is a placeholder; run node config/release.mjs repository <its address>');
-  for (const [name, value] of Object.entries(fieldsOf(address)))
-    if (JSON.stringify(manifest[name]) !== JSON.stringify(value))
-      problems.push(`package.json: ${name} is not that of the repository`);
+  if (repository === undefined)
+    problems.push('package.json: there is no repository; run node config/release.mjs repository <its address>');
+  else {
+    const fields = fieldsOf(cloned(manifest));
+    for (const [name, value] of Object.entries(fields))
+      if (JSON.stringify(manifest[name]) !== JSON.stringify(value))
+        problems.push(`package.json: ${name} is not that of the repository`);
+    if (CLONE.exec(read('README.md'))?.[1] !== cloned(fields)) problems.push('README.md: it clones something else');
+  }
   if (!new RegExp(`^## \\[${version.replaceAll('.', '\\.')}\\] - \\d{4}-\\d{2}-\\d{2}$`, 'm').test(read('CHANGELOG.md')))
     problems.push(`CHANGELOG.md: no section [${version}] with a date`);
   if (git('status', '--porcelain') !== '') problems.push('git: there are changes that are not committed');

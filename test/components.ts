@@ -26,6 +26,8 @@ export interface Component {
     | 'Firefox'
     | 'Bun'
     | 'Deno'
+    | 'workerd'
+    | 'frameworks'
     | 'nats-server'
     | 'kube-apiserver'
     | 'kubectl'
@@ -60,6 +62,12 @@ export const COMPONENTS: readonly Component[] = [
   { name: 'Firefox', path: '/usr/bin/firefox-esr', remedy: 'apt-get install firefox-esr' },
   { name: 'Bun', path: env.WATCHMUX_BUN ?? '', remedy: 'WATCHMUX_BUN=<its binary>' },
   { name: 'Deno', path: env.WATCHMUX_DENO ?? '', remedy: 'WATCHMUX_DENO=<its binary>' },
+  { name: 'workerd', path: env.WATCHMUX_WORKERD ?? '', remedy: 'WATCHMUX_WORKERD=<its binary>' },
+  {
+    name: 'frameworks',
+    path: env.WATCHMUX_FRAMEWORKS ?? '',
+    remedy: 'npm ci --prefix test/frameworks, WATCHMUX_FRAMEWORKS=test/frameworks',
+  },
   { name: 'nats-server', path: '/usr/sbin/nats-server', remedy: 'apt-get install nats-server' },
   { name: 'kube-apiserver', path: builtBinary() ?? '', remedy: 'node test/peers/build.mjs' },
   { name: 'kubectl', path: builtBinary(KUBECTL) ?? '', remedy: 'node test/peers/build.mjs kubectl' },

@@ -21,18 +21,22 @@ const OPTIONS_OF_OTHERS: Readonly<Record<string, string>> = {
 /** Names of other programs and libraries, by where they come from. */
 const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
   'ECMAScript and the web': 'withResolvers EventSource MessagePort',
-  Node: 'EventEmitter createReadStream removeAllListeners closeAllConnections disconnectSockets keepAliveInitialDelay httpServer',
+  Node: 'EventEmitter listenerCount createReadStream removeAllListeners closeAllConnections disconnectSockets keepAliveInitialDelay httpServer',
   RxJS: 'RxJS ReplaySubject BehaviorSubject takeUntil bufferTime auditTime concatMap catchError',
-  React: 'useSyncExternalStore',
+  React: 'useSyncExternalStore useCallback',
   Vitest: 'useFakeTimers advanceTimersByTimeAsync',
-  Vue: 'shallowRef',
+  Vue: 'shallowRef onMounted',
+  Angular: 'toSignal',
+  Deno: 'upgradeWebSocket',
+  browsers: 'localStorage SameSite',
   'frameworks, bundlers and proxies':
     'preClose beforeApplicationShutdown forceCloseConnections conditionNames packageExports proxyRes',
   npm: 'prepublishOnly',
   Effect: 'PubSub takeAll',
-  'client-node': 'KubernetesObjectApi V1Deployment makeInformer listFn kubeConfig skipTLSVerify V1Pod CoreV1Api CustomObjectsApi',
+  'client-node':
+    'KubernetesObjectApi V1Deployment makeInformer listFn kubeConfig skipTLSVerify V1Pod CoreV1Api CustomObjectsApi loadFromDefault',
   Kubernetes: 'ServerTimeout LeaderTransitions preStop failurePolicy OwnerReferencesPermissionEnforcement',
-  'client-go, in the tables of docs/migrate.md':
+  'client-go, in the tables of docs/from-go.md':
     'ResultChan NewBroadcaster NewLongQueueBroadcaster WaitIfChannelFull DropIfChannelFull ActionOrDrop WatchWithPrefix ' +
     'FilterFunc NewRecorder IsProbableEOF IsTimeout NewClientErrorReporter NewEmptyWatch ListerWatcher SharedIndexInformer ' +
     'SharedInformerFactory DeltaFIFO RealFIFO',
@@ -43,7 +47,7 @@ const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
     'MaxConcurrentReconciles GetAPIReader FieldOwner ForceOwnership GetFieldIndexer IndexField GetEventRecorder LeaderElection ' +
     'LeaderElectionID HealthProbeBindAddress BindAddress GracefulShutdownTimeout SyncTimeout CustomDefaulter CustomValidator',
   kopf: 'TemporaryError PermanentError AdmissionError KopfRunner',
-  'readers, who choose them': 'toX fromX createX onSomething useWatch',
+  'readers, who choose them': 'toX fromX createX onSomething',
   'examples of what `watchmux types` writes': 'WebsiteSpecPathsItem WebsiteV1beta1 EventsEvent',
 };
 
@@ -52,11 +56,14 @@ const FILES_OF_OTHERS: readonly string[] = [
   'bench/results/latest.json',
   'example.ts',
   'figures.json',
+  'from-store.js',
+  'orders.tsx',
   'reports/peers/',
+  'session.ts',
+  'use-store.js',
   'src/built-in.ts',
   'src/kinds.ts',
   'src/website.ts',
-  'use-watch.ts',
   'vite.config.ts',
 ];
 
@@ -161,7 +168,8 @@ describe('options of commands', () => {
 });
 
 describe('names in the code', () => {
-  const others = words(NAMES_OF_OTHERS);
+  const alerts = readText('docs/operation/alerts.yaml').matchAll(/- alert: (\w+)/g);
+  const others = new Set([...words(NAMES_OF_OTHERS), ...Array.from(alerts, ([, name = '']) => name)]);
   const namesIn = (page: string): string[] =>
     spans(page).flatMap((span) =>
       Array.from(span.matchAll(/(?<![\w$/-])[A-Za-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+(?![\w$/-])/g), ([name]) => name).filter(

@@ -41,6 +41,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
   'watchmux/http': {
     source: 'src/bridge/http.ts',
     exports: [
+      'BEARER_SUBPROTOCOL',
       'BOOKMARK_INTERVAL',
       'CLOSE_CODES',
       'CLOSE_REASONS',
@@ -55,6 +56,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'RECORD',
       'RETRY_AFTER',
       'STATS_PATH',
+      'SUBPROTOCOL',
       'WATCH_PATH',
       'createConnectionHandler',
       'createHttpHandler',
@@ -62,6 +64,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'fromRetryReason',
       'isInitialEventsEnd',
       'newEpoch',
+      'readSubprotocols',
       'toBookmark',
       'toRetryReason',
       'toVersion',
@@ -73,9 +76,10 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
   },
   'watchmux/fetch': {
     source: 'src/bridge/fetch.ts',
-    exports: ['Hub', 'LINE', 'RECORD', 'createConnectionHandler', 'createFetchHandler'],
+    exports: ['Hub', 'LINE', 'RECORD', 'createConnectionHandler', 'createFetchHandler', 'readSubprotocols'],
   },
-  'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect', 'isInitialEventsEnd'] },
+  'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect', 'isInitialEventsEnd', 'toCollection', 'toStore'] },
+  'watchmux/react': { source: 'src/react/index.ts', exports: ['useCollection', 'useConnection', 'useWatch'] },
   'watchmux/workqueue': {
     source: 'src/workqueue/index.ts',
     exports: [
@@ -194,6 +198,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'webhookConfigurations',
     ],
   },
+  'watchmux/opentelemetry': { source: 'src/opentelemetry/index.ts', exports: ['OpenTelemetry'] },
   'watchmux/testing': {
     source: 'src/testing/index.ts',
     exports: [
@@ -329,15 +334,17 @@ describe('the entry points', () => {
 });
 
 describe('package.json', () => {
-  test('CEL, ajv, NATS, proxy agents, re2js, rxjs, ws and yaml are optional peers; there is no dependency', () => {
+  test('CEL, ajv, NATS, OpenTelemetry, proxy agents, re2js, React, rxjs, ws and yaml are optional peers; there is no dependency', () => {
     expect(manifest).not.toHaveProperty('dependencies');
     expect(Object.keys(manifest.peerDependencies)).toEqual([
       '@marcbachmann/cel-js',
       '@nats-io/jetstream',
       '@nats-io/transport-node',
+      '@opentelemetry/api',
       'ajv',
       'https-proxy-agent',
       're2js',
+      'react',
       'rxjs',
       'socks-proxy-agent',
       'ws',
@@ -348,9 +355,11 @@ describe('package.json', () => {
       '@marcbachmann/cel-js': optional,
       '@nats-io/jetstream': optional,
       '@nats-io/transport-node': optional,
+      '@opentelemetry/api': optional,
       ajv: optional,
       'https-proxy-agent': optional,
       re2js: optional,
+      react: optional,
       rxjs: optional,
       'socks-proxy-agent': optional,
       ws: optional,

@@ -14,6 +14,7 @@ const RANKS: Readonly<Record<string, number>> = {
   broadcast: 1,
   adapters: 2, // above the engine: `observe` and `fromObservable` are made of a Broadcaster
   bridge: 3,
+  react: 4, // above the bridge, whose client's stores it shows
   nats: 4, // above the bridge, whose hubs it feeds
   cache: 4, // above the bridge, whose client's requests and decisions it shares
   storage: 5,
@@ -21,6 +22,7 @@ const RANKS: Readonly<Record<string, number>> = {
   workqueue: 5, // above the cache: a controller has informers
   apply: 6, // above the storages, whose JSON it shares; below the API server, which applies
   apiserver: 7,
+  opentelemetry: 8, // beside the operator: above the API server, whose paths it reads
   operator: 8, // above the API server, whose types of admission its webhooks share
   testing: 9, // above the operators, which it tests
   pages: 10,
@@ -78,7 +80,9 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'operator/webhooks/from-files.ts': ['node:fs', 'node:fs/promises', 'node:tls'],
   'operator/webhooks/webhook-server.ts': ['node:http', 'node:https', 'node:net'],
   'operator/webhooks/webhooks.ts': ['node:http'],
+  'react/index.ts': ['react'],
   'pages/document.ts': ['node:crypto', 'node:fs'],
+  'opentelemetry/index.ts': ['@opentelemetry/api'],
   'storage/journal/file-journal.ts': ['node:fs/promises'],
   'storage/journal/records.ts': ['node:zlib'],
   'storage/journal/load.ts': ['node:fs', 'node:fs/promises'],

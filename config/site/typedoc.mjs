@@ -12,7 +12,7 @@ import { improveSearch, indexSections } from './search.mjs';
 const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
 /** The repository has no address until config/release.mjs writes it: until then nothing links to it. */
-export const HAS_REPOSITORY = !manifest.repository.url.includes('OWNER');
+export const HAS_REPOSITORY = manifest.repository !== undefined; // a release fills it in
 
 const LANGUAGES =
   'bash console css go html http ini javascript js json jsonc jsx nginx python sh svelte systemd toml ts tsx typescript vue yaml';

@@ -51,7 +51,7 @@ url="http://127.0.0.1:$ETCD_PORT"
 peer="http://127.0.0.1:$ETCD_PEER_PORT"
 apart ${ETCD:-etcd} --data-dir "$data/etcd" --listen-client-urls "$url" --advertise-client-urls "$url" \
   --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer" \
-  --auto-compaction-retention 5m > "$data/etcd.log" 2>&1 &
+  --auto-compaction-mode revision --auto-compaction-retention 20000 > "$data/etcd.log" 2>&1 &
 etcd=$!
 
 # The first attempts wait until etcd is there.

@@ -2,6 +2,7 @@
 
 import type { AllowedOrigins, Identified } from '../bridge/hub/admission/refusals.ts';
 import type { CutReason } from '../bridge/hub/connection.ts';
+import type { Telemetry } from '../bridge/hub/telemetry.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/engine.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -170,6 +171,11 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * all, as a kube-apiserver does; a creator that is not named is called by its user agent. Default `named`.
    */
   readonly managedFields?: (typeof TRACKED)[number] | undefined;
+  /**
+   * Where metrics go until the server is shut down, and the spans of requests over the network: an `OpenTelemetry` of
+   * `watchmux/opentelemetry`. Default: nowhere.
+   */
+  readonly telemetry?: Telemetry | undefined;
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
   /** The time of day for timestamps, in ms since 1970. Default `Date.now`. */
@@ -232,6 +238,7 @@ const OTHERS = [
     'garbageCollection',
     'admission',
     'managedFields',
+    'telemetry',
   ] as const),
   ...(['clock', 'now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
 ] as const;
@@ -266,6 +273,7 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   checkOptions(options, [...names, ...OTHERS]);
   requireMethod('storage', options.storage, 'scope', 'a Storage');
   for (const name of HOOKS) callable(name, options[name]);
+  if (options.telemetry) requireMethod('telemetry', options.telemetry, 'observe', 'an OpenTelemetry');
   const { garbageCollection = false, admission } = options;
   if (admission !== undefined) {
     const { mutate, validate } = checkOptions(admission, ['mutate', 'validate']);

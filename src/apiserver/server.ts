@@ -13,7 +13,8 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { METRICS_TYPE } from '../bridge/hub/metrics.ts';
+import { METRICS_TYPE, toText } from '../bridge/hub/metrics.ts';
+import type { MetricGroup } from '../bridge/hub/telemetry.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import {
   type GroupVersionKind,
@@ -52,7 +53,7 @@ import { processMetrics } from './process-metrics.ts';
 import { type OtherPath, splitTarget } from './request/path.ts';
 import { type ApiServerSource, Resource } from './resource.ts';
 import { Catalog, type ResourceContext, type ResourceInfo } from './resource-info.ts';
-import { ApiCounts, type ApiServerStats, toCacheStats, toMetricsText } from './stats.ts';
+import { ApiCounts, type ApiServerStats, toCacheStats, toMetrics } from './stats.ts';
 import { faultOfStored } from './stored-data.ts';
 import { Schemas } from './validation/object-schema.ts';
 
@@ -104,6 +105,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
   /** Storages whose watches end when the requests before have been answered. */
   readonly #retiring: Set<Promise<void>> = new Set();
   #shutdown: Promise<void> | undefined;
+  readonly #unobserve: (() => void) | undefined;
   /**
    * Resolves when the server has started. Requests need not wait for it. Rejects with INVALID_ARGUMENT for an invalid schema, and
    * for one that needs a package that is not installed.
@@ -155,6 +157,11 @@ export class ApiServer<I = unknown> implements ResourceSource {
     this.fetch = (request, host) => serveFetch(deps, request, host);
     const upgrades = new Upgrades(deps, this.#settings);
     this.upgrade = (request, socket, head) => upgrades.serve(request, socket, head);
+    this.#unobserve = this.#settings.telemetry?.observe(() => {
+      const { prefix, metrics } = this.#metrics;
+      // How long requests take is told with each of them.
+      return [{ prefix, metrics: metrics.filter(({ type }) => type !== 'histogram') }];
+    });
     this.ready = this.#start();
     // Reported even if nobody waits for it; `/readyz` shows it as well.
     this.ready.catch((error: unknown) => closing.aborted || onError(error));
@@ -210,8 +217,13 @@ export class ApiServer<I = unknown> implements ResourceSource {
    * that of the last look at it: there is none before `health()`, `/healthz`, `/readyz` or `/metrics` was asked for.
    */
   get metrics(): string {
+    const { metrics, prefix } = this.#metrics;
+    return toText(metrics, { prefix });
+  }
+
+  get #metrics(): MetricGroup {
     const { requestsByVerb, durationsByVerb } = this.#counts;
-    return toMetricsText(this.stats, { requestsByVerb, durationsByVerb, health: this.#health.known });
+    return toMetrics(this.stats, { requestsByVerb, durationsByVerb, health: this.#health.known });
   }
 
   /** The server's statistics and the state of its resources, as at `/stats`. Looks at every watch. */
@@ -306,6 +318,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
     await Promise.all([this.#namespaces.stop(), this.#definitions.stop(), this.#collector?.stop()]);
     await Promise.allSettled([...this.#retiring, ...[...this.#storages.values()].map((storage) => storage.close())]);
     await this.ready.catch(() => {});
+    this.#unobserve?.();
   }
 
   #answer(request: WireRequest): Promise<Answer> {

@@ -1,5 +1,6 @@
 import { messageOf } from '../bridge/client/transport.ts';
-import { counter, gauge, type Histogram, type Metric, toText } from '../bridge/hub/metrics.ts';
+import { counter, gauge, type Histogram, type Metric } from '../bridge/hub/metrics.ts';
+import type { MetricGroup } from '../bridge/hub/telemetry.ts';
 import type { CacherStats } from '../storage/storage.ts';
 import type { KnownHealth } from './health.ts';
 import type { QuotaReason } from './http/quotas.ts';
@@ -151,13 +152,14 @@ function ofHealth(health: KnownHealth | undefined): readonly Metric[] {
 }
 
 /** No labels for clients or names, whose number has no bound. The number of resources has one. */
-export function toMetricsText(stats: ApiServerStats, { requestsByVerb, durationsByVerb, health }: MoreFigures): string {
+export function toMetrics(stats: ApiServerStats, { requestsByVerb, durationsByVerb, health }: MoreFigures): MetricGroup {
   const by = (read: (resource: ResourceStats) => number | undefined): Metric['value'] => {
     const values = stats.resources.map((each): [string, number] => [each.resource, read(each) ?? 0]);
     return { label: 'resource', values: Object.fromEntries(values) };
   };
-  return toText(
-    [
+  return {
+    prefix: 'watchmux_apiserver_',
+    metrics: [
       counter('requests_total', 'Answered requests, by status code.', {
         label: 'code',
         values: stats.requests,
@@ -230,6 +232,5 @@ export function toMetricsText(stats: ApiServerStats, { requestsByVerb, durations
         by(({ cache }) => cache?.gaps),
       ),
     ],
-    { prefix: 'watchmux_apiserver_' },
-  );
+  };
 }

@@ -23,6 +23,14 @@ export const EVENT_STREAM = 'text/event-stream';
  */
 export const LAST_EVENT_ID = 'last-event-id';
 
+/** The subprotocol that a WebSocket client offers beside its token, for the server to accept: it never accepts the token. */
+export const SUBPROTOCOL = 'watchmux';
+/**
+ * How a subprotocol begins that is a token, in base64url: pages cannot set a WebSocket's headers. Upstream: `websocketauth`, so
+ * Kubernetes' servers know it, too.
+ */
+export const BEARER_SUBPROTOCOL = 'base64url.bearer.authorization.k8s.io.';
+
 /**
  * An event as it is on the wire, with its members in this order. Events of the stream have a `resourceVersion`. The ADDED events
  * of a snapshot and an ERROR that the server creates for one client have none.

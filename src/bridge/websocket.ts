@@ -10,19 +10,20 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../watch/clock.ts';
 import { invalid, wholeNumber } from '../watch/errors.ts';
-import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
+import { isStatus, type Status, toStatus, type WatchEvent } from '../watch/event.ts';
 import { LINE, MESSAGE } from './events/forms.ts';
-import type { AdmissionOptions, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
+import type { AdmissionOptions, Caller, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
 import type { Reservation } from './hub/admission/connection-slots.ts';
 import type { Hub } from './hub/hub.ts';
 import type { Admitted } from './hub/hub-core.ts';
 import { COMPLETE, type Start } from './hub/hub-log.ts';
-import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, WATCH_PATH } from './protocol.ts';
+import { BEARER_SUBPROTOCOL, CLOSE_CODES, CLOSE_REASONS, DEFAULTS, WATCH_PATH } from './protocol.ts';
 import { Frames, type ServerWebSocket } from './transport/frames.ts';
 import { Handshakes } from './transport/handshakes.ts';
 import { toCaller } from './transport/http-head.ts';
 import { COMMON_OPTIONS, Serving } from './transport/serving.ts';
 import { guardStalls, IN_BUN, type SharedTimer, toSharedTimer } from './transport/stall.ts';
+import { takeToken } from './transport/subprotocols.ts';
 import { afterAnswers, attachHandler, pathOf, refuseUpgrade, type UpgradeHandler, WaitingUpgrade } from './transport/upgrades.ts';
 import {
   guardInbound,
@@ -119,7 +120,7 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
         if (!whole && !isStatus(verdict)) verdict.reservation.release();
       }
     };
-    const verdict = serving.admission.admit(caller);
+    const verdict = serving.faultOf(caller) ?? serving.admission.admit(caller);
     if (verdict instanceof Promise) void verdict.then(answer);
     else answer(verdict);
   };
@@ -154,7 +155,7 @@ export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchE
     serving.guard(client, socket);
     serving.afterAnswers(request, socket, () => {
       if (client.readyState !== client.OPEN) return;
-      const verdict = serving.admission.admit(caller);
+      const verdict = serving.faultOf(caller, client.protocol) ?? serving.admission.admit(caller);
       if (verdict instanceof Promise) void verdict.then((late) => late && serving.take(connection, late));
       else serving.take(connection, verdict);
     });
@@ -214,6 +215,18 @@ class WebSocketServing<I> extends Serving<IncomingMessage, I> {
   afterAnswers(request: IncomingMessage, socket: Connection['socket'], next: () => void): void {
     const cut = (): void => this.refusePipelined(request.socket.remoteAddress ?? '');
     afterAnswers(socket, next, { cut, clock: this.limits.clock });
+  }
+
+  /**
+   * Lets `authenticate` find a token that came as a subprotocol. Refuses a client that breaks the rules for these, and one whose token
+   * the server of an open WebSocket has accepted as its `protocol`: that sends it back.
+   */
+  faultOf({ request, address }: Caller<IncomingMessage>, protocol: string = ''): Status | undefined {
+    const fault = takeToken(request.headers);
+    const message = protocol.startsWith(BEARER_SUBPROTOCOL) ? 'another subprotocol must come before the token' : fault;
+    if (message === undefined) return undefined;
+    const status = toStatus({ code: 400, reason: 'BadRequest', message });
+    return this.core.refuse({ reason: 'badRequest', status, address });
   }
 
   /** Serves an open WebSocket, or refuses it. */

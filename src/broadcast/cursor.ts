@@ -1,5 +1,5 @@
 import { type Status, toExpired } from '../watch/event.ts';
-import { NONE, Reader } from '../watch/reader.ts';
+import { NONE, type PendingRead, Reader } from '../watch/reader.ts';
 import { CursorState, noState } from './cursor-state.ts';
 import type { Gated } from './gate.ts';
 import type { Laggard, Linked } from './laggards.ts';
@@ -469,6 +469,16 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
       this.serve();
     }
     if (this.first) this.view.readers.add(this);
+  }
+
+  takes(position: number): boolean {
+    if (this.waiting !== 1 || this.directLimit === 0 || this.position !== position) return false;
+    return !(this.first as PendingRead<E>).batch; // a batch has all events of this turn
+  }
+
+  give(event: unknown = this.view.log.at(this.position)): void {
+    this.view.log.passed(this.position++);
+    this.shift().settle({ done: false, value: event as E });
   }
 
   /** Whether the next events can be taken straight from the log, as long as the queue is within its capacity. */

@@ -69,6 +69,12 @@ export class EventLog<E> {
     if (tail.events.push(event) === this.#chunkLength) this.chunks.push(new Chunk());
   }
 
+  /** Counts an event that needs no place here, because all who stand in the log stand at its end, and take it at once. */
+  skip(): void {
+    if (!this.isEmpty) this.forget();
+    this.base = this.head = ++this.end;
+  }
+
   /** Makes one more accepted event visible. Returns whether head has entered a new chunk. */
   step(): boolean {
     this.head++;
@@ -97,8 +103,13 @@ export class EventLog<E> {
   /** Returns the event at the position of a standing watcher, which moves on by one. */
   pass(position: number): E {
     const event = this.at(position);
-    if (this.#starts(position + 1)) this.move(position, position + 1);
+    this.passed(position);
     return event;
+  }
+
+  /** The standing watcher at this position moves on by one. */
+  passed(position: number): void {
+    if (position >= this.base && this.#starts(position + 1)) this.move(position, position + 1);
   }
 
   /**

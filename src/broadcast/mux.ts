@@ -133,9 +133,11 @@ export class Mux<E> {
     let accepted = true;
     // The usual case, in which nobody has to be asked. Small enough for the compiler to inline, it takes a third of the time.
     if (this.#isPlain && log.head === log.end && all.gate.isSurelyOpen(log.head)) {
-      log.append(event);
-      all.step();
-      all.moved();
+      if (!all.handOver(event)) {
+        log.append(event);
+        all.step();
+        all.moved();
+      }
     } else accepted = this.#admit(event, routing);
     // A full watcher lets events pass that its filter rejects, so the filter is asked once the event has its place. An event that
     // the filter published meanwhile may have found no room, or may have taken the room of this one.

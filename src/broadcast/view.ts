@@ -96,6 +96,16 @@ export class View<E> {
     return this.#folds;
   }
 
+  /** Gives the next event to all watchers, if they are few and all wait for it: nobody needs it in the log. Returns whether it did. */
+  handOver(event: E): boolean {
+    const { log, readers } = this;
+    const { head } = log;
+    if (!readers.allTake(head, this.watchers)) return false;
+    log.skip();
+    readers.give(head, event);
+    return true;
+  }
+
   /** Makes one more event visible. What that entails is for `moved`, once it is visible in all views. */
   step(): void {
     if (this.log.step()) this.#enters = true;
@@ -108,7 +118,8 @@ export class View<E> {
    */
   moved(): void {
     if (this.#enters) this.#enter();
-    this.readers.notify();
+    // Watchers of topics are served when those with a filter are: at the end of the turn.
+    this.readers.notify(this.topics ? undefined : this.log.head - 1);
   }
 
   #enter(): void {

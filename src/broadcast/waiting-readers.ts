@@ -3,7 +3,14 @@ export interface WaitingReader {
   isWaiting: boolean;
   /** Serves its pending reads. Adds the watcher again if one still waits. */
   wake(): void;
+  /** Whether it has a single pending read, for the event at this position, and `give` serves it without running user code. */
+  takes?(position: number): boolean;
+  /** Serves that read with this event; absent: with the next one of the log. */
+  give?(event?: unknown): void;
 }
+
+/** So few waiting readers are served by the publisher itself: with more, the price of publishing would depend on their number. */
+const FEW = 16;
 
 /**
  * The watchers with pending reads. The first event that becomes visible schedules one microtask, which serves them all. A burst
@@ -12,6 +19,9 @@ export interface WaitingReader {
  *     wait -> add --.                .--> wake, in the order of add; a watcher that still waits is added again
  *                   [ p q r s t ]  --'
  *     leave: not added again when the row is served, which is done early once they are the larger part
+ *
+ * A few watchers, as most programs have, need no microtask: the publisher itself settles the promises of those that `take` the
+ * event. Their code runs after its turn in either case.
  *
  * Two arrays take turns: one is served while the other is filled. Growing a new array each time would be a tenth of the cost of
  * an event that finds every watcher waiting.
@@ -41,8 +51,36 @@ export class WaitingReaders {
     this.row[this.count++] = watcher;
   }
 
-  /** Schedules the waiting readers for the end of this turn. Called when an event became visible. */
-  notify(): void {
+  /** Whether these are few, and all of this many watchers, and each takes the event at this position. */
+  allTake(position: number, watchers: number): boolean {
+    const { row, count } = this;
+    if (count !== watchers || count > FEW) return false;
+    for (let at = 0; at < count; at++) if (!(row[at] as WaitingReader).takes?.(position)) return false;
+    return count > 0;
+  }
+
+  /** Serves those that take the event at this position; all, if the event is given. The others stay, in their order. */
+  give(position: number, event?: unknown): void {
+    const { row, count } = this;
+    let left = 0;
+    for (let at = 0; at < count; at++) {
+      const watcher = row[at] as WaitingReader;
+      row[at] = undefined;
+      if (event !== undefined || watcher.takes?.(position)) {
+        watcher.isWaiting = false;
+        watcher.give?.(event);
+      } else row[left++] = watcher;
+    }
+    this.count = left;
+  }
+
+  /**
+   * Called when an event became visible: serves the waiting readers at the end of this turn. With its position, those that take it
+   * are served at once if they are few.
+   */
+  notify(position?: number): void {
+    if (this.count === 0) return;
+    if (position !== undefined && this.count <= FEW) this.give(position);
     if (this.count > 0) this.#schedule();
   }
 

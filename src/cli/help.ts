@@ -49,7 +49,7 @@ other value becomes {"type":"ADDED","object":<value>}. Blank lines are ignored. 
 
 The server prints "listening on http://HOST:PORT" on stdout, and then serves
   /watch   the events: over WebSocket (one message each), HTTP (one line each), or SSE if Accept has text/event-stream
-  /        a live page: events, their rate, clients, and their queues, lag and losses; it can slow itself down on purpose
+  /        a live page: events with levels, columns and a filter; clients, and their queues, lag and losses
   /stats   the numbers of that page, as JSON
   /metrics the totals of these numbers, for Prometheus
 
@@ -146,7 +146,8 @@ Usage
 
 A worker adds, changes and removes files in a temporary directory. All changes of *.txt files go through a Broadcaster, a
 filter and an HTTP bridge. One watcher reads at full speed, over HTTP. The other one is slow on purpose: its queue is short,
-and it is told exactly how many events it lost. [##..] shows how full a queue is. At the end, the numbers of both add up.
+and it is told exactly how many events it lost. [##..] shows how full a queue is. At the end, the numbers of both add up. The
+server has a page, whose address is printed; a button there slows that page down on purpose.
 
   DIR            use this directory, to see your own edits as well; the worker touches only its own files, demo-*
   --seconds N    duration, default 10; Ctrl-C ends it earlier

@@ -1,4 +1,5 @@
 import type { RequestOptions } from 'node:https';
+import type { Telemetry } from '../bridge/hub/telemetry.ts';
 import { type ListWatcherOptions, toHttpSettings } from '../cache/http/exchange.ts';
 import { createListWatcher } from '../cache/http/http-list-watcher.ts';
 import type { ListWatcher } from '../cache/list-watcher.ts';
@@ -19,6 +20,11 @@ export interface ClusterOptions extends Omit<ListWatcherOptions, 'fetch' | 'head
    * with `console.warn`, as kubectl does.
    */
   readonly onWarning?: ((text: string) => void) | undefined;
+  /**
+   * Where the spans of requests go, whose traces the server continues: an `OpenTelemetry` of `watchmux/opentelemetry`. Default:
+   * nowhere.
+   */
+  readonly telemetry?: Telemetry | undefined;
 }
 
 /** Creates the source for one kind of objects. */
@@ -51,6 +57,7 @@ export interface LoadClusterOptions extends ClusterOptions, KubeConfigOptions {
 }
 
 const LIMITS = ['maxListBytes', 'maxFrameBytes', 'responseTimeoutMs', 'clock'] as const;
+const OWN = ['onWarning', 'telemetry'] as const;
 const PLACES = ['file', 'text', 'server', 'inCluster', 'context'] as const;
 const RESPONSE_TIMEOUT_MS = 60_000;
 const EXEC_TIMEOUT_MS = 30_000;
@@ -65,7 +72,7 @@ const EXEC_TIMEOUT_MS = 30_000;
  * @throws {WatchError} (rejects) INVALID_ARGUMENT if there is no cluster, no such context, or no such package.
  */
 export async function loadCluster(options: LoadClusterOptions = {}): Promise<Cluster> {
-  checkOptions(options, [...LIMITS, 'onWarning', ...PLACES, 'execTimeoutMs']);
+  checkOptions(options, [...LIMITS, ...OWN, ...PLACES, 'execTimeoutMs']);
   const { file, text, server, inCluster, context, execTimeoutMs, ...own } = options;
   const { responseTimeoutMs = RESPONSE_TIMEOUT_MS, clock } = own;
   const longestMs = responseTimeoutMs || Infinity;
@@ -91,6 +98,7 @@ export class Cluster implements ResourceSource {
   readonly fetch: NodeFetch;
   readonly #credentials: Credentials;
   readonly #warnings: Warnings;
+  readonly #telemetry: Telemetry | undefined;
   readonly #means: ResourceDeps;
   readonly #discovery: Discovery;
   /** By code and method. */
@@ -99,7 +107,9 @@ export class Cluster implements ResourceSource {
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option, and if the current context has no cluster. */
   constructor(config: KubeConfigLike, options: ClusterOptions = {}) {
     requireMethod('config', config, 'applyToHTTPSOptions', 'a KubeConfig');
-    const { onWarning, ...limits } = checkOptions(options, [...LIMITS, 'onWarning']);
+    const { onWarning, telemetry, ...limits } = checkOptions(options, [...LIMITS, ...OWN]);
+    if (telemetry) requireMethod('telemetry', telemetry, 'observe', 'an OpenTelemetry');
+    this.#telemetry = telemetry;
     this.#warnings = new Warnings(callable('onWarning', onWarning));
     const { server } = config.getCurrentCluster() ?? {};
     if (!server) throw invalid('config', config.getCurrentContext(), 'a current context that has a cluster');
@@ -184,7 +194,7 @@ export class Cluster implements ResourceSource {
     if (url.origin !== this.server.origin) throw invalid('url', url.href, `a URL of ${this.server.origin}`);
     const ask = async (identity: RequestOptions): Promise<Response> => {
       const connection = await this.#credentials.connection(identity, init.signal);
-      const response = await send(url, init, { ...identity, ...connection }).catch((error: unknown) => {
+      const response = await this.#send(url, init, { ...identity, ...connection }).catch((error: unknown) => {
         this.#count('<error>', init.method);
         throw error;
       });
@@ -205,6 +215,14 @@ export class Cluster implements ResourceSource {
       response.body?.cancel().catch(() => {});
       throw error;
     }
+  }
+
+  #send(url: URL, init: NodeRequest, prepared: RequestOptions): Promise<Response> {
+    const telemetry = this.#telemetry;
+    if (telemetry === undefined) return send(url, init, prepared);
+    return telemetry.send(init.method ?? 'GET', url, (own) =>
+      send(url, { ...init, headers: { ...init.headers, ...own } }, prepared),
+    );
   }
 
   /** Closes idle connections, which would otherwise close by themselves within a minute. The cluster can still be used. */

@@ -14,7 +14,8 @@
  * - Nothing is reconciled before the caches of all kinds that the controller names are complete.
  * - What user code throws affects one key (`reconcile`) or one change (`when`, `keysOf`), and is told.
  */
-import { type KubernetesObject, metadataOf } from '../cache/object.ts';
+import type { Telemetry } from '../bridge/hub/telemetry.ts';
+import { type KubernetesObject, metadataOf, splitKey } from '../cache/object.ts';
 import type { Indexers } from '../cache/store/indexer.ts';
 import { isAbortOf, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
@@ -59,6 +60,7 @@ export interface OperatorDeps {
   readonly caches: KindCaches;
   readonly events: () => EventRecorder;
   readonly observer: OperatorObserver;
+  readonly telemetry: Telemetry | undefined;
   /** Reports a failure. Does not throw. */
   readonly tell: (error: unknown, failure: OperatorFailure) => void;
   /** Called when {@link OperatorController.idle} may have changed. */
@@ -305,8 +307,17 @@ export class OperatorController<T extends KubernetesObject> {
     };
   }
 
+  #attempt(key: string, context: ReconcileContext, work: Work): Promise<ReconcileOutcome | undefined> {
+    const { telemetry } = this.#deps;
+    if (telemetry === undefined) return this.#run(key, context, work);
+    const start = { controller: this.name, ...splitKey(key), attempt: context.attempt };
+    return telemetry.reconcile(start, (tell) => this.#run(key, context, work, tell));
+  }
+
   /** One run of a key, within its time. */
-  async #attempt(key: string, context: ReconcileContext, work: Work): Promise<ReconcileOutcome | undefined> {
+  async #run(
+    ...[key, context, work, tell]: [string, ReconcileContext, Work, tell?: (result: ReconcileResultName | undefined) => void]
+  ): Promise<ReconcileOutcome | undefined> {
     const { observer } = this.#deps;
     const { maxRetries = Infinity } = this.#options;
     const { signal, attempt } = context;
@@ -337,6 +348,7 @@ export class OperatorController<T extends KubernetesObject> {
       const dropped = (result === 'error' || result === 'requeue') && attempt > maxRetries && !signal.aborted;
       const durationMs = this.#clock.now() - startedMs;
       observer.onReconcileEnd({ controller: this.name, result, durationMs, timedOut: time.isOver(), dropped });
+      tell?.(result);
     }
   }
 

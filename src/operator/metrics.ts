@@ -5,6 +5,7 @@
 import { processMetrics } from '../apiserver/process-metrics.ts';
 import { Durations } from '../apiserver/stats.ts';
 import { counter, gauge, type Metric, type Series, toText } from '../bridge/hub/metrics.ts';
+import type { MetricGroup, Telemetry } from '../bridge/hub/telemetry.ts';
 import type { RequestCount } from '../kubernetes/cluster.ts';
 import type { WorkQueueMetric } from '../workqueue/meter.ts';
 import type { OperatorObserver, OperatorState, ReconcileEnd, ReconcileResultName } from './operator-state.ts';
@@ -46,6 +47,11 @@ export interface MetricsView {
 /** Counts what the controllers of an operator do. */
 export class OperatorMetrics implements OperatorObserver {
   readonly #controllers: Map<string, ControllerCounts> = new Map();
+  readonly #telemetry: Telemetry | undefined;
+
+  constructor(telemetry?: Telemetry) {
+    this.#telemetry = telemetry;
+  }
 
   onReconcileStart(controller: string): void {
     this.#of(controller).active++;
@@ -56,6 +62,7 @@ export class OperatorMetrics implements OperatorObserver {
     counts.active--;
     if (result) counts.results[result]++;
     counts.time.add(durationMs / 1_000);
+    this.#telemetry?.record('controller_runtime_reconcile_time_seconds', durationMs / 1_000, { controller });
     if (timedOut) counts.timeouts++;
     if (dropped) counts.dropped++;
   }
@@ -65,28 +72,38 @@ export class OperatorMetrics implements OperatorObserver {
     if (name === 'depth') counts.depth = value;
     else if (name === 'adds') counts.adds += value;
     else if (name === 'retries') counts.retries += value;
-    else if (name === 'queueDurationMs') counts.queued.add(value / 1_000);
-    else if (name === 'workDurationMs') counts.worked.add(value / 1_000);
+    else if (name === 'queueDurationMs') this.#addTime(counts.queued, 'workqueue_queue_duration_seconds', { queue, value });
+    else if (name === 'workDurationMs') this.#addTime(counts.worked, 'workqueue_work_duration_seconds', { queue, value });
     else if (name === 'unfinishedWorkMs') counts.unfinishedMs = value;
     else if (name === 'longestRunningMs') counts.longestMs = value;
   }
 
   /** Everything, and what the process says about itself. */
-  toText({ state, lease, requests }: MetricsView): string {
+  toText(view: MetricsView): string {
+    return (
+      this.groups(view)
+        .map(({ metrics, prefix }) => toText(metrics, { prefix }))
+        .join('') + processMetrics()
+    );
+  }
+
+  groups({ state, lease, requests }: MetricsView): readonly MetricGroup[] {
     for (const { name } of state.controllers) this.#of(name); // from the start, as 0
     const masters = lease === undefined ? [] : [{ labels: { name: lease }, value: Number(state.leads) }];
+    const leads = gauge('master_status', 'Whether this instance leads: 1, or 0 if it waits.', masters);
+    const asked = counter('requests_total', 'Requests to the API server, by code, method and host.', toSeries(requests ?? []));
     return [
-      toText(this.#reconciles(state), { prefix: 'controller_runtime_' }),
-      toText(this.#queues(), { prefix: 'workqueue_' }),
-      toText([gauge('master_status', 'Whether this instance leads: 1, or 0 if it waits.', masters)], {
-        prefix: 'leader_election_',
-      }),
-      toText([counter('requests_total', 'Requests to the API server, by code, method and host.', toSeries(requests ?? []))], {
-        prefix: 'rest_client_',
-      }),
-      toText(kindMetrics(state), { prefix: 'watchmux_operator_' }),
-      processMetrics(),
-    ].join('');
+      { prefix: 'controller_runtime_', metrics: this.#reconciles(state) },
+      { prefix: 'workqueue_', metrics: this.#queues() },
+      { prefix: 'leader_election_', metrics: [leads] },
+      { prefix: 'rest_client_', metrics: [asked] },
+      { prefix: 'watchmux_operator_', metrics: kindMetrics(state) },
+    ];
+  }
+
+  #addTime(durations: Durations, metric: string, { queue, value }: Pick<WorkQueueMetric, 'queue' | 'value'>): void {
+    durations.add(value / 1_000);
+    this.#telemetry?.record(metric, value / 1_000, { name: queue, controller: queue });
   }
 
   #of(controller: string): ControllerCounts {

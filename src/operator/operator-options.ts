@@ -1,3 +1,4 @@
+import type { Telemetry } from '../bridge/hub/telemetry.ts';
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import type { ResourceClient, ResourceType } from '../cache/resource-client.ts';
@@ -302,6 +303,11 @@ export interface OperatorOptions {
    * at most once a minute.
    */
   readonly onError?: ((error: unknown, failure: OperatorFailure) => void) | undefined;
+  /**
+   * Where metrics go while it runs, and the spans of reconciles: an `OpenTelemetry` of `watchmux/opentelemetry`. Default: nowhere.
+   * Give it to the `Cluster`, too, for the requests of reconciles.
+   */
+  readonly telemetry?: Telemetry | undefined;
   /** The clock of all that waits. Default: the host's. */
   readonly clock?: Clock | undefined;
   /** The time of day, for events' timestamps and `now` of reconciles, in ms since 1970. Default `Date.now`. */

@@ -13,7 +13,7 @@ import { OperatorController, type OperatorDeps } from './controller.ts';
 import { EventRecorder } from './event-recorder.ts';
 import { OperatorHealth } from './health.ts';
 import { type HealthServer, serveHealth } from './health-server.ts';
-import { OperatorMetrics } from './metrics.ts';
+import { type MetricsView, OperatorMetrics } from './metrics.ts';
 import type {
   Log,
   OperatorChecks,
@@ -37,11 +37,12 @@ const NAMES = [
   'shutdownTimeoutMs',
   'log',
   'onError',
+  'telemetry',
   'clock',
   'now',
 ] as const;
 
-/** What waits for {@link Operator.settled}. */
+/** What waits for {@link Operator.idle}. */
 interface Waiter {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -83,7 +84,7 @@ export class Operator {
   readonly #deps: OperatorDeps;
   readonly #failures: Failures;
   readonly #elector: LeaderElector | undefined;
-  readonly #metrics: OperatorMetrics = new OperatorMetrics();
+  readonly #metrics: OperatorMetrics;
   readonly #health: OperatorHealth;
   readonly #controllers: OperatorController<KubernetesObject>[] = [];
   /** Aborts when it is to stop, for whatever reason. */
@@ -107,12 +108,14 @@ export class Operator {
     if (namespace !== undefined) segment('namespace', namespace);
     requireMethod('log', log, 'error', 'a Log');
     callable('onError', onError);
+    if (options.telemetry) requireMethod('telemetry', options.telemetry, 'observe', 'an OpenTelemetry');
     callable('now', options.now);
     if (options.webhooks) requireMethod('webhooks', options.webhooks, 'run', 'a WebhookServer');
     wholeNumber('syncTimeoutMs', options.syncTimeoutMs ?? SYNC_TIMEOUT_MS);
     wholeNumber('shutdownTimeoutMs', options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS);
     this.name = name;
     this.#options = options;
+    this.#metrics = new OperatorMetrics(options.telemetry);
     this.#clock = requireMethod('clock', clock ?? systemClock, 'schedule', 'a Clock');
     this.#failures = new Failures(`operator ${name}`, { clock: this.#clock, print: (line) => log.error(line) });
     const tell: OperatorDeps['tell'] = (error, failure) => this.#tell(error, failure);
@@ -126,7 +129,11 @@ export class Operator {
     const observer = this.#metrics;
     const changed = (): void => this.#changed();
     const now = options.now ?? Date.now;
-    this.#deps = { ...{ name, namespace, clock, now, log, caches, observer, tell, changed }, events: () => this.events };
+    const { telemetry } = options;
+    this.#deps = {
+      ...{ name, namespace, clock, now, log, caches, observer, telemetry, tell, changed },
+      events: () => this.events,
+    };
     this.#elector = this.#createElector(log);
     // One that is told to stop gets no more requests.
     const state = (): OperatorState => ({ ...this.state, running: this.state.running && !this.#stopped.signal.aborted });
@@ -178,8 +185,12 @@ export class Operator {
 
   /** Its metrics, in Prometheus' text format, as at `/metrics`. */
   get metrics(): string {
+    return this.#metrics.toText(this.#view);
+  }
+
+  get #view(): MetricsView {
     const { requestCounts } = this.#options.cluster as Partial<Pick<Cluster, 'requestCounts'>>;
-    return this.#metrics.toText({ state: this.state, lease: this.#elector && this.#leaseName, requests: requestCounts });
+    return { state: this.state, lease: this.#elector && this.#leaseName, requests: requestCounts };
   }
 
   /**
@@ -197,6 +208,7 @@ export class Operator {
     const leave = signal
       ? whenAborted(signal, stop)
       : onSignals((name) => stop(new WatchError('CLOSED', name)), ['SIGINT', 'SIGTERM']);
+    const unobserve = this.#options.telemetry?.observe(() => this.#metrics.groups(this.#view));
     const server = await this.#listen();
     const closing = new AbortController();
     const webhooks = this.#options.webhooks?.run(closing.signal).catch((error: unknown) => this.#fail(error));
@@ -209,6 +221,7 @@ export class Operator {
     await Promise.all([caches, webhooks]);
     await this.events.shutdown(); // the first one who asks for it later gets one that drops what it is given
     await server?.close();
+    unobserve?.();
     leave();
     this.#phase = 'ended';
     for (const { reject } of this.#waiters) reject(ended());
@@ -222,7 +235,7 @@ export class Operator {
    *
    * @throws {WatchError} (rejects) CLOSED when the operator has ended, or ends before that.
    */
-  settled(): Promise<void> {
+  idle(): Promise<void> {
     if (this.#phase === 'ended') return Promise.reject(ended());
     return new Promise((resolve, reject) => {
       this.#waiters.add({ resolve, reject });
@@ -243,7 +256,7 @@ export class Operator {
     return server;
   }
 
-  /** Has the waiting calls of `settled` looked at again, once what is happening has happened. */
+  /** Has the waiting calls of `idle` looked at again, once what is happening has happened. */
   #changed(): void {
     if (this.#waiters.size === 0 || this.#isChecking) return;
     this.#isChecking = true;

@@ -179,7 +179,6 @@ button { cursor: pointer; font-weight: 550; }
 button:hover, select:hover { border-color: var(--dim); }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 button[aria-pressed=true], button.on { background: var(--accent); border-color: var(--accent); color: var(--panel); }
-#slow[aria-pressed=true] { background: var(--warn); border-color: var(--warn); }
 table { border-collapse: collapse; width: 100%; }
 th { text-align: left; font-weight: 500; }
 thead th { color: var(--dim); font-size: .8rem; padding: .3rem .5rem; border-bottom: 1px solid var(--line); }`;
@@ -232,7 +231,6 @@ const SIDE = `
 #own-bar { height: 100%; background: var(--accent); transform: scaleX(0); transform-origin: left; transition: transform .3s; }
 .slow #own-bar { background: var(--warn); }
 .own { display: grid; grid-template-columns: repeat(5, auto); justify-content: space-between; gap: .5rem; margin-bottom: .8rem; }
-#slow-note { margin: .6rem 0 .9rem; min-height: 4.4em; }
 #history { list-style: none; max-height: 12rem; overflow-y: auto; font-size: .85rem; }
 #history li { position: relative; padding: .3rem 0 .3rem .9rem; border-top: 1px solid var(--line); }
 #history li:first-child { border-top: 0; }
@@ -266,23 +264,11 @@ const EVENTS = `
 .bar { position: sticky; top: 0; z-index: 1; padding: .7rem 1rem; background: var(--panel); border-radius: 10px 10px 0 0; border-bottom: 1px solid var(--line); }
 .bar h2 { margin-right: .5rem; }
 #text { flex: 1 1 9rem; min-width: 0; max-width: 20rem; }
-#type { max-width: 11rem; }
-#pause { min-width: 5.2rem; }
 #note { margin-left: auto; }
-#events-table { table-layout: fixed; }
-#events-table th:nth-child(1) { width: max(5.5rem, .56rem * var(--digits, 1) + 1.2rem); padding-left: 1rem; }
-#events-table th:nth-child(2) { width: 5.2rem; }
-#events-table th:nth-child(3) { width: 8rem; }
 .rows td { padding: .22rem .5rem; border-bottom: 1px solid var(--line); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .rows tr[data-id] { cursor: pointer; }
 .rows tr[data-id]:hover td { background: var(--soft); }
 .rows td:nth-child(1) { padding-left: 1rem; overflow: visible; }
-#rows td:nth-child(2) { color: var(--dim); }
-#rows td:nth-child(3) { font-size: .8rem; font-weight: 600; letter-spacing: .02em; color: var(--accent); }
-#rows td:nth-child(4) { font: .82rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
-#rows tr[data-type=ADDED] td:nth-child(3) { color: var(--good); }
-#rows tr[data-type=DELETED] td:nth-child(3), #rows tr[data-type=BOOKMARK] td:nth-child(3) { color: var(--dim); }
-#rows tr[data-type=ERROR] td:nth-child(3), #rows tr[data-type=ERROR] td:nth-child(4) { color: var(--bad); }
 .rows button { min-height: 0; padding: 0 .2rem; margin-left: -.2rem; border: 0; border-radius: 4px; background: none; font-weight: 400; color: var(--dim); }
 .rows button[aria-expanded=true] { color: var(--ink); font-weight: 600; }
 .rows .gap td { padding-left: 1rem; color: var(--bad); background: var(--bad-tint); font: inherit; font-size: .85rem; }
@@ -296,16 +282,13 @@ const EVENTS = `
 #none { padding: 1.5rem 1rem; }
 @media (max-width: 40rem) {
   .bar { padding: .6rem .75rem; } .bar h2 { margin-right: 0; } #text { flex-basis: 12rem; max-width: none; }
-  #events-table th:nth-child(1) { width: max(3.7rem, .56rem * var(--digits, 1) + .95rem); padding-left: .75rem; } .rows td:nth-child(1) { padding-left: .75rem; }
-  #events-table th:nth-child(2), #rows tr[data-id] td:nth-child(2) { width: 0; padding-left: 0; padding-right: 0; visibility: hidden; }
-  #rows td:nth-child(4) span { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; white-space: normal; word-break: break-all; }
-  #events-table th:nth-child(3) { width: 6.3rem; }
+  .rows td:nth-child(1) { padding-left: .75rem; }
   .rows td { vertical-align: top; padding-top: .4rem; padding-bottom: .4rem; }
 }
 @media (max-height: 30rem) { .bar { position: static; } }
 @media (forced-colors: active) {
   .meter, #own-bar, .spark, #rate-chart, #state::before, #history li::before { forced-color-adjust: none; }
-  button[aria-pressed=true], button.on, #slow[aria-pressed=true] { forced-color-adjust: none; background: Highlight; border-color: Highlight; color: HighlightText; }
+  button[aria-pressed=true], button.on { forced-color-adjust: none; background: Highlight; border-color: Highlight; color: HighlightText; }
 }
 @media (prefers-reduced-motion: reduce) { * { transition: none !important; animation: none !important; scroll-behavior: auto !important; } }`;
 

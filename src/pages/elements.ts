@@ -322,11 +322,12 @@ export class StateLine {
     say(byId('state'), text);
   }
 
-  countDown(delayMs: number): void {
+  /** `what` is so until the next attempt. */
+  countDown(delayMs: number, what: string = 'not connected'): void {
     const until = performance.now() + delayMs;
     const words = (): string => {
       const seconds = Math.ceil((until - performance.now()) / 1_000);
-      return seconds > 0 ? `not connected, next attempt in ${plural(seconds, 'second')}` : 'not connected, trying';
+      return seconds > 0 ? `${what}, next attempt in ${plural(seconds, 'second')}` : `${what}, trying`;
     };
     this.show('off', words(), { retry: true });
     this.timer = setInterval(() => say(byId('state'), words()), 1_000);
@@ -362,6 +363,11 @@ export class PageHistory {
     entry.append(make('time', { text: timeOf(new Date()) }), ` ${text}${times > 1 ? ` (${times} times)` : ''}`);
     list.prepend(entry);
     while (list.children.length > MAX_HISTORY) list.lastElementChild?.remove();
+    this.tell(text);
+  }
+
+  /** Announces a text that does not belong into the history. */
+  tell(text: string): void {
     this.next = text;
     if (!this.resting) this.announce();
   }

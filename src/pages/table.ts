@@ -21,6 +21,8 @@ export interface CollectionTarget {
   readonly fetch: FetchLike;
   /** Whether objects of several namespaces may be in it, so that each is shown with its own. */
   readonly manyNamespaces: boolean;
+  /** Whether to keep the cells of all columns, also of those that a server marks as wide. Default false. */
+  readonly wide?: boolean | undefined;
 }
 
 /** A collection, of which one object can be read where the rest may not be. */
@@ -32,16 +34,22 @@ export interface Collection<T = KubernetesObject> extends ListWatcher<T> {
 export class TableSource implements Collection<TableRow> {
   readonly #target: CollectionTarget;
   readonly #timeoutMs: number;
-  readonly #shown: ShownColumns = new ShownColumns();
+  readonly #shown: ShownColumns;
 
   constructor(target: CollectionTarget, responseTimeoutMs: number) {
     this.#target = target;
     this.#timeoutMs = responseTimeoutMs;
+    this.#shown = new ShownColumns(target.wide);
   }
 
   /** The columns that the server has named; undefined: it makes no tables. */
   get columns(): readonly string[] | undefined {
     return this.#shown.columns;
+  }
+
+  /** The same, as the server describes them. */
+  get definitions(): readonly ColumnDefinition[] | undefined {
+    return this.#shown.definitions;
   }
 
   async list(options: ListOptions = {}): Promise<TablePage> {
@@ -115,21 +123,52 @@ interface WireTable {
 
 const isTable = (value: unknown): value is WireTable => (value as { kind?: unknown } | null)?.kind === 'Table';
 
+/** A column, as a server describes it. Upstream: `metav1.TableColumnDefinition`. */
+export interface ColumnDefinition {
+  readonly name: string;
+  /** Such as `integer`, or `date`. */
+  readonly type: string;
+  /** `name`: these are the names of the objects. */
+  readonly format: string;
+  readonly description: string;
+  /** For users who ask for all columns. */
+  readonly wide: boolean;
+}
+
 /** Which cells are shown, as the server's `priority` says: the others are for users who ask for all. */
 export class ShownColumns {
-  #columns: readonly string[] | undefined;
+  readonly #wide: boolean;
+  #definitions: readonly ColumnDefinition[] | undefined;
   #shown: readonly boolean[] = [];
 
+  constructor(wide: boolean = false) {
+    this.#wide = wide;
+  }
+
   get columns(): readonly string[] | undefined {
-    return this.#columns;
+    return this.#definitions?.map(({ name }) => name.toUpperCase());
+  }
+
+  get definitions(): readonly ColumnDefinition[] | undefined {
+    return this.#definitions;
   }
 
   /** Later tables of one stream do not repeat their columns. */
   learn({ columnDefinitions }: WireTable): void {
     if (!Array.isArray(columnDefinitions)) return;
-    const all = columnDefinitions as ({ name?: unknown; priority?: unknown } | null)[];
-    this.#shown = all.map((column) => !column?.priority);
-    this.#columns = all.filter((_, at) => this.#shown[at]).map((column) => clean(column?.name).toUpperCase());
+    const all = columnDefinitions as (Readonly<Record<string, unknown>> | null)[];
+    this.#shown = all.map((column) => this.#wide || !column?.priority);
+    const kept = all.filter((_, at) => this.#shown[at]);
+    this.#definitions = kept.map((column) => {
+      const { name, type = '', format = '', description = '', priority } = column ?? {};
+      const [named, typed, formatted, described] = [name, type, format, description].map(clean) as [
+        string,
+        string,
+        string,
+        string,
+      ];
+      return { name: named, type: typed, format: formatted, description: described, wide: Boolean(priority) };
+    });
   }
 
   rows({ rows }: WireTable): TableRow[] {

@@ -75,7 +75,13 @@ export interface Value<T> {
 }
 
 /** Stands for the version in a text that was made before the version is known. Nobody can write it into an object. */
-const PLACE = `@${crypto.randomUUID()}`;
+let place = '';
+
+/** Not made at once: in its global scope, Cloudflare's runtime allows no random numbers. */
+function placeOfVersion(): string {
+  place ||= `@${crypto.randomUUID()}`;
+  return place;
+}
 
 /** An object that is to be kept: its JSON and its copy. Its version is put in when it is written. */
 export class PreparedValue<T extends KubernetesObject> {
@@ -92,7 +98,7 @@ export class PreparedValue<T extends KubernetesObject> {
   at(version: string): Value<T> {
     const { copy } = this;
     (copy.metadata as { resourceVersion: string }).resourceVersion = version;
-    const bytes = encoder.encode(this.#text.replace(PLACE, version));
+    const bytes = encoder.encode(this.#text.replace(place, version));
     setEncoded(copy, bytes);
     return { object: copy, bytes: bytes.byteLength };
   }
@@ -101,7 +107,7 @@ export class PreparedValue<T extends KubernetesObject> {
 /** Makes what is to be kept. Throws INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on. */
 export function* preparing<T extends KubernetesObject>(object: T): Work<PreparedValue<T>> {
   const { plain, metadata } = plainOf(object);
-  const text = yield* stringifying({ ...plain, metadata: metadataAt(metadata, PLACE) });
+  const text = yield* stringifying({ ...plain, metadata: metadataAt(metadata, placeOfVersion()) });
   return new PreparedValue(text, (yield* parsing(text)) as T);
 }
 

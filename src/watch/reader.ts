@@ -46,7 +46,7 @@ export const NONE: unique symbol = Symbol('none');
  * A pending read. A class, because a program with many idle watches has many of them: V8 would learn from that to allocate object
  * literals of this place in the old space, where each one keeps alive what its short-lived successors have read.
  */
-class PendingRead<T> {
+export class PendingRead<T> {
   readonly settle: (result: IteratorResult<T, undefined> | Promise<never>) => void;
   readonly batch: boolean;
   next: PendingRead<T> | undefined;

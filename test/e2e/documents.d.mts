@@ -3,7 +3,7 @@ export interface Block {
   readonly heading: string;
   readonly language: string;
   readonly code: string;
-  /** What the comment before it says, such as `react use-watch.ts`. */
+  /** What the comment before it says, such as `react orders.tsx`. */
   readonly mark: string | undefined;
   /** The text block right behind it, or behind one sentence. */
   readonly prints: string | undefined;

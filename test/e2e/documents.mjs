@@ -3,9 +3,11 @@
 // A block `ts` is a program: it runs, and prints the block `text` behind it. A comment before a block says what else to do with it:
 //
 //     <!-- test: types -->             only check its types
+//     <!-- test: packages -->          run it; it needs packages that the tests of the tarball do not install
 //     <!-- test: browser -->           browser.test.ts runs it in a page
 //     <!-- test: vite -->              vite.test.ts runs it
-//     <!-- test: react use-watch.ts -->  so does it, with this file name
+//     <!-- test: frameworks page.html -->   frameworks.test.ts runs it, with this file name
+//     <!-- test: react orders.tsx -->    react.test.ts runs it, with this file name
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -76,7 +76,7 @@ async function operated(): Promise<string> {
     log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
   }).controller({ for: 'namespaces', reconcile: () => {} });
   const ran = operator.run(stop.signal);
-  await operator.settled();
+  await operator.idle();
   const text = operator.metrics;
   stop.abort();
   await ran;

@@ -69,6 +69,11 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
   }
 
+  async function define(server: Serving): Promise<void> {
+    await send(server, 'POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', KIND);
+    await eventually(async () => (await fetch(`${server.url}${SIZED}`)).status).toBe(200);
+  }
+
   const map = (name: string, { data = {}, labels = {} }: { data?: object; labels?: object } = {}): object => ({
     ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, labels }, data },
   });
@@ -120,30 +125,28 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await send(server, 'POST', SHOP, { apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'bread' } });
     await send(server, 'DELETE', `${SHOP}/milk`);
     await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(['bread', 'coffee', 'sugar', 'tea']);
-    // One is opened by keyboard, and followed.
-    await page.focus('#text');
+    // One is opened by keyboard, and followed. Behind the headings, all rows are one stop.
+    await page.focus('#object-head th:last-child button');
     await page.keyboard.press('Tab');
     await page.keyboard.press('End');
     await page.keyboard.press('Enter');
-    await eventually(() => page.locator('#object-rows .detail pre').textContent()).toContain('"count": 0');
+    await eventually(() => page.locator('#detail').textContent()).toContain('count: 0');
+    expect(await page.locator('#object-rows .open .name button').getAttribute('aria-expanded')).toBe('true');
     await shoot(visited, 'wide');
-    await send(server, 'PATCH', `${SHOP}/tea`, { spec: { count: 7 } });
-    await eventually(() => page.locator('#object-rows .detail pre').textContent()).toContain('"count": 7');
+    // Closed, it gives back the focus. A row that goes away gives it to the one that takes its place.
+    await page.keyboard.press('Escape');
+    const focused = (): Promise<string | null> => page.evaluate(() => document.activeElement?.textContent ?? null);
+    await eventually(focused).toBe('tea');
     await send(server, 'DELETE', `${SHOP}/tea`);
-    await eventually(() => page.locator('#object-rows .detail p').textContent()).toMatch(
-      /^Deleted at .* This was its last state\.$/,
-    );
-    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('tea');
-    await page.keyboard.press('Enter');
     await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(['bread', 'coffee', 'sugar']);
-    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('sugar');
+    expect(await focused()).toBe('sugar');
     await page.emulateMedia({ colorScheme: 'dark' });
-    await page.click('#object-rows tr[data-id]');
-    await eventually(() => page.locator('#object-rows .detail pre').textContent()).toContain('"bread"');
     await shoot(visited, 'dark');
     await page.emulateMedia({ colorScheme: 'light' });
     for (const width of [390, 320]) {
       await page.setViewportSize({ width, height: 844 });
+      // The objects are the first that is seen.
+      expect((await page.locator('#object-rows tr').first().boundingBox())?.y).toBeLessThan(500);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
       expect(wide).toBe(false);
       await shoot(visited, `phone-${width}`, true);
@@ -163,7 +166,7 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     }
     const visited = await visit(`${server.url}/#configmaps%2Fv1`);
     const { page, faults } = visited;
-    const names = async (): Promise<string> => (await rows(page)).map((cells) => cells.join(' ').replace(/ \S+$/, '')).join(', ');
+    const names = async (): Promise<string> => (await rows(page)).map((cells) => cells.slice(0, -2).join(' ')).join(', ');
     await eventually(names).toBe('default a 1, default b 1, default c 1');
     expect(await page.locator('#objects-title').textContent()).toBe('configmaps');
     await page.fill('#selector', 'app in (web');
@@ -188,9 +191,15 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
-    await eventually(() => page.locator('#none').textContent()).toBe('No object has these labels.');
+    await eventually(() => page.locator('#none').textContent()).toBe('No object is selected.');
     expect(await page.locator('#namespace').isVisible()).toBe(false);
-    expect(new URL(page.url()).hash).toBe('#namespaces%2Fv1');
+    expect(page.url()).toContain('?labelSelector=app+in+%28web%29&namespace=default#namespaces%2Fv1');
+    // The browser's button goes back, step by step.
+    await page.goBack();
+    await eventually(names).toBe('a 1, c 1');
+    expect(await page.locator('#kind').inputValue()).toBe('configmaps/v1');
+    await page.goBack();
+    await eventually(names).toBe('default a 1, default c 1');
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -201,7 +210,7 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await send(server, 'POST', MAPS, { ...map('a', { data }), metadata: { name: 'a', annotations: { note: HOSTILE } } });
     const { page, faults } = await visit(`${server.url}/#configmaps%2Fv1`);
     await page.click('#object-rows tr[data-id]');
-    await eventually(() => page.locator('#object-rows .detail pre').textContent()).toContain('<img src=x onerror=');
+    await eventually(() => page.locator('#detail').textContent()).toContain('<img src=x onerror=');
     // What the server checks, another one might not: so names and cells are hostile, too, and columns, and kinds.
     await page.route('**/api/v1/configmaps**', (route) => {
       const object = {
@@ -276,29 +285,157 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await page.close();
   });
 
-  test('many objects: the first of them, and how many there are; the page goes on answering', async () => {
+  test('columns of the server, wide ones on demand; sorted by any of them; labels that filter; all of it in the URL', async () => {
     const server = await serve();
-    const names = Array.from({ length: 520 }, (_, at) => `m-${String(at).padStart(5, '0')}`);
+    await define(server);
+    for (const [name, size, count] of [
+      ['order-10', '2Gi', 3],
+      ['order-2', '512Mi', 20],
+      ['order-1', '1Gi', 100],
+    ] as const) {
+      const labels = { app: count > 3 ? 'web' : 'api' };
+      await send(server, 'POST', SIZED, {
+        apiVersion: 'example.com/v1',
+        kind: 'Sized',
+        metadata: { name, labels },
+        spec: { size, count },
+      });
+    }
+    const { page, faults } = await visit(`${server.url}/#sizeds.example.com%2Fv1`);
+    const names = async (): Promise<string> => (await rows(page)).map(([, name]) => name).join(' ');
+    await eventually(names).toBe('order-1 order-2 order-10');
+    const heads = (): Promise<string[]> => page.locator('#object-head th').allInnerTexts();
+    expect(await heads()).toEqual(['namespace', 'name', 'size', 'age', 'labels']);
+    await page.click('#object-head th:has-text("size") button');
+    await eventually(names).toBe('order-2 order-1 order-10');
+    expect(await page.locator('#object-head th[aria-sort=ascending]').allInnerTexts()).toEqual(['size']);
+    // By keyboard, the other way round.
+    await page.keyboard.press('Enter');
+    await eventually(names).toBe('order-10 order-1 order-2');
+    expect(await page.locator('#object-head th[aria-sort=descending]').count()).toBe(1);
+    await page.selectOption('#breadth', 'all');
+    await eventually(heads).toEqual(['namespace', 'name', 'size', 'count', 'age', 'labels']);
+    // What changes moves to where it belongs, and the focus goes with it.
+    await page.focus('#object-rows tr:last-child .name button');
+    await send(server, 'PATCH', `${SIZED}/order-2`, { spec: { size: '3Gi' } });
+    await eventually(names).toBe('order-2 order-10 order-1');
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('order-2');
+    // To the labels of the row, one of which filters; the server does that.
+    await page.keyboard.press('ArrowRight');
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('app=web');
+    const asked = page.waitForRequest((request) => request.url().includes('labelSelector=app%3Dweb'));
+    await page.keyboard.press('Enter');
+    await asked;
+    await eventually(names).toBe('order-2 order-1');
+    expect(await page.locator('#selector').inputValue()).toBe('app=web');
+    // What is shown can be searched, in all columns.
+    await page.fill('#text', '100');
+    await eventually(names).toBe('order-1');
+    expect(await page.locator('#note').textContent()).toBe('1 of 2 objects');
+    await page.fill('#text', '');
+    expect(new URL(page.url()).search).toBe('?sort=-size&columns=all&labelSelector=app%3Dweb');
+    await page.fill('#fields', 'metadata.name=order-2');
+    await page.keyboard.press('Enter');
+    await eventually(names).toBe('order-2');
+    await page.reload();
+    await eventually(names).toBe('order-2');
+    expect(await heads()).toContain('count');
+    expect(await page.locator('#fields').inputValue()).toBe('metadata.name=order-2');
+    // A field that the kind does not have.
+    await page.fill('#fields', 'spec.x=1');
+    await page.keyboard.press('Enter');
+    await eventually(() => page.locator('#fault').textContent()).toContain('field label not supported');
+    await eventually(() => page.locator('#state').textContent()).toMatch(/^refused, /);
+    // The chip, pressed again, no longer filters.
+    await page.fill('#fields', '');
+    await page.keyboard.press('Enter');
+    await eventually(names).toBe('order-2 order-1');
+    await page.click('.chip[aria-pressed=true] >> nth=0');
+    await eventually(names).toBe('order-2 order-10 order-1');
+    expect(new URL(page.url()).search).toBe('?sort=-size&columns=all');
+    // Where there is little room, few of them are shown.
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(`${server.url}/?sort=name#sizeds.example.com%2Fv1`);
+    await eventually(heads).toEqual(['namespace', 'name', 'age']);
+    await eventually(async () => (await rows(page)).map((cells) => cells.slice(1).join(' '))).toEqual([
+      ...[expect.stringMatching(/^order-1 \d+[sm]/), expect.stringMatching(/^order-2 \d+[sm]/)],
+      expect.stringMatching(/^order-10 \d+[sm]/),
+    ]);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('a version that was pasted shows what there was; one that is too old is named', async () => {
+    const server = await serve();
+    await send(server, 'POST', MAPS, map('a'));
+    const { page, faults } = await visit(`${server.url}/#configmaps%2Fv1`);
+    const names = async (): Promise<string> => (await rows(page)).map(([, name]) => name).join(' ');
+    await eventually(names).toBe('a');
+    const then = (await page.locator('#history').textContent())?.match(/at version ([\d,]+)/)?.[1] ?? '';
+    await send(server, 'POST', MAPS, map('b'));
+    await send(server, 'DELETE', `${MAPS}/a`);
+    await eventually(names).toBe('b');
+    await page.fill('#version', `resourceVersion: "${then}"`);
+    await page.keyboard.press('Enter');
+    await eventually(names).toBe('a');
+    expect(await page.locator('#state').textContent()).toBe(`version ${then}, not live`);
+    expect(await page.locator('#lost').textContent()).toBe(`This is how it was at version ${then}. Nothing changes here.`);
+    expect(new URL(page.url()).search).toBe(`?resourceVersion=${then.replaceAll(',', '')}`);
+    await page.click('#go-live');
+    await eventually(names).toBe('b');
+    await page.waitForSelector('#state[data-state=live]');
+    expect(await page.locator('#lost').isVisible()).toBe(false);
+    for (const version of ['1', '999999999']) {
+      await page.fill('#version', version);
+      await page.keyboard.press('Enter');
+      await eventually(() => page.locator('#fault').textContent()).toMatch(/^The server does not (have|show) version /);
+      expect(await page.locator('#state').textContent()).toBe('not live');
+    }
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('many objects: few rows in the document, and all can be reached; the page goes on answering', async () => {
+    const server = await serve();
+    const names = Array.from({ length: 320 }, (_, at) => `m-${at}`);
     for (let at = 0; at < names.length; at += 50) {
       await Promise.all(names.slice(at, at + 50).map((name) => send(server, 'POST', MAPS, map(name))));
     }
     const visited = await visit(`${server.url}/#configmaps%2Fv1`);
     const { page, faults } = visited;
-    await eventually(() => page.locator('#note').textContent()).toBe('showing the first 500 of 520');
-    expect(await page.locator('#object-rows tr').count()).toBe(500);
-    await page.fill('#text', 'm-0051');
-    await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(names.slice(510));
-    expect(await page.locator('#note').textContent()).toBe('10 of 520 objects');
+    await eventually(() => page.locator('#note').textContent()).toBe('320 objects');
+    expect(await page.locator('#object-rows tr').count()).toBeLessThan(80);
+    expect(await page.locator('#objects-table').getAttribute('aria-rowcount')).toBe('321');
+    await page.fill('#text', 'm-31');
+    await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(['m-31', ...names.slice(310)]);
+    expect(await page.locator('#note').textContent()).toBe('11 of 320 objects');
     await page.fill('#text', '');
     await shoot(visited, 'many');
-    // An object that is open stays, though it is not among the first any more.
-    await page.locator('#object-rows tr[data-id]').last().click();
+    const focused = (): Promise<unknown> =>
+      page.evaluate(() => [
+        document.activeElement?.textContent,
+        document.activeElement?.closest('tr')?.getAttribute('aria-rowindex'),
+      ]);
+    await page.focus('#object-rows button');
+    await page.keyboard.press('End');
+    expect(await focused()).toEqual(['m-319', '321']);
+    await page.keyboard.press('ArrowUp');
+    expect(await focused()).toEqual(['m-318', '320']);
+    // Rows that come above those in view do not move them, and the focus stays.
+    const top = await page.locator('#object-rows tr:focus-within').boundingBox();
     await Promise.all(Array.from({ length: 20 }, (_, at) => send(server, 'POST', MAPS, map(`a-${at}`))));
-    await eventually(() => page.locator('#note').textContent()).toBe('showing the first 500 of 540');
-    expect((await rows(page)).at(-1)?.[1]).toBe('m-00499');
+    await eventually(() => page.locator('#note').textContent()).toBe('340 objects');
+    expect(await focused()).toEqual(['m-318', '340']);
+    expect((await page.locator('#object-rows tr:focus-within').boundingBox())?.y).toBeCloseTo(top?.y ?? 0, -1);
+    // A row out of view leaves the document; the keys continue where it was.
+    await page.locator('#object-list').evaluate((list) => list.scrollTo(0, 0));
+    await eventually(async () => (await rows(page))[0]?.[1]).toBe('a-0');
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('object-list');
+    await page.keyboard.press('ArrowDown');
+    expect(await focused()).toEqual(['m-319', '341']);
     expect(faults).toEqual([]);
     await page.close();
-  }, 120_000);
+  });
 
   test('a server that goes away and comes back: the state says so, and what happened meanwhile is there', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'watchmux-page-'));
@@ -309,12 +446,20 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await page.waitForSelector('#state[data-state=live]');
     first.child.kill('SIGKILL');
     await first.exit;
-    await eventually(() => page.locator('#state').textContent()).toMatch(/^not connected, (next attempt in|trying)/);
+    await eventually(() => page.locator('#state').textContent()).toMatch(/^reconnecting, (next attempt in|trying)/);
+    // The table does not look live, and its ages stop; the state stays in view.
+    await eventually(() => page.locator('#lost').textContent()).toMatch(
+      /^Not live: this is how it was at [\d:]+\. Later changes are/,
+    );
+    const age = await page.locator('#object-rows .age').textContent();
+    await page.evaluate(() => scrollTo(0, 10_000));
+    expect((await page.locator('#state').boundingBox())?.y).toBeLessThan(60);
     await eventually(() => page.locator('.old').isVisible()).toBe(true);
     // Nothing but the button asks what the server has while it is away.
     const asked = page.waitForRequest((request) => new URL(request.url()).pathname === '/apis');
     await page.click('#retry');
     await asked;
+    expect(await page.locator('#object-rows .age').textContent()).toBe(age);
     const second = await serve('--data', file, '--port', new URL(first.url).port);
     await send(second, 'POST', MAPS, map('b'));
     // The page itself may be faster: then there is nothing left to click.
@@ -323,11 +468,43 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await live;
     await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(['a', 'b']);
     await eventually(() => page.locator('.old').isVisible()).toBe(false);
+    await eventually(() => page.locator('#lost').isVisible()).toBe(false);
+    // A network that is lost leaves the watch open, but questions get no answer.
+    await page.route('**/stats', (route) => route.abort());
+    await eventually(() => page.locator('#state').textContent()).toBe('the server does not answer');
+    expect(await page.locator('#lost').isVisible()).toBe(true);
+    await page.context().setOffline(true);
+    await eventually(() => page.locator('#state').textContent()).toMatch(/^offline/);
+    await page.context().setOffline(false);
+    await page.unroute('**/stats');
+    await eventually(() => page.locator('#state').textContent()).toBe('live');
+    expect(await page.locator('#lost').isVisible()).toBe(false);
     expect(await page.locator('#history').textContent()).toContain('Connection lost');
     expect(faults).toEqual([]);
     await page.close();
     await rm(folder, { recursive: true, force: true });
   }, 120_000);
 });
+
+const SIZED = '/apis/example.com/v1/namespaces/default/sizeds';
+
+/** Defines a kind with columns, one of which is wide. */
+const KIND = {
+  ...{ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', metadata: { name: 'sizeds.example.com' } },
+  spec: {
+    ...{ group: 'example.com', scope: 'Namespaced', names: { plural: 'sizeds', kind: 'Sized' } },
+    versions: [
+      {
+        ...{ name: 'v1', served: true, storage: true },
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+        additionalPrinterColumns: [
+          { name: 'Size', type: 'string', jsonPath: '.spec.size' },
+          { name: 'Count', type: 'integer', jsonPath: '.spec.count', priority: 1 },
+          { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+        ],
+      },
+    ],
+  },
+};
 
 const BOOKMARK = { metadata: { resourceVersion: '9', annotations: { 'k8s.io/initial-events-end': 'true' } } };

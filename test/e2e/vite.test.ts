@@ -1,108 +1,35 @@
-// The Vite configuration and the React hook of docs/web-pages.md, with a real Vite in front of a hub.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import type { Server } from 'node:http';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import type { ViteDevServer } from 'vite';
-import { createServer as createVite, loadConfigFromFile } from 'vite';
+// The Vite configuration of docs/web-pages.md, and the page and the server of docs/react.md behind it, with a real Vite.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+import ts from 'typescript';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ClientTransport } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
-import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
-import { attachWebSocket } from '../../src/bridge/websocket.ts';
-import type { WatchEvent } from '../../src/watch/event.ts';
 import { CHROMIUM_BROWSER } from './browsers.ts';
 import { until } from './cli.ts';
 import { markedBlock, ROOT } from './documents.mjs';
+import { Backend, type OrderEvent, Pages } from './vite-pages.ts';
 
-type Order = { id: string; total: number };
-type OrderEvent = WatchEvent<'ADDED' | 'MODIFIED' | 'DELETED', Order>;
-
-let folder: string;
-let vite: ViteDevServer | undefined;
-let orders: Map<string, Order>;
+let pages: Pages;
 let backend: Backend;
 
-interface Backend {
-  readonly hub: Hub<OrderEvent>;
-  readonly server: Server;
-  readonly port: number;
-}
-
 beforeEach(async () => {
-  mkdirSync(join(ROOT, 'reports'), { recursive: true });
-  // Inside of the package, where `vite` and `react` are found.
-  folder = mkdtempSync(join(ROOT, 'reports', 'vite-'));
-  orders = new Map();
-  backend = await serve(0);
+  pages = new Pages();
+  backend = new Backend();
+  await backend.start();
 });
 
 afterEach(async () => {
-  await vite?.close();
-  vite = undefined;
-  await stop();
-  rmSync(folder, { recursive: true, force: true });
+  await pages.close();
+  await backend.stop();
 });
-
-async function serve(port: number): Promise<Backend> {
-  const hub = new Hub<OrderEvent>({ snapshot: () => orders.values() });
-  const server = createServer(createHttpHandler(hub));
-  attachWebSocket(server, hub);
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  return { hub, server, port: (server.address() as AddressInfo).port };
-}
-
-/** As when the process is killed: connections break. */
-async function stop(): Promise<void> {
-  const { hub, server } = backend;
-  const closed = new Promise((resolve) => server.close(resolve));
-  hub.disconnect(({ transport }) => transport === 'websocket');
-  server.closeAllConnections();
-  await closed;
-  await until(() => hub.stats().clients.length === 0);
-}
-
-/** The state is there again; earlier versions mean nothing. */
-async function startAgain(): Promise<void> {
-  backend = await serve(backend.port);
-}
-
-async function put(order: Order): Promise<void> {
-  const type = orders.has(order.id) ? 'MODIFIED' : 'ADDED';
-  orders.set(order.id, order);
-  await backend.hub.publish({ type, object: order });
-}
-
-/** Starts Vite with the documented configuration. Answers its address. */
-async function startVite(): Promise<string> {
-  const code = markedBlock('vite').code.replace('8080', String(backend.port));
-  writeFileSync(join(folder, 'vite.config.ts'), code);
-  const file = join(folder, 'vite.config.ts');
-  const { config } = (await loadConfigFromFile({ command: 'serve', mode: 'development' }, file)) ?? {};
-  if (config?.server?.proxy === undefined) throw new Error('the configuration has no proxy');
-  vite = await createVite({
-    ...config,
-    configFile: false,
-    root: folder,
-    cacheDir: join(folder, '.cache'),
-    logLevel: 'silent',
-    resolve: { alias: { 'watchmux/client': fileURLToPath(new URL('../../dist/client-browser.js', import.meta.url)) } },
-    server: { ...config.server, host: '127.0.0.1', port: 0, hmr: false },
-  });
-  await vite.listen();
-  const [url] = vite.resolvedUrls?.local ?? [];
-  if (url === undefined) throw new Error('Vite does not listen');
-  return url.replace(/\/$/, '');
-}
 
 describe('behind the development server of Vite', () => {
   test.each<ClientTransport>(['http', 'sse', 'websocket'])(
     'over %s, a page notices at once that the server has restarted, and the server that the page was closed',
     async (transport) => {
-      const url = await startVite();
+      const url = await pages.serve(backend.port);
       const watch = connect<OrderEvent>(`${transport === 'websocket' ? url.replace('http', 'ws') : url}/watch`, {
         transport,
         WebSocket,
@@ -116,63 +43,91 @@ describe('behind the development server of Vite', () => {
           else if (event.type !== 'BOOKMARK') copy.set(event.object.id, event.object.total);
         }
       })();
-      await put({ id: 'a', total: 1 });
+      await backend.put({ id: 'a', total: 1 });
       await until(() => copy.get('a') === 1);
-      await stop();
-      await startAgain();
-      await put({ id: 'a', total: 2 });
+      await backend.stop();
+      await backend.start();
+      await backend.put({ id: 'a', total: 2 });
       await until(() => copy.get('a') === 2);
-      expect(backend.hub.stats().clients).toHaveLength(1);
+      expect(backend.clients).toBe(1);
       await watch.return();
       await reading;
-      await until(() => backend.hub.stats().clients.length === 0);
+      await until(() => backend.clients === 0);
     },
   );
+});
 
-  test.skipIf(CHROMIUM_BROWSER.missing)('the React component shows the orders, also after a restart of the server', async () => {
-    for (const file of ['use-watch.ts', 'orders.tsx']) writeFileSync(join(folder, file), markedBlock(`react ${file}`).code);
-    writeFileSync(
-      join(folder, 'main.js'),
-      `import { createElement, StrictMode } from 'react';
-       import { createRoot } from 'react-dom/client';
-       import { OrderList } from './orders';
-       window.root = createRoot(document.querySelector('main'));
-       root.render(createElement(StrictMode, null, createElement(OrderList)));`,
+describe('docs/react.md', () => {
+  let child: ChildProcess | undefined;
+
+  afterEach(() => endServer());
+
+  /** The documented server, as a process. */
+  async function startServer(port: number): Promise<void> {
+    const { code } = markedBlock('react server.ts');
+    const options = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
+    const { outputText } = ts.transpileModule(code.replace('8080', String(port)), { compilerOptions: options });
+    child = spawn(process.execPath, ['--input-type=module', '--eval', outputText], { cwd: ROOT, stdio: 'inherit' });
+    await until(() =>
+      fetch(`http://127.0.0.1:${port}/`).then(
+        () => true,
+        () => false,
+      ),
     );
-    writeFileSync(join(folder, 'index.html'), '<!doctype html><main></main><script type="module" src="/main.js"></script>');
-    const url = await startVite();
-    const browser = await CHROMIUM_BROWSER.launch();
-    const page = await browser.newPage();
-    const faults: string[] = [];
-    page.on('pageerror', (error) => faults.push(String(error)));
-    const shows = (state: string, ...lines: string[]): Promise<unknown> =>
-      page.waitForFunction(
-        `document.querySelector('p')?.textContent === '${state}' &&
-         Array.from(document.querySelectorAll('li'), (li) => li.textContent).join() === '${lines.join()}'`,
+  }
+
+  async function endServer(): Promise<void> {
+    const ended = child && new Promise((resolve) => child?.once('exit', resolve));
+    child?.kill('SIGKILL');
+    child = undefined;
+    await ended;
+  }
+
+  async function freePort(): Promise<number> {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
+
+  test.skipIf(CHROMIUM_BROWSER.missing)(
+    'the page shows the orders of the server, and what becomes of the connection',
+    async () => {
+      for (const file of ['session.ts', 'orders.tsx']) pages.write(file, markedBlock(`react ${file}`).code);
+      pages.write(
+        'main.js',
+        `import { createElement, StrictMode } from 'react';
+       import { createRoot } from 'react-dom/client';
+       import { Orders } from './orders';
+       createRoot(document.querySelector('main')).render(createElement(StrictMode, null, createElement(Orders)));`,
       );
-    await put({ id: 'a', total: 1 });
-    await page.goto(url);
-    await shows('live', 'a: 1');
-    await put({ id: 'b', total: 2 });
-    await shows('live', 'a: 1', 'b: 2');
-    orders.delete('a');
-    await backend.hub.publish({ type: 'DELETED', object: { id: 'a', total: 1 } });
-    await shows('live', 'b: 2');
-    // Strict Mode has run the effect twice, and left one connection.
-    await until(() => backend.hub.stats().clients.length === 1);
-    expect(backend.hub.stats().total.clients).toBeLessThanOrEqual(2);
-    // What happens while the page is not connected is in the next snapshot.
-    await stop();
-    await shows('connecting', 'b: 2');
-    orders.delete('b');
-    orders.set('c', { id: 'c', total: 3 });
-    await startAgain();
-    await shows('live', 'c: 3');
-    await put({ id: 'c', total: 4 });
-    await shows('live', 'c: 4');
-    await page.evaluate('root.unmount()');
-    await until(() => backend.hub.stats().clients.length === 0);
-    expect(faults).toEqual([]);
-    await browser.close();
-  });
+      pages.write('index.html', '<!doctype html><main></main><script type="module" src="/main.js"></script>');
+      const port = await freePort();
+      await startServer(port);
+      const url = await pages.serve(port);
+      const browser = await CHROMIUM_BROWSER.launch();
+      const page = await browser.newPage();
+      const faults: string[] = [];
+      page.on('pageerror', (error) => faults.push(String(error)));
+      const shows = (status: RegExp, more: string = 'true'): Promise<unknown> =>
+        page.waitForFunction(`${status}.test(document.querySelector('[role=status]')?.textContent) && ${more}`);
+      const orders = "Array.from(document.querySelectorAll('li'), (li) => li.textContent).join()";
+      await page.goto(url);
+      await shows(/^live $/, `/^tea: \\d+$/.test(${orders}) && document.body.textContent.includes('1 orders')`);
+      const before = await page.evaluate(orders);
+      await shows(/^live $/, `${orders} !== ${JSON.stringify(before)}`);
+      await endServer();
+      await shows(/^reconnecting ./, `/^tea: \\d+$/.test(${orders})`);
+      // The session is over: the hub gets no token.
+      await page.route('**/watch/token', (route) => route.fulfill({ status: 401 }));
+      await startServer(port);
+      await shows(/^signed out .*Try again$/, `/^tea: \\d+$/.test(${orders})`);
+      await page.unroute('**/watch/token');
+      await page.click('button');
+      await shows(/^live $/);
+      expect(faults).toEqual([]);
+      await browser.close();
+    },
+  );
 });

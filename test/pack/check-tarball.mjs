@@ -6,6 +6,7 @@
 // WATCHMUX_TYPESCRIPT=5.2,7 restricts the compilers.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { homedir, tmpdir } from 'node:os';
 import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -84,6 +85,9 @@ function checkLinks({ tarball, paths }) {
   return links < 10 ? [...found, `only ${links} links were found`] : found;
 }
 
+/** What a file of dist imports, in any form. Examples in comments may match, too, and have the right names. */
+const IMPORTS = /\b(?:from|import|import\(|require\() ?["']([\w:/]+)["']/g;
+
 function checkContents({ tarball, paths }) {
   const found = [];
   const unpacked = join(temp, 'unpacked');
@@ -115,6 +119,9 @@ function checkContents({ tarball, paths }) {
     if (/^\/\/# sourceMappingURL/m.test(text)) found.push(`${path} names a source map`);
     if (path.startsWith('dist/') && /["'](?:\/(?:root|home|Users|work|tmp)\/)/.test(text))
       found.push(`${path} contains a machine path`);
+    // Deno, Cloudflare's runtime and bundlers for them know a module of Node by the name with `node:` alone.
+    for (const [, name] of /^dist\/.+\.c?js$/.test(path) ? text.matchAll(IMPORTS) : [])
+      if (isBuiltin(name) && !name.startsWith('node:')) found.push(`${path} imports ${name} in place of node:${name}`);
   }
   return found;
 }
@@ -154,9 +161,10 @@ function checkRuns(directory) {
  * Bundlers for browsers must find the browser client. Node stands in for a bundler, because it can be told to use that condition.
  */
 function checkBrowser(directory) {
-  const code = `console.log(import.meta.resolve('watchmux/client')); console.log(typeof (await import('watchmux/client')).connect)`;
+  const code = `console.log(import.meta.resolve('watchmux/client')); console.log(typeof (await import('watchmux/client')).connect);
+    console.log(typeof (await import('watchmux/react')).useWatch)`;
   const { text } = run('node', ['--conditions=browser', '--input-type=module', '-e', code], { cwd: directory });
-  return /\/dist\/client-browser\.js\nfunction$/.test(text) ? [] : [text];
+  return /\/dist\/client-browser\.js\nfunction\nfunction$/.test(text) ? [] : [text];
 }
 
 /**
@@ -168,7 +176,12 @@ function checkBare(directory) {
   for (const entryPoint of Object.keys(manifest.exports)) {
     const name = entryPoint.replace('.', 'watchmux');
     if (entryPoint.endsWith('.json')) continue;
-    const needs = { './rxjs': 'rxjs', './nats': '@nats-io/jetstream' }[entryPoint];
+    const needs = {
+      './rxjs': 'rxjs',
+      './nats': '@nats-io/jetstream',
+      './opentelemetry': '@opentelemetry/api',
+      './react': 'react',
+    }[entryPoint];
     for (const code of [`import(${JSON.stringify(name)})`, `(async () => require(${JSON.stringify(name)}))()`]) {
       const { ok, text } = run('node', ['-e', `${code}.catch((e) => { console.log(e.message); process.exit(1); })`], {
         cwd: directory,
@@ -244,7 +257,9 @@ try {
   await step('links of the documents', () => checkLinks(packed));
   await step('publint', () => checkPublint(tarball));
   await step('attw', () => checkAttw(tarball));
-  const peers = { rxjs: version('rxjs'), ws: version('ws') };
+  const peers = Object.fromEntries(
+    ['react', 'react-dom', 'rxjs', 'ws', '@opentelemetry/api'].map((name) => [name, version(name)]),
+  );
   let full;
   await step('install', () => {
     const clusters = Object.fromEntries(['yaml', 'https-proxy-agent', 'socks-proxy-agent'].map((name) => [name, version(name)]));

@@ -5,8 +5,9 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadYaml } from '@kubernetes/client-node';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import manifest from '../../package.json' with { type: 'json' };
 import { createListWatcher, Informer, type KubernetesObject } from '../../src/cache/index.ts';
 import { parseCommand } from '../../src/cli/args.ts';
 import { component, isMissing } from '../components.ts';
@@ -157,19 +158,21 @@ test('the script of examples/replicas says which command is missing', async () =
 interface Service {
   readonly image: string;
   readonly command?: readonly string[];
+  readonly entrypoint?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly stop_grace_period?: string;
 }
 
-const compose = (): { services: Readonly<Record<string, Service | undefined>> } =>
-  loadYaml(readFileSync(join(root, 'examples/replicas/compose.yaml'), 'utf8'));
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+const compose = (): { services: Readonly<Record<string, Service | undefined>> } => parse(read('examples/replicas/compose.yaml'));
 
 describe('examples/replicas/compose.yaml', () => {
   test('has three servers whose options the command line takes, with the same limits of time as the script', () => {
     const { services } = compose();
     const servers = Object.entries(services).filter(([name]) => name.startsWith('replica-'));
     expect(servers).toHaveLength(3);
-    const script = readFileSync(join(root, 'examples/replicas/start.sh'), 'utf8');
+    const script = read('examples/replicas/start.sh');
     for (const [, server] of servers) {
       const parsed = parseCommand(server?.command ?? []);
       expect(parsed).toMatchObject({
@@ -180,6 +183,23 @@ describe('examples/replicas/compose.yaml', () => {
     }
     expect(script).toContain('--client-address x-forwarded-for --drain 15 --drain-delay 3 --log json');
     expect(Object.keys(services)).toEqual(['etcd', 'replica-1', 'replica-2', 'replica-3', 'balancer']);
+  });
+
+  test('names a version of everything, and etcd’s is the tested one', () => {
+    const { services } = compose();
+    const images = Object.values(services).map((service) => service?.image ?? '');
+    expect(images.filter((image) => !/^[\w./-]+:v?\d+\.\d+\.\d+(?:-[a-z]+)*$/.test(image))).toEqual([]);
+    const [, tested] = /go\.etcd\.io\/etcd\/server\/v3 (v\S+)/.exec(read('test/peers/kube-apiserver/go.mod')) ?? [];
+    expect(services.etcd?.image).toBe(`gcr.io/etcd-development/etcd:${tested}`);
+    expect(services['replica-1']?.entrypoint?.join(' ')).toContain(`npm install --global watchmux@${manifest.version} `);
+  });
+
+  test('keeps as many revisions as docs/operation.md recommends, and so does the script', () => {
+    const [recommended = ''] = /--auto-compaction-mode \w+ --auto-compaction-retention \w+/.exec(read('docs/operation.md')) ?? [];
+    expect(recommended).toContain('revision');
+    const own = compose().services.etcd?.command?.filter((each) => each.startsWith('--auto-compaction'));
+    expect(own?.map((each) => each.replace('=', ' ')).join(' ')).toBe(recommended);
+    expect(read('examples/replicas/start.sh')).toContain(` ${recommended} `);
   });
 });
 

@@ -189,7 +189,7 @@ describe('an operator under fire', () => {
         shop.calm();
         for (let second = 0; second < 60; second++) await clock.advanceAsync(1_000);
         const leaders = instances.filter(({ operator }) => operator.state.leads);
-        await leaders[0]?.operator.settled();
+        await leaders[0]?.operator.idle();
         led += leaders.length;
         const [is, wanted] = await shop.compare();
         expect(is).toEqual(wanted);

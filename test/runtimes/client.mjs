@@ -4,19 +4,23 @@ import { WebSocket as PackagedWebSocket } from 'ws';
 
 const [url, kind, count] = process.argv.slice(2);
 const transport = kind === 'http' || kind === 'sse' ? kind : 'websocket';
-const common = { transport, ...(kind === 'ws' ? { WebSocket: PackagedWebSocket } : {}), backoff: { minMs: 10, maxMs: 50 } };
-// Deno's own WebSocket accepts no headers.
-const headers = kind === 'websocket' && globalThis.Deno !== undefined ? {} : { authorization: 'Bearer me' };
+// A header, or with Deno's own WebSocket, which accepts none, a subprotocol.
+const common = {
+  transport,
+  token: 'me',
+  ...(kind === 'ws' ? { WebSocket: PackagedWebSocket } : {}),
+  backoff: { minMs: 10, maxMs: 50 },
+};
 
 // A client that is stopped before its server has answered.
 const abort = new AbortController();
-const silent = connect(`${url}/silent`, { ...common, headers, signal: abort.signal });
+const silent = connect(`${url}/silent`, { ...common, signal: abort.signal });
 const read = silent.next();
 await fetch(`${url}/asked`); // answered once the server has received the request
 abort.abort();
 const { done } = await read;
 
-const events = connect(`${url}/watch`, { ...common, headers, resourceVersion: 'e.0', capacity: 20 });
+const events = connect(`${url}/watch`, { ...common, resourceVersion: 'e.0', capacity: 20 });
 const got = [];
 for await (const { object } of events) {
   got.push(object.i);

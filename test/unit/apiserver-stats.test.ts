@@ -3,7 +3,8 @@ import { connect } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import type { ApiServerStats } from '../../src/apiserver/index.ts';
-import { toCacheStats, toMetricsText } from '../../src/apiserver/stats.ts';
+import { toCacheStats, toMetrics } from '../../src/apiserver/stats.ts';
+import { toText } from '../../src/bridge/hub/metrics.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { exposition } from '../exposition.ts';
@@ -128,8 +129,9 @@ describe('metrics', () => {
   test('are what is counted, each with its kind and a text', () => {
     const durations = { bounds: [0.5, 1], counts: [3, 2, 1], sum: 4.25 };
     const health = { ready: false, storage: true, storageMs: 1_500 };
-    const text = toMetricsText(stats, { requestsByVerb: { get: 8 }, durationsByVerb: { get: durations }, health });
-    const prefix = 'watchmux_apiserver_';
+    const { prefix, metrics } = toMetrics(stats, { requestsByVerb: { get: 8 }, durationsByVerb: { get: durations }, health });
+    const text = toText(metrics, { prefix });
+    expect(prefix).toBe('watchmux_apiserver_');
     const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
     const of = (resource: string): string => `{resource="${resource}"}`;
     expect(samples.map((line) => line.replace(prefix, ''))).toEqual([

@@ -9,6 +9,8 @@ export const KINDS: readonly Kind[] = ['http', 'sse', 'browser', 'ws'];
 export interface Link {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
+  /** The subprotocols that a WebSocket asks for. */
+  readonly protocols: readonly string[];
   /** The client has closed it. */
   readonly closed: boolean;
   /** The client has paused it. Only a connection of ws tells. */
@@ -38,6 +40,7 @@ interface Settle {
 class StreamLink implements Link {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
+  readonly protocols = [];
   readonly paused = false;
   private readonly signal: AbortSignal;
   private readonly answer: (response: Response) => void;
@@ -104,6 +107,7 @@ class StreamLink implements Link {
 class SocketLink implements Link {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
+  protocols: readonly string[] = [];
   binaryType = 'blob';
   closed = false;
   paused = false;
@@ -221,13 +225,15 @@ export class FakeNetwork {
       new Promise((answer, fail) => network.links.push(new StreamLink(url, init, { answer, fail })));
     if (kind === 'http' || kind === 'sse') return { transport: kind, fetch };
     class Browser extends SocketLink {
-      constructor(url: string) {
+      constructor(url: string, protocols: string[] = []) {
         super(network, url);
+        this.protocols = protocols;
       }
     }
     class Ws extends RichSocketLink {
-      constructor(url: string, _protocols: string[], options: { headers: Record<string, string> }) {
+      constructor(url: string, protocols: string[], options: { headers: Record<string, string> }) {
         super(network, url, options);
+        this.protocols = protocols;
       }
     }
     const WebSocket = (kind === 'ws' ? Ws : Browser) as unknown as WebSocketConstructor;

@@ -261,16 +261,16 @@ describe('a laggard', () => {
   );
 
   test.each(policiesWith({ waits: false }))(
-    "'%s' with a pending read is not one: it gets the event that it was promised",
+    "'%s' with pending reads is not one: it gets the events that it was promised",
     async (overflow) => {
       const rig = new Rig();
       const cursor = rig.watch(overflow, 1);
-      const read = cursor.next();
+      const reads = [cursor.next(), cursor.next()];
       rig.publish(0, 100);
       expect(rig.held.due).toBe(1);
-      expect(id((await read).value)).toBe(0);
+      expect((await Promise.all(reads)).map(({ value }) => id(value))).toEqual([0, 1]);
       if (overflow === 'drop-oldest') expect(ids(readAll(cursor))).toEqual([99]);
-      if (overflow === 'drop-newest') expect(ids(readAll(cursor))).toEqual([1]);
+      if (overflow === 'drop-newest') expect(ids(readAll(cursor))).toEqual([2]);
     },
   );
 
@@ -662,18 +662,76 @@ describe('the gate asks a filter', () => {
 });
 
 describe('waking', () => {
-  test('a pending read is served at the end of the turn, not inside publish', async () => {
+  test('a batch is served at the end of the turn, with all its events', async () => {
     const rig = new Rig();
     const cursor = rig.watch('wait');
-    let got: number | undefined;
-    void cursor.next().then(({ value }) => {
-      got = id(value);
-    });
-    rig.mux.accept(event(0));
+    const read = cursor.nextBatch();
+    rig.publish(0, 3);
     expect(cursor.isWaiting).toBe(true);
-    await turn();
-    expect(got).toBe(0);
+    expect(ids((await read).value ?? [])).toEqual([0, 1, 2]);
     expect(cursor.isWaiting).toBe(false);
+  });
+
+  test('a few that all wait for one event are served by the publisher, whose turn ends before they run', async () => {
+    const rig = new Rig();
+    const cursors = range(0, 16).map(() => rig.watch('wait'));
+    const got: unknown[] = [];
+    for (const cursor of cursors) void cursor.next().then(({ value }) => got.push(id(value)));
+    rig.publish(0, 10);
+    expect(cursors.map((cursor) => cursor.isWaiting)).not.toContain(true);
+    expect(rig.held.stored).toBe(9);
+    expect(got).toEqual([]);
+    await turn();
+    expect(got).toEqual(cursors.map(() => 0));
+    for (const cursor of cursors) expect(ids(readAll(cursor))).toEqual(range(1, 10));
+  });
+
+  test('an event that a few have got at once is stored nowhere, in whatever chunk', async () => {
+    const rig = new Rig();
+    const cursor = rig.watch('drop-newest', 16);
+    rig.publish(0, 10);
+    expect(ids(readAll(cursor))).toEqual(range(0, 10));
+    for (let next = 10; next < 100; next++) {
+      const read = cursor.next();
+      rig.publish(next, next + 1);
+      expect(id((await read).value)).toBe(next);
+      expect(rig.held).toMatchObject({ needs: 1, stored: 0, due: 1 });
+    }
+    rig.publish(100, 200);
+    expect(rig.held).toEqual(NOTHING);
+    expect(cursor).toMatchObject({ queued: 16, dropped: 84 });
+    expect(ids(readAll(cursor))).toEqual(range(100, 116));
+  });
+
+  test.each<[string, (cursor: Cursor<TestEvent>) => unknown, Partial<CursorOptions<TestEvent>>]>([
+    ['does not read', () => undefined, {}],
+    ['reads a batch', (cursor) => cursor.nextBatch(), {}],
+    ['has a filter', (cursor) => cursor.next(), { filter: () => true }],
+    ['has two pending reads', (cursor) => [cursor.next(), cursor.next()], {}],
+    ['folds', (cursor) => cursor.next(), { policy: POLICIES.coalesce }],
+  ])('the publisher serves one beside another that %s, and not that one', async (_what, read, options) => {
+    const rig = new Rig();
+    const other = rig.watch('wait', 16, options);
+    read(other);
+    const { isWaiting } = other;
+    const cursor = rig.watch('wait');
+    const first = cursor.next();
+    rig.publish(0, 1);
+    expect([cursor.isWaiting, other.isWaiting]).toEqual([false, isWaiting]);
+    expect(rig.held.stored).toBe(1);
+    rig.publish(1, 2);
+    expect(id((await first).value)).toBe(0);
+    expect(ids(readAll(cursor))).toEqual([1]);
+  });
+
+  test('the publisher serves nobody if there are many', async () => {
+    const rig = new Rig();
+    const cursors = range(0, 17).map(() => rig.watch('wait'));
+    const reads = cursors.map((cursor) => cursor.next());
+    rig.publish(0, 2);
+    expect(cursors.map((cursor) => cursor.isWaiting)).not.toContain(false);
+    expect((await Promise.all(reads)).map(({ value }) => id(value))).toEqual(cursors.map(() => 0));
+    for (const cursor of cursors) expect(ids(readAll(cursor))).toEqual([1]);
   });
 
   test('a pending read whose filter rejects everything continues to wait', async () => {

@@ -1,5 +1,6 @@
 // Hubs without sockets: replay, limits, and bridged watches.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import type { Reservation } from '../../src/bridge/hub/admission/connection-slots.ts';
 import { coreOf, Hub, type HubOptions } from '../../src/bridge/hub/hub.ts';
 import type { Client } from '../../src/bridge/hub/hub-core.ts';
@@ -49,6 +50,18 @@ describe('replay', () => {
     expect(slow.objects).toEqual(all);
     expect(late.objects).toEqual(all);
   });
+});
+
+test('a random epoch is made when it is first needed, and once: Workers allow none in module scope', () => {
+  const random = vi.spyOn(crypto, 'getRandomValues');
+  onTestFinished(() => random.mockRestore());
+  const hub = new Hub();
+  createFetchHandler(hub);
+  expect(random).not.toHaveBeenCalled();
+  const { version } = hub.stats();
+  expect(version).toMatch(/^[0-9a-f]{16}\.0$/);
+  expect(hub.stats().version).toBe(version);
+  expect(random).toHaveBeenCalledTimes(1);
 });
 
 describe('limits', () => {

@@ -148,7 +148,7 @@ describe('the end of an operator', () => {
     await run;
     expect([clock.pending, listeners.count]).toEqual([0, 0]);
     await expect(own.run()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: 'an operator runs once' });
-    await expect(own.settled()).rejects.toMatchObject({ code: 'CLOSED' });
+    await expect(own.idle()).rejects.toMatchObject({ code: 'CLOSED' });
     expect(thrown(() => own.controller({ for: CONFIG_MAP, reconcile: noop }))).toMatchObject({ code: 'INVALID_ARGUMENT' });
     await expect(operator().run()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
     own.events.normal({ apiVersion: 'example.com/v1', kind: 'Order', ...(await orders.get('a')) }, 'Late', 'after the end');
@@ -294,15 +294,15 @@ describe('settled', () => {
         });
       },
     });
-    const settled = fate(operator.settled());
+    const settled = fate(operator.idle());
     await clock.advanceAsync(1_000);
     expect(settled.state).toBe('pending');
     end();
-    await operator.settled();
+    await operator.idle();
     expect([settled.state, operator.state.controllers]).toMatchObject(['resolved', [{ queued: 0, inWork: 0 }]]);
     expect((await orders.get('a')).status).toEqual({ phase: 'Done' });
-    await operator.settled();
-    const late = fate(operator.settled());
+    await operator.idle();
+    const late = fate(operator.idle());
     await stop();
     expect(late.state).toBe('resolved');
   });

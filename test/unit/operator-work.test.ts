@@ -112,7 +112,7 @@ describe('a reconcile of an operator', () => {
       },
     });
     expect(operator.state.controllers).toMatchObject([{ name: 'orders', working: true, delayed: 1, queued: 0, inWork: 0 }]);
-    await operator.settled(); // what is to run later does not count
+    await operator.idle(); // what is to run later does not count
     for (let i = 0; i < 21; i++) await clock.advanceAsync(1_000);
     expect(at).toEqual([0, 1_000, 10_000, 20_000]);
     await stop();
@@ -144,7 +144,7 @@ describe('a reconcile of an operator', () => {
       reconcile: ({ attempt }) => {
         at.push(clock.now());
         attempts.add(attempt);
-        return at.length === 5 ? undefined : { requeueAfterMs };
+        return at.length === 5 || at.length > 20 ? undefined : { requeueAfterMs }; // without a delay, it would go on for ever
       },
     });
     await clock.advanceAsync(100);
@@ -171,7 +171,7 @@ describe('a reconcile of an operator', () => {
             { type: 'Noon', status: now() < midnight + 43_200_000 ? 'False' : 'True', reason: 'Clock' },
             { now },
           );
-          return { requeueAfterMs: midnight + 43_200_000 - now() };
+          return now() < midnight + 43_200_000 ? { requeueAfterMs: midnight + 43_200_000 - now() } : undefined;
         },
       },
       { now: () => midnight + clock.now() },

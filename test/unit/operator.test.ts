@@ -182,7 +182,7 @@ describe('an operator', () => {
         },
       },
     });
-    await operator.settled();
+    await operator.idle();
     await orders.create(order('a'));
     await settle();
     heard.splice(0);
@@ -455,7 +455,7 @@ describe('a request', () => {
     const open = close();
     await orders.create(order('a'));
     await settle();
-    const settled = fate(own.settled());
+    const settled = fate(own.idle());
     await settle();
     expect([settled.state, seen]).toEqual(['pending', []]);
     open();
@@ -491,7 +491,7 @@ describe('a request', () => {
       },
     });
     const { stop, operator: own } = await started(named);
-    await own.settled();
+    await own.idle();
     expect(told).toEqual([]);
     const { managedFields } = (await orders.get('a')).metadata ?? {};
     expect(managedFields).toContainEqual(expect.objectContaining({ manager: 'shop', subresource: 'status' }));

@@ -6,14 +6,14 @@ import { livePage } from '../../src/pages/pipe/page.ts';
 import { placeOf, plural, rate, size } from '../../src/pages/words.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 
-const ALL = { text: '', type: '' };
 const event = (sequence: number, object: unknown = sequence, epoch = 'e') => ({
   type: sequence % 2 === 0 ? 'EVEN' : 'ODD',
   object,
   resourceVersion: `${epoch}.${sequence}`,
 });
-const shown = (store: EventStore, wanted = ALL, after = -1): unknown[] =>
-  [...store.newest(wanted, after)].map((row) => (row.kind === 'gap' ? `${row.missed} missed` : row.event.object));
+/** The rows from an id on, newest first. */
+const shown = (store: EventStore, from = 0): unknown[] =>
+  [...store.from(from)].map((row) => (row.kind === 'gap' ? `${row.missed} missed` : row.event.object)).reverse();
 
 describe('the page', () => {
   test('loads nothing from elsewhere, and its policy allows only its own content', () => {
@@ -55,7 +55,8 @@ describe('the event store', () => {
     const store = new EventStore({ maxRows: 10, maxChars: 1_000 });
     store.push([event(1, deep), event(2)]);
     expect(store.events).toBe(2);
-    expect([...store.newest({ text: 'deeply', type: '' })]).toHaveLength(1);
+    const [row] = store.from(0);
+    expect(row?.kind === 'event' && row.toJson()).toContain('"object":"(nested too deeply to be shown)"');
   });
 
   test('shows where events are missing, and where the server has restarted', () => {
@@ -63,27 +64,41 @@ describe('the event store', () => {
     const error = { type: 'ERROR', object: 'cut' };
     store.push([event(1), event(2), error, event(5), event(1, 'new', 'f'), event(2, 'next', 'f')]);
     expect(shown(store)).toEqual(['next', 'new', 'undefined missed', 5, '2 missed', 'cut', 2, 1]);
-    expect(store).toMatchObject({ received: 6, events: 6 });
+    expect(store).toMatchObject({ received: 6, events: 6, missed: 2 });
   });
 
-  test('is searched by text and type, ignoring case', () => {
+  test('knows the types; a row is one line of JSON, as it was sent', () => {
     const store = new EventStore({ maxRows: 10, maxChars: 1_000 });
-    store.push([event(1, { name: 'Anna' }), event(2, { name: 'Bob' }), event(5, 'annex')]);
-    expect(shown(store, { text: 'ann', type: '' })).toEqual(['annex', { name: 'Anna' }]);
-    expect(shown(store, { text: 'odd', type: '' })).toHaveLength(2);
-    expect(shown(store, { text: 'ann', type: 'EVEN' })).toEqual([]);
-    expect(store.matching({ text: '', type: 'ODD' })).toBe(2);
-    expect([...store.types]).toEqual(['ODD', 'EVEN']);
+    store.push([event(1, { name: 'Anna' }), event(2, 'te"xt'), { type: 'ERROR', object: null }]);
+    expect([...store.types]).toEqual(['ODD', 'EVEN', 'ERROR']);
+    expect([...store.from(0)].map((row) => row.kind === 'event' && row.toJson())).toEqual([
+      '{"type":"ODD","object":{"name":"Anna"},"resourceVersion":"e.1"}',
+      '{"type":"EVEN","object":"te\\"xt","resourceVersion":"e.2"}',
+      '{"type":"ERROR","object":null}',
+    ]);
   });
 
-  test('returns the rows after a given row', () => {
+  test('reads a line of text that is JSON, and its level', () => {
+    const store = new EventStore({ maxRows: 10, maxChars: 1_000_000 });
+    store.push([
+      event(1, '{"level":40,"id":12345678901234567890}'),
+      event(2, '{"level":40'),
+      event(3, `{"a":"${'x'.repeat(200_000)}"}`),
+    ]);
+    const rows = [...store.from(0)].filter((row) => row.kind === 'event');
+    expect(rows.map(({ level }) => level)).toEqual(['warn', undefined, undefined]);
+    expect(rows.map(({ value }) => typeof value)).toEqual(['object', 'string', 'string']);
+  });
+
+  test('returns the rows from a given one on', () => {
     const store = new EventStore({ maxRows: 2, maxChars: 1_000 });
     store.push([event(1)]);
-    const drawn = store.head - 1;
+    const drawn = store.head;
     store.push([event(2), event(3), event(4)]);
-    expect(shown(store, ALL, drawn)).toEqual([4, 3]);
-    expect(shown(store, ALL, store.head - 1)).toEqual([]);
-    expect(store.head - 1 - drawn).toBe(3);
+    expect(shown(store, drawn)).toEqual([4, 3]);
+    expect(shown(store, drawn + 2)).toEqual([4]);
+    expect(shown(store, store.head)).toEqual([]);
+    expect([store.oldest, store.head - drawn]).toEqual([drawn + 1, 3]);
   });
 });
 

@@ -8,7 +8,7 @@ const ORDERS: PageResource = {
   ...{ id: 'orders.example.com/v1', name: 'orders.example.com', group: 'example.com', version: 'v1', plural: 'orders' },
   ...{ kind: 'Order', namespaced: true },
 };
-const ALL: Scope = { resource: ORDERS, namespace: '', labelSelector: '' };
+const ALL: Scope = { resource: ORDERS, namespace: '', labelSelector: '', fieldSelector: '', version: '' };
 const URL_OF_SERVER = 'http://127.0.0.1';
 
 function follower({ token }: { token?: string } = {}) {
@@ -27,6 +27,7 @@ function follower({ token }: { token?: string } = {}) {
     onChange: () => {},
     onState: ({ phase, connected }) => void told.push(`${phase} ${connected}`),
     onFailure: (error) => void told.push(String(error)),
+    onNoPast: (error) => void told.push(String(error)),
     onDenied: () => void told.push('denied'),
     onTooMany: (limit) => void told.push(`more than ${limit}`),
   });
@@ -48,7 +49,10 @@ test('counts as changes what comes after the state; keeps of each object what a 
   await call('POST', ORDERS_PATH, { metadata });
   followed.follow(ALL);
   await expect.poll(names).toEqual(['default/a']);
-  expect(followed.columns).toEqual(['NAME', 'AGE']);
+  expect(followed.definitions?.map(({ name, wide }) => [name, wide])).toEqual([
+    ['Name', false],
+    ['Age', false],
+  ]);
   expect([followed.received, followed.takeChanged().size, followed.hasSynced]).toEqual([0, 0, true]);
   await call('POST', ORDERS_PATH, { metadata: { name: 'b' } });
   await expect.poll(names).toEqual(['default/a', 'default/b']);
@@ -76,6 +80,30 @@ test('one collection at a time: nothing of the one before is told, and its watch
   followed.stop();
   await expect.poll(() => server.stats.watchers).toBe(0);
   expect([followed.scope, followed.size, followed.resourceVersion]).toEqual([undefined, 0, '']);
+});
+
+test('a past version is read once, exactly; one that there is none of is told', async () => {
+  const { follower: followed, call, names, told, server } = follower();
+  await call('POST', ORDERS_PATH, { metadata: { name: 'a' } });
+  followed.follow(ALL);
+  await expect.poll(names).toEqual(['default/a']);
+  const version = followed.resourceVersion;
+  await call('POST', ORDERS_PATH, { metadata: { name: 'b' } });
+  await call('DELETE', `${ORDERS_PATH}/a`);
+  await expect.poll(names).toEqual(['default/b']);
+  followed.follow({ ...ALL, version });
+  expect([followed.hasSynced, followed.size]).toEqual([false, 0]);
+  await expect.poll(names).toEqual(['default/a']);
+  expect([followed.hasSynced, followed.size, followed.resourceVersion, followed.get('default/a')?.cells?.[0]]).toEqual([
+    ...[true, 1, version, 'a'],
+  ]);
+  await call('DELETE', `${ORDERS_PATH}/b`);
+  await expect.poll(() => server.stats.watchers).toBe(0);
+  expect(names()).toEqual(['default/a']);
+  followed.follow({ ...ALL, version: '999999' });
+  // Another collection meanwhile: nothing of this is told.
+  followed.follow({ ...ALL, version: '999998' });
+  await expect.poll(() => told.filter((each) => each.includes('REFUSED') || each.includes('Error'))).toHaveLength(1);
 });
 
 test('a token that is missing or wrong ends it; what is no token is not sent', async () => {

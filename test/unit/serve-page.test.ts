@@ -1,17 +1,14 @@
 // The parts of the page of `watchmux serve` that need no browser.
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
 import { Discovery } from '../../src/apiserver/documents/discovery.ts';
 import { toInfo } from '../../src/apiserver/resource-info.ts';
 import { wantsPage } from '../../src/cli/serve/serve.ts';
 import { AGGREGATED, collectionPath, DISCOVERY_PATHS, type PageResource, toResources } from '../../src/pages/serve/api.ts';
-import { arrivalWords, failureWords } from '../../src/pages/serve/follower.ts';
-import { type Content, chooseRows, ObjectReader } from '../../src/pages/serve/objects.ts';
+import { arrivalWords, failureWords, pastWords } from '../../src/pages/serve/connection.ts';
+import { faultOf } from '../../src/pages/serve/filters.ts';
 import { objectsPage } from '../../src/pages/serve/page.ts';
-import { faultOf, noteWords, windowWords } from '../../src/pages/serve/resources.ts';
-import type { TableRow } from '../../src/pages/table.ts';
-import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { noteWords, windowWords } from '../../src/pages/serve/resources.ts';
 import { WatchError } from '../../src/watch/errors.ts';
 import { toStatus } from '../../src/watch/event.ts';
 
@@ -19,7 +16,6 @@ const ORDERS: PageResource = {
   ...{ id: 'orders.example.com/v1', name: 'orders.example.com', group: 'example.com', version: 'v1', plural: 'orders' },
   ...{ kind: 'Order', namespaced: true },
 };
-const row = (name: string, namespace: string = 'default'): TableRow => ({ metadata: { name, namespace } });
 
 describe('the page of serve', () => {
   test('loads nothing from elsewhere, and its policy allows only its own content', () => {
@@ -85,76 +81,6 @@ describe('the resources of a server', () => {
   });
 });
 
-describe('the rows that are shown', () => {
-  test('are the first by key, however many there are and in whatever order they come', () => {
-    const names = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 3 }).map((name) => name.replaceAll('/', 'x')));
-    fc.assert(
-      fc.property(names, fc.nat(4), fc.string({ maxLength: 1 }), (all, max, text) => {
-        const chosen = chooseRows(new Set(all.map((name) => row(name, 'n'))), { text: text.toLowerCase(), max: max + 1 });
-        const keys = [...new Set(all)].map((name) => `n/${name}`).filter((key) => key.toLowerCase().includes(text.toLowerCase()));
-        expect(chosen.matching).toBe(keys.length);
-        expect(chosen.rows.map(({ metadata }) => `n/${metadata.name}`)).toEqual(keys.sort().slice(0, max + 1));
-      }),
-    );
-  });
-
-  test('the one that is read stays, in its place, even if it is gone, or beyond the limit', () => {
-    const rows = ['a', 'c', 'd', 'e'].map((name) => row(name));
-    const names = (pinned: TableRow): unknown =>
-      chooseRows(rows, { text: '', max: 2, pinned }).rows.map(({ metadata }) => metadata.name);
-    expect(names(row('b'))).toEqual(['a', 'b', 'c']);
-    expect(names(row('e'))).toEqual(['a', 'c', 'e']);
-    expect(names(row('a'))).toEqual(['a', 'c']);
-  });
-});
-
-describe('an object that is read', () => {
-  function reader() {
-    const clock = new FakeClock();
-    const seen: Content[] = [];
-    const reads: { readonly answer: (content: Content) => void; readonly fail: (error: Error) => void }[] = [];
-    const object = new ObjectReader({
-      read: () => new Promise((answer, fail) => reads.push({ answer, fail })),
-      onContent: (content) => void seen.push(content),
-      clock,
-    });
-    const settle = async (): Promise<void> => {
-      for (let at = 0; at < 5; at++) await Promise.resolve();
-    };
-    return { clock, seen, reads, object, settle };
-  }
-
-  test('is read once at a time; changes meanwhile are one more read, after a rest', async () => {
-    const { clock, seen, reads, object, settle } = reader();
-    expect(reads).toHaveLength(1);
-    object.changed();
-    object.changed();
-    expect(reads).toHaveLength(1);
-    reads[0]?.answer({ is: 'object', text: '1' });
-    await settle();
-    expect([seen.length, reads.length]).toEqual([1, 1]);
-    clock.advance(250);
-    expect(reads).toHaveLength(2);
-    reads[1]?.fail(new Error('no'));
-    await settle();
-    expect(seen[1]).toEqual({ is: 'failed', message: 'no' });
-    clock.advance(250);
-    expect(reads).toHaveLength(2);
-    object.changed();
-    expect(reads).toHaveLength(3);
-  });
-
-  test('closed, it is neither read nor told, and no timer is left', async () => {
-    const { clock, seen, reads, object, settle } = reader();
-    object.changed();
-    object.close();
-    reads[0]?.answer({ is: 'gone' });
-    await settle();
-    object.changed();
-    expect([seen.length, reads.length, clock.pending]).toEqual([0, 1, 0]);
-  });
-});
-
 describe('words', () => {
   test('a wrong selector is marked where it is wrong', () => {
     expect(faultOf('app in (a,b)')).toBeUndefined();
@@ -166,16 +92,26 @@ describe('words', () => {
   });
 
   test('what is followed, and what went wrong', () => {
-    const scope = { resource: ORDERS, namespace: '', labelSelector: '' };
+    const scope = { resource: ORDERS, namespace: '', labelSelector: '', fieldSelector: '', version: '' };
     expect(arrivalWords({ scope, objects: 1_234, resourceVersion: '56789' })).toBe(
       'Following orders in all namespaces: 1,234 objects at version 56,789.',
     );
     const some = { ...scope, namespace: 'a', labelSelector: 'x=1' };
     expect(arrivalWords({ scope: some, objects: 1, resourceVersion: '' })).toBe(
-      'Following orders in a with x=1: 1 object at version .',
+      'Following orders in a with x=1: 1 object at version none.',
     );
     const status = toStatus({ code: 403, reason: 'Forbidden', message: 'no' });
     expect(failureWords(new WatchError('REFUSED', '403 Forbidden: no', { status }))).toBe('Refused: 403 Forbidden: no.');
+    const past = (error: unknown, since?: string): string => pastWords(error, { version: '12345', since });
+    const gone = new WatchError('REFUSED', 'too old', { status: toStatus({ code: 410, reason: 'Expired', message: 'too old' }) });
+    expect(past(gone, '20000')).toBe(
+      'The server does not have version 12,345: it is too old, or was never given. It has those from 20,000 on.',
+    );
+    expect(past(gone)).toBe('The server does not have version 12,345: it is too old, or was never given.');
+    expect(past(new WatchError('REFUSED', 'no', { status }))).toBe('The server does not show version 12,345: no.');
+    expect(past(new TypeError('Failed to fetch'))).toBe('The state at version 12,345 could not be read: Failed to fetch.');
+    const arrived = arrivalWords({ scope: { ...scope, fieldSelector: 'a=b', version: '7' }, objects: 2, resourceVersion: '7' });
+    expect(arrived).toBe('Read orders in all namespaces with a=b: 2 objects at version 7.');
     expect(failureWords(new TypeError('Failed to fetch'))).toBe('Connection lost: Failed to fetch.');
   });
 

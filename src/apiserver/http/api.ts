@@ -29,7 +29,7 @@ import {
   unfinished,
 } from '../api-status.ts';
 import type { Asker } from '../kinds/reviews.ts';
-import type { Settings } from '../options.ts';
+import type { RequestReport, Settings } from '../options.ts';
 import { type OtherPath, type ResourcePath, readPath, splitTarget, toVerb, type Verb } from '../request/path.ts';
 import { readFlag, readTimeout } from '../request/query.ts';
 import type { Catalog, ResourceContext, ResourceInfo } from '../resource-info.ts';
@@ -82,6 +82,12 @@ interface Progress {
   readonly warnings: string[];
 }
 
+/** How a request has come, as its host says. */
+function schemeOf({ request }: WireRequest): 'http' | 'https' {
+  const { url, socket } = request as { readonly url?: string; readonly socket?: { readonly encrypted?: boolean } };
+  return socket?.encrypted || url?.startsWith('https:') ? 'https' : 'http';
+}
+
 /** An answer with its client's warnings. */
 function warned(answer: Answer, { faults, warnings }: Progress): Answer {
   if (faults === undefined && warnings.length === 0) return answer;
@@ -131,7 +137,16 @@ export class Api {
   }
 
   /** Answers a request. Never rejects. A caller that gets a stream must send it, or release its slot and close its source. */
-  async answer(request: WireRequest): Promise<Answer> {
+  answer(request: WireRequest): Promise<Answer> {
+    const { telemetry } = this.deps.settings;
+    if (telemetry === undefined) return this.answered(request);
+    const { path } = splitTarget(request.target);
+    const header = (name: string): string | undefined => request.header(name);
+    const served = { method: request.method, path, scheme: schemeOf(request), header };
+    return telemetry.serve(served, (tell) => this.answered(request, tell));
+  }
+
+  private async answered(request: WireRequest, tell?: (report: RequestReport) => void): Promise<Answer> {
     const { settings, counts } = this.deps;
     const begun = settings.clock.now();
     const progress: Progress = { address: request.address, warnings: [] };
@@ -147,14 +162,10 @@ export class Api {
     const durationMs = settings.clock.now() - begun;
     counts.answered(answer.code, { verb: progress.verb, durationMs });
     const { path = splitTarget(request.target).path } = progress;
-    settings.onRequest({
-      method: request.method,
-      path,
-      verb: progress.verb,
-      code: answer.code,
-      durationMs,
-      address: progress.address,
-    });
+    const { verb, address } = progress;
+    const report = { method: request.method, path, verb, code: answer.code, durationMs, address };
+    settings.onRequest(report);
+    tell?.(report);
     return this.withCors(warned(answer, progress), request);
   }
 

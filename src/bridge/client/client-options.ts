@@ -81,6 +81,12 @@ export interface ConnectOptions<E> {
    * headers, a redirect is not followed but ends the watch, because they are meant only for the URL's server.
    */
   readonly headers?: PerAttempt<Readonly<Record<string, string>>> | undefined;
+  /**
+   * A bearer token; empty or undefined: none. It is sent as the transport can, and is never part of a URL, which proxies log: over HTTP
+   * and with the WebSockets of ws and Bun, in the header `authorization`; with any other WebSocket, as a subprotocol, which hubs and
+   * Kubernetes' servers know. A function is called before each attempt, like that of `headers`.
+   */
+  readonly token?: PerAttempt<string | undefined> | undefined;
   /** The WebSocket constructor. Default: the host's own, which Node has from version 22 on. The package ws works everywhere. */
   readonly WebSocket?: WebSocketConstructor | undefined;
   /** The fetch function; default: the host's own. */

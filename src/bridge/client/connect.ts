@@ -13,7 +13,7 @@ import {
 } from './client-options.ts';
 import { LOST } from './machine.ts';
 import { type FetchLike, openStream } from './stream.ts';
-import { type Connection, messageOf, type Receiver, toUrl, type WebSocketConstructor } from './transport.ts';
+import { type Connection, messageOf, type Receiver, toUrl, type WebSocketConstructor, withToken } from './transport.ts';
 import { Client, type ClientEvent } from './watch.ts';
 import { checkWebSocket, openWebSocket } from './websocket.ts';
 
@@ -21,11 +21,11 @@ import { checkWebSocket, openWebSocket } from './websocket.ts';
  * Watches a hub at a URL. In a browser the URL may be relative, as for `fetch`. The client connects at once, and reconnects
  * whenever the connection is lost.
  *
- * If `url` is a function, it is called before each attempt, for example for a URL with a fresh token. If it throws or rejects,
- * that is a failed attempt like any other. The wait for it is part of `connectTimeoutMs`. A `resourceVersion` in its URL counts
- * for the first attempt only.
+ * `url` and the options `token` and `headers` may be functions, which are called before each attempt. If one throws or rejects, that is
+ * a failed attempt like any other. The wait for them is part of `connectTimeoutMs`. A `resourceVersion` in a function's URL counts for
+ * the first attempt only.
  *
- *     connect(async ({ signal }) => `wss://example.org/watch?token=${await token(signal)}`)
+ *     connect('wss://example.org/watch', { token: ({ signal }) => freshToken(signal) })
  *
  * Refusals such as 400, 401, 403 and 404 are final: the watch delivers one ERROR event with the server's Status, then ends. After
  * 408, 429, 5xx and network failures the client tries again. A frame that is not a valid event is also final, because the next
@@ -89,12 +89,16 @@ const names: Record<Exclude<keyof ConnectOptions<never>, keyof Defaults>, 1> = {
   onGap: 1,
   onStateChange: 1,
   headers: 1,
+  token: 1,
   backoff: 1,
   idleTimeoutMs: 1,
   onExpired: 1,
   codec: 1,
 };
-const OPTIONS = Object.keys({ ...defaults(), ...names }) as (keyof ConnectOptions<never>)[];
+export const CONNECT_OPTIONS: readonly (keyof ConnectOptions<never>)[] = Object.keys({
+  ...defaults(),
+  ...names,
+}) as (keyof ConnectOptions<never>)[];
 
 type Defaults = ReturnType<typeof defaults>;
 type Settings<E> = Omit<ConnectOptions<E>, keyof Defaults> & Defaults;
@@ -102,7 +106,7 @@ type Settings<E> = Omit<ConnectOptions<E>, keyof Defaults> & Defaults;
 function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
   const settings: Record<string, unknown> = defaults();
   const backoff = checkOptions(options.backoff ?? {}, BACKOFF);
-  for (const [name, value] of Object.entries({ ...checkOptions(options, OPTIONS), ...backoff })) {
+  for (const [name, value] of Object.entries({ ...checkOptions(options, CONNECT_OPTIONS), ...backoff })) {
     if (value === undefined) continue;
     const words = WORDS[name];
     const whole = name === 'capacity';
@@ -119,7 +123,7 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
 }
 
 /** What is needed to open connections. */
-interface AttemptSettings extends Pick<ConnectOptions<never>, 'transport' | 'headers'> {
+interface AttemptSettings extends Pick<ConnectOptions<never>, 'transport' | 'headers' | 'token'> {
   readonly maxFrameChars: number;
   readonly fetch: FetchLike;
   readonly WebSocket: WebSocketConstructor | undefined;
@@ -132,29 +136,29 @@ type Headed = Readonly<Record<string, string>> | undefined;
  * and an invalid result is final: the function would return the same the next time.
  */
 function toOpener(url: PerAttempt<string | URL>, means: AttemptSettings): Open {
-  const { headers } = means;
+  const { headers, token } = means;
   const target = typeof url === 'function' ? undefined : toUrl(url);
-  check(target, headers, means);
+  check(target, means);
   return (complete, receiver) => {
-    const begin = (to: URL, head: Headed): Connection => {
+    const begin = (to: URL, head: Headed, secret: string | undefined): Connection => {
       const { searchParams } = to;
       complete(searchParams);
       const transport = transportOf(to, means);
       const socket = transport === 'websocket';
       to.protocol = to.protocol.replace(/ws|http/, socket ? 'ws' : 'http');
       to.hash = '';
-      const opening = { ...means, url: to, headers: head };
+      const opening = { ...means, url: to, headers: head, token: secret };
       return socket
         ? openWebSocket({ ...opening, WebSocket: means.WebSocket as WebSocketConstructor }, receiver)
-        : openStream({ ...opening, sse: transport === 'sse' }, receiver);
+        : openStream({ ...opening, headers: withToken(head, secret), sse: transport === 'sse' }, receiver);
     };
-    if (target && typeof headers !== 'function') return begin(new URL(target), headers);
+    if (target && typeof headers !== 'function' && typeof token !== 'function') return begin(new URL(target), headers, token);
     return openLater(async (attempt) => {
-      const [to, head] = await Promise.all([ask(url, attempt), ask(headers, attempt)]);
+      const [to, head, secret] = await Promise.all([ask(url, attempt), ask(headers, attempt), ask(token, attempt)]);
       return () => {
         const checked = toUrl(to);
-        check(checked, head, means);
-        return begin(checked, head);
+        check(checked, { ...means, headers: head, token: secret });
+        return begin(checked, head, secret);
       };
     }, receiver);
   };
@@ -195,12 +199,16 @@ function openLater(prepare: (attempt: Attempt) => Promise<() => Connection>, rec
   };
 }
 
-/** Throws if no connection can be made to this URL with these headers. Without a URL, its scheme is not known yet. */
-function check(url: URL | undefined, headers: AttemptSettings['headers'], means: AttemptSettings): void {
-  const [header] = typeof headers === 'function' ? [headers] : new Headers(headers).keys();
+/** Throws if no connection can be made to this URL with these settings. Without a URL, its scheme is not known yet. */
+function check(url: URL | undefined, means: AttemptSettings): void {
+  const { headers, token } = means;
+  const names: unknown[] = typeof headers === 'function' ? [headers] : [...new Headers(headers).keys()];
+  // The message does not contain the token.
+  if (token && typeof token !== 'function' && (!/^[!-~]+$/.test(token) || names.includes('authorization')))
+    throw invalid('token', typeof token, 'visible ASCII, and no header authorization beside it');
   const transport = transportOf(url, means);
   const socket = transport === 'websocket';
-  if (socket) checkWebSocket(means.WebSocket, header);
+  if (socket) checkWebSocket(means.WebSocket, names[0]);
   // If the host has none, a later attempt would fail as well.
   const needed = socket ? 'WebSocket' : 'fetch';
   if (transport && !means[needed]) throw invalid(needed, means[needed], 'a function');

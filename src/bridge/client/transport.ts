@@ -1,6 +1,6 @@
 import { invalid, whyOf } from '../../watch/errors.ts';
 import { isStatus, type Status } from '../../watch/event.ts';
-import { fromRetryReason } from '../protocol.ts';
+import { BEARER_SUBPROTOCOL, fromRetryReason, SUBPROTOCOL } from '../protocol.ts';
 import { COMPLETE, ENDED, LOST, type Loss, toFailure, UNREADABLE } from './machine.ts';
 
 /** What a connection reports to its client. It reports nothing after `over`, or after the client has closed it. */
@@ -118,7 +118,20 @@ export interface WebSocketLike {
 export type WebSocketConstructor = new (url: string, protocols?: string[], options?: object) => WebSocketLike;
 
 export interface WebSocketOpening extends Opening {
+  readonly token: string | undefined;
   readonly WebSocket: WebSocketConstructor;
+}
+
+/** Headers with a token, if there is one. */
+export function withToken(headers: Opening['headers'], token: string | undefined): Opening['headers'] {
+  return token ? { ...headers, authorization: `Bearer ${token}` } : headers;
+}
+
+/** The subprotocols that carry a token. The server accepts the first one. */
+export function toProtocols(token: string | undefined): string[] {
+  if (!token) return [];
+  const encoded = btoa(token).replace(/\+/g, '-').replace(/\//g, '_').replace(/=/g, '');
+  return [SUBPROTOCOL, BEARER_SUBPROTOCOL + encoded];
 }
 
 /** What a WebSocket says of a connection that has ended in no other way. */

@@ -6,9 +6,11 @@ import {
   listen,
   MAX_REFUSAL_CHARS,
   type Receiver,
+  toProtocols,
   toRefusal,
   type WebSocketConstructor,
   type WebSocketOpening,
+  withToken,
 } from './transport.ts';
 
 /** The response that refused an upgrade, as ws passes it. */
@@ -35,12 +37,13 @@ export function checkWebSocket(type: WebSocketConstructor | undefined, header: u
 
 /** Opens a WebSocket of any kind. Only ws says why an upgrade was refused; elsewhere a refusal counts as a failed connection. */
 export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Connection {
-  const { url, headers, maxFrameChars, WebSocket } = opening;
+  const { url, token, maxFrameChars, WebSocket } = opening;
   const withHeaders = takesHeaders(WebSocket);
   // A character takes at most four bytes.
-  const options = { headers, maxPayload: 4 * maxFrameChars };
+  const options = { headers: withToken(opening.headers, token), maxPayload: 4 * maxFrameChars };
   // Bun's own constructor takes options in place of the protocols. Unlike that of ws, it has no `on`.
-  const socket = new WebSocket(url.href, withHeaders && !WebSocket.prototype.on ? (options as never) : [], options);
+  const protocols = withHeaders ? [] : toProtocols(token);
+  const socket = new WebSocket(url.href, withHeaders && !WebSocket.prototype.on ? (options as never) : protocols, options);
   const { close } = listen(socket, receiver);
 
   // Not every error is followed by `close`: before the socket is open, the WebSocket of Node 22 reports only this.

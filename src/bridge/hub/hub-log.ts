@@ -119,13 +119,13 @@ export class HubLog {
 
   /** Returns the version of a sequence; undefined if it is not known. */
   versionOf(sequence: number): string | undefined {
-    return toVersion(this.settings.epoch, sequence);
+    return toVersion(this.settings.epoch(), sequence);
   }
 
   /** Returns the sequence of a version, if everything after it is known. */
   placeOf(version: string): number | undefined {
     const { epoch, sequence } = readVersion(version) ?? {};
-    if (epoch !== this.settings.epoch || sequence === undefined) return undefined;
+    if (epoch !== this.settings.epoch() || sequence === undefined) return undefined;
     return sequence < this.oldest || sequence > this.head ? undefined : sequence;
   }
 

@@ -9,6 +9,7 @@ import type { ClientStats } from './connection.ts';
 import { EPOCH } from './query.ts';
 import type { HubSource, SourceStats } from './source/source.ts';
 import type { HubFailure, HubNotice, HubTotals } from './tally.ts';
+import type { Telemetry } from './telemetry.ts';
 
 /** Options of a hub. */
 export interface HubOptions<E extends WatchEvent = WatchEvent> {
@@ -130,6 +131,8 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    * is reported as uncaught. Default: `console.error`, once per kind, and when the source works again.
    */
   onError?: ((error: unknown, failure: HubFailure) => void) | undefined;
+  /** Where the hub's metrics go until it is shut down: an `OpenTelemetry` of `watchmux/opentelemetry`. Default: nowhere. */
+  telemetry?: Telemetry | undefined;
   /** The clock; replace it in tests. */
   clock?: Clock | undefined;
   /** The time of day for `expiresAtMs`, in ms since 1970. Default `Date.now`. */
@@ -224,9 +227,18 @@ export interface ShutdownOptions {
 
 /** A hub's options with all defaults filled in. */
 export type HubSettings<E extends WatchEvent> = {
-  readonly [K in keyof HubOptions<E>]-?: K extends 'snapshot' | 'keyOf' | 'topicsOf' | 'onNotice' | 'onError' | 'source'
+  readonly [K in keyof HubOptions<E>]-?: K extends
+    | 'snapshot'
+    | 'keyOf'
+    | 'topicsOf'
+    | 'onNotice'
+    | 'onError'
+    | 'source'
+    | 'telemetry'
     ? HubOptions<E>[K]
-    : Exclude<HubOptions<E>[K], undefined>;
+    : K extends 'epoch'
+      ? () => string
+      : Exclude<HubOptions<E>[K], undefined>;
 };
 
 /** Each option that is a number: its default, and its minimum. Records, so that none can be forgotten. */
@@ -254,6 +266,7 @@ const OTHERS: Readonly<Record<Exclude<keyof HubOptions, CountedOption | (typeof 
   overflow: true,
   epoch: true,
   source: true,
+  telemetry: true,
   clock: true,
   random: true,
   nextTurn: true,
@@ -262,8 +275,8 @@ const HUB_OPTIONS = [...Object.keys(COUNTS), ...HOOKS, ...Object.keys(OTHERS)] a
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for an invalid option. */
 export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSettings<E> {
-  const { epoch = newEpoch(), overflow = 'disconnect', source } = checkOptions(options, HUB_OPTIONS);
-  if (!EPOCH.test(epoch)) throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');
+  const { epoch, overflow = 'disconnect', source, telemetry } = checkOptions(options, HUB_OPTIONS);
+  if (epoch !== undefined && !EPOCH.test(epoch)) throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');
   const counts = {} as Record<CountedOption, number>;
   for (const [name, [fallback, min]] of Object.entries(COUNTS) as [CountedOption, readonly [number, number]][]) {
     counts[name] = wholeNumber(name, options[name] ?? fallback, min);
@@ -274,11 +287,18 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
   for (const hook of HOOKS) callable(hook, options[hook]);
   if (source !== undefined) {
     requireMethod('source', source, 'follow', 'a HubSource, such as a NatsStream');
-    if (options.epoch !== undefined) throw invalid('epoch', epoch, 'none, because the source sets it');
+    if (epoch !== undefined) throw invalid('epoch', epoch, 'none, because the source sets it');
   }
+  if (telemetry !== undefined) requireMethod('telemetry', telemetry, 'observe', 'an OpenTelemetry');
   const { snapshot, keyOf, topicsOf, onNotice, onError, clock = systemClock, now = Date.now, random = Math.random } = options;
   const rest = { snapshot, keyOf, topicsOf, onNotice, onError, clock, now, random, nextTurn: options.nextTurn ?? nextTurn };
-  return { ...counts, ...rest, epoch, source, overflow: toOverflow(overflow) };
+  return { ...counts, ...rest, epoch: toEpoch(epoch), source, telemetry, overflow: toOverflow(overflow) };
+}
+
+/** A random epoch is made when it is first needed: in its global scope, Cloudflare's runtime allows no random numbers. */
+function toEpoch(given: string | undefined): () => string {
+  let epoch = given;
+  return () => (epoch ??= newEpoch());
 }
 
 type CountedOption = {

@@ -4,9 +4,10 @@ import { toStatus, type WatchEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ClientStats } from './connection.ts';
 import { HubCore } from './hub-core.ts';
+import { hubMetrics } from './hub-metrics.ts';
 import { type HubOptions, type HubStats, type PublishOptions, type ShutdownOptions, toSettings } from './hub-options.ts';
 import { type HubEvent, type HubWatchOptions, watchHub } from './hub-watch.ts';
-import { hubMetrics, type MetricsOptions, toText } from './metrics.ts';
+import { DEFAULT_PREFIX, type MetricsOptions, toText } from './metrics.ts';
 import type { Observer } from './tally.ts';
 
 export type { ClientOptions, HubOptions, HubStats, PublishOptions, ShutdownOptions } from './hub-options.ts';
@@ -30,13 +31,15 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   private readonly core: HubCore;
   /** The watches that `follow` is publishing from. */
   private readonly followed: Set<Watch<E>> = new Set();
+  private readonly unobserve: (() => void) | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: HubOptions<E> = {}) {
     // Internally the event type does not matter; the compiler has checked it outside.
     this.core = new HubCore(toSettings(options as unknown as HubOptions));
-    const { onNotice } = options;
+    const { onNotice, telemetry } = options;
     if (onNotice !== undefined) this.core.tally.observe({ tell: onNotice });
+    this.unobserve = telemetry?.observe(() => [{ prefix: DEFAULT_PREFIX, metrics: hubMetrics(this.stats()) }]);
   }
 
   /**
@@ -196,6 +199,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     const leave = whenAborted(signal, cut);
     await closed;
     leave();
+    this.unobserve?.();
   }
 }
 

@@ -88,7 +88,7 @@ export class Publisher implements Keeper {
     try {
       const envelope = new Envelope(event, {
         sequence,
-        version: version ?? toVersion(epoch, sequence),
+        version: version ?? toVersion(epoch(), sequence),
         json,
         reportsDeletion: snapshot !== undefined,
         keeper: this,

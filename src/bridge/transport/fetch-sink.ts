@@ -2,7 +2,9 @@ import { type Form, LINE, RECORD, toBytes } from '../events/forms.ts';
 import type { Served, Sink } from '../hub/connection.ts';
 import type { Ending } from '../protocol.ts';
 import { type Beginning, PIECE_BYTES, toMark, toPieces, toPreface } from './http-head.ts';
-import { IN_BUN, type Outbound } from './stall.ts';
+import { IN_BUN, IN_WORKERS, type Outbound } from './stall.ts';
+
+const EMPTY_LINE: Uint8Array = new Uint8Array([10]);
 
 /**
  * A response body. Bytes that its reader has not taken stay in the stream's queue: at most `maxBufferedBytes` and one slice.
@@ -63,6 +65,8 @@ export class FetchSink implements Sink, Outbound {
 
   mark(version: string): void {
     if (this.beginning.sse) this.write(toBytes(toMark(version), this.form));
+    // Workers notice that a client has left only when they write to it. Readers of lines skip an empty one.
+    else if (IN_WORKERS) this.write(EMPTY_LINE);
   }
 
   write(bytes: Uint8Array): boolean {

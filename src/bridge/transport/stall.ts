@@ -116,3 +116,6 @@ export function guardStalls(session: Served, outbound: Outbound, timer: SharedTi
 
 /** Whether this is Bun, which behaves differently from Node in places. */
 export const IN_BUN: boolean = 'Bun' in globalThis;
+
+/** Whether this is Cloudflare's runtime. */
+export const IN_WORKERS: boolean = globalThis.navigator?.userAgent === 'Cloudflare-Workers';

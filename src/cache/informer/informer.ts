@@ -60,6 +60,7 @@ export class Informer<T, Name extends string = string> {
   readonly #clock: Clock;
   readonly #onError: InformerOptions<T>['onError'];
   readonly #listeners: Set<(error: unknown) => void> = new Set();
+  readonly #stateListeners: Set<() => void> = new Set();
   /** Without `onError`: of handlers and objects, and of the source. */
   readonly #failures: Failures;
   readonly #reports: SourceReports;
@@ -103,6 +104,7 @@ export class Informer<T, Name extends string = string> {
       onStateChange: (state) => {
         this.#reports.changed(state);
         onStateChange?.(state);
+        for (const listener of this.#stateListeners) listener();
       },
     });
   }
@@ -220,6 +222,16 @@ export class Informer<T, Name extends string = string> {
     const own = (error: unknown): void => listener(error);
     this.#listeners.add(own);
     return () => void this.#listeners.delete(own);
+  }
+
+  /**
+   * Calls a function after each change of `state`, besides `onStateChange`. If it throws, `run` ends, and rejects with that error.
+   * Returns a function that ends this.
+   */
+  addStateListener(listener: () => void): () => void {
+    const own = (): void => listener();
+    this.#stateListeners.add(own);
+    return () => void this.#stateListeners.delete(own);
   }
 
   /**

@@ -1,18 +1,20 @@
 import { appendFile, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { createServer, get, type IncomingMessage } from 'node:http';
+import { get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createHttpHandler } from '../../bridge/http.ts';
 import { Hub } from '../../bridge/hub/hub.ts';
+import { WATCH_PATH } from '../../bridge/protocol.ts';
 import { Broadcaster } from '../../broadcast/broadcaster.ts';
 import { toDecoder } from '../../decode/decoder.ts';
 import { StreamWatcher } from '../../decode/stream-watcher.ts';
 import { onSignals } from '../../operator/signals.ts';
+import { placeOf, SLOW } from '../../pages/words.ts';
 import { sleep } from '../../watch/clock.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { DemoCommand } from '../args.ts';
 import type { Output } from '../output.ts';
-import { close, listen } from '../server/server.ts';
+import { Recoveries } from '../server/recoveries.ts';
+import { close, createPipeServer, listen } from '../server/server.ts';
 import { UsageError } from '../usage.ts';
 import { DemoColumns, gauge, type Style } from './columns.ts';
 import { DirectoryWatch, type FileEvent } from './directory.ts';
@@ -21,6 +23,7 @@ import { DirectoryWatch, type FileEvent } from './directory.ts';
 const SLOW_CAPACITY = 4;
 /** The queue of the fast reader, which is a client of a hub. */
 const FAST_CAPACITY = 100;
+const KEEP_ALIVE_MS = 5_000;
 
 const TITLE = 'watchmux demo: file changes, one fast reader, one slow';
 /** The time between two updates of what is in view all the time. */
@@ -72,9 +75,10 @@ class Demo {
     });
     columns.line(TITLE);
     columns.line(`the *.txt files in ${path}, for ${durationMs / 1_000} s; Ctrl-C ends it`);
+    const bridge = await openBridge(files.watch({ filter: isText }));
+    columns.line(`a page that can be slow on purpose: ${bridge.url}/?${SLOW}`);
     columns.line();
 
-    const bridge = await openBridge(files.watch({ filter: isText }));
     const slow = files.watch({
       filter: isText,
       capacity: SLOW_CAPACITY,
@@ -152,21 +156,29 @@ interface Bridge {
   readonly events: Watch<FileEvent>;
   /** Number of events in its queue on the server. */
   readonly queued: () => number;
+  readonly url: string;
   readonly close: () => Promise<void>;
 }
 
-/** Starts a server, as any user would build it, and connects one client to it. */
+/** Starts a server with the page of `pipe`, and connects one client to it. */
 async function openBridge(watch: Watch<FileEvent>): Promise<Bridge> {
   const hub = new Hub<FileEvent>({ capacity: FAST_CAPACITY });
-  const server = createServer(createHttpHandler(hub));
-  const url = await listen(server, { host: '127.0.0.1', port: 0 });
+  const recoveries = new Recoveries(() => placeOf(hub.version) ?? 0);
+  hub.observe(recoveries);
+  const host = '127.0.0.1';
+  const server = createPipeServer(hub, {
+    ...{ host, keepAliveMs: KEEP_ALIVE_MS, capacity: FAST_CAPACITY, overflow: 'disconnect', title: 'watchmux demo' },
+    recoveries,
+  });
+  const url = await listen(server, { host, port: 0 });
   const followed = hub.follow(watch);
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    get(url, { agent: false }, resolve).on('error', reject);
+    get(url + WATCH_PATH, { agent: false }, resolve).on('error', reject);
   });
   return {
     events: new StreamWatcher(toDecoder<FileEvent>(response)),
     queued: () => hub.stats().clients[0]?.queued ?? 0,
+    url,
     close: async () => {
       await followed;
       await close(server);

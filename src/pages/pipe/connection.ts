@@ -148,6 +148,8 @@ export class ConnectionPanel {
   constructor(connection: PageConnection, history: PageHistory) {
     this.connection = connection;
     this.history = history;
+    // For who wants to see a policy at work; a page that is used does not offer it.
+    byId('slow-panel').toggleAttribute('hidden', !new URLSearchParams(location.search).has(SLOW));
     byId('slow').addEventListener('click', () => void this.setSlow(connection.slow === 0));
     byId('share').addEventListener('change', () => connection.slow > 0 && void this.setSlow(true));
     byId('retry').addEventListener('click', () => void connection.reopen());

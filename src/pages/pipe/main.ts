@@ -1,7 +1,7 @@
 /**
  * The script of the live page. Its parts, in the order in which data flows:
  *
- *     /watch --> Connection --> EventStore --> EventTable
+ *     /watch --> Connection --> EventStore --> EventTable <-- EventPanel: filter, columns, wrap
  *                     '--> ConnectionPanel
  *     /stats --> Poller --> Overview, ClientTable, ConnectionPanel
  *
@@ -12,7 +12,9 @@ import { STATS_PATH } from '../../bridge/protocol.ts';
 import { arrange, bars, byId, drawingSoon, FigureRow, Overview, onPageLife, PageHistory, pollNumbers, say } from '../elements.ts';
 import { count, type PipeClient, type PipeStats, plural, size } from '../words.ts';
 import { ConnectionPanel, PageConnection } from './connection.ts';
-import { EventStore, EventTable } from './events.ts';
+import { EventStore } from './events.ts';
+import { EventPanel } from './panel.ts';
+import { EventTable } from './table.ts';
 
 /** The stream as a whole: events per second, as accepted by the server and as received by this page, and the totals. */
 function showOverview({ accepted, clients, total, recovered }: PipeStats, received: number): void {
@@ -20,6 +22,9 @@ function showOverview({ accepted, clients, total, recovered }: PipeStats, receiv
   // What a client got after all is not lost, here as in the history of this page.
   const lost = Math.max(0, dropped - recovered);
   const totals = { accepted, received, watching: clients.length, delivered, dropped: lost, recovered, resumes, cut, refused };
+  const here = store.missed > 0 ? `, ${count(store.missed)} of them here` : '';
+  say(byId('lost'), lost + store.missed === 0 ? 'nothing lost' : `${count(lost)} lost${here}`);
+  byId('lost').classList.toggle('some', lost + store.missed > 0);
   overview.show({ all: accepted, here: received, sentBytes }, totals, { cut: cuts, refused: refusals });
 }
 
@@ -97,13 +102,20 @@ class ClientRow extends FigureRow {
   }
 }
 
-const store = new EventStore({ maxRows: 2_000, maxChars: 8_000_000 });
-const table = new EventTable(store);
+const store = new EventStore({ maxRows: 10_000, maxChars: 16_000_000 });
+const history = new PageHistory();
+const table: EventTable = new EventTable(store, {
+  onLevel: () => events.onLevel(),
+  onCopied: (text) => history.tell(text),
+});
+const events: EventPanel = new EventPanel(store, { table, tell: (text) => history.tell(text) });
 const overview = new Overview('Events');
 const clients = new ClientTable(byId<HTMLTableSectionElement>('clients'), byId('more-clients'));
 
-const draw = drawingSoon(() => table.draw());
-const history = new PageHistory();
+const draw = drawingSoon(() => {
+  events.learn();
+  table.draw();
+});
 const connection = new PageConnection(history, {
   onEvents: (batch) => {
     store.push(batch);
@@ -141,6 +153,5 @@ onPageLife({
   seen: () => poller.start(),
 });
 
-table.draw();
 connection.open();
 poller.start();

@@ -1,17 +1,19 @@
 /**
  * The script of the page of `watchmux serve`. Its parts, in the order in which data flows:
  *
- *     /api, /apis --> catalog --> ResourceTable: which collection
- *     watch of it --> Follower (an informer of rows) --> ObjectTable --> OpenObject: reads one object
- *                          '--> FollowState: header, history
+ *     URL ----------> Place --> kind, filters, order
+ *     /api, /apis --> catalog --> ResourceTable, KindList: which collection
+ *     watch of it --> RowFollower (an informer of rows) --> ObjectTable --openDetail--> DetailPanel: one object
+ *                          '--> FollowState: header, history, and whether the table is live
  *     /stats -------> Poller --> Overview, ResourceTable, cache panel
  *
- * Everything is bounded: objects held, rows shown, points of a chart, entries of the history. One watch is open at a time, because
- * browsers open six connections to a server, for all of its pages.
+ * Everything is bounded: objects held, rows in the document, points of a chart, entries of the history. One watch is open at a time,
+ * and one more for the object in the detail, because browsers open six connections to a server, for all of its pages.
  */
-import type { ApiServerStats } from '../../apiserver/stats.ts';
+import type { ApiServerStats, ResourceStats } from '../../apiserver/stats.ts';
+import { keyOf } from '../../cache/object.ts';
+import { isWatchError } from '../../watch/errors.ts';
 import { byId, drawingSoon, Overview, onPageLife, PageHistory, pollNumbers, StateLine, say } from '../elements.ts';
-import type { TableRow } from '../table.ts';
 import { plural, visible } from '../words.ts';
 import {
   Access,
@@ -23,9 +25,14 @@ import {
   TokenForm,
   toResources,
 } from './api.ts';
-import { FollowState, RowFollower } from './follower.ts';
-import { type Content, ObjectTable } from './objects.ts';
-import { Filters, MAX_NAMESPACES, ResourceTable, showCache } from './resources.ts';
+import { FollowState, pastWords } from './connection.ts';
+import { type DetailRef, objectIn, showDetailsWith, withObject } from './detail/index.ts';
+import { DetailPanel } from './detail/panel.ts';
+import { Filters, KindList, MAX_NAMESPACES } from './filters.ts';
+import { RowFollower } from './follower.ts';
+import { ObjectTable } from './objects.ts';
+import { goTo, readPlace } from './place.ts';
+import { ResourceTable, showCache } from './resources.ts';
 
 /** The server as a whole: changes per second, as taken by its caches and as received by this page, and the totals. */
 function showOverview(stats: ApiServerStats, received: number): void {
@@ -63,6 +70,8 @@ let stats: ApiServerStats | undefined;
 let namespaces: number | undefined;
 /** Whether the collection's state has been reported. */
 let arrived = false;
+/** Whether the server has answered the last question about its numbers, be it with a refusal. */
+let responds = true;
 
 const follower = new RowFollower(access, {
   onChange: () => draw(),
@@ -70,15 +79,48 @@ const follower = new RowFollower(access, {
     state.show(now);
     draw();
   },
-  onFailure: (error, failure) => state.failed(error, failure),
+  onFailure: (error, failure) => {
+    state.failed(error, failure);
+    // The server does not take the selector, or does not let this user see the collection.
+    if (isWatchError(error, 'REFUSED') && [400, 403, 404].includes(error.status?.code ?? 0)) filters.fail(`${error.message}.`);
+  },
+  onNoPast: (error, { version }) => {
+    const since = statsOf(chosen)?.cache?.window.since;
+    state.halt('not live');
+    filters.fail(pastWords(error, { version, since }));
+  },
   onDenied: () => lock(),
   onTooMany: (limit) => {
-    line.show('off', `more than ${plural(limit, 'object')}`, { retry: true });
+    state.halt(`more than ${plural(limit, 'object')}`, 'Not live: there are more objects than a page can hold.', { retry: true });
     history.add(`More than ${plural(limit, 'object')}: choose a namespace, or a label selector.`, 'loss');
   },
 });
-const table = new ObjectTable({ follower, read });
-const kinds = new ResourceTable(byId<HTMLTableSectionElement>('resources'), (id) => choose(id));
+const table = new ObjectTable({
+  follower,
+  nowMs: () => state.nowMs,
+  tell: (text) => history.tell(text),
+  onLabel: (label) => filters.toggle(label),
+});
+const rowOf = ({ namespace, name }: DetailRef): string => keyOf({ metadata: { namespace, name } });
+const detail = new DetailPanel({
+  access,
+  resources: () => resources,
+  oldestOf: (resource) => statsOf(resource)?.cache?.window.since,
+  onOpen: (ref) => {
+    window.history.replaceState(null, '', withObject(location.href, ref));
+    markOpen();
+  },
+  onClose: (ref) => table.focusRow(rowOf(ref)),
+  onDenied: () => lock(),
+});
+showDetailsWith((ref) => detail.toggle(ref));
+/** The row of the object that is shown, if it is in this table. */
+const markOpen = (): void => {
+  const { shown } = detail;
+  table.setOpen(shown && shown.resource.id === chosen?.id ? rowOf(shown) : undefined);
+};
+const kinds = new ResourceTable(byId<HTMLTableSectionElement>('resources'), (id) => choose(id, { step: true }));
+const kindList = new KindList((id) => choose(id, { step: true }));
 const filters = new Filters(() => follow());
 const token = new TokenForm((text) => {
   if (!access.use(text)) return false;
@@ -93,18 +135,6 @@ const draw = drawingSoon(() => {
   arrived = true;
   state.arrived({ scope, objects, resourceVersion });
 });
-
-/** Reads an object as it is now. */
-async function read({ metadata: { namespace = '', name = '' } }: TableRow, signal: AbortSignal): Promise<Content> {
-  if (chosen === undefined) return { is: 'gone' };
-  try {
-    const path = `${collectionPath(chosen, namespace)}/${encodeURIComponent(name)}`;
-    return { is: 'object', text: await access.text(path, { signal }) };
-  } catch (error) {
-    if (isRefused(error, 404)) return { is: 'gone' };
-    throw error;
-  }
-}
 
 const isRefused = (error: unknown, code: number): boolean => error instanceof Refused && error.code === code;
 
@@ -123,17 +153,31 @@ async function start(): Promise<void> {
   }
   token.hide();
   poller.start();
-  const found =
-    resources.find(({ id }) => (chosen === undefined ? location.hash === hashOf(id) : id === chosen.id)) ?? resources[0];
+  detail.resume();
+  arrive();
+  const linked = detail.shown === undefined ? objectIn(location.href, resources) : undefined;
+  if (linked) detail.toggle(linked);
+  void count();
+}
+
+/** Shows what the URL says; by default, the first kind. */
+function arrive(): void {
+  const place = readPlace();
+  filters.restore(place);
+  table.restore(place);
+  const { fieldSelector, resourceVersion, columns } = place;
+  const more = byId<HTMLDetailsElement>('more');
+  more.open ||= matchMedia('(min-width: 62rem)').matches || [fieldSelector, resourceVersion, columns].some((each) => each !== '');
+  const found = resources.find(({ id }) => id === place.kind) ?? resources[0];
   if (found === undefined) line.show('off', 'this server has no resources', { retry: true });
   else choose(found.id);
-  void count();
 }
 
 async function discover(): Promise<void> {
   const documents = await Promise.all(DISCOVERY_PATHS.map((path) => access.text(path, { accept: AGGREGATED })));
   resources = toResources(documents.map((text) => JSON.parse(text) as unknown));
   kinds.list(resources);
+  kindList.list(resources, chosen?.id);
   say(byId('policy'), plural(resources.length, 'resource'));
 }
 
@@ -145,29 +189,34 @@ async function count(): Promise<void> {
   }
 }
 
-function choose(id: string): void {
+/** `step`: the user has chosen it, and may want to go back. */
+function choose(id: string, { step = false }: { readonly step?: boolean } = {}): void {
   const found = resources.find((each) => each.id === id);
   if (found === undefined) return;
+  // The versions of all collections are of one sequence, but fields are not those of other kinds.
+  if (step) goTo({ kind: id, fieldSelector: '', sort: '' }, { step });
+  else goTo({ kind: id });
+  if (step) {
+    filters.restore(readPlace());
+    table.restore(readPlace());
+  }
   chosen = found;
-  window.history.replaceState(null, '', hashOf(id));
   kinds.choose(id);
+  kindList.choose(id);
   filters.show(found.namespaced);
   say(byId('objects-title'), visible(found.plural));
   showStats();
+  markOpen();
   follow();
-}
-
-/** In the URL, so that a page that is reloaded shows the same. */
-function hashOf(id: string): string {
-  return `#${encodeURIComponent(id)}`;
 }
 
 function follow(): void {
   if (chosen === undefined) return;
-  const { namespace, labelSelector } = filters.filter;
+  const { namespace, ...rest } = filters.filter;
   arrived = false;
   state.begin();
-  follower.follow({ resource: chosen, namespace: chosen.namespaced ? namespace : '', labelSelector });
+  byId('go-live').toggleAttribute('hidden', rest.version === '');
+  follower.follow({ ...rest, resource: chosen, namespace: chosen.namespaced ? namespace : '' });
   table.clear();
 }
 
@@ -175,7 +224,9 @@ function follow(): void {
 function lock(): void {
   poller.stop();
   follower.stop();
-  line.show('connecting', 'a token is needed');
+  detail.pause();
+  if (arrived) history.add('Signed out: the server does not accept the token any more.', 'loss');
+  line.show('off', arrived ? 'signed out' : 'a token is needed');
   token.show(access.hasToken);
 }
 
@@ -184,11 +235,11 @@ function showStats(): void {
   showOverview(stats, follower.received);
   kinds.show(stats);
   if (chosen === undefined) return;
-  const { name } = chosen;
-  showCache(
-    chosen,
-    stats.resources.find(({ resource }) => resource === name),
-  );
+  showCache(chosen, statsOf(chosen));
+}
+
+function statsOf(resource: PageResource | undefined): ResourceStats | undefined {
+  return stats?.resources.find((each) => each.resource === resource?.name);
 }
 
 /** Which namespaces there are, if that has changed. */
@@ -206,15 +257,23 @@ async function offerNamespaces(): Promise<void> {
 
 const poller = pollNumbers<ApiServerStats>({
   ask: async (signal) => {
+    responds = false;
     try {
       return JSON.parse(await access.text('/stats', { signal })) as ApiServerStats;
     } catch (error) {
+      responds = error instanceof Refused;
       if (isRefused(error, 401)) lock();
       throw error;
     }
   },
+  onFault: () => {
+    state.answers(responds);
+    detail.answers(responds);
+  },
   onAnswer: (answer, wasAway) => {
     stats = answer;
+    state.answers(true);
+    detail.answers(true);
     // A server that was restarted may have other kinds.
     if (wasAway) void discover().catch(() => {});
     showStats();
@@ -223,11 +282,14 @@ const poller = pollNumbers<ApiServerStats>({
 });
 
 byId('retry').addEventListener('click', () => void start());
-setInterval(() => table.grow(), AGE_MS);
+byId('go-live').addEventListener('click', () => filters.goLive());
+addEventListener('popstate', () => resources.length > 0 && arrive());
+setInterval(() => state.isLive && table.grow(), AGE_MS);
 onPageLife({
   leave: () => {
     poller.stop();
     follower.stop();
+    detail.pause();
   },
   // The page continues with what is there now.
   comeBack: () => void start(),

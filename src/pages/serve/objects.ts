@@ -1,69 +1,94 @@
-import { keyOf } from '../../cache/object.ts';
-import { type Clock, systemClock } from '../../watch/clock.ts';
-import { arrange, byId, clone, jsonBox, make, say, showJson, TabStops } from '../elements.ts';
-import { age, type TableRow } from '../table.ts';
-import { count, parseExactly, plural, timeOf, visible } from '../words.ts';
+import { arrange, byId, make, say } from '../elements.ts';
+import { count, plural } from '../words.ts';
+import { BREADTHS, type Breadth, type Column, toColumns } from './columns.ts';
+import { openDetail } from './detail/index.ts';
 import type { RowFollower } from './follower.ts';
+import { goTo, type Place } from './place.ts';
+import { RowView } from './row.ts';
+import { type Entry, type PageRow, SortedRows } from './sorting.ts';
+import { RowWindow } from './window.ts';
 
-/** Rows in the table. */
-const MAX_ROWS = 500;
 /** If more rows than this have changed at once, none is marked: if everything blinks, nothing stands out. */
 const MAX_MARKED = 20;
 const MARK_MS = 1_200;
-/** What a server shows as the age of an object: `5m30s`. A column of this name may have another meaning. */
-const DURATION = /^(\d+[smhdy])+$/;
+/** A column is as wide as its longest text in view, but not wider than this. */
+const MAX_CHARS = 36;
+const MAX_CHARS_NARROW = 20;
+const MIN_CHARS = 5;
+/** A user who is still typing has not finished: what was found is announced then. */
+const TYPING_MS = 700;
 
 /** What the table needs. */
 interface ObjectTableMeans {
   readonly follower: RowFollower;
-  /** Reads an object as it is now. */
-  readonly read: (row: TableRow, signal: AbortSignal) => Promise<Content>;
-}
-
-interface ShownRow {
-  readonly element: HTMLTableRowElement;
-  row: TableRow;
-  /** The cell that says how old the object is. */
-  age: Element | undefined;
+  /** The time for which the table is right. */
+  readonly nowMs: () => number;
+  /** Says something to those who do not see the page. */
+  readonly tell: (text: string) => void;
+  /** A label was clicked, such as `app=web`. */
+  readonly onLabel: (label: string) => void;
 }
 
 /**
- * The objects of a collection, in the order of their keys, at most {@link MAX_ROWS}. A row that stays keeps its element and its
- * place, so the focus also stays, while others come and go around it. One row can be open; it then stays, even if its object is
- * deleted.
+ * The objects of a collection, sorted by any column, of which those in view are in the document. A row that stays keeps its element,
+ * and the focus; rows that come and go above those in view do not move them.
  *
- * Keyboard: the rows are one tab stop. Arrow keys, Home and End move between them, Enter opens one.
+ *     follower --rows--> SortedRows --entries--> text filter --> RowWindow --> RowView: those in view
+ *
+ * Keyboard: the rows are one tab stop. Up, down, Page Up, Page Down, Home and End move between them, left and right between the name
+ * and the labels of one, Enter opens it.
  */
 export class ObjectTable {
-  private readonly body: HTMLTableSectionElement = byId<HTMLTableSectionElement>('object-rows');
-  private readonly text: HTMLInputElement = byId<HTMLInputElement>('text');
   private readonly means: ObjectTableMeans;
-  private readonly stops: TabStops;
-  private readonly shown: Map<string, ShownRow> = new Map();
-  private columns: readonly string[] = [];
-  /** The index of the name's column; the namespace, if it is shown, is before it. */
-  private nameAt: number = 0;
-  private open: OpenObject | undefined = undefined;
+  private readonly text: HTMLInputElement = byId<HTMLInputElement>('text');
+  private readonly breadth: HTMLSelectElement = byId<HTMLSelectElement>('breadth');
+  private readonly window: RowWindow = new RowWindow(() => this.render());
+  private readonly sorted: SortedRows = new SortedRows({ descending: false, cellOf: () => ({ text: '' }) });
+  private views: Map<string, RowView> = new Map();
+  private columns: readonly Column[] = [];
+  /** Characters of each column. */
+  private widths: number[] = [];
+  private sort: { readonly column: string; readonly descending: boolean } = { column: '', descending: false };
+  private entries: readonly Entry[] = [];
+  /** The rows have not been read as a whole yet. */
+  private isNew: boolean = true;
+  /** What the text is searched in. */
+  private texts: WeakMap<PageRow, string> = new WeakMap();
+  /** The row that has the focus, or had it last. */
+  private active: string | undefined = undefined;
+  private stop: HTMLButtonElement | undefined = undefined;
+  private open: string | undefined = undefined;
+  private announcing: ReturnType<typeof setTimeout> | undefined = undefined;
 
   constructor(means: ObjectTableMeans) {
     this.means = means;
-    const { body, text } = this;
-    this.stops = new TabStops(body);
-    text.addEventListener('input', () => {
-      this.close();
+    this.text.addEventListener('input', () => this.search());
+    this.breadth.addEventListener('change', () => {
+      goTo({ columns: this.breadth.value });
       this.draw();
     });
-    body.addEventListener('click', ({ target }) => {
-      const row = (target as Element).closest('tr');
-      if (row?.dataset.id !== undefined && String(getSelection()) === '') this.toggle(row.dataset.id);
-    });
+    matchMedia(NARROW).addEventListener('change', () => this.draw());
+    const { body } = this.window;
+    body.addEventListener('click', ({ target }) => this.onClick(target as Element));
+    body.addEventListener('focusin', ({ target }) => this.onFocus(target as HTMLButtonElement));
+    byId('object-list').addEventListener('keydown', (event) => this.onKey(event));
+  }
+
+  /** Takes over what a URL says. */
+  restore({ search, sort, columns }: Place): void {
+    this.text.value = search;
+    this.breadth.value = (BREADTHS as readonly string[]).includes(columns) ? columns : '';
+    this.sort = { column: sort.replace(/^-/, ''), descending: sort.startsWith('-') };
+    this.columns = [];
   }
 
   /** Another collection is followed: what was shown is removed. */
   clear(): void {
-    this.close();
-    this.shown.clear();
-    this.body.replaceChildren();
+    this.views.clear();
+    this.window.body.replaceChildren();
+    this.columns = [];
+    this.isNew = true;
+    this.window.toStart();
     this.draw();
   }
 
@@ -72,342 +97,266 @@ export class ObjectTable {
     const { follower } = this.means;
     const changed = follower.takeChanged();
     this.layOut();
-    const text = this.text.value.trim().toLowerCase();
-    const { rows, matching } = chooseRows(follower.rows, { text, max: MAX_ROWS, pinned: this.open?.row });
-    this.keepFocus(() => {
-      const elements = rows.flatMap((row) => this.elementsOf(row));
-      arrange(this.body, elements);
-    });
-    const keys = new Set(rows.map(keyOf));
-    for (const key of this.shown.keys()) if (!keys.has(key)) this.shown.delete(key);
-    this.stops.keep();
-    this.follow();
+    const before = this.entries;
+    if (this.isNew) this.sorted.replace(follower.rows);
+    else this.sorted.change(changed, (key) => follower.get(key));
+    // From then on, every change of a row is told.
+    this.isNew = !follower.hasSynced;
+    this.entries = this.found(this.sorted.all);
+    this.hold(before);
+    this.render();
     this.mark(changed);
-    this.tell({ total: follower.size, matching, shown: rows.length, searched: text !== '' });
+    this.tell();
   }
 
   /** Time has passed. */
   grow(): void {
-    const now = Date.now();
-    for (const { age: cell, row } of this.shown.values()) if (cell) say(cell, age(row.metadata.creationTimestamp, now));
+    const now = this.means.nowMs();
+    for (const view of this.views.values()) view.grow(now);
+  }
+
+  /** Which object's detail is shown. */
+  setOpen(key: string | undefined): void {
+    this.open = key;
+    for (const [each, view] of this.views) view.open(each === key);
+  }
+
+  /** Moves the focus to the row of an object; to the first row if it is gone. */
+  focusRow(key: string): void {
+    this.focusAt(this.entries.findIndex((entry) => entry.key === key));
   }
 
   /** Makes the head, and all rows again, if the columns have changed. */
   private layOut(): void {
-    const { scope, columns = ['NAME', 'AGE'] } = this.means.follower;
-    const hasNamespace = scope?.resource.namespaced === true && scope.namespace === '';
-    const names = [...(hasNamespace ? ['namespace'] : []), ...columns.map((each) => each.toLowerCase())];
-    if (names.join('\n') === this.columns.join('\n') && this.nameAt === Number(hasNamespace)) return;
-    this.columns = names;
-    this.nameAt = Number(hasNamespace);
-    const heads = names.map((name, at) => {
-      const th = make('th', { text: visible(name), name: this.classOf(at) });
-      th.scope = 'col';
-      return th;
-    });
-    byId('object-head').replaceChildren(...heads);
-    this.close();
-    this.shown.clear();
-    this.body.replaceChildren();
+    const { scope, definitions } = this.means.follower;
+    const hasNamespaces = scope?.resource.namespaced === true && scope.namespace === '';
+    const breadth = (this.breadth.value || (matchMedia(NARROW).matches ? 'few' : 'usual')) as Breadth;
+    const columns = toColumns({ definitions, hasNamespaces, breadth });
+    const namesOf = (some: readonly Column[]): string => some.map(({ name, role, at }) => `${role} ${at} ${name}`).join('\n');
+    if (namesOf(columns) === namesOf(this.columns)) return;
+    this.columns = columns;
+    this.texts = new WeakMap();
+    this.widths = [];
+    this.views.clear();
+    this.window.body.replaceChildren();
+    byId('object-columns').replaceChildren(...columns.map(() => make('col')));
+    byId('object-head').replaceChildren(...columns.map((column) => this.heading(column)));
+    for (const id of ['space-above', 'space-below'])
+      byId<HTMLTableRowElement>(id).cells[0]?.setAttribute('colspan', String(columns.length));
+    for (const [at, { name }] of columns.entries()) this.widen(at, name.length + 2);
+    this.applySort();
   }
 
-  private elementsOf(row: TableRow): readonly HTMLTableRowElement[] {
-    const key = keyOf(row);
-    let shown = this.shown.get(key);
-    if (shown === undefined) {
-      shown = { element: clone<HTMLTableRowElement>('object-row'), row, age: undefined };
-      shown.element.dataset.id = key;
-      this.shown.set(key, shown);
-      this.fill(shown);
-    } else if (shown.row !== row) {
-      shown.row = row;
-      this.fill(shown);
-    }
-    return this.open?.key === key ? [shown.element, this.open.element] : [shown.element];
-  }
-
-  private fill(shown: ShownRow): void {
-    const { element, row } = shown;
-    const { namespace = '', name = '', creationTimestamp, deletionTimestamp } = row.metadata;
-    const own = row.cells ?? [name, ''];
-    const texts = this.nameAt === 1 ? [namespace, ...own] : own;
-    for (const at of this.columns.keys()) {
-      const cell = element.cells[at] ?? element.insertCell();
-      cell.className = this.classOf(at);
-      // The server says how old it was then.
-      const isAge = cell.className === 'age' && DURATION.test(texts[at] ?? '');
-      if (isAge) shown.age = cell;
-      if (at === this.nameAt) this.fillName(cell, { name, namespace, open: this.open?.key === keyOf(row) });
-      else say(cell, isAge ? age(creationTimestamp, Date.now()) : visible(texts[at] ?? ''));
-    }
-    element.classList.toggle('leaving', deletionTimestamp !== undefined);
-  }
-
-  private fillName(cell: Element, { name, namespace, open }: { name: string; namespace: string; open: boolean }): void {
-    const button = cell.querySelector('button') ?? cell.appendChild(make('button'));
+  private heading({ name, role, title, isNumber }: Column): HTMLTableCellElement {
+    const th = make('th', { name: isNumber ? `${role} number` : role });
+    th.scope = 'col';
+    const button = make('button', { text: name, title });
     button.type = 'button';
-    button.setAttribute('aria-expanded', String(open));
-    button.setAttribute('aria-label', visible(`${namespace === '' ? '' : `${namespace}/`}${name}: detail`));
-    say(button, visible(name));
+    button.addEventListener('click', () => {
+      const { column, descending } = this.sort;
+      this.sort = { column: name, descending: this.sortColumn?.name === name && (column === name ? !descending : true) };
+      goTo({ sort: `${this.sort.descending ? '-' : ''}${name}` });
+      this.applySort();
+      this.window.toStart();
+      this.draw();
+    });
+    th.append(button);
+    return th;
   }
 
-  /** The element that had the focus may be gone. It continues at the row that has taken its place. */
+  /** The column by which the table is sorted: by default the first, of namespaces or names. */
+  private get sortColumn(): Column | undefined {
+    const { columns, sort } = this;
+    return (
+      columns.find(({ name }) => name === sort.column) ?? columns.find(({ role }) => role === 'namespace' || role === 'name')
+    );
+  }
+
+  private applySort(): void {
+    const { sortColumn, sort } = this;
+    if (sortColumn === undefined) return;
+    const descending = sort.column === sortColumn.name && sort.descending;
+    this.sorted.sortBy({ cellOf: sortColumn.cellOf, descending });
+    for (const [at, th] of [...byId<HTMLTableRowElement>('object-head').cells].entries()) {
+      if (this.columns[at] === sortColumn) th.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
+      else th.removeAttribute('aria-sort');
+    }
+  }
+
+  private search(): void {
+    goTo({ search: this.text.value.trim() });
+    this.window.toStart();
+    this.draw();
+    clearTimeout(this.announcing);
+    this.announcing = setTimeout(() => this.means.tell(byId('note').textContent ?? ''), TYPING_MS);
+  }
+
+  /** The rows in which the text is, in any of the cells that are shown. */
+  private found(entries: readonly Entry[]): readonly Entry[] {
+    const wanted = this.text.value.trim().toLowerCase();
+    return wanted === '' ? entries : entries.filter(({ row }) => this.textOf(row).includes(wanted));
+  }
+
+  private textOf(row: PageRow): string {
+    let text = this.texts.get(row);
+    if (text === undefined) {
+      // How long ago something was changes all the time.
+      const cells = this.columns.map(({ cellOf }) => cellOf(row)).filter(({ timeMs }) => timeMs === undefined);
+      text = [row.metadata.namespace ?? '', row.metadata.name ?? '', ...cells.map((cell) => cell.text)].join('\n').toLowerCase();
+      this.texts.set(row, text);
+    }
+    return text;
+  }
+
+  /** Rows that come and go above those in view do not move them. */
+  private hold(before: readonly Entry[]): void {
+    const { top, rows } = this.window;
+    if (top === 0 || before === this.entries) return;
+    for (const [at, entry] of before.slice(top, top + rows).entries()) {
+      const index = this.entries.indexOf(entry);
+      if (index < 0) continue;
+      this.window.shift(index - top - at, this.entries.length);
+      return;
+    }
+  }
+
+  /** Puts the rows in view into the document. */
+  private render(): void {
+    const { entries, views, columns } = this;
+    const { first, end } = this.window.span(entries.length);
+    const { scope } = this.means.follower;
+    const looks = { columns, nowMs: this.means.nowMs(), labelSelector: scope?.labelSelector ?? '' };
+    const shown = new Map<string, RowView>();
+    for (const [at, entry] of entries.slice(first, end).entries()) {
+      const view = views.get(entry.key) ?? new RowView();
+      if (view.entry?.row !== entry.row) view.fill(entry, looks, (column, chars) => this.widen(column, chars));
+      view.open(entry.key === this.open);
+      // The head is the first row.
+      view.element.setAttribute('aria-rowindex', String(first + at + 2));
+      shown.set(entry.key, view);
+    }
+    this.views = shown;
+    this.keepFocus(() => {
+      arrange(
+        this.window.body,
+        Array.from(shown.values(), ({ element }) => element),
+      );
+      this.window.frame({ first, end }, entries.length);
+    });
+    byId('objects-table').setAttribute('aria-rowcount', String(entries.length + 1));
+    this.keepStop();
+  }
+
+  private widen(at: number, chars: number): void {
+    const most = matchMedia(NARROW).matches ? MAX_CHARS_NARROW : MAX_CHARS;
+    const wanted = Math.max(MIN_CHARS, Math.min(chars, most));
+    if (wanted <= (this.widths[at] ?? 0)) return;
+    this.widths[at] = wanted;
+    const col = byId('object-columns').children[at] as HTMLElement | undefined;
+    if (col !== undefined) col.style.width = `calc(${wanted}ch + 1.2rem)`;
+  }
+
+  /**
+   * The element that had the focus may have moved, which takes the focus from it; its row may be out of view, or gone. Then the row
+   * that has taken its place has the focus, or the list, from which the keys continue where it was.
+   */
   private keepFocus(change: () => void): void {
-    const { body } = this;
-    const row = body.contains(document.activeElement) ? document.activeElement?.closest('tr') : undefined;
+    const { body } = this.window;
+    const focused = document.activeElement;
+    const row = body.contains(focused) ? focused?.closest('tr') : undefined;
     const at = row ? row.sectionRowIndex : -1;
     change();
-    if (at < 0 || body.contains(document.activeElement)) return;
-    body.rows[Math.min(at, body.rows.length - 1)]?.querySelector('button')?.focus();
+    if (row === undefined || row === null || document.activeElement === focused) return;
+    if (row.isConnected) (focused as HTMLElement).focus({ preventScroll: true });
+    else if (this.entries.some(({ key }) => key === row.dataset.id)) byId('object-list').focus({ preventScroll: true });
+    else {
+      const next = body.rows[Math.min(at, body.rows.length - 1)]?.querySelector<HTMLButtonElement>('.name button');
+      (next ?? byId('object-list')).focus({ preventScroll: true });
+    }
   }
 
-  /** The open object may have changed, or be gone. */
-  private follow(): void {
-    const { open } = this;
-    if (open === undefined) return;
-    const row = this.means.follower.get(open.key);
-    if (row === undefined) {
-      if (this.means.follower.hasSynced) open.gone();
-    } else open.show(row);
-    this.shown.get(open.key)?.element.classList.toggle('gone', open.isGone);
+  /** One button of the rows can be reached by the tab key. */
+  private keepStop(button?: HTMLButtonElement): void {
+    const { body } = this.window;
+    const kept = this.stop !== undefined && body.contains(this.stop) ? this.stop : undefined;
+    const [first] = this.views.values();
+    const stop = button ?? kept ?? this.views.get(this.active ?? '')?.opener ?? first?.opener;
+    for (const each of this.views.values()) if (each.opener !== stop) each.opener.tabIndex = -1;
+    if (this.stop !== undefined && this.stop !== stop) this.stop.tabIndex = -1;
+    if (stop !== undefined) stop.tabIndex = 0;
+    this.stop = stop;
+  }
+
+  private onFocus(button: HTMLButtonElement): void {
+    this.active = button.closest('tr')?.dataset.id;
+    this.keepStop(button);
+  }
+
+  private onKey(event: KeyboardEvent): void {
+    const button = (event.target as Element).closest('button');
+    if (button !== null && !this.window.body.contains(button)) return;
+    const { key } = event;
+    if (key === 'ArrowLeft' || key === 'ArrowRight') {
+      const all = [...(button?.closest('tr')?.querySelectorAll('button') ?? [])];
+      const next = all[all.indexOf(button as HTMLButtonElement) + (key === 'ArrowLeft' ? -1 : 1)];
+      next?.focus();
+      if (next !== undefined) event.preventDefault();
+      return;
+    }
+    const at = this.entries.findIndex((entry) => entry.key === this.active);
+    const page = this.window.rows - 1;
+    const moves: Readonly<Record<string, number>> = {
+      ...{ ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: this.entries.length - 1 },
+    };
+    const to = moves[key];
+    if (to === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    this.focusAt(to);
+  }
+
+  private focusAt(index: number): void {
+    const at = Math.max(0, Math.min(this.entries.length - 1, index));
+    this.window.reveal(at);
+    this.render();
+    this.views.get(this.entries[at]?.key ?? '')?.opener.focus({ preventScroll: true });
+  }
+
+  private onClick(target: Element): void {
+    const { label } = target.closest<HTMLElement>('[data-label]')?.dataset ?? {};
+    if (label !== undefined) {
+      this.means.onLabel(label);
+      return;
+    }
+    const row = this.views.get(target.closest('tr')?.dataset.id ?? '')?.entry?.row;
+    const { resource } = this.means.follower.scope ?? {};
+    if (row === undefined || resource === undefined || String(getSelection()) !== '') return;
+    const { namespace, name = '', uid } = row.metadata;
+    openDetail({ resource, namespace, name, uid });
   }
 
   private mark(changed: ReadonlySet<string>): void {
     if (changed.size > MAX_MARKED || matchMedia('(prefers-reduced-motion: reduce)').matches) return;
     const tint = getComputedStyle(document.documentElement).getPropertyValue('--tint');
-    for (const key of changed) {
-      for (const cell of this.shown.get(key)?.element.cells ?? []) {
-        cell.animate([{ backgroundColor: tint }, { backgroundColor: 'transparent' }], { duration: MARK_MS, easing: 'ease-out' });
-      }
-    }
+    const frames = [{ backgroundColor: tint }, { backgroundColor: 'transparent' }];
+    for (const key of changed) this.views.get(key)?.element.animate(frames, { duration: MARK_MS, easing: 'ease-out' });
   }
 
-  private tell({
-    total,
-    matching,
-    shown,
-    searched,
-  }: {
-    total: number;
-    matching: number;
-    shown: number;
-    searched: boolean;
-  }): void {
-    const empty = byId('none');
-    const { hasSynced, scope } = this.means.follower;
-    const cut = matching > MAX_ROWS;
-    const found = searched ? `${count(matching)} of ${plural(total, 'object')}` : plural(total, 'object');
-    say(
-      byId('note'),
-      !hasSynced
-        ? ''
-        : cut
-          ? `showing the first ${count(MAX_ROWS)} of ${count(matching)}${searched ? ' that match' : ''}`
-          : found,
-    );
-    empty.toggleAttribute('hidden', shown > 0 || scope === undefined);
-    const none = scope?.labelSelector ? 'No object has these labels.' : 'No objects yet. They appear here as they are created.';
-    say(empty, !hasSynced ? 'Reading \u2026' : searched ? 'Nothing matches.' : none);
-  }
-
-  /** The columns that every kind has look the same in all. */
-  private classOf(at: number): string {
-    if (at <= this.nameAt) return at === this.nameAt ? 'name' : 'namespace';
-    return this.columns[at] === 'age' ? 'age' : 'more';
-  }
-
-  private toggle(key: string): void {
-    const shown = this.shown.get(key);
-    const wasOpen = this.open?.key === key;
-    this.close();
-    if (shown !== undefined && !wasOpen) {
-      const { row } = shown;
-      this.open = new OpenObject({ row, columns: this.columns.length, read: (signal) => this.means.read(row, signal) });
-      shown.element.querySelector('button')?.setAttribute('aria-expanded', 'true');
-    }
-    this.draw();
-  }
-
-  private close(): void {
-    const { open } = this;
-    this.open = undefined;
-    open?.close();
-    const element = open && this.shown.get(open.key)?.element;
-    element?.querySelector('button')?.setAttribute('aria-expanded', 'false');
-    element?.classList.remove('gone');
+  /** How many there are, or why there are none. */
+  private tell(): void {
+    const { hasSynced, scope, size: total } = this.means.follower;
+    const searched = this.text.value.trim() !== '';
+    const matching = this.entries.length;
+    say(byId('note'), !hasSynced ? '' : searched ? `${count(matching)} of ${plural(total, 'object')}` : plural(total, 'object'));
+    const isSelected = scope !== undefined && (scope.labelSelector !== '' || scope.fieldSelector !== '');
+    const none = isSelected
+      ? 'No object is selected.'
+      : scope?.version
+        ? 'There were none.'
+        : 'No objects yet. They appear here as they are created.';
+    byId('none').toggleAttribute('hidden', matching > 0 || scope === undefined);
+    say(byId('none'), !hasSynced ? 'Reading \u2026' : searched && total > 0 ? 'Nothing matches.' : none);
   }
 }
 
-/** Which rows are shown. */
-interface Choice {
-  /** Only objects in whose namespace/name this is, in lower case; empty for all. */
-  readonly text: string;
-  /** Not more than this. */
-  readonly max: number;
-  /** A row that is shown in any case, because the user reads it. */
-  readonly pinned?: TableRow | undefined;
-}
-
-/** The rows that are shown, in the order of their keys, and how many there are. */
-interface ChosenRows {
-  readonly rows: readonly TableRow[];
-  readonly matching: number;
-}
-
-/**
- * Chooses the first rows by key. Of a hundred thousand rows, most are compared only once, with the last of those chosen so far;
- * sorting all of them for each change would take too long.
- */
-export function chooseRows(all: Iterable<TableRow>, { text, max, pinned }: Choice): ChosenRows {
-  let first: Map<string, TableRow> = new Map();
-  let last: string | undefined;
-  let matching = 0;
-  const sort = (): void => {
-    const sorted = [...first].sort(([one], [other]) => (one < other ? -1 : 1));
-    first = new Map(sorted.slice(0, max));
-    last = sorted[max - 1]?.[0];
-  };
-  for (const row of all) {
-    const key = keyOf(row);
-    if (text !== '' && !key.toLowerCase().includes(text)) continue;
-    matching++;
-    if (last === undefined || key <= last) first.set(key, row);
-    if (first.size >= 2 * max) sort();
-  }
-  sort();
-  if (pinned !== undefined && !first.has(keyOf(pinned))) {
-    first.set(keyOf(pinned), pinned);
-    max++;
-    sort();
-  }
-  return { rows: [...first.values()], matching };
-}
-
-/** What an open object needs. */
-interface OpenOptions {
-  readonly row: TableRow;
-  /** The columns of the table. */
-  readonly columns: number;
-  readonly read: (signal: AbortSignal) => Promise<Content>;
-}
-
-/** The row below an object's own: its content as JSON, followed live. */
-class OpenObject {
-  readonly key: string;
-  readonly element: HTMLTableRowElement = make('tr', { name: 'detail' });
-  isGone: boolean = false;
-  /** Its last known row. */
-  row: TableRow;
-  private readonly facts: HTMLParagraphElement = make('p', { text: 'Reading \u2026' });
-  private readonly json: HTMLPreElement = jsonBox('');
-  private readonly reader: ObjectReader;
-
-  constructor({ row, columns, read }: OpenOptions) {
-    this.row = row;
-    this.key = keyOf(row);
-    const cell = this.element.insertCell();
-    cell.colSpan = columns;
-    this.json.hidden = true;
-    cell.append(this.facts, this.json);
-    this.reader = new ObjectReader({ read, onContent: (content) => this.onContent(content) });
-  }
-
-  /** Shows this row as its current state. */
-  show(row: TableRow): void {
-    if (row === this.row && !this.isGone) return;
-    this.row = row;
-    this.isGone = false;
-    this.reader.changed();
-  }
-
-  /** It no longer exists. Its last state stays. */
-  gone(): void {
-    if (this.isGone) return;
-    this.isGone = true;
-    say(this.facts, `Deleted at ${timeOf(new Date())}. This was its last state.`);
-  }
-
-  close(): void {
-    this.reader.close();
-    this.element.remove();
-  }
-
-  private onContent(content: Content): void {
-    if (this.isGone) return;
-    if (content.is === 'gone') this.gone();
-    else if (content.is === 'failed') say(this.facts, `It could not be read: ${content.message}.`);
-    else this.fill(content.text);
-  }
-
-  private fill(text: string): void {
-    const object = parseExactly(text) as { metadata?: { resourceVersion?: unknown } };
-    const version = String(object.metadata?.resourceVersion ?? 'unknown');
-    say(this.facts, `version ${version}, read at ${timeOf(new Date())}, ${plural(text.length, 'character')}`);
-    this.json.hidden = false;
-    showJson(this.json, object);
-  }
-}
-
-/** What there is to show of an object. */
-export type Content =
-  | { readonly is: 'object'; readonly text: string }
-  | { readonly is: 'gone' }
-  | { readonly is: 'failed'; readonly message: string };
-
-/** Options of an {@link ObjectReader}. */
-interface ReaderOptions {
-  /** Reads the object as it is now. */
-  readonly read: (signal: AbortSignal) => Promise<Content>;
-  readonly onContent: (content: Content) => void;
-  readonly clock?: Clock | undefined;
-}
-
-/** An object that changes all the time is read this often. */
-const REST_MS = 250;
-
-/**
- * Keeps the content of one object up to date. A row says that the object has changed, but not what it is now; so it is read
- * again, one read at a time. Changes that come meanwhile become one more read.
- *
- *     idle --changed--> reading --answer--> resting --REST_MS--> idle, or reading if it has changed again
- */
-export class ObjectReader {
-  private readonly options: ReaderOptions;
-  private readonly clock: Clock;
-  private readonly closing: AbortController = new AbortController();
-  private busy: boolean = false;
-  private stale: boolean = false;
-  private cancelRest: () => void = () => {};
-
-  constructor(options: ReaderOptions) {
-    this.options = options;
-    this.clock = options.clock ?? systemClock;
-    this.changed();
-  }
-
-  /** Reads it, now or when the current read is over. */
-  changed(): void {
-    if (this.closing.signal.aborted) return;
-    this.stale = true;
-    if (!this.busy) void this.read();
-  }
-
-  /** Nothing is read or called from here on. */
-  close(): void {
-    this.closing.abort();
-    this.cancelRest();
-  }
-
-  private async read(): Promise<void> {
-    const { signal } = this.closing;
-    this.busy = true;
-    this.stale = false;
-    const content = await this.options.read(signal).catch((error: Error): Content => ({ is: 'failed', message: error.message }));
-    if (signal.aborted) return;
-    this.options.onContent(content);
-    this.cancelRest = this.clock.schedule(REST_MS, () => {
-      this.busy = false;
-      if (this.stale) void this.read();
-    });
-  }
-}
+/** There is room for few columns. */
+const NARROW = '(max-width: 40rem)';

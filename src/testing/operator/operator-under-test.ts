@@ -365,7 +365,7 @@ export class TestOperator implements AsyncDisposable {
         clearRealTimeout(timer);
         resolve();
       };
-      this.operator.settled().then(done, done);
+      this.operator.idle().then(done, done);
     });
   }
 

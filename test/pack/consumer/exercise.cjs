@@ -34,7 +34,7 @@ exports.exercise = async function exercise(given) {
   await shared.shutdown();
   await events.close();
 
-  const hub = new http.Hub({ replay: 1, epoch: 'e' });
+  const hub = new http.Hub({ replay: 1, epoch: 'e', telemetry: new given.opentelemetry.OpenTelemetry() });
   const server = given.createServer(http.createHttpHandler(hub));
   ws.attachWebSocket(server, hub);
   await hub.publish(event);
@@ -52,6 +52,8 @@ exports.exercise = async function exercise(given) {
   const remote = given.client.connect(`http://${address}/watch`);
   assert.deepEqual((await remote.next()).value, sent);
   await remote.return();
+  const List = () => String(given.react.useCollection(`http://${address}/watch`).items.length);
+  assert.equal(given.renderToString(given.createElement(List)), '0');
   const answer = await given.fetch.createFetchHandler(hub)(new Request(`http://${address}/watch`));
   const reader = answer.body.getReader();
   assert.deepEqual(JSON.parse(Buffer.from((await reader.read()).value).toString()), sent);

@@ -6,6 +6,7 @@ import { Informer, InformerFactory, type ListWatcher } from 'watchmux/cache';
 import { createHttpHandler, Hub, type HubStats } from 'watchmux/http';
 import { type AsJson, Cluster, type KubeConfigLike, loadCluster, type Resource } from 'watchmux/kubernetes';
 import { fromReadable, toReadable } from 'watchmux/node-stream';
+import { OpenTelemetry } from 'watchmux/opentelemetry';
 import { attachWebSocket, Hub as SameHub } from 'watchmux/ws';
 
 interface Pod {
@@ -13,7 +14,9 @@ interface Pod {
 }
 
 export async function clusters(config: KubeConfigLike): Promise<void> {
-  const cluster = new Cluster(config, { responseTimeoutMs: 1_000 });
+  const telemetry = new OpenTelemetry({ attributes: { 'watchmux.hub': 'orders' } });
+  const cluster = new Cluster(config, { responseTimeoutMs: 1_000, telemetry });
+  new Hub({ telemetry }).stats();
   const pods: Resource<AsJson<Pod>> = cluster.resource<AsJson<Pod>>('pods').in('default');
   const source: ListWatcher<AsJson<Pod>> = pods;
   new Informer(source).stop();

@@ -16,12 +16,23 @@ import {
   type Watch,
   type WatchEvent,
 } from 'watchmux';
+import { type Collection, toCollection, toStore } from 'watchmux/client';
+import { useCollection, useConnection } from 'watchmux/react';
 import { fromObservable, observe, toObservable } from 'watchmux/rxjs';
 import { FakeClock, FakeWatcher } from 'watchmux/testing';
 
 type Orders = WatchEvent<'placed', { id: string; total: number }> | WatchEvent<'cancelled', { id: string }>;
 interface Pod {
   metadata: { namespace: string; name: string };
+}
+
+export function useOrders(): string {
+  const shared: Collection<{ id: string }> = toCollection<{ id: string }>('/watch', { limit: 10 });
+  const { items } = useCollection(shared, { selector: ({ id }) => id !== '' });
+  const total = toStore('/watch', { initial: 0, reduce: (state: number, { object }: Orders) => state + object.id.length });
+  // @ts-expect-error a total is a number
+  total.getSnapshot().state.trim();
+  return `${items[0]?.id} ${useConnection(shared).status}`;
 }
 
 export async function main(bytes: AsyncIterable<Uint8Array>): Promise<void> {

@@ -1,6 +1,8 @@
 // Run by check-tarball.mjs in an empty project: sends one event through every entry point, imported as an ES module.
 import assert from 'node:assert/strict';
 import { createServer, get } from 'node:http';
+import { createElement } from 'react';
+import { renderToString } from 'react-dom/server';
 import { of } from 'rxjs';
 import { Broadcaster, filter, StreamWatcher, toDecoder } from 'watchmux';
 import { ApiServer } from 'watchmux/apiserver';
@@ -13,8 +15,10 @@ import { createHttpHandler, Hub } from 'watchmux/http';
 import { Cluster } from 'watchmux/kubernetes';
 import { NatsStream } from 'watchmux/nats';
 import { fromReadable, toReadable } from 'watchmux/node-stream';
+import { OpenTelemetry } from 'watchmux/opentelemetry';
 import { Operator } from 'watchmux/operator';
 import { testOperator } from 'watchmux/operator-testing';
+import { useCollection } from 'watchmux/react';
 import { fromObservable, observe } from 'watchmux/rxjs';
 import { SqliteStorage } from 'watchmux/sqlite';
 import { MemoryStorage } from 'watchmux/storage';
@@ -28,6 +32,8 @@ await exercise({
   assert,
   createServer,
   get,
+  createElement,
+  renderToString,
   of,
   WebSocket,
   root: { Broadcaster, filter, StreamWatcher, toDecoder },
@@ -41,8 +47,10 @@ await exercise({
   kubernetes: { Cluster },
   nats: { NatsStream },
   nodeStream: { fromReadable, toReadable },
+  opentelemetry: { OpenTelemetry },
   operator: { Operator },
   operatorTesting: { testOperator },
+  react: { useCollection },
   rxjs: { fromObservable, observe },
   sqlite: { SqliteStorage },
   storage: { MemoryStorage },

@@ -1,0 +1,275 @@
+/**
+ * The objects of a source by key, and views of them: what a selector lets through, in order.
+ *
+ *     events ---> ObjectFold: a Map, and the keys that have changed since the last flush        one for all who share it
+ *                     '------> View: rows in order, brought up to date when somebody looks      one per selector, order and limit
+ *
+ * A view whose fold has moved by one flush takes out the rows whose keys have changed, and puts back those that match, each at its
+ * place: O(rows) cheap steps, and O(log rows) comparisons per change. After more than one flush it is made anew.
+ *
+ * Invariants
+ * - An object that is what it was keeps its identity, also over a new snapshot, and so does the array of items if no item changed.
+ * - The order is total: what `sort` takes for equal is in the order of the keys. So equal states are shown equally.
+ */
+import { callable, checkOptions, invalid, isRecord, wholeNumber } from '../../watch/errors.ts';
+import type { ChangeType, WatchEvent } from '../../watch/event.ts';
+import type { ConnectionState } from './contact.ts';
+import { identityOf, type SharedOptions, type Source, type Watchable } from './feed.ts';
+import { Fold, Handle, type Plan, type Store, toPlan } from './fold.ts';
+
+/** Which objects a view shows, and in which order. */
+export interface ViewOptions<T> {
+  /** Only objects for which this returns true. Default: all. */
+  readonly selector?: ((object: T) => boolean) | undefined;
+  /** Compares two objects, as `Array.sort` does. Objects that it takes for equal, and all by default, are in the order of their keys. */
+  readonly sort?: ((one: T, other: T) => number) | undefined;
+  /** At most this many items, the first ones; default: all. */
+  readonly limit?: number | undefined;
+}
+
+/** Options of {@link toCollection}. */
+export interface CollectionOptions<T> extends ViewOptions<T>, SharedOptions<WatchEvent> {
+  /** The key of an object; default: its namespace and name in `metadata`, or else its `id`. */
+  readonly key?: ((object: T) => string) | undefined;
+}
+
+/** What a collection shows. */
+export interface Items<T> {
+  /** The objects in order. The same array until one of them changes; an object is the same until it changes itself. */
+  readonly items: readonly T[];
+  /** How many objects the selector lets through, beyond `limit`, too. */
+  readonly total: number;
+  /** The object with this key, if the selector lets it through. */
+  readonly get: (key: string) => T | undefined;
+  /** Whether the state of the source is in it. Stays true while the connection is away. */
+  readonly ready: boolean;
+  /** What `key`, `selector` or `sort` has thrown. */
+  readonly error?: unknown;
+}
+
+/** A live view of the objects of a source. */
+export interface Collection<T> extends Store<Items<T>> {
+  /** The state of the connection. */
+  readonly connection: Store<ConnectionState>;
+  /** Equal for collections with the same source and connection options. */
+  readonly key: string;
+  /** Another view of the same objects. Costs no connection. */
+  readonly view: (options: ViewOptions<T>) => Collection<T>;
+}
+
+/** The source of a collection: a hub that publishes ADDED, MODIFIED and DELETED, an informer, or a watch of such events. */
+export type CollectionSource<T> = Exclude<Source<WatchEvent>, Watchable<WatchEvent>> | Watchable<WatchEvent<ChangeType, T>>;
+
+const VIEW_NAMES = ['selector', 'sort', 'limit'] as const;
+
+/**
+ * Keeps the objects of a source, and shows those that a selector lets through, in order. Events other than ADDED, MODIFIED and DELETED
+ * change nothing. Connections and states are shared as those of `toStore`: all views of one source share its objects, if `key` is the
+ * same function.
+ *
+ *     const open = toCollection<Order>('/watch', { selector: ({ state }) => state === 'open', sort: (a, b) => a.total - b.total });
+ *     const leave = open.subscribe(() => show(open.getSnapshot().items));
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option.
+ */
+export function toCollection<T>(source: CollectionSource<T>, options: CollectionOptions<T> = {}): Collection<T> {
+  const { key = defaultKey, selector, sort, limit, onError } = options;
+  callable('key', key);
+  const plan = toPlan<WatchEvent>(source as Source<WatchEvent>, options, {
+    names: [...VIEW_NAMES, 'key'],
+    fold: `objects ${identityOf(key)}`,
+  });
+  const handle = new Handle(plan, () => new ObjectFold<T>(plan, key), onError);
+  return toView(handle, { selector, sort, limit });
+}
+
+function toView<T>(handle: Handle<WatchEvent, ObjectFold<T>>, options: ViewOptions<T>): Collection<T> {
+  const { selector, sort, limit } = checkOptions(options, VIEW_NAMES);
+  callable('selector', selector);
+  callable('sort', sort);
+  if (limit !== undefined) wholeNumber('limit', limit);
+  const { connection, key } = handle;
+  const nothing: Items<T> = { items: [], total: 0, get: () => undefined, ready: false };
+  let view: View<T> | undefined;
+  const read = (fold: ObjectFold<T> | undefined): Items<T> => {
+    if (!fold) return nothing;
+    if (view?.fold !== fold) view = new View(fold, options, nothing);
+    return view.read();
+  };
+  return { ...handle.store(read), connection, key, view: (more) => toView(handle, more) };
+}
+
+/** Namespace and name, as the hub's `coalesce` does it, or an id. */
+function defaultKey(object: unknown): string {
+  const { metadata, id } = (object ?? {}) as { metadata?: { name?: unknown; namespace?: unknown }; id?: unknown };
+  if (metadata?.name) return `${metadata.namespace ? `${metadata.namespace}/` : ''}${metadata.name}`;
+  if (typeof id === 'string' || typeof id === 'number') return String(id);
+  throw invalid('key', undefined, 'a function, because an object has neither metadata.name nor id');
+}
+
+/** The objects by key. See the top of this file. */
+class ObjectFold<T> extends Fold<WatchEvent> {
+  /** What is shown, and what else has come since the last flush. */
+  objects: Map<string, T> = new Map();
+  /** The keys whose objects the last flush has changed. */
+  changed: ReadonlySet<string> = new Set();
+  #unflushed: Set<string> = new Set();
+  #next: Map<string, T> | undefined;
+  readonly #keyOf: (object: T) => string;
+
+  constructor(plan: Plan<WatchEvent>, keyOf: (object: T) => string) {
+    super(plan);
+    this.#keyOf = keyOf;
+  }
+
+  protected override begin(): void {
+    this.#next = new Map();
+  }
+
+  protected override commit(): void {
+    const next = this.#next;
+    if (!next) return;
+    for (const [key, object] of next) if (object !== this.objects.get(key)) this.#unflushed.add(key);
+    for (const key of this.objects.keys()) if (!next.has(key)) this.#unflushed.add(key);
+    this.objects = next;
+    this.#next = undefined;
+  }
+
+  protected override apply({ type, object }: WatchEvent): void {
+    if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED') return;
+    const key = this.#keyOf(object as T);
+    if (typeof key !== 'string') throw invalid('key', key, 'a function that returns a string');
+    const objects = this.#next ?? this.objects;
+    const before = this.objects.get(key);
+    const isKept = type !== 'DELETED' && before !== undefined && isEqual(before, object);
+    if (type === 'DELETED') objects.delete(key);
+    else objects.set(key, isKept ? before : (object as T));
+    if (objects === this.objects && !isKept) this.#unflushed.add(key);
+  }
+
+  protected override show(): void {
+    this.changed = this.#unflushed;
+    this.#unflushed = new Set();
+  }
+}
+
+/** An object in a view. */
+interface Row<T> {
+  readonly key: string;
+  readonly object: T;
+}
+
+/** What one selector, order and limit make of the objects. */
+class View<T> {
+  readonly fold: ObjectFold<T>;
+  readonly #options: ViewOptions<T>;
+  #rows: readonly Row<T>[] = [];
+  #version: number = -1;
+  /** A function has thrown, so the rows are not up to date. */
+  #isBroken: boolean = false;
+  #shown: Items<T>;
+
+  constructor(fold: ObjectFold<T>, options: ViewOptions<T>, nothing: Items<T>) {
+    this.fold = fold;
+    this.#options = options;
+    const get = (key: string): T | undefined => {
+      const object = fold.objects.get(key);
+      return object !== undefined && this.#matches(object) ? object : undefined;
+    };
+    this.#shown = { ...nothing, get };
+  }
+
+  read(): Items<T> {
+    const { version, fault } = this.fold;
+    if (version === this.#version) return this.#shown;
+    let failure = fault;
+    try {
+      this.#rows = version === this.#version + 1 && !this.#isBroken ? this.#updated(this.fold.changed) : this.#made();
+      this.#isBroken = false;
+    } catch (error) {
+      this.#isBroken = true;
+      failure ??= { error };
+      this.fold.report(error);
+    }
+    this.#version = version;
+    this.#show(failure);
+    return this.#shown;
+  }
+
+  #matches(object: T): boolean {
+    const { selector } = this.#options;
+    return !selector || !!selector(object);
+  }
+
+  #compare(one: Row<T>, other: Row<T>): number {
+    return this.#options.sort?.(one.object, other.object) || (one.key < other.key ? -1 : Number(one.key > other.key));
+  }
+
+  #rowsOf(keys: Iterable<string>): Row<T>[] {
+    const rows: Row<T>[] = [];
+    for (const key of keys) {
+      const object = this.fold.objects.get(key);
+      if (object !== undefined && this.#matches(object)) rows.push({ key, object });
+    }
+    return rows.sort((one, other) => this.#compare(one, other));
+  }
+
+  #made(): Row<T>[] {
+    return this.#rowsOf(this.fold.objects.keys());
+  }
+
+  #updated(changed: ReadonlySet<string>): readonly Row<T>[] {
+    if (changed.size === 0) return this.#rows;
+    const kept = this.#rows.filter(({ key }) => !changed.has(key));
+    const rows: Row<T>[] = [];
+    let from = 0;
+    for (const row of this.#rowsOf(changed)) {
+      const to = this.#placeOf(row, kept, from);
+      for (; from < to; from++) rows.push(kept[from] as Row<T>);
+      rows.push(row);
+    }
+    for (; from < kept.length; from++) rows.push(kept[from] as Row<T>);
+    return rows;
+  }
+
+  /** The index at which a row belongs, by bisection. */
+  #placeOf(row: Row<T>, rows: readonly Row<T>[], from: number): number {
+    let low = from;
+    let high = rows.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#compare(rows[middle] as Row<T>, row) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #show(failure: { readonly error: unknown } | undefined): void {
+    const shown = this.#shown;
+    const total = this.#rows.length;
+    const all = this.#options.limit === undefined ? this.#rows : this.#rows.slice(0, this.#options.limit);
+    const isSame = all.length === shown.items.length && all.every(({ object }, at) => object === shown.items[at]);
+    const items = isSame ? shown.items : all.map(({ object }) => object);
+    const { ready } = this.fold;
+    const hadFailed = 'error' in shown;
+    if (isSame && total === shown.total && ready === shown.ready && !failure && !hadFailed) return;
+    this.#shown = { items, total, get: shown.get, ready, ...failure };
+  }
+}
+
+/** Deeper values count as changed. */
+const MAX_DEPTH = 64;
+
+/** Whether two values are the same JSON. */
+function isEqual(one: unknown, other: unknown, depth: number = MAX_DEPTH): boolean {
+  if (one === other) return true;
+  if (depth === 0) return false;
+  if (Array.isArray(one))
+    return Array.isArray(other) && one.length === other.length && one.every((item, at) => isEqual(item, other[at], depth - 1));
+  if (!isRecord(one) || !isRecord(other) || Object.getPrototypeOf(one) !== Object.getPrototypeOf(other)) return false;
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && isEqual(one[name], other[name], depth - 1))
+  );
+}

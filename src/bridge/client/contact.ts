@@ -1,0 +1,157 @@
+/**
+ * The state of a connection as people want to read it. A client changes its state several times a second while it reconnects; what is
+ * shown changes only when that lasts:
+ *
+ *     connecting ---- open ----> live ---- lost for graceMs ----> reconnecting ---- lost for offlineMs ----> offline
+ *         |                        ^                                  |   ^             or the host has no network
+ *         '---- offlineMs ---.     '------------- open ---------------'---'------------------------------------'
+ *                            v
+ *                         offline          a final error, or the end ----> signed out (401, 403), gone
+ *
+ * Invariants
+ * - A loss that ends within `graceMs` is never shown. An end that the server has planned counts from when it is to be back.
+ * - There is one timer at most, and none once it is open, over or closed.
+ */
+import type { Clock } from '../../watch/clock.ts';
+import { isWatchError, whyOf } from '../../watch/errors.ts';
+import { isStatus, type Status } from '../../watch/event.ts';
+
+/**
+ * What a person wants to know of a connection.
+ *
+ * - `connecting`: there has been no connection yet.
+ * - `live`: connected, or away for less than `graceMs`.
+ * - `reconnecting`: the connection was lost, and the client tries to get it back.
+ * - `offline`: the host has no network, or there has been no connection for `offlineMs`. The client goes on trying.
+ * - `signed out`: the server has answered 401 or 403. Final, unless the source is an informer, which goes on trying.
+ * - `gone`: the source has ended, or has refused for good, such as with 404: then there is an `error`. Final.
+ */
+export type ConnectionStatus = 'connecting' | 'live' | 'reconnecting' | 'offline' | 'signed out' | 'gone';
+
+/** The state of a connection, for people. Another object whenever it changes. */
+export interface ConnectionState {
+  readonly status: ConnectionStatus;
+  /** Why it is not `live`, if that is known. Its `message` is in the server's words. */
+  readonly error?: Status | Error | undefined;
+  /** Connects at once, also after `signed out` and `gone`. What is shown stays until the new connection has the whole state. */
+  readonly reconnect: () => void;
+}
+
+/** When a loss is shown. */
+export interface ContactOptions {
+  readonly clock: Clock;
+  readonly graceMs: number;
+  readonly offlineMs: number;
+}
+
+/** What is shown of one connection. See the top of this file. */
+export class Contact {
+  state: ConnectionState;
+  readonly #options: ContactOptions;
+  readonly #changed: () => void;
+  #isOpen: boolean = false;
+  #wasOpen: boolean = false;
+  #isOver: boolean = false;
+  /** From when on there should have been a connection. */
+  #sinceMs: number;
+  #error: ConnectionState['error'];
+  #cancel: () => void = () => {};
+
+  constructor(options: ContactOptions, { changed, reconnect }: { changed: () => void; reconnect: () => void }) {
+    this.#options = options;
+    this.#changed = changed;
+    this.state = { status: 'connecting', reconnect };
+    this.#sinceMs = options.clock.now();
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  open(): void {
+    this.#isOpen = this.#wasOpen = true;
+    this.#error = undefined;
+    this.#look();
+  }
+
+  /** There is no connection. Without an error, that is planned, and lasts for `delayMs`. */
+  lost(error?: unknown, delayMs: number = 0): void {
+    if (this.#isOpen) this.#sinceMs = this.#options.clock.now() + (error === undefined ? delayMs : 0);
+    this.#isOpen = false;
+    this.#error = toShown(error) ?? this.#error;
+    if (isRefusal(error)) this.#show('signed out');
+    else this.#look();
+  }
+
+  /** Nothing follows. Only the first reason counts. */
+  over(error?: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#isOpen = false;
+    this.#cancel();
+    this.#error = toShown(error);
+    this.#show(isRefusal(error) ? 'signed out' : 'gone');
+  }
+
+  /** It begins, or begins again. */
+  begin(): void {
+    this.#isOver = this.#wasOpen = false;
+    this.#error = undefined;
+    this.#sinceMs = this.#options.clock.now();
+    this.#show('connecting');
+    this.#look();
+  }
+
+  /** Leaves no timer. */
+  close(): void {
+    this.#isOver = true;
+    this.#cancel();
+  }
+
+  /** Shows what is due, and looks again when time alone changes that. */
+  #look(): void {
+    this.#cancel();
+    if (this.#isOver) return;
+    const { clock, graceMs, offlineMs } = this.#options;
+    const lostMs = clock.now() - this.#sinceMs;
+    const later = (limitMs: number): void => {
+      this.#cancel = clock.schedule(limitMs - lostMs, () => this.#look());
+    };
+    if (this.#isOpen) this.#show('live');
+    else if (lostMs < graceMs) later(graceMs);
+    else if (lostMs >= offlineMs || !hasNetwork()) this.#show('offline');
+    else {
+      this.#show(this.#wasOpen ? 'reconnecting' : 'connecting');
+      later(offlineMs);
+    }
+  }
+
+  #show(status: ConnectionStatus): void {
+    const { state } = this;
+    const error = this.#error;
+    if (state.status === status && state.error?.message === error?.message) return;
+    this.state = { status, error, reconnect: state.reconnect };
+    this.#changed();
+  }
+}
+
+/** Whether the host may have a network. Only a browser knows that it has none. */
+function hasNetwork(): boolean {
+  return (globalThis as { navigator?: { onLine?: boolean } }).navigator?.onLine !== false;
+}
+
+function statusOf(error: unknown): Status | undefined {
+  return isStatus(error) ? error : isWatchError(error) ? error.status : undefined;
+}
+
+/** Whether somebody has to sign in. */
+function isRefusal(error: unknown): boolean {
+  const { code } = statusOf(error) ?? {};
+  return code === 401 || code === 403;
+}
+
+/** An error that has a message. */
+function toShown(error: unknown): ConnectionState['error'] {
+  if (error === undefined || error instanceof Error || isStatus(error)) return error;
+  return new Error(whyOf(error));
+}

@@ -1,0 +1,305 @@
+/**
+ * What stores read from: sources, opened once for all stores that ask for the same.
+ *
+ *     source and options ---> Group ---> Feed: a watch, its state for people ---> folds: the state that the events add up to
+ *     (a key)                   '------> Feed ...
+ *
+ * Who shares. Stores with the same source and connection options are in one group. Those of them that also fold in the same way share
+ * one fold, and so its state. Different folds share a feed as long as nothing has been read from it; a fold that comes later needs the
+ * events from the start, so it gets a feed of its own.
+ *
+ * Invariants
+ * - A feed has a fold, and a group has a feed, or it does not exist.
+ * - `close` of a feed leaves no connection, timer or listener, and its folds hear nothing more.
+ */
+import { isPromise } from '../../watch/abort.ts';
+import type { Clock } from '../../watch/clock.ts';
+import { isRecord, isWatchError } from '../../watch/errors.ts';
+import { type BookmarkEvent, type ErrorEvent, isErrorEvent, type WatchEvent } from '../../watch/event.ts';
+import { Failures } from '../../watch/failures.ts';
+import type { Watch } from '../../watch/watch.ts';
+import type { Attempt, ClientWatch, ConnectOptions, StateDetail } from './client-options.ts';
+import { connect } from './connect.ts';
+import { Contact } from './contact.ts';
+import type { ClientState } from './machine.ts';
+import { toUrl } from './transport.ts';
+
+/** What a source that is a function gets. Pass all of it on to `connect`. */
+export interface OpenOptions extends Attempt {
+  readonly onExpired: 'restart';
+  readonly onStateChange: (state: ClientState, detail: StateDetail) => void;
+}
+
+/** What an informer says of its source. */
+interface SourceState {
+  readonly connected: boolean;
+  readonly failures: number;
+  readonly error?: unknown;
+}
+
+/** What a watch of `E` may deliver besides. No store passes it on. */
+type Delivered<E> = E | BookmarkEvent | ErrorEvent;
+
+/** Something that can be watched, such as an `Informer` of `watchmux/cache`, or a `Broadcaster`. Whoever has made it runs and stops it. */
+export interface Watchable<E> {
+  watch(options: { readonly signal: AbortSignal }): Watch<Delivered<E>>;
+  /** An informer's. */
+  readonly state?: SourceState;
+  addStateListener?(listener: () => void): () => void;
+}
+
+/**
+ * Where a store gets its events: the URL of a hub; a function that is called for it before each attempt, for example for a URL with a
+ * fresh token; a function that opens a watch; or an object that has one, such as an informer. Sources are the same if they are the
+ * same text or the same object: make a function once, outside of components.
+ */
+export type Source<E> =
+  | string
+  | URL
+  | ((options: OpenOptions) => string | URL | PromiseLike<string | URL> | Watch<Delivered<E>>)
+  | Watchable<E>;
+
+/** Options of a connection that are a store's own business. */
+type Own = 'signal' | 'resourceVersion' | 'onExpired' | 'onStateChange' | 'onGap' | 'overflow';
+
+/** Options of every store. Those of a connection apply only if the source is a URL, or a function that answers one. */
+export interface SharedOptions<E = never> extends Omit<ConnectOptions<E>, Own> {
+  /** How long a lost connection is still shown as `live`, in milliseconds; default 2,000. */
+  readonly graceMs?: number | undefined;
+  /** After how long without a connection it is shown as `offline`, in milliseconds; default 20,000. */
+  readonly offlineMs?: number | undefined;
+  /** How long the connection stays open after the last subscriber has left, in milliseconds; default 1,000. */
+  readonly lingerMs?: number | undefined;
+  /** Subscribers are told of changes at most once in this many milliseconds; default 16, which is a frame. 0: of every batch. */
+  readonly flushIntervalMs?: number | undefined;
+  /** Gets every failure of the connection that is shown, and of your functions. Default: `console.error`, once per kind. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+/** What a feed needs to know. */
+export interface FeedOptions<E> {
+  readonly source: Source<E>;
+  readonly connect: ConnectOptions<E>;
+  readonly clock: Clock;
+  readonly graceMs: number;
+  readonly offlineMs: number;
+}
+
+/** What a feed delivers to. */
+export interface FeedReader<E extends WatchEvent> {
+  /** Where it reads now. */
+  feed: Feed<E> | undefined;
+  /** It needs no event, so it may begin anywhere. */
+  readonly isIdle: boolean;
+  take(events: readonly E[]): void;
+  /** The events begin again, with the state if the source has one. */
+  restart(): void;
+  /** The state of the connection is another one. */
+  connectionChanged(): void;
+  /** Tells those who want to hear of failures. Returns whether there is anybody. */
+  tell(error: unknown): boolean;
+}
+
+/** One watch, read for all who share it. */
+export class Feed<E extends WatchEvent> {
+  readonly readers: Set<FeedReader<E>> = new Set();
+  readonly contact: Contact;
+  /** Something has been read. */
+  isUsed: boolean = false;
+  readonly #options: FeedOptions<E>;
+  readonly #failures: Failures;
+  #abort: AbortController = new AbortController();
+  #watch: Watch<E> | undefined;
+
+  constructor(options: FeedOptions<E>) {
+    this.#options = options;
+    this.#failures = new Failures('store', options);
+    this.contact = new Contact(options, { changed: () => this.#changed(), reconnect: () => this.#reconnect() });
+  }
+
+  open(): void {
+    const { signal } = this.#abort;
+    const { contact } = this;
+    contact.begin();
+    let last: E | undefined;
+    const read = async (): Promise<void> => {
+      this.#watch = openWatch(this.#options, contact, signal);
+      for await (const events of this.#watch.batches()) {
+        this.isUsed = true;
+        last = events.at(-1);
+        for (const reader of this.readers) reader.take(events);
+      }
+    };
+    const ended = (error?: unknown): void => {
+      if (!signal.aborted) contact.over(error ?? (last && isErrorEvent(last) ? last.object : undefined));
+    };
+    read().then(() => ended(), ended);
+  }
+
+  close(): void {
+    this.contact.close();
+    this.#abort.abort();
+    void this.#watch?.return();
+  }
+
+  #reconnect(): void {
+    const { signal } = this.#abort;
+    if (signal.aborted) return;
+    if (!this.contact.isOver) {
+      (this.#watch as Partial<ClientWatch<E>> | undefined)?.reconnect?.();
+      return;
+    }
+    this.#abort.abort();
+    this.#abort = new AbortController();
+    for (const reader of this.readers) reader.restart();
+    this.open();
+  }
+
+  #changed(): void {
+    const { status, error } = this.contact.state;
+    const readers = [...this.readers];
+    if (status === 'live') this.#failures.up(CONNECTION);
+    else if (error && !readers.map((reader) => reader.tell(error)).includes(true)) this.#failures.down(CONNECTION, error);
+    for (const reader of readers) reader.connectionChanged();
+  }
+}
+
+const CONNECTION = 'the connection';
+
+/** Opens a source, and reports to `contact` how that goes. */
+function openWatch<E extends WatchEvent>(
+  { source, ...options }: FeedOptions<E>,
+  contact: Contact,
+  signal: AbortSignal,
+): Watch<E> {
+  const open: OpenOptions = {
+    signal,
+    onExpired: 'restart',
+    onStateChange: (state, { error, delayMs }) => {
+      if (state === 'open') contact.open();
+      else if (state === 'closed') contact.over(error);
+      else contact.lost(error, delayMs);
+    },
+  };
+  const settings = { ...options.connect, ...open };
+  if (typeof source === 'object' && 'watch' in source) {
+    const watch = source.watch({ signal }) as Watch<E>;
+    followState(source, contact, signal);
+    return watch;
+  }
+  if (typeof source !== 'function') return connect(marked(source, settings), settings) as Watch<E>;
+  let first: unknown = firstOf(source, open);
+  if (isRecord(first) && 'batches' in first) {
+    const watch = first as unknown as Watch<E>;
+    if (!('state' in watch)) contact.open();
+    return watch;
+  }
+  const url = async (attempt: Attempt): Promise<URL> => {
+    const answer = first === undefined ? source({ ...open, ...attempt }) : first;
+    first = undefined;
+    return marked((await answer) as string | URL, settings);
+  };
+  return connect(url, settings) as Watch<E>;
+}
+
+/** What a function answers first. Only a wrong call is final; anything else that it throws is a failed attempt. */
+function firstOf<E>(source: Extract<Source<E>, (...args: never) => unknown>, open: OpenOptions): unknown {
+  try {
+    const answer = source(open);
+    if (isPromise(answer)) void answer.then(undefined, () => {}); // whoever awaits it gets the error
+    return answer;
+  } catch (error) {
+    if (isWatchError(error, 'INVALID_ARGUMENT')) throw error;
+    return Promise.reject(error);
+  }
+}
+
+/** Asks for BOOKMARKs that the reader sees: the first one ends the initial state, whether the hub has a snapshot or not. */
+function marked(url: string | URL, { bookmarks = true }: Pick<ConnectOptions<never>, 'bookmarks'>): URL {
+  const to = new URL(toUrl(url));
+  if (bookmarks && !to.searchParams.has('allowWatchBookmarks')) to.searchParams.set('allowWatchBookmarks', 'true');
+  return to;
+}
+
+/** What has no state, such as a broadcaster, is always connected. */
+function followState<E>(source: Watchable<E>, contact: Contact, signal: AbortSignal): void {
+  const look = (): void => {
+    const { connected, failures, error } = source.state ?? { connected: true, failures: 0 };
+    if (connected) contact.open();
+    else if (failures > 0) contact.lost(error);
+  };
+  look();
+  const leave = source.addStateListener?.(look);
+  if (leave) signal.addEventListener('abort', leave, { once: true });
+}
+
+/** Everything that reads from one source with one set of connection options. */
+class Group<E extends WatchEvent> {
+  readonly folds: Map<string, unknown> = new Map();
+  readonly feeds: Set<Feed<E>> = new Set();
+}
+
+const groups: Map<string, Group<never>> = new Map();
+
+/** Of the connection, and of what is made of it. */
+export type Keys = readonly [connection: string, own: string];
+
+/** What is shared under these keys, if anything. */
+export function sharedOf<F>([key, own]: Keys): F | undefined {
+  return groups.get(key)?.folds.get(own) as F | undefined;
+}
+
+/** Shares a reader under two keys, and lets it read. */
+export function share<E extends WatchEvent>([key, own]: Keys, reader: FeedReader<E>, options: FeedOptions<E>): void {
+  const group = (groups.get(key) ?? new Group()) as unknown as Group<E>;
+  groups.set(key, group as unknown as Group<never>);
+  group.folds.set(own, reader);
+  let feed = [...group.feeds].find(({ isUsed }) => !isUsed || reader.isIdle);
+  const isNew = !feed;
+  feed ??= new Feed<E>(options);
+  // Those who only look at the connection look at the new one.
+  const left = isNew ? [...group.feeds].filter(({ readers }) => [...readers].every(({ isIdle }) => isIdle)) : [];
+  for (const each of [reader, ...left.flatMap(({ readers }) => [...readers])]) {
+    feed.readers.add(each);
+    each.feed = feed;
+  }
+  for (const each of left) {
+    group.feeds.delete(each);
+    each.close();
+  }
+  group.feeds.add(feed);
+  if (isNew) feed.open();
+}
+
+/** Undoes `share`; a feed that nobody else reads ends. Idempotent. */
+export function unshare<E extends WatchEvent>([key, own]: Keys, reader: FeedReader<E>): void {
+  const group = groups.get(key) as unknown as Group<E> | undefined;
+  const { feed } = reader;
+  if (!group || !feed?.readers.delete(reader)) return;
+  if (group.folds.get(own) === reader) group.folds.delete(own);
+  if (feed.readers.size > 0) return;
+  group.feeds.delete(feed);
+  feed.close();
+  if (group.feeds.size === 0) groups.delete(key);
+}
+
+const ids: WeakMap<object, number> = new WeakMap();
+let lastId = 0;
+
+/** A text that is the same for values that are the same. Functions, and objects of a class, are the same only as themselves. */
+export function textOf(value: unknown): string {
+  if (value instanceof URL) return textOf(value.href);
+  if (isRecord(value) && Object.getPrototypeOf(value) === Object.prototype) {
+    const members = Object.entries(value).filter(([, member]) => member !== undefined);
+    return `{${members.sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, member]) => `${name}:${textOf(member)}`)}}`;
+  }
+  return typeof value === 'object' || typeof value === 'function' ? identityOf(value) : (JSON.stringify(value) ?? String(value));
+}
+
+/** A text for this very object; of anything else, for its value. */
+export function identityOf(value: unknown): string {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return `${typeof value} ${String(value)}`;
+  const id = ids.get(value) ?? ++lastId;
+  ids.set(value, id);
+  return `#${id}`;
+}

@@ -1,0 +1,251 @@
+/**
+ * Editing an object as text. What is saved is what the user has written, for the version that the text was begun with: if the object
+ * has changed meanwhile, the server refuses, and both are shown.
+ *
+ *     text of version 12 --save--> saved as 13: the text is that of 13
+ *                            |---> refused: causes with their fields beside the text
+ *                            '---> conflict: what has changed since 12, the object as it is now, and the text as it was
+ */
+import { ask, type HttpSettings } from '../../../cache/http/exchange.ts';
+import { byId, make, say } from '../../elements.ts';
+import { parseExactly, plural, size, visible } from '../../words.ts';
+import { toEntry, versionOf } from './history.ts';
+import { changeList } from './history-view.ts';
+import { type TextFormat, toText } from './lines.ts';
+import { hasMembers, type Members } from './paths.ts';
+import { type Allowed, type Cause, type Outcome, write } from './requests.ts';
+import { TextView } from './text-view.ts';
+
+/** A longer text is not edited in a page. */
+const MAX_EDIT_CHARS = 512 * 1_024;
+/** Who has written what is saved here. */
+const FIELD_MANAGER = 'watchmux-page';
+
+/** What is edited. */
+interface EditTarget {
+  readonly path: string;
+  readonly object: Members;
+  readonly format: TextFormat;
+  readonly allowed: Allowed | undefined;
+}
+
+export class EditView {
+  private readonly means: HttpSettings;
+  private readonly area: HTMLTextAreaElement = byId<HTMLTextAreaElement>('edit-text');
+  private readonly theirs: TextView = new TextView(byId('edit-theirs'));
+  private target: EditTarget | undefined = undefined;
+  /** The text as it was begun. */
+  private begun: string = '';
+  /** Only one request at a time, and none of an object that was left. */
+  private busy: EditTarget | undefined = undefined;
+
+  constructor(means: HttpSettings) {
+    this.means = means;
+    byId('edit').addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.save(false);
+    });
+    byId('edit-try').addEventListener('click', () => void this.save(true));
+    this.area.addEventListener('input', () => this.tell());
+  }
+
+  /** Whether there is text that would be lost. */
+  get isDirty(): boolean {
+    return this.target !== undefined && this.area.value !== this.begun;
+  }
+
+  /** Whether it should begin again with this: nobody has written anything, or is about to. */
+  isOutdated(object: Members, allowed: Allowed | undefined): boolean {
+    const { target } = this;
+    if (target === undefined) return true;
+    if (this.isDirty || document.activeElement === this.area || this.busy !== undefined) return false;
+    return target.allowed !== allowed || versionOf(target.object) !== versionOf(object);
+  }
+
+  /** Begins with an object as it is. What was written before is lost. */
+  begin(target: EditTarget): void {
+    this.target = target;
+    this.begun = toText(withoutManagers(target.object), target.format);
+    const isLong = this.begun.length > MAX_EDIT_CHARS;
+    if (isLong) this.begun = '';
+    this.area.value = this.begun;
+    // A browser may change line ends.
+    this.begun = this.area.value;
+    const mayNot = target.allowed?.update === false;
+    this.area.readOnly = mayNot;
+    this.area.disabled = isLong;
+    for (const id of ['edit-save', 'edit-try']) byId<HTMLButtonElement>(id).disabled = isLong || mayNot;
+    this.report('');
+    this.showOther();
+    this.tell(
+      isLong
+        ? `It is longer than ${size(MAX_EDIT_CHARS)}: download it, and send it with another client.`
+        : mayNot
+          ? 'You may read it, but not change it.'
+          : undefined,
+    );
+  }
+
+  end(): void {
+    this.target = undefined;
+    this.area.value = this.begun = '';
+    this.theirs.clear();
+  }
+
+  /** What the text is for, and whether that is still there. */
+  tell(why?: string): void {
+    const { target } = this;
+    if (target === undefined) return;
+    const dirty = this.isDirty ? ', changed here' : '';
+    say(
+      byId('edit-about'),
+      why ??
+        `${target.format.toUpperCase()} of version ${visible(versionOf(target.object))}${dirty}. It is saved only if the object has not changed meanwhile.`,
+    );
+  }
+
+  /** Says something about the text. */
+  report(text: string, causes: readonly Cause[] | undefined = undefined): void {
+    const said = byId('edit-said');
+    said.classList.toggle('bad', causes !== undefined);
+    say(said, visible(text));
+    const list = byId('edit-faults');
+    list.toggleAttribute('hidden', !causes?.length);
+    list.replaceChildren(...(causes ?? []).map((cause) => this.faultItem(cause)));
+    this.area.setAttribute('aria-invalid', String(causes !== undefined));
+  }
+
+  private faultItem({ field, message }: Cause): HTMLLIElement {
+    const item = make('li');
+    if (field !== '') {
+      const button = make('button', { text: visible(field), title: 'Show it in the text' });
+      button.type = 'button';
+      button.addEventListener('click', () => this.reveal(field));
+      item.append(button, ' ');
+    }
+    item.append(visible(message));
+    return item;
+  }
+
+  private reveal(field: string): void {
+    const { value } = this.area;
+    const at = placeOf(value, field);
+    this.area.focus();
+    this.area.setSelectionRange(at, value.indexOf('\n', at) < 0 ? value.length : value.indexOf('\n', at));
+  }
+
+  private async save(dryRun: boolean): Promise<void> {
+    const { target } = this;
+    if (target === undefined || this.busy === target) return;
+    this.busy = target;
+    this.report(dryRun ? 'Asking \u2026' : 'Saving \u2026');
+    this.showOther();
+    const query = { fieldValidation: 'Strict', fieldManager: FIELD_MANAGER, ...(dryRun && { dryRun: 'All' }) };
+    const outcome = await write(this.means, {
+      method: 'PUT',
+      path: target.path,
+      query,
+      body: this.area.value,
+      format: target.format,
+    });
+    if (this.busy === target) this.busy = undefined;
+    if (this.target !== target) return;
+    if (outcome.object !== undefined) this.accepted(target, outcome.object, dryRun);
+    else await this.refused(target, outcome);
+  }
+
+  private accepted(target: EditTarget, object: Members, dryRun: boolean): void {
+    if (!dryRun) {
+      this.begin({ ...target, object });
+      this.report(`Saved as version ${versionOf(object)}.`);
+      return;
+    }
+    const { changes, more } = toEntry({ what: 'changed', at: undefined, before: target.object, after: object });
+    this.report(
+      changes.length === 0 ? 'The server accepts it. Nothing would change.' : 'The server accepts it. Nothing is saved yet.',
+    );
+    if (changes.length === 0) return;
+    this.showOther('What would change');
+    changeList(changes, more, byId<HTMLUListElement>('edit-differences'));
+  }
+
+  private async refused(target: EditTarget, { code, message, causes }: Outcome): Promise<void> {
+    const hint = code === 415 ? ' Choose JSON, and start again.' : '';
+    this.report(`${code === 0 ? 'Not saved, as far as is known' : 'Not saved'}: ${message}.${hint}`, causes);
+    if (code !== 409) return;
+    const url = new URL(target.path, location.origin);
+    const now = await ask(this.means, url, { read: parseExactly }).catch(() => undefined);
+    if (this.target !== target || !hasMembers(now)) return;
+    const { changes, more } = toEntry({ what: 'changed', at: undefined, before: target.object, after: now });
+    const version = versionOf(now);
+    this.showOther(
+      `Version ${visible(version)} is there now. ${plural(changes.length + more, 'change')} since the text was begun:`,
+    );
+    changeList(changes, more, byId<HTMLUListElement>('edit-differences'));
+    this.theirs.show(withoutManagers(now), { format: target.format });
+    byId('edit-theirs').hidden = false;
+    const rebase = byId<HTMLButtonElement>('edit-rebase');
+    rebase.hidden = false;
+    rebase.onclick = () => this.rebase(target, now);
+  }
+
+  /** The text stays, and is for another version from now on: what has changed meanwhile is overwritten by what it says. */
+  private rebase(target: EditTarget, object: Members): void {
+    const text = withVersion(this.area.value, { from: versionOf(target.object), to: versionOf(object) });
+    if (text === undefined) {
+      this.report(
+        `The text has no resourceVersion ${versionOf(target.object)} any more: write ${versionOf(object)} yourself.`,
+        [],
+      );
+      return;
+    }
+    this.area.value = text;
+    this.target = { ...target, object };
+    this.showOther();
+    this.report(`The text is for version ${versionOf(object)} now. What has changed meanwhile is lost if it is saved.`);
+    this.tell();
+    this.area.focus();
+  }
+
+  /** Shows, or hides, what is below the text. */
+  private showOther(title?: string): void {
+    byId('edit-other').hidden = title === undefined;
+    say(byId('edit-other-title'), title ?? '');
+    byId('edit-differences').replaceChildren();
+    for (const id of ['edit-theirs', 'edit-rebase']) byId(id).hidden = true;
+  }
+}
+
+/** An object without the notes on who has written what. A server keeps its own if an object comes without. */
+export function withoutManagers(object: Members): Members {
+  const { metadata } = object;
+  if (!hasMembers(metadata) || !Object.hasOwn(metadata, 'managedFields')) return object;
+  const { managedFields: _, ...rest } = metadata;
+  return { ...object, metadata: rest };
+}
+
+/** The same text with another version. Undefined: it does not have the first one. */
+export function withVersion(text: string, { from, to }: { readonly from: string; readonly to: string }): string | undefined {
+  const names = ['resourceVersion: ', '"resourceVersion": '];
+  for (const written of names.flatMap((name) => [`${name}${JSON.stringify(from)}`, `${name}${from}`])) {
+    const at = text.indexOf(written);
+    if (at < 0) continue;
+    const name = written.slice(0, written.indexOf(': ') + 2);
+    return text.slice(0, at) + name + JSON.stringify(to) + text.slice(at + written.length);
+  }
+  return undefined;
+}
+
+/** Where a text, of either format, most likely has a field such as `spec.containers[0].image`: its last step that can be found. */
+export function placeOf(text: string, field: string): number {
+  let place = 0;
+  let from = 0;
+  for (const name of field.split(/[.[\]]+/).slice(0, 50)) {
+    if (name === '' || /^\d+$/.test(name)) continue;
+    const found = [`${name}:`, `"${name}":`].map((label) => text.indexOf(label, from)).filter((at) => at >= 0);
+    if (found.length === 0) break;
+    place = Math.min(...found);
+    from = place + name.length;
+  }
+  return place;
+}

@@ -1,0 +1,228 @@
+/**
+ * An object as lines of YAML or JSON, which know what they say: where the label ends, and whether the value has just changed.
+ *
+ * - What is written is read back as the same value, in YAML 1.1 (as Kubernetes reads it) and 1.2. Texts stand as they are if they
+ *   can mean nothing else, as a block if they have several lines, and otherwise quoted as in JSON, of which YAML is a superset.
+ * - Characters that would not be seen are escaped, and so what is shown is what is copied.
+ * - It stops where the text has become too long: the beginning of an object does not cost more than it is long.
+ */
+import { visible } from '../../words.ts';
+import { hasMembers, itemPath, keyMember, memberPath, scalarText } from './paths.ts';
+
+/** The forms of a text. */
+export type TextFormat = 'yaml' | 'json';
+
+/** A line of an object. */
+export interface Line {
+  readonly text: string;
+  /** Where its label, which has the indentation, ends; 0: all of it is value. */
+  readonly label: number;
+  /** Whether its value is among those that are marked. */
+  readonly marked: boolean;
+}
+
+/** What is written, and how much of it. */
+interface WriteOptions {
+  readonly format: TextFormat;
+  /** The paths of values that are marked, with all that is in them. */
+  readonly marked?: ReadonlySet<string> | undefined;
+  /** Writing ends behind the line with which the text has become longer. Default: none. */
+  readonly maxChars?: number | undefined;
+}
+
+/** An object as lines. */
+export interface Written {
+  readonly lines: readonly Line[];
+  /** Whether that is all of it. */
+  readonly isWhole: boolean;
+}
+
+/** Writes a JSON value as lines. */
+export function toLines(value: unknown, options: WriteOptions): Written {
+  const writer = options.format === 'yaml' ? new YamlWriter(options) : new JsonWriter(options);
+  try {
+    writer.value(value, { before: '', label: 0, indent: '', path: '', marked: options.marked?.has('') === true });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    writer.add('# nested too deeply to be shown', { label: 0, marked: false });
+  }
+  return { lines: writer.lines, isWhole: !writer.isFull };
+}
+
+/** The longest text that is written in lines. As JSON on one line, which is YAML, too, no object is much longer than it was sent. */
+const MAX_TEXT_CHARS = 32 * 2 ** 20;
+
+/** Writes a JSON value as text. */
+export function toText(value: unknown, format: TextFormat): string {
+  const { lines, isWhole } = toLines(value, { format, maxChars: MAX_TEXT_CHARS });
+  return isWhole ? lines.map(({ text }) => `${text}\n`).join('') : `${JSON.stringify(value)}\n`;
+}
+
+/** Where a value is written. */
+interface Place {
+  /** What precedes it on its first line. */
+  readonly before: string;
+  /** Where the label in that ends. */
+  readonly label: number;
+  /** What precedes its other lines. */
+  readonly indent: string;
+  readonly path: string;
+  readonly marked: boolean;
+  /** What follows it. */
+  readonly after?: string;
+}
+
+abstract class Writer {
+  readonly lines: Line[] = [];
+  private readonly options: WriteOptions;
+  private chars: number = 0;
+
+  constructor(options: WriteOptions) {
+    this.options = options;
+  }
+
+  get isFull(): boolean {
+    return this.chars > (this.options.maxChars ?? Number.POSITIVE_INFINITY);
+  }
+
+  abstract value(value: unknown, place: Place): void;
+
+  add(text: string, { label, marked }: Pick<Place, 'label' | 'marked'>): void {
+    this.chars += text.length + 1;
+    this.lines.push({ text, label, marked });
+  }
+
+  /** Whether what is at this path is marked, by itself or with what it is in. */
+  protected isMarked(path: string, { marked }: Place): boolean {
+    return marked || this.options.marked?.has(path) === true;
+  }
+}
+
+class YamlWriter extends Writer {
+  value(value: unknown, place: Place): void {
+    if (Array.isArray(value) && value.length > 0) this.list(value, place);
+    else if (hasMembers(value) && Object.keys(value).length > 0) this.members(value, place);
+    else if (typeof value === 'string' && isBlock(value)) this.block(value, place);
+    else this.add(place.before + yamlScalar(value), place);
+  }
+
+  private list(list: readonly unknown[], place: Place): void {
+    const key = keyMember(list);
+    let { before } = place;
+    for (const [at, item] of list.entries()) {
+      if (this.isFull) return;
+      const path = itemPath(place.path, at, key === undefined ? undefined : { key, item });
+      const start = `${before}- `;
+      this.value(item, {
+        before: start,
+        label: start.length,
+        indent: `${place.indent}  `,
+        path,
+        marked: this.isMarked(path, place),
+      });
+      before = place.indent;
+    }
+  }
+
+  private members(members: Readonly<Record<string, unknown>>, place: Place): void {
+    const { indent } = place;
+    let { before } = place;
+    for (const [name, value] of Object.entries(members)) {
+      if (this.isFull) return;
+      if (value === undefined) continue;
+      const path = memberPath(place.path, name);
+      const marked = this.isMarked(path, place);
+      const label = this.labelOf(name, { before, indent, marked });
+      const isNested = typeof value === 'object' && value !== null && isFilled(value);
+      if (isNested) this.add(label, { label: label.length, marked });
+      const inner = Array.isArray(value) ? indent : `${indent}  `;
+      const start = isNested ? inner : `${label} `;
+      this.value(value, { before: start, label: isNested ? 0 : start.length, indent: inner, path, marked });
+      before = indent;
+    }
+  }
+
+  /** A long name needs a line of its own: a parser gives up looking for the colon. */
+  private labelOf(name: string, { before, indent, marked }: Pick<Place, 'before' | 'indent' | 'marked'>): string {
+    const text = yamlText(name);
+    if (text.length < MAX_NAME_CHARS) return `${before}${text}:`;
+    const first = `${before}? ${text}`;
+    this.add(first, { label: first.length, marked });
+    return `${indent}:`;
+  }
+
+  private block(text: string, { before, label, indent, marked, path }: Place): void {
+    const end = /\n*$/.exec(text)?.[0].length ?? 0;
+    this.add(`${before}${end === 0 ? '|-' : end === 1 ? '|' : '|+'}`, { label, marked });
+    // At the top there is no indentation that it could stand behind.
+    const inner = path === '' ? '  ' : indent;
+    const body = end > 0 ? text.slice(0, -1) : text;
+    for (const line of body.split('\n')) {
+      if (this.isFull) return;
+      this.add(line === '' ? '' : inner + line, { label: 0, marked });
+    }
+  }
+}
+
+/** Half of the 1,024 characters within which a parser looks for the colon behind a name. */
+const MAX_NAME_CHARS = 512;
+
+class JsonWriter extends Writer {
+  value(value: unknown, place: Place): void {
+    const { before, label, indent, after = '', marked } = place;
+    if (!Array.isArray(value) && !hasMembers(value)) {
+      this.add(`${before}${visible(scalarText(value))}${after}`, place);
+      return;
+    }
+    const [open, close] = Array.isArray(value) ? '[]' : '{}';
+    if (!isFilled(value)) {
+      this.add(`${before}${open}${close}${after}`, place);
+      return;
+    }
+    this.add(`${before}${open}`, { label, marked });
+    const inner = `${indent}  `;
+    const key = Array.isArray(value) ? keyMember(value) : undefined;
+    const entries = Object.entries(value).filter(([, each]) => each !== undefined);
+    for (const [at, [name, each]] of entries.entries()) {
+      if (this.isFull) return;
+      const path = Array.isArray(value)
+        ? itemPath(place.path, at, key === undefined ? undefined : { key, item: each })
+        : memberPath(place.path, name);
+      const start = Array.isArray(value) ? inner : `${inner}${visible(JSON.stringify(name))}: `;
+      this.value(each, {
+        ...{ before: start, label: start.length, indent: inner, path },
+        ...{ marked: this.isMarked(path, place), after: at < entries.length - 1 ? ',' : '' },
+      });
+    }
+    if (!this.isFull) this.add(`${indent}${close}${after}`, { label: 0, marked });
+  }
+}
+
+/** Whether a value has lines of its own. */
+function isFilled(value: object): boolean {
+  if (Array.isArray(value)) return value.length > 0;
+  return hasMembers(value) && Object.values(value).some((each) => each !== undefined);
+}
+
+/** Of one line, and not: what no block can say as it is, or what nobody would see in it. */
+function isBlock(text: string): boolean {
+  return text.includes('\n') && !/^[ \n\t]|\n\t|[ \t](\n|$)|[\ud800-\udfff]|\r/u.test(text) && visible(text) === text;
+}
+
+function yamlScalar(value: unknown): string {
+  if (typeof value === 'string') return yamlText(value);
+  if (Array.isArray(value)) return '[]';
+  return hasMembers(value) ? '{}' : scalarText(value);
+}
+
+/** What begins with a letter, and has nothing in it that could be a comment, or the end of a name. */
+const PLAIN_TEXT = /^[A-Za-z_/](?:[\w./@%+=,;()'-]|:(?=[\w/]))*(?: (?:[\w./@%+=,;()'-]|:(?=[\w/]))+)*$/;
+/** Words for truth, falsehood and nothing, in one version of YAML or the other. */
+const WORD = /^(y|yes|true|on|n|no|false|off|null)$/i;
+/** Longer texts are quoted without a look. */
+const MAX_PLAIN_CHARS = 1_000;
+
+function yamlText(text: string): string {
+  const isPlain = text.length <= MAX_PLAIN_CHARS && PLAIN_TEXT.test(text) && !WORD.test(text);
+  return isPlain ? text : visible(JSON.stringify(text));
+}

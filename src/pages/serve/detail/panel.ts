@@ -1,0 +1,473 @@
+/**
+ * The detail of one object, in a drawer: what it is, live; its history, its events; and what can be done with it.
+ *
+ *     openDetail(ref) --> ObjectFollower --states--> ObjectHistory --> HistoryView
+ *                                             |----> TextView: as text, with what has just changed
+ *                                             '----> EditView, DeleteDialog --> writes
+ *
+ * Text that is being written is never lost to something that happens by itself: the drawer stays as long as there is any.
+ */
+import { type HttpSettings, toHttpSettings } from '../../../cache/http/exchange.ts';
+import { byId, drawingSoon, make, say } from '../../elements.ts';
+import { plural, size, timeOf, visible } from '../../words.ts';
+import { type Access, collectionPath, type PageResource } from '../api.ts';
+import { DeleteDialog } from './delete-dialog.ts';
+import { EditView, withoutManagers } from './edit.ts';
+import { EventsView } from './events-view.ts';
+import { type FollowPhase, ObjectFollower, type ObjectState } from './follow.ts';
+import { ObjectHistory, toEntry, versionOf } from './history.ts';
+import { HistoryView, momentOf } from './history-view.ts';
+import { type DetailRef, keyOfRef } from './index.ts';
+import { type TextFormat, toText } from './lines.ts';
+import { hasMembers, type Members, memberTexts } from './paths.ts';
+import { type Allowed, askAllowed } from './requests.ts';
+import { TextView } from './text-view.ts';
+
+/** What the detail needs. */
+interface DetailMeans {
+  readonly access: Access;
+  readonly resources: () => readonly PageResource[];
+  /** The oldest version of a collection from which the server can tell what has happened. */
+  readonly oldestOf: (resource: PageResource) => string | undefined;
+  /** Another object is shown, or none. */
+  readonly onOpen: (ref: DetailRef | undefined) => void;
+  /** The user has closed it. */
+  readonly onClose: (ref: DetailRef) => void;
+  /** The server wants another token. */
+  readonly onDenied: () => void;
+}
+
+type Tab = 'object' | 'history' | 'events' | 'edit';
+const TABS: readonly Tab[] = ['object', 'history', 'events', 'edit'];
+
+/** What has changed is marked this long. */
+const MARK_MS = 6_000;
+/** The least time between two changes that are read out. */
+const ANNOUNCE_MS = 4_000;
+const ANSWER_MS = 20_000;
+/** Paths of changes in a line. */
+const MAX_PATHS = 5;
+
+/** What belongs to one object, and ends with it. */
+interface Open {
+  readonly ref: DetailRef;
+  readonly follower: ObjectFollower;
+  readonly history: ObjectHistory;
+  readonly ending: AbortController;
+  object: Members | undefined;
+  isGone: boolean;
+  /** The version that was seen first. */
+  first: string;
+  allowed: Allowed | undefined;
+  olderAsked: boolean;
+}
+
+export class DetailPanel {
+  private readonly means: DetailMeans;
+  private readonly http: HttpSettings;
+  private readonly section: HTMLElement = byId('detail');
+  private readonly text: TextView = new TextView(byId('detail-text'));
+  private readonly historyView: HistoryView = new HistoryView();
+  private readonly events: EventsView;
+  private readonly edit: EditView;
+  private readonly deletion: DeleteDialog;
+  private open: Open | undefined = undefined;
+  private tab: Tab = 'object';
+  private showsAll: boolean = false;
+  private marked: ReadonlySet<string> | undefined = undefined;
+  private unmarking: ReturnType<typeof setTimeout> | undefined = undefined;
+  private announcing: ReturnType<typeof setTimeout> | undefined = undefined;
+  private unsaid: string = '';
+  private phase: FollowPhase = { is: 'connecting' };
+  private isSilent: boolean = false;
+  private readonly draw: () => void = drawingSoon(() => this.show());
+
+  constructor(means: DetailMeans) {
+    this.means = means;
+    this.http = toHttpSettings({ fetch: means.access.fetch, responseTimeoutMs: ANSWER_MS });
+    this.events = new EventsView(this.http);
+    this.edit = new EditView(this.http);
+    this.deletion = new DeleteDialog(this.http);
+    this.listen();
+  }
+
+  /** The object that is shown. */
+  get shown(): DetailRef | undefined {
+    return this.open?.ref;
+  }
+
+  /** Whether the server answers. A lost network leaves a watch open. */
+  answers(does: boolean): void {
+    if (this.isSilent === !does) return;
+    this.isSilent = !does;
+    this.showPhase();
+  }
+
+  /** Shows an object; or hides it, if it is shown. */
+  toggle(ref: DetailRef): void {
+    if (this.open !== undefined && keyOfRef(this.open.ref) === keyOfRef(ref)) this.close();
+    else this.openNow(ref);
+  }
+
+  /** Does nothing, but ask the user, if that would lose text. */
+  close(): void {
+    const { open } = this;
+    if (open === undefined || !this.end()) return;
+    this.section.hidden = true;
+    this.means.onOpen(undefined);
+    this.means.onClose(open.ref);
+  }
+
+  /** Nobody looks: following ends, and goes on where it was. */
+  pause(): void {
+    this.open?.follower.stop();
+    this.events.stop();
+  }
+
+  resume(): void {
+    this.open?.follower.start();
+    if (this.tab === 'events') this.choose('events');
+  }
+
+  private openNow(ref: DetailRef): void {
+    if (!this.end()) return;
+    const { resource, namespace = '', name } = ref;
+    const { group, version, kind } = resource;
+    const open: Open = {
+      ref,
+      follower: new ObjectFollower({
+        url: new URL(collectionPath(resource, namespace), location.origin),
+        name,
+        fetch: this.means.access.fetch,
+        type: { apiVersion: group === '' ? version : `${group}/${version}`, kind },
+        onState: (state) => this.open === open && this.onState(open, state),
+        onPhase: (phase) => this.open === open && this.onPhase(phase),
+        onDenied: () => this.open === open && this.means.onDenied(),
+      }),
+      ...{ history: new ObjectHistory(), ending: new AbortController(), object: undefined, isGone: false, first: '' },
+      ...{ allowed: undefined, olderAsked: false },
+    };
+    this.open = open;
+    this.showsAll = false;
+    this.marked = undefined;
+    this.text.clear();
+    for (const id of ['detail-facts', 'detail-changed', 'detail-older-note']) say(byId(id), '');
+    say(byId('detail-title'), visible(titleOf(ref)));
+    this.section.hidden = false;
+    this.choose('object');
+    this.show();
+    open.follower.start();
+    void this.askAllowed(open);
+    this.means.onOpen(ref);
+    this.section.focus();
+    this.section.scrollTop = 0;
+  }
+
+  /** Ends what belongs to the object that is shown. Returns whether that may be. */
+  private end(): boolean {
+    if (this.edit.isDirty) {
+      this.choose('edit');
+      this.edit.report('This text is not saved: save it, or start again, before you close it.', []);
+      byId('edit-text').focus();
+      return false;
+    }
+    this.open?.follower.stop();
+    this.open?.ending.abort();
+    this.open = undefined;
+    this.events.stop();
+    this.edit.end();
+    this.deletion.close();
+    clearTimeout(this.unmarking);
+    return true;
+  }
+
+  private async askAllowed(open: Open): Promise<void> {
+    const { resource, namespace = '', name } = open.ref;
+    const subject = { group: resource.group, resource: resource.plural, namespace, name };
+    open.allowed = await askAllowed(this.http, subject);
+    if (this.open === open) this.draw();
+  }
+
+  private onState(open: Open, { what, object }: ObjectState): void {
+    const before = open.isGone ? undefined : open.object;
+    if (what === 'deleted' || object !== undefined) open.object = object ?? open.object;
+    open.isGone = what === 'deleted' || object === undefined;
+    if (object === undefined) {
+      this.draw();
+      return;
+    }
+    if (open.first === '') open.first = versionOf(object);
+    const entry = toEntry({ what, at: new Date(), before, after: object });
+    open.history.add(entry);
+    if (what === 'deleted') this.announce('Deleted.');
+    else if (what !== 'read')
+      this.mark(
+        entry.changes.map(({ path, after }) => ({ path, isThere: after !== undefined })),
+        entry.more,
+      );
+    this.draw();
+  }
+
+  /** What has changed is marked for a while, said in words, and read out. */
+  private mark(changes: readonly { readonly path: string; readonly isThere: boolean }[], more: number): void {
+    const rest = changes.length - MAX_PATHS + more;
+    const paths = changes.slice(0, MAX_PATHS).map(({ path, isThere }) => `${path}${isThere ? '' : ' (removed)'}`);
+    const words = paths.length === 0 ? 'nothing but its version' : `${paths.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+    say(byId('detail-changed'), `\u00b1 Changed at ${timeOf(new Date())}: ${visible(words)}`);
+    this.announce(`Changed: ${words}`);
+    this.marked = new Set(changes.filter(({ isThere }) => isThere).map(({ path }) => path));
+    clearTimeout(this.unmarking);
+    this.unmarking = undefined;
+  }
+
+  /** Marks stay for a while from when they are seen: to show a long text takes time, too. */
+  private unmarkLater(): void {
+    this.unmarking ??= setTimeout(() => {
+      this.marked = undefined;
+      this.draw();
+    }, MARK_MS);
+  }
+
+  /** A screen reader reads all that is said here, so of several texts in a short time only the last is. */
+  private announce(text: string): void {
+    this.unsaid = text;
+    if (this.announcing !== undefined) return;
+    const speak = (): void => {
+      this.announcing = undefined;
+      if (this.unsaid === '') return;
+      say(byId('detail-announcer'), visible(this.unsaid));
+      this.unsaid = '';
+      this.announcing = setTimeout(speak, ANNOUNCE_MS);
+    };
+    speak();
+  }
+
+  private onPhase(phase: FollowPhase): void {
+    this.phase = phase;
+    this.showPhase();
+  }
+
+  private showPhase(): void {
+    const { phase, isSilent } = this;
+    const element = byId('detail-phase');
+    const isOff = phase.is === 'waiting' || isSilent;
+    element.dataset.state = isOff ? 'off' : phase.is;
+    const why = phase.is === 'waiting' ? (phase.error as Error).message : 'no answer';
+    say(element, isOff ? `not connected (${visible(why)})` : phase.is);
+  }
+
+  /** Shows what there is now. */
+  private show(): void {
+    const { open } = this;
+    if (open === undefined) return;
+    const { object, isGone, allowed } = open;
+    byId('detail-title').classList.toggle('gone', isGone);
+    byId<HTMLButtonElement>('detail-delete').disabled = isGone || object === undefined || allowed?.delete === false;
+    for (const id of ['detail-copy', 'detail-download']) byId<HTMLButtonElement>(id).disabled = object === undefined;
+    this.showFacts(open);
+    if (this.tab === 'history') this.historyView.show(open.history);
+    if (object === undefined) return;
+    this.showOwners(object);
+    if (this.tab === 'object') this.showText(object);
+    if (this.tab === 'edit' && this.edit.isOutdated(object, allowed)) this.beginEdit(open);
+  }
+
+  private showFacts({ object, isGone, history: { entries } }: Open): void {
+    const { creationTimestamp, resourceVersion } = memberTexts(object?.metadata, 'creationTimestamp', 'resourceVersion');
+    const deleted = entries.find(({ what }) => what === 'deleted')?.at;
+    const last = deleted === undefined ? 'There is no such object.' : `Deleted at ${timeOf(deleted)}. This was its last state.`;
+    const created = new Date(creationTimestamp);
+    const since = Number.isNaN(created.getTime()) ? '' : `, created ${momentOf(created)}`;
+    const facts = `version ${visible(resourceVersion)}${since}`;
+    say(byId('detail-facts'), isGone ? last : object === undefined ? 'Reading \u2026' : facts);
+  }
+
+  private showText(object: Members): void {
+    const { format } = this;
+    const isWhole = this.text.show(this.wanted(object), { format, marked: this.marked, all: this.showsAll });
+    if (this.marked !== undefined) this.unmarkLater();
+    const all = byId('detail-all');
+    all.hidden = isWhole;
+    say(all, this.showsAll ? 'The rest is too long to be shown: download it' : 'Show all');
+  }
+
+  private showOwners(object: Members): void {
+    const { ownerReferences } = hasMembers(object.metadata) ? object.metadata : {};
+    const owners = (Array.isArray(ownerReferences) ? ownerReferences.slice(0, 20) : []) as readonly unknown[];
+    const element = byId('detail-owners');
+    const key = JSON.stringify(owners);
+    if (element.dataset.owners === key) return;
+    element.dataset.owners = key;
+    element.hidden = owners.length === 0;
+    element.replaceChildren('Owned by ', ...owners.flatMap((owner, at) => [...(at > 0 ? [', '] : []), this.ownerLink(owner)]));
+  }
+
+  private ownerLink(owner: unknown): Node | string {
+    const { apiVersion, kind, name, uid } = memberTexts(owner, 'apiVersion', 'kind', 'name', 'uid');
+    const text = visible(`${kind} ${name}`);
+    const [version = '', group = ''] = apiVersion.split('/').reverse();
+    const resource = this.means
+      .resources()
+      .find((each) => each.group === group && each.version === version && each.kind === kind);
+    if (resource === undefined) return text;
+    const link = make('a', { text });
+    link.href = `#${encodeURIComponent(resource.id)}`;
+    link.addEventListener('click', (event) => {
+      event.preventDefault();
+      const namespace = resource.namespaced ? this.open?.ref.namespace : undefined;
+      this.openNow({ resource, namespace, name, uid });
+    });
+    return link;
+  }
+
+  private get format(): TextFormat {
+    return byId<HTMLSelectElement>('detail-format').value as TextFormat;
+  }
+
+  private wanted(object: Members): Members {
+    return byId<HTMLInputElement>('detail-managed').checked ? object : withoutManagers(object);
+  }
+
+  private choose(tab: Tab): void {
+    const { open } = this;
+    this.tab = tab;
+    for (const each of TABS) {
+      const button = byId<HTMLButtonElement>(`detail-tab-${each}`);
+      button.setAttribute('aria-selected', String(each === tab));
+      button.tabIndex = each === tab ? 0 : -1;
+      byId(`detail-${each}`).hidden = each !== tab;
+    }
+    this.events.stop();
+    if (open === undefined) return;
+    if (tab === 'events') this.startEvents(open);
+    if (tab === 'history' && !open.olderAsked) void this.readOlder(open);
+    this.show();
+  }
+
+  private startEvents({ ref, object }: Open): void {
+    const resources = this.means.resources();
+    const events = resources.filter(
+      ({ plural: name, group }) => name === 'events' && (group === '' || group === 'events.k8s.io'),
+    );
+    const chosen = events.find(({ group }) => group === '') ?? events[0];
+    const { uid } = memberTexts(object?.metadata, 'uid');
+    this.events.start(chosen, { namespace: ref.resource.namespaced ? (ref.namespace ?? '') : '', uid: uid || (ref.uid ?? '') });
+  }
+
+  private beginEdit({ ref, object, allowed }: Open): void {
+    if (object === undefined) return;
+    const format = allowed?.yaml === false ? 'json' : this.format;
+    this.edit.begin({ path: pathOf(ref), object, format, allowed });
+  }
+
+  private async readOlder(open: Open): Promise<void> {
+    const note = byId('detail-older-note');
+    const button = byId<HTMLButtonElement>('detail-older');
+    const since = this.means.oldestOf(open.ref.resource);
+    if (since === undefined || open.first === '') {
+      say(note, 'The server keeps no older changes.');
+      return;
+    }
+    open.olderAsked = true;
+    button.hidden = true;
+    say(note, 'Reading older changes \u2026');
+    let words: string;
+    try {
+      const entries = await open.follower.older({ since, until: open.first }, open.ending.signal);
+      open.history.addOlder(entries);
+      words =
+        entries.length === 0
+          ? 'The server keeps no older changes of this object.'
+          : `Back to version ${since}, the oldest that the server keeps.`;
+    } catch (error) {
+      words = `Older changes could not be read: ${(error as Error).message}.`;
+      open.olderAsked = false;
+    }
+    if (this.open !== open) return;
+    button.hidden = open.olderAsked;
+    say(note, visible(words));
+    this.show();
+  }
+
+  private listen(): void {
+    byId('detail-close').addEventListener('click', () => this.close());
+    this.section.addEventListener('keydown', (event) => {
+      if (event.key === 'Escape') this.close();
+    });
+    for (const tab of TABS) byId(`detail-tab-${tab}`).addEventListener('click', () => this.choose(tab));
+    byId('detail-tabs').addEventListener('keydown', (event) => this.onTabKey(event));
+    for (const id of ['detail-format', 'detail-managed']) byId(id).addEventListener('change', () => this.show());
+    byId('detail-all').addEventListener('click', () => {
+      this.showsAll = true;
+      this.show();
+      byId('detail-text').focus();
+    });
+    byId('detail-older').addEventListener('click', () => this.open && void this.readOlder(this.open));
+    byId('detail-copy').addEventListener('click', () => void this.copy());
+    byId('detail-download').addEventListener('click', () => this.download());
+    byId('detail-delete').addEventListener('click', () => this.askDelete());
+    byId('edit-reset').addEventListener('click', () => this.open && this.beginEdit(this.open));
+    // Browsers allow few connections to a server, for all its pages: one that nobody sees takes none for a single object.
+    document.addEventListener('visibilitychange', () => (document.hidden ? this.pause() : this.resume()));
+    addEventListener('beforeunload', (event) => this.edit.isDirty && event.preventDefault());
+  }
+
+  private onTabKey(event: KeyboardEvent): void {
+    const at = TABS.indexOf(this.tab);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: TABS.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const tab = TABS[(to + TABS.length) % TABS.length] as Tab;
+    this.choose(tab);
+    byId(`detail-tab-${tab}`).focus();
+  }
+
+  private askDelete(): void {
+    const { open } = this;
+    if (open?.object === undefined) return;
+    const { uid } = memberTexts(open.object.metadata, 'uid');
+    this.deletion.ask({ title: titleOf(open.ref), path: pathOf(open.ref), uid });
+  }
+
+  private async copy(): Promise<void> {
+    const { object } = this.open ?? {};
+    if (object === undefined) return;
+    const text = toText(this.wanted(object), this.format);
+    const words = (await copied(text))
+      ? `Copied ${plural(text.length, 'character')}.`
+      : 'The browser does not let a page copy here.';
+    say(byId('detail-changed'), words);
+    this.announce(words);
+  }
+
+  private download(): void {
+    const { object, ref } = this.open ?? {};
+    if (object === undefined || ref === undefined) return;
+    const text = toText(this.wanted(object), this.format);
+    const link = make('a');
+    link.href = URL.createObjectURL(new Blob([text], { type: `application/${this.format}` }));
+    link.download = `${ref.resource.plural}-${ref.name}.${this.format}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    say(byId('detail-changed'), `Downloaded ${size(new Blob([text]).size)}.`);
+  }
+}
+
+/** Copies a text. Over HTTP, only this machine's own pages have a clipboard; others can copy what is selected. */
+async function copied(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = document.body.appendChild(make('textarea', { text }));
+    area.select();
+    const done = document.execCommand('copy');
+    area.remove();
+    return done;
+  }
+}
+
+const titleOf = ({ resource, namespace = '', name }: DetailRef): string =>
+  `${resource.kind} ${namespace && `${namespace}/`}${name}`;
+const pathOf = ({ resource, namespace, name }: DetailRef): string =>
+  `${collectionPath(resource, namespace)}/${encodeURIComponent(name)}`;

@@ -1,0 +1,100 @@
+import { clone, make, say } from '../elements.ts';
+import { age } from '../table.ts';
+import { visible } from '../words.ts';
+import { type Column, wordsOf } from './columns.ts';
+import { asksFor } from './filters.ts';
+import type { Entry } from './sorting.ts';
+
+/** Labels of an object that are shown. */
+const MAX_CHIPS = 6;
+/** Longer texts may not fit: they can be read in full by pointing at them. */
+const SHORT_CHARS = 14;
+
+/** What the rows of a table have in common. */
+export interface RowLooks {
+  readonly columns: readonly Column[];
+  readonly nowMs: number;
+  /** Marks the labels that it asks for. */
+  readonly labelSelector: string;
+}
+
+/** The element of a row. */
+export class RowView {
+  readonly element: HTMLTableRowElement = clone<HTMLTableRowElement>('object-row');
+  /** What is shown. */
+  entry: Entry | undefined = undefined;
+  private isOpen: boolean = false;
+  /** The cells that say how long ago something was. */
+  private timed: (readonly [cell: Element, timeMs: number])[] = [];
+
+  /** The button that opens the object. */
+  get opener(): HTMLButtonElement {
+    return this.element.querySelector('.name button') as HTMLButtonElement;
+  }
+
+  /** Shows a row, and tells how many characters the cells have. */
+  fill(entry: Entry, { columns, nowMs, labelSelector }: RowLooks, onLength: (at: number, chars: number) => void): void {
+    const { element } = this;
+    const { row, key } = entry;
+    this.entry = entry;
+    this.timed = [];
+    element.dataset.id = key;
+    for (const [at, { role, isNumber, cellOf }] of columns.entries()) {
+      const cell = element.cells[at] ?? element.insertCell();
+      const content = cellOf(row);
+      const text = wordsOf(content, nowMs);
+      cell.className = isNumber ? `${role} number` : role;
+      if (content.timeMs !== undefined) this.timed.push([cell, content.timeMs]);
+      if (role === 'labels') chips(cell, row.metadata.labels ?? {}, labelSelector);
+      else if (role === 'name') this.name(cell, text);
+      else say(cell, text);
+      cell.title = text.length > SHORT_CHARS && role !== 'labels' ? text : '';
+      onLength(at, text.length);
+    }
+    element.classList.toggle('leaving', row.metadata.deletionTimestamp !== undefined);
+  }
+
+  /** Time has passed. */
+  grow(nowMs: number): void {
+    for (const [cell, timeMs] of this.timed) say(cell, age(new Date(timeMs), nowMs));
+  }
+
+  /** Whether the detail of the object is shown. */
+  open(is: boolean): void {
+    if (is === this.isOpen) return;
+    this.isOpen = is;
+    this.element.classList.toggle('open', is);
+    this.opener.setAttribute('aria-expanded', String(is));
+  }
+
+  private name(cell: Element, text: string): void {
+    const button = cell.querySelector('button') ?? cell.appendChild(make('button'));
+    button.type = 'button';
+    button.setAttribute('aria-expanded', String(this.isOpen));
+    const { namespace = '' } = this.entry?.row.metadata ?? {};
+    button.setAttribute('aria-label', `${text}${namespace && `, ${visible(namespace)}`}: detail`);
+    say(button, text);
+  }
+}
+
+/** Labels as buttons that filter. They stay as long as they say the same, and so does the focus. */
+function chips(cell: HTMLElement, labels: Readonly<Record<string, unknown>>, labelSelector: string): void {
+  const all = Object.keys(labels)
+    .sort()
+    .map((key) => `${key}=${labels[key]}`);
+  const shown = all.slice(0, MAX_CHIPS);
+  const known = `${labelSelector}\n${all.join('\n')}`;
+  if (cell.dataset.labels === known) return;
+  cell.dataset.labels = known;
+  const buttons = shown.map((label) => {
+    const button = make('button', { text: visible(label), name: 'chip', title: visible(label) });
+    button.type = 'button';
+    button.tabIndex = -1;
+    button.dataset.label = label;
+    button.setAttribute('aria-pressed', String(asksFor(labelSelector, label)));
+    return button;
+  });
+  const rest = all.slice(MAX_CHIPS);
+  const more = rest.length === 0 ? [] : [make('span', { text: `+${rest.length}`, title: visible(rest.join(', ')), name: 'dim' })];
+  cell.replaceChildren(...buttons, ...more);
+}
