@@ -69,7 +69,8 @@ export function check(folder, { forbidden = [] } = {}) {
       if (/^(?:[a-z]+:)?\/\//i.test(load)) faults.add(`${page}: loads ${load}`);
       else if (!load.startsWith('data:') && faultOf(load, page, { folder, pages })) faults.add(`${page}: ${load}: no such file`);
     }
-    for (const word of forbidden) if (own.some((link) => link.includes(word))) faults.add(`${page}: links to ${word}`);
+    for (const word of forbidden)
+      if (own.some((link) => /^https?:/.test(link) && link.includes(word))) faults.add(`${page}: links to ${word}`);
     if (!/<title>[^<]+<\/title>/.test(html)) faults.add(`${page}: no title`);
     for (const [code] of html.matchAll(/<pre\b.*?<\/pre>/gs))
       if (!code.includes('<button')) faults.add(`${page}: no button copies ${code.replace(/<[^>]*>/g, '').slice(0, 40)}`);
