@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { CursorOptions } from '../../src/broadcast/cursor.ts';
 import { Cursor } from '../../src/broadcast/cursor.ts';
 import { type CursorState, noState } from '../../src/broadcast/cursor-state.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
-import { POLICIES } from '../../src/broadcast/policies.ts';
+import { type CursorOptions, POLICIES } from '../../src/broadcast/policies.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
 import { LOSSY, policiesWith } from '../policies.ts';
 import { event, events, id, ids, range, readAll, type TestEvent, turn } from './support.ts';
