@@ -675,7 +675,7 @@ describe('waking', () => {
     const rig = new Rig();
     const cursors = range(0, 16).map(() => rig.watch('wait'));
     const got: number[] = [];
-    for (const cursor of cursors) void cursor.next().then(({ value }) => got.push(id(value)));
+    for (const cursor of cursors) void cursor.next().then(({ value }) => got.push(id(value) ?? -1));
     rig.publish(0, 10);
     expect(cursors.map((cursor) => cursor.isWaiting)).not.toContain(true);
     expect(rig.held.stored).toBe(9);
