@@ -29,7 +29,7 @@ interface Pod {
 export function useOrders(): string {
   const shared: Collection<{ id: string }> = toCollection<{ id: string }>('/watch', { limit: 10 });
   const { items } = useCollection(shared, { selector: ({ id }) => id !== '' });
-  const total = toStore('/watch', { initial: 0, reduce: (state: number, { object }: Orders) => state + object.id.length });
+  const total = toStore<Orders, number>('/watch', { initial: 0, reduce: (state, { object }) => state + object.id.length });
   // @ts-expect-error a total is a number
   total.getSnapshot().state.trim();
   return `${items[0]?.id} ${useConnection(shared).status}`;
