@@ -79,8 +79,11 @@ export class Contact {
     if (this.#isOpen) this.#sinceMs = this.#options.clock.now() + (error === undefined ? delayMs : 0);
     this.#isOpen = false;
     this.#error = toShown(error) ?? this.#error;
-    if (isRefusal(error)) this.#show('signed out');
-    else this.#look();
+    if (!isRefusal(error)) this.#look();
+    else {
+      this.#cancel(); // no time makes that another state
+      this.#show('signed out');
+    }
   }
 
   /** Nothing follows. Only the first reason counts. */

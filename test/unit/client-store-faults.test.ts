@@ -1,0 +1,37 @@
+// Stores and collections whose users, or whose sources, are careless.
+import { expect, test, vi } from 'vitest';
+import { Contact } from '../../src/bridge/client/contact.ts';
+import { toCollection, toStore } from '../../src/bridge/client.ts';
+import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
+import { FakeNetwork, settle } from './client-network.ts';
+import { at, status } from './client-rig.ts';
+
+interface Thing {
+  readonly id: string;
+  readonly value?: unknown;
+}
+
+const publish = async (source: Broadcaster<WatchEvent>, type: 'ADDED' | 'MODIFIED', object: Thing): Promise<void> => {
+  source.publish({ type, object });
+  await settle();
+};
+
+test('an informer that has to sign in again shows that until something else happens', () => {
+  const clock = new FakeClock();
+  const shown: string[] = [];
+  const options = { clock, graceMs: 2_000, offlineMs: 20_000 };
+  const contact: Contact = new Contact(options, { changed: () => shown.push(contact.state.status), reconnect: () => {} });
+  contact.begin();
+  contact.lost(status(401));
+  clock.advance(3_000);
+  contact.lost(status(401));
+  clock.advance(30_000);
+  expect(shown).toEqual(['signed out']);
+  expect(clock.pending).toBe(0);
+  contact.lost(new Error('refused'));
+  expect(shown).toEqual(['signed out', 'offline']);
+  contact.open();
+  contact.close();
+});
