@@ -35,3 +35,18 @@ test('an informer that has to sign in again shows that until something else happ
   contact.open();
   contact.close();
 });
+
+test('what JSON cannot say has changed, even if it has no members that differ', async () => {
+  const source = new Broadcaster<WatchEvent<'ADDED' | 'MODIFIED' | 'DELETED', Thing>>();
+  const things = toCollection<Thing>(source, { flushIntervalMs: 0 });
+  const leave = things.subscribe(() => {});
+  const values = [new Date(1), new Date(2), new Map([[1, 1]]), new Map([[1, 2]])];
+  for (const value of values) {
+    await publish(source as Broadcaster<WatchEvent>, 'ADDED', { id: 'a', value });
+    expect(things.getSnapshot().items[0]?.value).toBe(value);
+  }
+  const [before] = things.getSnapshot().items;
+  await publish(source as Broadcaster<WatchEvent>, 'ADDED', { id: 'a', value: values.at(-1) });
+  expect(things.getSnapshot().items[0]).toBe(before);
+  leave();
+});
