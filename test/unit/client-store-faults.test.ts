@@ -18,6 +18,18 @@ const publish = async (source: Broadcaster<WatchEvent>, type: 'ADDED' | 'MODIFIE
   await settle();
 };
 
+test('who has unsubscribed within a listener is not called any more', async () => {
+  const source = new Broadcaster<WatchEvent>();
+  const store = toStore<WatchEvent, number>(source, { initial: 0, reduce: (count) => count + 1, flushIntervalMs: 0 });
+  const other = vi.fn();
+  const leave = store.subscribe(() => leaveOther());
+  const leaveOther = store.subscribe(other);
+  await publish(source, 'ADDED', { id: 'a' });
+  expect(store.getSnapshot().state).toBe(1);
+  expect(other).not.toHaveBeenCalled();
+  leave();
+});
+
 test('an informer that has to sign in again shows that until something else happens', () => {
   const clock = new FakeClock();
   const shown: string[] = [];

@@ -175,6 +175,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
 
   #tellAll(): void {
     for (const subscriber of [...this.#subscribers]) {
+      if (!this.#subscribers.has(subscriber)) continue; // one that was told before has ended it
       try {
         subscriber.changed();
       } catch (error) {
