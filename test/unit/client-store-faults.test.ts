@@ -62,3 +62,25 @@ test('what JSON cannot say has changed, even if it has no members that differ', 
   expect(things.getSnapshot().items[0]).toBe(before);
   leave();
 });
+
+test('a store whose function has thrown is not shown as connected: it is not', async () => {
+  const network = new FakeNetwork();
+  const clock = new FakeClock();
+  const fault = new Error('wrong');
+  const reduce = (): number => {
+    throw fault;
+  };
+  const options = { ...network.options('http'), clock, flushIntervalMs: 0, onError: () => {} };
+  const store = toStore<WatchEvent, number>('http://h.example/watch', { ...options, initial: 0, reduce });
+  const shown: string[] = [];
+  const leave = store.connection.subscribe(() => shown.push(store.connection.getSnapshot().status));
+  await settle();
+  network.link.accept();
+  await settle();
+  network.link.send({ type: 'ADDED', object: 1, resourceVersion: at(1) });
+  await settle();
+  expect(network.link.closed).toBe(true);
+  expect(shown).toEqual(['live', 'gone']);
+  expect(store.connection.getSnapshot()).toMatchObject({ status: 'gone', error: fault });
+  leave();
+});

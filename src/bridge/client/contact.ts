@@ -154,7 +154,7 @@ function isRefusal(error: unknown): boolean {
 }
 
 /** An error that has a message. */
-function toShown(error: unknown): ConnectionState['error'] {
+export function toShown(error: unknown): ConnectionState['error'] {
   if (error === undefined || error instanceof Error || isStatus(error)) return error;
   return new Error(whyOf(error));
 }
