@@ -14,6 +14,7 @@ import {
   KUBECTL,
   NPM_CLIENTS,
   PYTHON_CLIENTS,
+  REACT_18,
   SCHEMAS,
   STRUCTURED_MERGE,
 } from './peers/binary.mjs';
@@ -43,6 +44,7 @@ export interface Component {
     | 'python-clients'
     | 'java-clients'
     | 'npm-clients'
+    | 'react-18'
     | 'kubectl of Debian'
     | 'promtool'
     | 'systemd-analyze'
@@ -84,11 +86,13 @@ export const COMPONENTS: readonly Component[] = [
     remedy: 'node test/peers/build.mjs structured-merge',
   },
   { name: 'kube-rs', path: builtBinary(KUBE_RS) ?? '', remedy: 'node test/peers/build.mjs kube-rs' },
-  ...([CONTROLLER_RUNTIME, HELM_3, HELM_4, E2E_SUITE, PYTHON_CLIENTS, JAVA_CLIENTS, NPM_CLIENTS] as const).map((peer) => ({
-    name: peer.name as Component['name'],
-    path: builtBinary(peer) ?? '',
-    remedy: `node test/peers/build.mjs ${peer.name}`,
-  })),
+  ...([CONTROLLER_RUNTIME, HELM_3, HELM_4, E2E_SUITE, PYTHON_CLIENTS, JAVA_CLIENTS, NPM_CLIENTS, REACT_18] as const).map(
+    (peer) => ({
+      name: peer.name as Component['name'],
+      path: builtBinary(peer) ?? '',
+      remedy: `node test/peers/build.mjs ${peer.name}`,
+    }),
+  ),
   { name: 'kubectl of Debian', path: debianKubectl(), remedy: 'node test/peers/debian.mjs, on Debian 12' },
   { name: 'promtool', path: '/usr/bin/promtool', remedy: 'apt-get install prometheus' },
   { name: 'systemd-analyze', path: '/usr/bin/systemd-analyze', remedy: 'apt-get install systemd' },

@@ -228,6 +228,7 @@ describe('the figures in the documents', () => {
   /** The rows of the table of floors: words of the first cell, and how the floors in budgets.json begin that it is about. */
   const FLOORS: readonly (readonly [RegExp, readonly string[]])[] = [
     [/`for await`.*`events\.on`/, ['for await against events.on']],
+    [/one event per turn/, ['one event per turn']],
     [/`for await`.*bounded peer/, ['for await against the best bounded peer']],
     [/`batches\(\)`.*`events\.on`/, ['batches() against events.on']],
     [/`batches\(\)`.*Go/, ["batches() against Go's Broadcaster"]],

@@ -334,7 +334,7 @@ describe('the entry points', () => {
 });
 
 describe('package.json', () => {
-  test('CEL, ajv, NATS, OpenTelemetry, proxy agents, re2js, rxjs, ws and yaml are optional peers; there is no dependency', () => {
+  test('CEL, ajv, NATS, OpenTelemetry, proxy agents, re2js, React, rxjs, ws and yaml are optional peers; there is no dependency', () => {
     expect(manifest).not.toHaveProperty('dependencies');
     expect(Object.keys(manifest.peerDependencies)).toEqual([
       '@marcbachmann/cel-js',
@@ -344,6 +344,7 @@ describe('package.json', () => {
       'ajv',
       'https-proxy-agent',
       're2js',
+      'react',
       'rxjs',
       'socks-proxy-agent',
       'ws',
@@ -358,6 +359,7 @@ describe('package.json', () => {
       ajv: optional,
       'https-proxy-agent': optional,
       re2js: optional,
+      react: optional,
       rxjs: optional,
       'socks-proxy-agent': optional,
       ws: optional,

@@ -133,7 +133,7 @@ describe('the check of the links', () => {
       writeFileSync(join(folder, path), text);
     }
     try {
-      return check(folder, { forbidden: ['OWNER'] }).faults;
+      return check(folder, { forbidden: ['/watchmux'] }).faults;
     } finally {
       rmSync(folder, { recursive: true });
     }
@@ -150,9 +150,15 @@ describe('the check of the links', () => {
     ['<a href="../../index.html">c</a>', 'a/b.html: ../../index.html: no such page'],
     ['<img src="c.svg"/>', 'a/b.html: c.svg: no such file'],
     ['<script src="https://cdn.example.com/a.js"></script>', 'a/b.html: loads https://cdn.example.com/a.js'],
-    ['<a href="https://example.com/OWNER/a">c</a>', 'a/b.html: links to OWNER'],
+    ['<a href="https://example.com/you/watchmux">c</a>', 'a/b.html: links to /watchmux'],
+    ['<pre><code>npm <i>test</i></code></pre>', 'a/b.html: no button copies npm test'],
   ])('finds %s', (body, fault) => {
     expect(faults({ 'a/b.html': page(`<p id="x">${body}</p>`) })).toEqual([fault]);
+  });
+
+  test('finds a style that loads a font from elsewhere', () => {
+    const style = '@font-face { src: url("https://fonts.example.com/a.woff2"); }';
+    expect(faults({ 'assets/custom.css': style })).toEqual(['assets/custom.css: loads something']);
   });
 
   test('finds what the navigation and the search lead to', () => {

@@ -1,5 +1,5 @@
 // Reads the site as it was written: every link leads to a page and an anchor that are there, whatever the base path, and nothing is
-// loaded from elsewhere.
+// loaded from elsewhere; every piece of code can be copied.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { inflateSync } from 'node:zlib';
@@ -69,9 +69,15 @@ export function check(folder, { forbidden = [] } = {}) {
       if (/^(?:[a-z]+:)?\/\//i.test(load)) faults.add(`${page}: loads ${load}`);
       else if (!load.startsWith('data:') && faultOf(load, page, { folder, pages })) faults.add(`${page}: ${load}: no such file`);
     }
-    for (const word of forbidden) if (own.some((link) => link.includes(word))) faults.add(`${page}: links to ${word}`);
+    for (const word of forbidden)
+      if (own.some((link) => /^https?:/.test(link) && link.includes(word))) faults.add(`${page}: links to ${word}`);
     if (!/<title>[^<]+<\/title>/.test(html)) faults.add(`${page}: no title`);
+    for (const [code] of html.matchAll(/<pre\b.*?<\/pre>/gs))
+      if (!code.includes('<button')) faults.add(`${page}: no button copies ${code.replace(/<[^>]*>/g, '').slice(0, 40)}`);
   }
+  for (const file of readdirSync(join(folder, 'assets')).filter((name) => name.endsWith('.css')))
+    if (/@import|url\(["']?(?:[a-z]+:)?\/\//i.test(readFileSync(join(folder, 'assets', file), 'utf8')))
+      faults.add(`assets/${file}: loads something`);
   const navigation = readdirSync(join(folder, 'assets')).filter((file) => file.startsWith('navigation'));
   const listed = [
     ...navigation.flatMap((file) => pathsIn(dataOf(folder, `assets/${file}`))),

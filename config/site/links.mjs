@@ -70,6 +70,11 @@ export function linkNames(app) {
       if (target === undefined || isOwn(target, page) || !router.hasUrl(target)) return html;
       return `<a href="${router.relativeUrl(page, target)}">${html}</a>`;
     };
+    // Code that is indented, as in TSDoc, gets what code between fences gets: colours, and a button that copies it.
+    parser.renderer.rules.code_block = (tokens, index, { highlight }) => {
+      const { content } = tokens[index];
+      return highlight(content, /;\s*(?:\/\/.*)?$|=> |^(?:const|new) /m.test(content) ? 'ts' : 'text');
+    };
     // TypeDoc leaves code out of the anchors of headings; GitHub does not.
     parser.core.ruler.push('code-in-headings', ({ tokens, Token }) => {
       tokens.forEach(({ type, children }, i) => {

@@ -87,10 +87,7 @@ function nameEverything(app) {
   });
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
     for (const module of project.children ?? []) {
-      const source = `src/${module.name === 'index' ? 'index' : module.name}`;
-      const entry = ENTRY_POINTS.find((each) =>
-        [`${source}.ts`, `${source}/index.ts`, `${module.name}.ts`, `${module.name}/index.ts`].includes(each.source),
-      );
+      const entry = ENTRY_POINTS.find(({ source }) => source.replace(/(?:\/index)?\.tsx?$/, '') === module.name);
       if (entry === undefined) throw new Error(`TypeDoc made a module ${module.name}, which is no entry point`);
       module.name = entry.name;
       module.slug = entry.name.split('/')[1] ?? entry.name;
@@ -139,12 +136,15 @@ function descriptionOf(model) {
 
 const escaped = (text) => text.replace(/[&<>"]/g, (sign) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[sign]);
 
+/** The guides are open until the reader closes them. */
+const OPEN_GUIDES = 'localStorage.getItem("tsd-accordion-Guides") ?? localStorage.setItem("tsd-accordion-Guides", "true");';
+
 /** Pages show at once, load the index of the search when somebody searches, say what they are about, and have one title each. */
 function improvePages(app) {
   app.renderer.on(PageEvent.END, (page) => {
     const { model, url } = page;
     let html = page.contents;
-    html = replaceOnce(html, /document\.body\.style\.display="none";/, '');
+    html = replaceOnce(html, /document\.body\.style\.display="none";/, OPEN_GUIDES);
     html = replaceOnce(html, /setTimeout\(\(\) => window\.app.*?,500\)/, '');
     html = replaceOnce(
       html,
@@ -154,6 +154,10 @@ function improvePages(app) {
     html = replaceOnce(html, /async src="(?=[^"]*" id="tsd-search-script")/, 'data-src="');
     if (!model.isProject() && !model.isDocument())
       html = replaceOnce(html, /assets\/navigation\.js/, `assets/navigation-${moduleOf(model).slug}.js`);
+    if (url === 'reference.html') {
+      html = replaceOnce(html, /(?<=<title>)(?=watchmux)/, 'Reference | ');
+      html = replaceOnce(html, /(?<=<h1>)watchmux[^<]*/, 'Reference');
+    }
     // Documents have titles of their own.
     if (model.isDocument() || url === 'index.html') html = replaceOnce(html, /<div class="tsd-page-title">.*?<\/div>/, '');
     page.contents = html;
@@ -193,6 +197,8 @@ export async function write(out, say) {
   app.validate(project);
   complaints.push(...undocumented(project));
   say('writing the pages');
+  // They have their place in the navigation: the page of the reference lists the entry points.
+  project.groups = project.groups.filter(({ title }) => title !== 'Documents');
   await app.generateDocs(project, out);
   improveSearch(out);
   return complaints;

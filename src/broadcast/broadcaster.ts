@@ -14,10 +14,10 @@ import type {
   PlainWatchOptions,
   WatchOptions,
 } from './broadcaster-options.ts';
-import { Cursor, type CursorOptions } from './cursor.ts';
+import { Cursor } from './cursor.ts';
 import { objectKey } from './fold.ts';
 import { Mux } from './mux.ts';
-import { POLICIES } from './policies.ts';
+import { type CursorOptions, POLICIES } from './policies.ts';
 import { type Routing, TopicViews, toTopicSet, toTopics } from './topics.ts';
 
 export type { Overflow } from '../watch/overflow.ts';

@@ -1,22 +1,13 @@
 import { type Status, toExpired } from '../watch/event.ts';
-import { NONE, type PendingRead, Reader } from '../watch/reader.ts';
+import { NONE, Reader } from '../watch/reader.ts';
 import { CursorState, noState } from './cursor-state.ts';
 import type { Gated } from './gate.ts';
 import type { Laggard, Linked } from './laggards.ts';
-import type { Policy } from './policies.ts';
+import type { CursorOptions } from './policies.ts';
 import type { View } from './view.ts';
 
 /** How many events a watcher without a limit may be behind before they are folded. */
 const FOLD_SOON = 256;
-
-/** The options of one cursor. */
-export interface CursorOptions<E> {
-  readonly capacity: number;
-  readonly policy: Policy;
-  readonly filter: ((event: E) => boolean) | undefined;
-  readonly onGap: ((missed: number) => void) | undefined;
-  readonly name?: string | undefined;
-}
 
 /**
  * A watcher's cursor on the log: its position there, its queue, and the reads that take events out of it.
@@ -472,8 +463,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   }
 
   takes(position: number): boolean {
-    if (this.waiting !== 1 || this.directLimit === 0 || this.position !== position) return false;
-    return !(this.first as PendingRead<E>).batch; // a batch has all events of this turn
+    return this.position === position && this.directLimit > 0 && this.wantsOne; // a batch has all events of this turn
   }
 
   give(event: unknown = this.view.log.at(this.position)): void {

@@ -257,6 +257,15 @@ function cut<E>(queue: PolicyQueue<E>): void {
   queue.lose(fold.clear());
 }
 
+/** The options of one cursor. */
+export interface CursorOptions<E> {
+  readonly capacity: number;
+  readonly policy: Policy;
+  readonly filter: ((event: E) => boolean) | undefined;
+  readonly onGap: ((missed: number) => void) | undefined;
+  readonly name?: string | undefined;
+}
+
 /** The policy of each name. */
 export const POLICIES: Readonly<Record<Overflow, Policy>> = {
   wait: new Wait(),

@@ -46,7 +46,7 @@ export const NONE: unique symbol = Symbol('none');
  * A pending read. A class, because a program with many idle watches has many of them: V8 would learn from that to allocate object
  * literals of this place in the old space, where each one keeps alive what its short-lived successors have read.
  */
-export class PendingRead<T> {
+class PendingRead<T> {
   readonly settle: (result: IteratorResult<T, undefined> | Promise<never>) => void;
   readonly batch: boolean;
   next: PendingRead<T> | undefined;
@@ -215,6 +215,11 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
       this.waiting++;
       this.readWaits();
     });
+  }
+
+  /** Whether there is one pending read, for one event. */
+  protected get wantsOne(): boolean {
+    return this.waiting === 1 && !this.first?.batch;
   }
 
   /** Keeps `holder` alive while a read is pending. Doing so in a field of the watch would cost a write barrier per read. */

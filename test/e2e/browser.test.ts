@@ -1,6 +1,6 @@
 // The built root entry point and client in real browsers, loaded without a bundler, and the browser's own EventSource.
 import { readFileSync } from 'node:fs';
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { createServer } from 'node:http';
 import { extname } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
@@ -26,6 +26,8 @@ inBrowsers('the built entry points', ({ name, launch }) => {
   let hub: Hub;
   let server: Server;
   let url: string;
+  /** The URLs of watches, which a server would log. */
+  let asked: string[];
   /** The page at `/late` is on its way until this is called. */
   let answerLate: (() => void) | undefined;
 
@@ -45,7 +47,14 @@ inBrowsers('the built entry points', ({ name, launch }) => {
   beforeEach(async () => {
     answerLate = undefined;
     hub = new Hub({ epoch: 'e' });
-    const watch = createHttpHandler(hub);
+    asked = [];
+    const options = {
+      authenticate: ({ headers, url: watched = '' }: IncomingMessage) => {
+        asked.push(watched);
+        return headers.authorization ?? 'nobody';
+      },
+    };
+    const watch = createHttpHandler(hub, options);
     server = createServer((request, response) => {
       const [path = '/'] = (request.url ?? '/').split('?');
       if (path === '/watch') return watch(request, response);
@@ -56,7 +65,7 @@ inBrowsers('the built entry points', ({ name, launch }) => {
       if (path === '/late') answerLate = answer;
       else answer();
     });
-    attachWebSocket(server, hub);
+    attachWebSocket(server, hub, options);
     ({ url } = await start(server));
     await page.goto(url);
   });
@@ -136,6 +145,24 @@ inBrowsers('the built entry points', ({ name, launch }) => {
     expect(await page.evaluate('(window.watch.stop(), window.watch.state)')).toBe('closed');
     await until(() => clients() === 0);
     expect(await page.evaluate('window.faults')).toEqual([]);
+  });
+
+  test.each(TRANSPORTS)('the client, over %s: a token, asked for anew at each attempt, is in no URL', async (transport) => {
+    await page.evaluate(`(async () => {
+      const { connect } = await import('/client-browser.js');
+      let tokens = 0;
+      window.watch = connect('/watch', { transport: '${transport}', resourceVersion: '${hub.version}', backoff: { minMs: 20 },
+        token: () => 't0ken+/~' + ++tokens });
+    })()`);
+    for (const attempt of [1, 2]) {
+      await until(() => clients() === 1);
+      expect(hub.stats().clients).toMatchObject([{ identity: `Bearer t0ken+/~${attempt}` }]);
+      hub.disconnect(() => true);
+      await until(() => hub.stats().total.clients > attempt);
+    }
+    expect(asked.join()).toContain('/watch');
+    expect(asked.join()).not.toContain('t0ken');
+    await page.evaluate('window.watch.return()');
   });
 
   test('the client, over http: a page that was left holds no connection', async () => {

@@ -17,7 +17,7 @@ const ELSEWHERE: readonly string[] = [
   ...['server.mjs', 'page.html', 'use-store.js', 'Orders.vue', 'from-store.js', 'Orders.svelte'].map(
     (file) => `frameworks ${file}`,
   ),
-  ...['react server.ts', 'react session.ts', 'react orders.tsx', 'react price.tsx'],
+  ...['react server.ts', 'react session.ts', 'react orders.tsx', 'react price.tsx', 'react parts.tsx'],
 ];
 
 /** `npm run typecheck` checks the types of these and of the others. */

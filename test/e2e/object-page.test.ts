@@ -125,9 +125,15 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('an object on the page of serve', () =
     await page.click('#detail-tab-object');
     expect(await text(page)).toContain('count: 5');
     await create(ORDERS, 'tea');
-    await eventually(() => page.locator('#detail-facts').textContent()).toMatch(/^version \d+, \d+s old$/);
+    await eventually(() => page.locator('#detail-facts').textContent()).toMatch(/^version \d+, created \d\d:\d\d:\d\d$/);
+    // A link shows the same.
+    expect(new URL(page.url()).searchParams.get('object')).toBe('orders.example.com/v1 default/tea');
+    await page.reload();
+    await eventually(() => page.locator('#detail-title').textContent()).toBe('Order default/tea');
+    await page.waitForSelector('#object-rows button');
     await page.keyboard.press('Escape');
     expect(await page.locator('#detail').isVisible()).toBe(false);
+    expect(new URL(page.url()).search).not.toContain('object');
     expect(await page.evaluate(() => document.activeElement?.closest('tr')?.dataset.id)).toBe('default/tea');
     expect(faults).toEqual([]);
     await page.close();
@@ -224,9 +230,35 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('an object on the page of serve', () =
     expect(await readFile(await download.path(), 'utf8')).toBe(`${(await text(page)).trimEnd()}\n`);
     await page.click('#detail-copy');
     await eventually(() => page.locator('#detail-changed').textContent()).toMatch(/^Copied [\d,]+ characters\.$/);
+    // A server without YAML, and a user who may only read. (This one reads YAML, and lets everybody write.)
+    await page.route('**/selfsubjectaccessreviews', (route) => {
+      const isYaml = route.request().headers()['content-type'] === 'application/yaml';
+      const status = {
+        kind: 'Status',
+        apiVersion: 'v1',
+        status: 'Failure',
+        code: 415,
+        reason: 'UnsupportedMediaType',
+        message: 'no',
+      };
+      const body = JSON.stringify(isYaml ? status : { status: { allowed: false } });
+      return route.fulfill({ status: isYaml ? 415 : 201, contentType: 'application/json', body });
+    });
+    // A number that JavaScript has not.
+    await page.route(/orders\?fieldSelector=[^&]*$/, async (route) => {
+      const body = (await (await route.fetch()).text()).replace('"items":[{', '"items":[{"big":12345678901234567890,');
+      return route.fulfill({ contentType: 'application/json', body });
+    });
     await page.click('#detail-owners a');
     await eventually(() => page.locator('#detail-title').textContent()).toBe('Order default/owner');
     await eventually(() => text(page)).toContain('name: owner');
+    expect(await text(page)).toContain('big: 12345678901234567890\n');
+    await eventually(() => page.locator('#detail-delete').isDisabled()).toBe(true);
+    await page.click('#detail-tab-edit');
+    await eventually(() => page.locator('#edit-about').textContent()).toBe('You may read it, but not change it.');
+    expect(await page.locator('#edit-text').inputValue()).toContain('"name": "owner"');
+    expect(await page.locator('#edit-text').getAttribute('readonly')).toBe('');
+    expect(await page.locator('#edit-save').isDisabled()).toBe(true);
     expect(await page.evaluate(() => (window as { hacked?: unknown }).hacked)).toBeUndefined();
     expect(await page.locator('#detail img, #detail script').count()).toBe(0);
     expect(faults).toEqual([]);

@@ -6,7 +6,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { PipeStats } from '../../src/pages/words.ts';
 import { inBrowsers } from './browsers.ts';
-import { killAll, type Pipe, pipe, run, until, webSocket } from './cli.ts';
+import { killAll, type Pipe, pipe, run, text, until, webSocket } from './cli.ts';
 
 interface Visit {
   readonly page: Page;
@@ -90,6 +90,8 @@ inBrowsers('the live page', ({ name, launch }) => {
     server.write({ type: 'placed', object: { id: 1, note: '<b>no markup</b>' } }, 'plain text');
     await until(async () => (await server.stats()).accepted === 2);
     const { page, faults } = await visit(server.url);
+    // It is one file, and small.
+    expect((await text(server.url)).length).toBeLessThan(85_000);
     const slow = await webSocket(server.url);
     slow.pause();
     await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 2);
@@ -144,7 +146,9 @@ inBrowsers('the live page', ({ name, launch }) => {
     await newest(before + 20_000);
     expect(await page.locator('#note').textContent()).toBe('the last 10,000 events');
     const elements = (): Promise<number> => page.locator('#rows tr').count();
-    expect(await elements()).toBe(120);
+    const many = await elements();
+    expect(many).toBeGreaterThan(30);
+    expect(many).toBeLessThan(100);
     expect(await page.locator('#events-table').getAttribute('aria-rowcount')).toBe('10001');
     // By key and by wheel, up to the oldest.
     await page.focus('#rows .open[tabindex="0"]');
@@ -166,7 +170,7 @@ inBrowsers('the live page', ({ name, launch }) => {
         return places.map((element) => element?.closest('#rows tr')?.querySelector('.open')?.textContent ?? 'empty');
       }, share);
       for (const number of shown) expect(Number(number)).toBeGreaterThan(before + 10_000);
-      expect(await elements()).toBe(120);
+      expect(await elements()).toBe(many);
     }
     // It stands still for who reads.
     write(1, 2);
@@ -286,7 +290,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(await heads()).toEqual(['no.', 'level', 'msg', 'req.id']);
     expect((await rows(page)).map(([, ...cells]) => cells)).toEqual([
       ['info', 'fine', '8'],
-      ['warn', '', ''],
+      ['warn', 'Jan 1 host: WARN low', ''],
       ['error', 'disk full <b>', '7'],
     ]);
     // By mouse: the edge of a head.

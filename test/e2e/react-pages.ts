@@ -94,8 +94,8 @@ Object.assign(window, {
 window.mount();
 `;
 
-/** Defines the tests. `alias`: where another React is. */
-export function describeHooks(version: string, alias: Readonly<Record<string, string>> = {}): void {
+/** Defines the tests. `modules`: where another React is. */
+export function describeHooks(version: string, modules?: string): void {
   describe.skipIf(CHROMIUM_BROWSER.missing)(`watchmux/react with React ${version}`, () => {
     let browser: Browser;
     let backend: Backend;
@@ -111,7 +111,7 @@ export function describeHooks(version: string, alias: Readonly<Record<string, st
       pages = new Pages();
       pages.write('main.jsx', PAGE);
       pages.write('index.html', '<!doctype html><main></main><script type="module" src="/main.jsx"></script>');
-      url = await pages.serve(backend.port, alias);
+      url = await pages.serve(backend.port, modules);
     });
 
     afterAll(async () => {

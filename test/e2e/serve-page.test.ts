@@ -353,6 +353,14 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await page.click('.chip[aria-pressed=true] >> nth=0');
     await eventually(names).toBe('order-2 order-10 order-1');
     expect(new URL(page.url()).search).toBe('?sort=-size&columns=all');
+    // Where there is little room, few of them are shown.
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(`${server.url}/?sort=name#sizeds.example.com%2Fv1`);
+    await eventually(heads).toEqual(['namespace', 'name', 'age']);
+    await eventually(async () => (await rows(page)).map((cells) => cells.slice(1).join(' '))).toEqual([
+      ...[expect.stringMatching(/^order-1 \d+[sm]/), expect.stringMatching(/^order-2 \d+[sm]/)],
+      expect.stringMatching(/^order-10 \d+[sm]/),
+    ]);
     expect(faults).toEqual([]);
     await page.close();
   });

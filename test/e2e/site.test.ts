@@ -64,8 +64,8 @@ describe.skipIf(isMissing(SITE) || CHROMIUM_BROWSER.missing)('the site', () => {
   const backgroundOf = (page: Page): Promise<string> => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 
   test('has no dead link, and none to a repository that has no address yet', () => {
-    const owner = 'repository' in manifest ? [] : ['OWNER']; // a release fills it in
-    const { faults, pages, links } = check(FOLDER, { forbidden: owner });
+    const nowhere = 'repository' in manifest ? [] : ['/watchmux']; // a release fills it in
+    const { faults, pages, links } = check(FOLDER, { forbidden: nowhere });
     expect(faults).toEqual([]);
     expect(pages).toBeGreaterThan(500);
     expect(links).toBeGreaterThan(10_000);
@@ -76,7 +76,6 @@ describe.skipIf(isMissing(SITE) || CHROMIUM_BROWSER.missing)('the site', () => {
       await shoot(page, 'start');
       await page.getByRole('link', { name: 'PROTOCOL.md' }).first().click();
       await page.goBack();
-      await page.locator('#tsd-nav-container summary', { hasText: 'Guides' }).click();
       await page.locator('#tsd-nav-container').getByRole('link', { name: 'Bridge to WebSocket, SSE and HTTP' }).click();
       expect(page.url()).toBe(`${address}${GUIDE}`);
       await page.locator('.tsd-typography').getByRole('link', { name: 'Hub', exact: true }).first().click();

@@ -1,5 +1,5 @@
 // A hub, and a real Vite in front of it that serves pages written by a test.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -82,8 +82,9 @@ export class Pages {
     writeFileSync(join(this.folder, file), text);
   }
 
-  /** Serves them, with requests for `/watch` forwarded to `port`. Answers the address. */
-  async serve(port: number, alias: Readonly<Record<string, string>> = {}): Promise<string> {
+  /** Serves them, with requests for `/watch` forwarded to `port`. `modules`: where another React is. Answers the address. */
+  async serve(port: number, modules?: string): Promise<string> {
+    if (modules !== undefined) cpSync(modules, join(this.folder, 'node_modules'), { recursive: true });
     this.write('vite.config.ts', markedBlock('vite').code.replace('8080', String(port)));
     const file = join(this.folder, 'vite.config.ts');
     const { config } = (await loadConfigFromFile({ command: 'serve', mode: 'development' }, file)) ?? {};
@@ -99,7 +100,8 @@ export class Pages {
       root: this.folder,
       cacheDir: join(this.folder, '.cache'),
       logLevel: 'silent',
-      resolve: { alias: { ...names, ...alias } },
+      resolve: { alias: names, dedupe: ['react', 'react-dom'] },
+      optimizeDeps: { include: ['react', 'react/jsx-dev-runtime', 'react-dom/client'] },
       server: { ...config.server, host: '127.0.0.1', port: 0, hmr: false },
     });
     await this.#vite.listen();

@@ -61,7 +61,7 @@ describe.skipIf(isMissing(workerd))('workerd', () => {
     const child = spawn(workerd.path, ['serve', join(folder, 'config.capnp'), '--control-fd=1']);
     const { out, err } = hear(child);
     said = err;
-    end = () => void child.kill();
+    end = () => void child.kill('SIGKILL'); // SIGTERM waits for clients
     await until(() => out().includes('"port"') || child.exitCode !== null);
     port = Number(/"port":(\d+)/.exec(out())?.[1]);
     if (!port) throw new Error(`workerd does not listen: ${err()}`);

@@ -25,6 +25,7 @@ export declare const E2E_SUITE: Peer;
 export declare const PYTHON_CLIENTS: Peer;
 export declare const JAVA_CLIENTS: Peer;
 export declare const NPM_CLIENTS: Peer;
+export declare const REACT_18: Peer;
 export declare const STRUCTURED_MERGE: Peer;
 export declare const OUTPUT: string;
 export declare const HOW: string;

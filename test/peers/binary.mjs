@@ -77,6 +77,9 @@ export const NPM_CLIENTS = {
   language: 'npm',
 };
 
+/** The older version of React that watchmux/react supports. */
+export const REACT_18 = { name: 'react-18', requires: 'react-dom', variable: 'WATCHMUX_REACT_18', language: 'npm' };
+
 /** Where users' caches are. */
 const CACHE = process.env.XDG_CACHE_HOME || join(homedir() || tmpdir(), '.cache');
 

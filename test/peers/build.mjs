@@ -1,6 +1,6 @@
 // Builds the programs of the tests of this folder: node test/peers/build.mjs [NAME...], by default kube-apiserver, kubectl, client-go,
 // garbage-collector, schemas, structured-merge and kube-rs, one after the other. With `all`, also what only .ci/full uses: controller-runtime, helm-3,
-// helm-4, e2e-suite, python-clients, java-clients and npm-clients. A kubectl after a kube-apiserver takes half a minute: they have
+// helm-4, e2e-suite, python-clients, java-clients, npm-clients and react-18. A kubectl after a kube-apiserver takes half a minute: they have
 // most packages in common.
 //
 // They are kept in the folder that WATCHMUX_PEERS names, by default ~/.cache/watchmux/peers, so this happens once, for any number of clones;
@@ -27,6 +27,7 @@ import {
   NPM_CLIENTS,
   OUTPUT,
   PYTHON_CLIENTS,
+  REACT_18,
   release,
   SCHEMAS,
   STRUCTURED_MERGE,
@@ -36,7 +37,7 @@ import { toolchainOf } from './toolchains.mjs';
 
 const PEERS = [KUBE_APISERVER, KUBECTL, CLIENT_GO, GARBAGE_COLLECTOR, SCHEMAS, STRUCTURED_MERGE, KUBE_RS];
 /** Those and what only .ci/full uses. */
-const ALL = [...PEERS, CONTROLLER_RUNTIME, HELM_3, HELM_4, E2E_SUITE, PYTHON_CLIENTS, JAVA_CLIENTS, NPM_CLIENTS];
+const ALL = [...PEERS, CONTROLLER_RUNTIME, HELM_3, HELM_4, E2E_SUITE, PYTHON_CLIENTS, JAVA_CLIENTS, NPM_CLIENTS, REACT_18];
 const PROGRESS_MS = 15_000;
 /** Binaries of one peer that are kept: each has 20 to 140 MB. */
 const KEPT = 3;

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { CursorOptions } from '../../src/broadcast/cursor.ts';
 import { Cursor } from '../../src/broadcast/cursor.ts';
 import { type CursorState, noState } from '../../src/broadcast/cursor-state.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
-import { POLICIES } from '../../src/broadcast/policies.ts';
+import { type CursorOptions, POLICIES } from '../../src/broadcast/policies.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
 import { LOSSY, policiesWith } from '../policies.ts';
 import { event, events, id, ids, range, readAll, type TestEvent, turn } from './support.ts';
@@ -675,8 +674,8 @@ describe('waking', () => {
   test('a few that all wait for one event are served by the publisher, whose turn ends before they run', async () => {
     const rig = new Rig();
     const cursors = range(0, 16).map(() => rig.watch('wait'));
-    const got: unknown[] = [];
-    for (const cursor of cursors) void cursor.next().then(({ value }) => got.push(id(value)));
+    const got: number[] = [];
+    for (const cursor of cursors) void cursor.next().then(({ value }) => got.push(id(value) ?? -1));
     rig.publish(0, 10);
     expect(cursors.map((cursor) => cursor.isWaiting)).not.toContain(true);
     expect(rig.held.stored).toBe(9);

@@ -7,6 +7,7 @@ import { placeOf, withoutManagers, withVersion } from '../../src/pages/serve/det
 import { toEvents } from '../../src/pages/serve/detail/events-view.ts';
 import { type FollowPhase, ObjectFollower, type ObjectState } from '../../src/pages/serve/detail/follow.ts';
 import { type HistoryEntry, ObjectHistory, toEntry, writtenAt } from '../../src/pages/serve/detail/history.ts';
+import { objectIn, withObject } from '../../src/pages/serve/detail/index.ts';
 import { toRefusal } from '../../src/pages/serve/detail/requests.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { WatchError } from '../../src/watch/errors.ts';
@@ -292,4 +293,29 @@ test('events are read in both APIs, newest first, whatever else is in the list',
     ',,,,1',
   ]);
   expect(toEvents('null').items).toEqual([]);
+});
+
+test('a link names an object, of a kind that there is', () => {
+  const kind = { group: 'example.com', version: 'v1', namespaced: true };
+  const orders = { ...kind, id: 'orders.example.com/v1', name: 'orders.example.com', plural: 'orders', kind: 'Order' };
+  const zones = {
+    ...kind,
+    id: 'zones.example.com/v1',
+    name: 'zones.example.com',
+    plural: 'zones',
+    kind: 'Zone',
+    namespaced: false,
+  };
+  for (const ref of [
+    { resource: orders, namespace: 'shop', name: 'a b&c' },
+    { resource: zones, namespace: undefined, name: 'x/y' },
+  ]) {
+    const url = withObject('http://host/?sort=name#kind', ref);
+    expect(objectIn(url, [orders, zones])).toEqual(ref);
+    expect(objectIn(url, [])).toBeUndefined();
+    expect(withObject(url, undefined)).toBe('http://host/?sort=name#kind');
+  }
+  for (const wrong of ['orders.example.com/v1', 'orders.example.com/v1 /tea', 'zones.example.com/v1 shop/tea', '', ' /x']) {
+    expect(objectIn(`http://host/?object=${encodeURIComponent(wrong)}`, [orders, zones])).toBeUndefined();
+  }
 });

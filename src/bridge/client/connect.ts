@@ -21,11 +21,11 @@ import { checkWebSocket, openWebSocket } from './websocket.ts';
  * Watches a hub at a URL. In a browser the URL may be relative, as for `fetch`. The client connects at once, and reconnects
  * whenever the connection is lost.
  *
- * If `url` is a function, it is called before each attempt, for example for a URL with a fresh token. If it throws or rejects,
- * that is a failed attempt like any other. The wait for it is part of `connectTimeoutMs`. A `resourceVersion` in its URL counts
- * for the first attempt only.
+ * `url` and the options `token` and `headers` may be functions, which are called before each attempt. If one throws or rejects, that is
+ * a failed attempt like any other. The wait for them is part of `connectTimeoutMs`. A `resourceVersion` in a function's URL counts for
+ * the first attempt only.
  *
- *     connect(async ({ signal }) => `wss://example.org/watch?token=${await token(signal)}`)
+ *     connect('wss://example.org/watch', { token: ({ signal }) => freshToken(signal) })
  *
  * Refusals such as 400, 401, 403 and 404 are final: the watch delivers one ERROR event with the server's Status, then ends. After
  * 408, 429, 5xx and network failures the client tries again. A frame that is not a valid event is also final, because the next

@@ -4,8 +4,8 @@
  *     source and options ---> Group ---> Feed: a watch, its state for people ---> folds: the state that the events add up to
  *     (a key)                   '------> Feed ...
  *
- * Who shares. Stores with the same source and connection options are in one group. Those of them that also fold in the same way share
- * one fold, and so its state. Different folds share a feed as long as nothing has been read from it; a fold that comes later needs the
+ * Who shares. Stores with the same source and connection options are in one group. If they also fold in the same way, they share one fold, and so its
+ * state. Different folds share a feed as long as nothing has been read from it; a fold that comes later needs the
  * events from the start, so it gets a feed of its own.
  *
  * Invariants
@@ -40,7 +40,7 @@ interface SourceState {
 /** What a watch of `E` may deliver besides. No store passes it on. */
 type Delivered<E> = E | BookmarkEvent | ErrorEvent;
 
-/** Something that can be watched, such as an `Informer` of `watchmux/cache`, or a `Broadcaster`. Whoever has made it runs and stops it. */
+/** Something that can be watched, such as an `Informer` of `watchmux/cache`, or a `Broadcaster`. It is run and stopped by the program that has made it. */
 export interface Watchable<E> {
   watch(options: { readonly signal: AbortSignal }): Watch<Delivered<E>>;
   /** An informer's. */
@@ -60,10 +60,12 @@ export type Source<E> =
   | Watchable<E>;
 
 /** Options of a connection that are a store's own business. */
-type Own = 'signal' | 'resourceVersion' | 'onExpired' | 'onStateChange' | 'onGap' | 'overflow';
+export const TAKEN: readonly ['signal', 'resourceVersion', 'onExpired', 'onStateChange', 'onGap', 'overflow'] = [
+  ...(['signal', 'resourceVersion', 'onExpired', 'onStateChange', 'onGap', 'overflow'] as const),
+];
 
 /** Options of every store. Those of a connection apply only if the source is a URL, or a function that answers one. */
-export interface SharedOptions<E = never> extends Omit<ConnectOptions<E>, Own> {
+export interface SharedOptions<E = never> extends Omit<ConnectOptions<E>, (typeof TAKEN)[number]> {
   /** How long a lost connection is still shown as `live`, in milliseconds; default 2,000. */
   readonly graceMs?: number | undefined;
   /** After how long without a connection it is shown as `offline`, in milliseconds; default 20,000. */
@@ -206,7 +208,7 @@ function openWatch<E extends WatchEvent>(
 function firstOf<E>(source: Extract<Source<E>, (...args: never) => unknown>, open: OpenOptions): unknown {
   try {
     const answer = source(open);
-    if (isPromise(answer)) void answer.then(undefined, () => {}); // whoever awaits it gets the error
+    if (isPromise(answer)) void answer.then(undefined, () => {}); // who awaits it gets the error
     return answer;
   } catch (error) {
     if (isWatchError(error, 'INVALID_ARGUMENT')) throw error;

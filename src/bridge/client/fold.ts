@@ -12,7 +12,7 @@
  * - After the source has begun again, the old state stays until the new one is complete: at a BOOKMARK, or at an event that is not of
  *   a snapshot, because a source without one sends no more than that.
  * - What is shown changes in `flush` alone, at most once per `flushIntervalMs`; changes of the connection do not wait.
- * - A fold whose function has thrown is no longer shared: whoever subscribes next begins anew.
+ * - A fold whose function has thrown is no longer shared: the next subscriber begins anew.
  */
 
 import { systemClock, upkeepClock } from '../../watch/clock.ts';
@@ -31,6 +31,7 @@ import {
   type Source,
   share,
   sharedOf,
+  TAKEN,
   textOf,
   unshare,
 } from './feed.ts';
@@ -128,7 +129,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
     this.#cancelLeave = upkeepClock(feed.clock).schedule(this.fault ? 0 : lingerMs, () => this.#leave());
   }
 
-  /** Reports what user code has thrown, to whoever wants to know. */
+  /** Reports what user code has thrown, to all who want to know. */
   report(error: unknown): void {
     if (!this.tell(error)) this.#failures.failed('', error);
   }
@@ -208,9 +209,6 @@ export interface Plan<E extends WatchEvent> {
 /** The options that are not a connection's. */
 const OWN = ['graceMs', 'offlineMs', 'lingerMs', 'flushIntervalMs', 'onError'] as const;
 
-/** The options of a connection that are the store's business. */
-const TAKEN: readonly string[] = ['signal', 'resourceVersion', 'onExpired', 'onStateChange', 'onGap', 'overflow'];
-
 /** Reads the options that all stores have. `names`: those of this store, whose values make its folds differ from others. */
 export function toPlan<E extends WatchEvent>(
   source: Source<E>,
@@ -219,7 +217,7 @@ export function toPlan<E extends WatchEvent>(
 ): Plan<E> {
   const isSource = typeof source === 'string' || typeof source === 'function' || (typeof source === 'object' && source !== null);
   if (!isSource) throw invalid('source', source, 'a URL, a function or something to watch');
-  const allowed = CONNECT_OPTIONS.filter((name) => !TAKEN.includes(name));
+  const allowed = CONNECT_OPTIONS.filter((name) => !TAKEN.some((taken) => taken === name));
   checkOptions(options, [...allowed, ...OWN, ...names] as (keyof SharedOptions<E>)[]);
   callable('onError', options.onError);
   const { graceMs = 2_000, offlineMs = 20_000, lingerMs = 1_000, flushIntervalMs = 16, onError: _, ...others } = options;

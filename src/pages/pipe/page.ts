@@ -69,7 +69,7 @@ const EVENTS = `
       <button id="columns-reset" type="button">Let the page choose</button>
     </div>
   </div>
-  <div id="scroll" tabindex="-1">
+  <div id="scroll" role="group" aria-label="Rows" tabindex="-1">
     <table id="events-table" aria-labelledby="events-title">
       <thead><tr id="head"><th scope="col" class="no">no.</th></tr></thead>
       <tbody id="rows" class="rows"></tbody>

@@ -16,8 +16,10 @@ interface Rows {
   readonly make: (at: number) => HTMLTableRowElement[];
 }
 
-/** Rows in the document at a time: more than a high screen shows. */
-export const WINDOW_ROWS = 120;
+/** Screens of rows in the document at a time: few, because a table is laid out as a whole; and rows at least and at most. */
+const SCREENS = 3;
+const MIN_ROWS = 60;
+const MAX_ROWS = 300;
 /** The height of a row, until it has been measured. */
 const ROW_PX = 27;
 
@@ -63,9 +65,11 @@ export class RowWindow {
     const held = anchor === undefined ? undefined : this.made.get(this.rows.idAt(this.start + anchor))?.[0];
     const before = held?.offsetTop ?? 0;
     const { length } = this.rows;
+    const wanted = Math.ceil((SCREENS * this.scroll.clientHeight) / this.rowPx);
+    const room = Math.max(MIN_ROWS, Math.min(MAX_ROWS, wanted));
     const first = anchor === undefined ? this.estimated : this.start + anchor;
-    this.start = Math.max(0, Math.min(first - WINDOW_ROWS / 3, length - WINDOW_ROWS));
-    const end = Math.min(length, this.start + WINDOW_ROWS);
+    this.start = Math.max(0, Math.min(first - Math.floor(room / SCREENS), length - room));
+    const end = Math.min(length, this.start + room);
     const made = new Map<number, HTMLTableRowElement[]>();
     for (let at = this.start; at < end; at++) {
       const id = this.rows.idAt(at);
@@ -117,13 +121,13 @@ export class RowWindow {
     return (this.body.parentElement as HTMLTableElement).tHead?.offsetHeight ?? 0;
   }
 
-  /** Whether there are rows for another screen in both directions, or no more rows. */
+  /** Whether there are rows for a part of a screen in both directions, or no more rows. */
   private isEnough(): boolean {
     const { scrollTop, clientHeight } = this.scroll;
     const top = this.body.offsetTop - this.headPx;
     const end = this.start + this.made.size;
-    const before = this.start === 0 || top <= scrollTop - clientHeight / 2;
-    return before && (end >= this.rows.length || top + this.body.offsetHeight >= scrollTop + clientHeight * 1.5);
+    const before = this.start === 0 || top <= scrollTop - clientHeight / 4;
+    return before && (end >= this.rows.length || top + this.body.offsetHeight >= scrollTop + clientHeight * 1.25);
   }
 
   /** Sets the heights of the empty bodies. */

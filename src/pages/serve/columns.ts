@@ -15,6 +15,8 @@ export interface Column {
   /** Columns of a role look the same in all tables. */
   readonly role: 'namespace' | 'name' | 'labels' | 'age' | 'more';
   readonly title: string;
+  /** Which of the server's columns it is; -1: none of these. */
+  readonly at: number;
   readonly isNumber: boolean;
   readonly cellOf: (row: PageRow) => Cell;
 }
@@ -49,7 +51,7 @@ export function toColumns({ definitions = PLAIN, hasNamespaces, breadth }: Known
   return [...(hasNamespaces ? [NAMESPACE] : []), ...columns, ...(breadth === 'few' ? [] : [LABELS])];
 }
 
-const COMMON = { isNumber: false, title: '' };
+const COMMON = { at: -1, isNumber: false, title: '' };
 
 const NAMESPACE: Column = {
   ...COMMON,
@@ -67,7 +69,7 @@ const LABELS: Column = {
 
 function toColumn({ name, type, description }: ColumnDefinition, { at, isName }: { at: number; isName: boolean }): Column {
   const column = {
-    ...{ name: visible(name.toLowerCase()), title: visible(description) },
+    ...{ name: visible(name.toLowerCase()), title: visible(description), at },
     isNumber: type === 'integer' || type === 'number',
   };
   if (isName) return { ...column, role: 'name', cellOf: ({ metadata }) => ({ text: metadata.name ?? '' }) };

@@ -26,7 +26,7 @@ import {
   toResources,
 } from './api.ts';
 import { FollowState, pastWords } from './connection.ts';
-import { type DetailRef, showDetailsWith } from './detail/index.ts';
+import { type DetailRef, objectIn, showDetailsWith, withObject } from './detail/index.ts';
 import { DetailPanel } from './detail/panel.ts';
 import { Filters, KindList, MAX_NAMESPACES } from './filters.ts';
 import { RowFollower } from './follower.ts';
@@ -95,17 +95,30 @@ const follower = new RowFollower(access, {
     history.add(`More than ${plural(limit, 'object')}: choose a namespace, or a label selector.`, 'loss');
   },
 });
-const table = new ObjectTable({ follower, nowMs: () => state.nowMs, onLabel: (label) => filters.toggle(label) });
+const table = new ObjectTable({
+  follower,
+  nowMs: () => state.nowMs,
+  tell: (text) => history.tell(text),
+  onLabel: (label) => filters.toggle(label),
+});
 const rowOf = ({ namespace, name }: DetailRef): string => keyOf({ metadata: { namespace, name } });
 const detail = new DetailPanel({
   access,
   resources: () => resources,
   oldestOf: (resource) => statsOf(resource)?.cache?.window.since,
-  onOpen: (ref) => table.setOpen(ref && rowOf(ref)),
+  onOpen: (ref) => {
+    window.history.replaceState(null, '', withObject(location.href, ref));
+    markOpen();
+  },
   onClose: (ref) => table.focusRow(rowOf(ref)),
   onDenied: () => lock(),
 });
 showDetailsWith((ref) => detail.toggle(ref));
+/** The row of the object that is shown, if it is in this table. */
+const markOpen = (): void => {
+  const { shown } = detail;
+  table.setOpen(shown && shown.resource.id === chosen?.id ? rowOf(shown) : undefined);
+};
 const kinds = new ResourceTable(byId<HTMLTableSectionElement>('resources'), (id) => choose(id, { step: true }));
 const kindList = new KindList((id) => choose(id, { step: true }));
 const filters = new Filters(() => follow());
@@ -142,6 +155,8 @@ async function start(): Promise<void> {
   poller.start();
   detail.resume();
   arrive();
+  const linked = detail.shown === undefined ? objectIn(location.href, resources) : undefined;
+  if (linked) detail.toggle(linked);
   void count();
 }
 
@@ -191,6 +206,7 @@ function choose(id: string, { step = false }: { readonly step?: boolean } = {}):
   filters.show(found.namespaced);
   say(byId('objects-title'), visible(found.plural));
   showStats();
+  markOpen();
   follow();
 }
 
@@ -250,10 +266,14 @@ const poller = pollNumbers<ApiServerStats>({
       throw error;
     }
   },
-  onFault: () => state.answers(responds),
+  onFault: () => {
+    state.answers(responds);
+    detail.answers(responds);
+  },
   onAnswer: (answer, wasAway) => {
     stats = answer;
     state.answers(true);
+    detail.answers(true);
     // A server that was restarted may have other kinds.
     if (wasAway) void discover().catch(() => {});
     showStats();

@@ -23,6 +23,8 @@ interface ObjectTableMeans {
   readonly follower: RowFollower;
   /** The time for which the table is right. */
   readonly nowMs: () => number;
+  /** Says something to those who do not see the page. */
+  readonly tell: (text: string) => void;
   /** A label was clicked, such as `app=web`. */
   readonly onLabel: (label: string) => void;
 }
@@ -130,7 +132,7 @@ export class ObjectTable {
     const hasNamespaces = scope?.resource.namespaced === true && scope.namespace === '';
     const breadth = (this.breadth.value || (matchMedia(NARROW).matches ? 'few' : 'usual')) as Breadth;
     const columns = toColumns({ definitions, hasNamespaces, breadth });
-    const namesOf = (some: readonly Column[]): string => some.map(({ name, role }) => `${role} ${name}`).join('\n');
+    const namesOf = (some: readonly Column[]): string => some.map(({ name, role, at }) => `${role} ${at} ${name}`).join('\n');
     if (namesOf(columns) === namesOf(this.columns)) return;
     this.columns = columns;
     this.texts = new WeakMap();
@@ -186,7 +188,7 @@ export class ObjectTable {
     this.window.toStart();
     this.draw();
     clearTimeout(this.announcing);
-    this.announcing = setTimeout(() => say(byId('announcer'), byId('note').textContent ?? ''), TYPING_MS);
+    this.announcing = setTimeout(() => this.means.tell(byId('note').textContent ?? ''), TYPING_MS);
   }
 
   /** The rows in which the text is, in any of the cells that are shown. */

@@ -81,7 +81,7 @@ const OBJECTS = `
   <div id="object-list" tabindex="-1">
     <table id="objects-table" aria-labelledby="objects-title" aria-describedby="lost">
       <colgroup id="object-columns"></colgroup>
-      <thead><tr id="object-head"></tr></thead>
+      <thead><tr id="object-head" aria-rowindex="1"></tr></thead>
       <tbody aria-hidden="true"><tr id="space-above"><td></td></tr></tbody>
       <tbody id="object-rows" class="rows"></tbody>
       <tbody aria-hidden="true"><tr id="space-below"><td></td></tr></tbody>

@@ -23,7 +23,7 @@ import { type Clock, sleep, systemClock } from '../../../watch/clock.ts';
 import { WatchError } from '../../../watch/errors.ts';
 import { isStatus, type Status, toStatus } from '../../../watch/event.ts';
 import { parseExactly } from '../../words.ts';
-import { type HistoryEntry, toEntry, versionOf, writtenAt } from './history.ts';
+import { type Happening, type HistoryEntry, toEntry, versionOf, writtenAt } from './history.ts';
 import { hasMembers, type Members } from './paths.ts';
 
 /** How it goes. */
@@ -33,7 +33,7 @@ export type FollowPhase =
 
 /** What has happened, and the state after it; of a deletion, the last one. `undefined`: there is no such object. */
 export interface ObjectState {
-  readonly what: 'read' | 'created' | 'changed' | 'deleted' | 'gap';
+  readonly what: Happening;
   readonly object: Members | undefined;
 }
 

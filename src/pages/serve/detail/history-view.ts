@@ -59,6 +59,6 @@ export function changeList(changes: readonly ShownChange[], more: number, list: 
 }
 
 /** The time of day, with the date if that is not today's. */
-function momentOf(date: Date): string {
+export function momentOf(date: Date): string {
   return date.toDateString() === new Date().toDateString() ? timeOf(date) : `${date.toLocaleDateString()} ${timeOf(date)}`;
 }

@@ -3,7 +3,7 @@ import { type Changes, changesOf } from './changes.ts';
 import { hasMembers, type Members } from './paths.ts';
 
 /** What can happen to an object. `gap`: it may have changed in between without being seen. */
-type Happening = 'read' | 'created' | 'changed' | 'deleted' | 'gap';
+export type Happening = 'read' | 'created' | 'changed' | 'deleted' | 'gap';
 
 /** A changed value as texts, which may be cut. Undefined: there is none. */
 export interface ShownChange {

@@ -21,3 +21,28 @@ export function showDetailsWith(by: (ref: DetailRef) => void): void {
 export function openDetail(ref: DetailRef): void {
   show(ref);
 }
+
+/** Names an object among all: `orders.example.com/v1 shop/tea`. */
+export function keyOfRef({ resource, namespace = '', name }: DetailRef): string {
+  return `${resource.id} ${namespace}/${name}`;
+}
+
+/** The parameter of the URL that names the object in the detail, so that a link shows it to others. */
+const PARAMETER = 'object';
+
+/** The same URL with another object, or none. */
+export function withObject(url: string, ref: DetailRef | undefined): string {
+  const changed = new URL(url);
+  if (ref === undefined) changed.searchParams.delete(PARAMETER);
+  else changed.searchParams.set(PARAMETER, keyOfRef(ref));
+  return changed.href;
+}
+
+/** The object that a URL names, if there is such a kind. */
+export function objectIn(url: string, resources: readonly PageResource[]): DetailRef | undefined {
+  const [, id, namespace, name] =
+    /^(\S{1,500}) ([^/]{0,253})\/(.{1,500})$/.exec(new URL(url).searchParams.get(PARAMETER) ?? '') ?? [];
+  const resource = resources.find((each) => each.id === id);
+  if (resource === undefined || name === undefined || resource.namespaced !== (namespace !== '')) return undefined;
+  return { resource, namespace: namespace || undefined, name };
+}

@@ -9,7 +9,6 @@
  */
 import { type HttpSettings, toHttpSettings } from '../../../cache/http/exchange.ts';
 import { byId, drawingSoon, make, say } from '../../elements.ts';
-import { age } from '../../table.ts';
 import { plural, size, timeOf, visible } from '../../words.ts';
 import { type Access, collectionPath, type PageResource } from '../api.ts';
 import { DeleteDialog } from './delete-dialog.ts';
@@ -17,8 +16,8 @@ import { EditView, withoutManagers } from './edit.ts';
 import { EventsView } from './events-view.ts';
 import { type FollowPhase, ObjectFollower, type ObjectState } from './follow.ts';
 import { ObjectHistory, toEntry, versionOf } from './history.ts';
-import { HistoryView } from './history-view.ts';
-import type { DetailRef } from './index.ts';
+import { HistoryView, momentOf } from './history-view.ts';
+import { type DetailRef, keyOfRef } from './index.ts';
 import { type TextFormat, toText } from './lines.ts';
 import { hasMembers, type Members, memberTexts } from './paths.ts';
 import { type Allowed, askAllowed } from './requests.ts';
@@ -79,6 +78,8 @@ export class DetailPanel {
   private unmarking: ReturnType<typeof setTimeout> | undefined = undefined;
   private announcing: ReturnType<typeof setTimeout> | undefined = undefined;
   private unsaid: string = '';
+  private phase: FollowPhase = { is: 'connecting' };
+  private isSilent: boolean = false;
   private readonly draw: () => void = drawingSoon(() => this.show());
 
   constructor(means: DetailMeans) {
@@ -90,9 +91,21 @@ export class DetailPanel {
     this.listen();
   }
 
+  /** The object that is shown. */
+  get shown(): DetailRef | undefined {
+    return this.open?.ref;
+  }
+
+  /** Whether the server answers. A lost network leaves a watch open. */
+  answers(does: boolean): void {
+    if (this.isSilent === !does) return;
+    this.isSilent = !does;
+    this.showPhase();
+  }
+
   /** Shows an object; or hides it, if it is shown. */
   toggle(ref: DetailRef): void {
-    if (this.open !== undefined && keyOf(this.open.ref) === keyOf(ref)) this.close();
+    if (this.open !== undefined && keyOfRef(this.open.ref) === keyOfRef(ref)) this.close();
     else this.openNow(ref);
   }
 
@@ -230,9 +243,17 @@ export class DetailPanel {
   }
 
   private onPhase(phase: FollowPhase): void {
+    this.phase = phase;
+    this.showPhase();
+  }
+
+  private showPhase(): void {
+    const { phase, isSilent } = this;
     const element = byId('detail-phase');
-    element.dataset.state = phase.is === 'waiting' ? 'off' : phase.is;
-    say(element, phase.is === 'waiting' ? `not connected (${visible((phase.error as Error).message)})` : phase.is);
+    const isOff = phase.is === 'waiting' || isSilent;
+    element.dataset.state = isOff ? 'off' : phase.is;
+    const why = phase.is === 'waiting' ? (phase.error as Error).message : 'no answer';
+    say(element, isOff ? `not connected (${visible(why)})` : phase.is);
   }
 
   /** Shows what there is now. */
@@ -255,7 +276,9 @@ export class DetailPanel {
     const { creationTimestamp, resourceVersion } = memberTexts(object?.metadata, 'creationTimestamp', 'resourceVersion');
     const deleted = entries.find(({ what }) => what === 'deleted')?.at;
     const last = deleted === undefined ? 'There is no such object.' : `Deleted at ${timeOf(deleted)}. This was its last state.`;
-    const facts = `version ${visible(resourceVersion)}, ${age(creationTimestamp, Date.now())} old`;
+    const created = new Date(creationTimestamp);
+    const since = Number.isNaN(created.getTime()) ? '' : `, created ${momentOf(created)}`;
+    const facts = `version ${visible(resourceVersion)}${since}`;
     say(byId('detail-facts'), isGone ? last : object === undefined ? 'Reading \u2026' : facts);
   }
 
@@ -355,7 +378,7 @@ export class DetailPanel {
       words =
         entries.length === 0
           ? 'The server keeps no older changes of this object.'
-          : `Back to version ${since}, the oldest that the server keeps. Their times are those at which a field was written.`;
+          : `Back to version ${since}, the oldest that the server keeps.`;
     } catch (error) {
       words = `Older changes could not be read: ${(error as Error).message}.`;
       open.olderAsked = false;
@@ -444,7 +467,6 @@ async function copied(text: string): Promise<boolean> {
   }
 }
 
-const keyOf = ({ resource, namespace = '', name }: DetailRef): string => `${resource.id} ${namespace}/${name}`;
 const titleOf = ({ resource, namespace = '', name }: DetailRef): string =>
   `${resource.kind} ${namespace && `${namespace}/`}${name}`;
 const pathOf = ({ resource, namespace, name }: DetailRef): string =>
