@@ -32,7 +32,7 @@ import type { Metric, Series } from '../bridge/hub/metrics.ts';
 import type { MetricGroup, ReconcileStart, ServedAnswer, ServedRequest, Telemetry } from '../bridge/hub/telemetry.ts';
 import { systemClock } from '../watch/clock.ts';
 import { checkOptions } from '../watch/errors.ts';
-import { oneLine } from '../watch/failures.ts';
+import { oneLine, reporter } from '../watch/failures.ts';
 
 export type { Telemetry } from '../bridge/hub/telemetry.ts';
 
@@ -61,6 +61,8 @@ const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DEL
  *     const hub = new Hub({ telemetry });
  *     const cluster = await loadCluster({ telemetry });
  *     const operator = new Operator({ cluster, name: 'websites', telemetry });
+ *
+ * What a provider throws, such as a processor of spans, is printed, and changes nothing for who is served.
  */
 export class OpenTelemetry implements Telemetry {
   readonly #attributes: Attributes;
@@ -69,6 +71,8 @@ export class OpenTelemetry implements Telemetry {
   /** By the full name of a metric. */
   readonly #instruments: Map<string, Observable> = new Map();
   readonly #histograms: Map<string, Histogram> = new Map();
+  /** Tells what a provider has thrown. */
+  readonly #failed: (error: unknown) => void = reporter('telemetry', {});
   readonly #served: Histogram;
   readonly #sent: Histogram;
 
@@ -105,10 +109,48 @@ export class OpenTelemetry implements Telemetry {
   }
 
   record(name: string, value: number, labels: Readonly<Record<string, string>>): void {
-    this.#histograms.get(name)?.record(value, { ...this.#attributes, ...labels });
+    this.#safely(() => this.#histograms.get(name)?.record(value, { ...this.#attributes, ...labels }));
   }
 
   serve<T>(request: ServedRequest, work: (tell: (answer: ServedAnswer) => void) => Promise<T>): Promise<T> {
+    return this.#around(work, { without: () => {}, through: (own) => this.#serve(request, own) });
+  }
+
+  send(method: string, url: URL, work: (headers: Readonly<Record<string, string>>) => Promise<Response>): Promise<Response> {
+    return this.#around(work, { without: {}, through: (own) => this.#send(method, url, own) });
+  }
+
+  reconcile<T>(start: ReconcileStart, work: (tell: (result: string | undefined) => void) => Promise<T>): Promise<T> {
+    return this.#around(work, { without: () => {}, through: (own) => this.#reconcile(start, own) });
+  }
+
+  /** Does the work once, and returns what it returns, whatever the providers throw. */
+  async #around<T, Given>(
+    work: (given: Given) => Promise<T>,
+    {
+      without,
+      through,
+    }: { readonly without: NoInfer<Given>; readonly through: (own: (given: Given) => Promise<T>) => Promise<T> },
+  ): Promise<T> {
+    let done: Promise<T> | undefined;
+    try {
+      return await through((given) => (done ??= work(given)));
+    } catch (error) {
+      const result = await (done ?? work(without)); // throws what the work has thrown
+      this.#failed(error);
+      return result;
+    }
+  }
+
+  #safely(tell: () => void): void {
+    try {
+      tell();
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  #serve<T>(request: ServedRequest, work: (tell: (answer: ServedAnswer) => void) => Promise<T>): Promise<T> {
     const { path, scheme } = request;
     const method = METHODS.has(request.method) ? request.method : '_OTHER';
     const known = { 'http.request.method': method, 'url.scheme': scheme };
@@ -130,10 +172,10 @@ export class OpenTelemetry implements Telemetry {
       span.setAttributes({ ...answered, ...(address && { 'client.address': address }) });
       if (code >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
     };
-    return within(span, parent, () => work(tell));
+    return within(span, parent, () => work((answer) => this.#safely(() => tell(answer))));
   }
 
-  async send(
+  async #send(
     method: string,
     { origin, protocol, hostname, port, pathname, search }: URL,
     work: (headers: Readonly<Record<string, string>>) => Promise<Response>,
@@ -167,7 +209,7 @@ export class OpenTelemetry implements Telemetry {
     });
   }
 
-  reconcile<T>(
+  #reconcile<T>(
     { controller, namespace, name, attempt }: ReconcileStart,
     work: (tell: (result: string | undefined) => void) => Promise<T>,
   ): Promise<T> {
@@ -181,7 +223,7 @@ export class OpenTelemetry implements Telemetry {
     let result: string | undefined;
     const tell = (how: string | undefined): void => {
       result = how;
-      span.setAttribute('watchmux.result', how ?? 'stopped');
+      this.#safely(() => span.setAttribute('watchmux.result', how ?? 'stopped'));
     };
     return within(span, parent, async () => {
       try {

@@ -260,16 +260,20 @@ class View<T> {
 /** Deeper values count as changed. */
 const MAX_DEPTH = 64;
 
-/** Whether two values are the same JSON. */
+/** Whether two values are the same JSON. What JSON cannot say, such as a Date or a Map, is the same only as itself. */
 function isEqual(one: unknown, other: unknown, depth: number = MAX_DEPTH): boolean {
   if (one === other) return true;
   if (depth === 0) return false;
   if (Array.isArray(one))
     return Array.isArray(other) && one.length === other.length && one.every((item, at) => isEqual(item, other[at], depth - 1));
-  if (!isRecord(one) || !isRecord(other) || Object.getPrototypeOf(one) !== Object.getPrototypeOf(other)) return false;
+  if (!isPlain(one) || !isPlain(other)) return false;
   const names = Object.keys(one);
   return (
     names.length === Object.keys(other).length &&
     names.every((name) => Object.hasOwn(other, name) && isEqual(one[name], other[name], depth - 1))
   );
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return isRecord(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
 }

@@ -79,8 +79,11 @@ export class Contact {
     if (this.#isOpen) this.#sinceMs = this.#options.clock.now() + (error === undefined ? delayMs : 0);
     this.#isOpen = false;
     this.#error = toShown(error) ?? this.#error;
-    if (isRefusal(error)) this.#show('signed out');
-    else this.#look();
+    if (!isRefusal(error)) this.#look();
+    else {
+      this.#cancel(); // no time makes that another state
+      this.#show('signed out');
+    }
   }
 
   /** Nothing follows. Only the first reason counts. */
@@ -151,7 +154,7 @@ function isRefusal(error: unknown): boolean {
 }
 
 /** An error that has a message. */
-function toShown(error: unknown): ConnectionState['error'] {
+export function toShown(error: unknown): ConnectionState['error'] {
   if (error === undefined || error instanceof Error || isStatus(error)) return error;
   return new Error(whyOf(error));
 }

@@ -20,7 +20,7 @@ import { callable, checkOptions, invalid } from '../../watch/errors.ts';
 import { isErrorEvent, type WatchEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import { CONNECT_OPTIONS } from './connect.ts';
-import type { ConnectionState } from './contact.ts';
+import { type ConnectionState, toShown } from './contact.ts';
 import {
   type Feed,
   type FeedOptions,
@@ -70,6 +70,8 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
   #flushedMs: number = Number.NEGATIVE_INFINITY;
   #cancelFlush: (() => void) | undefined;
   #cancelLeave: (() => void) | undefined;
+  /** The connection of a fold that has failed: it reads from none. */
+  #lost: ConnectionState | undefined;
 
   constructor(plan: Plan<E>) {
     this.#plan = plan;
@@ -84,6 +86,10 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
   protected abstract apply(event: E): void;
   /** Makes what there is now what is shown. */
   protected abstract show(): void;
+
+  get connection(): ConnectionState | undefined {
+    return this.#lost ?? this.feed?.contact.state;
+  }
 
   take(events: readonly E[]): void {
     if (this.fault || this.isIdle) return;
@@ -152,6 +158,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
   #fail(error: unknown): void {
     this.fault = { error };
     this.#isDirty = true;
+    this.#lost = { status: 'gone', error: toShown(error), reconnect: () => {} };
     unshare(this.#plan.keys, this);
     this.report(error);
   }
@@ -176,6 +183,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
 
   #tellAll(): void {
     for (const subscriber of [...this.#subscribers]) {
+      if (!this.#subscribers.has(subscriber)) continue; // one that was told before has ended it
       try {
         subscriber.changed();
       } catch (error) {
@@ -242,7 +250,7 @@ export class Handle<E extends WatchEvent, F extends Fold<E>> {
     this.#plan = plan;
     this.#create = create;
     this.#onError = onError;
-    this.connection = this.store((fold) => fold?.feed?.contact.state ?? CONNECTING);
+    this.connection = this.store((fold) => fold?.connection ?? CONNECTING);
   }
 
   /** What stores have in common that share a connection. */

@@ -224,14 +224,18 @@ export function withoutManagers(object: Members): Members {
   return { ...object, metadata: rest };
 }
 
-/** The same text with another version. Undefined: it does not have the first one. */
+/**
+ * The same text with another version. Undefined: it does not have the first one. Data may have a member that is called the same, and
+ * may come before the metadata.
+ */
 export function withVersion(text: string, { from, to }: { readonly from: string; readonly to: string }): string | undefined {
-  const names = ['resourceVersion: ', '"resourceVersion": '];
-  for (const written of names.flatMap((name) => [`${name}${JSON.stringify(from)}`, `${name}${from}`])) {
-    const at = text.indexOf(written);
-    if (at < 0) continue;
-    const name = written.slice(0, written.indexOf(': ') + 2);
-    return text.slice(0, at) + name + JSON.stringify(to) + text.slice(at + written.length);
+  const start = Math.max(0, text.search(/^(metadata| {2}"metadata"):/m));
+  for (const name of ['\n  resourceVersion: ', '\n    "resourceVersion": ', 'resourceVersion: ', '"resourceVersion": ']) {
+    for (const value of [JSON.stringify(from), from]) {
+      const at = text.indexOf(name + value, start);
+      const end = at + name.length + value.length;
+      if (at >= 0 && !/\w/.test(text[end] ?? '')) return text.slice(0, at) + name + JSON.stringify(to) + text.slice(end);
+    }
   }
   return undefined;
 }

@@ -152,11 +152,11 @@ class YamlWriter extends Writer {
   }
 
   private block(text: string, { before, label, indent, marked, path }: Place): void {
-    const end = /\n*$/.exec(text)?.[0].length ?? 0;
-    this.add(`${before}${end === 0 ? '|-' : end === 1 ? '|' : '|+'}`, { label, marked });
+    const isEnded = text.endsWith('\n');
+    this.add(`${before}${text.endsWith('\n\n') ? '|+' : isEnded ? '|' : '|-'}`, { label, marked });
     // At the top there is no indentation that it could stand behind.
     const inner = path === '' ? '  ' : indent;
-    const body = end > 0 ? text.slice(0, -1) : text;
+    const body = isEnded ? text.slice(0, -1) : text;
     for (const line of body.split('\n')) {
       if (this.isFull) return;
       this.add(line === '' ? '' : inner + line, { label: 0, marked });
