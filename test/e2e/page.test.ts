@@ -265,23 +265,26 @@ inBrowsers('the live page', ({ name, launch }) => {
       req: { id: 8 },
     });
     await newest(before + 3);
-    // No column of types: all have the same. Levels have one as soon as there is a level.
-    await page.waitForFunction(() => document.querySelectorAll('#head th').length === 4);
+    // No column of types: all have the same. Levels and messages have one as soon as there are any.
+    await page.waitForFunction(() => document.querySelectorAll('#head th').length === 5);
     const heads = (): Promise<string[]> => page.locator('#head th').allInnerTexts();
-    expect(await heads()).toEqual(['no.', 'received', 'level', 'object']);
-    expect((await rows(page)).map(([, , level, object]) => [level, object])).toEqual([
-      ['info', '{"level":30,"msg":"fine","req":{"id":8}}'],
-      ['warn', 'Jan 1 host: WARN low'],
-      ['error', '{"level":50,"msg":"disk full <b>","req":{"id":7}}'],
+    expect(await heads()).toEqual(['no.', 'received', 'level', 'msg', 'object']);
+    expect((await rows(page)).map(([, , ...cells]) => cells)).toEqual([
+      ['info', 'fine', '{"level":30,"msg":"fine","req":{"id":8}}'],
+      ['warn', 'Jan 1 host: WARN low', 'Jan 1 host: WARN low'],
+      ['error', 'disk full <b>', '{"level":50,"msg":"disk full <b>","req":{"id":7}}'],
     ]);
-    expect(await page.locator('#rows .fg1.bold').allTextContents()).toEqual(['full']);
+    expect(await page.locator('#rows .fg1.bold').allTextContents()).toEqual(['full', 'full']);
     // By keyboard: columns that are fields, in an order, with a width.
     await page.click('#columns');
-    for (const name of ['req.id', 'msg']) await page.check(`#columns-list [data-key="shown ${name}"]`);
+    await page.check('#columns-list [data-key="shown req.id"]');
     for (const name of ['received', 'object']) await page.uncheck(`#columns-list [data-key="shown ${name}"]`);
-    await page.focus('#columns-list [data-key="earlier msg"]');
+    await page.focus('#columns-list [data-key="earlier req.id"]');
     await page.keyboard.press('Enter');
-    expect(await page.evaluate(() => (document.activeElement as HTMLElement).dataset.key)).toBe('earlier msg');
+    expect(await heads()).toEqual(['no.', 'level', 'req.id', 'msg']);
+    await page.focus('#columns-list [data-key="later req.id"]');
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate(() => (document.activeElement as HTMLElement).dataset.key)).toBe('later req.id');
     await page.focus('#columns-list [data-key="width level"]');
     await page.keyboard.type('90');
     await page.keyboard.press('Tab');

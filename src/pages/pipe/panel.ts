@@ -14,6 +14,8 @@ const SETTLED_MS = 700;
 /** Widths in pixels of columns that nobody has resized. */
 const WIDTHS: Readonly<Record<string, number>> = { received: 88, level: 72, type: 100, msg: 360, message: 360 };
 const FIELD_PX = 150;
+/** Where objects have their message: pino's, Bunyan's and slog's; Winston's; journald's. */
+const MESSAGES: ReadonlySet<string> = new Set(['msg', 'message', 'MESSAGE']);
 /** The object takes what is left, but at least this. */
 const OBJECT_PX = 240;
 const HINT = 'level>=warn status=500 msg~timeout "some words"';
@@ -75,6 +77,7 @@ export class EventPanel {
     }
     this.learned = head;
     this.offerTypes();
+    this.arrange();
     if (!byId('columns-panel').hidden) this.list();
   }
 
@@ -119,7 +122,6 @@ export class EventPanel {
     type.replaceChildren(new Option('all types', ''), ...options);
     type.value = view.type;
     type.toggleAttribute('hidden', all.size < 2);
-    this.arrange();
   }
 
   /** The columns after the number: as chosen, or else those that say something. */
@@ -130,7 +132,11 @@ export class EventPanel {
       level: this.leveled,
       type: this.store.types.size > 1,
     };
-    return OWN_COLUMNS.filter((name) => says[name] !== false).map((name) => ({ name }));
+    const message = this.narrow.matches ? undefined : [...this.known].find((name) => MESSAGES.has(name));
+    return OWN_COLUMNS.flatMap((name) => {
+      if (says[name] === false) return [];
+      return name === 'object' && message !== undefined ? [{ name: message }, { name }] : [{ name }];
+    });
   }
 
   private arrange(): void {
@@ -147,7 +153,10 @@ export class EventPanel {
   private head(columns: readonly Column[]): void {
     const row = byId('head');
     const [number] = row.children;
-    const isAuto = (name: string): boolean => name === 'object' || columns.at(-1)?.name === name;
+    const isChosen = this.view.columns !== undefined;
+    // A message that nobody has asked for shares with the object what is left.
+    const isAuto = (name: string): boolean =>
+      name === 'object' || columns.at(-1)?.name === name || (!isChosen && MESSAGES.has(name));
     const heads = columns.map(({ name, width }) => {
       const th = make('th', { text: name });
       th.scope = 'col';
@@ -159,7 +168,7 @@ export class EventPanel {
     row.replaceChildren(number as Element, ...heads);
     const widths = columns.map(({ name, width }) => width ?? (isAuto(name) ? OBJECT_PX : (WIDTHS[name] ?? FIELD_PX)));
     const sum = widths.reduce((one, other) => one + other, 0);
-    const least = this.narrow.matches && this.view.columns === undefined ? '' : `calc(${sum}px + 5.5rem)`;
+    const least = this.narrow.matches && !isChosen ? '' : `calc(${sum}px + 5.5rem)`;
     byId('events-table').style.minWidth = least;
   }
 
