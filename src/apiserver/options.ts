@@ -2,7 +2,7 @@
 
 import type { AllowedOrigins, Identified } from '../bridge/hub/admission/refusals.ts';
 import type { CutReason } from '../bridge/hub/connection.ts';
-import type { Telemetry } from '../bridge/hub/telemetry.ts';
+import type { Telemetry } from '../watch/telemetry.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/engine.ts';
 import type { Storage } from '../storage/storage.ts';

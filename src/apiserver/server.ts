@@ -13,8 +13,7 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { METRICS_TYPE, toText } from '../bridge/hub/metrics.ts';
-import type { MetricGroup } from '../bridge/hub/telemetry.ts';
+import { METRICS_TYPE, toText, type MetricGroup } from '../watch/telemetry.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import {
   type GroupVersionKind,

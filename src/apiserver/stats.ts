@@ -1,6 +1,5 @@
 import { messageOf } from '../bridge/client/transport.ts';
-import { counter, gauge, type Histogram, type Metric } from '../bridge/hub/metrics.ts';
-import type { MetricGroup } from '../bridge/hub/telemetry.ts';
+import { counter, gauge, type Histogram, type Metric, type MetricGroup } from '../watch/telemetry.ts';
 import type { CacherStats } from '../storage/storage.ts';
 import type { KnownHealth } from './health.ts';
 import type { QuotaReason } from './http/quotas.ts';

@@ -1,5 +1,5 @@
 import type { RequestOptions } from 'node:https';
-import type { Telemetry } from '../bridge/hub/telemetry.ts';
+import type { Telemetry } from '../watch/telemetry.ts';
 import { type ListWatcherOptions, toHttpSettings } from '../cache/http/exchange.ts';
 import { createListWatcher } from '../cache/http/http-list-watcher.ts';
 import type { ListWatcher } from '../cache/list-watcher.ts';

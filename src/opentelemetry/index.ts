@@ -28,13 +28,12 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { type OtherPath, type ResourcePath, readPath } from '../apiserver/request/path.ts';
-import type { Metric, Series } from '../bridge/hub/metrics.ts';
-import type { MetricGroup, ReconcileStart, ServedAnswer, ServedRequest, Telemetry } from '../bridge/hub/telemetry.ts';
+import type { Metric, Series, MetricGroup, ReconcileStart, ServedAnswer, ServedRequest, Telemetry } from '../watch/telemetry.ts';
 import { systemClock } from '../watch/clock.ts';
 import { checkOptions } from '../watch/errors.ts';
 import { oneLine, reporter } from '../watch/failures.ts';
 
-export type { Telemetry } from '../bridge/hub/telemetry.ts';
+export type { Telemetry } from '../watch/telemetry.ts';
 
 /** Options of {@link OpenTelemetry}. */
 export interface OpenTelemetryOptions {

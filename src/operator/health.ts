@@ -13,7 +13,7 @@
  * begun again before it has ended.
  */
 import { type HealthCheck, healthText } from '../apiserver/health.ts';
-import { METRICS_TYPE } from '../bridge/hub/metrics.ts';
+import { METRICS_TYPE } from '../watch/telemetry.ts';
 import { type Clock, systemClock, within } from '../watch/clock.ts';
 import { callable, checkOptions } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';

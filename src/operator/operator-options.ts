@@ -1,4 +1,4 @@
-import type { Telemetry } from '../bridge/hub/telemetry.ts';
+import type { Telemetry } from '../watch/telemetry.ts';
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import type { ResourceClient, ResourceType } from '../cache/resource-client.ts';

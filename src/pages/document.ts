@@ -148,6 +148,7 @@ function toMarkup(text: string): string {
 /** The page's colours, light and dark. Text has a contrast of at least 4.5 to 1 against its background in both. */
 const COLOURS = `
 :root {
+  --mono: ui-monospace, "SF Mono", Menlo, Consolas, monospace;
   color-scheme: light dark;
   --ground: #f7f7f5; --panel: #fff; --ink: #1d2023; --dim: #5b626a; --line: #e2e3df; --soft: #f1f1ee;
   --accent: #1f5fae; --tint: #1f5fae1f; --good: #14713a; --warn: #8a5800; --bad: #b0261d; --bad-tint: #b0261d14;
@@ -265,6 +266,7 @@ const EVENTS = `
 .bar h2 { margin-right: .5rem; }
 #text { flex: 1 1 9rem; min-width: 0; max-width: 20rem; }
 #note { margin-left: auto; }
+.space td { padding: 0; border: 0; }
 .rows td { padding: .22rem .5rem; border-bottom: 1px solid var(--line); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .rows tr[data-id] { cursor: pointer; }
 .rows tr[data-id]:hover td { background: var(--soft); }
@@ -274,7 +276,7 @@ const EVENTS = `
 .rows .gap td { padding-left: 1rem; color: var(--bad); background: var(--bad-tint); font: inherit; font-size: .85rem; }
 .rows .detail td { padding: .5rem 1rem .9rem; white-space: normal; color: var(--dim); font: inherit; font-size: .85rem; letter-spacing: 0; background: var(--soft); }
 .detail p { overflow-wrap: anywhere; }
-.detail pre { margin: .5rem 0 0; max-height: 30rem; overflow: auto; color: var(--ink); font: .85rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
+.detail pre { margin: .5rem 0 0; max-height: 30rem; overflow: auto; color: var(--ink); font: .85rem/1.5 var(--mono); white-space: pre-wrap; overflow-wrap: anywhere; }
 .detail .key::before { display: none; }
 .detail .key { color: var(--accent); }
 .detail .string { color: var(--good); }

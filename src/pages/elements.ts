@@ -36,6 +36,34 @@ export function say(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Copies a text. Over HTTP, other hosts than this machine have no `navigator.clipboard`. */
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = make('textarea', { name: 'hidden' });
+    area.value = text;
+    const back = document.activeElement as HTMLElement | null;
+    document.body.append(area);
+    area.select();
+    const copied = document.execCommand('copy');
+    area.remove();
+    back?.focus({ preventScroll: true });
+    return copied;
+  }
+}
+
+/** Saves a file, as a browser downloads it. */
+export function saveAs(name: string, content: Blob): void {
+  const link = make('a');
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  // The browser reads it now; nobody can tell when it has.
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
 /** Longer text is not coloured, because it would need too many elements. */
 const MAX_PAINTED_CHARS = 20_000;
 

@@ -88,6 +88,17 @@ export function excerpt(text: string, length: number = 80): string {
   return dotted(text.slice(0, length)) + (text.length > length ? '...' : '');
 }
 
+/** The query of a URL with other values of some parameters, and with whatever else was in it. Those that are empty are left out. */
+export function queryWith(search: string, values: Readonly<Record<string, string>>): string {
+  const query = new URLSearchParams(search);
+  for (const [name, value] of Object.entries(values)) {
+    if (value === '') query.delete(name);
+    else query.set(name, value);
+  }
+  const text = query.toString();
+  return text && `?${text}`;
+}
+
 /** The time of day, in the reader's zone: `14:03:09`. */
 export function timeOf(date: Date): string {
   return [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':');

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import type { ApiServerStats } from '../../src/apiserver/index.ts';
 import { toCacheStats, toMetrics } from '../../src/apiserver/stats.ts';
-import { toText } from '../../src/bridge/hub/metrics.ts';
+import { toText } from '../../src/watch/telemetry.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { exposition } from '../exposition.ts';

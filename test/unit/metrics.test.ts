@@ -3,8 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
-import type { Metric } from '../../src/bridge/hub/metrics.ts';
-import { toText } from '../../src/bridge/hub/metrics.ts';
+import { type Metric, toText } from '../../src/watch/telemetry.ts';
 import { exposition } from '../exposition.ts';
 import { runs } from '../runs.ts';
 import { FakeSink } from './fake-sink.ts';

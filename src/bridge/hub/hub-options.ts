@@ -9,7 +9,7 @@ import type { ClientStats } from './connection.ts';
 import { EPOCH } from './query.ts';
 import type { HubSource, SourceStats } from './source/source.ts';
 import type { HubFailure, HubNotice, HubTotals } from './tally.ts';
-import type { Telemetry } from './telemetry.ts';
+import type { Telemetry } from '../../watch/telemetry.ts';
 
 /** Options of a hub. */
 export interface HubOptions<E extends WatchEvent = WatchEvent> {

@@ -7,12 +7,12 @@ import { HubCore } from './hub-core.ts';
 import { hubMetrics } from './hub-metrics.ts';
 import { type HubOptions, type HubStats, type PublishOptions, type ShutdownOptions, toSettings } from './hub-options.ts';
 import { type HubEvent, type HubWatchOptions, watchHub } from './hub-watch.ts';
-import { DEFAULT_PREFIX, type MetricsOptions, toText } from './metrics.ts';
+import { DEFAULT_PREFIX, type MetricsOptions, toText } from '../../watch/telemetry.ts';
 import type { Observer } from './tally.ts';
 
 export type { ClientOptions, HubOptions, HubStats, PublishOptions, ShutdownOptions } from './hub-options.ts';
 export type { HubEvent, HubWatchOptions } from './hub-watch.ts';
-export type { MetricsOptions } from './metrics.ts';
+export type { MetricsOptions } from '../../watch/telemetry.ts';
 
 /**
  * A broadcaster for remote clients. It numbers its events, encodes each once, and gives every client a bounded watch of its own.

@@ -7,7 +7,7 @@ import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts
 import { processMetrics } from '../../apiserver/process-metrics.ts';
 import { readAccept } from '../../apiserver/request/path.ts';
 import { ApiServer } from '../../apiserver/server.ts';
-import { METRICS_TYPE } from '../../bridge/hub/metrics.ts';
+import { METRICS_TYPE } from '../../watch/telemetry.ts';
 import { BAD_QUERY_TEXT } from '../../bridge/hub/query.ts';
 import { pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
 import { onSignals } from '../../operator/signals.ts';

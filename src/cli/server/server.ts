@@ -5,7 +5,7 @@ import { splitTarget } from '../../apiserver/request/path.ts';
 import { createHttpHandler } from '../../bridge/http.ts';
 import type { Hub, HubStats } from '../../bridge/hub/hub.ts';
 import { hubMetrics } from '../../bridge/hub/hub-metrics.ts';
-import { counter, METRICS_TYPE, toText } from '../../bridge/hub/metrics.ts';
+import { counter, METRICS_TYPE, toText } from '../../watch/telemetry.ts';
 import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { STATS_PATH, WATCH_PATH } from '../../bridge/protocol.ts';
 import { limitConnections } from '../../bridge/transport/connections.ts';

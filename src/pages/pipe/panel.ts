@@ -1,5 +1,5 @@
 /** What is above the events: the filter, and which columns there are, in which order and how wide. */
-import { byId, make, say } from '../elements.ts';
+import { byId, make, saveAs, say } from '../elements.ts';
 import { visible } from '../words.ts';
 import type { EventStore } from './events.ts';
 import { learnFields } from './fields.ts';
@@ -271,11 +271,5 @@ const orObject = (columns: readonly Column[]): readonly Column[] => (columns.len
 function download(table: EventTable): void {
   const lines: string[] = [];
   for (const row of table.shown()) lines.push(`${row.toJson()}\n`);
-  const url = URL.createObjectURL(new Blob(lines, { type: 'application/x-ndjson' }));
-  const link = make('a');
-  link.href = url;
-  link.download = 'events.ndjson';
-  link.click();
-  // The browser reads it now; nobody can tell when it has.
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  saveAs('events.ndjson', new Blob(lines, { type: 'application/x-ndjson' }));
 }

@@ -15,7 +15,7 @@ main { grid-template-columns: minmax(0, 1fr) minmax(0, 23rem); max-width: none; 
 .search { flex: 1 1 15rem; min-width: 0; }
 #filter { width: 100%; }
 #filter[aria-invalid=true] { border-color: var(--bad); }
-#hint { min-height: 1.45em; padding-top: .15rem; font: .75rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
+#hint { min-height: 1.45em; padding-top: .15rem; font: .75rem/1.5 var(--mono); white-space: pre-wrap; overflow-wrap: anywhere; }
 #hint.fault { color: var(--bad); }
 #type { max-width: 10rem; }
 #pause { min-width: 5.2rem; }
@@ -37,12 +37,11 @@ main { grid-template-columns: minmax(0, 1fr) minmax(0, 23rem); max-width: none; 
 #events-table .no { width: max(4.5rem, .56rem * var(--digits, 1) + 1.7rem); padding-left: 1rem; }
 .grip { position: absolute; right: 0; top: .3rem; bottom: .3rem; width: .6rem; border-right: 2px solid var(--line); cursor: col-resize; touch-action: none; }
 .grip:hover { border-color: var(--accent); }
-.space td { padding: 0; border: 0; }
 #rows td:nth-child(n+2) { padding-left: .5rem; }
 #rows .received { color: var(--dim); }
 #rows .type { font-size: .8rem; font-weight: 600; letter-spacing: .02em; color: var(--accent); }
 #rows .level { font-weight: 600; }
-#rows .field { font: .82rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
+#rows .field { font: .82rem/1.5 var(--mono); }
 #rows tr[data-type=ADDED] .type { color: var(--good); }
 #rows tr[data-type=DELETED] .type, #rows tr[data-type=BOOKMARK] .type { color: var(--dim); }
 #rows tr[data-type=ERROR] .type, #rows tr[data-type=ERROR] .object { color: var(--bad); }

@@ -7,14 +7,14 @@
  *
  * Keyboard: the rows are one tab stop. Arrow keys, Page Up and Page Down, Home and End move between them, Enter opens one.
  */
-import { byId, clone, jsonBox, make, say } from '../elements.ts';
+import { byId, clone, copyText, jsonBox, make, say } from '../elements.ts';
+import { RowWindow } from '../row-window.ts';
 import { count, plural, timeOf, visible } from '../words.ts';
 import { toRuns, withStyles } from './ansi.ts';
 import type { EventRow, EventStore, ListedRow } from './events.ts';
 import { withoutStyles } from './fields.ts';
 import { matches, type Term } from './query.ts';
 import { type Column, cellText } from './view.ts';
-import { RowWindow } from './window.ts';
 
 /** A filter for rows. */
 export interface Wanted {
@@ -33,8 +33,6 @@ const SLICE_MS = 8;
 const SLICE_ROWS = 256;
 /** After the last step of scrolling, the tab key leads to what is in view. */
 const REST_MS = 150;
-/** Rows that a key for a page moves by. */
-const PAGE_ROWS = 20;
 
 /** What the table tells the page. */
 interface TableEvents {
@@ -44,13 +42,18 @@ interface TableEvents {
   readonly onCopied: (text: string) => void;
 }
 
+/** A row of the table: its element, and that of its detail if it is open. */
+interface EventView {
+  readonly elements: HTMLTableRowElement[];
+}
+
 export class EventTable {
   private readonly scroll: HTMLElement = byId('scroll');
   private readonly body: HTMLTableSectionElement = byId<HTMLTableSectionElement>('rows');
   private readonly pause: HTMLElement = byId('pause');
   private readonly store: EventStore;
   private readonly events: TableEvents;
-  private readonly window: RowWindow;
+  private readonly window: RowWindow<number, EventView>;
   private wanted: Wanted = { terms: [], type: '' };
   private columns: readonly Column[] = [];
   private wrap: boolean = false;
@@ -76,12 +79,14 @@ export class EventTable {
     this.store = store;
     this.events = events;
     const { body, pause, scroll } = this;
-    this.window = new RowWindow(scroll, body, {
+    const ids = { scroll: 'scroll', body: 'rows' };
+    this.window = new RowWindow(ids, {
       get length() {
         return list().length;
       },
       idAt: (at) => this.at(at).id,
-      make: (at) => this.make(this.at(at)),
+      placeOf: (id) => this.placeOf(id),
+      show: (at, shown) => shown ?? { elements: this.make(this.at(at)) },
     });
     const list = (): readonly ListedRow[] => this.list;
     pause.addEventListener('click', () => this.onPause());
@@ -104,7 +109,7 @@ export class EventTable {
     this.next = 0;
     this.open.clear();
     this.window.clear();
-    this.scroll.scrollTop = 0;
+    this.window.toStart();
     this.scrolled = false;
     this.match(true);
   }
@@ -208,9 +213,9 @@ export class EventTable {
   /** Of the rows, one is reachable by the tab key: the one that had the focus last, or the first in view. */
   private keepStop(): void {
     const { body, active } = this;
-    const chosen = active === undefined ? undefined : this.window.get(active)?.[0];
+    const chosen = active === undefined ? undefined : this.window.shown.get(active)?.elements[0];
     const place = this.list.length > 0 ? this.window.first : -1;
-    const first = place < 0 ? undefined : this.window.get(this.at(place).id)?.[0];
+    const first = place < 0 ? undefined : this.window.shown.get(this.at(place).id)?.elements[0];
     const stop = (chosen ?? first)?.querySelector<HTMLButtonElement>('.open') ?? body.querySelector<HTMLButtonElement>('.open');
     if (stop === this.stop) return;
     if (this.stop !== null) this.stop.tabIndex = -1;
@@ -226,7 +231,7 @@ export class EventTable {
       this.scrolled = false;
       this.open.clear();
       this.window.clear();
-      this.scroll.scrollTop = 0;
+      this.window.toStart();
     }
     this.release();
   }
@@ -278,7 +283,8 @@ export class EventTable {
     const at = this.placeOf(Number(id));
     const last = this.list.length - 1;
     const { key } = event;
-    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: PAGE_ROWS, PageUp: -PAGE_ROWS, Home: -last, End: last }[key];
+    const { pageRows } = this.window;
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: pageRows, PageUp: -pageRows, Home: -last, End: last }[key];
     if (at < 0 || by === undefined) return;
     event.preventDefault();
     let to = Math.max(0, Math.min(last, at + by));
@@ -286,7 +292,7 @@ export class EventTable {
     while (this.at(to).kind === 'gap' && to > 0 && to < last) to += Math.sign(by);
     this.moving = true;
     this.window.reveal(to);
-    this.window.get(this.at(to).id)?.[0]?.querySelector<HTMLButtonElement>('.open')?.focus({ preventScroll: true });
+    this.window.shown.get(this.at(to).id)?.elements[0]?.querySelector<HTMLButtonElement>('.open')?.focus({ preventScroll: true });
     this.moving = false;
     this.keepStop();
   }
@@ -303,7 +309,7 @@ export class EventTable {
   }
 
   private toggle(element: HTMLTableRowElement, id: number): void {
-    const elements = this.window.get(id);
+    const elements = this.window.shown.get(id)?.elements;
     const place = this.placeOf(id);
     if (elements === undefined || place < 0) return;
     const opens = !this.open.delete(id);
@@ -379,7 +385,7 @@ export class EventTable {
     const button = make('button', { text: label });
     button.type = 'button';
     button.addEventListener('click', () => {
-      void copy(text()).then((copied) => this.events.onCopied(copied ? `${label}: done.` : `${label}: the browser refuses.`));
+      void copyText(text()).then((copied) => this.events.onCopied(copied ? `${label}: done.` : `${label}: the browser refuses.`));
     });
     return button;
   }
@@ -405,22 +411,4 @@ function textBox(text: string): HTMLPreElement {
   pre.setAttribute('aria-label', 'text');
   pre.append(styled(text, DETAIL_CHARS));
   return pre;
-}
-
-/** Copies a text. Over HTTP, other hosts than this machine have no `navigator.clipboard`. */
-async function copy(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    const area = make('textarea', { name: 'hidden' });
-    area.value = text;
-    const back = document.activeElement as HTMLElement | null;
-    document.body.append(area);
-    area.select();
-    const copied = document.execCommand('copy');
-    area.remove();
-    back?.focus({ preventScroll: true });
-    return copied;
-  }
 }

@@ -1,4 +1,5 @@
 /** What a reader has chosen: filter, columns, wrap. It is in the page's URL, so that a link shows the same. */
+import { queryWith } from '../words.ts';
 import type { EventRow } from './events.ts';
 import { isName } from './fields.ts';
 import { MAX_QUERY_CHARS, OBJECT, textOf } from './query.ts';
@@ -54,17 +55,8 @@ function without(columns: readonly Column[]): readonly Column[] {
 
 /** Returns the query of a URL with this view, and with whatever else was in it. */
 export function toSearch({ filter, type, wrap, columns }: View, search: string): string {
-  const query = new URLSearchParams(search);
-  const set = (name: string, value: string | undefined): void => {
-    query.delete(name);
-    if (value !== undefined && value !== '') query.append(name, value);
-  };
-  set('filter', filter);
-  set('type', type);
-  set('wrap', wrap ? 'on' : undefined);
-  set('columns', columns?.map(({ name, width }) => (width === undefined ? name : `${name}*${width}`)).join(' '));
-  const text = query.toString();
-  return text === '' ? '' : `?${text}`;
+  const names = columns?.map(({ name, width }) => (width === undefined ? name : `${name}*${width}`));
+  return queryWith(search, { filter, type, wrap: wrap ? 'on' : '', columns: names?.join(' ') ?? '' });
 }
 
 /** Returns columns of which one has another width. */

@@ -1,4 +1,5 @@
-import { arrange, byId, make, say } from '../elements.ts';
+import { byId, make, say } from '../elements.ts';
+import { RowWindow } from '../row-window.ts';
 import { count, plural } from '../words.ts';
 import { BREADTHS, type Breadth, type Column, toColumns } from './columns.ts';
 import { openDetail } from './detail/index.ts';
@@ -6,7 +7,6 @@ import type { RowFollower } from './follower.ts';
 import { goTo, type Place } from './place.ts';
 import { RowView } from './row.ts';
 import { type Entry, type PageRow, SortedRows } from './sorting.ts';
-import { RowWindow } from './window.ts';
 
 /** If more rows than this have changed at once, none is marked: if everything blinks, nothing stands out. */
 const MAX_MARKED = 20;
@@ -42,9 +42,8 @@ export class ObjectTable {
   private readonly means: ObjectTableMeans;
   private readonly text: HTMLInputElement = byId<HTMLInputElement>('text');
   private readonly breadth: HTMLSelectElement = byId<HTMLSelectElement>('breadth');
-  private readonly window: RowWindow = new RowWindow(() => this.render());
+  private readonly window: RowWindow<string, RowView>;
   private readonly sorted: SortedRows = new SortedRows({ descending: false, cellOf: () => ({ text: '' }) });
-  private views: Map<string, RowView> = new Map();
   private columns: readonly Column[] = [];
   /** Characters of each column. */
   private widths: number[] = [];
@@ -62,6 +61,16 @@ export class ObjectTable {
 
   constructor(means: ObjectTableMeans) {
     this.means = means;
+    const entries = (): readonly Entry[] => this.entries;
+    const ids = { scroll: 'object-list', body: 'object-rows' };
+    this.window = new RowWindow(ids, {
+      get length() {
+        return entries().length;
+      },
+      idAt: (at) => (this.entries[at] as Entry).key,
+      placeOf: (key) => this.placeOf(key),
+      show: (at, shown) => this.view(at, shown),
+    });
     this.text.addEventListener('input', () => this.search());
     this.breadth.addEventListener('change', () => {
       goTo({ columns: this.breadth.value });
@@ -71,7 +80,10 @@ export class ObjectTable {
     const { body } = this.window;
     body.addEventListener('click', ({ target }) => this.onClick(target as Element));
     body.addEventListener('focusin', ({ target }) => this.onFocus(target as HTMLButtonElement));
-    byId('object-list').addEventListener('keydown', (event) => this.onKey(event));
+    const list = byId('object-list');
+    list.addEventListener('keydown', (event) => this.onKey(event));
+    list.addEventListener('scroll', () => this.render(false), { passive: true });
+    new ResizeObserver(() => this.render(false)).observe(list);
   }
 
   /** Takes over what a URL says. */
@@ -84,8 +96,7 @@ export class ObjectTable {
 
   /** Another collection is followed: what was shown is removed. */
   clear(): void {
-    this.views.clear();
-    this.window.body.replaceChildren();
+    this.window.clear();
     this.columns = [];
     this.isNew = true;
     this.window.toStart();
@@ -97,13 +108,11 @@ export class ObjectTable {
     const { follower } = this.means;
     const changed = follower.takeChanged();
     this.layOut();
-    const before = this.entries;
     if (this.isNew) this.sorted.replace(follower.rows);
     else this.sorted.change(changed, (key) => follower.get(key));
     // From then on, every change of a row is told.
     this.isNew = !follower.hasSynced;
     this.entries = this.found(this.sorted.all);
-    this.hold(before);
     this.render();
     this.mark(changed);
     this.tell();
@@ -112,18 +121,18 @@ export class ObjectTable {
   /** Time has passed. */
   grow(): void {
     const now = this.means.nowMs();
-    for (const view of this.views.values()) view.grow(now);
+    for (const view of this.window.shown.values()) view.grow(now);
   }
 
   /** Which object's detail is shown. */
   setOpen(key: string | undefined): void {
     this.open = key;
-    for (const [each, view] of this.views) view.open(each === key);
+    for (const [each, view] of this.window.shown) view.open(each === key);
   }
 
   /** Moves the focus to the row of an object; to the first row if it is gone. */
   focusRow(key: string): void {
-    this.focusAt(this.entries.findIndex((entry) => entry.key === key));
+    this.focusAt(this.placeOf(key));
   }
 
   /** Makes the head, and all rows again, if the columns have changed. */
@@ -137,12 +146,9 @@ export class ObjectTable {
     this.columns = columns;
     this.texts = new WeakMap();
     this.widths = [];
-    this.views.clear();
-    this.window.body.replaceChildren();
+    this.window.clear();
     byId('object-columns').replaceChildren(...columns.map(() => make('col')));
     byId('object-head').replaceChildren(...columns.map((column) => this.heading(column)));
-    for (const id of ['space-above', 'space-below'])
-      byId<HTMLTableRowElement>(id).cells[0]?.setAttribute('colspan', String(columns.length));
     for (const [at, { name }] of columns.entries()) this.widen(at, name.length + 2);
     this.applySort();
   }
@@ -208,43 +214,26 @@ export class ObjectTable {
     return text;
   }
 
-  /** Rows that come and go above those in view do not move them. */
-  private hold(before: readonly Entry[]): void {
-    const { top, rows } = this.window;
-    if (top === 0 || before === this.entries) return;
-    for (const [at, entry] of before.slice(top, top + rows).entries()) {
-      const index = this.entries.indexOf(entry);
-      if (index < 0) continue;
-      this.window.shift(index - top - at, this.entries.length);
-      return;
-    }
+  private placeOf(key: string | undefined): number {
+    return this.entries.findIndex((entry) => entry.key === key);
   }
 
-  /** Puts the rows in view into the document. */
-  private render(): void {
-    const { entries, views, columns } = this;
-    const { first, end } = this.window.span(entries.length);
-    const { scope } = this.means.follower;
-    const looks = { columns, nowMs: this.means.nowMs(), labelSelector: scope?.labelSelector ?? '' };
-    const shown = new Map<string, RowView>();
-    for (const [at, entry] of entries.slice(first, end).entries()) {
-      const view = views.get(entry.key) ?? new RowView();
-      if (view.entry?.row !== entry.row) view.fill(entry, looks, (column, chars) => this.widen(column, chars));
-      view.open(entry.key === this.open);
-      // The head is the first row.
-      view.element.setAttribute('aria-rowindex', String(first + at + 2));
-      shown.set(entry.key, view);
-    }
-    this.views = shown;
-    this.keepFocus(() => {
-      arrange(
-        this.window.body,
-        Array.from(shown.values(), ({ element }) => element),
-      );
-      this.window.frame({ first, end }, entries.length);
-    });
-    byId('objects-table').setAttribute('aria-rowcount', String(entries.length + 1));
+  /** Puts the rows in view into the document. `force`: they have changed. */
+  private render(force: boolean = true): void {
+    this.keepFocus(() => this.window.draw(force));
+    byId('objects-table').setAttribute('aria-rowcount', String(this.entries.length + 1));
     this.keepStop();
+  }
+
+  private view(at: number, view: RowView = new RowView()): RowView {
+    const entry = this.entries[at] as Entry;
+    const { nowMs, follower } = this.means;
+    const looks = { columns: this.columns, nowMs: nowMs(), labelSelector: follower.scope?.labelSelector ?? '' };
+    if (view.entry?.row !== entry.row) view.fill(entry, looks, (column, chars) => this.widen(column, chars));
+    view.open(entry.key === this.open);
+    // The head is the first row.
+    view.element.setAttribute('aria-rowindex', String(at + 2));
+    return view;
   }
 
   private widen(at: number, chars: number): void {
@@ -279,9 +268,9 @@ export class ObjectTable {
   private keepStop(button?: HTMLButtonElement): void {
     const { body } = this.window;
     const kept = this.stop !== undefined && body.contains(this.stop) ? this.stop : undefined;
-    const [first] = this.views.values();
-    const stop = button ?? kept ?? this.views.get(this.active ?? '')?.opener ?? first?.opener;
-    for (const each of this.views.values()) if (each.opener !== stop) each.opener.tabIndex = -1;
+    const [first] = this.window.shown.values();
+    const stop = button ?? kept ?? this.window.shown.get(this.active ?? '')?.opener ?? first?.opener;
+    for (const each of this.window.shown.values()) if (each.opener !== stop) each.opener.tabIndex = -1;
     if (this.stop !== undefined && this.stop !== stop) this.stop.tabIndex = -1;
     if (stop !== undefined) stop.tabIndex = 0;
     this.stop = stop;
@@ -303,8 +292,8 @@ export class ObjectTable {
       if (next !== undefined) event.preventDefault();
       return;
     }
-    const at = this.entries.findIndex((entry) => entry.key === this.active);
-    const page = this.window.rows - 1;
+    const at = this.placeOf(this.active);
+    const page = this.window.pageRows;
     const moves: Readonly<Record<string, number>> = {
       ...{ ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: this.entries.length - 1 },
     };
@@ -318,7 +307,7 @@ export class ObjectTable {
     const at = Math.max(0, Math.min(this.entries.length - 1, index));
     this.window.reveal(at);
     this.render();
-    this.views.get(this.entries[at]?.key ?? '')?.opener.focus({ preventScroll: true });
+    this.window.shown.get(this.entries[at]?.key ?? '')?.opener.focus({ preventScroll: true });
   }
 
   private onClick(target: Element): void {
@@ -327,7 +316,7 @@ export class ObjectTable {
       this.means.onLabel(label);
       return;
     }
-    const row = this.views.get(target.closest('tr')?.dataset.id ?? '')?.entry?.row;
+    const row = this.window.shown.get(target.closest('tr')?.dataset.id ?? '')?.entry?.row;
     const { resource } = this.means.follower.scope ?? {};
     if (row === undefined || resource === undefined || String(getSelection()) !== '') return;
     const { namespace, name = '', uid } = row.metadata;
@@ -338,7 +327,7 @@ export class ObjectTable {
     if (changed.size > MAX_MARKED || matchMedia('(prefers-reduced-motion: reduce)').matches) return;
     const tint = getComputedStyle(document.documentElement).getPropertyValue('--tint');
     const frames = [{ backgroundColor: tint }, { backgroundColor: 'transparent' }];
-    for (const key of changed) this.views.get(key)?.element.animate(frames, { duration: MARK_MS, easing: 'ease-out' });
+    for (const key of changed) this.window.shown.get(key)?.element.animate(frames, { duration: MARK_MS, easing: 'ease-out' });
   }
 
   /** How many there are, or why there are none. */

@@ -82,9 +82,7 @@ const OBJECTS = `
     <table id="objects-table" aria-labelledby="objects-title" aria-describedby="lost">
       <colgroup id="object-columns"></colgroup>
       <thead><tr id="object-head" aria-rowindex="1"></tr></thead>
-      <tbody aria-hidden="true"><tr id="space-above"><td></td></tr></tbody>
       <tbody id="object-rows" class="rows"></tbody>
-      <tbody aria-hidden="true"><tr id="space-below"><td></td></tr></tbody>
     </table>
     <p id="none" class="dim">Reading \u2026</p>
   </div>
@@ -125,7 +123,7 @@ main { grid-template-rows: auto auto auto 1fr; }
 #cache-note { margin-top: .35rem; }
 #history-title { margin-top: .9rem; }
 .own { margin-top: .6rem; }
-.code { font: .82rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
+.code { font: .82rem/1.5 var(--mono); }
 #objects { display: flex; flex-direction: column; max-height: calc(100dvh - 4.4rem); scroll-margin-top: 4rem; }
 #objects .bar { position: static; }
 #kind { max-width: 16rem; font-weight: 650; }
@@ -137,10 +135,10 @@ main { grid-template-rows: auto auto auto 1fr; }
 #more .row { padding-top: .5rem; }
 #fields { flex: 1 1 10rem; min-width: 0; max-width: 22rem; }
 #version { width: 9rem; }
-#fault { flex-basis: 100%; margin: .2rem 0 0; padding: .5rem .7rem; border-radius: 6px; overflow-x: auto; color: var(--bad); background: var(--bad-tint); font: .82rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
+#fault { flex-basis: 100%; margin: .2rem 0 0; padding: .5rem .7rem; border-radius: 6px; overflow-x: auto; color: var(--bad); background: var(--bad-tint); font: .82rem/1.5 var(--mono); }
 #lost-bar { flex-basis: 100%; }
 #lost { flex: 1 1 auto; padding: .4rem .7rem; border-radius: 6px; color: var(--bad); background: var(--bad-tint); font-weight: 550; }
-#object-list { overflow: auto; overflow-anchor: none; min-height: 8rem; border-radius: 0 0 10px 10px; outline-offset: -2px; }
+#object-list { position: relative; overflow: auto; overflow-anchor: none; scroll-padding-top: 2.1rem; min-height: 8rem; border-radius: 0 0 10px 10px; outline-offset: -2px; }
 #objects-table { table-layout: fixed; border-collapse: separate; border-spacing: 0; }
 #object-head th { position: sticky; top: 0; z-index: 1; padding: 0; background: var(--panel); }
 #object-head button { width: 100%; min-height: 2rem; padding: .2rem .5rem; border: 0; border-radius: 0; background: none; color: inherit; font-size: .8rem; font-weight: 550; text-align: left; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
@@ -149,7 +147,6 @@ main { grid-template-rows: auto auto auto 1fr; }
 #object-head [aria-sort] { color: var(--ink); }
 #object-head [aria-sort] button::after { content: " \u2191"; }
 #object-head [aria-sort=descending] button::after { content: " \u2193"; }
-#space-above td, #space-below td { padding: 0; }
 #object-rows tr { height: 2.1rem; }
 #object-rows td { padding: 0 .5rem; }
 #objects-table th:first-child button, #object-rows td:first-child { padding-left: 1rem; }

@@ -1,6 +1,6 @@
 // Where the page is, in its URL, so that a page that is reloaded or sent to others shows the same. The hash names the kind; the
 // query has the rest, by the names that the server's own API has for it.
-import { byCodeUnit } from '../../selectors/syntax.ts';
+import { queryWith } from '../words.ts';
 
 /** What the query may have; all are empty by default. */
 const NAMES = ['namespace', 'labelSelector', 'fieldSelector', 'resourceVersion', 'search', 'sort', 'columns'] as const;
@@ -24,14 +24,8 @@ export function readPlace({ search, hash }: Pick<URL, 'search' | 'hash'> = locat
 
 /** The URL of another place, without the origin. Of what others keep in the query, nothing is lost. */
 export function toUrl({ search, hash, pathname }: Pick<URL, 'search' | 'hash' | 'pathname'>, change: Partial<Place>): string {
-  const query = new URLSearchParams(search);
-  for (const [name, value] of Object.entries(change).sort(([one], [other]) => byCodeUnit(one, other))) {
-    if (name === 'kind') continue;
-    if (value === '') query.delete(name);
-    else query.set(name, value);
-  }
-  const rest = query.toString();
-  return `${pathname}${rest && `?${rest}`}${change.kind === undefined ? hash : `#${encodeURIComponent(change.kind)}`}`;
+  const { kind, ...values } = change;
+  return `${pathname}${queryWith(search, values)}${kind === undefined ? hash : `#${encodeURIComponent(kind)}`}`;
 }
 
 /** Goes to another place. `step`: the browser's button goes back from there. */

@@ -21,6 +21,7 @@ export interface RowLooks {
 /** The element of a row. */
 export class RowView {
   readonly element: HTMLTableRowElement = clone<HTMLTableRowElement>('object-row');
+  readonly elements: readonly HTMLTableRowElement[] = [this.element];
   /** What is shown. */
   entry: Entry | undefined = undefined;
   private isOpen: boolean = false;

@@ -1,3 +1,4 @@
+import { queryWith } from '../../words.ts';
 import type { PageResource } from '../api.ts';
 
 /** An object whose detail can be shown. */
@@ -33,8 +34,7 @@ const PARAMETER = 'object';
 /** The same URL with another object, or none. */
 export function withObject(url: string, ref: DetailRef | undefined): string {
   const changed = new URL(url);
-  if (ref === undefined) changed.searchParams.delete(PARAMETER);
-  else changed.searchParams.set(PARAMETER, keyOfRef(ref));
+  changed.search = queryWith(changed.search, { [PARAMETER]: ref ? keyOfRef(ref) : '' });
   return changed.href;
 }
 

@@ -92,7 +92,7 @@ export const DETAIL: string = `
   <div class="row"><button type="button" id="delete-no" autofocus>Keep it</button><button type="button" id="delete-yes">Delete it</button></div>
 </dialog>`;
 
-const MONO = '.82rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace';
+const MONO = '.82rem/1.5 var(--mono)';
 
 /** What the detail has besides the style of all pages. */
 export const DETAIL_STYLE: string = `

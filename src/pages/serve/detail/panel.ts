@@ -8,7 +8,7 @@
  * Text that is being written is never lost to something that happens by itself: the drawer stays as long as there is any.
  */
 import { type HttpSettings, toHttpSettings } from '../../../cache/http/exchange.ts';
-import { byId, drawingSoon, make, say } from '../../elements.ts';
+import { byId, copyText, drawingSoon, make, saveAs, say } from '../../elements.ts';
 import { plural, size, timeOf, visible } from '../../words.ts';
 import { type Access, collectionPath, type PageResource } from '../api.ts';
 import { DeleteDialog } from './delete-dialog.ts';
@@ -433,7 +433,7 @@ export class DetailPanel {
     const { object } = this.open ?? {};
     if (object === undefined) return;
     const text = toText(this.wanted(object), this.format);
-    const words = (await copied(text))
+    const words = (await copyText(text))
       ? `Copied ${plural(text.length, 'character')}.`
       : 'The browser does not let a page copy here.';
     say(byId('detail-changed'), words);
@@ -444,26 +444,9 @@ export class DetailPanel {
     const { object, ref } = this.open ?? {};
     if (object === undefined || ref === undefined) return;
     const text = toText(this.wanted(object), this.format);
-    const link = make('a');
-    link.href = URL.createObjectURL(new Blob([text], { type: `application/${this.format}` }));
-    link.download = `${ref.resource.plural}-${ref.name}.${this.format}`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-    say(byId('detail-changed'), `Downloaded ${size(new Blob([text]).size)}.`);
-  }
-}
-
-/** Copies a text. Over HTTP, only this machine's own pages have a clipboard; others can copy what is selected. */
-async function copied(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    const area = document.body.appendChild(make('textarea', { text }));
-    area.select();
-    const done = document.execCommand('copy');
-    area.remove();
-    return done;
+    const blob = new Blob([text], { type: `application/${this.format}` });
+    saveAs(`${ref.resource.plural}-${ref.name}.${this.format}`, blob);
+    say(byId('detail-changed'), `Downloaded ${size(blob.size)}.`);
   }
 }
 

@@ -1,19 +1,26 @@
 /**
  * The part of a long list that is in the document: the rows in view, and some before and after them. The others are two empty
- * bodies, as high as those rows are likely to be. Rows may differ in height: what is in view stays where it is when rows above it
- * turn out to be higher or lower than expected.
+ * bodies, as high as those rows are likely to be. Rows may differ in height, and may come and go: what is in view stays where it
+ * is, unless that is the beginning of the list.
  *
  *     above (empty) | rows from .. to, of which some are in view | below (empty)
  */
-import { arrange, make } from '../elements.ts';
+import { arrange, byId, make } from './elements.ts';
 
 /** A list of rows, from the one at the top. */
-interface Rows {
+interface Rows<Id, Row extends ShownRow> {
   readonly length: number;
   /** Identifies the row at a place. */
-  readonly idAt: (at: number) => number;
-  /** Creates its elements. */
-  readonly make: (at: number) => HTMLTableRowElement[];
+  readonly idAt: (at: number) => Id;
+  /** The place of a row; -1 if it is not in the list. */
+  readonly placeOf: (id: Id) => number;
+  /** Creates a row, or brings the one up to date that stands in the document. */
+  readonly show: (at: number, shown: Row | undefined) => Row;
+}
+
+/** A row in the document. Its first element stands for it; what follows is detail. */
+interface ShownRow {
+  readonly elements: readonly HTMLTableRowElement[];
 }
 
 /** Screens of rows in the document at a time: few, because a table is laid out as a whole; and rows at least and at most. */
@@ -23,23 +30,34 @@ const MAX_ROWS = 300;
 /** The height of a row, until it has been measured. */
 const ROW_PX = 27;
 
-export class RowWindow {
+/** Which of `length` rows are in the document, if `inView` of them fit into the view, from `first` on. */
+export function rowsAround({ first, inView, length }: { first: number; inView: number; length: number }): {
+  readonly start: number;
+  readonly end: number;
+} {
+  const room = Math.max(MIN_ROWS, Math.min(MAX_ROWS, Math.ceil(SCREENS * inView)));
+  const start = Math.max(0, Math.min(first - Math.floor(room / SCREENS), length - room));
+  return { start, end: Math.min(length, start + room) };
+}
+
+export class RowWindow<Id extends number | string, Row extends ShownRow> {
+  readonly body: HTMLTableSectionElement;
   private readonly scroll: HTMLElement;
-  private readonly body: HTMLTableSectionElement;
   private readonly above: HTMLElement = space();
   private readonly below: HTMLElement = space();
-  private readonly rows: Rows;
-  /** The elements in the document, by the id of their row. */
-  private made: Map<number, HTMLTableRowElement[]> = new Map();
+  private readonly rows: Rows<Id, Row>;
+  /** The rows in the document, in order. */
+  private made: Map<Id, Row> = new Map();
   private start: number = 0;
   private rowPx: number = ROW_PX;
 
-  constructor(scroll: HTMLElement, body: HTMLTableSectionElement, rows: Rows) {
-    this.scroll = scroll;
-    this.body = body;
+  /** `scroll` and `body` are ids of elements: of what scrolls, and of the body with the rows. */
+  constructor({ scroll, body }: { readonly scroll: string; readonly body: string }, rows: Rows<Id, Row>) {
+    this.scroll = byId(scroll);
+    this.body = byId<HTMLTableSectionElement>(body);
     this.rows = rows;
-    body.before(bodyOf(this.above));
-    body.after(bodyOf(this.below));
+    this.body.before(bodyOf(this.above));
+    this.body.after(bodyOf(this.below));
   }
 
   /** The place of the first row in view. */
@@ -48,44 +66,54 @@ export class RowWindow {
     return at === undefined ? this.estimated : this.start + at;
   }
 
-  /** The elements of a row; undefined if it is not in the document. */
-  get(id: number): HTMLTableRowElement[] | undefined {
-    return this.made.get(id);
+  /** How many rows a key for a page moves by: one less than are in view. */
+  get pageRows(): number {
+    return Math.max(1, Math.floor((this.scroll.clientHeight - this.headPx) / this.rowPx) - 1);
   }
 
-  /** Forgets all elements: rows look differently now. */
+  /** The rows in the document, in order. */
+  get shown(): ReadonlyMap<Id, Row> {
+    return this.made;
+  }
+
+  /** Forgets all rows: they look differently now. */
   clear(): void {
     this.made.clear();
+  }
+
+  /** Goes to the beginning. */
+  toStart(): void {
+    this.scroll.scrollTop = 0;
   }
 
   /** Puts the rows into the document that belong there. `force`: the list has changed. */
   draw(force: boolean = true): void {
     if (!force && this.isEnough()) return;
-    const anchor = force ? undefined : this.anchor();
-    const held = anchor === undefined ? undefined : this.made.get(this.rows.idAt(this.start + anchor))?.[0];
-    const before = held?.offsetTop ?? 0;
+    const held = this.held();
+    const before = held?.element.offsetTop ?? 0;
     const { length } = this.rows;
-    const wanted = Math.ceil((SCREENS * this.scroll.clientHeight) / this.rowPx);
-    const room = Math.max(MIN_ROWS, Math.min(MAX_ROWS, wanted));
-    const first = anchor === undefined ? this.estimated : this.start + anchor;
-    this.start = Math.max(0, Math.min(first - Math.floor(room / SCREENS), length - room));
-    const end = Math.min(length, this.start + room);
-    const made = new Map<number, HTMLTableRowElement[]>();
-    for (let at = this.start; at < end; at++) {
+    const inView = this.scroll.clientHeight / this.rowPx;
+    const { start, end } = rowsAround({ first: held?.at ?? this.estimated, inView, length });
+    this.start = start;
+    const made = new Map<Id, Row>();
+    for (let at = start; at < end; at++) {
       const id = this.rows.idAt(at);
-      made.set(id, this.made.get(id) ?? this.rows.make(at));
+      made.set(id, this.rows.show(at, this.made.get(id)));
     }
     this.made = made;
     this.arrange();
     this.reserve(length - end);
     // All that is read of the layout is read once, unless rows are higher than expected.
     if (this.measure(made.size)) this.reserve(length - end);
-    if (held?.isConnected) this.scroll.scrollTop += held.offsetTop - before;
+    if (held?.element.isConnected) this.scroll.scrollTop += held.element.offsetTop - before;
   }
 
   /** Puts the elements that are known into the document, in order. */
   arrange(): void {
-    arrange(this.body, [...this.made.values()].flat());
+    arrange(
+      this.body,
+      [...this.made.values()].flatMap(({ elements }) => elements),
+    );
   }
 
   /** Scrolls so that a row is in view. */
@@ -95,7 +123,18 @@ export class RowWindow {
       this.scroll.scrollTop = at * this.rowPx;
       this.draw();
     }
-    this.made.get(id)?.[0]?.scrollIntoView({ block: 'nearest' });
+    this.made.get(id)?.elements[0]?.scrollIntoView({ block: 'nearest' });
+  }
+
+  /** The row that stays where it is: the first in view that is still in the list; none at the beginning. */
+  private held(): { readonly at: number; readonly element: HTMLElement } | undefined {
+    const from = this.scroll.scrollTop < this.rowPx ? undefined : this.anchor();
+    if (from === undefined) return undefined;
+    for (const [id, { elements }] of [...this.made].slice(from)) {
+      const at = this.rows.placeOf(id);
+      if (at >= 0) return { at, element: elements[0] as HTMLElement };
+    }
+    return undefined;
   }
 
   private get estimated(): number {
@@ -108,7 +147,7 @@ export class RowWindow {
     const top = this.body.offsetTop - this.headPx;
     if (this.made.size === 0 || top > scrollTop + clientHeight || top + this.body.offsetHeight <= scrollTop) return undefined;
     let at = 0;
-    for (const elements of this.made.values()) {
+    for (const { elements } of this.made.values()) {
       const last = elements.at(-1) as HTMLElement;
       if (last.offsetTop + last.offsetHeight - this.headPx > scrollTop) return at;
       at++;
