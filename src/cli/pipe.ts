@@ -98,6 +98,7 @@ async function feed(
       if (stop.aborted) return;
     }
     await publish(hub, lines.end());
+    if (!command.raw && !stop.aborted) reports.end(events);
   };
   const publish = async (hub: Hub, some: Iterable<Parameters<typeof readLine>[0]>): Promise<void> => {
     for (const line of some) {
@@ -205,10 +206,19 @@ export class Reports {
     if (this.output.writableLength >= MAX_WAITING_BYTES) this.untold++;
     else this.say(`line ${number} skipped: ${fault}`);
     if (this.hinted) return;
-    const isText = this.skipped >= TEXT_LINES && events === 0;
-    this.hinted = opens || isText;
+    this.hinted = opens;
     if (opens) this.say(`line ${number} begins a value of several lines; for one line per value, use jq -c`);
-    else if (isText) this.say('no line is an event so far; to serve lines of text, use --raw');
+    else if (this.skipped >= TEXT_LINES && events === 0) this.hint('no line is an event so far');
+  }
+
+  /** The input has ended, after so many events. Short text is text, too. */
+  end(events: number): void {
+    if (events === 0 && this.skipped > 0 && !this.hinted) this.hint('no line was an event');
+  }
+
+  private hint(found: string): void {
+    this.hinted = true;
+    this.say(`${found}; to serve lines of text, use --raw`);
   }
 
   private tellUntold(): void {

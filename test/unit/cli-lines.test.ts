@@ -66,6 +66,7 @@ describe('what is said about lines that are no events', () => {
       if ('fault' in reading) reports.skip({ number: line.number, ...reading }, events);
       else events++;
     }
+    reports.end(events);
     return said.filter((line) => !line.includes(' skipped: '));
   };
   const hint = (number: number): string =>
@@ -82,7 +83,8 @@ describe('what is said about lines that are no events', () => {
 
   test('text: --raw serves it', () => {
     expect(say('text\n'.repeat(30))).toEqual(['watchmux pipe: no line is an event so far; to serve lines of text, use --raw\n']);
-    expect(say('text\n'.repeat(9))).toEqual([]);
+    expect(say('text\n'.repeat(9))).toEqual(['watchmux pipe: no line was an event; to serve lines of text, use --raw\n']);
+    expect([say(''), say('text\n1\n')]).toEqual([[], []]);
     expect(say(`1\n${'text\n'.repeat(30)}`)).toEqual([]);
   });
 });
