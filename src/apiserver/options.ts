@@ -2,13 +2,13 @@
 
 import type { AllowedOrigins, Identified } from '../bridge/hub/admission/refusals.ts';
 import type { CutReason } from '../bridge/hub/connection.ts';
-import type { Telemetry } from '../watch/telemetry.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, isRecord, oneOf, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
+import type { Telemetry } from '../watch/telemetry.ts';
 import type { AdmissionHooks } from './admission.ts';
 import type { Convert, ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';

@@ -13,7 +13,6 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { METRICS_TYPE, toText, type MetricGroup } from '../watch/telemetry.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import {
   type GroupVersionKind,
@@ -31,6 +30,7 @@ import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { checkOptions, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { Soon } from '../watch/fair-queue.ts';
+import { METRICS_TYPE, type MetricGroup, toText } from '../watch/telemetry.ts';
 import { Admission } from './admission.ts';
 import { LEAVING, noSuchPath, toError } from './api-status.ts';
 import type { ResourceDefinition } from './definition.ts';

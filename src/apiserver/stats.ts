@@ -1,6 +1,6 @@
 import { messageOf } from '../bridge/client/transport.ts';
-import { counter, gauge, type Histogram, type Metric, type MetricGroup } from '../watch/telemetry.ts';
 import type { CacherStats } from '../storage/storage.ts';
+import { counter, gauge, type Histogram, type Metric, type MetricGroup } from '../watch/telemetry.ts';
 import type { KnownHealth } from './health.ts';
 import type { QuotaReason } from './http/quotas.ts';
 

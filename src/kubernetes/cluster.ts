@@ -1,5 +1,4 @@
 import type { RequestOptions } from 'node:https';
-import type { Telemetry } from '../watch/telemetry.ts';
 import { type ListWatcherOptions, toHttpSettings } from '../cache/http/exchange.ts';
 import { createListWatcher } from '../cache/http/http-list-watcher.ts';
 import type { ListWatcher } from '../cache/list-watcher.ts';
@@ -7,6 +6,7 @@ import type { KubernetesObject } from '../cache/object.ts';
 import type { GroupVersionKind, KindOptions, ResourceSource, ResourceType, Typed } from '../cache/resource-client.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
+import type { Telemetry } from '../watch/telemetry.ts';
 import { Credentials, type KubeConfigLike, loadKubeConfig } from './credentials.ts';
 import { Discovery } from './discovery.ts';
 import type { KubeConfigOptions } from './kube-config.ts';

@@ -28,10 +28,10 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { type OtherPath, type ResourcePath, readPath } from '../apiserver/request/path.ts';
-import type { Metric, Series, MetricGroup, ReconcileStart, ServedAnswer, ServedRequest, Telemetry } from '../watch/telemetry.ts';
 import { systemClock } from '../watch/clock.ts';
 import { checkOptions } from '../watch/errors.ts';
 import { oneLine, reporter } from '../watch/failures.ts';
+import type { Metric, MetricGroup, ReconcileStart, Series, ServedAnswer, ServedRequest, Telemetry } from '../watch/telemetry.ts';
 
 export type { Telemetry } from '../watch/telemetry.ts';
 

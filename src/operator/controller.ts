@@ -14,12 +14,13 @@
  * - Nothing is reconciled before the caches of all kinds that the controller names are complete.
  * - What user code throws affects one key (`reconcile`) or one change (`when`, `keysOf`), and is told.
  */
-import type { Telemetry } from '../watch/telemetry.ts';
+
 import { type KubernetesObject, metadataOf, splitKey } from '../cache/object.ts';
 import type { Indexers } from '../cache/store/indexer.ts';
 import { isAbortOf, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, checkText, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import type { Telemetry } from '../watch/telemetry.ts';
 import { Controller } from '../workqueue/controller.ts';
 import type {
   ControllerFailure,

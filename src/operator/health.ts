@@ -13,10 +13,10 @@
  * begun again before it has ended.
  */
 import { type HealthCheck, healthText } from '../apiserver/health.ts';
-import { METRICS_TYPE } from '../watch/telemetry.ts';
 import { type Clock, systemClock, within } from '../watch/clock.ts';
 import { callable, checkOptions } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
+import { METRICS_TYPE } from '../watch/telemetry.ts';
 import type { Log, OperatorCheck, OperatorChecks } from './operator-options.ts';
 import type { OperatorState } from './operator-state.ts';
 

@@ -4,8 +4,8 @@
  */
 import { processMetrics } from '../apiserver/process-metrics.ts';
 import { Durations } from '../apiserver/stats.ts';
-import { counter, gauge, type Metric, type Series, toText, type MetricGroup, type Telemetry } from '../watch/telemetry.ts';
 import type { RequestCount } from '../kubernetes/cluster.ts';
+import { counter, gauge, type Metric, type MetricGroup, type Series, type Telemetry, toText } from '../watch/telemetry.ts';
 import type { WorkQueueMetric } from '../workqueue/meter.ts';
 import type { OperatorObserver, OperatorState, ReconcileEnd, ReconcileResultName } from './operator-state.ts';
 

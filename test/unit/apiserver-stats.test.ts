@@ -4,9 +4,9 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import type { ApiServerStats } from '../../src/apiserver/index.ts';
 import { toCacheStats, toMetrics } from '../../src/apiserver/stats.ts';
-import { toText } from '../../src/watch/telemetry.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { toText } from '../../src/watch/telemetry.ts';
 import { exposition } from '../exposition.ts';
 import { listening, ORDERS_PATH, remote, rig } from './apiserver-rig.ts';
 

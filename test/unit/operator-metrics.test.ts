@@ -1,9 +1,9 @@
 // What an operator counts, under controller-runtime's names, in a form that Prometheus reads.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toText } from '../../src/watch/telemetry.ts';
 import { OperatorMetrics } from '../../src/operator/metrics.ts';
 import type { OperatorState } from '../../src/operator/operator-state.ts';
+import { toText } from '../../src/watch/telemetry.ts';
 import { exposition, type Family } from '../exposition.ts';
 import { runs } from '../runs.ts';
 

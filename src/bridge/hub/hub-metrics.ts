@@ -1,5 +1,5 @@
-import type { HubStats } from './hub-options.ts';
 import { counter, gauge, type Metric } from '../../watch/telemetry.ts';
+import type { HubStats } from './hub-options.ts';
 
 /**
  * Returns what a hub counts. Nothing is labelled by client: each would leave its series behind in Prometheus. `Hub.stats` has the

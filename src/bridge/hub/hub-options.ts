@@ -3,13 +3,13 @@ import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import type { MissingAdded, ObjectOf, WatchEvent } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
+import type { Telemetry } from '../../watch/telemetry.ts';
 import { nextTurn, type Turn } from '../../watch/turn.ts';
 import { DEFAULTS, newEpoch } from '../protocol.ts';
 import type { ClientStats } from './connection.ts';
 import { EPOCH } from './query.ts';
 import type { HubSource, SourceStats } from './source/source.ts';
 import type { HubFailure, HubNotice, HubTotals } from './tally.ts';
-import type { Telemetry } from '../../watch/telemetry.ts';
 
 /** Options of a hub. */
 export interface HubOptions<E extends WatchEvent = WatchEvent> {

@@ -1,18 +1,18 @@
 import { whenAborted } from '../../watch/abort.ts';
 import { checkOptions, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import { toStatus, type WatchEvent } from '../../watch/event.ts';
+import { DEFAULT_PREFIX, type MetricsOptions, toText } from '../../watch/telemetry.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ClientStats } from './connection.ts';
 import { HubCore } from './hub-core.ts';
 import { hubMetrics } from './hub-metrics.ts';
 import { type HubOptions, type HubStats, type PublishOptions, type ShutdownOptions, toSettings } from './hub-options.ts';
 import { type HubEvent, type HubWatchOptions, watchHub } from './hub-watch.ts';
-import { DEFAULT_PREFIX, type MetricsOptions, toText } from '../../watch/telemetry.ts';
 import type { Observer } from './tally.ts';
 
+export type { MetricsOptions } from '../../watch/telemetry.ts';
 export type { ClientOptions, HubOptions, HubStats, PublishOptions, ShutdownOptions } from './hub-options.ts';
 export type { HubEvent, HubWatchOptions } from './hub-watch.ts';
-export type { MetricsOptions } from '../../watch/telemetry.ts';
 
 /**
  * A broadcaster for remote clients. It numbers its events, encodes each once, and gives every client a bounded watch of its own.

@@ -7,7 +7,6 @@ import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts
 import { processMetrics } from '../../apiserver/process-metrics.ts';
 import { readAccept } from '../../apiserver/request/path.ts';
 import { ApiServer } from '../../apiserver/server.ts';
-import { METRICS_TYPE } from '../../watch/telemetry.ts';
 import { BAD_QUERY_TEXT } from '../../bridge/hub/query.ts';
 import { pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
 import { onSignals } from '../../operator/signals.ts';
@@ -16,6 +15,7 @@ import type { LivePage } from '../../pages/document.ts';
 import { objectsPage } from '../../pages/serve/page.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { systemClock } from '../../watch/clock.ts';
+import { METRICS_TYPE } from '../../watch/telemetry.ts';
 import { aborted, announce, type Output } from '../output.ts';
 import { Pipelining, refuseBadRequests } from '../server/connections.ts';
 import {

@@ -11,8 +11,7 @@ import { type HttpSettings, toHttpSettings } from '../../../cache/http/exchange.
 import { byId, copyText, drawingSoon, make, saveAs, say } from '../../elements.ts';
 import { plural, size, timeOf, visible } from '../../words.ts';
 import { type Access, collectionPath, type PageResource } from '../api.ts';
-import { DeleteDialog } from './delete-dialog.ts';
-import { EditView, withoutManagers } from './edit.ts';
+import { DeleteDialog, EditView, withoutManagers } from './edit.ts';
 import { EventsView } from './events-view.ts';
 import { type FollowPhase, ObjectFollower, type ObjectState } from './follow.ts';
 import { ObjectHistory, toEntry, versionOf } from './history.ts';
