@@ -13,7 +13,7 @@
  *
  * On a server, components render the state at the start, and nothing connects.
  */
-import { useMemo, useSyncExternalStore } from 'react';
+import { useMemo, useRef, useSyncExternalStore } from 'react';
 import type {
   Collection,
   CollectionOptions,
@@ -38,7 +38,8 @@ export type { ConnectionState, ConnectionStatus } from '../bridge/client.ts';
  * outside with `toStore`.
  *
  * Only another source, or other connection options, start over: `initial` and `reduce` are those of the first render. Functions count
- * as the same only if they are the same object, so make those that are a source or a connection option outside of components.
+ * as the same only if they are the same object, so make those that are a source or a connection option outside of components: 50
+ * others in as many renders are an error.
  *
  * @throws What `reduce` has thrown.
  */
@@ -85,8 +86,20 @@ function isStore<Made>(source: unknown): source is Made {
   return typeof source === 'object' && source !== null && 'getSnapshot' in source;
 }
 
-/** What a render has made costs nothing until it is subscribed to. The first one stays until another source is asked for. */
+/** Of so many renders in succession, each had another function, and nothing else was different. */
+const MAX_OTHERS = 50;
+
+/**
+ * What a render has made costs nothing until it is subscribed to. The first one stays until another source is asked for. A function
+ * that is made anew in each render would connect without end: that is told.
+ */
 function useMade<Made extends { readonly key: string }>(made: Made): Made {
+  const { current: seen } = useRef({ key: '', shape: '', others: 0 });
+  const { key } = made;
+  const shape = key.replace(/#\d+/g, '#');
+  seen.others = seen.key !== key && seen.shape === shape ? seen.others + 1 : 0;
+  Object.assign(seen, { key, shape });
+  if (seen.others > MAX_OTHERS) throw new TypeError('a function of a source is another one in each render: make it outside');
   // biome-ignore lint/correctness/useExhaustiveDependencies: only another source starts over
   return useMemo(() => made, [made.key]);
 }

@@ -163,6 +163,10 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('an object on the page of serve', () =
     expect(await page.evaluate(() => getSelection()?.toString())).toBe('"not a name": blue');
     // It changes while the text is being written: nothing of either is lost.
     const mine = yaml.replace('color: red', 'color: green');
+    // Without a version, it would undo what others have changed.
+    await area.fill(mine.replace(/^ *resourceVersion:.*\n/m, ''));
+    await page.click('#edit-save');
+    await eventually(() => said.textContent()).toMatch(/^Not saved: without resourceVersion \d+/);
     await area.fill(mine);
     await send('PATCH', `${MAPS}/settings`, { data: { size: '2' } });
     await page.click('#edit-save');

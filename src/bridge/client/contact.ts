@@ -76,6 +76,7 @@ export class Contact {
 
   /** There is no connection. Without an error, that is planned, and lasts for `delayMs`. */
   lost(error?: unknown, delayMs: number = 0): void {
+    if (this.#isOver) return;
     if (this.#isOpen) this.#sinceMs = this.#options.clock.now() + (error === undefined ? delayMs : 0);
     this.#isOpen = false;
     this.#error = toShown(error) ?? this.#error;

@@ -12,7 +12,9 @@ const LEARNED_EVENTS = 100;
 /** How long after the last key the filter is in the URL, and its result is read out. */
 const SETTLED_MS = 700;
 /** Widths in pixels of columns that nobody has resized. */
-const WIDTHS: Readonly<Record<string, number>> = { received: 88, level: 72, type: 100, msg: 360, message: 360 };
+const WIDTHS: ReadonlyMap<string, number> = new Map(
+  Object.entries({ received: 88, level: 72, type: 100, msg: 360, message: 360 }),
+);
 const FIELD_PX = 150;
 /** Where objects have their message: pino's, Bunyan's and slog's; Winston's; journald's. */
 const MESSAGES: ReadonlySet<string> = new Set(['msg', 'message', 'MESSAGE']);
@@ -160,13 +162,13 @@ export class EventPanel {
     const heads = columns.map(({ name, width }) => {
       const th = make('th', { text: name });
       th.scope = 'col';
-      const px = width ?? (isAuto(name) ? undefined : (WIDTHS[name] ?? FIELD_PX));
+      const px = width ?? (isAuto(name) ? undefined : (WIDTHS.get(name) ?? FIELD_PX));
       if (px !== undefined) th.style.width = `${px}px`;
       th.append(this.grip(th, name));
       return th;
     });
     row.replaceChildren(number as Element, ...heads);
-    const widths = columns.map(({ name, width }) => width ?? (isAuto(name) ? OBJECT_PX : (WIDTHS[name] ?? FIELD_PX)));
+    const widths = columns.map(({ name, width }) => width ?? (isAuto(name) ? OBJECT_PX : (WIDTHS.get(name) ?? FIELD_PX)));
     const sum = widths.reduce((one, other) => one + other, 0);
     const least = this.narrow.matches && !isChosen ? '' : `calc(${sum}px + 5.5rem)`;
     byId('events-table').style.minWidth = least;

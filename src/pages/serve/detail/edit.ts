@@ -137,6 +137,11 @@ export class EditView {
   private async save(dryRun: boolean): Promise<void> {
     const { target } = this;
     if (target === undefined || this.busy === target) return;
+    if (!/\bresourceVersion["']? *:/.test(this.area.value)) {
+      const version = versionOf(target.object);
+      this.report(`Not saved: without resourceVersion ${version}, it would undo what others have changed meanwhile.`, []);
+      return;
+    }
     this.busy = target;
     this.report(dryRun ? 'Asking \u2026' : 'Saving \u2026');
     this.showOther();
