@@ -97,15 +97,10 @@ export function jsonBox(value: unknown): HTMLPreElement {
   const pre = make('pre');
   pre.tabIndex = 0;
   pre.setAttribute('aria-label', 'object');
-  showJson(pre, value);
-  return pre;
-}
-
-/** Shows another value in such a box. */
-export function showJson(pre: HTMLPreElement, value: unknown): void {
   const json = jsonOf(value, 2);
-  pre.replaceChildren(paint(visible(json.slice(0, SHOWN_CHARS))));
+  pre.append(paint(visible(json.slice(0, SHOWN_CHARS))));
   if (json.length > SHOWN_CHARS) pre.append(` \u2026 ${plural(json.length - SHOWN_CHARS, 'more character')}`);
+  return pre;
 }
 
 /**
