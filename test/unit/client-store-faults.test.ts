@@ -1,6 +1,6 @@
 // Stores and collections whose users, or whose sources, are careless.
 import { expect, test, vi } from 'vitest';
-import { Contact } from '../../src/bridge/client/contact.ts';
+import { ShownConnection } from '../../src/bridge/client/shown-connection.ts';
 import { toCollection, toStore } from '../../src/bridge/client.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
@@ -34,7 +34,10 @@ test('an informer that has to sign in again shows that until something else happ
   const clock = new FakeClock();
   const shown: string[] = [];
   const options = { clock, graceMs: 2_000, offlineMs: 20_000 };
-  const contact: Contact = new Contact(options, { changed: () => shown.push(contact.state.status), reconnect: () => {} });
+  const contact: ShownConnection = new ShownConnection(options, {
+    changed: () => shown.push(contact.state.status),
+    reconnect: () => {},
+  });
   contact.begin();
   contact.lost(status(401));
   clock.advance(3_000);

@@ -1,6 +1,6 @@
 // `toStore` and `toCollection`: what events add up to, who shares a connection, and what is shown of it.
 import { describe, expect, test, vi } from 'vitest';
-import { Contact } from '../../src/bridge/client/contact.ts';
+import { ShownConnection } from '../../src/bridge/client/shown-connection.ts';
 import type { ConnectOptions, Store } from '../../src/bridge/client.ts';
 import { connect, toCollection, toStore } from '../../src/bridge/client.ts';
 import { toBookmark } from '../../src/bridge/protocol.ts';
@@ -328,7 +328,10 @@ describe('the state of a connection', () => {
 });
 
 test('what is heard of a connection after its end changes nothing', () => {
-  const contact = new Contact({ clock: new FakeClock(), graceMs: 0, offlineMs: 0 }, { changed: () => {}, reconnect: () => {} });
+  const contact = new ShownConnection(
+    { clock: new FakeClock(), graceMs: 0, offlineMs: 0 },
+    { changed: () => {}, reconnect: () => {} },
+  );
   contact.over();
   contact.lost(status(401));
   expect(contact.state.status).toBe('gone');

@@ -13,9 +13,9 @@
  */
 import { callable, checkOptions, invalid, isRecord, wholeNumber } from '../../watch/errors.ts';
 import type { ChangeType, WatchEvent } from '../../watch/event.ts';
-import type { ConnectionState } from './contact.ts';
 import { identityOf, type SharedOptions, type Source, type Watchable } from './feed.ts';
-import { Fold, Handle, type Plan, type Store, toPlan } from './fold.ts';
+import { Fold, Handle, type Store, type StorePlan, toPlan } from './fold.ts';
+import type { ConnectionState } from './shown-connection.ts';
 
 /** Which objects a view shows, and in which order. */
 export interface ViewOptions<T> {
@@ -117,7 +117,7 @@ class ObjectFold<T> extends Fold<WatchEvent> {
   #next: Map<string, T> | undefined;
   readonly #keyOf: (object: T) => string;
 
-  constructor(plan: Plan<WatchEvent>, keyOf: (object: T) => string) {
+  constructor(plan: StorePlan<WatchEvent>, keyOf: (object: T) => string) {
     super(plan);
     this.#keyOf = keyOf;
   }

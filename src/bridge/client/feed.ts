@@ -20,8 +20,8 @@ import { Failures } from '../../watch/failures.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { Attempt, ClientWatch, ConnectOptions, StateDetail } from './client-options.ts';
 import { connect } from './connect.ts';
-import { Contact } from './contact.ts';
 import type { ClientState } from './machine.ts';
+import { ShownConnection } from './shown-connection.ts';
 import { toUrl } from './transport.ts';
 
 /** What a source that is a function gets. Pass all of it on to `connect`. */
@@ -105,7 +105,7 @@ export interface FeedReader<E extends WatchEvent> {
 /** One watch, read for all who share it. */
 export class Feed<E extends WatchEvent> {
   readonly readers: Set<FeedReader<E>> = new Set();
-  readonly contact: Contact;
+  readonly connection: ShownConnection;
   /** Something has been read. */
   isUsed: boolean = false;
   readonly #options: FeedOptions<E>;
@@ -116,16 +116,16 @@ export class Feed<E extends WatchEvent> {
   constructor(options: FeedOptions<E>) {
     this.#options = options;
     this.#failures = new Failures('store', options);
-    this.contact = new Contact(options, { changed: () => this.#changed(), reconnect: () => this.#reconnect() });
+    this.connection = new ShownConnection(options, { changed: () => this.#changed(), reconnect: () => this.#reconnect() });
   }
 
   open(): void {
     const { signal } = this.#abort;
-    const { contact } = this;
-    contact.begin();
+    const { connection } = this;
+    connection.begin();
     let last: E | undefined;
     const read = async (): Promise<void> => {
-      this.#watch = openWatch(this.#options, contact, signal);
+      this.#watch = openWatch(this.#options, connection, signal);
       for await (const events of this.#watch.batches()) {
         this.isUsed = true;
         last = events.at(-1);
@@ -133,13 +133,13 @@ export class Feed<E extends WatchEvent> {
       }
     };
     const ended = (error?: unknown): void => {
-      if (!signal.aborted) contact.over(error ?? (last && isErrorEvent(last) ? last.object : undefined));
+      if (!signal.aborted) connection.over(error ?? (last && isErrorEvent(last) ? last.object : undefined));
     };
     read().then(() => ended(), ended);
   }
 
   close(): void {
-    this.contact.close();
+    this.connection.close();
     this.#abort.abort();
     void this.#watch?.return();
   }
@@ -147,7 +147,7 @@ export class Feed<E extends WatchEvent> {
   #reconnect(): void {
     const { signal } = this.#abort;
     if (signal.aborted) return;
-    if (!this.contact.isOver) {
+    if (!this.connection.isOver) {
       (this.#watch as Partial<ClientWatch<E>> | undefined)?.reconnect?.();
       return;
     }
@@ -158,7 +158,7 @@ export class Feed<E extends WatchEvent> {
   }
 
   #changed(): void {
-    const { status, error } = this.contact.state;
+    const { status, error } = this.connection.state;
     const readers = [...this.readers];
     if (status === 'live') this.#failures.up(CONNECTION);
     else if (error && !readers.map((reader) => reader.tell(error)).includes(true)) this.#failures.down(CONNECTION, error);
@@ -168,32 +168,32 @@ export class Feed<E extends WatchEvent> {
 
 const CONNECTION = 'the connection';
 
-/** Opens a source, and reports to `contact` how that goes. */
+/** Opens a source, and reports to `connection` how that goes. */
 function openWatch<E extends WatchEvent>(
   { source, ...options }: FeedOptions<E>,
-  contact: Contact,
+  connection: ShownConnection,
   signal: AbortSignal,
 ): Watch<E> {
   const open: OpenOptions = {
     signal,
     onExpired: 'restart',
     onStateChange: (state, { error, delayMs }) => {
-      if (state === 'open') contact.open();
-      else if (state === 'closed') contact.over(error);
-      else contact.lost(error, delayMs);
+      if (state === 'open') connection.open();
+      else if (state === 'closed') connection.over(error);
+      else connection.lost(error, delayMs);
     },
   };
   const settings = { ...options.connect, ...open };
   if (typeof source === 'object' && 'watch' in source) {
     const watch = source.watch({ signal }) as Watch<E>;
-    followState(source, contact, signal);
+    followState(source, connection, signal);
     return watch;
   }
   if (typeof source !== 'function') return connect(marked(source, settings), settings) as Watch<E>;
   let first: unknown = firstOf(source, open);
   if (isRecord(first) && 'batches' in first) {
     const watch = first as unknown as Watch<E>;
-    if (!('state' in watch)) contact.open();
+    if (!('state' in watch)) connection.open();
     return watch;
   }
   const url = async (attempt: Attempt): Promise<URL> => {
@@ -224,11 +224,11 @@ function marked(url: string | URL, { bookmarks = true }: Pick<ConnectOptions<nev
 }
 
 /** What has no state, such as a broadcaster, is always connected. */
-function followState<E>(source: Watchable<E>, contact: Contact, signal: AbortSignal): void {
+function followState<E>(source: Watchable<E>, connection: ShownConnection, signal: AbortSignal): void {
   const look = (): void => {
     const { connected, failures, error } = source.state ?? { connected: true, failures: 0 };
-    if (connected) contact.open();
-    else if (failures > 0) contact.lost(error);
+    if (connected) connection.open();
+    else if (failures > 0) connection.lost(error);
   };
   look();
   const leave = source.addStateListener?.(look);

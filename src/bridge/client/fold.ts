@@ -20,7 +20,6 @@ import { callable, checkOptions, invalid } from '../../watch/errors.ts';
 import { isErrorEvent, type WatchEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import { CONNECT_OPTIONS } from './connect.ts';
-import { type ConnectionState, toShown } from './contact.ts';
 import {
   type Feed,
   type FeedOptions,
@@ -35,6 +34,7 @@ import {
   textOf,
   unshare,
 } from './feed.ts';
+import { type ConnectionState, toShown } from './shown-connection.ts';
 
 /** A value that changes, in the form that `useSyncExternalStore` of React takes. Its functions need no `this`. */
 export interface Store<Snapshot> {
@@ -62,7 +62,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
   ready: boolean = false;
   /** What a function of the user has thrown. */
   fault: { readonly error: unknown } | undefined;
-  readonly #plan: Plan<E>;
+  readonly #plan: StorePlan<E>;
   readonly #subscribers: Set<Subscriber> = new Set();
   readonly #failures: Failures;
   #isDirty: boolean = false;
@@ -73,7 +73,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
   /** The connection of a fold that has failed: it reads from none. */
   #lost: ConnectionState | undefined;
 
-  constructor(plan: Plan<E>) {
+  constructor(plan: StorePlan<E>) {
     this.#plan = plan;
     this.#failures = new Failures('store', plan.feed);
   }
@@ -199,7 +199,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
 }
 
 /** What a handle needs to make a fold, or to find it. */
-export interface Plan<E extends WatchEvent> {
+export interface StorePlan<E extends WatchEvent> {
   readonly keys: Keys;
   readonly feed: FeedOptions<E>;
   readonly lingerMs: number;
@@ -214,7 +214,7 @@ export function toPlan<E extends WatchEvent>(
   source: Source<E>,
   options: SharedOptions<E>,
   { names, fold }: { readonly names: readonly string[]; readonly fold: string },
-): Plan<E> {
+): StorePlan<E> {
   const isSource = typeof source === 'string' || typeof source === 'function' || (typeof source === 'object' && source !== null);
   if (!isSource) throw invalid('source', source, 'a URL, a function or something to watch');
   const allowed = CONNECT_OPTIONS.filter((name) => !TAKEN.some((taken) => taken === name));
@@ -240,13 +240,13 @@ const CONNECTING: ConnectionState = { status: 'connecting', reconnect: () => {} 
 /** Makes folds, finds them, and counts who uses them. */
 export class Handle<E extends WatchEvent, F extends Fold<E>> {
   readonly connection: Store<ConnectionState>;
-  readonly #plan: Plan<E>;
-  readonly #create: (plan: Plan<E>) => F;
+  readonly #plan: StorePlan<E>;
+  readonly #create: (plan: StorePlan<E>) => F;
   readonly #onError: SharedOptions['onError'];
   #fold: F | undefined;
   #count: number = 0;
 
-  constructor(plan: Plan<E>, create: (plan: Plan<E>) => F, onError: SharedOptions['onError']) {
+  constructor(plan: StorePlan<E>, create: (plan: StorePlan<E>) => F, onError: SharedOptions['onError']) {
     this.#plan = plan;
     this.#create = create;
     this.#onError = onError;

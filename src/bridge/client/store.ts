@@ -1,8 +1,8 @@
 import { callable, invalid } from '../../watch/errors.ts';
 import type { MissingAdded, WatchEvent } from '../../watch/event.ts';
-import type { ConnectionState } from './contact.ts';
 import { identityOf, type SharedOptions, type Source } from './feed.ts';
-import { Fold, Handle, type Plan, type Store, toPlan } from './fold.ts';
+import { Fold, Handle, type Store, type StorePlan, toPlan } from './fold.ts';
+import type { ConnectionState } from './shown-connection.ts';
 
 /** Options of {@link toStore}. */
 export interface StoreOptions<E extends WatchEvent, S> extends SharedOptions<E> {
@@ -74,7 +74,7 @@ class EventFold<E extends WatchEvent, S> extends Fold<E> {
   /** The state that begins anew. */
   #next: { state: S } | undefined;
 
-  constructor(plan: Plan<E>, initial: S, reduce: StoreOptions<E, S>['reduce'] | undefined) {
+  constructor(plan: StorePlan<E>, initial: S, reduce: StoreOptions<E, S>['reduce'] | undefined) {
     super(plan);
     this.#initial = this.#state = initial;
     this.#reduce = reduce;

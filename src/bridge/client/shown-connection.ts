@@ -38,16 +38,16 @@ export interface ConnectionState {
 }
 
 /** When a loss is shown. */
-export interface ContactOptions {
+export interface ShownConnectionOptions {
   readonly clock: Clock;
   readonly graceMs: number;
   readonly offlineMs: number;
 }
 
 /** What is shown of one connection. See the top of this file. */
-export class Contact {
+export class ShownConnection {
   state: ConnectionState;
-  readonly #options: ContactOptions;
+  readonly #options: ShownConnectionOptions;
   readonly #changed: () => void;
   #isOpen: boolean = false;
   #wasOpen: boolean = false;
@@ -57,7 +57,7 @@ export class Contact {
   #error: ConnectionState['error'];
   #cancel: () => void = () => {};
 
-  constructor(options: ContactOptions, { changed, reconnect }: { changed: () => void; reconnect: () => void }) {
+  constructor(options: ShownConnectionOptions, { changed, reconnect }: { changed: () => void; reconnect: () => void }) {
     this.#options = options;
     this.#changed = changed;
     this.state = { status: 'connecting', reconnect };
