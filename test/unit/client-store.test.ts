@@ -433,6 +433,23 @@ describe('toCollection', () => {
     expect(clock.pending).toBe(0);
   });
 
+  test('what has changed and is again what it was, between two looks, is the same object', async () => {
+    const { clock, network, options } = rig();
+    const things = toCollection<Thing>(URL, { ...options, flushIntervalMs: 100 });
+    const { leave } = seen(things);
+    await accept(network, held(thing('a', 1)), end(1));
+    clock.advance(100);
+    const [before] = things.getSnapshot().items;
+    expect(before).toEqual(thing('a', 1));
+    network.link.send(live(2, thing('a', 2), 'MODIFIED'), live(3, thing('a', 1), 'MODIFIED'));
+    await settle();
+    clock.advance(100);
+    expect(things.getSnapshot().items[0]).toBe(before);
+    leave();
+    clock.advance(1_000);
+    expect(clock.pending).toBe(0);
+  });
+
   test('a new snapshot replaces all at once, and keeps equal objects', async () => {
     const { clock, network, options } = rig();
     const things = toCollection<Thing>(URL, { ...options, flushIntervalMs: 0 });

@@ -113,7 +113,8 @@ class ObjectFold<T> extends Fold<WatchEvent> {
   objects: Map<string, T> = new Map();
   /** The keys whose objects the last flush has changed. */
   changed: ReadonlySet<string> = new Set();
-  #unflushed: Set<string> = new Set();
+  /** The keys whose objects have changed since, with what they had at the last flush. */
+  #unflushed: Map<string, T | undefined> = new Map();
   #next: Map<string, T> | undefined;
   readonly #keyOf: (object: T) => string;
 
@@ -129,8 +130,8 @@ class ObjectFold<T> extends Fold<WatchEvent> {
   protected override commit(): void {
     const next = this.#next;
     if (!next) return;
-    for (const [key, object] of next) if (object !== this.objects.get(key)) this.#unflushed.add(key);
-    for (const key of this.objects.keys()) if (!next.has(key)) this.#unflushed.add(key);
+    for (const [key, object] of next) if (object !== this.objects.get(key)) this.#note(key);
+    for (const key of this.objects.keys()) if (!next.has(key)) this.#note(key);
     this.objects = next;
     this.#next = undefined;
   }
@@ -141,15 +142,21 @@ class ObjectFold<T> extends Fold<WatchEvent> {
     if (typeof key !== 'string') throw invalid('key', key, 'a function that returns a string');
     const objects = this.#next ?? this.objects;
     const before = this.objects.get(key);
-    const isKept = type !== 'DELETED' && before !== undefined && isEqual(before, object);
-    if (type === 'DELETED') objects.delete(key);
-    else objects.set(key, isKept ? before : (object as T));
-    if (objects === this.objects && !isKept) this.#unflushed.add(key);
+    // What is again what it was, also at the last flush, is the same object: rows of it need not render.
+    const same = [before, this.#unflushed.get(key)].find((known) => known !== undefined && isEqual(known, object));
+    const after = type === 'DELETED' ? undefined : (same ?? (object as T));
+    if (objects === this.objects && after !== before) this.#note(key);
+    if (after === undefined) objects.delete(key);
+    else objects.set(key, after);
+  }
+
+  #note(key: string): void {
+    if (!this.#unflushed.has(key)) this.#unflushed.set(key, this.objects.get(key));
   }
 
   protected override show(): void {
-    this.changed = this.#unflushed;
-    this.#unflushed = new Set();
+    this.changed = new Set(this.#unflushed.keys());
+    this.#unflushed = new Map();
   }
 }
 

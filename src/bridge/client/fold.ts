@@ -88,7 +88,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
   protected abstract show(): void;
 
   get connection(): ConnectionState | undefined {
-    return this.#lost ?? this.feed?.contact.state;
+    return this.#lost ?? this.feed?.connection.state;
   }
 
   take(events: readonly E[]): void {
