@@ -51,7 +51,7 @@ export interface Items<T> {
 export interface Collection<T> extends Store<Items<T>> {
   /** The state of the connection. */
   readonly connection: Store<ConnectionState>;
-  /** Equal for collections with the same source and connection options. */
+  /** Equal for collections with the same source and connection options. Has them in clear text, a token, too: do not show it. */
   readonly key: string;
   /** Another view of the same objects. Costs no connection. */
   readonly view: (options: ViewOptions<T>) => Collection<T>;

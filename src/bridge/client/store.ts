@@ -28,7 +28,7 @@ export interface Folded<S> {
 export interface EventStore<S> extends Store<Folded<S>> {
   /** The state of the connection. */
   readonly connection: Store<ConnectionState>;
-  /** Equal for stores with the same source and connection options. */
+  /** Equal for stores with the same source and connection options. Has them in clear text, a token, too: do not show it. */
   readonly key: string;
 }
 
