@@ -51,6 +51,11 @@ describe('the site has', () => {
     }
   });
 
+  test('no link whose text does not say where it leads, as Lighthouse looks for', () => {
+    const vague = /\[(click here|click this|go|here|information|learn more|more|more info|right here|start|this)\]\(/gi;
+    expect(DOCUMENTS.concat('README.md').flatMap((path) => readText(path).match(vague) ?? [])).toEqual([]);
+  });
+
   test('tools of its own, locked, without the address of a registry', () => {
     const lock = readText('config/site/package-lock.json');
     expect(lock).toContain('"node_modules/typedoc"');
