@@ -193,7 +193,9 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await page.keyboard.press('Enter');
     await eventually(() => page.locator('#none').textContent()).toBe('No object is selected.');
     expect(await page.locator('#namespace').isVisible()).toBe(false);
-    expect(page.url()).toContain('?labelSelector=app+in+%28web%29&namespace=default#namespaces%2Fv1');
+    expect(await page.evaluate(() => location.href)).toContain(
+      '?labelSelector=app+in+%28web%29&namespace=default#namespaces%2Fv1',
+    );
     // The browser's button goes back, step by step.
     await page.goBack();
     await eventually(names).toBe('a 1, c 1');
@@ -333,7 +335,7 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await eventually(names).toBe('order-1');
     expect(await page.locator('#note').textContent()).toBe('1 of 2 objects');
     await page.fill('#text', '');
-    expect(new URL(page.url()).search).toBe('?sort=-size&columns=all&labelSelector=app%3Dweb');
+    expect(new URL(await page.evaluate(() => location.href)).search).toBe('?sort=-size&columns=all&labelSelector=app%3Dweb');
     await page.fill('#fields', 'metadata.name=order-2');
     await page.keyboard.press('Enter');
     await eventually(names).toBe('order-2');
@@ -352,7 +354,7 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await eventually(names).toBe('order-2 order-1');
     await page.click('.chip[aria-pressed=true] >> nth=0');
     await eventually(names).toBe('order-2 order-10 order-1');
-    expect(new URL(page.url()).search).toBe('?sort=-size&columns=all');
+    expect(new URL(await page.evaluate(() => location.href)).search).toBe('?sort=-size&columns=all');
     // Where there is little room, few of them are shown.
     await page.setViewportSize({ width: 390, height: 844 });
     await page.goto(`${server.url}/?sort=name#sizeds.example.com%2Fv1`);
@@ -380,7 +382,7 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await eventually(names).toBe('a');
     expect(await page.locator('#state').textContent()).toBe(`version ${then}, not live`);
     expect(await page.locator('#lost').textContent()).toBe(`This is how it was at version ${then}. Nothing changes here.`);
-    expect(new URL(page.url()).search).toBe(`?resourceVersion=${then.replaceAll(',', '')}`);
+    expect(new URL(await page.evaluate(() => location.href)).search).toBe(`?resourceVersion=${then.replaceAll(',', '')}`);
     await page.click('#go-live');
     await eventually(names).toBe('b');
     await page.waitForSelector('#state[data-state=live]');
