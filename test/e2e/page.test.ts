@@ -305,14 +305,14 @@ inBrowsers('the live page', ({ name, launch }) => {
     await page.mouse.down();
     await page.mouse.move(grip.x + 63, grip.y + 5);
     await page.mouse.up();
+    // Each is written when it has settled, behind those that are there.
+    const written = (part: string): Promise<unknown> => page.waitForFunction((text) => location.search.includes(text), part);
+    await written('columns=level*90+');
     await page.click('#wrap');
+    await written('wrap=on');
     await page.fill('#filter', 'req.id~7');
-    await page.waitForFunction(() => location.search.includes('filter=req.id%7E7'));
-    // Their order is that in which they were written.
-    expect(Object.fromEntries(new URL(await page.evaluate(() => location.href)).searchParams)).toEqual({
-      ...{ filter: 'req.id~7', wrap: 'on' },
-      columns: expect.stringMatching(/^level\*90 msg\*\d+ req\.id$/),
-    });
+    await written('filter=req.id%7E7');
+    expect(await page.evaluate(() => location.href)).toMatch(/\?columns=level\*90\+msg\*\d+\+req.id&wrap=on&filter=req.id%7E7$/);
     // Firefox would show a panel, which takes the focus, and tell nobody: there, what would be saved is read in the page.
     await page.evaluate((isFirefox) => {
       if (isFirefox) HTMLAnchorElement.prototype.click = () => {};
