@@ -1,4 +1,5 @@
-import { cpSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, rmSync } from 'node:fs';
 import { defineConfig, type Options } from 'tsup';
 import entryPoints from './config/entry-points.json' with { type: 'json' };
 
@@ -43,8 +44,24 @@ const publicClient: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 };
 
+const DECLARATIONS = 'reports/types';
+
+/**
+ * Writes the declarations of all sources, and returns those of the entry points. TypeScript 7 takes a tenth of the time that tsup
+ * takes to derive them, and every exported type is written out (`isolatedDeclarations`), so that nothing needs to be checked here.
+ */
+function declare(): Record<string, string> {
+  rmSync(DECLARATIONS, { recursive: true, force: true });
+  const options = ['--noCheck', '--noEmit', 'false', '--emitDeclarationOnly', '--rootDir', 'src', '--outDir', DECLARATIONS];
+  const compiler = ['node_modules/typescript-7/bin/tsc', '-p', 'config/tsconfig.src.json'];
+  const { status, error } = spawnSync(process.execPath, [...compiler, ...options], { stdio: 'inherit' });
+  if (error || status !== 0) throw error ?? new Error(`the compiler of declarations ended with ${status}`);
+  const declared = (source: string): string => source.replace(/^src\/(.+)\.ts$/, `${DECLARATIONS}/$1.d.ts`);
+  return Object.fromEntries(Object.entries(entryPoints).map(([name, source]) => [name, declared(source)]));
+}
+
 // config/entry-points.json has every entry point of package.json's `exports`; test/exports.test.ts checks that.
-export default defineConfig([
+export default defineConfig(({ dts }) => [
   {
     ...common,
     entry: entryPoints,
@@ -52,7 +69,9 @@ export default defineConfig([
     platform: 'neutral',
     clean: true,
     esbuildPlugins: [publicClient],
-    dts: {
+    // Without --no-dts, which makes a build that only runs.
+    dts: dts !== false && {
+      entry: declare(),
       compilerOptions: { ignoreDeprecations: '6.0' },
       // Our types use disposable symbols. This declares them for consumers that have neither @types/node nor lib
       // esnext.disposable.

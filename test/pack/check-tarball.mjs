@@ -167,27 +167,40 @@ function checkBrowser(directory) {
   return /\/dist\/client-browser\.js\nfunction\nfunction$/.test(text) ? [] : [text];
 }
 
+const ENTRY_POINTS = Object.keys(manifest.exports)
+  .filter((name) => !name.endsWith('.json'))
+  .map((name) => name.replace('.', 'watchmux'));
+
+/** Entry points that are nothing without a peer. */
+const NEEDS = {
+  'watchmux/rxjs': 'rxjs',
+  'watchmux/nats': '@nats-io/jetstream',
+  'watchmux/opentelemetry': '@opentelemetry/api',
+  'watchmux/react': 'react',
+};
+
+/** A program that prints how each entry point loads. */
+const LOADS_ALL = `(async () => {
+  const said = {};
+  for (const name of ${JSON.stringify(ENTRY_POINTS)})
+    said[name] = await (async () => (LOAD)(name))().then(() => 'loaded', (error) => error.message);
+  console.log(JSON.stringify(said));
+})()`;
+
 /**
  * Without the peers: entry points that need none work, the others say what is missing, and the CLI serves without WebSocket.
  */
 function checkBare(directory) {
   const found = [];
   writeFileSync(join(directory, 'config'), KUBECONFIG);
-  for (const entryPoint of Object.keys(manifest.exports)) {
-    const name = entryPoint.replace('.', 'watchmux');
-    if (entryPoint.endsWith('.json')) continue;
-    const needs = {
-      './rxjs': 'rxjs',
-      './nats': '@nats-io/jetstream',
-      './opentelemetry': '@opentelemetry/api',
-      './react': 'react',
-    }[entryPoint];
-    for (const code of [`import(${JSON.stringify(name)})`, `(async () => require(${JSON.stringify(name)}))()`]) {
-      const { ok, text } = run('node', ['-e', `${code}.catch((e) => { console.log(e.message); process.exit(1); })`], {
-        cwd: directory,
-      });
-      if (needs === undefined && !ok) found.push(`${name} without peers: ${text}`);
-      if (needs !== undefined && (ok || !text.includes(`'${needs}'`))) found.push(`${name} without ${needs} says: ${text}`);
+  for (const load of ['(name) => import(name)', '(name) => require(name)']) {
+    const { stdout, text } = run('node', ['-e', LOADS_ALL.replace('LOAD', load)], { cwd: directory });
+    const said = stdout.startsWith('{') ? JSON.parse(stdout) : {};
+    for (const name of ENTRY_POINTS) {
+      const needs = NEEDS[name];
+      if (needs === undefined && said[name] !== 'loaded') found.push(`${name} without peers: ${said[name] ?? text}`);
+      if (needs !== undefined && !said[name]?.includes(`'${needs}'`))
+        found.push(`${name} without ${needs} says: ${said[name] ?? text}`);
     }
   }
   for (const code of READS) {
