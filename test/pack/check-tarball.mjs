@@ -3,7 +3,7 @@
 //
 //     node test/pack/check-tarball.mjs            needs `npm run build` first; leaves nothing behind
 //
-// WATCHMUX_TYPESCRIPT=5.2,7 restricts the compilers.
+// WATCHMUX_TYPESCRIPT=5.2,7 restricts the compilers, and what the older ones see twice.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';

@@ -51,8 +51,10 @@ export async function checkTypes({ step, project, consumer, documents, dependenc
     ]);
   }
   for (const version of compilers) {
+    // With a choice of compilers, the older ones see each resolution and each set of types once, and not all pairs of them.
+    const ways = only === undefined || version === compilers.at(-1) ? configs : [configs[0], configs[3]];
     const { version: exact } = JSON.parse(readFileSync(join(tools, `node_modules/ts-${version}/package.json`), 'utf8'));
-    await step(`types: TypeScript ${exact}, ${configs.length} ways`, async () => {
+    await step(`types: TypeScript ${exact}, ${ways.length} ways`, async () => {
       const found = [];
       const tsc = join(tools, `node_modules/ts-${version}/bin/tsc`);
       const check = async ([directory, ...how]) => {
@@ -60,7 +62,7 @@ export async function checkTypes({ step, project, consumer, documents, dependenc
         if (text !== '') found.push(`${how.join(', ')}:\n${text}`);
       };
       // Two at a time, because every machine has two processors.
-      const [first, second, ...rest] = configs;
+      const [first, second, ...rest] = ways;
       await Promise.all([check(first), check(second)]);
       await Promise.all(rest.map(check));
       return found;
