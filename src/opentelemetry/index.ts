@@ -31,7 +31,16 @@ import { type OtherPath, type ResourcePath, readPath } from '../apiserver/reques
 import { systemClock } from '../watch/clock.ts';
 import { checkOptions } from '../watch/errors.ts';
 import { oneLine, reporter } from '../watch/failures.ts';
-import type { Metric, MetricGroup, ReconcileStart, Series, ServedAnswer, ServedRequest, Telemetry } from '../watch/telemetry.ts';
+import {
+  type Metric,
+  type MetricGroup,
+  type ReconcileStart,
+  type Series,
+  type ServedAnswer,
+  type ServedRequest,
+  type Telemetry,
+  toldWork,
+} from '../watch/telemetry.ts';
 
 export type { Telemetry } from '../watch/telemetry.ts';
 
@@ -112,33 +121,15 @@ export class OpenTelemetry implements Telemetry {
   }
 
   serve<T>(request: ServedRequest, work: (tell: (answer: ServedAnswer) => void) => Promise<T>): Promise<T> {
-    return this.#around(work, { without: () => {}, through: (own) => this.#serve(request, own) });
+    return toldWork(work, { without: () => {}, failed: this.#failed, through: (own) => this.#serve(request, own) });
   }
 
   send(method: string, url: URL, work: (headers: Readonly<Record<string, string>>) => Promise<Response>): Promise<Response> {
-    return this.#around(work, { without: {}, through: (own) => this.#send(method, url, own) });
+    return toldWork(work, { without: {}, failed: this.#failed, through: (own) => this.#send(method, url, own) });
   }
 
   reconcile<T>(start: ReconcileStart, work: (tell: (result: string | undefined) => void) => Promise<T>): Promise<T> {
-    return this.#around(work, { without: () => {}, through: (own) => this.#reconcile(start, own) });
-  }
-
-  /** Does the work once, and returns what it returns, whatever the providers throw. */
-  async #around<T, Given>(
-    work: (given: Given) => Promise<T>,
-    {
-      without,
-      through,
-    }: { readonly without: NoInfer<Given>; readonly through: (own: (given: Given) => Promise<T>) => Promise<T> },
-  ): Promise<T> {
-    let done: Promise<T> | undefined;
-    try {
-      return await through((given) => (done ??= work(given)));
-    } catch (error) {
-      const result = await (done ?? work(without)); // throws what the work has thrown
-      this.#failed(error);
-      return result;
-    }
+    return toldWork(work, { without: () => {}, failed: this.#failed, through: (own) => this.#reconcile(start, own) });
   }
 
   #safely(tell: () => void): void {
