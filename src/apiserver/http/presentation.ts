@@ -3,19 +3,20 @@
  * shared between clients: only its first event has the columns, and ages are relative to now.
  */
 import { Envelope } from '../../bridge/events/envelope.ts';
-import { type Form, SLICE_BYTES, type Slice, toSlice } from '../../bridge/events/forms.ts';
+import type { Form, Slice } from '../../bridge/events/forms.ts';
 import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { encoded, encoding } from '../../storage/values.ts';
 import type { WatchError } from '../../watch/errors.ts';
-import { atOnce, PIECE_MS, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, type Work } from '../../watch/fair-queue.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
 import { hasProtobuf, PROTOBUF } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
-import { PlainEvents, type Presentation } from './event-encoder.ts';
+import { showing } from '../verbs/read.ts';
+import { PlainEvents, type Presentation, sliceOf } from './event-encoder.ts';
 import { AS_PROTOBUF } from './protobuf-presentation.ts';
 import {
   type Columns,
@@ -63,9 +64,9 @@ class TablePresentation {
     yield* pieces(toTable(info, [], { ...terms, metadata: toListMeta(more) }), items, (each) => toRow(info, each, terms));
   }
 
-  events(info: Columns): ProjectedEvents {
+  events(info: ResourceInfo): ProjectedEvents {
     let columns = true;
-    return new ProjectedEvents((object, type) => {
+    return new ProjectedEvents(info, (object, type) => {
       const terms = { ...this.#now(), columns };
       columns = false;
       return type === 'BOOKMARK' ? toBookmarkTable(info, object, terms) : toTable(info, [object], terms);
@@ -95,38 +96,31 @@ class PartialPresentation {
     yield* pieces(list, items, (each) => toPartial(each, this.#version));
   }
 
-  events(): ProjectedEvents {
-    return new ProjectedEvents((object) => toPartial(object, this.#version));
+  events(info: ResourceInfo): ProjectedEvents {
+    return new ProjectedEvents(info, (object) => toPartial(object, this.#version));
   }
 }
 
 /** The events of one stream, each with the projection of its object. An ERROR stays as it is. */
 class ProjectedEvents {
+  readonly #show: ReturnType<typeof showing>;
   readonly #project: (object: KubernetesObject, type: string) => object;
 
-  constructor(project: (object: KubernetesObject, type: string) => object) {
+  constructor(info: ResourceInfo, project: (object: KubernetesObject, type: string) => object) {
+    this.#show = showing(info);
     this.#project = project;
   }
 
   slice(batch: readonly Event[], from: number, form: Form): Slice {
-    const envelopes: Envelope[] = [];
-    let bytes = 0;
-    const untilMs = performance.now() + PIECE_MS;
-    // No more than a slice takes: a batch may be a whole collection, and to look at one of its objects takes long if it is large.
-    for (let at = from; at < batch.length && bytes <= SLICE_BYTES && (at === from || performance.now() < untilMs); at++) {
-      const envelope = this.#envelope(batch[at] as Event);
-      envelopes.push(envelope);
-      bytes += envelope.bytes.length;
-    }
-    const slice = toSlice(envelopes, 0, form);
-    return { ...slice, to: from + slice.to };
+    return sliceOf(batch, from, { form, toEnvelope: this.#toEnvelope });
   }
 
-  #envelope({ type, object }: Event): Envelope {
+  readonly #toEnvelope = ({ type, object }: Event): Envelope => {
     if (type === 'ERROR') return new Envelope({ type, object }, { sequence: 0 });
-    const projected = { type, object: this.#project(object, type) };
+    const shown = this.#show && type !== 'BOOKMARK' ? this.#show(object) : object;
+    const projected = { type, object: this.#project(shown, type) };
     return new Envelope(projected, { sequence: 0, id: object.metadata?.resourceVersion });
-  }
+  };
 }
 
 const COMMA = utf8.encode(',');
@@ -194,7 +188,7 @@ export const PLAIN: Presentation = {
     yield END;
   },
   events: (info) => {
-    const known = plainEvents.get(info) ?? new PlainEvents(info);
+    const known = plainEvents.get(info) ?? new PlainEvents(info, { show: showing(info) });
     plainEvents.set(info, known);
     return known;
   },

@@ -15,6 +15,7 @@ import { LIST_META, type NamedKind, shapeOf } from '../kinds/tables.ts';
 import { envelopeOf, fieldHead, PROTOBUF, writingMessage } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
+import { showing } from '../verbs/read.ts';
 import { type EventWire, PlainEvents, type Presentation } from './event-encoder.ts';
 import { JSON_HEADERS } from './wire.ts';
 
@@ -81,7 +82,7 @@ export const AS_PROTOBUF: Presentation = {
     yield tail;
   },
   events: (info) => {
-    const known = events.get(info) ?? new PlainEvents(info, wireOf(info));
+    const known = events.get(info) ?? new PlainEvents(info, { wire: wireOf(info), show: showing(info) });
     events.set(info, known);
     return known;
   },

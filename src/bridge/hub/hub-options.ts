@@ -227,7 +227,13 @@ export interface ShutdownOptions {
 
 /** A hub's options with all defaults filled in. */
 export type HubSettings<E extends WatchEvent> = {
-  readonly [K in keyof HubOptions<E>]-?: K extends 'snapshot' | 'keyOf' | 'topicsOf' | 'onNotice' | 'onError' | 'source'
+  readonly [K in Exclude<keyof HubOptions<E>, 'telemetry'>]-?: K extends
+    | 'snapshot'
+    | 'keyOf'
+    | 'topicsOf'
+    | 'onNotice'
+    | 'onError'
+    | 'source'
     ? HubOptions<E>[K]
     : K extends 'epoch'
       ? () => string
