@@ -1,30 +1,11 @@
 import { messageOf } from '../bridge/client/transport.ts';
 import type { CacherStats } from '../storage/storage.ts';
-import { counter, gauge, type Histogram, type Metric, type MetricGroup } from '../watch/telemetry.ts';
+import { counter, Durations, gauge, type Histogram, type Metric, type MetricGroup } from '../watch/telemetry.ts';
 import type { KnownHealth } from './health.ts';
 import type { QuotaReason } from './http/quotas.ts';
 
 /** In seconds: from an answer out of memory to the longest time that a request may take by default. */
 const BOUNDS: readonly number[] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-
-/** Durations by how long they were. */
-export class Durations implements Histogram {
-  readonly bounds: readonly number[];
-  readonly counts: number[];
-  sum: number = 0;
-
-  constructor(bounds: readonly number[] = BOUNDS) {
-    this.bounds = bounds;
-    this.counts = Array.from({ length: bounds.length + 1 }, () => 0);
-  }
-
-  add(seconds: number): void {
-    const at = this.bounds.findIndex((bound) => seconds <= bound);
-    const index = at < 0 ? this.bounds.length : at;
-    this.counts[index] = (this.counts[index] ?? 0) + 1;
-    this.sum += seconds;
-  }
-}
 
 /** A server's counters. Each of them only grows, except `watchers`. */
 export class ApiCounts {
@@ -42,7 +23,7 @@ export class ApiCounts {
   answered(code: number, { verb = 'none', durationMs }: { verb?: string | undefined; durationMs: number }): void {
     this.byCode.set(`${code}`, (this.byCode.get(`${code}`) ?? 0) + 1);
     this.byVerb.set(verb, (this.byVerb.get(verb) ?? 0) + 1);
-    const durations = this.durations.get(verb) ?? new Durations();
+    const durations = this.durations.get(verb) ?? new Durations(BOUNDS);
     this.durations.set(verb, durations);
     durations.add(Math.max(0, durationMs) / 1_000);
   }

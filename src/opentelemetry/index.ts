@@ -27,7 +27,6 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api';
-import { type OtherPath, type ResourcePath, readPath } from '../apiserver/request/path.ts';
 import { systemClock } from '../watch/clock.ts';
 import { checkOptions } from '../watch/errors.ts';
 import { oneLine, reporter } from '../watch/failures.ts';
@@ -151,8 +150,7 @@ export class OpenTelemetry implements Telemetry {
     const kind = isWithin ? SpanKind.INTERNAL : SpanKind.SERVER;
     const attributes = { ...this.#attributes, ...known, 'url.path': path };
     const span = this.#tracer.startSpan(method, { kind, attributes }, parent);
-    const tell = ({ code, verb, address, durationMs }: ServedAnswer): void => {
-      const route = routeOf(path, { verb, code });
+    const tell = ({ code, verb, route, address, durationMs }: ServedAnswer): void => {
       const answered = {
         ...{ 'http.response.status_code': code, ...(route && { 'http.route': route }), ...(verb && { 'watchmux.verb': verb }) },
         ...(code >= 500 && { 'error.type': `${code}` }),
@@ -274,27 +272,4 @@ function seriesOf(value: Metric['value']): readonly Series[] {
   if (typeof value === 'number') return [{ labels: {}, value }];
   if (!('label' in value)) return value;
   return Object.entries(value.values).map(([text, each]) => ({ labels: { [value.label]: text }, value: each }));
-}
-
-/**
- * The pattern of a path, as one of a number that has a limit; undefined where clients could make up more of them. Only the path of a
- * resource that exists has a verb.
- */
-function routeOf(path: string, { verb, code }: Pick<ServedAnswer, 'verb' | 'code'>): string | undefined {
-  if (!verb && code !== 200) return undefined;
-  let read: ResourcePath | OtherPath;
-  try {
-    read = readPath(path);
-  } catch {
-    return undefined;
-  }
-  if (!read.isResource) return `/${read.segments.join('/')}`;
-  const { apiVersion, plural, namespace, name, subresource, forcedWatch } = read;
-  const part = subresource === 'status' || subresource === 'scale' ? subresource : '{subresource}';
-  return [
-    ...['', apiVersion.includes('/') ? 'apis' : 'api', apiVersion],
-    ...(forcedWatch ? ['watch'] : []),
-    ...(namespace === undefined ? [] : ['namespaces', '{namespace}']),
-    ...[plural, ...(name === undefined ? [] : ['{name}']), ...(subresource === undefined ? [] : [part])],
-  ].join('/');
 }

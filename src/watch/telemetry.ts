@@ -49,6 +49,25 @@ export interface Histogram {
   readonly sum: number;
 }
 
+/** Durations in seconds, by how long they were. */
+export class Durations implements Histogram {
+  readonly bounds: readonly number[];
+  readonly counts: number[];
+  sum: number = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.bounds = bounds;
+    this.counts = Array.from({ length: bounds.length + 1 }, () => 0);
+  }
+
+  add(seconds: number): void {
+    const at = this.bounds.findIndex((bound) => seconds <= bound);
+    const index = at < 0 ? this.bounds.length : at;
+    this.counts[index] = (this.counts[index] ?? 0) + 1;
+    this.sum += seconds;
+  }
+}
+
 /** What the names of a hub's metrics begin with, unless its owner says something else. */
 export const DEFAULT_PREFIX = 'watchmux_';
 const PREFIX = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
@@ -125,6 +144,8 @@ export interface ServedRequest {
 export interface ServedAnswer {
   /** Undefined if the path is not a resource, or if the request was refused earlier. */
   readonly verb?: string | undefined;
+  /** The pattern of the path, such as `/apis/example.com/v1/orders/{name}`. Undefined where clients could make up any number of them. */
+  readonly route?: string | undefined;
   readonly code: number;
   /** The time from its arrival until its response began. */
   readonly durationMs: number;

@@ -15,6 +15,7 @@ import { refused } from '../../storage/statuses.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { toStatus } from '../../watch/event.ts';
 import { type Soon, setPace } from '../../watch/fair-queue.ts';
+import type { ServedAnswer } from '../../watch/telemetry.ts';
 import { forClient } from '../admission.ts';
 import {
   badRequest,
@@ -29,8 +30,8 @@ import {
   unfinished,
 } from '../api-status.ts';
 import type { Asker } from '../kinds/reviews.ts';
-import type { RequestReport, Settings } from '../options.ts';
-import { type OtherPath, type ResourcePath, readPath, splitTarget, toVerb, type Verb } from '../request/path.ts';
+import type { Settings } from '../options.ts';
+import { type OtherPath, type ResourcePath, readPath, routeOf, splitTarget, toVerb, type Verb } from '../request/path.ts';
 import { readFlag, readTimeout } from '../request/query.ts';
 import type { Catalog, ResourceContext, ResourceInfo } from '../resource-info.ts';
 import type { ApiCounts } from '../stats.ts';
@@ -146,7 +147,7 @@ export class Api {
     return telemetry.serve(served, (tell) => this.answered(request, tell));
   }
 
-  private async answered(request: WireRequest, tell?: (report: RequestReport) => void): Promise<Answer> {
+  private async answered(request: WireRequest, tell?: (answer: ServedAnswer) => void): Promise<Answer> {
     const { settings, counts } = this.deps;
     const begun = settings.clock.now();
     const progress: Progress = { address: request.address, warnings: [] };
@@ -165,7 +166,7 @@ export class Api {
     const { verb, address } = progress;
     const report = { method: request.method, path, verb, code: answer.code, durationMs, address };
     settings.onRequest(report);
-    tell?.(report);
+    tell?.({ ...report, route: routeOf(path, report) });
     return this.withCors(warned(answer, progress), request);
   }
 
