@@ -223,31 +223,16 @@ const LIMITS: { readonly [K in keyof ApiServerLimits]-?: { readonly default: num
   stallTimeoutMs: { default: DEFAULTS.stallTimeoutMs, min: 0 },
 };
 
-const OTHERS = [
-  ...([
-    'storage',
-    'resources',
-    'customResourceDefinitions',
-    'convert',
-    'authenticate',
-    'authorize',
-    'tenantOf',
-    'clientAddress',
-    'allowedOrigins',
-    'cache',
-    'garbageCollection',
-    'admission',
-    'managedFields',
-    'telemetry',
-  ] as const),
-  ...(['clock', 'now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
-] as const;
-
 const TRACKED = ['named', 'always'] as const;
 
 const HOOKS = [
   ...(['authenticate', 'authorize', 'tenantOf', 'clientAddress'] as const),
   ...(['now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
+] as const;
+
+const OTHERS = [
+  ...(['storage', 'resources', 'customResourceDefinitions', 'convert', 'allowedOrigins', 'cache'] as const),
+  ...(['garbageCollection', 'admission', 'managedFields', 'telemetry', 'clock'] as const),
 ] as const;
 
 type Limits = { readonly [K in keyof ApiServerLimits]-?: number };
@@ -270,7 +255,7 @@ export interface Settings extends Limits, Omit<ApiServerOptions, keyof ApiServer
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
 export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   const names = Object.keys(LIMITS) as (keyof ApiServerLimits)[];
-  checkOptions(options, [...names, ...OTHERS]);
+  checkOptions(options, [...names, ...HOOKS, ...OTHERS]);
   requireMethod('storage', options.storage, 'scope', 'a Storage');
   for (const name of HOOKS) callable(name, options[name]);
   const { garbageCollection = false, admission } = options;

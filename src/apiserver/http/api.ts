@@ -40,7 +40,7 @@ import { Hooks, type WatchClient, WatchClients } from './clients.ts';
 import { Deadline, Deadlines } from './deadline.ts';
 import { compressed } from './gzip.ts';
 import { type Place, Quotas } from './quotas.ts';
-import { CHUNK_BYTES, Continued, PiecesSource } from './sources.ts';
+import { CHUNK_BYTES, PiecesSource } from './sources.ts';
 import { perform } from './verbs-over-http.ts';
 import { type Answer, refusal, type Slot, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
 
@@ -248,7 +248,7 @@ export class Api {
   /** An answer that gives back its place when it has been sent. */
   private held(answer: Answer, { request, place, verb }: { request: WireRequest; place: Place; verb?: Verb }): Answer {
     const accepted = request.header('accept-encoding');
-    const sent = compressed(inPieces(answer, request.waits ?? false), { accepted, minBytes: this.deps.settings.minGzipBytes });
+    const sent = compressed(streamed(answer, request.waits ?? false), { accepted, minBytes: this.deps.settings.minGzipBytes });
     return {
       ...sent,
       slot: verb === undefined || sent.source === undefined ? place : place.hold({ target: request.target, verb }),
@@ -412,10 +412,10 @@ const encoder = new TextEncoder();
  * The same answer, but a long one as a stream, so that a client that stops reading is noticed. So is any answer that must wait
  * for earlier ones on its connection, because nobody knows when the client will read those.
  */
-export function inPieces(answer: Answer, waits: boolean): Answer {
+export function streamed(answer: Answer, waits: boolean): Answer {
   if (answer.source !== undefined || answer.body === null || (!waits && answer.body.length <= CHUNK_BYTES)) return answer;
   const { code, headers, body } = answer;
-  const source = new Continued(typeof body === 'string' ? encoder.encode(body) : body, new PiecesSource([]));
+  const source = new PiecesSource([], { ahead: [typeof body === 'string' ? encoder.encode(body) : body] });
   return { code, headers, source, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
 }
 

@@ -9,6 +9,7 @@
 import { Envelope } from '../../bridge/events/envelope.ts';
 import type { Form } from '../../bridge/events/forms.ts';
 import { versionOf } from '../../cache/object.ts';
+import { joined } from '../../decode/framing.ts';
 import { atOnce, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { type Shape, shape } from '../kinds/shape.ts';
 import { LIST_META, type NamedKind, shapeOf } from '../kinds/tables.ts';
@@ -33,16 +34,6 @@ function* preparing(kind: NamedKind, object: object): Work<Uint8Array> {
 }
 
 const messageOf = (kind: NamedKind, object: object): Uint8Array => made.get(object) ?? atOnce(preparing(kind, object));
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
 
 function enveloped(type: { readonly apiVersion: string; readonly kind: string }, message: Uint8Array): Uint8Array {
   const { head, tail } = envelopeOf(type, message.length);
