@@ -10,6 +10,7 @@ import { describe, expect, test } from 'vitest';
 const RANKS: Readonly<Record<string, number>> = {
   watch: 0,
   selectors: 1,
+  opentelemetry: 1,
   decode: 1,
   broadcast: 1,
   adapters: 2, // above the engine: `observe` and `fromObservable` are made of a Broadcaster
@@ -22,7 +23,6 @@ const RANKS: Readonly<Record<string, number>> = {
   workqueue: 5, // above the cache: a controller has informers
   apply: 6, // above the storages, whose JSON it shares; below the API server, which applies
   apiserver: 7,
-  opentelemetry: 8, // beside the operator: above the API server, whose paths it reads
   operator: 8, // above the API server, whose types of admission its webhooks share
   testing: 9, // above the operators, which it tests
   pages: 10,
@@ -54,7 +54,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'apiserver/http/gzip.ts': ['node:stream', 'node:zlib'],
   'apiserver/http/node-host.ts': ['node:http'],
   'apiserver/http/upgrade.ts': ['node:http', 'node:stream'],
-  'apiserver/process-metrics.ts': ['../../package.json'],
+  'watch/process-metrics.ts': ['../../package.json'],
   'apiserver/server.ts': ['node:events', 'node:http', 'node:stream'],
   'apiserver/garbage-collector.ts': ['node:events'],
   'apiserver/terminating.ts': ['node:events'],

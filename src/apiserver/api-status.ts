@@ -1,18 +1,16 @@
 /** The refusals of an API server, in Kubernetes' words. Upstream: `apimachinery/pkg/api/errors`. */
-import { refused } from '../storage/statuses.ts';
+import { badRequest, refused } from '../storage/statuses.ts';
 import { isWatchError, WatchError } from '../watch/errors.ts';
 import { type Status, type StatusCause, toStatus } from '../watch/event.ts';
 import type { FieldCause } from './definition.ts';
 import { bounded, middleCut } from './validation/causes.ts';
 
+export { badRequest };
+
 /** What a message is about. */
 type About = Readonly<Record<'group' | 'plural' | 'kind' | 'resourceName' | 'kindName', string>>;
 
 const ofResource = ({ group, plural }: About, name: string): object => ({ name, ...(group && { group }), kind: plural });
-
-export function badRequest(message: string): WatchError {
-  return refused(400, 'BadRequest', message);
-}
 
 export function notFound(about: About, name: string): WatchError {
   return refused(404, 'NotFound', `${about.resourceName} "${name}" not found`, ofResource(about, name));

@@ -8,7 +8,7 @@ import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, isRecord, oneOf, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
-import type { Telemetry } from '../watch/telemetry.ts';
+import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import type { AdmissionHooks } from './admission.ts';
 import type { Convert, ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
@@ -223,31 +223,16 @@ const LIMITS: { readonly [K in keyof ApiServerLimits]-?: { readonly default: num
   stallTimeoutMs: { default: DEFAULTS.stallTimeoutMs, min: 0 },
 };
 
-const OTHERS = [
-  ...([
-    'storage',
-    'resources',
-    'customResourceDefinitions',
-    'convert',
-    'authenticate',
-    'authorize',
-    'tenantOf',
-    'clientAddress',
-    'allowedOrigins',
-    'cache',
-    'garbageCollection',
-    'admission',
-    'managedFields',
-    'telemetry',
-  ] as const),
-  ...(['clock', 'now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
-] as const;
-
 const TRACKED = ['named', 'always'] as const;
 
 const HOOKS = [
   ...(['authenticate', 'authorize', 'tenantOf', 'clientAddress'] as const),
   ...(['now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
+] as const;
+
+const OTHERS = [
+  ...(['storage', 'resources', 'customResourceDefinitions', 'convert', 'allowedOrigins', 'cache'] as const),
+  ...(['garbageCollection', 'admission', 'managedFields', 'telemetry', 'clock'] as const),
 ] as const;
 
 type Limits = { readonly [K in keyof ApiServerLimits]-?: number };
@@ -270,10 +255,9 @@ export interface Settings extends Limits, Omit<ApiServerOptions, keyof ApiServer
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
 export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   const names = Object.keys(LIMITS) as (keyof ApiServerLimits)[];
-  checkOptions(options, [...names, ...OTHERS]);
+  checkOptions(options, [...names, ...HOOKS, ...OTHERS]);
   requireMethod('storage', options.storage, 'scope', 'a Storage');
   for (const name of HOOKS) callable(name, options[name]);
-  if (options.telemetry) requireMethod('telemetry', options.telemetry, 'observe', 'an OpenTelemetry');
   const { garbageCollection = false, admission } = options;
   if (admission !== undefined) {
     const { mutate, validate } = checkOptions(admission, ['mutate', 'validate']);
@@ -294,12 +278,14 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   };
   const { clock = systemClock, now = Date.now, random = Math.random, uid = () => crypto.randomUUID() } = options;
   const limits = Object.fromEntries(names.map(limit)) as unknown as Limits;
+  const onError = reporter('API server', options);
   return {
     ...(options as unknown as ApiServerOptions),
     ...{ customResourceDefinitions, convert },
     ...{ ...limits, maxWatchMs: options.maxWatchMs ?? 2 * limits.minRequestTimeoutMs },
     ...{ clock: requireMethod('clock', clock, 'schedule', 'a Clock'), now, random, uid },
-    onError: reporter('API server', options),
+    onError,
+    telemetry: toTelemetry(options.telemetry, onError),
     onCacheError: options.onError,
     onRequest: guarded(options.onRequest),
     onCut: guarded(options.onCut),

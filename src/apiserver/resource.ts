@@ -47,7 +47,7 @@ import { rowOf, type SeenKind, type Subresource } from './subresources.ts';
 import { FieldCheck } from './validation/field-check.ts';
 import { applyObject } from './verbs/apply.ts';
 import { managerCauses, type Writer } from './verbs/managed-fields.ts';
-import { getObject, listObjects, presented, watchObjects } from './verbs/read.ts';
+import { getObject, listObjects, presented, presentedEvents, watchObjects } from './verbs/read.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
 import { createObject, toChange, type UpdateTerms, updateObject } from './verbs/write.ts';
 
@@ -102,7 +102,8 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
       // The server's shutdown ends its watches.
       signal: signal && context.closing ? AbortSignal.any([signal, context.closing]) : (signal ?? context.closing),
     };
-    return (await answered(context, asked, watchObjects(context, asked))) as unknown as Watch<ObjectEvent<T>>;
+    const watch = await answered(context, asked, watchObjects(context, asked));
+    return presentedEvents(context.info, watch) as unknown as Watch<ObjectEvent<T>>;
   }
 
   /** Reads one object. Rejects with 404 if there is none. */

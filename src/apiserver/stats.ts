@@ -1,30 +1,11 @@
 import { messageOf } from '../bridge/client/transport.ts';
 import type { CacherStats } from '../storage/storage.ts';
-import { counter, gauge, type Histogram, type Metric, type MetricGroup } from '../watch/telemetry.ts';
+import { counter, Durations, gauge, type Histogram, type Metric, type MetricGroup } from '../watch/telemetry.ts';
 import type { KnownHealth } from './health.ts';
 import type { QuotaReason } from './http/quotas.ts';
 
 /** In seconds: from an answer out of memory to the longest time that a request may take by default. */
 const BOUNDS: readonly number[] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-
-/** Durations by how long they were. */
-export class Durations implements Histogram {
-  readonly bounds: readonly number[];
-  readonly counts: number[];
-  sum: number = 0;
-
-  constructor(bounds: readonly number[] = BOUNDS) {
-    this.bounds = bounds;
-    this.counts = Array.from({ length: bounds.length + 1 }, () => 0);
-  }
-
-  add(seconds: number): void {
-    const at = this.bounds.findIndex((bound) => seconds <= bound);
-    const index = at < 0 ? this.bounds.length : at;
-    this.counts[index] = (this.counts[index] ?? 0) + 1;
-    this.sum += seconds;
-  }
-}
 
 /** A server's counters. Each of them only grows, except `watchers`. */
 export class ApiCounts {
@@ -42,7 +23,7 @@ export class ApiCounts {
   answered(code: number, { verb = 'none', durationMs }: { verb?: string | undefined; durationMs: number }): void {
     this.byCode.set(`${code}`, (this.byCode.get(`${code}`) ?? 0) + 1);
     this.byVerb.set(verb, (this.byVerb.get(verb) ?? 0) + 1);
-    const durations = this.durations.get(verb) ?? new Durations();
+    const durations = this.durations.get(verb) ?? new Durations(BOUNDS);
     this.durations.set(verb, durations);
     durations.add(Math.max(0, durationMs) / 1_000);
   }
@@ -129,40 +110,66 @@ interface MoreFigures {
 }
 
 function ofHealth(health: KnownHealth | undefined): readonly Metric[] {
-  const value = (read: (known: KnownHealth) => number): Metric['value'] =>
-    health === undefined ? { label: '', values: {} } : read(health);
+  const told = (name: string, help: string, value: number | undefined): Metric =>
+    gauge(name, help, value ?? { label: '', values: {} });
   return [
-    gauge(
-      'ready',
-      'Whether the server is ready (1) or not (0), as at /readyz.',
-      value(({ ready }) => Number(ready)),
-    ),
-    gauge(
+    told('ready', 'Whether the server is ready (1) or not (0), as at /readyz.', health && Number(health.ready)),
+    told(
       'storage_healthy',
       'Whether the storage answers and can be written to (1) or not (0).',
-      value(({ storage }) => Number(storage)),
+      health && Number(health.storage),
     ),
-    gauge(
-      'storage_check_seconds',
-      'How long the last check of the storage took.',
-      value(({ storageMs }) => storageMs / 1_000),
-    ),
+    told('storage_check_seconds', 'How long the last check of the storage took.', health && health.storageMs / 1_000),
   ];
 }
 
+type Read = (resource: ResourceStats) => number | undefined;
+
+/** What there is of each resource. */
+const OF_RESOURCES: readonly (readonly [typeof gauge, name: string, help: string, Read])[] = [
+  [gauge, 'resource_watchers', 'Open watches, by resource.', ({ watchers }) => watchers],
+  [
+    gauge,
+    'resource_watchers_behind',
+    'Open watches with events waiting because their connections are full, by resource.',
+    ({ behind }) => behind,
+  ],
+  [gauge, 'resource_max_lag_events', 'The largest number of events waiting for one watch, by resource.', ({ lag }) => lag],
+  [
+    gauge,
+    'cache_ready',
+    'Whether the cache follows the storage (1) or not (0), by resource.',
+    ({ cache }) => Number(cache?.phase === 'ready'),
+  ],
+  [gauge, 'cache_objects', 'Objects in the cache, by resource.', ({ cache }) => cache?.objects],
+  [gauge, 'cache_window_events', 'Past changes kept in the cache for watches, by resource.', ({ cache }) => cache?.window.items],
+  [gauge, 'cache_window_bytes', 'Bytes of the past changes kept in the cache, by resource.', ({ cache }) => cache?.window.bytes],
+  [counter, 'cache_changes_total', 'Object changes that reached the cache, by resource.', ({ cache }) => cache?.changes],
+  [
+    counter,
+    'cache_expired_watches_total',
+    'Watches that got a 410 because they were too slow, by resource.',
+    ({ cache }) => cache?.fellBehind,
+  ],
+  [
+    counter,
+    'cache_gaps_total',
+    'How often all watches got a 410 because the storage had lost past changes, by resource.',
+    ({ cache }) => cache?.gaps,
+  ],
+];
+
 /** No labels for clients or names, whose number has no bound. The number of resources has one. */
 export function toMetrics(stats: ApiServerStats, { requestsByVerb, durationsByVerb, health }: MoreFigures): MetricGroup {
-  const by = (read: (resource: ResourceStats) => number | undefined): Metric['value'] => {
-    const values = stats.resources.map((each): [string, number] => [each.resource, read(each) ?? 0]);
-    return { label: 'resource', values: Object.fromEntries(values) };
-  };
+  const by = (read: Read): Metric['value'] => ({
+    label: 'resource',
+    values: Object.fromEntries(stats.resources.map((each) => [each.resource, read(each) ?? 0])),
+  });
+  const { requests, requestsLimited } = stats;
   return {
     prefix: 'watchmux_apiserver_',
     metrics: [
-      counter('requests_total', 'Answered requests, by status code.', {
-        label: 'code',
-        values: stats.requests,
-      }),
+      counter('requests_total', 'Answered requests, by status code.', { label: 'code', values: requests }),
       counter('requests_by_verb_total', 'Answered requests, by verb.', { label: 'verb', values: requestsByVerb }),
       {
         name: 'request_duration_seconds',
@@ -171,65 +178,13 @@ export function toMetrics(stats: ApiServerStats, { requestsByVerb, durationsByVe
         value: { label: 'verb', values: durationsByVerb },
       },
       ...ofHealth(health),
-      counter('requests_limited_total', 'Requests refused with 429, by the limit.', {
-        label: 'limit',
-        values: stats.requestsLimited,
-      }),
+      counter('requests_limited_total', 'Requests refused with 429, by the limit.', { label: 'limit', values: requestsLimited }),
       gauge('watchers', 'Open watches.', stats.watchers),
       counter('watchers_opened_total', 'Watches opened.', stats.watchersOpened),
       counter('watchers_stalled_total', 'Watches cut because their clients stopped reading.', stats.watchersStalled),
       counter('watch_events_total', 'Watch events sent.', stats.events),
       counter('sent_bytes_total', 'Bytes sent for watches and long lists.', stats.sentBytes),
-      gauge(
-        'resource_watchers',
-        'Open watches, by resource.',
-        by(({ watchers }) => watchers),
-      ),
-      gauge(
-        'resource_watchers_behind',
-        'Open watches with events waiting because their connections are full, by resource.',
-        by(({ behind }) => behind),
-      ),
-      gauge(
-        'resource_max_lag_events',
-        'The largest number of events waiting for one watch, by resource.',
-        by(({ lag }) => lag),
-      ),
-      gauge(
-        'cache_ready',
-        'Whether the cache follows the storage (1) or not (0), by resource.',
-        by(({ cache }) => (cache?.phase === 'ready' ? 1 : 0)),
-      ),
-      gauge(
-        'cache_objects',
-        'Objects in the cache, by resource.',
-        by(({ cache }) => cache?.objects),
-      ),
-      gauge(
-        'cache_window_events',
-        'Past changes kept in the cache for watches, by resource.',
-        by(({ cache }) => cache?.window.items),
-      ),
-      gauge(
-        'cache_window_bytes',
-        'Bytes of the past changes kept in the cache, by resource.',
-        by(({ cache }) => cache?.window.bytes),
-      ),
-      counter(
-        'cache_changes_total',
-        'Object changes that reached the cache, by resource.',
-        by(({ cache }) => cache?.changes),
-      ),
-      counter(
-        'cache_expired_watches_total',
-        'Watches that got a 410 because they were too slow, by resource.',
-        by(({ cache }) => cache?.fellBehind),
-      ),
-      counter(
-        'cache_gaps_total',
-        'How often all watches got a 410 because the storage had lost past changes, by resource.',
-        by(({ cache }) => cache?.gaps),
-      ),
+      ...OF_RESOURCES.map(([make, name, help, read]) => make(name, help, by(read))),
     ],
   };
 }

@@ -5,8 +5,8 @@ import type { ListWatcher } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import type { GroupVersionKind, KindOptions, ResourceSource, ResourceType, Typed } from '../cache/resource-client.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
-import { oneLine } from '../watch/failures.ts';
-import type { Telemetry } from '../watch/telemetry.ts';
+import { oneLine, reporter } from '../watch/failures.ts';
+import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import { Credentials, type KubeConfigLike, loadKubeConfig } from './credentials.ts';
 import { Discovery } from './discovery.ts';
 import type { KubeConfigOptions } from './kube-config.ts';
@@ -108,8 +108,7 @@ export class Cluster implements ResourceSource {
   constructor(config: KubeConfigLike, options: ClusterOptions = {}) {
     requireMethod('config', config, 'applyToHTTPSOptions', 'a KubeConfig');
     const { onWarning, telemetry, ...limits } = checkOptions(options, [...LIMITS, ...OWN]);
-    if (telemetry) requireMethod('telemetry', telemetry, 'observe', 'an OpenTelemetry');
-    this.#telemetry = telemetry;
+    this.#telemetry = toTelemetry(telemetry, reporter('cluster', {}));
     this.#warnings = new Warnings(callable('onWarning', onWarning));
     const { server } = config.getCurrentCluster() ?? {};
     if (!server) throw invalid('config', config.getCurrentContext(), 'a current context that has a cluster');

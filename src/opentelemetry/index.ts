@@ -27,11 +27,19 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api';
-import { type OtherPath, type ResourcePath, readPath } from '../apiserver/request/path.ts';
 import { systemClock } from '../watch/clock.ts';
 import { checkOptions } from '../watch/errors.ts';
 import { oneLine, reporter } from '../watch/failures.ts';
-import type { Metric, MetricGroup, ReconcileStart, Series, ServedAnswer, ServedRequest, Telemetry } from '../watch/telemetry.ts';
+import {
+  type Metric,
+  type MetricGroup,
+  type ReconcileStart,
+  type Series,
+  type ServedAnswer,
+  type ServedRequest,
+  type Telemetry,
+  toldWork,
+} from '../watch/telemetry.ts';
 
 export type { Telemetry } from '../watch/telemetry.ts';
 
@@ -112,33 +120,15 @@ export class OpenTelemetry implements Telemetry {
   }
 
   serve<T>(request: ServedRequest, work: (tell: (answer: ServedAnswer) => void) => Promise<T>): Promise<T> {
-    return this.#around(work, { without: () => {}, through: (own) => this.#serve(request, own) });
+    return toldWork(work, { without: () => {}, failed: this.#failed, through: (own) => this.#serve(request, own) });
   }
 
   send(method: string, url: URL, work: (headers: Readonly<Record<string, string>>) => Promise<Response>): Promise<Response> {
-    return this.#around(work, { without: {}, through: (own) => this.#send(method, url, own) });
+    return toldWork(work, { without: {}, failed: this.#failed, through: (own) => this.#send(method, url, own) });
   }
 
   reconcile<T>(start: ReconcileStart, work: (tell: (result: string | undefined) => void) => Promise<T>): Promise<T> {
-    return this.#around(work, { without: () => {}, through: (own) => this.#reconcile(start, own) });
-  }
-
-  /** Does the work once, and returns what it returns, whatever the providers throw. */
-  async #around<T, Given>(
-    work: (given: Given) => Promise<T>,
-    {
-      without,
-      through,
-    }: { readonly without: NoInfer<Given>; readonly through: (own: (given: Given) => Promise<T>) => Promise<T> },
-  ): Promise<T> {
-    let done: Promise<T> | undefined;
-    try {
-      return await through((given) => (done ??= work(given)));
-    } catch (error) {
-      const result = await (done ?? work(without)); // throws what the work has thrown
-      this.#failed(error);
-      return result;
-    }
+    return toldWork(work, { without: () => {}, failed: this.#failed, through: (own) => this.#reconcile(start, own) });
   }
 
   #safely(tell: () => void): void {
@@ -160,8 +150,7 @@ export class OpenTelemetry implements Telemetry {
     const kind = isWithin ? SpanKind.INTERNAL : SpanKind.SERVER;
     const attributes = { ...this.#attributes, ...known, 'url.path': path };
     const span = this.#tracer.startSpan(method, { kind, attributes }, parent);
-    const tell = ({ code, verb, address, durationMs }: ServedAnswer): void => {
-      const route = routeOf(path, { verb, code });
+    const tell = ({ code, verb, route, address, durationMs }: ServedAnswer): void => {
       const answered = {
         ...{ 'http.response.status_code': code, ...(route && { 'http.route': route }), ...(verb && { 'watchmux.verb': verb }) },
         ...(code >= 500 && { 'error.type': `${code}` }),
@@ -283,27 +272,4 @@ function seriesOf(value: Metric['value']): readonly Series[] {
   if (typeof value === 'number') return [{ labels: {}, value }];
   if (!('label' in value)) return value;
   return Object.entries(value.values).map(([text, each]) => ({ labels: { [value.label]: text }, value: each }));
-}
-
-/**
- * The pattern of a path, as one of a number that has a limit; undefined where clients could make up more of them. Only the path of a
- * resource that exists has a verb.
- */
-function routeOf(path: string, { verb, code }: Pick<ServedAnswer, 'verb' | 'code'>): string | undefined {
-  if (!verb && code !== 200) return undefined;
-  let read: ResourcePath | OtherPath;
-  try {
-    read = readPath(path);
-  } catch {
-    return undefined;
-  }
-  if (!read.isResource) return `/${read.segments.join('/')}`;
-  const { apiVersion, plural, namespace, name, subresource, forcedWatch } = read;
-  const part = subresource === 'status' || subresource === 'scale' ? subresource : '{subresource}';
-  return [
-    ...['', apiVersion.includes('/') ? 'apis' : 'api', apiVersion],
-    ...(forcedWatch ? ['watch'] : []),
-    ...(namespace === undefined ? [] : ['namespaces', '{namespace}']),
-    ...[plural, ...(name === undefined ? [] : ['{name}']), ...(subresource === undefined ? [] : [part])],
-  ].join('/');
 }

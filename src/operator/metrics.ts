@@ -2,10 +2,19 @@
  * What an operator counts, in Prometheus' text format: under the names, labels and buckets of controller-runtime, so that its
  * dashboards and alerts fit. Its help texts say what we count.
  */
-import { processMetrics } from '../apiserver/process-metrics.ts';
-import { Durations } from '../apiserver/stats.ts';
+
 import type { RequestCount } from '../kubernetes/cluster.ts';
-import { counter, gauge, type Metric, type MetricGroup, type Series, type Telemetry, toText } from '../watch/telemetry.ts';
+import { processMetrics } from '../watch/process-metrics.ts';
+import {
+  counter,
+  Durations,
+  gauge,
+  type Metric,
+  type MetricGroup,
+  type Series,
+  type Telemetry,
+  toText,
+} from '../watch/telemetry.ts';
 import type { WorkQueueMetric } from '../workqueue/meter.ts';
 import type { OperatorObserver, OperatorState, ReconcileEnd, ReconcileResultName } from './operator-state.ts';
 

@@ -6,6 +6,7 @@ import { isPromise, whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, listed, systemClock, upkeepClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber, whyOf } from '../watch/errors.ts';
 import { Failures, oneLine } from '../watch/failures.ts';
+import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import type { LeaseResource } from '../workqueue/election.ts';
 import { LeaderElector } from '../workqueue/leader-elector.ts';
 import { type CachesDeps, KindCaches } from './caches.ts';
@@ -85,6 +86,7 @@ export class Operator {
   readonly #failures: Failures;
   readonly #elector: LeaderElector | undefined;
   readonly #metrics: OperatorMetrics;
+  readonly #telemetry: Telemetry | undefined;
   readonly #health: OperatorHealth;
   readonly #controllers: OperatorController<KubernetesObject>[] = [];
   /** Aborts when it is to stop, for whatever reason. */
@@ -108,14 +110,14 @@ export class Operator {
     if (namespace !== undefined) segment('namespace', namespace);
     requireMethod('log', log, 'error', 'a Log');
     callable('onError', onError);
-    if (options.telemetry) requireMethod('telemetry', options.telemetry, 'observe', 'an OpenTelemetry');
+    this.#telemetry = toTelemetry(options.telemetry, (error) => this.#failures.failed('the telemetry', error));
     callable('now', options.now);
     if (options.webhooks) requireMethod('webhooks', options.webhooks, 'run', 'a WebhookServer');
     wholeNumber('syncTimeoutMs', options.syncTimeoutMs ?? SYNC_TIMEOUT_MS);
     wholeNumber('shutdownTimeoutMs', options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS);
     this.name = name;
     this.#options = options;
-    this.#metrics = new OperatorMetrics(options.telemetry);
+    this.#metrics = new OperatorMetrics(this.#telemetry);
     this.#clock = requireMethod('clock', clock ?? systemClock, 'schedule', 'a Clock');
     this.#failures = new Failures(`operator ${name}`, { clock: this.#clock, print: (line) => log.error(line) });
     const tell: OperatorDeps['tell'] = (error, failure) => this.#tell(error, failure);
@@ -129,9 +131,8 @@ export class Operator {
     const observer = this.#metrics;
     const changed = (): void => this.#changed();
     const now = options.now ?? Date.now;
-    const { telemetry } = options;
     this.#deps = {
-      ...{ name, namespace, clock, now, log, caches, observer, telemetry, tell, changed },
+      ...{ name, namespace, clock, now, log, caches, observer, telemetry: this.#telemetry, tell, changed },
       events: () => this.events,
     };
     this.#elector = this.#createElector(log);
@@ -208,7 +209,7 @@ export class Operator {
     const leave = signal
       ? whenAborted(signal, stop)
       : onSignals((name) => stop(new WatchError('CLOSED', name)), ['SIGINT', 'SIGTERM']);
-    const unobserve = this.#options.telemetry?.observe(() => this.#metrics.groups(this.#view));
+    const unobserve = this.#telemetry?.observe(() => this.#metrics.groups(this.#view));
     const server = await this.#listen();
     const closing = new AbortController();
     const webhooks = this.#options.webhooks?.run(closing.signal).catch((error: unknown) => this.#fail(error));

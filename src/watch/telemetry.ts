@@ -5,7 +5,8 @@
  *                    '------> Telemetry.observe --.
  *     a request, a reconcile ---> Telemetry -------'---> watchmux/opentelemetry, the one that is here
  */
-import { invalid } from './errors.ts';
+import { isPromise } from './abort.ts';
+import { invalid, requireMethod } from './errors.ts';
 
 /** The content type of {@link toText}: the text format of Prometheus. */
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -46,6 +47,25 @@ export interface Histogram {
   readonly counts: readonly number[];
   /** Of all values. */
   readonly sum: number;
+}
+
+/** Durations in seconds, by how long they were. */
+export class Durations implements Histogram {
+  readonly bounds: readonly number[];
+  readonly counts: number[];
+  sum: number = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.bounds = bounds;
+    this.counts = Array.from({ length: bounds.length + 1 }, () => 0);
+  }
+
+  add(seconds: number): void {
+    const at = this.bounds.findIndex((bound) => seconds <= bound);
+    const index = at < 0 ? this.bounds.length : at;
+    this.counts[index] = (this.counts[index] ?? 0) + 1;
+    this.sum += seconds;
+  }
 }
 
 /** What the names of a hub's metrics begin with, unless its owner says something else. */
@@ -124,6 +144,8 @@ export interface ServedRequest {
 export interface ServedAnswer {
   /** Undefined if the path is not a resource, or if the request was refused earlier. */
   readonly verb?: string | undefined;
+  /** The pattern of the path, such as `/apis/example.com/v1/orders/{name}`. Undefined where clients could make up any number of them. */
+  readonly route?: string | undefined;
   readonly code: number;
   /** The time from its arrival until its response began. */
   readonly durationMs: number;
@@ -152,4 +174,79 @@ export interface Telemetry {
   send(method: string, url: URL, work: (headers: Readonly<Record<string, string>>) => Promise<Response>): Promise<Response>;
   /** `result` is undefined if the reconcile was told to stop. */
   reconcile<T>(start: ReconcileStart, work: (tell: (result: string | undefined) => void) => Promise<T>): Promise<T>;
+}
+
+/**
+ * Does work once, by way of something that tells of it, and returns what the work returns, whatever that throws. `without`: what the
+ * work is given if that never begins it.
+ */
+export async function toldWork<T, Given>(
+  work: (given: Given) => Promise<T>,
+  {
+    without,
+    through,
+    failed,
+  }: {
+    readonly without: NoInfer<Given>;
+    readonly through: (own: (given: Given) => Promise<T>) => unknown;
+    readonly failed: (error: unknown) => void;
+  },
+): Promise<T> {
+  let done: Promise<T> | undefined;
+  try {
+    await through((given) => (done ??= work(given)));
+  } catch (error) {
+    const result = await (done ?? work(without)); // throws what the work has thrown
+    failed(error);
+    return result;
+  }
+  return done ?? work(without);
+}
+
+/**
+ * The same telemetry, of which nobody who is served hears, whatever its methods throw. `failed` hears of the first failure.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for what is none.
+ */
+export function toTelemetry(given: Telemetry | undefined, failed: (error: unknown) => void): Telemetry | undefined {
+  if (given === undefined) return undefined;
+  const telemetry = requireMethod('telemetry', given, 'observe', 'an OpenTelemetry');
+  let isTold = false;
+  const tellOnce = (cause: unknown): void => {
+    if (!isTold) failed(new Error('telemetry failed; further failures are not reported', { cause }));
+    isTold = true;
+  };
+  const safely = <R>(call: () => R): R | undefined => {
+    try {
+      const made = call();
+      if (isPromise(made)) made.then(undefined, tellOnce);
+      return made;
+    } catch (error) {
+      tellOnce(error);
+      return undefined;
+    }
+  };
+  type Tell<A> = (told: A) => void;
+  const quiet =
+    <A>(tell: Tell<A>): Tell<A> =>
+    (told) =>
+      void safely(() => tell(told));
+  const silent = (): void => {};
+  return {
+    observe(read) {
+      const stop = safely(() => telemetry.observe(read));
+      return () => void safely(() => stop?.());
+    },
+    record: (...all) => void safely(() => telemetry.record(...all)),
+    serve: (request, work) =>
+      toldWork((tell: Tell<ServedAnswer>) => work(quiet(tell)), {
+        ...{ without: silent, failed: tellOnce, through: (own) => telemetry.serve(request, own) },
+      }),
+    send: (method, url, work) =>
+      toldWork(work, { without: {}, failed: tellOnce, through: (own) => telemetry.send(method, url, own) }),
+    reconcile: (start, work) =>
+      toldWork((tell: Tell<string | undefined>) => work(quiet(tell)), {
+        ...{ without: silent, failed: tellOnce, through: (own) => telemetry.reconcile(start, own) },
+      }),
+  };
 }

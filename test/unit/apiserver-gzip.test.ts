@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { compressed } from '../../src/apiserver/http/gzip.ts';
-import { Continued, PiecesSource, type Source } from '../../src/apiserver/http/sources.ts';
+import { PiecesSource, type Source } from '../../src/apiserver/http/sources.ts';
 import type { StreamAnswer } from '../../src/apiserver/http/wire.ts';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
 import { eventually } from '../eventually.ts';
@@ -94,7 +94,7 @@ function answerOf(count: number, fails?: Error): { answer: StreamAnswer; taken: 
       closed++;
     }
   }
-  const source = new Continued(Buffer.alloc(200_000), new PiecesSource(chunks()));
+  const source = new PiecesSource(chunks(), { ahead: [Buffer.alloc(200_000)] });
   const answer: StreamAnswer = { code: 200, headers: {}, source, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
   return { answer, taken: () => taken, closed: () => closed };
 }

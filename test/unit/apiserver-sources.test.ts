@@ -1,10 +1,10 @@
 // What is sent bit by bit: where it comes from, when it is over, and what is released then.
 import { describe, expect, test } from 'vitest';
-import { inPieces } from '../../src/apiserver/http/api.ts';
+import { streamed } from '../../src/apiserver/http/api.ts';
 import { PlainEvents } from '../../src/apiserver/http/event-encoder.ts';
 import { choosePresentation, listHead, wantsEventStream } from '../../src/apiserver/http/presentation.ts';
 import { Session, Turns } from '../../src/apiserver/http/sessions.ts';
-import { CHUNK_BYTES, Continued, PiecesSource, type Source, WatchSource } from '../../src/apiserver/http/sources.ts';
+import { CHUNK_BYTES, PiecesSource, type Source, WatchSource } from '../../src/apiserver/http/sources.ts';
 import { LINE } from '../../src/bridge/events/forms.ts';
 import type { Sink } from '../../src/bridge/hub/connection.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
@@ -85,7 +85,7 @@ function* pieces(count: number, over: () => void = () => {}): Generator<Uint8Arr
 
 describe('a list', () => {
   test('is written in one turn while there is room, what was read before first', () => {
-    const source = new Continued(new Uint8Array(1), new Continued(new Uint8Array(2), new PiecesSource(pieces(2))));
+    const source = new PiecesSource(pieces(2), { ahead: [new Uint8Array(1), new Uint8Array(2)] });
     const { written, told } = begin(source);
     expect([written, told]).toEqual([[1, 2, CHUNK_BYTES, CHUNK_BYTES], ['complete']]);
   });
@@ -99,7 +99,7 @@ describe('a list', () => {
       }
     }
     const pace = { turn: () => undefined, pause: () => undefined };
-    const source = new PiecesSource(slow(), pace, () => nowMs);
+    const source = new PiecesSource(slow(), { pace, now: () => nowMs });
     const read = (): unknown => (source.next() as Uint8Array | undefined)?.length;
     expect([read(), read(), read(), read()]).toEqual([2, 2, 1, undefined]);
   });
@@ -151,17 +151,17 @@ describe('an answer in pieces', () => {
   const answer = { code: 200, headers: {}, body: 'ü' } as const;
 
   test('is one of bytes, and no watch', () => {
-    const { source, ...more } = inPieces(answer, true) as ReturnType<typeof inPieces> & { source: Source };
+    const { source, ...more } = streamed(answer, true) as ReturnType<typeof streamed> & { source: Source };
     expect(more).toEqual({ code: 200, headers: {}, isWatch: false, sse: false, timeoutMs: 0, slot: undefined });
     expect([source.next(LINE, reader), source.next(LINE, reader)]).toEqual([new TextEncoder().encode('ü'), undefined]);
   });
 
   test('is for what is long, or waits', () => {
     const long = { ...answer, body: new Uint8Array(CHUNK_BYTES + 1) };
-    expect((inPieces(long, false).source as Source).next(LINE, reader)).toEqual(long.body);
+    expect((streamed(long, false).source as Source).next(LINE, reader)).toEqual(long.body);
     for (const body of ['', null, new Uint8Array(CHUNK_BYTES)]) {
       const short = { ...answer, body };
-      expect(inPieces(short, false)).toBe(short);
+      expect(streamed(short, false)).toBe(short);
     }
   });
 });

@@ -259,7 +259,7 @@ describe('YAML over HTTP', () => {
     expect(yaml.parse(Buffer.concat(pieces).toString()).items).toEqual(items);
     let nowMs = 0;
     const pace = { turn: () => undefined, pause: () => undefined };
-    const slow = new PiecesSource(pieces, pace, () => (nowMs += 10));
+    const slow = new PiecesSource(pieces, { pace, now: () => (nowMs += 10) });
     const chunks: Uint8Array[] = [];
     for (let chunk = slow.next(); chunk; chunk = slow.next()) chunks.push(chunk as Uint8Array);
     expect(Buffer.concat(chunks)).toEqual(Buffer.concat(pieces));

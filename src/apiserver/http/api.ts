@@ -15,6 +15,7 @@ import { refused } from '../../storage/statuses.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { toStatus } from '../../watch/event.ts';
 import { type Soon, setPace } from '../../watch/fair-queue.ts';
+import type { ServedAnswer } from '../../watch/telemetry.ts';
 import { forClient } from '../admission.ts';
 import {
   badRequest,
@@ -29,8 +30,8 @@ import {
   unfinished,
 } from '../api-status.ts';
 import type { Asker } from '../kinds/reviews.ts';
-import type { RequestReport, Settings } from '../options.ts';
-import { type OtherPath, type ResourcePath, readPath, splitTarget, toVerb, type Verb } from '../request/path.ts';
+import type { Settings } from '../options.ts';
+import { type OtherPath, type ResourcePath, readPath, routeOf, splitTarget, toVerb, type Verb } from '../request/path.ts';
 import { readFlag, readTimeout } from '../request/query.ts';
 import type { Catalog, ResourceContext, ResourceInfo } from '../resource-info.ts';
 import type { ApiCounts } from '../stats.ts';
@@ -39,7 +40,7 @@ import { Hooks, type WatchClient, WatchClients } from './clients.ts';
 import { Deadline, Deadlines } from './deadline.ts';
 import { compressed } from './gzip.ts';
 import { type Place, Quotas } from './quotas.ts';
-import { CHUNK_BYTES, Continued, PiecesSource } from './sources.ts';
+import { CHUNK_BYTES, PiecesSource } from './sources.ts';
 import { perform } from './verbs-over-http.ts';
 import { type Answer, refusal, type Slot, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
 
@@ -146,7 +147,7 @@ export class Api {
     return telemetry.serve(served, (tell) => this.answered(request, tell));
   }
 
-  private async answered(request: WireRequest, tell?: (report: RequestReport) => void): Promise<Answer> {
+  private async answered(request: WireRequest, tell?: (answer: ServedAnswer) => void): Promise<Answer> {
     const { settings, counts } = this.deps;
     const begun = settings.clock.now();
     const progress: Progress = { address: request.address, warnings: [] };
@@ -165,7 +166,7 @@ export class Api {
     const { verb, address } = progress;
     const report = { method: request.method, path, verb, code: answer.code, durationMs, address };
     settings.onRequest(report);
-    tell?.(report);
+    tell?.({ ...report, route: routeOf(path, report) });
     return this.withCors(warned(answer, progress), request);
   }
 
@@ -247,7 +248,7 @@ export class Api {
   /** An answer that gives back its place when it has been sent. */
   private held(answer: Answer, { request, place, verb }: { request: WireRequest; place: Place; verb?: Verb }): Answer {
     const accepted = request.header('accept-encoding');
-    const sent = compressed(inPieces(answer, request.waits ?? false), { accepted, minBytes: this.deps.settings.minGzipBytes });
+    const sent = compressed(streamed(answer, request.waits ?? false), { accepted, minBytes: this.deps.settings.minGzipBytes });
     return {
       ...sent,
       slot: verb === undefined || sent.source === undefined ? place : place.hold({ target: request.target, verb }),
@@ -411,10 +412,10 @@ const encoder = new TextEncoder();
  * The same answer, but a long one as a stream, so that a client that stops reading is noticed. So is any answer that must wait
  * for earlier ones on its connection, because nobody knows when the client will read those.
  */
-export function inPieces(answer: Answer, waits: boolean): Answer {
+export function streamed(answer: Answer, waits: boolean): Answer {
   if (answer.source !== undefined || answer.body === null || (!waits && answer.body.length <= CHUNK_BYTES)) return answer;
   const { code, headers, body } = answer;
-  const source = new Continued(typeof body === 'string' ? encoder.encode(body) : body, new PiecesSource([]));
+  const source = new PiecesSource([], { ahead: [typeof body === 'string' ? encoder.encode(body) : body] });
   return { code, headers, source, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
 }
 

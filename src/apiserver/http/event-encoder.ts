@@ -17,7 +17,7 @@ import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { encoded } from '../../storage/values.ts';
 import { type BookmarkEvent, type ChangeType, isErrorEvent, isInitialEventsEnd } from '../../watch/event.ts';
-import type { Work } from '../../watch/fair-queue.ts';
+import { PIECE_MS, type Work } from '../../watch/fair-queue.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
@@ -65,17 +65,25 @@ export interface EventWire {
   readonly form: (form: Form) => Form;
 }
 
-/** Events as they are, for all streams of a kind. */
+type Show = (object: KubernetesObject) => KubernetesObject;
+
+/** Events of whole objects, for all streams of a kind. */
 export class PlainEvents implements EventEncoder {
   private readonly info: Pick<ResourceInfo, 'apiVersion' | 'kind'>;
   private readonly wire: EventWire;
+  private readonly show: Show | undefined;
   private readonly batches: WeakMap<object, Made> = new WeakMap();
   /** What was made in this turn, for watchers of other selections. */
   private readonly envelopes: Map<StorageEvent<KubernetesObject>, Envelope> = new Map();
 
-  constructor(info: Pick<ResourceInfo, 'apiVersion' | 'kind'>, wire: EventWire = JSON_WIRE) {
+  /** `show`: how objects are shown; default as they are. */
+  constructor(
+    info: Pick<ResourceInfo, 'apiVersion' | 'kind'>,
+    { wire = JSON_WIRE, show }: { readonly wire?: EventWire; readonly show?: Show | undefined } = {},
+  ) {
     this.info = info;
     this.wire = wire;
+    this.show = show;
   }
 
   slice(batch: readonly StorageEvent<KubernetesObject>[], from: number, form: Form): Slice {
@@ -87,34 +95,45 @@ export class PlainEvents implements EventEncoder {
     if (made.last !== undefined && made.lastForm === form && made.lastFrom === from) return made.last;
     made.slices ??= new Map();
     const slices = remembered(made.slices, form, () => new Map<number, Slice>());
-    const slice = remembered(slices, from, () => this.make(batch, from, form));
+    const slice = remembered(slices, from, () =>
+      sliceOf(batch, from, { form: this.wire.form(form), toEnvelope: this.toEnvelope }),
+    );
     Object.assign(made, { last: slice, lastForm: form, lastFrom: from });
     return slice;
   }
 
-  private make(batch: readonly StorageEvent<KubernetesObject>[], from: number, form: Form): Slice {
-    const envelopes: Envelope[] = [];
-    let bytes = 0;
-    for (let at = from; at < batch.length && bytes <= SLICE_BYTES; at++) {
-      const envelope = this.envelope(batch[at] as StorageEvent<KubernetesObject>);
-      envelopes.push(envelope);
-      bytes += envelope.bytes.length;
-    }
-    const slice = toSlice(envelopes, 0, this.wire.form(form));
-    return { ...slice, to: from + slice.to };
-  }
-
-  private envelope(event: StorageEvent<KubernetesObject>): Envelope {
+  private readonly toEnvelope = (event: StorageEvent<KubernetesObject>): Envelope => {
     if (event.type === 'BOOKMARK') return this.wire.bookmark(event, this.info);
     if (event.type === 'ERROR') return this.wire.error(event);
-    const { envelopes } = this;
+    const { envelopes, show } = this;
     const known = envelopes.get(event);
     if (known !== undefined) return known;
     if (envelopes.size === 0) nextTurn(() => envelopes.clear());
-    const envelope = this.wire.object(event.type, event.object);
+    const envelope = this.wire.object(event.type, show ? show(event.object) : event.object);
     envelopes.set(event, envelope);
     return envelope;
+  };
+}
+
+/**
+ * The bytes of some events. No more than a slice takes: a batch may be a whole collection, and to show one of its objects takes long
+ * if it is large, or stored in another version.
+ */
+export function sliceOf(
+  batch: readonly StorageEvent<KubernetesObject>[],
+  from: number,
+  { form, toEnvelope }: { readonly form: Form; readonly toEnvelope: (event: StorageEvent<KubernetesObject>) => Envelope },
+): Slice {
+  const envelopes: Envelope[] = [];
+  let bytes = 0;
+  const untilMs = performance.now() + PIECE_MS;
+  for (let at = from; at < batch.length && bytes <= SLICE_BYTES && (at === from || performance.now() < untilMs); at++) {
+    const envelope = toEnvelope(batch[at] as StorageEvent<KubernetesObject>);
+    envelopes.push(envelope);
+    bytes += envelope.bytes.length;
   }
+  const slice = toSlice(envelopes, 0, form);
+  return { ...slice, to: from + slice.to };
 }
 
 const encoder = new TextEncoder();

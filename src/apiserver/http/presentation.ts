@@ -3,22 +3,21 @@
  * shared between clients: only its first event has the columns, and ages are relative to now.
  */
 import { Envelope } from '../../bridge/events/envelope.ts';
-import { type Form, SLICE_BYTES, type Slice, toSlice } from '../../bridge/events/forms.ts';
 import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { encoded, encoding } from '../../storage/values.ts';
 import type { WatchError } from '../../watch/errors.ts';
-import { atOnce, PIECE_MS, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, type Work } from '../../watch/fair-queue.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
 import { hasProtobuf, PROTOBUF } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
-import { PlainEvents, type Presentation } from './event-encoder.ts';
+import { showing } from '../verbs/read.ts';
+import { type EventEncoder, PlainEvents, type Presentation, sliceOf } from './event-encoder.ts';
 import { AS_PROTOBUF } from './protobuf-presentation.ts';
 import {
-  type Columns,
   type IncludeObject,
   type ListMeta,
   toBookmarkTable,
@@ -32,7 +31,6 @@ import { JSON_HEADERS } from './wire.ts';
 import { yamlOf } from './yaml-writer.ts';
 
 type Version = 'v1' | 'v1beta1';
-type Event = StorageEvent<KubernetesObject>;
 
 const utf8 = new TextEncoder();
 const toBytes = (value: unknown): Uint8Array => utf8.encode(JSON.stringify(value));
@@ -46,87 +44,48 @@ interface TableTerms {
 }
 
 /** Objects as tables. Upstream: `asTable`. */
-class TablePresentation {
-  readonly headers: typeof JSON_HEADERS = JSON_HEADERS;
-  readonly #terms: TableTerms;
-
-  constructor(terms: TableTerms) {
-    this.#terms = terms;
-  }
-
-  object(info: Columns, object: KubernetesObject): Uint8Array {
-    return toBytes(toTable(info, [object], this.#now()));
-  }
-
-  *list(info: Columns, { items, ...more }: List<KubernetesObject>): Generator<Uint8Array> {
-    const terms = this.#now();
-    yield* pieces(toTable(info, [], { ...terms, metadata: toListMeta(more) }), items, (each) => toRow(info, each, terms));
-  }
-
-  events(info: Columns): ProjectedEvents {
-    let columns = true;
-    return new ProjectedEvents((object, type) => {
-      const terms = { ...this.#now(), columns };
-      columns = false;
-      return type === 'BOOKMARK' ? toBookmarkTable(info, object, terms) : toTable(info, [object], terms);
-    });
-  }
-
-  #now(): Omit<TableTerms, 'now'> & { readonly now: number } {
-    return { ...this.#terms, now: this.#terms.now() };
-  }
+function tables({ now, ...rest }: TableTerms): Presentation {
+  const terms = (): Omit<TableTerms, 'now'> & { readonly now: number } => ({ ...rest, now: now() });
+  return {
+    headers: JSON_HEADERS,
+    object: (info, object) => toBytes(toTable(info, [object], terms())),
+    *list(info, { items, ...more }) {
+      const own = terms();
+      yield* pieces(toTable(info, [], { ...own, metadata: toListMeta(more) }), items, (each) => toRow(info, each, own));
+    },
+    events(info) {
+      let columns = true;
+      return projected(info, (object, type) => {
+        const own = { ...terms(), columns };
+        columns = false;
+        return type === 'BOOKMARK' ? toBookmarkTable(info, object, own) : toTable(info, [object], own);
+      });
+    },
+  };
 }
 
 /** Objects without their content. Upstream: `asPartialObjectMetadata`. */
-class PartialPresentation {
-  readonly headers: typeof JSON_HEADERS = JSON_HEADERS;
-  readonly #version: Version;
-
-  constructor(version: Version) {
-    this.#version = version;
-  }
-
-  object(_: unknown, object: KubernetesObject): Uint8Array {
-    return toBytes(toPartial(object, this.#version));
-  }
-
-  *list(_: unknown, { items, ...more }: List<KubernetesObject>): Generator<Uint8Array> {
-    const list = toPartialList([], { version: this.#version, metadata: toListMeta(more) });
-    yield* pieces(list, items, (each) => toPartial(each, this.#version));
-  }
-
-  events(): ProjectedEvents {
-    return new ProjectedEvents((object) => toPartial(object, this.#version));
-  }
+function partials(version: Version): Presentation {
+  return {
+    headers: JSON_HEADERS,
+    object: (_, object) => toBytes(toPartial(object, version)),
+    *list(_, { items, ...more }) {
+      const list = toPartialList([], { version, metadata: toListMeta(more) });
+      yield* pieces(list, items, (each) => toPartial(each, version));
+    },
+    events: (info) => projected(info, (object) => toPartial(object, version)),
+  };
 }
 
 /** The events of one stream, each with the projection of its object. An ERROR stays as it is. */
-class ProjectedEvents {
-  readonly #project: (object: KubernetesObject, type: string) => object;
-
-  constructor(project: (object: KubernetesObject, type: string) => object) {
-    this.#project = project;
-  }
-
-  slice(batch: readonly Event[], from: number, form: Form): Slice {
-    const envelopes: Envelope[] = [];
-    let bytes = 0;
-    const untilMs = performance.now() + PIECE_MS;
-    // No more than a slice takes: a batch may be a whole collection, and to look at one of its objects takes long if it is large.
-    for (let at = from; at < batch.length && bytes <= SLICE_BYTES && (at === from || performance.now() < untilMs); at++) {
-      const envelope = this.#envelope(batch[at] as Event);
-      envelopes.push(envelope);
-      bytes += envelope.bytes.length;
-    }
-    const slice = toSlice(envelopes, 0, form);
-    return { ...slice, to: from + slice.to };
-  }
-
-  #envelope({ type, object }: Event): Envelope {
+function projected(info: ResourceInfo, project: (object: KubernetesObject, type: string) => object): EventEncoder {
+  const show = showing(info);
+  const toEnvelope = ({ type, object }: StorageEvent<KubernetesObject>): Envelope => {
     if (type === 'ERROR') return new Envelope({ type, object }, { sequence: 0 });
-    const projected = { type, object: this.#project(object, type) };
-    return new Envelope(projected, { sequence: 0, id: object.metadata?.resourceVersion });
-  }
+    const shown = show && type !== 'BOOKMARK' ? show(object) : object;
+    return new Envelope({ type, object: project(shown, type) }, { sequence: 0, id: object.metadata?.resourceVersion });
+  };
+  return { slice: (batch, from, form) => sliceOf(batch, from, { form, toEnvelope }) };
 }
 
 const COMMA = utf8.encode(',');
@@ -194,7 +153,7 @@ export const PLAIN: Presentation = {
     yield END;
   },
   events: (info) => {
-    const known = plainEvents.get(info) ?? new PlainEvents(info);
+    const known = plainEvents.get(info) ?? new PlainEvents(info, { show: showing(info) });
     plainEvents.set(info, known);
     return known;
   },
@@ -256,7 +215,7 @@ export function listHead(
 const asPlain: Presenter = (clause) => (isJson(clause) && conversionOf(clause) === undefined ? PLAIN : undefined);
 
 /** The version of `meta.k8s.io` that is requested for one of its kinds. */
-function metaVersion(clause: MediaRange, kind: string): 'v1' | 'v1beta1' | undefined {
+function metaVersion(clause: MediaRange, kind: string): Version | undefined {
   const wanted = isJson(clause) ? conversionOf(clause) : undefined;
   if (wanted?.kind !== kind || wanted.group !== 'meta.k8s.io') return undefined;
   return wanted.version === 'v1' || wanted.version === 'v1beta1' ? wanted.version : undefined;
@@ -266,7 +225,7 @@ function asTable(clause: MediaRange, request: PresentationRequest): Presentation
   const version = metaVersion(clause, 'Table');
   if (version === undefined) return undefined;
   const { now, onError } = request;
-  return new TablePresentation({ now, version, includeObject: toIncludeObject(request.query.get('includeObject')), onError });
+  return tables({ now, version, includeObject: toIncludeObject(request.query.get('includeObject')), onError });
 }
 
 const asYaml: Presenter = (clause, { subject }) =>
@@ -276,7 +235,7 @@ const asYaml: Presenter = (clause, { subject }) =>
 function asPartial(clause: MediaRange, { subject }: PresentationRequest): Presentation | undefined {
   const one = subject === 'list' ? undefined : metaVersion(clause, 'PartialObjectMetadata');
   const version = one ?? (subject === 'object' ? undefined : metaVersion(clause, 'PartialObjectMetadataList'));
-  return version && new PartialPresentation(version);
+  return version && partials(version);
 }
 
 const asProtobuf: Presenter = (clause, { kind }) =>

@@ -9,12 +9,14 @@
 import { Envelope } from '../../bridge/events/envelope.ts';
 import type { Form } from '../../bridge/events/forms.ts';
 import { versionOf } from '../../cache/object.ts';
+import { joined } from '../../decode/framing.ts';
 import { atOnce, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { type Shape, shape } from '../kinds/shape.ts';
 import { LIST_META, type NamedKind, shapeOf } from '../kinds/tables.ts';
 import { envelopeOf, fieldHead, PROTOBUF, writingMessage } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
+import { showing } from '../verbs/read.ts';
 import { type EventWire, PlainEvents, type Presentation } from './event-encoder.ts';
 import { JSON_HEADERS } from './wire.ts';
 
@@ -32,16 +34,6 @@ function* preparing(kind: NamedKind, object: object): Work<Uint8Array> {
 }
 
 const messageOf = (kind: NamedKind, object: object): Uint8Array => made.get(object) ?? atOnce(preparing(kind, object));
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
 
 function enveloped(type: { readonly apiVersion: string; readonly kind: string }, message: Uint8Array): Uint8Array {
   const { head, tail } = envelopeOf(type, message.length);
@@ -81,7 +73,7 @@ export const AS_PROTOBUF: Presentation = {
     yield tail;
   },
   events: (info) => {
-    const known = events.get(info) ?? new PlainEvents(info, wireOf(info));
+    const known = events.get(info) ?? new PlainEvents(info, { wire: wireOf(info), show: showing(info) });
     events.set(info, known);
     return known;
   },

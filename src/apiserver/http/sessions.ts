@@ -13,7 +13,7 @@ import { nextTurn } from '../../watch/turn.ts';
 import type { Listener } from '../../watch/watch.ts';
 import type { Settings } from '../options.ts';
 import type { ApiCounts } from '../stats.ts';
-import { LATER, type Source, WatchSource } from './sources.ts';
+import { LATER, type Source } from './sources.ts';
 import type { Slot, StreamAnswer } from './wire.ts';
 
 /** Something that waits for the next turn. */
@@ -337,7 +337,7 @@ export class Sessions implements SessionHost, TimerMember {
   get sent(): { readonly events: number; readonly bytes: number } {
     let [events, bytes] = [0, 0];
     for (const { source, sentBytes } of this.open) {
-      if (source instanceof WatchSource) events += source.sent;
+      events += source.sent ?? 0;
       bytes += sentBytes;
     }
     return { events, bytes };
@@ -350,7 +350,7 @@ export class Sessions implements SessionHost, TimerMember {
       if (resource === undefined) continue;
       const { watchers, behind, lag } = all.get(resource) ?? NO_WATCHES;
       // Events that only wait for the next turn do not count as behind.
-      const waiting = isFull && source instanceof WatchSource ? source.waiting : 0;
+      const waiting = isFull ? (source.waiting ?? 0) : 0;
       all.set(resource, { watchers: watchers + 1, behind: behind + (waiting > 0 ? 1 : 0), lag: Math.max(lag, waiting) });
     }
     return all;
@@ -384,9 +384,9 @@ export class Sessions implements SessionHost, TimerMember {
     const { source } = session;
     this.open.delete(session);
     this.guards.delete(session);
-    session.slot?.release(session.reason ?? (source instanceof WatchSource && source.isExpired ? 'expired' : undefined));
+    session.slot?.release(session.reason ?? (source.isExpired ? 'expired' : undefined));
     counts.sentBytes += session.sentBytes;
-    if (source instanceof WatchSource) counts.events += source.sent;
+    counts.events += source.sent ?? 0;
     if (session.isWatch) counts.watchers--;
     if (session.reason === 'stalled') counts.watchersStalled++;
     if (this.open.size > 0) return;

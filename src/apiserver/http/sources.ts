@@ -1,10 +1,10 @@
 /** Responses that are sent bit by bit: the events of a watch, and the pieces of a list. */
 import type { Form } from '../../bridge/events/forms.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import { joined } from '../../decode/framing.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { type Pace, PIECE_MS } from '../../watch/fair-queue.ts';
-import type { Watch, WatchBatches } from '../../watch/watch.ts';
-import { isListening, type Listener, type ListeningWatch } from '../../watch/watch.ts';
+import { isListening, type Listener, type ListeningWatch, type Watch, type WatchBatches } from '../../watch/watch.ts';
 import { statusOf } from '../api-status.ts';
 import type { EventEncoder } from './event-encoder.ts';
 
@@ -24,6 +24,11 @@ export interface Source {
   readonly version?: string | undefined;
   /** Bytes that are known to come, of an answer that ends. */
   readonly atLeast?: number | undefined;
+  /** Of a watch: the events that were sent, and those that wait until there is room for them. */
+  readonly sent?: number;
+  readonly waiting?: number;
+  /** Whether it ended with 410 after it had begun: its client was too slow, or the storage has lost the past. */
+  readonly isExpired?: boolean;
   /** Releases everything. A pending promise settles, or is harmless. */
   close(): void;
 }
@@ -51,9 +56,7 @@ export class WatchSource implements Source {
   private batch: StorageEvents = NOTHING;
   private from: number = 0;
   private failed: boolean = false;
-  /** Events that were sent. */
   sent: number = 0;
-  /** Whether it ended with 410 after it had begun: its client was too slow, or the storage has lost the past. */
   isExpired: boolean = false;
 
   constructor(
@@ -68,7 +71,6 @@ export class WatchSource implements Source {
     this.pace = pace;
   }
 
-  /** Events that wait until there is room for them. */
   get waiting(): number {
     return this.batch.length - this.from + this.watch.queued;
   }
@@ -148,22 +150,52 @@ export const CHUNK_BYTES = 131_072;
 /** The most pieces: making a row of a table takes longer than its bytes suggest. */
 const CHUNK_PIECES = 1_024;
 
-/** The pieces of a list, joined into chunks. Each chunk is made in its turn. */
+/** How the pieces of an answer are sent. */
+interface PiecesTerms {
+  /** Each chunk is made in its turn. Without it, the pieces are there already. */
+  readonly pace?: Pace | undefined;
+  readonly now?: () => number;
+  /** Chunks that are there, and come first. */
+  readonly ahead?: readonly Uint8Array[];
+}
+
+/** The pieces of an answer, joined into chunks. */
 export class PiecesSource implements Source {
   readonly joins: boolean = false;
   private readonly pace: Pace | undefined;
   private readonly now: () => number;
   private readonly pieces: Iterator<Uint8Array>;
+  /** Chunks that have been made. */
+  private ahead: Uint8Array[];
   private rest: Uint8Array | undefined = undefined;
 
-  /** Without a pace the pieces are there already. */
-  constructor(pieces: Iterable<Uint8Array>, pace?: Pace, now: () => number = () => performance.now()) {
+  constructor(pieces: Iterable<Uint8Array>, { pace, now = () => performance.now(), ahead = [] }: PiecesTerms = {}) {
     this.pieces = pieces[Symbol.iterator]();
     this.pace = pace;
     this.now = now;
+    this.ahead = [...ahead];
+  }
+
+  get atLeast(): number {
+    return this.ahead.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  /** All of it, if it is short; undefined if it is long: it may be longer than a string can be. */
+  async whole(): Promise<Uint8Array | undefined> {
+    const { ahead } = this;
+    while (ahead.length < 2 || this.atLeast < CHUNK_BYTES) {
+      const chunk = await this.made();
+      if (chunk === undefined) return joined(ahead);
+      ahead.push(chunk);
+    }
+    return undefined;
   }
 
   next(): Uint8Array | undefined | Promise<Uint8Array | undefined> {
+    return this.ahead.shift() ?? this.made();
+  }
+
+  private made(): Uint8Array | undefined | Promise<Uint8Array | undefined> {
     const turn = this.pace?.turn();
     return turn ? turn.then(() => this.chunk()) : this.chunk();
   }
@@ -183,18 +215,11 @@ export class PiecesSource implements Source {
       isPausing = this.now() >= untilMs;
       if (isPausing) break;
     }
-    if (parts.length === 1) return parts[0];
-    if (parts.length === 0 && !isPausing) return undefined;
-    const chunk = new Uint8Array(bytes);
-    let at = 0;
-    for (const part of parts) {
-      chunk.set(part, at);
-      at += part.length;
-    }
-    return chunk;
+    return parts.length === 0 && !isPausing ? undefined : joined(parts);
   }
 
   close(): void {
+    this.ahead = [];
     this.rest = undefined;
     this.pieces.return?.();
   }
@@ -205,30 +230,5 @@ export class PiecesSource implements Source {
     if (rest !== undefined) return rest;
     const { done, value } = this.pieces.next();
     return done ? undefined : value;
-  }
-}
-
-/** A chunk that has already been read, and the rest of its source. */
-export class Continued implements Source {
-  readonly joins: boolean = false;
-  readonly atLeast: number;
-  private first: Uint8Array | undefined;
-  private readonly source: Source;
-
-  constructor(first: Uint8Array, source: Source) {
-    this.atLeast = first.length + (source.atLeast ?? 0);
-    this.first = first;
-    this.source = source;
-  }
-
-  next(form: Form, reader: Listener): ReturnType<Source['next']> {
-    const { first } = this;
-    this.first = undefined;
-    return first ?? this.source.next(form, reader);
-  }
-
-  close(): void {
-    this.first = undefined;
-    this.source.close();
   }
 }

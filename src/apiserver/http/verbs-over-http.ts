@@ -4,7 +4,6 @@ import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
 import { PROPAGATIONS } from '../../cache/resource-client.ts';
-import { joined } from '../../decode/framing.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { isPromise } from '../../watch/abort.ts';
@@ -16,7 +15,7 @@ import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, stat
 import type { FieldCause } from '../definition.ts';
 import type { Asker } from '../kinds/reviews.ts';
 import { shapeOf } from '../kinds/tables.ts';
-import { type PatchedKind, toPatchType } from '../patch/patch.ts';
+import { toPatchType } from '../patch/patch.ts';
 import { type FieldPaths, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
 import { mayBeProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../request/protobuf.ts';
@@ -30,23 +29,17 @@ import { managerCauses, type Writer } from '../verbs/managed-fields.ts';
 import { shown } from '../verbs/metadata.ts';
 import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
 import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.ts';
-import { createObject, toChange, type UpdateTerms, updateObject } from '../verbs/write.ts';
+import { createObject, toChange, updateObject } from '../verbs/write.ts';
 import { EventStream, type Presentation } from './event-encoder.ts';
 import { choosePresentation, PLAIN, type Subject, wantsEventStream } from './presentation.ts';
-import { CHUNK_BYTES, Continued, PiecesSource, type Source, WatchSource } from './sources.ts';
+import { PiecesSource, WatchSource } from './sources.ts';
 import { type Answer, jsonAnswer, type WireRequest } from './wire.ts';
 
 /** Bodies: their types and their contents. */
 
-/** What is needed to read a body. */
-interface BodyOptions {
-  readonly maxBodyBytes: number;
+/** How a body is parsed. */
+interface Parsing {
   readonly signal: AbortSignal;
-}
-
-/** What is needed to read the body of a write. */
-interface WrittenBodyMeans extends BodyOptions {
-  readonly kind: PatchedKind;
   /** Called with the members that are sent more than once. */
   readonly again?: ((duplicates: FieldPaths) => void) | undefined;
 }
@@ -69,22 +62,28 @@ function typeOf(request: WireRequest): string {
   return given === undefined && request.origin === undefined ? JSON_TYPE : mediaType(given);
 }
 
-/** Reads an object of a kind. */
-async function readObject(request: WireRequest, { maxBodyBytes, signal, kind, again }: WrittenBodyMeans): Promise<unknown> {
+/** Reads the object that was sent, and checks its fields. */
+async function readObject(task: Task, options: 'CreateOptions' | 'UpdateOptions'): Promise<unknown> {
+  const { request, signal, kind } = task;
+  const fields = await fieldCheckOf(task, options);
+  const means = { signal, again: fields?.again };
   const type = typeOf(request);
   const supported = mayBeProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
   if (!supported.includes(type)) throw unsupported(type, supported, type === PROTOBUF ? NO_PROTOBUF : '');
-  const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
-  if (type === YAML_TYPE) return parsedYaml(bytes, { signal, again });
-  return type === JSON_TYPE ? await parsed(bytes, { signal, again }) : await done(readProtobuf(bytes, kind), signal);
+  const bytes = await bodyInTurn(task);
+  const sent =
+    type === PROTOBUF
+      ? await done(readProtobuf(bytes, kind), signal)
+      : await (type === YAML_TYPE ? parsedYaml : parsed)(bytes, means);
+  await paceOf(signal).pause();
+  if (fields) await done(fields.object(sent), signal);
+  return sent;
 }
 
-function parsed(bytes: Uint8Array, { signal, again }: Pick<WrittenBodyMeans, 'signal' | 'again'>): Soon<unknown> {
-  return done(parsingBody(bytes, { again }), signal);
-}
+const parsed = (bytes: Uint8Array, { signal, again }: Parsing): Soon<unknown> => done(parsingBody(bytes, { again }), signal);
 
 /** Reads YAML, of which JSON is a part: what looks like JSON needs no package. */
-async function parsedYaml(bytes: Uint8Array, means: Pick<WrittenBodyMeans, 'signal' | 'again'>): Promise<unknown> {
+async function parsedYaml(bytes: Uint8Array, means: Parsing): Promise<unknown> {
   const { signal, again } = means;
   let refusal: unknown;
   if (looksLikeJson(bytes)) {
@@ -108,8 +107,8 @@ const SMALL_BYTES = 32_768;
 const LARGE_BYTES = 262_144;
 
 /** A body when it may be read. A long one is read and stored in turns of their own. */
-async function bodyInTurn(request: WireRequest, { maxBodyBytes, signal }: BodyOptions): Promise<Uint8Array> {
-  const bytes = await request.body(maxBodyBytes, signal);
+async function bodyInTurn({ request, signal, maxBodyBytes }: Task, mostBytes: number = maxBodyBytes): Promise<Uint8Array> {
+  const bytes = await request.body(Math.min(maxBodyBytes, mostBytes), signal);
   if (bytes.length > LARGE_BYTES) await paceOf(signal).heavy?.(signal);
   if (bytes.length > SMALL_BYTES) await paceOf(signal).turn();
   return bytes;
@@ -117,12 +116,6 @@ async function bodyInTurn(request: WireRequest, { maxBodyBytes, signal }: BodyOp
 
 const JSON_TYPE = 'application/json';
 const YAML_TYPE = 'application/yaml';
-
-/** Reads a patch. */
-async function readPatch(request: WireRequest, type: PatchType, means: WrittenBodyMeans): Promise<unknown> {
-  const bytes = await bodyInTurn(request, means);
-  return type === 'apply' ? await parsedYaml(bytes, means) : await parsed(bytes, means);
-}
 
 /** The options of a write that are the same for all. */
 interface WriteOptions {
@@ -173,14 +166,9 @@ function readOrphan(sent: unknown, query: string | null): boolean | undefined {
 }
 
 /** Reads the options of a deletion: from its body if it has one, and from its query. */
-async function readDeleteTerms(
-  request: WireRequest,
-  query: URLSearchParams,
-  means: BodyOptions,
-): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation'>> {
-  const { signal } = means;
-  const maxBodyBytes = Math.min(means.maxBodyBytes, MAX_OPTIONS_BYTES);
-  const bytes = await bodyInTurn(request, { maxBodyBytes, signal });
+async function readDeleteTerms(task: Task): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation'>> {
+  const { request, query, signal } = task;
+  const bytes = await bodyInTurn(task, MAX_OPTIONS_BYTES);
   const body = (bytes.length === 0 ? null : await readOptions(bytes, typeOf(request), signal)) ?? {};
   if (!isRecord(body) || !isText(body.apiVersion ?? '') || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
@@ -233,8 +221,14 @@ function errorWatch(error: unknown): Watch<StorageEvent<KubernetesObject>> {
   return fromAsyncIterable(events());
 }
 
+/** A request, and what its path names: an object, or a subresource with a kind that may be its own. */
+interface Task extends Admitted {
+  readonly row: Subresource;
+  readonly kind: SeenKind;
+}
+
 /** An admitted request for a resource. */
-interface Task {
+interface Admitted {
   readonly request: WireRequest;
   readonly path: ResourcePath;
   readonly verb: Verb;
@@ -256,48 +250,45 @@ interface Task {
 function presentationOf(task: Task, subject: Subject): Presentation {
   const { request, query, context, onError } = task;
   // Frames of WebSockets are texts.
-  const kind = request.header('upgrade') === undefined ? kindOf(task) : undefined;
+  const kind = request.header('upgrade') === undefined ? task.kind : undefined;
   return choosePresentation(request.header('accept'), { query, subject, kind, now: context.now, onError });
 }
 
 /** Does what a request asks for. Rejects with the refusal. */
-export async function perform(task: Task): Promise<Answer> {
-  const { verb, signal } = task;
+export async function perform(admitted: Admitted): Promise<Answer> {
+  const { verb, signal, path } = admitted;
+  const { info } = admitted.context;
   const turn = paceOf(signal).turn();
   if (turn) {
     await turn;
     signal.throwIfAborted();
   }
-  if (!rowOfTask(task).verbs.includes(verb)) throw methodNotAllowed(shapeOf(task.context.info) ? undefined : task.context.info);
+  const row = rowOf(info, path.subresource);
+  if (row === undefined) throw noSuchPath();
+  if (!row.verbs.includes(verb)) throw methodNotAllowed(shapeOf(info) ? undefined : info);
+  const task: Task = { ...admitted, row, kind: row.kind ?? info };
   if (verb === 'watch') return watch(task);
   if (verb === 'list') return list(task);
-  const presentation = presentationOf(task, 'object');
-  if (verb === 'get') {
-    if (!['0', 'false', null].includes(task.query.get('export'))) throw badRequest(NO_EXPORT);
-    const resourceVersion = task.query.get('resourceVersion') ?? '';
-    return answerOf(
-      task,
-      presentation,
-      200,
-      await getObject(task.context, placeOf(task), { resourceVersion, signal: task.signal }),
-    );
-  }
-  if (verb === 'create') return create(task, presentation);
-  if (verb === 'update') return update(task, presentation);
-  if (verb === 'patch') return patch(task, presentation);
-  if (verb === 'delete') return remove(task, presentation);
-  verb satisfies 'deletecollection';
-  return removeMany(task);
+  return OTHERS[verb](task, presentationOf(task, 'object'));
+}
+
+const OTHERS: Readonly<Record<Exclude<Verb, 'watch' | 'list'>, (task: Task, presentation: Presentation) => Promise<Answer>>> = {
+  get,
+  create,
+  update,
+  patch,
+  delete: remove,
+  deletecollection: removeMany,
+};
+
+async function get(task: Task, presentation: Presentation): Promise<Answer> {
+  const { context, query, signal } = task;
+  if (!['0', 'false', null].includes(query.get('export'))) throw badRequest(NO_EXPORT);
+  const resourceVersion = query.get('resourceVersion') ?? '';
+  return answerOf(task, presentation, 200, await getObject(context, placeOf(task), { resourceVersion, signal }));
 }
 
 const NO_EXPORT = 'the export parameter, deprecated since v1.14, is no longer supported';
-
-/** What the path names of an object: itself, or a subresource. */
-function rowOfTask({ path, context }: Task): Subresource {
-  const row = rowOf(context.info, path.subresource);
-  if (row === undefined) throw noSuchPath();
-  return row;
-}
 
 /** The place of the one object of a request. A namespaced object is not found outside of a namespace. */
 function placeOf({ path, context }: Task): NamespacedName {
@@ -307,9 +298,8 @@ function placeOf({ path, context }: Task): NamespacedName {
 }
 
 function answerOf(task: Task, presentation: Presentation, code: number, object: KubernetesObject): Soon<Answer> {
-  const { info } = task.context;
-  const { kind = info, view } = rowOfTask(task);
-  const seen = view(presented(info, object));
+  const { kind, row } = task;
+  const seen = row.view(presented(task.context.info, object));
   const { headers, writing } = presentation;
   const answer = (body: Uint8Array): Answer => ({ code, headers, body });
   const bytes = writing ? done(writing(kind, seen), task.signal) : presentation.object(kind, seen);
@@ -325,15 +315,7 @@ function done<R>(work: Work<R>, signal: AbortSignal): Soon<R> {
 async function fieldCheckOf(task: Task, options: string): Promise<FieldCheck | undefined> {
   const { query, warn } = task;
   const mode = readFieldValidation(query.get('fieldValidation') ?? '', options);
-  return mode === 'Ignore' ? undefined : await FieldCheck.of(kindOf(task), mode === 'Warn' ? warn : undefined);
-}
-
-const kindOf = (task: Task): SeenKind => rowOfTask(task).kind ?? task.context.info;
-
-/** What is needed to read a body. */
-function bodyOf(task: Task, fields: FieldCheck | undefined): WrittenBodyMeans {
-  const { maxBodyBytes, signal } = task;
-  return { maxBodyBytes, signal, kind: kindOf(task), again: fields?.again };
+  return mode === 'Ignore' ? undefined : await FieldCheck.of(task.kind, mode === 'Warn' ? warn : undefined);
 }
 
 async function create(task: Task, presentation: Presentation): Promise<Answer> {
@@ -341,31 +323,28 @@ async function create(task: Task, presentation: Presentation): Promise<Answer> {
   if (context.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
   const { dryRun, writer } = readWriteOptions(task, 'CreateOptions');
   const terms = { dryRun, writer, signal, namespace: path.namespace, asker: task.asker };
-  const fields = await fieldCheckOf(task, 'CreateOptions');
-  const sent = await readObject(task.request, bodyOf(task, fields));
-  await paceOf(signal).pause();
-  if (fields) await done(fields.object(sent), signal);
+  const sent = await readObject(task, 'CreateOptions');
   return answerOf(task, presentation, 201, await createObject(context, sent, terms));
 }
 
 async function update(task: Task, presentation: Presentation): Promise<Answer> {
-  const { context, signal } = task;
+  const { context, signal, row } = task;
   const place = placeOf(task);
   const { dryRun, writer } = readWriteOptions(task, 'UpdateOptions');
-  const make = await readReplacement(task);
+  const sent = await readObject(task, 'UpdateOptions');
   await paceOf(signal).pause();
-  const terms = { dryRun, writer, signal, place, row: rowOfTask(task), make };
+  const terms = { dryRun, writer, signal, place, row, make: () => sent };
   return answerOf(task, presentation, 200, await updateObject(context, terms));
 }
 
 async function patch(task: Task, presentation: Presentation): Promise<Answer> {
-  const { context, request, signal, mayCreate } = task;
-  const row = rowOfTask(task);
+  const { context, request, signal, mayCreate, row } = task;
   const place = placeOf(task);
-  const type = toPatchType(mediaType(request.header('content-type')), kindOf(task));
+  const type = toPatchType(mediaType(request.header('content-type')), task.kind);
   const { force, ...options } = readWriteOptions(task, 'PatchOptions', type);
   const fields = await fieldCheckOf(task, 'PatchOptions');
-  const sent = await readPatch(request, type, bodyOf(task, fields));
+  const read = type === 'apply' ? parsedYaml : parsed;
+  const sent = await read(await bodyInTurn(task), { signal, again: fields?.again });
   await paceOf(signal).pause();
   const terms = { ...options, signal, place, row };
   if (type === 'apply') {
@@ -376,19 +355,10 @@ async function patch(task: Task, presentation: Presentation): Promise<Answer> {
   return answerOf(task, presentation, 200, await updateObject(context, { ...terms, make }));
 }
 
-/** Reads the object that replaces the stored one. */
-async function readReplacement(task: Task): Promise<UpdateTerms['make']> {
-  const fields = await fieldCheckOf(task, 'UpdateOptions');
-  const sent = await readObject(task.request, bodyOf(task, fields));
-  await paceOf(task.signal).pause();
-  if (fields) await done(fields.object(sent), task.signal);
-  return () => sent;
-}
-
 async function remove(task: Task, presentation: Presentation): Promise<Answer> {
-  const { context, request, query, signal } = task;
+  const { context, signal } = task;
   const place = placeOf(task);
-  const terms = await readDeleteTerms(request, query, task);
+  const terms = await readDeleteTerms(task);
   const { object, gone } = await deleteObject(context, place, { ...terms, signal });
   // Upstream: `ReturnDeletedObject`.
   if (!gone || (context.info.group === '' && context.info.plural === 'serviceaccounts'))
@@ -403,10 +373,10 @@ function success({ group, plural }: ResourceInfo, { metadata }: KubernetesObject
 }
 
 async function removeMany(task: Task): Promise<Answer> {
-  const { context, path, query, request, signal } = task;
+  const { context, path, query, signal } = task;
   // Objects of all namespaces can only be read together: a client that forgets a namespace, or its name, must not lose them all.
   if (context.info.namespaced !== (path.namespace !== undefined) || context.empty) throw methodNotAllowed();
-  const terms = await readDeleteTerms(request, query, task);
+  const terms = await readDeleteTerms(task);
   const asked = { ...readListQuery(query), watch: false };
   // The version is that of the first page; the `continue` of later pages contains it.
   const later = { ...asked, resourceVersion: '', resourceVersionMatch: '' };
@@ -431,20 +401,11 @@ async function list(task: Task): Promise<Answer> {
   return await listAnswer(presentation.headers, presentation.list(context.info, list), paceOf(signal));
 }
 
-/** A list may be longer than a string can be. */
 async function listAnswer(headers: Presentation['headers'], pieces: Iterable<Uint8Array>, pace: Pace): Promise<Answer> {
-  const source = new PiecesSource(pieces, pace);
-  const chunks: Uint8Array[] = [];
-  let [bytes, more] = [0, true];
-  // Up to where it is known to be long.
-  while (more && (chunks.length < 2 || bytes < CHUNK_BYTES)) {
-    const chunk = await source.next();
-    if (chunk) bytes += chunks.push(chunk) && chunk.length;
-    else more = false;
-  }
-  if (!more) return { code: 200, headers, body: joined(chunks) };
-  const rest = chunks.reduceRight<Source>((after, chunk) => new Continued(chunk, after), source);
-  return { code: 200, headers, source: rest, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
+  const source = new PiecesSource(pieces, { pace });
+  const body = await source.whole();
+  if (body !== undefined) return { code: 200, headers, body };
+  return { code: 200, headers, source, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
 }
 
 async function watch(task: Task): Promise<Answer> {

@@ -182,3 +182,29 @@ export function toVerb(method: string, { name }: Pick<ResourcePath, 'name'>, isW
   if (method === 'DELETE') return one ? 'delete' : 'deletecollection';
   return undefined;
 }
+
+/**
+ * The pattern of a path, as one of a number that has a limit; undefined where clients could make up more of them. Only the path of a
+ * resource that exists has a verb.
+ */
+export function routeOf(
+  path: string,
+  { verb, code }: { readonly verb?: Verb | undefined; readonly code: number },
+): string | undefined {
+  if (!verb && code !== 200) return undefined;
+  let read: ResourcePath | OtherPath;
+  try {
+    read = readPath(path);
+  } catch {
+    return undefined;
+  }
+  if (!read.isResource) return `/${read.segments.join('/')}`;
+  const { apiVersion, plural, namespace, name, subresource, forcedWatch } = read;
+  const part = subresource === 'status' || subresource === 'scale' ? subresource : '{subresource}';
+  return [
+    ...['', apiVersion.includes('/') ? 'apis' : 'api', apiVersion],
+    ...(forcedWatch ? ['watch'] : []),
+    ...(namespace === undefined ? [] : ['namespaces', '{namespace}']),
+    ...[plural, ...(name === undefined ? [] : ['{name}']), ...(subresource === undefined ? [] : [part])],
+  ].join('/');
+}

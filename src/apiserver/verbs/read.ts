@@ -71,7 +71,7 @@ function* presenting(info: ResourceInfo, items: readonly KubernetesObject[]): Wo
 /** Objects that are shown in a step. */
 const FEW = 16;
 
-/** Watches a collection. BOOKMARKs that the client did not ask for are dropped; objects have the version of its resource. */
+/** Watches a collection. BOOKMARKs that the client did not ask for are dropped; objects are as they are stored. */
 export async function watchObjects(context: ResourceContext, asked: Asked): Promise<Watch<StorageEvent<KubernetesObject>>> {
   const { parameters, storage, selectors } = toStorage(context, { ...asked, parameters: { ...asked.parameters, watch: true } });
   const { sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = parameters;
@@ -92,23 +92,20 @@ export async function watchObjects(context: ResourceContext, asked: Asked): Prom
     timeoutSeconds: timeoutSeconds || undefined,
     signal: asked.signal,
   });
-  return adapted(context.info, watch, { dropBookmarks: initial && !allowWatchBookmarks });
+  const dropsBookmarks = initial && !allowWatchBookmarks;
+  return dropsBookmarks ? filter(watch, (event) => (event.type === 'BOOKMARK' ? undefined : event)) : watch;
 }
 
-/**
- * Leaves out what the client must not get. The common case costs nothing: a watch is wrapped only if an event may have to be left
- * out, or the kind is served in several versions.
- */
-function adapted(
+/** Events as clients see them. Not for streams, which show what they send, once for all of them. */
+export function presentedEvents(
   info: ResourceInfo,
   watch: Watch<StorageEvent<KubernetesObject>>,
-  { dropBookmarks }: { dropBookmarks: boolean },
 ): Watch<StorageEvent<KubernetesObject>> {
-  if (!dropBookmarks && !info.shared && !isShaping(info)) return watch;
+  const show = showing(info);
+  if (show === undefined) return watch;
   return filter(watch, (event) => {
-    if (event.type === 'BOOKMARK') return dropBookmarks ? undefined : event;
-    if (event.type === 'ERROR') return event;
-    const object = presented(info, event.object);
+    if (event.type === 'BOOKMARK' || event.type === 'ERROR') return event;
+    const object = show(event.object);
     return object === event.object ? event : { ...event, object };
   });
 }
@@ -174,6 +171,11 @@ const shownAs: WeakMap<object, Map<string, KubernetesObject>> = new WeakMap();
 /** An object in the version of a resource, as its schema has it: it may have been stored under an older one. */
 export function presented<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
   return fitted(info, inVersion(info, object));
+}
+
+/** What makes {@link presented} objects of those of a kind; undefined: they are it already. */
+export function showing(info: ResourceInfo): ((object: KubernetesObject) => KubernetesObject) | undefined {
+  return info.shared || isShaping(info) ? (object) => presented(info, object) : undefined;
 }
 
 /** As the kind's own conversion makes it, or only with the name of that version. */

@@ -227,14 +227,13 @@ export interface ShutdownOptions {
 
 /** A hub's options with all defaults filled in. */
 export type HubSettings<E extends WatchEvent> = {
-  readonly [K in keyof HubOptions<E>]-?: K extends
+  readonly [K in Exclude<keyof HubOptions<E>, 'telemetry'>]-?: K extends
     | 'snapshot'
     | 'keyOf'
     | 'topicsOf'
     | 'onNotice'
     | 'onError'
     | 'source'
-    | 'telemetry'
     ? HubOptions<E>[K]
     : K extends 'epoch'
       ? () => string
@@ -275,7 +274,7 @@ const HUB_OPTIONS = [...Object.keys(COUNTS), ...HOOKS, ...Object.keys(OTHERS)] a
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for an invalid option. */
 export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSettings<E> {
-  const { epoch, overflow = 'disconnect', source, telemetry } = checkOptions(options, HUB_OPTIONS);
+  const { epoch, overflow = 'disconnect', source } = checkOptions(options, HUB_OPTIONS);
   if (epoch !== undefined && !EPOCH.test(epoch)) throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');
   const counts = {} as Record<CountedOption, number>;
   for (const [name, [fallback, min]] of Object.entries(COUNTS) as [CountedOption, readonly [number, number]][]) {
@@ -289,10 +288,9 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
     requireMethod('source', source, 'follow', 'a HubSource, such as a NatsStream');
     if (epoch !== undefined) throw invalid('epoch', epoch, 'none, because the source sets it');
   }
-  if (telemetry !== undefined) requireMethod('telemetry', telemetry, 'observe', 'an OpenTelemetry');
   const { snapshot, keyOf, topicsOf, onNotice, onError, clock = systemClock, now = Date.now, random = Math.random } = options;
   const rest = { snapshot, keyOf, topicsOf, onNotice, onError, clock, now, random, nextTurn: options.nextTurn ?? nextTurn };
-  return { ...counts, ...rest, epoch: toEpoch(epoch), source, telemetry, overflow: toOverflow(overflow) };
+  return { ...counts, ...rest, epoch: toEpoch(epoch), source, overflow: toOverflow(overflow) };
 }
 
 /** A random epoch is made when it is first needed: in its global scope, Cloudflare's runtime allows no random numbers. */

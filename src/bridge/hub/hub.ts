@@ -1,7 +1,7 @@
 import { whenAborted } from '../../watch/abort.ts';
 import { checkOptions, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import { toStatus, type WatchEvent } from '../../watch/event.ts';
-import { DEFAULT_PREFIX, type MetricsOptions, toText } from '../../watch/telemetry.ts';
+import { DEFAULT_PREFIX, type MetricsOptions, toTelemetry, toText } from '../../watch/telemetry.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ClientStats } from './connection.ts';
 import { HubCore } from './hub-core.ts';
@@ -37,8 +37,9 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   constructor(options: HubOptions<E> = {}) {
     // Internally the event type does not matter; the compiler has checked it outside.
     this.core = new HubCore(toSettings(options as unknown as HubOptions));
-    const { onNotice, telemetry } = options;
+    const { onNotice } = options;
     if (onNotice !== undefined) this.core.tally.observe({ tell: onNotice });
+    const telemetry = toTelemetry(options.telemetry, (error) => this.core.tally.failed(error, 'telemetry'));
     this.unobserve = telemetry?.observe(() => [{ prefix: DEFAULT_PREFIX, metrics: hubMetrics(this.stats()) }]);
   }
 

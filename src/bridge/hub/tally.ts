@@ -47,9 +47,14 @@ export interface HubFailure {
    *   client continues. The client was refused with 503.
    * - `client`: a filter, a snapshot or a connection. The client was cut, or got an ERROR.
    * - `source`: the hub's source. It is tried again.
+   * - `telemetry`: the hub's telemetry, of which the first failure is told.
    */
-  readonly during: 'admission' | 'client' | 'source';
+  readonly during: 'admission' | 'client' | 'source' | 'telemetry';
 }
+
+const SUBJECTS = {
+  ...{ admission: 'the admission of a client', client: 'the watch of a client', telemetry: 'the telemetry' },
+} as const;
 
 type HubErrorListener = (error: unknown, failure: HubFailure) => void;
 
@@ -152,7 +157,7 @@ export class Tally {
     const { onError } = this;
     if (onError) uncaught(() => onError(error, { during }));
     else if (during === 'source') this.failures.down('the source', error);
-    else this.failures.failed(during === 'admission' ? 'the admission of a client' : 'the watch of a client', error);
+    else this.failures.failed(SUBJECTS[during], error);
   }
 
   /** The source is connected. */

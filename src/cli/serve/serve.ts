@@ -4,7 +4,7 @@ import { BUILT_IN_KINDS } from '../../apiserver/builtin.ts';
 import type { ResourceDefinition } from '../../apiserver/definition.ts';
 import { toCrdDefinition } from '../../apiserver/definitions/definitions.ts';
 import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts';
-import { processMetrics } from '../../apiserver/process-metrics.ts';
+import { processMetrics } from '../../watch/process-metrics.ts';
 import { readAccept } from '../../apiserver/request/path.ts';
 import { ApiServer } from '../../apiserver/server.ts';
 import { BAD_QUERY_TEXT } from '../../bridge/hub/query.ts';

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP, type Socket } from 'node:net';
-import { processMetrics } from '../../apiserver/process-metrics.ts';
+import { processMetrics } from '../../watch/process-metrics.ts';
 import { splitTarget } from '../../apiserver/request/path.ts';
 import { createHttpHandler } from '../../bridge/http.ts';
 import type { Hub, HubStats } from '../../bridge/hub/hub.ts';

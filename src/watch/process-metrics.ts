@@ -1,6 +1,6 @@
 /** What `/metrics` says about the process: not about one server, of which a process may have several. */
 import { version } from '../../package.json';
-import { counter, gauge, toText } from '../watch/telemetry.ts';
+import { counter, gauge, toText } from './telemetry.ts';
 
 /** When the process began, in seconds since 1970. */
 const startSeconds = (): number => Date.now() / 1_000 - process.uptime();
