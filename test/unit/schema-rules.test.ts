@@ -144,11 +144,162 @@ describe('rules', () => {
     expect(await said({ ...schema, ...rules(rule) }, { 'a-b': 'x', namespace: 'x', 'c.d/e': 'x', f__g: 'x' })).toEqual([]);
   });
 
+  test('know a reserved word by itself, and the bytes of a text in base64', async () => {
+    const spec = {
+      type: 'object',
+      properties: { namespace: { type: 'string' }, bytes: { type: 'string', format: 'byte' } },
+      ...rules(
+        "self.namespace == 'x' && self.__namespace__ == 'x' && has(self.namespace)",
+        "self.bytes == b'abc' && self.bytes.size() == 3",
+      ),
+    };
+    expect(await said(spec, { namespace: 'x', bytes: 'YWJj' })).toEqual([]);
+    expect(await said(spec, { namespace: 'y', bytes: 'YWJk' })).toHaveLength(2);
+  });
+
+  test('read what was through an optional value', async () => {
+    const rule = '!oldSelf.hasValue() || self.n >= oldSelf.value().n';
+    const spec = { type: 'object', properties: { n: { type: 'integer' } }, ...rules({ rule, optionalOldSelf: true }) };
+    expect(await said(spec, { n: 1 })).toEqual([]);
+    expect([await said(spec, { n: 2 }, { n: 1 }), await said(spec, { n: 1 }, { n: 2 })]).toMatchObject([[], { length: 1 }]);
+  });
+
   test.each(['self.a +', 'self.foo()', '1', 'unknown == 1'])('that are none are refused in a definition: %s', async (rule) => {
     const schema = { type: 'object', properties: { spec: { type: 'object', ...rules(rule) } } };
     await expect(compileSchema(schema)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
     expect(await structuralFaults(schema, { path: 'schema' })).toMatchObject([
       { field: 'schema.properties[spec].x-kubernetes-validations[0].rule', reason: 'FieldValueInvalid' },
     ]);
+  });
+});
+
+/** What a kube-apiserver 1.37 answered to a definition with such a rule. */
+describe('rules of a definition', () => {
+  const text = { type: 'string' };
+  const list = (items: JsonSchema): JsonSchema => ({ type: 'array', items });
+  const map = (additionalProperties: JsonSchema): JsonSchema => ({ type: 'object', additionalProperties });
+  const port = { type: 'object', properties: { name: text, port: { type: 'integer' } } };
+  const PROPERTIES = {
+    ...{ n: { type: 'integer' }, d: { type: 'number' }, s: text, b: { type: 'boolean' }, e: { ...text, enum: ['A', 'B'] } },
+    ...{ t: { ...text, format: 'date-time' }, dur: { ...text, format: 'duration' }, bytes: { ...text, format: 'byte' } },
+    either: { 'x-kubernetes-int-or-string': true },
+    open: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    bare: { 'x-kubernetes-preserve-unknown-fields': true },
+    o: { type: 'object', properties: { x: text, y: { type: 'integer' } } },
+    ...{ m: map(text), mo: map(port), l: list(text), ln: list({ type: 'integer' }), ports: list(port), namespace: text },
+    embedded: { type: 'object', 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true },
+  };
+  const faults = async (spec: JsonSchema): Promise<string[]> => {
+    const found = await structuralFaults({ type: 'object', properties: { spec } }, { path: 'schema' });
+    return found.map(({ field, reason, message }) => {
+      const told = message.replace(/^Invalid value: \{"Rule":.*?"OptionalOldSelf":(?:null|true|false)\}: /, '');
+      const where = field.replace('schema.properties[spec]', '').replace('.x-kubernetes-validations[0]', '');
+      return `${where}${reason === 'FieldValueInvalid' ? '' : ` ${reason}`}: ${told.split('\n')[0]}`;
+    });
+  };
+  const refusals = (...given: (string | object)[]): Promise<string[]> =>
+    faults({ type: 'object', properties: PROPERTIES, ...rules(...given) });
+
+  test.each([
+    ...[
+      'self == oldSelf',
+      'self.o == oldSelf.o',
+      'self.ports == oldSelf.ports',
+      'self.l == []',
+      'self.m == {}',
+      'self.o == null',
+    ],
+    ...['self.o in [self.o]', 'has(self.o) && has(self.o.x)', "self.ports.all(p, has(p.port) && p.port > 0 || p.name == 'a')"],
+    ...['self.ports.all(p, self.ports.exists_one(q, q.name == p.name))', 'oldSelf.ports.all(p, p in self.ports)'],
+    ...['self.ports.map(p, p.port).sum() < 100', 'self.ln.max() < 3 && self.ln.min() > self.n', "self.l.join(',') == 'a'"],
+    ...["self.either == 1 || self.either == '50%'", "type(self.either) == string && self.either.endsWith('%')"],
+    ...["self.dur < duration('1h')", 'self.t.getFullYear() > 2000', "self.bytes == b'abc'", 'self.d > 1 && self.n > 1.5'],
+    ...[
+      "self.?o.?x.orValue('') == 'a'",
+      'self.m.all(k, self.m[k].size() < 3)',
+      "self.mo['a'].port == 1",
+      'self.namespace == self.s',
+    ],
+    ...['self.embedded.metadata.name == self.embedded.kind', "dyn(self.n) == 'a'", 'quantity(string(self.n)).sign() == 1'],
+  ])('that can hold are taken: %s', async (rule) => {
+    expect(await refusals(rule)).toEqual([]);
+  });
+
+  test.each([
+    ['self.foo == 1', "1:5: undefined field 'foo'"],
+    ['self.o.nope == "a"', "1:7: undefined field 'nope'"],
+    ['self.open.a == 1', "1:10: undefined field 'a'"],
+    ['has(self.bare)', "1:4: undefined field 'bare'"],
+    ['self.?nope.hasValue()', "1:5: undefined field 'nope'"],
+    ['self.ports.all(p, p.nope == 1)', "1:20: undefined field 'nope'"],
+    ['self.mo["a"].w == 1', "1:13: undefined field 'w'"],
+    ['self.embedded.spec == 1', "1:14: undefined field 'spec'"],
+    ['oldSelf.foo == 1', "1:8: undefined field 'foo'"],
+    ['self.n == "a"', "1:8: found no matching overload for '_==_' applied to '(int, string)'"],
+    ['self.d + 1 > 2.0', "1:8: found no matching overload for '_+_' applied to '(double, int)'"],
+    ['self.s in [1,2]', "1:8: found no matching overload for '@in' applied to '(string, list(int))'"],
+    ['!self.n', "1:1: found no matching overload for '!_' applied to '(int)'"],
+    ['self.b ? 1 : "a"', "1:8: found no matching overload for '_?_:_' applied to '(bool, int, string)'"],
+    ['self.t == "2020"', "1:8: found no matching overload for '_==_' applied to '(timestamp, string)'"],
+    ['self.l["a"] == "a"', "1:7: found no matching overload for '_[_]' applied to '(list(string), string)'"],
+    ['self.m[1] == "x"', "1:7: found no matching overload for '_[_]' applied to '(map(string, string), int)'"],
+    ['self.o["x"] == "a"', "1:7: found no matching overload for '_[_]' applied to '(selfType.o, string)'"],
+    ['self.n.size() == 1', "1:12: found no matching overload for 'size' applied to 'int.()'"],
+    ['size(self.n) == 1', "1:5: found no matching overload for 'size' applied to '(int)'"],
+    ['self.l.sum() > 1', "1:11: found no matching overload for 'sum' applied to 'list(string).()'"],
+    ['self.b && self.n', "1:15: expected type 'bool' but found 'int'"],
+    ['self.s.nope', "1:7: type 'string' does not support field selection"],
+    ['self.s.foo()', "1:11: undeclared reference to 'foo' (in container '')"],
+    ['unknown == 1', "1:1: undeclared reference to 'unknown' (in container '')"],
+    ['has(self)', '1:5: invalid argument to has() macro'],
+    ['self.n.all(x, true)', "1:5: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)"],
+    ['self.s.matches("(")', '1:16: invalid matches argument'],
+  ])('that could only fail are refused: %s', async (rule, why) => {
+    expect(await refusals(rule)).toEqual([`.rule: compilation failed: ERROR: <input>:${why}`]);
+  });
+
+  test('are shown with their line and its place', async () => {
+    const [cause] = await structuralFaults(
+      { type: 'object', properties: { spec: { type: 'object', ...rules({ rule: 'true &&\n  self.a', message: 'no' }) } } },
+      { path: 'schema' },
+    );
+    const shown =
+      '{"Rule":"true \\u0026\\u0026\\n  self.a","Message":"no","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}';
+    const error = "ERROR: <input>:2:7: undefined field 'a'\n |   self.a\n | ......^";
+    expect(cause?.message).toBe(`Invalid value: ${shown}: compilation failed: ${error}`);
+  });
+
+  test('have messages of texts, and say so if what was may be absent', async () => {
+    expect(await refusals({ rule: 'true', messageExpression: 'self.n' })).toEqual([
+      '.messageExpression: messageExpression must evaluate to a string',
+    ]);
+    expect(await refusals({ rule: 'true', messageExpression: 'self.foo' })).toEqual([
+      ".messageExpression: messageExpression compilation failed: ERROR: <input>:1:5: undefined field 'foo'",
+    ]);
+    expect(await refusals({ rule: 'oldSelf.n == self.n', optionalOldSelf: true })).toEqual([
+      ".rule: compilation failed: ERROR: <input>:1:11: found no matching overload for '_==_' applied to '(optional_type(int), int)'",
+      '.optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule',
+    ]);
+    expect(
+      await refusals({ rule: 'oldSelf.value().n == self.n', optionalOldSelf: true, messageExpression: 'oldSelf.value().s' }),
+    ).toEqual([]);
+    expect(await refusals({ rule: 'self.n' })).toEqual(['.rule: cel expression must evaluate to a bool']);
+  });
+
+  test('need a type, and what was of an item needs a key', async () => {
+    expect(await faults({ 'x-kubernetes-preserve-unknown-fields': true, ...rules('self == 1') })).toEqual([
+      '.x-kubernetes-validations InternalError: Internal error: internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations',
+    ]);
+    const ofItem = { type: 'array', items: { ...text, ...rules('self == oldSelf') } };
+    const why = 'oldSelf cannot be used on the uncorrelatable portion of the schema within schema.properties[spec]';
+    expect(await faults(ofItem)).toEqual([`.items.rule: Invalid value: "self == oldSelf": ${why}`]);
+    const keyed = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] };
+    const items = { type: 'object', required: ['name'], properties: { name: text, a: { ...text, ...rules('self == oldSelf') } } };
+    expect(await faults({ type: 'array', ...keyed, items })).toEqual([]);
+  });
+
+  test('are told up to a hundred', async () => {
+    const wrong = Array.from({ length: 150 }, (_, at) => `self.a${at} == 1`);
+    expect(await refusals(...wrong)).toHaveLength(100);
   });
 });

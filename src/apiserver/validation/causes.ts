@@ -43,7 +43,7 @@ const MAX_SORTED = 1_024;
 
 /** The beginning of the JSON of a value, in the time that this takes. */
 function written(value: unknown, left: number): string {
-  if (typeof value === 'string') return JSON.stringify(value.slice(0, left + 1)).replace(/[<>&\u2028\u2029]/g, escaped);
+  if (typeof value === 'string') return goEscaped(JSON.stringify(value.slice(0, left + 1)));
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
   const isList = Array.isArray(value);
   const names = isList ? undefined : Object.keys(value).slice(0, MAX_SORTED).sort();
@@ -58,7 +58,9 @@ function written(value: unknown, left: number): string {
   return text + (isList ? ']' : '}');
 }
 
-const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+/** JSON as Go writes it: without characters that mean something to HTML. */
+export const goEscaped = (json: string): string =>
+  json.replace(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** A text as Go writes it with `%q`; characters that could forge log lines are escaped. */
 export function quoted(text: string): string {

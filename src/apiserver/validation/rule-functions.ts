@@ -1,7 +1,106 @@
-/** What rules may call beyond CEL itself: the functions of Kubernetes' own libraries. Upstream: `apiserver/pkg/cel/library`. */
 import { hasFormat } from './formats.ts';
-import { spend } from './meter.ts';
-import { found, matches } from './rule-patterns.ts';
+import { type Program, programOf } from './patterns.ts';
+
+/** What the running expression may still cost, and the error of one that costs more: one for all, as loops meet it often. */
+export const meter: { left: number } = { left: 0 };
+export const OVER: Error = new Error('operation cancelled: actual cost limit exceeded');
+
+/** Takes steps from what is left. Whatever may be long calls it first, with what it is going to cost. */
+export function spend(cost: number): void {
+  meter.left -= cost;
+  if (meter.left < 0) throw OVER;
+}
+
+/**
+ * The patterns of rules, which objects may bring: they cost what they are going to take, before they are compiled and before they are
+ * matched. They are kept apart from those of schemas, by their size.
+ */
+
+/** The longest pattern, in characters. */
+const MAX_PATTERN_CHARS = 4_096;
+/** The most instructions of patterns that are kept. */
+const MAX_KEPT_SIZE = 262_144;
+/** What an instruction costs, in steps: it takes about 2 us to be compiled, and 3 ns or more at each character. */
+const COMPILE_COST = 16;
+const MATCH_SHIFT = 5;
+
+interface Kept {
+  readonly program: Program;
+  readonly size: number;
+}
+
+/** Those used last are at the end. */
+const kept: Map<string, Kept> = new Map();
+let keptSize = 0;
+
+/** About how many instructions a pattern has: repetitions are written out. Linear in its length. */
+function sizeOf(source: string): number {
+  const outer: number[] = [];
+  let [total, last] = [0, 0];
+  for (const [token] of source.matchAll(/\\[pP]\{?|\\[\s\S]|\{\d{1,4}(?:,\d{0,4})?\}|[\s\S]/g)) {
+    if (token === '(') {
+      outer.push(total);
+      total = 0;
+    } else if (token === ')') {
+      last = total + 2;
+      total = last + (outer.pop() ?? 0);
+    } else if (token.length > 2 && token.startsWith('{')) {
+      const times = Math.max(...token.slice(1, -1).split(',').map(Number), 1) - 1;
+      total += last * times;
+      last += last * times;
+    } else {
+      // Classes of Unicode are long tables.
+      last = /^\\[pP]/.test(token) ? 64 : 1;
+      total += last;
+    }
+  }
+  return total + outer.reduce((sum, each) => sum + each, 1);
+}
+
+function patternOf(source: string): Kept {
+  if (source.length > MAX_PATTERN_CHARS) {
+    throw new Error(`a pattern of ${source.length} characters: expected at most ${MAX_PATTERN_CHARS}`);
+  }
+  let pattern = kept.get(source);
+  if (pattern === undefined) {
+    const size = sizeOf(source);
+    spend(size * COMPILE_COST);
+    pattern = { program: programOf(source), size };
+    keptSize += size;
+  }
+  kept.delete(source);
+  kept.set(source, pattern);
+  for (const [oldest, { size }] of kept) {
+    if (keptSize <= MAX_KEPT_SIZE) break;
+    kept.delete(oldest);
+    keptSize -= size;
+  }
+  return pattern;
+}
+
+const costOf = ({ size }: Kept, chars: number): number => 1 + Math.floor((chars * size) / 2 ** MATCH_SHIFT);
+
+/** Whether a pattern matches anywhere in a text. */
+function matches(text: string, source: string): boolean {
+  const pattern = patternOf(source);
+  spend(costOf(pattern, text.length));
+  return pattern.program.test(text);
+}
+
+/** The parts of a text that a pattern matches, at most so many. Each may have been looked for up to the end. */
+function found(source: string, text: string, limit: number): string[] {
+  const pattern = patternOf(source);
+  const matcher = pattern.program.matcher(text);
+  const parts: string[] = [];
+  for (let from = 0; parts.length < limit; from = matcher.end()) {
+    spend(costOf(pattern, text.length - from));
+    if (!matcher.find()) break;
+    parts.push(matcher.group() ?? '');
+  }
+  return parts;
+}
+
+/** What rules may call beyond CEL itself: the functions of Kubernetes' own libraries. Upstream: `apiserver/pkg/cel/library`. */
 
 type Function = (...args: never[]) => unknown;
 
@@ -36,7 +135,7 @@ function replaced(text: string, from: string, to: string): string {
 }
 
 /** A quantity, such as `1.5Gi`, as a whole number of billionths. */
-export class Quantity {
+class Quantity {
   readonly nanos: bigint;
 
   constructor(nanos: bigint) {
@@ -71,7 +170,7 @@ const nanosOf = (value: Quantity | bigint): bigint => (value instanceof Quantity
 const NANOS = 1_000_000_000n;
 
 /** A parsed URL. */
-export class Url {
+class Url {
   readonly url: URL;
 
   constructor(text: string) {
@@ -90,7 +189,7 @@ const isUrl = (text: string): boolean => {
 };
 
 /** An address, as numbers. */
-export class Ip {
+class Ip {
   readonly text: string;
   readonly family: number;
 
@@ -111,6 +210,9 @@ const isIp = (text: string): boolean => {
   }
 };
 
+/** What has an order. One signature each: of a list of anything, cel-js would not know the type of an item. */
+const ORDERED = ['int', 'uint', 'double', 'bool', 'string', 'google.protobuf.Duration', 'google.protobuf.Timestamp'] as const;
+
 /** By signature. */
 export const FUNCTIONS: Readonly<Record<string, Function>> = {
   'string.matchesRe2(string): bool': matches,
@@ -124,11 +226,12 @@ export const FUNCTIONS: Readonly<Record<string, Function>> = {
   'string.replace(string, string): string': replaced,
   'list.isSorted(): bool': (list: readonly never[]) =>
     list.every((each, at) => at === 0 || order(list[at - 1] as never, each) <= 0),
-  'list.sum(): dyn': (list: readonly (bigint | number)[]) => sum(list),
-  'list.min(): dyn': (list: readonly never[]) => most(list, -1),
-  'list.max(): dyn': (list: readonly never[]) => most(list, 1),
-  'list.indexOf(dyn): int': (list: readonly unknown[], value: unknown) => BigInt(list.indexOf(value)),
-  'list.lastIndexOf(dyn): int': (list: readonly unknown[], value: unknown) => BigInt(list.lastIndexOf(value)),
+  'list<int>.sum(): int': sum,
+  'list<double>.sum(): double': sum,
+  ...Object.fromEntries(ORDERED.map((type) => [`list<${type}>.min(): ${type}`, (list: readonly never[]) => most(list, -1)])),
+  ...Object.fromEntries(ORDERED.map((type) => [`list<${type}>.max(): ${type}`, (list: readonly never[]) => most(list, 1)])),
+  'list<A>.indexOf(A): int': (list: readonly unknown[], value: unknown) => BigInt(list.indexOf(value)),
+  'list<A>.lastIndexOf(A): int': (list: readonly unknown[], value: unknown) => BigInt(list.lastIndexOf(value)),
   'isURL(string): bool': (text: string) => isUrl(text),
   'url(string): kubernetes.URL': (text: string) => new Url(text),
   'kubernetes.URL.getScheme(): string': ({ url }: Url) => (url.protocol === 'relative:' ? '' : url.protocol.slice(0, -1)),

@@ -16,11 +16,11 @@ import { put } from '../../storage/json.ts';
 import { isRecord, WatchError } from '../../watch/errors.ts';
 import type { Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
+import { fromBase64 } from '../kinds/base64.ts';
 import type { Json } from '../request/json.ts';
 import { duplicateCause, forbiddenCause, invalidCause, requiredCause } from './causes.ts';
-import { meter, OVER, spend } from './meter.ts';
 import { toPattern, withPatterns } from './patterns.ts';
-import { FUNCTIONS, TYPES } from './rule-functions.ts';
+import { FUNCTIONS, meter, OVER, spend, TYPES } from './rule-functions.ts';
 import { isAnywhere, type Structural, toStructural } from './structural.ts';
 import { isAsBefore, itemsByKey } from './values.ts';
 
@@ -44,16 +44,55 @@ interface Program {
 /** The part of cel-js that is used. */
 export interface CelEnvironment {
   parse(expression: string): Program;
+  clone(): CelEnvironment;
   registerVariable(name: string, type: string): CelEnvironment;
   registerFunction(signature: string, handler: (...args: never[]) => unknown): CelEnvironment;
+  registerOperator(signature: string, handler: (...args: never[]) => unknown): CelEnvironment;
   registerType(name: string, type: object): CelEnvironment;
 }
 
-interface Node {
-  op: string;
-  args: unknown;
+interface Checker {
+  check(node: Node, ctx: unknown): unknown;
+}
+
+/** A part of an expression. */
+export interface Node {
+  readonly op: string;
+  /** As `op` has it: other parts, names, a value. */
+  readonly args: unknown[] | string;
+  readonly start: number;
+  readonly end: number;
+  /** The whole expression. */
+  readonly input: string;
+  /** Once it has been checked. */
+  readonly checkedType?: { readonly name: string; readonly kind: string };
+  /** The functions of its name, once it has been checked. */
+  readonly candidates?: { readonly declarations: { readonly length: number } };
+  check: (checker: Checker, node: Node, ctx: unknown) => unknown;
   evaluate: (...args: unknown[]) => unknown;
 }
+
+/** What expressions are compiled with. */
+export interface Cel {
+  /** With all functions, and no variables. */
+  readonly bare: CelEnvironment;
+  /** With `self` and `oldSelf`, which may be anything. */
+  readonly plain: CelEnvironment;
+  /** The same for rules whose `oldSelf` is optional. */
+  readonly optional: CelEnvironment;
+  /** Of a text, by its format: a value of another type. */
+  readonly converters: ReadonlyMap<string, Program>;
+  readonly none: Program;
+  readonly some: Program;
+}
+
+/** Formats of texts that are types of their own, and how they become values of these. */
+export const FORMATS: Readonly<Record<string, { readonly type: string; readonly from?: string }>> = {
+  byte: { type: 'bytes' },
+  'date-time': { type: 'google.protobuf.Timestamp', from: 'timestamp(self)' },
+  date: { type: 'google.protobuf.Timestamp', from: 'timestamp(self + "T00:00:00Z")' },
+  duration: { type: 'google.protobuf.Duration', from: 'duration(self)' },
+};
 
 /** A rule, ready to be asked. */
 interface Rule {
@@ -64,22 +103,31 @@ interface Rule {
   readonly path: string;
 }
 
-let environment: CelEnvironment | undefined;
+let loaded: Cel | undefined;
 
-async function load(): Promise<CelEnvironment> {
-  if (environment !== undefined) return environment;
+/** @throws {WatchError} INVALID_ARGUMENT if a package is not installed. */
+export async function loadCel(): Promise<Cel> {
+  if (loaded !== undefined) return loaded;
   const { Environment } = await import('@marcbachmann/cel-js').catch((cause: unknown) => {
     const how = 'npm install @marcbachmann/cel-js, or leave out x-kubernetes-validations';
     const message = `a schema with rules needs the package @marcbachmann/cel-js: ${how}`;
     throw new WatchError('INVALID_ARGUMENT', message, { cause });
   });
   const options = { homogeneousAggregateLiterals: false, enableOptionalTypes: true, limits: { maxAstNodes: MAX_NODES } };
-  const made = new Environment(options) as unknown as CelEnvironment;
-  made.registerVariable('self', 'dyn').registerVariable('oldSelf', 'dyn');
-  for (const [name, ctor] of Object.entries(TYPES)) made.registerType(name, ctor);
-  for (const [signature, handler] of Object.entries(FUNCTIONS)) made.registerFunction(signature, handler);
-  environment = made;
-  return made;
+  const bare = new Environment(options) as unknown as CelEnvironment;
+  for (const [name, ctor] of Object.entries(TYPES)) bare.registerType(name, ctor);
+  for (const [signature, handler] of Object.entries(FUNCTIONS)) bare.registerFunction(signature, handler);
+  const withOld = (type: string): CelEnvironment =>
+    bare.clone().registerVariable('self', 'dyn').registerVariable('oldSelf', type);
+  const [plain, optional] = [withOld('dyn'), withOld('optional<dyn>')];
+  const converters = Object.entries(FORMATS).flatMap(([format, { from }]) =>
+    from ? [[format, plain.parse(from)] as const] : [],
+  );
+  const [none, some] = [plain.parse('optional.none()'), plain.parse('optional.of(self)')];
+  // The expressions may have patterns.
+  await withPatterns(() => toPattern(''));
+  loaded = { bare, plain, optional, converters: new Map(converters), none, some };
+  return loaded;
 }
 
 const sizes: WeakMap<object, number> = new WeakMap();
@@ -88,6 +136,7 @@ const sizes: WeakMap<object, number> = new WeakMap();
 function costOf(value: unknown): number {
   if (typeof value === 'string') return value.length >> 5;
   if (typeof value !== 'object' || value === null) return 0;
+  if (value instanceof Uint8Array) return value.length >> 5;
   return (sizes.get(value) ?? (Array.isArray(value) ? value.length : 0)) >> 3;
 }
 
@@ -113,7 +162,7 @@ function metered(node: unknown, isCompared: boolean, names: Set<string>): void {
   const step = function (this: unknown, ...args: unknown[]): unknown {
     spend(1);
     const value = inner.apply(each, args);
-    if (typeof value === 'string' || Array.isArray(value) || isCompared) spend(costOf(value));
+    if (typeof value === 'string' || Array.isArray(value) || value instanceof Uint8Array || isCompared) spend(costOf(value));
     return value;
   };
   Object.defineProperty(each, 'evaluate', {
@@ -126,7 +175,7 @@ function metered(node: unknown, isCompared: boolean, names: Set<string>): void {
 }
 
 /** Compiles an expression. Throws an Error that says what is wrong with it. */
-function compiled(env: CelEnvironment, text: string, type: string): { program: Program; names: ReadonlySet<string> } {
+export function compiled(env: CelEnvironment, text: string, type: string): { program: Program; names: ReadonlySet<string> } {
   const program = env.parse(text);
   const names = new Set<string>();
   metered(program.ast, false, names);
@@ -138,7 +187,8 @@ function compiled(env: CelEnvironment, text: string, type: string): { program: P
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-function toRule(env: CelEnvironment, source: Json): Rule {
+function toRule(cel: Cel, source: Json): Rule {
+  const env = source.optionalOldSelf === true ? cel.optional : cel.plain;
   const { program, names } = compiled(env, text(source.rule), 'bool');
   const given = text(source.messageExpression).trim();
   const message = given === '' ? undefined : compiled(env, given, 'string').program;
@@ -157,17 +207,17 @@ interface Place {
 }
 
 /** Compiles the rules of a place, and those below it; undefined: there are none. `isRoot`: it has metadata. */
-function toPlace(env: CelEnvironment, tree: Structural): Place | undefined {
+function toPlace(cel: Cel, tree: Structural): Place | undefined {
   const given = tree.source['x-kubernetes-validations'];
-  const rules = Array.isArray(given) ? given.filter(isRecord).map((rule) => toRule(env, rule)) : [];
-  const allOf = tree.allOf.flatMap((each) => toPlace(env, each) ?? []);
+  const rules = Array.isArray(given) ? given.filter(isRecord).map((rule) => toRule(cel, rule)) : [];
+  const allOf = tree.allOf.flatMap((each) => toPlace(cel, each) ?? []);
   const properties = new Map<string, Place>();
   for (const [name, each] of tree.properties ?? []) {
-    const place = toPlace(env, each);
+    const place = toPlace(cel, each);
     if (place !== undefined) properties.set(name, place);
   }
-  const others = typeof tree.additional === 'object' ? toPlace(env, tree.additional) : undefined;
-  const items = tree.items === undefined ? undefined : toPlace(env, tree.items);
+  const others = typeof tree.additional === 'object' ? toPlace(cel, tree.additional) : undefined;
+  const items = tree.items === undefined ? undefined : toPlace(cel, tree.items);
   const isEmpty = rules.length + allOf.length + properties.size === 0 && others === undefined && items === undefined;
   return isEmpty ? undefined : { tree, rules, allOf, properties, others, items };
 }
@@ -187,36 +237,20 @@ const hasRules = ({ source }: Structural): boolean =>
  */
 export async function compileRules(tree: Structural): Promise<RuleCheck | undefined> {
   if (!hasRules(tree)) return undefined;
-  const env = await load();
-  // The expressions may have patterns.
-  await withPatterns(() => toPattern(''));
+  const cel = await loadCel();
   let place: Place | undefined;
   try {
-    place = toPlace(env, tree);
+    place = toPlace(cel, tree);
   } catch (cause) {
     throw new WatchError('INVALID_ARGUMENT', `schema: x-kubernetes-validations: ${(cause as Error).message}`, { cause });
   }
   if (place === undefined) return undefined;
   const root = place;
   return function* (object, old) {
-    const run = new Run(env);
+    const run = new Run(cel);
     yield* run.at(root, object, { path: '', old, isRoot: true });
     return run.found;
   };
-}
-
-/** What is wrong with one rule of a definition; undefined: nothing. */
-export async function faultOfRule(source: Json): Promise<string | undefined> {
-  try {
-    const env = await load();
-    await withPatterns(() => toPattern(''));
-    const { usesOld } = toRule(env, source);
-    return usesOld || source.optionalOldSelf === undefined
-      ? undefined
-      : 'optionalOldSelf may not be set if oldSelf is not used in rule';
-  } catch (error) {
-    return (error as Error).message.split('\n')[0];
-  }
 }
 
 interface Terms {
@@ -231,11 +265,11 @@ interface Terms {
 class Run {
   readonly found: FieldCause[] = [];
   #left: number = MAX_OBJECT_COST;
-  readonly #env: CelEnvironment;
+  readonly #cel: Cel;
   readonly #converted: WeakMap<object, unknown> = new WeakMap();
 
-  constructor(env: CelEnvironment) {
-    this.#env = env;
+  constructor(cel: Cel) {
+    this.#cel = cel;
   }
 
   *at(place: Place, value: unknown, terms: Terms): Work<void> {
@@ -338,12 +372,13 @@ class Run {
 
   #optional(value: unknown): unknown {
     meter.left = MAX_RULE_COST;
-    return value === undefined ? this.#env.parse('optional.none()')({}) : this.#env.parse('optional.of(self)')({ self: value });
+    return value === undefined ? this.#cel.none({}) : this.#cel.some({ self: value });
   }
 
   /** A value as expressions see it. */
   *#toCel(tree: Structural | undefined, value: unknown, isRoot: boolean): Work<unknown> {
-    if (typeof value !== 'object' || value === null) return scalar(tree, value, this.#env);
+    if (typeof value === 'string' && tree?.format === 'byte') return yield* bytesOf(value);
+    if (typeof value !== 'object' || value === null) return scalar(tree, value, this.#cel);
     const known = this.#converted.get(value);
     if (known !== undefined) return known;
     yield;
@@ -366,8 +401,10 @@ class Run {
         const property = tree?.properties?.get(name);
         const below = property ?? (typeof tree?.additional === 'object' ? tree.additional : undefined);
         const shown = hasMeta && name === 'metadata' && isRecord(each) ? namesOf(each) : each;
-        const key = property === undefined ? name : escaped(name);
-        if (key !== undefined) put(made, key, add(yield* this.#toCel(below, shown, false)));
+        const names = property === undefined ? [name] : namesIn(name);
+        if (names.length === 0) continue;
+        const seen = add(yield* this.#toCel(below, shown, false));
+        for (const each of names) put(made, each, seen);
       }
     }
     sizes.set(made, size);
@@ -387,30 +424,33 @@ const RESERVED: ReadonlySet<string> = new Set(
   ),
 );
 
-/** The name of a member in expressions; undefined: it has none. */
-function escaped(name: string): string | undefined {
-  if (RESERVED.has(name)) return `__${name}__`;
-  if (!/^[A-Za-z_][A-Za-z0-9_.\-/]*$/.test(name)) return undefined;
+/** Reserved words that cannot follow a point, either. */
+const UNSPEAKABLE: ReadonlySet<string> = new Set(['true', 'false', 'null', 'in']);
+
+/** The names of a member in expressions: none, one, or the two of a reserved word. */
+export function namesIn(name: string): readonly string[] {
+  if (RESERVED.has(name)) return UNSPEAKABLE.has(name) ? [`__${name}__`] : [`__${name}__`, name];
+  if (!/^[A-Za-z_][A-Za-z0-9_.\-/]*$/.test(name)) return [];
   const signs: Readonly<Record<string, string>> = { __: '__underscores__', '.': '__dot__', '-': '__dash__', '/': '__slash__' };
-  return name.replace(/__|[.\-/]/g, (sign) => signs[sign] as string);
+  return [name.replace(/__|[.\-/]/g, (sign) => signs[sign] as string)];
 }
 
-function scalar(tree: Structural | undefined, value: unknown, env: CelEnvironment): unknown {
+function* bytesOf(text: string): Work<unknown> {
+  try {
+    return yield* fromBase64(text);
+  } catch {
+    return text;
+  }
+}
+
+function scalar(tree: Structural | undefined, value: unknown, { converters }: Cel): unknown {
   if (typeof value === 'number') return tree?.types[0] === 'number' || !Number.isSafeInteger(value) ? value : BigInt(value);
   if (typeof value !== 'string' || tree === undefined) return value;
-  const as = CONVERSIONS[tree.format.replaceAll('-', '')];
-  if (as === undefined) return value;
+  const convert = converters.get(tree.format);
   meter.left = MAX_RULE_COST;
   try {
-    return env.parse(as)({ self: value });
+    return convert === undefined ? value : convert({ self: value });
   } catch {
     return value;
   }
 }
-
-/** Formats that are types of their own. */
-const CONVERSIONS: Readonly<Record<string, string>> = {
-  datetime: 'timestamp(self)',
-  date: 'timestamp(self + "T00:00:00Z")',
-  duration: 'duration(self)',
-};

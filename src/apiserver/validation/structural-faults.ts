@@ -13,8 +13,8 @@ import type { FieldCause, JsonSchema } from '../definition.ts';
 import { OPEN } from '../documents/schemas.ts';
 import { forbiddenCause, invalidCause, requiredCause, unsupportedCause } from './causes.ts';
 import { faultOfPattern, withPatterns } from './patterns.ts';
-import { faultOfRule } from './rules.ts';
-import { META_MEMBERS, pruned, toStructural } from './structural.ts';
+import { ruleCauses } from './rule-faults.ts';
+import { inside, META_MEMBERS, named, pruned, toStructural } from './structural.ts';
 import { embeddedCauses, valueCauses } from './values.ts';
 
 /** What is known about the version of a kind whose schema is checked. */
@@ -80,34 +80,7 @@ function* surveying(schema: JsonSchema): Work<Survey> {
   }
 }
 
-async function ruleCauses(schema: JsonSchema, path: string): Promise<FieldCause[]> {
-  const found: FieldCause[] = [];
-  for (const [where, rule] of rulesIn(schema, path)) {
-    const why = await faultOfRule(rule as JsonSchema);
-    if (why !== undefined) found.push(invalidCause(`${where}.rule`, rule, `compilation failed: ${why}`));
-  }
-  return found;
-}
-
-function* rulesIn(schema: JsonSchema, path: string): Iterable<readonly [where: string, rule: unknown]> {
-  const rules = schema['x-kubernetes-validations'];
-  for (const [at, rule] of (Array.isArray(rules) ? rules : []).entries()) yield [`${path}.x-kubernetes-validations[${at}]`, rule];
-  for (const [suffix, each] of inside(schema)) yield* rulesIn(each, path + suffix);
-}
-
 const textOf = ({ field, message }: FieldCause): string => `${field}: ${message}`;
-
-/** The schemas right below one, with their names in paths. */
-function* inside(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema]> {
-  if (isRecord(schema.items)) yield ['.items', schema.items];
-  if (isRecord(schema.additionalProperties)) yield ['.additionalProperties', schema.additionalProperties];
-  for (const [suffix, each] of named(schema)) yield [suffix, each];
-}
-
-function* named(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema, name: string]> {
-  if (!isRecord(schema.properties)) return;
-  for (const [name, each] of Object.entries(schema.properties)) if (isRecord(each)) yield [`.properties[${name}]`, each, name];
-}
 
 const JUNCTORS = ['anyOf', 'allOf', 'oneOf'] as const;
 

@@ -201,6 +201,19 @@ export function isAnywhere(schema: JsonSchema, holds: (schema: JsonSchema) => bo
   return false;
 }
 
+/** The schemas right below one, with their names in paths. */
+export function* inside(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema]> {
+  if (isRecord(schema.items)) yield ['.items', schema.items];
+  if (isRecord(schema.additionalProperties)) yield ['.additionalProperties', schema.additionalProperties];
+  for (const [suffix, each] of named(schema)) yield [suffix, each];
+}
+
+/** The members that a schema names. */
+export function* named(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema, name: string]> {
+  if (!isRecord(schema.properties)) return;
+  for (const [name, each] of Object.entries(schema.properties)) if (isRecord(each)) yield [`.properties[${name}]`, each, name];
+}
+
 const NUMBER_FORMATS: Readonly<Record<string, readonly string[]>> = { integer: ['int32', 'int64'], number: ['float', 'double'] };
 const TEXT_FORMATS: ReadonlySet<string> = new Set([
   ...['bsonobjectid', 'uri', 'email', 'hostname', 'ipv4', 'ipv6', 'cidr', 'mac', 'uuid', 'uuid3', 'uuid4', 'uuid5', 'isbn'],

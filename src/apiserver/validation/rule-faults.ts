@@ -1,0 +1,374 @@
+/**
+ * What is wrong with the rules of a definition, before any object is met: a rule that could only fail is refused when it is written.
+ *
+ *     schema of a place ---> RuleTypes: what `self` and `oldSelf` are ---> checks of expressions ---> causes, in upstream's words
+ *
+ * The checker is cel-js's; what it lets pass although upstream does not is looked for in the tree that it has typed. Types are made only
+ * of members that the rules of a place name. Upstream: `SchemaDeclType` of `apiserver/pkg/cel/common`, the checker of cel-go.
+ */
+import { isRecord } from '../../watch/errors.ts';
+import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
+import type { FieldCause, JsonSchema } from '../definition.ts';
+import { bounded, goEscaped, invalidCause } from './causes.ts';
+import { faultOfPattern } from './patterns.ts';
+import { type Cel, type CelEnvironment, compiled, FORMATS, loadCel, type Node, namesIn } from './rules.ts';
+import { inside } from './structural.ts';
+
+/** Nobody reads more. */
+const MAX_CAUSES = 100;
+/** The most types of objects for the rules of one place, and for all of a schema; what is deeper is not looked into. */
+const MAX_TYPES_OF_PLACE = 100;
+const MAX_TYPES = 10_000;
+
+/** Where rules are. */
+interface Place {
+  readonly path: string;
+  /** Whether it has a kind and metadata. */
+  readonly isObject: boolean;
+  /** The list around it whose items cannot be told from others, if there is one. */
+  readonly within: string | undefined;
+}
+
+/** What is wrong with the rules of a schema that has some, and is structural otherwise. */
+export async function ruleCauses(schema: JsonSchema, path: string): Promise<FieldCause[]> {
+  let cel: Cel;
+  try {
+    cel = await loadCel();
+  } catch (error) {
+    return [invalidCause(path, '', (error as Error).message)];
+  }
+  const all: Checking = { cel, found: [], left: MAX_TYPES };
+  await inPieces(looking(schema, { path, isObject: true, within: undefined }, all), { pace: paceOf(undefined) });
+  return all.found;
+}
+
+/** What the places of a schema share. */
+interface Checking {
+  readonly cel: Cel;
+  readonly found: FieldCause[];
+  /** How many more types may be made. */
+  left: number;
+}
+
+function* looking(schema: JsonSchema, place: Place, all: Checking): Work<void> {
+  yield;
+  const rules = schema['x-kubernetes-validations'];
+  if (Array.isArray(rules) && rules.length > 0) yield* causesOf(schema, { place, rules: rules as JsonSchema[], all });
+  for (const [suffix, each] of inside(schema)) {
+    const isAnyItem = suffix === '.items' && schema['x-kubernetes-list-type'] !== 'map';
+    const isObject = each['x-kubernetes-embedded-resource'] === true;
+    const below = { path: place.path + suffix, isObject, within: place.within ?? (isAnyItem ? place.path : undefined) };
+    if (all.found.length < MAX_CAUSES) yield* looking(each, below, all);
+  }
+}
+
+function* causesOf(
+  schema: JsonSchema,
+  { place: { path, isObject, within }, rules, all }: { place: Place; rules: readonly JsonSchema[]; all: Checking },
+): Work<void> {
+  const { found } = all;
+  const types = new RuleTypes(schema, { isObject, rules, all });
+  if (types.self === undefined) {
+    const why =
+      'failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations';
+    found.push({
+      field: `${path}.x-kubernetes-validations`,
+      reason: 'InternalError',
+      message: `Internal error: internal error: ${why}`,
+    });
+    return;
+  }
+  for (const [at, rule] of rules.entries()) {
+    yield;
+    if (found.length >= MAX_CAUSES) return;
+    const where = `${path}.x-kubernetes-validations[${at}]`;
+    const { rule: text, messageExpression, optionalOldSelf } = rule;
+    const refuse = (member: string, why: string): number =>
+      found.push(
+        bounded({
+          field: `${where}.${member}`,
+          reason: 'FieldValueInvalid',
+          message: `Invalid value: ${shownRule(rule)}: ${why}`,
+        }),
+      );
+    const asked = types.check(String(text), 'bool', optionalOldSelf === true);
+    if (asked.fault !== undefined) refuse('rule', asked.fault);
+    else if (typeof messageExpression === 'string' && messageExpression.trim() !== '') {
+      const { fault } = types.check(messageExpression.trim(), 'string', optionalOldSelf === true);
+      if (fault !== undefined) refuse('messageExpression', fault.replace(/^compilation|^cel expression/, messagePrefix));
+    }
+    if (!asked.usesOld && optionalOldSelf !== undefined) {
+      found.push(invalidCause(`${where}.optionalOldSelf`, optionalOldSelf, 'may not be set if oldSelf is not used in rule'));
+    } else if (asked.usesOld && within !== undefined) {
+      const why = `oldSelf cannot be used on the uncorrelatable portion of the schema within ${within}`;
+      found.push(bounded(invalidCause(`${where}.rule`, text, why)));
+    }
+  }
+}
+
+const messagePrefix = (prefix: string): string =>
+  prefix === 'compilation' ? 'messageExpression compilation' : 'messageExpression';
+
+/** As Go writes one. */
+function shownRule({ rule, message, messageExpression, reason, fieldPath, optionalOldSelf }: JsonSchema): string {
+  const text = JSON.stringify({
+    ...{ Rule: rule, Message: message ?? '', MessageExpression: messageExpression ?? '', Reason: reason ?? null },
+    ...{ FieldPath: fieldPath ?? '', OptionalOldSelf: optionalOldSelf ?? null },
+  });
+  return goEscaped(text.slice(0, 300));
+}
+
+/** The types that the rules of one place meet. */
+class RuleTypes {
+  /** The type of `self`; undefined: the schema does not say it. */
+  readonly self: string | undefined;
+  readonly #all: Checking;
+  readonly #typed: CelEnvironment;
+  readonly #named: ReadonlySet<string>;
+  /** The fields of objects. */
+  readonly #fields: Map<string, ReadonlySet<string>> = new Map();
+  /** By whether `oldSelf` is optional. */
+  readonly #environments: Map<boolean, CelEnvironment> = new Map();
+
+  constructor(schema: JsonSchema, { isObject, rules, all }: { isObject: boolean; rules: readonly JsonSchema[]; all: Checking }) {
+    this.#all = all;
+    this.#typed = all.cel.bare.clone();
+    this.#named = new Set(
+      rules.flatMap(({ rule, messageExpression }) => `${rule} ${messageExpression ?? ''}`.match(/\w+/g) ?? []),
+    );
+    this.self = this.#typeOf(schema, 'selfType', isObject);
+  }
+
+  #typeOf(
+    schema: JsonSchema,
+    name: string,
+    isObject: boolean = schema['x-kubernetes-embedded-resource'] === true,
+  ): string | undefined {
+    if (schema['x-kubernetes-int-or-string'] === true) return 'dyn';
+    const { type, format, items, additionalProperties: others } = schema;
+    if (type === 'string') return FORMATS[String(format)]?.type ?? 'string';
+    if (type === 'array') {
+      const item = isRecord(items) ? this.#typeOf(items, `${name}.__idx__`) : undefined;
+      return item && `list<${item}>`;
+    }
+    if (type !== 'object') return SCALARS[String(type)];
+    if (!isRecord(others)) return this.#object(schema, name, isObject);
+    const value = this.#typeOf(others, `${name}.__elem__`);
+    return value && `map<string, ${value}>`;
+  }
+
+  #object({ properties }: JsonSchema, name: string, isObject: boolean): string {
+    if (this.#fields.size >= MAX_TYPES_OF_PLACE || --this.#all.left < 0) return 'dyn';
+    const fields: Record<string, string> = Object.create(null);
+    this.#fields.set(name, new Set());
+    const members = { ...(isRecord(properties) ? properties : {}), ...(isObject ? HEAD : {}) };
+    for (const member of Object.keys(members)) {
+      const [schema, names] = [members[member], namesIn(member).filter((each) => this.#named.has(each))];
+      const type = names.length > 0 && isRecord(schema) ? this.#typeOf(schema, `${name}.${names[0]}`) : undefined;
+      if (type !== undefined) for (const each of names) fields[each] = type;
+    }
+    this.#fields.set(name, new Set(Object.keys(fields)));
+    this.#typed.registerType(name, { fields });
+    this.#typed.registerOperator(`${name} == ${name}`, NEVER).registerOperator(`${name} == null`, NEVER);
+    return name;
+  }
+
+  #environment(isOptional: boolean): CelEnvironment {
+    let made = this.#environments.get(isOptional);
+    if (made === undefined) {
+      const self = this.self as string;
+      made = this.#typed.clone().registerVariable('self', self);
+      made.registerVariable('oldSelf', isOptional ? `optional<${self}>` : self);
+      this.#environments.set(isOptional, made);
+    }
+    return made;
+  }
+
+  /** What is wrong with an expression, if anything is, and whether it uses `oldSelf`. */
+  check(text: string, wanted: 'bool' | 'string', isOptional: boolean): { readonly fault?: string; readonly usesOld: boolean } {
+    try {
+      const { ast, check } = this.#environment(isOptional).parse(text);
+      let usesOld = false;
+      for (const each of nodesOf(ast)) {
+        if (each.op === 'call' && each.args[0] === 'has') this.#lookInto(each);
+        usesOld ||= each.op === 'id' && each.args === 'oldSelf';
+      }
+      const { valid, type, error } = check();
+      if (!valid) throw error ?? new Error('invalid expression');
+      if (type !== wanted && type !== 'dyn') return { fault: `cel expression must evaluate to a ${wanted}`, usesOld: false };
+      for (const each of nodesOf(ast)) this.#refuseMore(each);
+      // What is run is compiled in another way.
+      const { optional, plain } = this.#all.cel;
+      compiled(isOptional ? optional : plain, text, wanted);
+      return { usesOld };
+    } catch (error) {
+      return { fault: `compilation failed: ${faultText(error as CelError, text)}`, usesOld: false };
+    }
+  }
+
+  /** The checker of `has` asks nothing of the members on the way. */
+  #lookInto(call: Node): void {
+    const [argument] = call.args[1] as readonly Node[];
+    const { check } = call;
+    if (argument === undefined || (argument.op !== '.' && argument.op !== '.?')) return;
+    standsAt.set(argument, call);
+    call.check = (checker, ast, ctx) => {
+      const type = check.call(call, checker, ast, ctx);
+      checker.check(argument, ctx);
+      return type;
+    };
+  }
+
+  #refuseMore(node: Node): void {
+    const [left, right] = partsOf(node);
+    const of = left?.checkedType;
+    const index = right?.checkedType?.name;
+    if (node.op === '.?' && of && this.#fields.get(of.name)?.has(String(node.args[1])) === false) {
+      throw new CelFault(`undefined field '${node.args[1]}'`, placeOf(node));
+    }
+    const isKey = of?.kind !== 'map' || index === 'string' || index === 'dyn';
+    if (node.op === '[]' && of && (!isKey || this.#fields.has(of.name))) throw noOverload(node, '_[_]', partsOf(node));
+    const [pattern] = node.op === 'rcall' && PATTERNED.has(String(node.args[0])) ? (node.args[2] as readonly Node[]) : [];
+    if (pattern?.op !== 'value' || typeof pattern.args !== 'string' || faultOfPattern(pattern.args) === undefined) return;
+    throw new CelFault(`invalid ${node.args[0]} argument`, pattern.start);
+  }
+}
+
+const SCALARS: Readonly<Record<string, string>> = { boolean: 'bool', number: 'double', integer: 'int' };
+const NEVER = (): boolean => false;
+const PATTERNED: ReadonlySet<string> = new Set(['matches', 'find', 'findAll']);
+
+const TEXT: JsonSchema = { type: 'string' };
+/** What rules know of every object. */
+const HEAD: JsonSchema = {
+  ...{ apiVersion: TEXT, kind: TEXT },
+  metadata: { type: 'object', properties: { name: TEXT, generateName: TEXT } },
+};
+
+/** The parts of an expression that has several. */
+const partsOf = ({ args }: Node): readonly Node[] => (Array.isArray(args) ? (args as Node[]) : []);
+
+function* nodesOf(tree: unknown): Iterable<Node> {
+  const open = [tree];
+  while (open.length > 0) {
+    const each = open.pop();
+    if (Array.isArray(each)) for (let at = each.length - 1; at >= 0; at--) open.push(each[at]);
+    else if (isRecord(each) && typeof each.op === 'string') {
+      yield each as unknown as Node;
+      open.push(each.args);
+    }
+  }
+}
+
+/** What cel-js throws. */
+interface CelError extends Error {
+  readonly code?: string;
+  readonly summary?: string;
+  readonly node?: Node;
+  readonly range?: { readonly start: number };
+}
+
+/** A fault whose words are upstream's already. */
+class CelFault extends Error {
+  readonly at: number;
+
+  constructor(message: string, at: number) {
+    super(message);
+    this.at = at;
+  }
+}
+
+/** An error as cel-go tells it: with its place, and the line where that is. */
+function faultText(error: CelError, text: string): string {
+  const { message, at } = error instanceof CelFault ? error : translated(error);
+  const [before, line] = [text.slice(0, at).split('\n'), text.split('\n')];
+  const column = before.at(-1)?.length ?? 0;
+  return `ERROR: <input>:${before.length}:${column + 1}: ${message}\n | ${line[before.length - 1]}\n | ${'.'.repeat(column)}^`;
+}
+
+function translated(error: CelError): CelFault {
+  const { code, node, range, summary = error.message.split('\n')[0] as string } = error;
+  const start = range?.start ?? 0;
+  if (error.name === 'ParseError') return new CelFault(`Syntax error: ${summary}`, start);
+  if (node === undefined) return new CelFault(summary, start);
+  const [left, right] = partsOf(node);
+  const as = (message: string, at: number = placeOf(node)): CelFault => new CelFault(message, at);
+  switch (code) {
+    case 'unknown_variable':
+      return as(undeclared(node.args));
+    case 'no_such_key':
+      if (node.op === '[]') return noOverload(node, '_[_]', partsOf(node));
+      return as(`undefined field '${node.args[1]}'`);
+    case 'no_such_overload':
+      return /^[!-]_$/.test(node.op)
+        ? noOverload(node, node.op, [node.args as unknown as Node])
+        : noOverload(node, node.op === 'in' ? '@in' : `_${node.op}_`, partsOf(node));
+    case 'incompatible_ternary_branches':
+      return noOverload(node, '_?_:_', partsOf(node));
+    case 'invalid_logical_operand': {
+      const wrong = (typeName(left) === 'bool' || typeName(left) === 'dyn' ? right : left) as Node;
+      return as(`expected type 'bool' but found '${typeName(wrong)}'`, placeOf(wrong));
+    }
+    case 'no_matching_overload': {
+      const [name, target, given] = node.op === 'call' ? [node.args[0], undefined, node.args[1]] : node.args;
+      const isKnown = node.candidates?.declarations.length !== 0;
+      return isKnown ? noOverload(node, String(name), given as Node[], target as Node | undefined) : as(undeclared(name));
+    }
+    case 'invalid_index_type':
+    case 'cannot_index_type':
+      if (node.op === '[]') return noOverload(node, '_[_]', partsOf(node));
+      return as(`type '${typeName(left)}' does not support field selection`);
+    case 'invalid_macro_argument':
+      return as('invalid argument to has() macro');
+    case 'invalid_comprehension_range':
+      return as(`expression of type '${typeName(node)}' cannot be range of a comprehension (must be list, map, or dynamic)`);
+    default:
+      return as(summary);
+  }
+}
+
+const undeclared = (name: unknown): string => `undeclared reference to '${name}' (in container '')`;
+
+function noOverload(node: Node, name: string, given: readonly Node[], target?: Node): CelFault {
+  const to = `${target ? `${typeName(target)}.` : ''}(${given.map(typeName).join(', ')})`;
+  return new CelFault(`found no matching overload for '${name}' applied to '${to}'`, placeOf(node));
+}
+
+/** A type in cel-go's words. */
+function typeName(node: Node | undefined): string {
+  return (node?.checkedType?.name ?? 'dyn')
+    .replace(/__(idx|elem)__/g, '@$1')
+    .replaceAll('google.protobuf.Timestamp', 'timestamp')
+    .replaceAll('google.protobuf.Duration', 'duration')
+    .replaceAll('optional<', 'optional_type<')
+    .replace('<K, V>', '<dyn, dyn>')
+    .replaceAll('<', '(')
+    .replaceAll('>', ')');
+}
+
+/** What stands for another part where a place is told. */
+const standsAt: WeakMap<Node, Node> = new WeakMap();
+
+/** Where cel-go says that an expression is: at its point, bracket, parenthesis or operator. */
+function placeOf(part: Node): number {
+  const node = standsAt.get(part) ?? part;
+  const { op, start, input } = node;
+  const [left, other] = partsOf(node);
+  const find = (sign: string, from: number): number => Math.max(start, input.indexOf(sign, from));
+  switch (op) {
+    case '.':
+    case '.?':
+      return find('.', left?.end ?? start);
+    case '[]':
+    case '[?]':
+      return find('[', left?.end ?? start);
+    case 'call':
+      return find('(', start);
+    case 'rcall':
+      return find('(', find('.', other?.end ?? start));
+    case '?:':
+      return find('?', left?.end ?? start);
+    default:
+      return left?.end === undefined ? start : find(op, left.end);
+  }
+}
