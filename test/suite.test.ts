@@ -1,4 +1,6 @@
 // What holds for all tests: see "How the tests are run" in CONTRIBUTING.md.
+import { tmpdir } from 'node:os';
+import { basename } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { runs } from './runs.ts';
 import { FILES, readText } from './tracked.ts';
@@ -28,6 +30,10 @@ describe('all tests', () => {
     const measures = /process\.memoryUsage|VmRSS|VmHWM|cpuUsage|expect\(.*performance\.now\(\)/g;
     expect(found(measures, (path) => path.startsWith('test/measured/'))).toEqual([]);
     expect(found(measures).length).toBeGreaterThan(3);
+  });
+
+  test('temporary folders are in that of the run, which goes with it', () => {
+    expect(basename(tmpdir())).toMatch(/^watchmux-run-/);
   });
 
   test('files that share a process have no hooks in what they import: it is loaded once', () => {

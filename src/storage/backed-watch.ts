@@ -252,6 +252,7 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
 /** The watch of a source. One that is stopped within a revision still delivers the rest of it. */
 class BackedWatch<T extends KubernetesObject> extends PullWatch<StorageEvent<T>> {
   readonly #source: BackedEvents<T>;
+  /** The last one first: of a deletion by prefix in etcd there may be any number. */
   #rest: StorageEvent<T>[] = [];
 
   constructor(source: BackedEvents<T>) {
@@ -269,12 +270,12 @@ class BackedWatch<T extends KubernetesObject> extends PullWatch<StorageEvent<T>>
 
   protected override take(): StorageEvent<T> | typeof NONE {
     if (this.#rest.length === 0 || this.held !== NONE) return super.take();
-    return this.#rest.shift() as StorageEvent<T>;
+    return this.#rest.pop() as StorageEvent<T>;
   }
 
   protected override end(): void {
     // While it waits, the last revision has been delivered.
-    if (!this.stopped && !this.pulling) this.#rest = this.#source.rest();
+    if (!this.stopped && !this.pulling) this.#rest = this.#source.rest().reverse();
     super.end();
   }
 

@@ -3,6 +3,8 @@
 import { connect } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
 import { duplicateFields } from '../../src/apiserver/request/json.ts';
+import type { Backend, Change } from '../../src/storage/backend.ts';
+import { BackedStorage } from '../../src/storage/index.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { httpStream, killAll, pipe, until } from '../e2e/cli.ts';
 import { ORDERS_PATH, rig } from '../unit/apiserver-rig.ts';
@@ -55,6 +57,26 @@ test('duplicate fields in three megabytes are searched in one pass', async () =>
   // Milliseconds; in squares of the length it would be minutes.
   expect(inWide.ms + inDeep.ms).toBeLessThan(10_000);
   expect([inWide, inDeep].filter(({ timesQuarter }) => timesQuarter >= 10)).toEqual([]);
+});
+
+test('a watch that is stopped in the middle of a revision delivers the rest of it in the time of its length', async () => {
+  const change = (at: number): Change<never> => {
+    const object = { metadata: { name: `a${at}`, resourceVersion: '8' } } as never;
+    return { type: 'ADDED', key: `a${at}`, revision: '8', object, previous: undefined };
+  };
+  const read = async (count: number): Promise<void> => {
+    const batches = [{ changes: Array.from({ length: count }, (_, at) => change(at)) }];
+    const changes = { open: async () => {}, next: async () => batches.pop(), poll: () => undefined, close: () => {} };
+    const storage = new BackedStorage({ changesAfter: () => changes, close: async () => {} } as unknown as Backend);
+    const watch = await storage.watch({ resourceVersion: '7' });
+    let left = count - 1;
+    await watch.next();
+    watch.stop();
+    for await (const _ of watch) left--;
+    expect(left).toBe(0);
+    await storage.close();
+  };
+  expect((await measured(100_000, read)).timesQuarter).toBeLessThan(10);
 });
 
 describe('64 KB of requests in one pipeline', () => {

@@ -223,3 +223,25 @@ test('a watch whose field compacts the history while it is asked is told 410', a
   expect(watch.tryNext()).toMatchObject({ type: 'ERROR', object: { code: 410 } });
   expect([watch.stopped, storage.stats.watches]).toEqual([true, 0]);
 });
+
+test('scopes of clients, such as namespaces, keep nothing of their own: they find objects by the indexes of the scope with the fields', async () => {
+  let reads = 0;
+  const ofColor = ({ color }: KubernetesObject & { color?: string }): string | undefined => {
+    reads++;
+    return color;
+  };
+  const orders = new MemoryStorage().scope<KubernetesObject & { color?: string }>('orders/', { fields: { color: ofColor } });
+  for (const key of ['a/1', 'a/2', 'b/1', 'b/2', 'b/3']) {
+    await orders.create(key, { metadata: { name: key }, color: key.endsWith('1') ? 'red' : 'blue' });
+  }
+  const red = { fieldSelector: 'color=red' };
+  for (const [namespace, names, expected] of [
+    ['a/', ['a/1'], 5 + 1],
+    ['b/', ['b/1'], 1],
+    ['c/', [], 0],
+  ] as const) {
+    reads = 0;
+    const { items } = await orders.scope(namespace).list(red);
+    expect([items.map(({ metadata }) => metadata?.name), reads]).toEqual([names, expected]);
+  }
+});

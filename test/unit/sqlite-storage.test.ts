@@ -399,6 +399,18 @@ describe.skipIf(missing)('what is large', () => {
     await storage.create('k4', thing(4, pad));
   });
 
+  it('deletions wait for a while, but not any number of them', async () => {
+    const { file, storage } = open();
+    await storage.create('a', thing(1));
+    raw(file).exec('BEGIN IMMEDIATE');
+    const { backend } = storage.backing;
+    const remove = { key: 'x'.repeat(1_000), expected: '1' };
+    const results = Promise.allSettled(Array.from({ length: 62_000 }, () => backend.txn(remove)));
+    await storage.close();
+    const refused = (await results).filter((each) => each.status === 'rejected' && each.reason.status?.code === 429);
+    expect(refused).toHaveLength(62_000 - Math.floor(2 ** 26 / 1_100));
+  });
+
   it('many changes are followed in batches', async () => {
     const { storage } = open();
     const start = await storage.currentVersion();

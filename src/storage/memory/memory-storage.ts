@@ -23,7 +23,6 @@ import type {
   CacherStats,
   CreateOptions,
   DeleteOptions,
-  FieldFunctions,
   GetOptions,
   KeysOptions,
   ScopeOptions,
@@ -45,24 +44,16 @@ function prepare<T extends KubernetesObject>(object: T, signal: AbortSignal | un
 }
 
 /** A part of a `MemoryStorage`. */
-interface MemoryScopeParts<T extends KubernetesObject> extends Pick<ScopeParts<T>, 'prefix' | 'watches'> {
-  readonly fields: FieldFunctions<T>;
-}
+type MemoryScopeParts<T extends KubernetesObject> = Pick<ScopeParts<T>, 'prefix' | 'watches' | 'reader'>;
 
 /** The part of a `MemoryStorage` whose keys begin with a prefix. The whole is the part whose prefix is empty. */
 class MemoryScope<T extends KubernetesObject = KubernetesObject> extends CollectionScope<T> implements Storage<T> {
   /** Objects of every type are in one collection: the code that writes under a prefix determines their type. */
   protected readonly writer: Writer;
 
-  constructor(writer: Writer, { prefix, fields, watches }: MemoryScopeParts<T>) {
+  constructor(writer: Writer, parts: MemoryScopeParts<T>) {
     const { collection } = writer as unknown as { readonly collection: Collection<T> };
-    super({
-      collection,
-      source: writer as Source<KubernetesObject> as Source<T>,
-      watches,
-      prefix,
-      reader: collection.readerOf(fields, prefix),
-    });
+    super({ ...parts, collection, source: writer as Source<KubernetesObject> as Source<T> });
     this.writer = writer;
   }
 
@@ -186,15 +177,18 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
   }
 
   scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
+    const { fields } = checkOptions(options, ['fields']);
     const parts = this.parts as unknown as ScopeParts<U>;
-    const { fields = parts.reader.functions } = checkOptions(options, ['fields']);
-    return new MemoryScope<U>(this.writer, { watches: parts.watches, prefix: parts.prefix + checkPrefix(prefix), fields });
+    const whole = parts.prefix + checkPrefix(prefix);
+    // One of each prefix would be kept for ever, with its indexes: clients choose the namespaces that they ask for.
+    const reader = fields ? parts.collection.readerOf(fields, whole) : parts.reader;
+    return new MemoryScope<U>(this.writer, { watches: parts.watches, prefix: whole, reader });
   }
 
   served(options: ServedOptions = {}): Storage<T> {
     const { prefix, reader } = this.parts;
     const watches = this.writer.watchGroups.add(checkOptions(options, SERVED_NAMES)) as unknown as Watches<T>;
-    return new ServedMemoryScope<T>(this.writer, { watches, prefix, fields: reader.functions });
+    return new ServedMemoryScope<T>(this.writer, { watches, prefix, reader });
   }
 }
 
@@ -240,11 +234,8 @@ export class MemoryStorage<T extends KubernetesObject = KubernetesObject> extend
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
   constructor(options: MemoryStorageOptions<T> = {}) {
     const writer = new Writer(settingsOf(options));
-    super(writer, {
-      prefix: '',
-      fields: options.fields ?? {},
-      watches: writer.watches as Watches<KubernetesObject> as unknown as Watches<T>,
-    });
+    const watches = writer.watches as Watches<KubernetesObject> as unknown as Watches<T>;
+    super(writer, { prefix: '', watches, reader: writer.collection.readerOf<T>(options.fields ?? {}, '') });
   }
 
   get stats(): MemoryStorageStats {

@@ -68,7 +68,7 @@ export interface SqliteSettings {
 const MAX_WRITES = 500;
 const ENOUGH_WRITE_BYTES = 8_388_608;
 const MAX_QUEUED_BYTES = 67_108_864;
-/** What a change costs beside its value. */
+/** What a change, or a write that waits, costs beside its key and its value. */
 const ROW_BYTES = 100;
 /** How often it looks for what has expired in the hands of a process that has died. */
 const EXPIRY_MS = 10_000;
@@ -152,9 +152,10 @@ export class SqliteBackend implements Backend, SqliteReads {
   }
 
   txn<T extends KubernetesObject>(write: Txn<T>): Promise<TxnResult<T>> {
-    const bytes = write.put?.value.byteLength ?? 0;
+    const valueBytes = write.put?.value.byteLength ?? 0;
+    const bytes = ROW_BYTES + write.key.length + valueBytes;
     const { maxObjectBytes } = this.settings;
-    if (bytes > maxObjectBytes) return Promise.reject(tooLargeObject(bytes, maxObjectBytes));
+    if (valueBytes > maxObjectBytes) return Promise.reject(tooLargeObject(valueBytes, maxObjectBytes));
     if (this.#queuedBytes + bytes > MAX_QUEUED_BYTES) {
       return Promise.reject(tooManyRequests(`more than ${MAX_QUEUED_BYTES} bytes wait to be written`, 1));
     }
@@ -333,14 +334,16 @@ export class SqliteBackend implements Backend, SqliteReads {
   #batch(before: readonly Queued[]): Queued[] {
     const batch = before.filter(({ write }) => !write.signal?.aborted);
     let size = batch.reduce((sum, { bytes }) => sum + bytes, 0);
-    while (batch.length < MAX_WRITES && size < ENOUGH_WRITE_BYTES) {
-      const next = this.#queue.shift();
-      if (!next) break;
+    let taken = 0;
+    for (const next of this.#queue) {
+      if (batch.length >= MAX_WRITES || size >= ENOUGH_WRITE_BYTES) break;
+      taken++;
       this.#queuedBytes -= next.bytes;
       if (next.write.signal?.aborted) continue;
       size += next.bytes;
       batch.push(next);
     }
+    this.#queue.splice(0, taken);
     return batch;
   }
 
