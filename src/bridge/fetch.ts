@@ -35,8 +35,8 @@ export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub
 export { Hub } from './hub/hub.ts';
 export type { ConnectionHandler, ConnectionHandlerOptions, ConnectionRequest } from './transport/connection-handler.ts';
 export { createConnectionHandler } from './transport/connection-handler.ts';
-export type { Subprotocols } from './transport/subprotocols.ts';
-export { readSubprotocols } from './transport/subprotocols.ts';
+export type { Subprotocols } from './transport/http-head.ts';
+export { readSubprotocols } from './transport/http-head.ts';
 
 /**
  * Options of {@link createFetchHandler}. A `Request` does not contain its sender's address. Bun, Deno and @hono/node-server pass

@@ -43,8 +43,8 @@ export type { HubFailure, HubNotice, HubTotals, Observer, Refusal, RefusalReason
 export * from './protocol.ts';
 export type { ConnectionHandler, ConnectionHandlerOptions, ConnectionRequest } from './transport/connection-handler.ts';
 export { createConnectionHandler } from './transport/connection-handler.ts';
-export type { Subprotocols } from './transport/subprotocols.ts';
-export { readSubprotocols } from './transport/subprotocols.ts';
+export type { Subprotocols } from './transport/http-head.ts';
+export { readSubprotocols } from './transport/http-head.ts';
 
 /** How long a connection is silent before the operating system probes the other end. */
 const KEEP_ALIVE_MS = 60_000;

@@ -14,8 +14,8 @@
 import { callable, checkOptions, invalid, isRecord, wholeNumber } from '../../watch/errors.ts';
 import type { ChangeType, WatchEvent } from '../../watch/event.ts';
 import { identityOf, type SharedOptions, type Source, type Watchable } from './feed.ts';
-import { Fold, Handle, type Store, type StorePlan, toPlan } from './fold.ts';
 import type { ConnectionState } from './shown-connection.ts';
+import { Fold, Handle, type Store, type StorePlan, toPlan } from './store.ts';
 
 /** Which objects a view shows, and in which order. */
 export interface ViewOptions<T> {

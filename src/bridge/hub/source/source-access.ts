@@ -13,8 +13,7 @@ import type { Sessions } from '../sessions.ts';
 import type { Tally } from '../tally.ts';
 import { CatchUpWatch, SourcePages } from './catch-up.ts';
 import { type CatchUpStart, type HubSource, type SourcePosition, toPosition } from './source.ts';
-import { SourceFollower } from './source-follower.ts';
-import type { SourceLog } from './source-log.ts';
+import { SourceFollower, type SourceLog } from './source-follower.ts';
 
 /** What a {@link SourceAccess} needs from its hub. */
 interface SourceAccessOptions {
