@@ -10,17 +10,19 @@
  *
  * Invariants
  * - After the source has begun again, the old state stays until the new one is complete: at a BOOKMARK, or at an event that is not of
- *   a snapshot, because a source without one sends no more than that.
+ *   a snapshot, because a source without one sends no more than that. A broadcaster has no snapshot: its first event is enough.
  * - What is shown changes in `flush` alone, at most once per `flushIntervalMs`; changes of the connection do not wait.
  * - A fold whose function has thrown is no longer shared: the next subscriber begins anew.
  */
 
-import { systemClock, upkeepClock } from '../../watch/clock.ts';
+import { upkeepClock } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid } from '../../watch/errors.ts';
 import { isErrorEvent, type MissingAdded, type WatchEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
-import { CONNECT_OPTIONS } from './connect.ts';
+import type { ConnectOptions } from './client-options.ts';
+import { CONNECT_OPTIONS, toSettings } from './connect.ts';
 import {
+  beginsNow,
   type Feed,
   type FeedOptions,
   type FeedReader,
@@ -32,6 +34,7 @@ import {
   sharedOf,
   TAKEN,
   textOf,
+  toShownKey,
   unshare,
 } from './feed.ts';
 import { type ConnectionState, toShown } from './shown-connection.ts';
@@ -63,6 +66,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
   /** What a function of the user has thrown. */
   fault: { readonly error: unknown } | undefined;
   readonly #plan: StorePlan<E>;
+  readonly #beginsNow: boolean;
   readonly #subscribers: Set<Subscriber> = new Set();
   readonly #failures: Failures;
   #isDirty: boolean = false;
@@ -75,6 +79,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
 
   constructor(plan: StorePlan<E>) {
     this.#plan = plan;
+    this.#beginsNow = beginsNow(plan.feed.source);
     this.#failures = new Failures('store', plan.feed);
   }
 
@@ -120,13 +125,19 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
     this.#cancelLeave?.();
     this.#cancelLeave = undefined;
     this.#subscribers.add(subscriber);
-    if (!this.feed && !this.fault) share(this.#plan.keys, this, this.#plan.feed);
+    if (this.feed || this.fault) return;
+    if (this.#beginsNow) this.#complete();
+    share(this.#plan.keys, this, this.#plan.feed);
+    this.#touch();
   }
 
-  exit(subscriber: Subscriber): void {
-    if (!this.#subscribers.delete(subscriber) || this.#subscribers.size > 0) return;
+  /** Returns whether it was one. */
+  exit(subscriber: Subscriber): boolean {
     const { feed, lingerMs } = this.#plan;
-    this.#cancelLeave = upkeepClock(feed.clock).schedule(this.fault ? 0 : lingerMs, () => this.#leave());
+    const was = this.#subscribers.delete(subscriber);
+    if (was && this.#subscribers.size === 0)
+      this.#cancelLeave = upkeepClock(feed.clock).schedule(this.fault ? 0 : lingerMs, () => this.#leave());
+    return was;
   }
 
   /** Reports what user code has thrown, to all who want to know. */
@@ -142,7 +153,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
       return;
     }
     const isMark = event.type === 'BOOKMARK';
-    if (isMark || version || event.type !== 'ADDED') this.#complete();
+    if (isMark || version || event.type !== 'ADDED' || this.#beginsNow) this.#complete();
     if (isMark) return;
     this.apply(event);
     this.#isDirty = true;
@@ -158,7 +169,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
   #fail(error: unknown): void {
     this.fault = { error };
     this.#isDirty = true;
-    this.#lost = { status: 'gone', error: toShown(error), reconnect: () => {} };
+    this.#lost = { ...CONNECTING, status: 'gone', error: toShown(error) };
     unshare(this.#plan.keys, this);
     this.report(error);
   }
@@ -199,7 +210,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
 }
 
 /** What a handle needs to make a fold, or to find it. */
-export interface StorePlan<E extends WatchEvent> {
+export interface StorePlan<E extends WatchEvent> extends Pick<SharedOptions<E>, 'onError'> {
   readonly keys: Keys;
   readonly feed: FeedOptions<E>;
   readonly lingerMs: number;
@@ -215,23 +226,23 @@ export function toPlan<E extends WatchEvent>(
   options: SharedOptions<E>,
   { names, fold }: { readonly names: readonly string[]; readonly fold: string },
 ): StorePlan<E> {
-  const isSource = typeof source === 'string' || typeof source === 'function' || (typeof source === 'object' && source !== null);
-  if (!isSource) throw invalid('source', source, 'a URL, a function or something to watch');
-  const allowed = CONNECT_OPTIONS.filter((name) => !TAKEN.some((taken) => taken === name));
-  checkOptions(options, [...allowed, ...OWN, ...names] as (keyof SharedOptions<E>)[]);
-  callable('onError', options.onError);
-  const { graceMs = 2_000, offlineMs = 20_000, lingerMs = 1_000, flushIntervalMs = 16, onError: _, ...others } = options;
+  if (typeof source !== 'string' && Object(source) !== source)
+    throw invalid('source', source, 'a URL, a function or something to watch');
+  const given = CONNECT_OPTIONS.filter((name) => !TAKEN.includes(name)) as (keyof SharedOptions<E>)[];
+  checkOptions(options, [...given, ...OWN, ...names] as (keyof SharedOptions<E>)[]);
+  const { graceMs = 2_000, offlineMs = 20_000, lingerMs = 1_000, flushIntervalMs = 16, onError } = options;
+  callable('onError', onError);
   for (const [name, value] of Object.entries({ graceMs, offlineMs, lingerMs, flushIntervalMs }))
     if (!(value >= 0)) throw invalid(name, value, 'a number >= 0');
-  const connect = Object.fromEntries(Object.entries(others).filter(([name]) => !names.includes(name)));
-  const clock = options.clock ?? systemClock;
-  const from = typeof source === 'string' || source instanceof URL ? textOf(source) : identityOf(source);
-  const key = `${from} ${textOf({ ...connect, graceMs, offlineMs })}`;
+  const connect: ConnectOptions<E> = Object.fromEntries(given.map((name) => [name, options[name]]));
+  const { clock } = toSettings(connect); // refuses a wrong value here, rather than at the first subscriber
+  const key = `${identityOf(source instanceof URL ? source.href : source)} ${textOf({ ...connect, graceMs, offlineMs })}`;
   return {
     keys: [key, `${fold} ${lingerMs} ${flushIntervalMs}`],
     feed: { source, connect, clock, graceMs, offlineMs },
     lingerMs,
     flushIntervalMs,
+    onError,
   };
 }
 
@@ -240,22 +251,18 @@ const CONNECTING: ConnectionState = { status: 'connecting', reconnect: () => {} 
 /** Makes folds, finds them, and counts who uses them. */
 export class Handle<E extends WatchEvent, F extends Fold<E>> {
   readonly connection: Store<ConnectionState>;
+  /** What stores have in common that share a connection. */
+  readonly key: string;
   readonly #plan: StorePlan<E>;
-  readonly #create: (plan: StorePlan<E>) => F;
-  readonly #onError: SharedOptions['onError'];
+  readonly #create: () => F;
   #fold: F | undefined;
   #count: number = 0;
 
-  constructor(plan: StorePlan<E>, create: (plan: StorePlan<E>) => F, onError: SharedOptions['onError']) {
+  constructor(plan: StorePlan<E>, create: () => F) {
+    this.key = toShownKey(plan.keys[0]);
     this.#plan = plan;
     this.#create = create;
-    this.#onError = onError;
     this.connection = this.store((fold) => fold?.connection ?? CONNECTING);
-  }
-
-  /** What stores have in common that share a connection. */
-  get key(): string {
-    return this.#plan.keys[0];
   }
 
   /** A store of what `read` makes of the fold. Without a fold, that is the value at the start; it must always be the same. */
@@ -269,11 +276,11 @@ export class Handle<E extends WatchEvent, F extends Fold<E>> {
   }
 
   #subscribe(listener: () => void, getSnapshot: () => unknown): () => void {
-    this.#fold ??= sharedOf<F>(this.#plan.keys) ?? this.#create(this.#plan);
+    this.#fold ??= sharedOf<F>(this.#plan.keys) ?? this.#create();
     const fold = this.#fold;
     let last = getSnapshot();
     const subscriber: Subscriber = {
-      onError: this.#onError,
+      onError: this.#plan.onError,
       changed: () => {
         const now = getSnapshot();
         if (now === last) return;
@@ -283,12 +290,8 @@ export class Handle<E extends WatchEvent, F extends Fold<E>> {
     };
     this.#count++;
     fold.enter(subscriber);
-    let isOver = false;
     return () => {
-      if (isOver) return;
-      isOver = true;
-      fold.exit(subscriber);
-      if (--this.#count === 0) this.#fold = undefined;
+      if (fold.exit(subscriber) && --this.#count === 0) this.#fold = undefined;
     };
   }
 }
@@ -307,7 +310,11 @@ export interface StoreOptions<E extends WatchEvent, S> extends SharedOptions<E> 
 /** What a store shows. */
 export interface Folded<S> {
   readonly state: S;
-  /** Whether the state of the source is in it. Stays true while the connection is away. */
+  /**
+   * Whether the state of the source is in it. It has come with a BOOKMARK, or with the first event that is not of a snapshot: one that
+   * has a version, or is no ADDED. What is published into, such as a broadcaster, has none: it is ready at once. Stays true while the
+   * connection is away.
+   */
   readonly ready: boolean;
   /** What `reduce` has thrown: `state` is the one before that, and stays. */
   readonly error?: unknown;
@@ -317,7 +324,7 @@ export interface Folded<S> {
 export interface EventStore<S> extends Store<Folded<S>> {
   /** The state of the connection. */
   readonly connection: Store<ConnectionState>;
-  /** Equal for stores with the same source and connection options. Has them in clear text, a token, too: do not show it. */
+  /** Equal for stores with the same source and connection options, in one process. Tells nothing of them. */
   readonly key: string;
 }
 
@@ -347,12 +354,14 @@ export function toStore<E extends WatchEvent, S>(
   if (!reduce && initial !== undefined) throw invalid('reduce', reduce, 'a function');
   const fold = reduce ? `${identityOf(reduce)} ${identityOf(initial)}` : '';
   const plan = toPlan(source, options, { names: STORE_NAMES, fold });
-  const create = (): EventFold<E, S | undefined> =>
-    new EventFold<E, S | undefined>(plan, initial, reduce as StoreOptions<E, S | undefined>['reduce'] | undefined);
-  const handle = new Handle(plan, create, options.onError);
+  const own = { initial, reduce } as Reduction<E, S | undefined>;
+  const handle = new Handle(plan, () => new EventFold(plan, own));
   const first: Folded<S | undefined> = { state: initial, ready: false };
-  return { ...handle.store((own) => own?.shown ?? first), connection: handle.connection, key: handle.key };
+  return { ...handle.store((fold) => fold?.shown ?? first), connection: handle.connection, key: handle.key };
 }
+
+/** How events are folded. Without `reduce`, they are not. */
+type Reduction<E extends WatchEvent, S> = Pick<StoreOptions<E, S>, 'initial'> & Partial<Pick<StoreOptions<E, S>, 'reduce'>>;
 
 class EventFold<E extends WatchEvent, S> extends Fold<E> {
   override readonly isIdle: boolean;
@@ -363,7 +372,7 @@ class EventFold<E extends WatchEvent, S> extends Fold<E> {
   /** The state that begins anew. */
   #next: { state: S } | undefined;
 
-  constructor(plan: StorePlan<E>, initial: S, reduce: StoreOptions<E, S>['reduce'] | undefined) {
+  constructor(plan: StorePlan<E>, { initial, reduce }: Reduction<E, S>) {
     super(plan);
     this.#initial = this.#state = initial;
     this.#reduce = reduce;
