@@ -156,6 +156,8 @@ export class SourceFollower {
   private error: unknown = undefined;
   private connected: boolean = false;
   private stopped: boolean = false;
+  /** Somebody knows better than what the source is just being asked. */
+  private isAskedAgain: boolean = false;
   private attempt: AbortController = new AbortController();
   private wake: (() => void) | undefined = undefined;
   private quietMs: number = QUIET_MS;
@@ -184,9 +186,10 @@ export class SourceFollower {
     this.changed();
   }
 
-  /** Asks the source again whether it is still the same stream. */
+  /** Asks the source again whether it is still the same stream. What it is just being asked is not broken off, or it would never answer. */
   renew(): void {
-    this.attempt.abort();
+    if (this.connected) this.attempt.abort();
+    this.isAskedAgain = true;
     this.wake?.();
   }
 
@@ -214,6 +217,7 @@ export class SourceFollower {
   private async run(): Promise<void> {
     while (!this.stopped) {
       this.attempt = new AbortController();
+      this.isAskedAgain = false;
       let expired = false;
       try {
         expired = !(await this.follow(this.attempt.signal));
@@ -239,6 +243,7 @@ export class SourceFollower {
       this.reset();
       return false;
     }
+    if (this.isAskedAgain) return true; // that was asked after this
     if (this.position === undefined) {
       this.position = following.position;
       log.restart(following.position);
