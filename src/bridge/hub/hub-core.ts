@@ -1,7 +1,7 @@
 import type { WatchOptions } from '../../broadcast/broadcaster.ts';
 import { POLICIES } from '../../broadcast/policies.ts';
 import { concerns, toTopics } from '../../broadcast/topics.ts';
-import { type Clock, sleep } from '../../watch/clock.ts';
+import { sleep } from '../../watch/clock.ts';
 import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
 import { emptyWatch } from '../../watch/pull-watch.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
@@ -76,14 +76,15 @@ export class HubCore {
     const { tally, lifetime, slots } = this;
     const sourceLog = source && new SourceLog(settings, lifetime);
     const log = sourceLog ?? new HubLog(settings, lifetime);
-    const sessions = new Sessions({ settings, log, lifetime, tally, slots });
-    const publisher = new Publisher({ settings, log, sessions });
+    const parts = { settings, log, lifetime, slots, tally };
+    const sessions = new Sessions(parts);
+    const publisher = new Publisher(parts, sessions);
     this.log = log;
     this.sessions = sessions;
     this.publisher = publisher;
     if (source !== undefined && sourceLog !== undefined) {
       const onReset = (): void => this.reset();
-      this.source = new SourceAccess({ source, settings, log: sourceLog, publisher, sessions, lifetime, tally, onReset });
+      this.source = new SourceAccess({ ...parts, source, log: sourceLog, publisher, sessions, onReset });
     }
   }
 
@@ -238,7 +239,7 @@ export class HubCore {
     return seen.missed.length === 0 && seen.thrown === undefined;
   }
 
-  private begin(session: HubSession, sink: Sink, client: Client & Beginning): void {
+  private begin(session: HubSession, sink: Sink, client: Client & Decided): void {
     const { snapshot: source } = this.settings;
     const { start, version, asked = {}, identity, filter, expiresAtMs = Number.POSITIVE_INFINITY } = client;
     this.timers.endAt(session, expiresAtMs);
@@ -282,7 +283,7 @@ export class HubCore {
 const RETRY_AFTER_MS = 1_000;
 
 /** What is decided before a session begins. */
-interface Beginning {
+interface Decided {
   readonly start: Start;
   readonly version: string;
   /** What the client may see of a snapshot. */
@@ -321,14 +322,8 @@ class Alarm implements HeapNode {
 }
 
 /** Settings of the timers of sessions. */
-interface TimerSettings {
-  readonly clock: Clock;
-  /** The time of day, in ms since 1970. */
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly bookmarkIntervalMs: number;
-  /** 0: none. */
-  readonly maxConnectionAgeMs: number;
+interface TimerSettings
+  extends Pick<HubSettings<WatchEvent>, 'clock' | 'now' | 'random' | 'bookmarkIntervalMs' | 'maxConnectionAgeMs'> {
   /** Returns the version of the head. */
   readonly version: () => string;
 }

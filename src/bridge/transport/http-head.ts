@@ -51,11 +51,6 @@ export function streamHeaders(sse: boolean): Record<string, string> {
   };
 }
 
-/** The application's own headers, with names in lower case, so that each of them replaces ours. */
-export function ownHeaders(headers: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-}
-
 /** The start of a stream. */
 export interface Beginning {
   readonly sse: boolean;
@@ -84,28 +79,9 @@ export function toMark(version: string): string {
   return `id: ${version}\nevent: bookmark\ndata\n\n`;
 }
 
-/** The headers of a response that is a Status. */
-export function refusalHeaders({ code, details }: Status): Record<string, string> {
-  return {
-    ...(code === 204 ? {} : { 'content-type': JSON_LINES }),
-    'cache-control': 'no-store',
-    ...(code === 405 ? { allow: 'GET, HEAD' } : {}),
-    ...(details?.retryAfterSeconds === undefined ? {} : { 'retry-after': String(details.retryAfterSeconds) }),
-  };
-}
-
 /** The body of a response that is a Status; null where HTTP allows none. */
 export function refusalBody(status: Status, method: string | undefined): string | null {
   return status.code === 204 || method === 'HEAD' ? null : `${JSON.stringify(status)}\n`;
-}
-
-/** The headers of the response to a CORS preflight, which a browser sends if a page sets headers such as `authorization`. */
-export function preflightHeaders(asked: string | null | undefined): Record<string, string> {
-  return {
-    'access-control-allow-methods': 'GET, HEAD',
-    ...(asked ? { 'access-control-allow-headers': asked } : {}),
-    'access-control-max-age': '600',
-  };
 }
 
 /**

@@ -6,7 +6,7 @@ import type { WatchEvent } from '../../../watch/event.ts';
 import { HubLog, type Lifetime } from '../hub-log.ts';
 import type { HubSettings } from '../hub-options.ts';
 import type { Publisher } from '../publisher.ts';
-import type { Tally } from '../tally.ts';
+import type { HubParts, Sessions } from '../sessions.ts';
 import {
   type Following,
   type HubSource,
@@ -119,13 +119,12 @@ function sequenceOf(version: string = ''): number {
   return toPosition(version)?.sequence ?? 0;
 }
 
-/** What a {@link SourceFollower} needs from its hub. */
-interface SourceFollowerOptions {
+/** What the parts of a hub with a source have in common. */
+export interface SourceParts extends HubParts {
   readonly source: HubSource;
-  readonly settings: HubSettings<WatchEvent>;
   readonly log: SourceLog;
   readonly publisher: Publisher;
-  readonly tally: Tally;
+  readonly sessions: Sessions;
   /** The stream cannot be continued. Everybody must be notified, in this synchronous step. */
   readonly onReset: () => void;
 }
@@ -163,11 +162,11 @@ export class SourceFollower {
   private quietMs: number = QUIET_MS;
   private readonly backoff: Backoff;
   private readonly checks: Set<() => void> = new Set();
-  private readonly options: SourceFollowerOptions;
+  private readonly parts: SourceParts;
 
-  constructor(options: SourceFollowerOptions) {
-    this.options = options;
-    this.backoff = new Backoff({ ...BACKOFF, random: options.settings.random });
+  constructor(parts: SourceParts) {
+    this.parts = parts;
+    this.backoff = new Backoff({ ...BACKOFF, random: parts.settings.random });
     void this.run();
   }
 
@@ -224,7 +223,7 @@ export class SourceFollower {
       } catch (error) {
         if (!this.attempt.signal.aborted) {
           this.error = error;
-          this.options.tally.failed(error, 'source');
+          this.parts.tally.failed(error, 'source');
         }
       }
       this.connected = false;
@@ -236,7 +235,7 @@ export class SourceFollower {
 
   /** Resolves to false if the stream cannot be continued where this hub is. */
   private async follow(signal: AbortSignal): Promise<boolean> {
-    const { source, log, settings } = this.options;
+    const { source, log, settings } = this.parts;
     const following = await source.follow(this.position ?? { last: settings.replayItems }, signal);
     if (signal.aborted) return true;
     if (following === undefined) {
@@ -250,7 +249,7 @@ export class SourceFollower {
     }
     this.connected = true;
     this.error = undefined;
-    this.options.tally.sourceWorks();
+    this.parts.tally.sourceWorks();
     this.reached(following);
     let cancel = this.askAgainLater();
     try {
@@ -275,7 +274,7 @@ export class SourceFollower {
   /** Clients wait until the end is reached. If nothing comes, asks where that is now; less and less often, as a source may be slow. */
   private askAgainLater(): () => void {
     if (this.ready) return () => {};
-    return this.options.settings.clock.schedule(this.quietMs, () => {
+    return this.parts.settings.clock.schedule(this.quietMs, () => {
       this.quietMs = Math.min(2 * this.quietMs, MAX_QUIET_MS);
       this.renew();
     });
@@ -287,7 +286,7 @@ export class SourceFollower {
   }
 
   private async take({ sequence, mark, json, topics }: SourceEvent, epoch: string): Promise<void> {
-    const { log, publisher } = this.options;
+    const { log, publisher } = this.parts;
     const position = { epoch, sequence, mark };
     const version = checkedVersion(position);
     const event = parse(json);
@@ -310,14 +309,14 @@ export class SourceFollower {
 
   private skip(position: SourcePosition): void {
     this.skipped++;
-    this.options.log.reach(position);
+    this.parts.log.reach(position);
   }
 
   /** An event is missing before this one. A client that has not seen it cannot continue; this hub begins again after the gap. */
   private skipTo(sequence: number, epoch: string): void {
     this.reset();
     this.position = { epoch, sequence: sequence - 1, mark: 'unknown' };
-    this.options.log.restart(this.position);
+    this.parts.log.restart(this.position);
   }
 
   private reset(): void {
@@ -325,12 +324,12 @@ export class SourceFollower {
     this.ready = false;
     const known = this.position !== undefined;
     this.position = undefined;
-    if (known) this.options.onReset();
+    if (known) this.parts.onReset();
   }
 
   private pause(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.options.settings.clock.schedule(delayMs, () => this.wake?.());
+      const cancel = this.parts.settings.clock.schedule(delayMs, () => this.wake?.());
       this.wake = () => {
         cancel();
         this.wake = undefined;
