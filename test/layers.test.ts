@@ -43,7 +43,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'apiserver/validation/patterns.ts': ['re2js'], // loaded late
   'apiserver/validation/rules.ts': ['@marcbachmann/cel-js'], // loaded late
   'apiserver/validation/schema.ts': ['ajv'], // loaded late
-  'bridge/transport/connections.ts': ['node:net'], // its types
+  'bridge/transport/http-connection.ts': ['node:net'], // its types
   'bridge/transport/frames.ts': ['node:events', 'node:stream'],
   'bridge/transport/handshakes.ts': ['node:crypto', 'node:http', 'node:stream', 'node:zlib'],
   'bridge/http.ts': ['node:diagnostics_channel', 'node:http'],

@@ -33,9 +33,9 @@ export {
 } from './client/collection.ts';
 export { connect } from './client/connect.ts';
 export type { OpenOptions, SharedOptions, Source, Watchable } from './client/feed.ts';
-export type { Store } from './client/fold.ts';
 export type { ClientState } from './client/machine.ts';
 export type { ConnectionState, ConnectionStatus } from './client/shown-connection.ts';
+export type { Store } from './client/store.ts';
 export { type EventStore, type Folded, type StoreOptions, toStore } from './client/store.ts';
 export type { FetchLike } from './client/stream.ts';
 export type { WebSocketConstructor, WebSocketLike } from './client/transport.ts';

@@ -22,7 +22,7 @@ import {
   type Refusable,
   type WholeAnswer,
 } from './transport/http-connection.ts';
-import { accepts, refusalBody, WEBSOCKET_KEY } from './transport/http-head.ts';
+import { accepts, refusalBody, startOf, WEBSOCKET_KEY } from './transport/http-head.ts';
 import { channelOfHost, HttpServing } from './transport/serving.ts';
 import { guardStalls } from './transport/stall.ts';
 import { dropBody, type WithBody } from './transport/unread-body.ts';
@@ -35,8 +35,8 @@ export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub
 export { Hub } from './hub/hub.ts';
 export type { ConnectionHandler, ConnectionHandlerOptions, ConnectionRequest } from './transport/connection-handler.ts';
 export { createConnectionHandler } from './transport/connection-handler.ts';
-export type { Subprotocols } from './transport/subprotocols.ts';
-export { readSubprotocols } from './transport/subprotocols.ts';
+export type { Subprotocols } from './transport/http-head.ts';
+export { readSubprotocols } from './transport/http-head.ts';
 
 /**
  * Options of {@link createFetchHandler}. A `Request` does not contain its sender's address. Bun, Deno and @hono/node-server pass
@@ -141,7 +141,7 @@ class FetchHandler<I> extends HttpServing<Request, I> {
   private begin(caller: Asking, admitted: Admitted): Response {
     const { request, via } = caller;
     const sse = accepts(request.headers.get('accept'), EVENT_STREAM);
-    const start = this.start(admitted, sse);
+    const start = startOf(this.core, admitted, sse);
     if (isStatus(start)) return this.refuse(start, caller);
     const headers = this.streamHeaders(caller, sse);
     if (request.method === 'HEAD' || request.signal.aborted) return new Response(null, { headers });

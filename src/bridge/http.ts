@@ -26,7 +26,7 @@ import {
   type Refusable,
   type WholeAnswer,
 } from './transport/http-connection.ts';
-import { ALLOW_ORIGIN, accepts, refusalBody, toCaller, WEBSOCKET_KEY } from './transport/http-head.ts';
+import { ALLOW_ORIGIN, accepts, refusalBody, startOf, toCaller, WEBSOCKET_KEY } from './transport/http-head.ts';
 import { type ByteStream, HttpSink, hasClosed, isPlain } from './transport/http-sink.ts';
 import { HttpServing } from './transport/serving.ts';
 import { guardStalls, IN_BUN, type Outbound } from './transport/stall.ts';
@@ -43,8 +43,8 @@ export type { HubFailure, HubNotice, HubTotals, Observer, Refusal, RefusalReason
 export * from './protocol.ts';
 export type { ConnectionHandler, ConnectionHandlerOptions, ConnectionRequest } from './transport/connection-handler.ts';
 export { createConnectionHandler } from './transport/connection-handler.ts';
-export type { Subprotocols } from './transport/subprotocols.ts';
-export { readSubprotocols } from './transport/subprotocols.ts';
+export type { Subprotocols } from './transport/http-head.ts';
+export { readSubprotocols } from './transport/http-head.ts';
 
 /** How long a connection is silent before the operating system probes the other end. */
 const KEEP_ALIVE_MS = 60_000;
@@ -144,7 +144,7 @@ class HttpHandler<I> extends HttpServing<IncomingMessage, I> {
   private begin(caller: Caller<IncomingMessage>, response: ServerResponse, admitted: Admitted): void {
     const sse = accepts(caller.request.headers.accept, EVENT_STREAM);
     const { version } = this.core;
-    const start = this.start(admitted, sse);
+    const start = startOf(this.core, admitted, sse);
     if (isStatus(start)) {
       this.refuse(response, start, caller);
       return;
@@ -157,7 +157,7 @@ class HttpHandler<I> extends HttpServing<IncomingMessage, I> {
     }
     response.flushHeaders();
     // Middleware that wraps `writeHead` may have published, and the client would miss that event.
-    const now = this.core.version === version ? start : this.start(admitted, sse);
+    const now = this.core.version === version ? start : startOf(this.core, admitted, sse);
     if (isStatus(now)) response.destroy();
     else this.serve(response, { ...admitted, start: now, sse });
   }

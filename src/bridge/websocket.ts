@@ -20,10 +20,9 @@ import { COMPLETE, type Start } from './hub/hub-log.ts';
 import { BEARER_SUBPROTOCOL, CLOSE_CODES, CLOSE_REASONS, DEFAULTS, WATCH_PATH } from './protocol.ts';
 import { Frames, type ServerWebSocket } from './transport/frames.ts';
 import { Handshakes } from './transport/handshakes.ts';
-import { toCaller } from './transport/http-head.ts';
+import { takeToken, toCaller } from './transport/http-head.ts';
 import { COMMON_OPTIONS, Serving } from './transport/serving.ts';
 import { guardStalls, IN_BUN, type SharedTimer, toSharedTimer } from './transport/stall.ts';
-import { takeToken } from './transport/subprotocols.ts';
 import { afterAnswers, attachHandler, pathOf, refuseUpgrade, type UpgradeHandler, WaitingUpgrade } from './transport/upgrades.ts';
 import {
   guardInbound,

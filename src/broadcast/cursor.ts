@@ -2,9 +2,9 @@ import { type Status, toExpired } from '../watch/event.ts';
 import { NONE, Reader } from '../watch/reader.ts';
 import { CursorState, noState } from './cursor-state.ts';
 import type { Gated } from './gate.ts';
-import type { Laggard, Linked } from './laggards.ts';
 import type { CursorOptions } from './policies.ts';
 import type { View } from './view.ts';
+import type { Laggard, Linked } from './watcher-sets.ts';
 
 /** How many events a watcher without a limit may be behind before they are folded. */
 const FOLD_SOON = 256;

@@ -1,7 +1,7 @@
 import { type Clock, upkeepClock } from '../watch/clock.ts';
 import { WatchError } from '../watch/errors.ts';
 import type { Failures } from '../watch/failures.ts';
-import { type Linked, LinkedSet } from './laggards.ts';
+import { type Linked, LinkedSet } from './watcher-sets.ts';
 
 /** A `wait` watcher as seen by the gate. */
 export interface Gated extends Linked {

@@ -2,14 +2,23 @@ import { whenAborted } from '../watch/abort.ts';
 import { WatchError } from '../watch/errors.ts';
 import { soon } from '../watch/turn.ts';
 import { BroadcastWatch, type Forgotten, newForgotten } from './broadcast-watch.ts';
-import type { WatcherStats } from './broadcaster-options.ts';
 import type { Cursor } from './cursor.ts';
 import { type StallOptions, Stalls } from './gate.ts';
-import { type Linked, LinkedSet } from './laggards.ts';
 import type { EventLog, ReplayWindow } from './log.ts';
 import { concerns, NONE, type Routing, type TopicViews } from './topics.ts';
 import { View, type ViewMember } from './view.ts';
-import type { WaitingReaders } from './waiting-readers.ts';
+import { type Linked, LinkedSet, type WaitingReaders } from './watcher-sets.ts';
+
+/** One watcher of a broadcaster, at one moment. */
+export interface WatcherStats {
+  /** As `watch` got it. */
+  readonly name: string | undefined;
+  /** Number of events that it has not read, and of those that it has lost. */
+  readonly queued: number;
+  readonly dropped: number;
+  /** Since when the publisher has waited for it, by the broadcaster's clock. Absent: nobody waits for it, or for another one first. */
+  readonly waitsSinceMs?: number | undefined;
+}
 
 /** Options of a {@link Mux}. */
 interface MuxOptions<E> {

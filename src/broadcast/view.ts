@@ -1,9 +1,8 @@
 import { soon } from '../watch/turn.ts';
 import { FoldChain } from './fold.ts';
 import { Gate, type Gated, type GateListener } from './gate.ts';
-import { Laggards, type Linked, LinkedSet } from './laggards.ts';
 import { EventLog, ReplayWindow } from './log.ts';
-import { type WaitingReader, WaitingReaders } from './waiting-readers.ts';
+import { Laggards, type Linked, LinkedSet, type WaitingReader, WaitingReaders } from './watcher-sets.ts';
 
 /** A watcher that can leave its view. */
 export interface ViewMember extends WaitingReader, Gated {

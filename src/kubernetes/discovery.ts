@@ -17,8 +17,8 @@
 import { toObject } from '../cache/http/answer.ts';
 import { ask, type HttpSettings } from '../cache/http/exchange.ts';
 import { type GroupVersionKind, type KindOptions, type ResourceType, segment } from '../cache/resource-client.ts';
+import { Shared } from '../watch/abort.ts';
 import { checkOptions, invalid, isRecord, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
-import { Shared } from '../watch/shared.ts';
 
 /** The whole answer of a server, if it knows that; otherwise only the names of its groups. */
 const ACCEPT = ['v2', 'v2beta1']

@@ -18,11 +18,11 @@ import type { KubernetesObject } from '../cache/object.ts';
 import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';
 import { nameOf, type ResourceClient, type ResourceSource } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
+import { Shared } from '../watch/abort.ts';
 import { Backoff } from '../watch/backoff.ts';
 import { type Clock, sleep, systemClock } from '../watch/clock.ts';
 import { isWatchError, WatchError } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
-import { Shared } from '../watch/shared.ts';
 import type { Watch } from '../watch/watch.ts';
 import { type FullType, fullType, type KindName, queryOf, textOf, typeOf } from './kinds.ts';
 

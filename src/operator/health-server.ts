@@ -1,6 +1,6 @@
 /** Serves an operator's health and metrics on node:http, which is loaded only for this. */
 import type { AddressInfo } from 'node:net';
-import { limitConnections } from '../bridge/transport/connections.ts';
+import { limitConnections } from '../bridge/transport/http-connection.ts';
 import { endUnread } from '../bridge/transport/unread-body.ts';
 import { systemClock } from '../watch/clock.ts';
 import { checkOptions, wholeNumber } from '../watch/errors.ts';

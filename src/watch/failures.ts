@@ -161,7 +161,7 @@ export function oneLine(error: unknown): string {
     const { message = '', cause } = Object(error) as Partial<Error>;
     const why = (cause as Partial<Error> | undefined)?.message ?? '';
     const said = String(error);
-    const own = said === '[object Object]' ? JSON.stringify(error) : said;
+    const own = said === '[object Object]' ? message || JSON.stringify(error) : said; // a Status has words
     const text = cleaned(own + (why && !message.includes(why) ? `: ${why}` : ''));
     const place = placeOf(error);
     return place ? `${text} (${place})` : text;

@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { openWebSocket } from '../../src/bridge/client/websocket-browser.ts';
 import { type ConnectOptions, connect } from '../../src/bridge/client.ts';
-import { readSubprotocols } from '../../src/bridge/transport/subprotocols.ts';
+import { readSubprotocols } from '../../src/bridge/transport/http-head.ts';
 import { FakeNetwork, KINDS, settle } from './client-network.ts';
 import { type Event, event, open } from './client-rig.ts';
 import { thrown } from './support.ts';

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { FakeClock } from '../../src/testing/index.ts';
 import { WatchError } from '../../src/watch/errors.ts';
-import { toStatus } from '../../src/watch/event.ts';
+import { toExpired, toStatus } from '../../src/watch/event.ts';
 import { Failures, oneLine, reporter } from '../../src/watch/failures.ts';
 
 const refused = (code: number, message = 'no'): WatchError =>
@@ -94,6 +94,7 @@ describe('a line', () => {
     expect(oneLine(Object.assign(new Error('disk full'), { code: 'ENOSPC' }))).toBe('Error: disk full');
     expect(oneLine('a text')).toBe('a text');
     expect(oneLine({ status: 401 })).toBe('{"status":401}');
+    expect(oneLine(toExpired('version 3 is not kept'))).toBe('version 3 is not kept');
     expect(oneLine(new WatchError('CLOSED', 'y'.repeat(10_000))).length).toBe(501);
   });
 

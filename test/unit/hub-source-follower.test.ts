@@ -190,6 +190,71 @@ describe('a hub that has not noticed that its stream was replaced', () => {
     }
   });
 
+  test('looks once for all clients that come while it looks', async () => {
+    const answers: (() => void)[] = [];
+    class Slow extends Quiet {
+      isSlow = false;
+
+      override async follow(...asked: Parameters<CountingSource['follow']>): ReturnType<CountingSource['follow']> {
+        if (this.isSlow) await new Promise<void>((resolve) => answers.push(resolve));
+        return super.follow(...asked);
+      }
+    }
+    const source = new Slow();
+    const all = worldOf(source);
+    await all.hub.ready();
+    await publish(all, 1, 2);
+    source.recreate();
+    for (let i = 3; i <= 5; i++) source.append(JSON.stringify(added(i)));
+    source.isSlow = true;
+    const asked = { resourceVersion: versionAt(all, 1) };
+    const come = async (): Promise<void> => {
+      void coreOf(all.hub).locate(asked, new AbortController().signal);
+      await settle();
+    };
+    await come();
+    all.clock.advance(25);
+    await settle();
+    await come();
+    await come();
+    expect(answers).toHaveLength(1);
+    answers[0]?.();
+    await settle();
+    expect(stats(all)).toMatchObject({ resets: 1 });
+  });
+
+  test('does not believe an answer to a question from before a client came', async () => {
+    const answers: (() => void)[] = [];
+    class Late extends Quiet {
+      override async follow(...asked: Parameters<CountingSource['follow']>): ReturnType<CountingSource['follow']> {
+        const answer = await super.follow(...asked);
+        await new Promise<void>((resolve) => answers.push(resolve));
+        return answer;
+      }
+    }
+    const source = new Late();
+    const all = worldOf(source);
+    await settle();
+    answers.shift()?.();
+    await publish(all, 1, 2);
+    CountingSource.prototype.cut.call(source);
+    await settle();
+    all.clock.advance(25);
+    await settle();
+    expect(answers).toHaveLength(1);
+    source.recreate();
+    for (let i = 3; i <= 4; i++) source.append(JSON.stringify(added(i)));
+    void coreOf(all.hub).locate({ resourceVersion: versionAt(all, 1) }, new AbortController().signal);
+    await settle();
+    answers.shift()?.();
+    await settle();
+    all.clock.advance(100);
+    await settle();
+    answers.shift()?.();
+    await settle();
+    expect(stats(all)).toMatchObject({ resets: 1 });
+  });
+
   test('tells nobody as long as it has come nowhere itself', async () => {
     let times = 0;
     class Changing extends CountingSource {

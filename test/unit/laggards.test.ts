@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Laggard, Laggards } from '../../src/broadcast/laggards.ts';
+import { type Laggard, Laggards } from '../../src/broadcast/watcher-sets.ts';
 
 class Reader implements Laggard {
   get due(): number {

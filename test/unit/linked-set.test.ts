@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Linked, LinkedSet } from '../../src/broadcast/laggards.ts';
+import { type Linked, LinkedSet } from '../../src/broadcast/watcher-sets.ts';
 
 const member = (): Linked => ({ inSet: undefined, before: undefined, after: undefined });
 

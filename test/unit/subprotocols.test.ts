@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { Hub } from '../../src/bridge/http.ts';
-import { readSubprotocols, takeToken } from '../../src/bridge/transport/subprotocols.ts';
+import { readSubprotocols, takeToken } from '../../src/bridge/transport/http-head.ts';
 import { attachWebSocket, attachWebSocketServer, type WebSocketServerOptions } from '../../src/bridge/websocket.ts';
 
 const PREFIX = 'base64url.bearer.authorization.k8s.io.';

@@ -14,8 +14,8 @@
 import { callable, checkOptions, invalid, isRecord, wholeNumber } from '../../watch/errors.ts';
 import type { ChangeType, WatchEvent } from '../../watch/event.ts';
 import { identityOf, type SharedOptions, type Source, type Watchable } from './feed.ts';
-import { Fold, Handle, type Store, type StorePlan, toPlan } from './fold.ts';
 import type { ConnectionState } from './shown-connection.ts';
+import { Fold, Handle, type Store, type StorePlan, toPlan } from './store.ts';
 
 /** Which objects a view shows, and in which order. */
 export interface ViewOptions<T> {
@@ -41,7 +41,7 @@ export interface Items<T> {
   readonly total: number;
   /** The object with this key, if the selector lets it through. */
   readonly get: (key: string) => T | undefined;
-  /** Whether the state of the source is in it. Stays true while the connection is away. */
+  /** Whether the state of the source is in it; see {@link Folded}. Stays true while the connection is away. */
   readonly ready: boolean;
   /** What `key`, `selector` or `sort` has thrown. */
   readonly error?: unknown;
@@ -51,7 +51,7 @@ export interface Items<T> {
 export interface Collection<T> extends Store<Items<T>> {
   /** The state of the connection. */
   readonly connection: Store<ConnectionState>;
-  /** Equal for collections with the same source and connection options. Has them in clear text, a token, too: do not show it. */
+  /** Equal for collections with the same source and connection options, in one process. Tells nothing of them. */
   readonly key: string;
   /** Another view of the same objects. Costs no connection. */
   readonly view: (options: ViewOptions<T>) => Collection<T>;
@@ -73,13 +73,13 @@ const VIEW_NAMES = ['selector', 'sort', 'limit'] as const;
  * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option.
  */
 export function toCollection<T>(source: CollectionSource<T>, options: CollectionOptions<T> = {}): Collection<T> {
-  const { key = defaultKey, selector, sort, limit, onError } = options;
+  const { key = defaultKey, selector, sort, limit } = options;
   callable('key', key);
   const plan = toPlan<WatchEvent>(source as Source<WatchEvent>, options, {
     names: [...VIEW_NAMES, 'key'],
     fold: `objects ${identityOf(key)}`,
   });
-  const handle = new Handle(plan, () => new ObjectFold<T>(plan, key), onError);
+  const handle = new Handle(plan, () => new ObjectFold<T>(plan, key));
   return toView(handle, { selector, sort, limit });
 }
 

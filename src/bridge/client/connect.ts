@@ -5,6 +5,7 @@ import {
   type Attempt,
   type Backoff,
   type ClientOverflow,
+  type ClientSettings,
   type ClientWatch,
   type ConnectOptions,
   type Open,
@@ -80,7 +81,7 @@ const WORDS: Readonly<Record<string, string>> = {
   onExpired: 'fail, restart',
 };
 
-const BACKOFF: readonly (keyof Backoff)[] = [...(['minMs', 'maxMs', 'factor'] as const)];
+const BACKOFF: readonly (keyof Backoff)[] = ['minMs', 'maxMs', 'factor'];
 /** The names of all options: records, so that none can be forgotten. */
 const names: Record<Exclude<keyof ConnectOptions<never>, keyof Defaults>, 1> = {
   signal: 1,
@@ -101,9 +102,8 @@ export const CONNECT_OPTIONS: readonly (keyof ConnectOptions<never>)[] = Object.
 }) as (keyof ConnectOptions<never>)[];
 
 type Defaults = ReturnType<typeof defaults>;
-type Settings<E> = Omit<ConnectOptions<E>, keyof Defaults> & Defaults;
-
-function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
+/** Fills in the defaults. Throws INVALID_ARGUMENT for a wrong value. */
+export function toSettings<E>(options: ConnectOptions<E>): ClientSettings<E> & AttemptSettings {
   const settings: Record<string, unknown> = defaults();
   const backoff = checkOptions(options.backoff ?? {}, BACKOFF);
   for (const [name, value] of Object.entries({ ...checkOptions(options, CONNECT_OPTIONS), ...backoff })) {
@@ -119,7 +119,7 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
     if (!fits) throw invalid(name, value, words ? `one of ${words}` : `a ${whole ? 'whole ' : ''}number >= ${min}`);
     settings[name] = value;
   }
-  return settings as Settings<E>;
+  return settings as unknown as ClientSettings<E> & AttemptSettings;
 }
 
 /** What is needed to open connections. */

@@ -24,7 +24,10 @@ import type { ClientState } from './machine.ts';
 import { ShownConnection } from './shown-connection.ts';
 import { toUrl } from './transport.ts';
 
-/** What a source that is a function gets. Pass all of it on to `connect`. */
+/**
+ * What a source that is a function gets. Pass all of it on to `connect`: of a client that does not report its state, nothing is known
+ * but that events come.
+ */
 export interface OpenOptions extends Attempt {
   readonly onExpired: 'restart';
   readonly onStateChange: (state: ClientState, detail: StateDetail) => void;
@@ -60,12 +63,11 @@ export type Source<E> =
   | Watchable<E>;
 
 /** Options of a connection that are a store's own business. */
-export const TAKEN: readonly ['signal', 'resourceVersion', 'onExpired', 'onStateChange', 'onGap', 'overflow'] = [
-  ...(['signal', 'resourceVersion', 'onExpired', 'onStateChange', 'onGap', 'overflow'] as const),
-];
+const OURS = ['signal', 'resourceVersion', 'onExpired', 'onStateChange', 'onGap', 'overflow'] as const;
+export const TAKEN: readonly string[] = OURS;
 
 /** Options of every store. Those of a connection apply only if the source is a URL, or a function that answers one. */
-export interface SharedOptions<E = never> extends Omit<ConnectOptions<E>, (typeof TAKEN)[number]> {
+export interface SharedOptions<E = never> extends Omit<ConnectOptions<E>, (typeof OURS)[number]> {
   /** How long a lost connection is still shown as `live`, in milliseconds; default 2,000. */
   readonly graceMs?: number | undefined;
   /** After how long without a connection it is shown as `offline`, in milliseconds; default 20,000. */
@@ -125,10 +127,12 @@ export class Feed<E extends WatchEvent> {
     connection.begin();
     let last: E | undefined;
     const read = async (): Promise<void> => {
-      this.#watch = openWatch(this.#options, connection, signal);
+      this.#watch = this.#openWatch(signal);
       for await (const events of this.#watch.batches()) {
+        if (signal.aborted) return; // these were queued before it has begun anew
         this.isUsed = true;
-        last = events.at(-1);
+        last = events.at(-1) as E;
+        if (!isErrorEvent(last)) connection.heard();
         for (const reader of this.readers) reader.take(events);
       }
     };
@@ -157,6 +161,53 @@ export class Feed<E extends WatchEvent> {
     this.open();
   }
 
+  /** Opens the source, and reports how that goes. */
+  #openWatch(signal: AbortSignal): Watch<E> {
+    const { connection } = this;
+    const { source, connect: given } = this.#options;
+    const open: OpenOptions = {
+      signal,
+      onExpired: 'restart',
+      onStateChange: (state, { error, delayMs }) => {
+        if (state === 'open') connection.open();
+        else if (state === 'closed') connection.over(error);
+        // What is tried again at once, such as a start over after a 410, has no error that somebody should read.
+        else connection.lost(delayMs === 0 ? undefined : error, delayMs);
+      },
+    };
+    const settings = { ...given, ...open };
+    if (isWatchable(source)) {
+      const watch = source.watch({ signal }) as Watch<E>;
+      this.#follow(source, signal);
+      return watch;
+    }
+    if (typeof source !== 'function') return connect(marked(source, settings), settings) as Watch<E>;
+    let first: unknown = firstOf(source, open);
+    if (isRecord(first) && 'batches' in first) {
+      const watch = first as unknown as Watch<E>;
+      if (!('state' in watch)) connection.open();
+      return watch;
+    }
+    const url = async (attempt: Attempt): Promise<URL> => {
+      const answer = first ?? source({ ...open, ...attempt });
+      first = undefined;
+      return marked((await answer) as string | URL, settings);
+    };
+    return connect(url, settings) as Watch<E>;
+  }
+
+  /** What has no state, such as a broadcaster, is always connected. */
+  #follow(source: Watchable<E>, signal: AbortSignal): void {
+    const look = (): void => {
+      const { connected, failures, error } = source.state ?? { connected: true, failures: 0 };
+      if (connected) this.connection.open();
+      else if (failures > 0) this.connection.lost(error);
+    };
+    look();
+    const leave = source.addStateListener?.(look);
+    if (leave) signal.addEventListener('abort', leave, { once: true });
+  }
+
   #changed(): void {
     const { status, error } = this.connection.state;
     const readers = [...this.readers];
@@ -167,42 +218,6 @@ export class Feed<E extends WatchEvent> {
 }
 
 const CONNECTION = 'the connection';
-
-/** Opens a source, and reports to `connection` how that goes. */
-function openWatch<E extends WatchEvent>(
-  { source, ...options }: FeedOptions<E>,
-  connection: ShownConnection,
-  signal: AbortSignal,
-): Watch<E> {
-  const open: OpenOptions = {
-    signal,
-    onExpired: 'restart',
-    onStateChange: (state, { error, delayMs }) => {
-      if (state === 'open') connection.open();
-      else if (state === 'closed') connection.over(error);
-      else connection.lost(error, delayMs);
-    },
-  };
-  const settings = { ...options.connect, ...open };
-  if (typeof source === 'object' && 'watch' in source) {
-    const watch = source.watch({ signal }) as Watch<E>;
-    followState(source, connection, signal);
-    return watch;
-  }
-  if (typeof source !== 'function') return connect(marked(source, settings), settings) as Watch<E>;
-  let first: unknown = firstOf(source, open);
-  if (isRecord(first) && 'batches' in first) {
-    const watch = first as unknown as Watch<E>;
-    if (!('state' in watch)) connection.open();
-    return watch;
-  }
-  const url = async (attempt: Attempt): Promise<URL> => {
-    const answer = first === undefined ? source({ ...open, ...attempt }) : first;
-    first = undefined;
-    return marked((await answer) as string | URL, settings);
-  };
-  return connect(url, settings) as Watch<E>;
-}
 
 /** What a function answers first. Only a wrong call is final; anything else that it throws is a failed attempt. */
 function firstOf<E>(source: Extract<Source<E>, (...args: never) => unknown>, open: OpenOptions): unknown {
@@ -223,22 +238,20 @@ function marked(url: string | URL, { bookmarks = true }: Pick<ConnectOptions<nev
   return to;
 }
 
-/** What has no state, such as a broadcaster, is always connected. */
-function followState<E>(source: Watchable<E>, connection: ShownConnection, signal: AbortSignal): void {
-  const look = (): void => {
-    const { connected, failures, error } = source.state ?? { connected: true, failures: 0 };
-    if (connected) connection.open();
-    else if (failures > 0) connection.lost(error);
-  };
-  look();
-  const leave = source.addStateListener?.(look);
-  if (leave) signal.addEventListener('abort', leave, { once: true });
+/** Whether a source has a watch, rather than a URL. */
+function isWatchable<E>(source: Source<E>): source is Watchable<E> {
+  return typeof source === 'object' && 'watch' in source;
+}
+
+/** Whether it is published into a source, as with a broadcaster or a hub: then nothing of it is from before it is watched. */
+export function beginsNow<E>(source: Source<E>): boolean {
+  return isWatchable(source) && 'publish' in source;
 }
 
 /** Everything that reads from one source with one set of connection options. */
-class Group<E extends WatchEvent> {
-  readonly folds: Map<string, unknown> = new Map();
-  readonly feeds: Set<Feed<E>> = new Set();
+interface Group<E extends WatchEvent> {
+  readonly folds: Map<string, FeedReader<E>>;
+  readonly feeds: Set<Feed<E>>;
 }
 
 const groups: Map<string, Group<never>> = new Map();
@@ -253,7 +266,7 @@ export function sharedOf<F>([key, own]: Keys): F | undefined {
 
 /** Shares a reader under two keys, and lets it read. */
 export function share<E extends WatchEvent>([key, own]: Keys, reader: FeedReader<E>, options: FeedOptions<E>): void {
-  const group = (groups.get(key) ?? new Group()) as unknown as Group<E>;
+  const group = (groups.get(key) as unknown as Group<E> | undefined) ?? { folds: new Map(), feeds: new Set() };
   groups.set(key, group as unknown as Group<never>);
   group.folds.set(own, reader);
   let feed = [...group.feeds].find(({ isUsed }) => !isUsed || reader.isIdle);
@@ -291,17 +304,27 @@ let lastId = 0;
 /** A text that is the same for values that are the same. Functions, and objects of a class, are the same only as themselves. */
 export function textOf(value: unknown): string {
   if (value instanceof URL) return textOf(value.href);
-  if (isRecord(value) && Object.getPrototypeOf(value) === Object.prototype) {
-    const members = Object.entries(value).filter(([, member]) => member !== undefined);
-    return `{${members.sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, member]) => `${name}:${textOf(member)}`)}}`;
-  }
-  return typeof value === 'object' || typeof value === 'function' ? identityOf(value) : (JSON.stringify(value) ?? String(value));
+  if (!isRecord(value) || Object.getPrototypeOf(value) !== Object.prototype) return identityOf(value);
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return `{${members.map(([name, member]) => `${name}:${textOf(member)}`).sort()}}`;
 }
 
 /** A text for this very object; of anything else, for its value. */
 export function identityOf(value: unknown): string {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return `${typeof value} ${String(value)}`;
-  const id = ids.get(value) ?? ++lastId;
-  ids.set(value, id);
+  if (Object(value) !== value) return typeof value === 'string' ? JSON.stringify(value) : String(value);
+  const id = ids.get(value as object) ?? ++lastId;
+  ids.set(value as object, id);
   return `#${id}`;
+}
+
+const IDS = /#\d+/g;
+/** So that nobody can try out which text it was. */
+let seed: number | undefined;
+
+/** The same for the same text, and tells nothing of it, because it may have a token. Only the numbers of objects stay. */
+export function toShownKey(text: string): string {
+  seed ??= Math.random() * 2 ** 32;
+  let hash = seed;
+  for (const unit of text.replace(IDS, '#')) hash = Math.imul(hash ^ unit.charCodeAt(0), 0x01000193);
+  return `${hash} ${text.match(IDS)}`;
 }

@@ -38,7 +38,7 @@ export interface ConnectionState {
 }
 
 /** When a loss is shown. */
-export interface ShownConnectionOptions {
+interface ShownConnectionOptions {
   readonly clock: Clock;
   readonly graceMs: number;
   readonly offlineMs: number;
@@ -52,6 +52,8 @@ export class ShownConnection {
   #isOpen: boolean = false;
   #wasOpen: boolean = false;
   #isOver: boolean = false;
+  /** Somebody reports the state. */
+  #isTold: boolean = false;
   /** From when on there should have been a connection. */
   #sinceMs: number;
   #error: ConnectionState['error'];
@@ -69,14 +71,21 @@ export class ShownConnection {
   }
 
   open(): void {
-    this.#isOpen = this.#wasOpen = true;
+    if (this.#isOver) return;
+    this.#isOpen = this.#wasOpen = this.#isTold = true;
     this.#error = undefined;
     this.#look();
+  }
+
+  /** An event has come. If nobody reports the state, that is all that is known. */
+  heard(): void {
+    if (!this.#isTold) this.open();
   }
 
   /** There is no connection. Without an error, that is planned, and lasts for `delayMs`. */
   lost(error?: unknown, delayMs: number = 0): void {
     if (this.#isOver) return;
+    this.#isTold = true;
     if (this.#isOpen) this.#sinceMs = this.#options.clock.now() + (error === undefined ? delayMs : 0);
     this.#isOpen = false;
     this.#error = toShown(error) ?? this.#error;
@@ -99,7 +108,7 @@ export class ShownConnection {
 
   /** It begins, or begins again. */
   begin(): void {
-    this.#isOver = this.#wasOpen = false;
+    this.#isOver = this.#wasOpen = this.#isTold = false;
     this.#error = undefined;
     this.#sinceMs = this.#options.clock.now();
     this.#show('connecting');
@@ -144,13 +153,9 @@ function hasNetwork(): boolean {
   return (globalThis as { navigator?: { onLine?: boolean } }).navigator?.onLine !== false;
 }
 
-function statusOf(error: unknown): Status | undefined {
-  return isStatus(error) ? error : isWatchError(error) ? error.status : undefined;
-}
-
 /** Whether somebody has to sign in. */
 function isRefusal(error: unknown): boolean {
-  const { code } = statusOf(error) ?? {};
+  const { code } = ((isWatchError(error) && error.status) || error || {}) as Partial<Status>;
   return code === 401 || code === 403;
 }
 

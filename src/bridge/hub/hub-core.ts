@@ -4,6 +4,7 @@ import { concerns, toTopics } from '../../broadcast/topics.ts';
 import { sleep } from '../../watch/clock.ts';
 import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
 import { emptyWatch } from '../../watch/pull-watch.ts';
+import { type HeapNode, Timetable } from '../../watch/timetable.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
 import { LEAVING, NOT_READY, unavailable } from './admission/refusals.ts';
@@ -13,12 +14,11 @@ import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
 import { HubSession, type ReadableWatch, type SessionWatch } from './hub-session.ts';
 import { Publisher } from './publisher.ts';
 import type { ParsedQuery } from './query.ts';
-import { SessionTimers } from './session-timers.ts';
 import { Sessions } from './sessions.ts';
 import { Snapshots } from './snapshot.ts';
 import type { CatchUpStart } from './source/source.ts';
 import { SourceAccess } from './source/source-access.ts';
-import { SourceLog } from './source/source-log.ts';
+import { SourceLog } from './source/source-follower.ts';
 import { type Refusal, Tally } from './tally.ts';
 
 /** A client that may connect. */
@@ -76,14 +76,15 @@ export class HubCore {
     const { tally, lifetime, slots } = this;
     const sourceLog = source && new SourceLog(settings, lifetime);
     const log = sourceLog ?? new HubLog(settings, lifetime);
-    const sessions = new Sessions({ settings, log, lifetime, tally, slots });
-    const publisher = new Publisher({ settings, log, sessions });
+    const parts = { settings, log, lifetime, slots, tally };
+    const sessions = new Sessions(parts);
+    const publisher = new Publisher(parts, sessions);
     this.log = log;
     this.sessions = sessions;
     this.publisher = publisher;
     if (source !== undefined && sourceLog !== undefined) {
       const onReset = (): void => this.reset();
-      this.source = new SourceAccess({ source, settings, log: sourceLog, publisher, sessions, lifetime, tally, onReset });
+      this.source = new SourceAccess({ ...parts, source, log: sourceLog, publisher, sessions, onReset });
     }
   }
 
@@ -238,7 +239,7 @@ export class HubCore {
     return seen.missed.length === 0 && seen.thrown === undefined;
   }
 
-  private begin(session: HubSession, sink: Sink, client: Client & Beginning): void {
+  private begin(session: HubSession, sink: Sink, client: Client & Decided): void {
     const { snapshot: source } = this.settings;
     const { start, version, asked = {}, identity, filter, expiresAtMs = Number.POSITIVE_INFINITY } = client;
     this.timers.endAt(session, expiresAtMs);
@@ -282,7 +283,7 @@ export class HubCore {
 const RETRY_AFTER_MS = 1_000;
 
 /** What is decided before a session begins. */
-interface Beginning {
+interface Decided {
   readonly start: Start;
   readonly version: string;
   /** What the client may see of a snapshot. */
@@ -296,5 +297,102 @@ function attempt(code: () => void): { readonly error: unknown } | undefined {
     return undefined;
   } catch (error) {
     return { error };
+  }
+}
+
+/** What happens to sessions at their times: all of it stands in one timetable, so ten thousand of them have one timer. */
+
+/** Something that will happen to a session, unless it is over before. */
+class Alarm implements HeapNode {
+  heapRank: number = 0;
+  heapTurn: number = 0;
+  heapAt: number = -1;
+  readonly ring: () => void;
+  readonly #timers: SessionTimers;
+
+  constructor(timers: SessionTimers, ring: () => void) {
+    this.#timers = timers;
+    this.ring = ring;
+  }
+
+  /** The session is over. */
+  leave(): void {
+    this.#timers.remove(this);
+  }
+}
+
+/** Settings of the timers of sessions. */
+interface TimerSettings
+  extends Pick<HubSettings<WatchEvent>, 'clock' | 'now' | 'random' | 'bookmarkIntervalMs' | 'maxConnectionAgeMs'> {
+  /** Returns the version of the head. */
+  readonly version: () => string;
+}
+
+class SessionTimers extends Timetable<Alarm> {
+  readonly #settings: TimerSettings;
+
+  constructor(settings: TimerSettings) {
+    super(settings.clock, (alarm) => alarm.ring());
+    this.#settings = settings;
+  }
+
+  /** Begins a session's timers: the end that its client asked for, and regular reports of its position. */
+  start(session: HubSession, sink: Sink, { timeoutSeconds, allowWatchBookmarks }: ParsedQuery): void {
+    if (timeoutSeconds !== undefined) this.#set(session, timeoutSeconds * 1_000, () => session.stop('timeout'));
+    if (allowWatchBookmarks === true) this.#bookmark(session);
+    else this.#mark(session, sink);
+  }
+
+  /** Ends a session so that its client reconnects. The time is random: clients that came together must not all return together. */
+  limitAge(session: HubSession): void {
+    const { maxConnectionAgeMs, random } = this.#settings;
+    if (maxConnectionAgeMs > 0) this.#set(session, (maxConnectionAgeMs * (1 + random())) / 2, () => session.stop('goingAway'));
+  }
+
+  /** Ends a session when its right to its stream ends, in ms since 1970, so that its client comes again and is admitted anew. */
+  endAt(session: HubSession, expiresAtMs: number): void {
+    if (expiresAtMs === Infinity) return;
+    const { now } = this.#settings;
+    const alarm = this.#set(session, expiresAtMs - now(), () => {
+      // The time of day may have been set back.
+      const leftMs = expiresAtMs - now();
+      if (leftMs > 0) this.after(alarm, leftMs);
+      else session.stop('goingAway');
+    });
+  }
+
+  /** Sends a BOOKMARK at each interval, and one before an end by timeout or age. */
+  #bookmark(session: HubSession): void {
+    session.bookmarks = true;
+    this.#every(session, () => session.bookmark());
+  }
+
+  /** Does the same without an event, if the wire format can express it. */
+  #mark(session: HubSession, sink: Sink): void {
+    if (sink.mark === undefined) return;
+    this.#every(session, () => {
+      if (!session.upToDate) return;
+      try {
+        sink.mark?.(this.#settings.version());
+      } catch (error) {
+        session.cut('failed', error);
+      }
+    });
+  }
+
+  #every(session: HubSession, act: () => void): void {
+    const { bookmarkIntervalMs } = this.#settings;
+    const alarm = this.#set(session, bookmarkIntervalMs, () => {
+      session.flush();
+      act();
+      if (!session.over) this.after(alarm, bookmarkIntervalMs);
+    });
+  }
+
+  #set(session: HubSession, delayMs: number, ring: () => void): Alarm {
+    const alarm = new Alarm(this, ring);
+    this.after(alarm, delayMs);
+    session.whenOver(alarm);
+    return alarm;
   }
 }

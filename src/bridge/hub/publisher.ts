@@ -4,14 +4,7 @@ import { checkSize, Envelope, type Keeper } from '../events/envelope.ts';
 import { toVersion } from '../protocol.ts';
 import type { HubLog } from './hub-log.ts';
 import type { HubSettings } from './hub-options.ts';
-import type { Sessions } from './sessions.ts';
-
-/** What a {@link Publisher} publishes to. */
-interface PublisherOptions {
-  readonly settings: HubSettings<WatchEvent>;
-  readonly log: HubLog;
-  readonly sessions: Sessions;
-}
+import type { HubParts, Sessions } from './sessions.ts';
 
 /**
  * Accepts events: numbers and encodes them, one at a time. An event that is not published uses no number. One that clients would
@@ -36,7 +29,7 @@ export class Publisher implements Keeper {
   private readonly log: HubLog;
   private readonly sessions: Sessions;
 
-  constructor({ settings, log, sessions }: PublisherOptions) {
+  constructor({ settings, log }: HubParts, sessions: Sessions) {
     this.settings = settings;
     this.log = log;
     this.sessions = sessions;

@@ -14,8 +14,8 @@ const NOBODY: ReadonlySet<never> = new Set();
 const MOST_EVENTS = 1_024;
 const MOST_BYTES = 4_194_304;
 
-/** What the sessions of a hub need from it. */
-interface SessionsOptions {
+/** What the parts of a hub have in common. */
+export interface HubParts {
   readonly settings: HubSettings<WatchEvent>;
   readonly log: HubLog;
   readonly lifetime: Lifetime;
@@ -48,10 +48,8 @@ export class Sessions implements SessionHost {
   closing: boolean = false;
   readonly bookmarkIntervalMs: number;
   private readonly log: HubLog;
-  private readonly lifetime: Lifetime;
-  private readonly slots: ConnectionSlots;
-  private readonly tally: Tally;
   private readonly settings: HubSettings<WatchEvent>;
+  private readonly parts: HubParts;
   /** The sessions of each view, and how many new events each view has; see broadcast/view.ts. */
   private readonly byView: Map<object, Set<HubSession>> = new Map();
   private readonly changed: Map<View<Envelope>, number> = new Map();
@@ -67,12 +65,11 @@ export class Sessions implements SessionHost {
   private onEmpty: (() => void) | undefined = undefined;
   private closed: boolean = false;
 
-  constructor({ settings, log, lifetime, slots, tally }: SessionsOptions) {
+  constructor(parts: HubParts) {
+    const { settings, log } = parts;
     this.settings = settings;
     this.log = log;
-    this.lifetime = lifetime;
-    this.slots = slots;
-    this.tally = tally;
+    this.parts = parts;
     this.bookmarkIntervalMs = settings.bookmarkIntervalMs;
     this.pace = new Pace(settings.capacity, MOST_EVENTS);
     this.bytePace = new Pace(settings.maxQueuedBytes, MOST_BYTES);
@@ -94,7 +91,7 @@ export class Sessions implements SessionHost {
   }
 
   endOfStream(): ReturnType<Lifetime['endOfStream']> {
-    return this.lifetime.endOfStream();
+    return this.parts.lifetime.endOfStream();
   }
 
   /** Adds a session, with its client's own limits. */
@@ -120,8 +117,8 @@ export class Sessions implements SessionHost {
     const { view } = session;
     const others = view && this.byView.get(view);
     if (view && others?.delete(session) && others.size === 0) this.byView.delete(view);
-    this.slots.release(session.address);
-    this.tally.closed(session.stats(), session.reason, session.error);
+    this.parts.slots.release(session.address);
+    this.parts.tally.closed(session.stats(), session.reason, session.error);
     if (this.all.size === 0) this.onEmpty?.();
   }
 

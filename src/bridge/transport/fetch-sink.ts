@@ -78,7 +78,7 @@ export class FetchSink implements Sink, Outbound {
   }
 
   end(_how: Ending, retryMs: number | undefined): void {
-    if (this.beginning.sse && retryMs !== undefined) this.writeRetry(retryMs);
+    if (this.beginning.sse && retryMs !== undefined) this.write(toBytes(`retry: ${retryMs}\n\n`, this.form));
     this.ending = true;
     this.pulled();
   }
@@ -98,9 +98,5 @@ export class FetchSink implements Sink, Outbound {
     } else {
       this.session?.relieved();
     }
-  }
-
-  private writeRetry(delayMs: number): void {
-    this.write(toBytes(`retry: ${delayMs}\n\n`, this.form));
   }
 }

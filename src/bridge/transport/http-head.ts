@@ -3,7 +3,7 @@ import { Envelope } from '../events/envelope.ts';
 import type { Caller } from '../hub/admission/admission.ts';
 import type { Admitted, HubCore } from '../hub/hub-core.ts';
 import { FROM_NOW, type Start } from '../hub/hub-log.ts';
-import { DEFAULTS, EVENT_STREAM, JSON_LINES, LAST_EVENT_ID } from '../protocol.ts';
+import { BEARER_SUBPROTOCOL, DEFAULTS, EVENT_STREAM, JSON_LINES, LAST_EVENT_ID } from '../protocol.ts';
 
 /** The header that admits pages of another origin. An application that sets it has decided on the origin itself. */
 export const ALLOW_ORIGIN = 'access-control-allow-origin';
@@ -51,11 +51,6 @@ export function streamHeaders(sse: boolean): Record<string, string> {
   };
 }
 
-/** The application's own headers, with names in lower case, so that each of them replaces ours. */
-export function ownHeaders(headers: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-}
-
 /** The start of a stream. */
 export interface Beginning {
   readonly sse: boolean;
@@ -84,28 +79,9 @@ export function toMark(version: string): string {
   return `id: ${version}\nevent: bookmark\ndata\n\n`;
 }
 
-/** The headers of a response that is a Status. */
-export function refusalHeaders({ code, details }: Status): Record<string, string> {
-  return {
-    ...(code === 204 ? {} : { 'content-type': JSON_LINES }),
-    'cache-control': 'no-store',
-    ...(code === 405 ? { allow: 'GET, HEAD' } : {}),
-    ...(details?.retryAfterSeconds === undefined ? {} : { 'retry-after': String(details.retryAfterSeconds) }),
-  };
-}
-
 /** The body of a response that is a Status; null where HTTP allows none. */
 export function refusalBody(status: Status, method: string | undefined): string | null {
   return status.code === 204 || method === 'HEAD' ? null : `${JSON.stringify(status)}\n`;
-}
-
-/** The headers of the response to a CORS preflight, which a browser sends if a page sets headers such as `authorization`. */
-export function preflightHeaders(asked: string | null | undefined): Record<string, string> {
-  return {
-    'access-control-allow-methods': 'GET, HEAD',
-    ...(asked ? { 'access-control-allow-headers': asked } : {}),
-    'access-control-max-age': '600',
-  };
 }
 
 /**
@@ -135,4 +111,62 @@ export const PIECE_BYTES = 65_536;
  */
 export function* toPieces(bytes: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
+}
+
+/** What a WebSocket client has asked for in `Sec-WebSocket-Protocol`. */
+export interface Subprotocols {
+  /** What the server may accept: all but the token, which must not get into a response. */
+  readonly protocols: readonly string[];
+  /** The bearer token. */
+  readonly token: string | undefined;
+  /** Why the client is to be refused with 400. Never contains the token. */
+  readonly fault: string | undefined;
+}
+
+/**
+ * Reads the header `Sec-WebSocket-Protocol`, in which a web page sends its token, for servers that do the handshake themselves.
+ * Upstream: `websocketauth`.
+ */
+export function readSubprotocols(header: string | null | undefined): Subprotocols {
+  const all = (header ?? '').split(',').map((each) => each.trim());
+  const protocols = all.filter((each) => each !== '' && !each.startsWith(BEARER_SUBPROTOCOL));
+  const [bearer, ...more] = all.filter((each) => each.startsWith(BEARER_SUBPROTOCOL));
+  const token = bearer === undefined ? undefined : decoded(bearer.slice(BEARER_SUBPROTOCOL.length));
+  const fault =
+    (more.length > 0 && 'multiple base64.bearer.authorization tokens specified') ||
+    (bearer !== undefined && protocols.length === 0 && 'missing additional subprotocol') ||
+    (bearer !== undefined && token === undefined && 'invalid base64.bearer.authorization token encoding') ||
+    undefined;
+  return { protocols, token: fault === undefined ? token : undefined, fault };
+}
+
+/** Returns undefined for what is no token. */
+function decoded(text: string): string | undefined {
+  if (!/^[A-Za-z0-9_-]+$/.test(text)) return undefined;
+  try {
+    const token = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
+    // It becomes a header.
+    return /[^\x21-\x7e]/.test(token) ? undefined : token;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The used part of the headers of node:http. */
+interface Headers {
+  authorization?: string | undefined;
+  'sec-websocket-protocol'?: string | undefined;
+}
+
+/**
+ * Moves a token from the subprotocols to where `authenticate` looks for it, unless there is one. Returns why the client is to be
+ * refused, if it is; even then, what is left of the subprotocols may be echoed.
+ */
+export function takeToken(headers: Headers): string | undefined {
+  const { 'sec-websocket-protocol': header } = headers;
+  if (header === undefined) return undefined;
+  const { protocols, token, fault } = readSubprotocols(header);
+  if (token !== undefined) headers.authorization ??= `Bearer ${token}`;
+  headers['sec-websocket-protocol'] = protocols.join(', ') || undefined;
+  return fault;
 }

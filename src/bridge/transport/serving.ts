@@ -12,10 +12,10 @@ import {
 } from '../hub/admission/admission.ts';
 import { noWebSocket, PIPELINED } from '../hub/admission/refusals.ts';
 import { coreOf, type Hub } from '../hub/hub.ts';
-import type { Admitted, HubCore } from '../hub/hub-core.ts';
-import type { Start } from '../hub/hub-log.ts';
+import type { HubCore } from '../hub/hub-core.ts';
 import type { HubNotice } from '../hub/tally.ts';
-import { ALLOW_ORIGIN, ownHeaders, preflightHeaders, refusalHeaders, startOf, streamHeaders } from './http-head.ts';
+import { JSON_LINES } from '../protocol.ts';
+import { ALLOW_ORIGIN, streamHeaders } from './http-head.ts';
 import { type SharedTimer, toSharedTimer } from './stall.ts';
 
 type Options<R, I> = ConnectionOptions & AdmissionOptions<R, I>;
@@ -58,7 +58,7 @@ export class Serving<R, I> {
 
 /** The same over HTTP, where a client is answered with a stream or with a Status. */
 export class HttpServing<R, I> extends Serving<R, I> {
-  /** The application's own headers. */
+  /** The application's own headers, with names in lower case, so that each of them replaces ours. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(
@@ -67,7 +67,7 @@ export class HttpServing<R, I> extends Serving<R, I> {
     channel: ToChannel | undefined,
   ) {
     super(hub, options, { names: [...COMMON_OPTIONS, 'headers'], channel });
-    this.headers = ownHeaders(options.headers);
+    this.headers = Object.fromEntries(Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]));
   }
 
   /** The caller as the hub decides on it: who admits other origins by a header of its own has decided already. */
@@ -90,22 +90,31 @@ export class HttpServing<R, I> extends Serving<R, I> {
     return this.core.refuse({ reason: 'method', status, address });
   }
 
-  /** Where a client starts, or the Status that refuses it. */
-  start(admitted: Admitted, sse: boolean): Start | Status {
-    return startOf(this.core, admitted, sse);
-  }
-
   streamHeaders(caller: Caller<R>, sse: boolean): Record<string, string> {
     return { ...streamHeaders(sse), ...this.admission.corsHeaders(caller), ...this.headers };
   }
 
+  /** A browser asks first if a page sets headers such as `authorization`. */
   preflightHeaders(caller: Caller<R>, asked: string | null | undefined): Record<string, string> {
-    return { ...this.admission.corsHeaders(caller), ...preflightHeaders(asked), ...this.headers };
+    return {
+      ...this.admission.corsHeaders(caller),
+      'access-control-allow-methods': 'GET, HEAD',
+      ...(asked && { 'access-control-allow-headers': asked }),
+      'access-control-max-age': '600',
+      ...this.headers,
+    };
   }
 
-  refusalHeaders(caller: Caller<R>, status: Status): Record<string, string> {
-    const isAllowed = this.admission.allows(caller);
-    return { ...refusalHeaders(status), ...(isAllowed && { ...this.admission.corsHeaders(caller), ...this.headers }) };
+  /** The headers of a response that is a Status. */
+  refusalHeaders(caller: Caller<R>, { code, details }: Status): Record<string, string> {
+    const { retryAfterSeconds } = details ?? {};
+    return {
+      ...(code !== 204 && { 'content-type': JSON_LINES }),
+      'cache-control': 'no-store',
+      ...(code === 405 && { allow: 'GET, HEAD' }),
+      ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
+      ...(this.admission.allows(caller) && { ...this.admission.corsHeaders(caller), ...this.headers }),
+    };
   }
 }
 

@@ -1,6 +1,6 @@
 /** What a list or a watch asks for, that is which keys and which objects under them; and what the watches of one such selection share. */
 import { EventLog, ReplayWindow } from '../../broadcast/log.ts';
-import { WaitingReaders } from '../../broadcast/waiting-readers.ts';
+import { WaitingReaders } from '../../broadcast/watcher-sets.ts';
 import { type KubernetesObject, metadataOf } from '../../cache/object.ts';
 import { type FieldRule, type FieldSelector, fitsRule, type LabelSelector, rulesOf } from '../../selectors/index.ts';
 import { isPromise } from '../../watch/abort.ts';

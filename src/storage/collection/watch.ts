@@ -13,7 +13,7 @@
  * - Every change before `place` was delivered, or is not selected.
  * - A BOOKMARK of a version is delivered after all events up to it, and before all later ones.
  */
-import type { WaitingReader } from '../../broadcast/waiting-readers.ts';
+import type { WaitingReader } from '../../broadcast/watcher-sets.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
 import { type BookmarkEvent, type ErrorEvent, type Status, toStatus } from '../../watch/event.ts';

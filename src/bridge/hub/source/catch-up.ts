@@ -13,8 +13,7 @@ import {
   type SourcePosition,
   toSourceVersion,
 } from './source.ts';
-import { parse } from './source-follower.ts';
-import type { SourceLog } from './source-log.ts';
+import { parse, type SourceLog } from './source-follower.ts';
 
 /** Options of a {@link CatchUpWatch}. */
 interface CatchUpOptions {

@@ -4,30 +4,12 @@ import { checkOptions, invalid, WatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
 import { type Envelope, toText } from '../../events/envelope.ts';
 import { newEpoch } from '../../protocol.ts';
-import type { Lifetime } from '../hub-log.ts';
-import type { HubSettings, PublishOptions } from '../hub-options.ts';
+import type { PublishOptions } from '../hub-options.ts';
 import type { HubSession } from '../hub-session.ts';
-import type { Publisher } from '../publisher.ts';
 import type { ParsedQuery } from '../query.ts';
-import type { Sessions } from '../sessions.ts';
-import type { Tally } from '../tally.ts';
 import { CatchUpWatch, SourcePages } from './catch-up.ts';
-import { type CatchUpStart, type HubSource, type SourcePosition, toPosition } from './source.ts';
-import { SourceFollower } from './source-follower.ts';
-import type { SourceLog } from './source-log.ts';
-
-/** What a {@link SourceAccess} needs from its hub. */
-interface SourceAccessOptions {
-  readonly source: HubSource;
-  readonly settings: HubSettings<WatchEvent>;
-  readonly log: SourceLog;
-  readonly publisher: Publisher;
-  readonly sessions: Sessions;
-  readonly lifetime: Lifetime;
-  readonly tally: Tally;
-  /** The source cannot be continued. Everybody must be notified, in this synchronous step. */
-  readonly onReset: () => void;
-}
+import { type CatchUpStart, type SourcePosition, toPosition } from './source.ts';
+import { SourceFollower, type SourceParts } from './source-follower.ts';
 
 /** Characters of an id: those of a header's value, without spaces. */
 const ID = /^[\x21-\x7e]{1,256}$/;
@@ -45,20 +27,20 @@ const utf8 = new TextEncoder();
 export class SourceAccess {
   readonly follower: SourceFollower;
   private readonly pages: SourcePages;
-  private readonly options: SourceAccessOptions;
+  private readonly parts: SourceParts;
   /** Number of publishes that are not stored yet. */
   private pending: number = 0;
 
-  constructor(options: SourceAccessOptions) {
-    const { source, log, settings } = options;
-    this.options = options;
+  constructor(parts: SourceParts) {
+    const { source, log, settings } = parts;
+    this.parts = parts;
     this.pages = new SourcePages(source, log, settings);
-    this.follower = new SourceFollower(options);
+    this.follower = new SourceFollower(parts);
   }
 
   /** Appends an event to the stream. */
   async publish(event: WatchEvent, options: string | PublishOptions = {}): Promise<void> {
-    const { source, publisher, lifetime, settings } = this.options;
+    const { source, publisher, lifetime, settings } = this.parts;
     const { topicsOf, maxPending: limit } = settings;
     const { json, id = newEpoch() + newEpoch() } =
       typeof options === 'string' ? { json: options } : checkOptions(options, ['json', 'id']);
@@ -79,7 +61,7 @@ export class SourceAccess {
 
   /** The watch of a client that is brought up from the source. */
   watch(start: CatchUpStart, own: WatchOptions<Envelope>, session: () => HubSession): CatchUpWatch {
-    const { log, sessions, settings } = this.options;
+    const { log, sessions, settings } = this.parts;
     return new CatchUpWatch({ start, own, session, log, sessions, pages: this.pages, maxBytes: settings.maxCatchUpBytes });
   }
 
@@ -87,7 +69,7 @@ export class SourceAccess {
   knows({ resourceVersion, sendInitialEvents, isBack = false }: ParsedQuery): boolean {
     if (!this.follower.ready) return false;
     if (resourceVersion === undefined || (sendInitialEvents === true && !isBack)) return true;
-    return this.options.log.placeOf(resourceVersion) !== undefined || toPosition(resourceVersion) === undefined;
+    return this.parts.log.placeOf(resourceVersion) !== undefined || toPosition(resourceVersion) === undefined;
   }
 
   /**
@@ -117,7 +99,7 @@ export class SourceAccess {
         if (own !== undefined) await this.renewed(own, gone);
       } else if (own.sequence < position.sequence) {
         await follower.until(() => (follower.position?.sequence ?? Infinity) >= position.sequence, gone);
-      } else if (page.length === 0 || own.sequence - position.sequence > this.options.settings.maxCatchUpItems) return undefined;
+      } else if (page.length === 0 || own.sequence - position.sequence > this.parts.settings.maxCatchUpItems) return undefined;
       else return { version, position, page };
     }
   }

@@ -3,9 +3,10 @@ import { whenAborted } from '../../../watch/abort.ts';
 import { Backoff } from '../../../watch/backoff.ts';
 import { invalid, isWatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
+import { HubLog, type Lifetime } from '../hub-log.ts';
 import type { HubSettings } from '../hub-options.ts';
 import type { Publisher } from '../publisher.ts';
-import type { Tally } from '../tally.ts';
+import type { HubParts, Sessions } from '../sessions.ts';
 import {
   type Following,
   type HubSource,
@@ -15,15 +16,115 @@ import {
   toPosition,
   toSourceVersion,
 } from './source.ts';
-import type { SourceLog } from './source-log.ts';
 
-/** What a {@link SourceFollower} needs from its hub. */
-interface SourceFollowerOptions {
+/**
+ * The place of the first event that a hub with a source distributes. Earlier events also have places when a client is brought up
+ * from the source: such a place must not be 0, which stands for no place. All are small integers to V8.
+ */
+const FIRST_PLACE = 2 ** 28;
+
+const BEFORE_ALL: SourcePosition = { epoch: 'none', sequence: 0, mark: '0' };
+
+/**
+ * The events of a hub with a source. Places count the events in this process; versions are those of the stream. Both grow together,
+ * but not in step: an entry of the stream that is not an event has a version and no place. So the place of a version is looked up
+ * among the events that are kept.
+ *
+ *     stream     41  42  43  44  45          43 is not an event
+ *     place       6   7       8   9          after version 43: not found here, so the source is asked
+ */
+export class SourceLog extends HubLog {
+  /** The position, and the topics, of the event that is being published. They come from the stream. */
+  next: SourcePosition = BEFORE_ALL;
+  topics: readonly string[] = [];
+  /** How often it has begun at a position that does not continue what was before. */
+  restarts: number = 0;
+  private position: SourcePosition = BEFORE_ALL;
+  private last: string = toSourceVersion(this.position);
+  /** What is before it belongs to another stream. */
+  private floor: number = FIRST_PLACE;
+
+  constructor(settings: HubSettings<WatchEvent>, lifetime: Lifetime) {
+    super(settings, lifetime);
+    this.mux.begin(FIRST_PLACE);
+  }
+
+  /** Continues at a position of another stream: nothing from before is known any more. */
+  restart(position: SourcePosition): void {
+    this.restarts++;
+    this.floor = this.head;
+    this.reach(position);
+  }
+
+  /** The last event is at this position. */
+  reach(position: SourcePosition): void {
+    this.position = position;
+    this.last = toSourceVersion(position);
+  }
+
+  override distributed(): void {
+    this.reach(this.next);
+  }
+
+  override get accepted(): number {
+    return this.head - FIRST_PLACE;
+  }
+
+  /** The stream that it is in, and how far. */
+  get epoch(): string {
+    return this.position.epoch;
+  }
+
+  get sequence(): number {
+    return this.position.sequence;
+  }
+
+  override get oldest(): number {
+    return Math.max(this.floor, super.oldest);
+  }
+
+  override get version(): string {
+    return this.last;
+  }
+
+  override versionOf(place: number): string | undefined {
+    if (place === this.head) return this.last;
+    return place > this.oldest ? this.mux.log.at(place - 1).version : undefined;
+  }
+
+  override placeOf(version: string): number | undefined {
+    if (version === this.last) return this.head;
+    const sequence = sequenceOf(version);
+    let from = this.oldest;
+    for (let to = this.head; from < to; ) {
+      const middle = Math.floor((from + to) / 2);
+      if (sequenceOf(this.versionOf(middle)) < sequence) from = middle + 1;
+      else to = middle;
+    }
+    // The same sequence is not enough: after a loss, it may be another event.
+    return this.versionOf(from) === version ? from : undefined;
+  }
+
+  /** Returns a place for an event of the stream that is not kept here. Not after that of any later event. */
+  placeBefore(sequence: number): number {
+    return this.head - (this.position.sequence - sequence);
+  }
+
+  protected override topicsOf(): readonly string[] {
+    return this.topics;
+  }
+}
+
+function sequenceOf(version: string = ''): number {
+  return toPosition(version)?.sequence ?? 0;
+}
+
+/** What the parts of a hub with a source have in common. */
+export interface SourceParts extends HubParts {
   readonly source: HubSource;
-  readonly settings: HubSettings<WatchEvent>;
   readonly log: SourceLog;
   readonly publisher: Publisher;
-  readonly tally: Tally;
+  readonly sessions: Sessions;
   /** The stream cannot be continued. Everybody must be notified, in this synchronous step. */
   readonly onReset: () => void;
 }
@@ -54,16 +155,18 @@ export class SourceFollower {
   private error: unknown = undefined;
   private connected: boolean = false;
   private stopped: boolean = false;
+  /** Somebody knows better than what the source is just being asked. */
+  private isAskedAgain: boolean = false;
   private attempt: AbortController = new AbortController();
   private wake: (() => void) | undefined = undefined;
   private quietMs: number = QUIET_MS;
   private readonly backoff: Backoff;
   private readonly checks: Set<() => void> = new Set();
-  private readonly options: SourceFollowerOptions;
+  private readonly parts: SourceParts;
 
-  constructor(options: SourceFollowerOptions) {
-    this.options = options;
-    this.backoff = new Backoff({ ...BACKOFF, random: options.settings.random });
+  constructor(parts: SourceParts) {
+    this.parts = parts;
+    this.backoff = new Backoff({ ...BACKOFF, random: parts.settings.random });
     void this.run();
   }
 
@@ -82,9 +185,10 @@ export class SourceFollower {
     this.changed();
   }
 
-  /** Asks the source again whether it is still the same stream. */
+  /** Asks the source again whether it is still the same stream. What it is just being asked is not broken off, or it would never answer. */
   renew(): void {
-    this.attempt.abort();
+    if (this.connected) this.attempt.abort();
+    this.isAskedAgain = true;
     this.wake?.();
   }
 
@@ -112,13 +216,14 @@ export class SourceFollower {
   private async run(): Promise<void> {
     while (!this.stopped) {
       this.attempt = new AbortController();
+      this.isAskedAgain = false;
       let expired = false;
       try {
         expired = !(await this.follow(this.attempt.signal));
       } catch (error) {
         if (!this.attempt.signal.aborted) {
           this.error = error;
-          this.options.tally.failed(error, 'source');
+          this.parts.tally.failed(error, 'source');
         }
       }
       this.connected = false;
@@ -130,20 +235,21 @@ export class SourceFollower {
 
   /** Resolves to false if the stream cannot be continued where this hub is. */
   private async follow(signal: AbortSignal): Promise<boolean> {
-    const { source, log, settings } = this.options;
+    const { source, log, settings } = this.parts;
     const following = await source.follow(this.position ?? { last: settings.replayItems }, signal);
     if (signal.aborted) return true;
     if (following === undefined) {
       this.reset();
       return false;
     }
+    if (this.isAskedAgain) return true; // that was asked after this
     if (this.position === undefined) {
       this.position = following.position;
       log.restart(following.position);
     }
     this.connected = true;
     this.error = undefined;
-    this.options.tally.sourceWorks();
+    this.parts.tally.sourceWorks();
     this.reached(following);
     let cancel = this.askAgainLater();
     try {
@@ -168,7 +274,7 @@ export class SourceFollower {
   /** Clients wait until the end is reached. If nothing comes, asks where that is now; less and less often, as a source may be slow. */
   private askAgainLater(): () => void {
     if (this.ready) return () => {};
-    return this.options.settings.clock.schedule(this.quietMs, () => {
+    return this.parts.settings.clock.schedule(this.quietMs, () => {
       this.quietMs = Math.min(2 * this.quietMs, MAX_QUIET_MS);
       this.renew();
     });
@@ -180,7 +286,7 @@ export class SourceFollower {
   }
 
   private async take({ sequence, mark, json, topics }: SourceEvent, epoch: string): Promise<void> {
-    const { log, publisher } = this.options;
+    const { log, publisher } = this.parts;
     const position = { epoch, sequence, mark };
     const version = checkedVersion(position);
     const event = parse(json);
@@ -203,14 +309,14 @@ export class SourceFollower {
 
   private skip(position: SourcePosition): void {
     this.skipped++;
-    this.options.log.reach(position);
+    this.parts.log.reach(position);
   }
 
   /** An event is missing before this one. A client that has not seen it cannot continue; this hub begins again after the gap. */
   private skipTo(sequence: number, epoch: string): void {
     this.reset();
     this.position = { epoch, sequence: sequence - 1, mark: 'unknown' };
-    this.options.log.restart(this.position);
+    this.parts.log.restart(this.position);
   }
 
   private reset(): void {
@@ -218,12 +324,12 @@ export class SourceFollower {
     this.ready = false;
     const known = this.position !== undefined;
     this.position = undefined;
-    if (known) this.options.onReset();
+    if (known) this.parts.onReset();
   }
 
   private pause(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.options.settings.clock.schedule(delayMs, () => this.wake?.());
+      const cancel = this.parts.settings.clock.schedule(delayMs, () => this.wake?.());
       this.wake = () => {
         cancel();
         this.wake = undefined;
