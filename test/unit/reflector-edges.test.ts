@@ -1,12 +1,24 @@
 // What a reflector and its requests do at the edges: each test is about one line that nothing else shows.
 import { describe, expect, test, vi } from 'vitest';
-import { Reflector, RetryWatcher } from '../../src/cache/index.ts';
+import { type List, Reflector, RetryWatcher } from '../../src/cache/index.ts';
 import { Attempt } from '../../src/cache/reflector/attempt.ts';
 import { ReflectorMachine } from '../../src/cache/reflector/machine.ts';
 import type { MachineSettings } from '../../src/cache/reflector/reflector-options.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { settle } from './faulty-source.ts';
-import { bookmark, CLEAN, change, errorEvent, list, Rig, refusal, ScriptedSource, ScriptedWatch } from './reflector-rig.ts';
+import {
+  bookmark,
+  CLEAN,
+  change,
+  errorEvent,
+  list,
+  NotingStore,
+  type Pod,
+  Rig,
+  refusal,
+  ScriptedSource,
+  ScriptedWatch,
+} from './reflector-rig.ts';
 import { fate } from './support.ts';
 
 /** A watch that cannot be read. */
@@ -99,6 +111,20 @@ const SETTINGS: MachineSettings = {
   ...{ streamingList: true, pageSize: undefined, internalErrorRetryMs: 0 },
 };
 const FAILED = { kind: 'other', error: undefined, ranMs: 0 } as const;
+
+describe('a source that is deaf to signals', () => {
+  test('is asked for no further page after the end, and the store gets nothing of the one that comes then', async () => {
+    const store = Object.assign(new NotingStore(), { prepared: 0, prepare: (object: Pod) => (store.prepared++, object) });
+    const rig = new Rig({ pageSize: 1 }, store);
+    let answer = (_: List<Pod>): void => {};
+    rig.source.toList = [() => new Promise((resolve) => (answer = resolve))];
+    await rig.start();
+    expect(await rig.stop()).toEqual(CLEAN);
+    answer({ ...list('1', 'a'), continue: 'more' });
+    await settle();
+    expect([rig.source.lists.length, store.prepared]).toEqual([1, 0]);
+  });
+});
 
 describe('failures', () => {
   test('are forgotten when the source was well for long enough, however quiet it was', () => {
