@@ -89,7 +89,7 @@ export async function act(scenario: Scenario, { server, namespace, limitMs }: Ac
         changes: changes.length,
         untold: changes.length - times.length,
         wrong: differences(copy.objects(), items),
-        lists: requests.filter(({ isWatch, url }) => !isWatch || url.searchParams.has('sendInitialEvents')).length,
+        lists: requests.filter(isList).length,
       };
     });
   } finally {
@@ -135,4 +135,9 @@ async function strike(
   }
   await scenario.during?.({ server, proxies });
   return performance.now();
+}
+
+/** Whether a request is for the whole collection. An informer that asks only for a server's version wants one object. */
+function isList({ isWatch, url }: { readonly isWatch: boolean; readonly url: URL }): boolean {
+  return isWatch ? url.searchParams.has('sendInitialEvents') : url.searchParams.get('limit') !== '1';
 }

@@ -155,7 +155,9 @@ export async function preparedList<T>(
   prepare: Prepare<T> | undefined,
 ): Promise<List<T>> {
   if (prepare && METHODS.has(source.list)) return (source as PreparingSource<T>).list(options, prepare);
-  return prepareItems(await source.list(options), prepare);
+  const list = await source.list(options);
+  options.signal?.throwIfAborted(); // it may be deaf to signals: nobody wants this any more, nor another page
+  return prepareItems(list, prepare);
 }
 
 /** The same list, with every item prepared. */

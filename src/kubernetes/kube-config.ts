@@ -16,57 +16,87 @@ import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { invalid, isRecord, isWatchError, WatchError } from '../watch/errors.ts';
 import { optional } from './node-fetch.ts';
 
+/** The kinds of values that a kubeconfig has. */
+interface Values {
+  readonly string: string;
+  readonly boolean: boolean;
+  readonly object: Readonly<Record<string, unknown>>;
+  readonly list: readonly unknown[];
+  readonly strings: readonly string[];
+  readonly stringLists: Readonly<Record<string, readonly string[]>>;
+}
+
+const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every((each) => typeof each === 'string');
+
+const KINDS: Readonly<Record<keyof Values, readonly [test: (value: unknown) => boolean, expected: string]>> = {
+  string: [(value) => typeof value === 'string', 'a string'],
+  boolean: [(value) => typeof value === 'boolean', 'true or false'],
+  object: [isRecord, 'an object'],
+  list: [Array.isArray, 'a list'],
+  strings: [isStrings, 'a list of strings'],
+  stringLists: [(value) => isRecord(value) && Object.values(value).every(isStrings), 'an object of lists of strings'],
+};
+
+/** The members of an object, each with its kind, or with its own members. */
+interface Fields {
+  readonly [name: string]: keyof Values | Fields;
+}
+
+/** An object with these members. */
+type Entry<F> = { readonly [Name in keyof F]?: F[Name] extends keyof Values ? Values[F[Name]] : Entry<F[Name]> };
+
+const CLUSTER = {
+  server: 'string',
+  'certificate-authority': 'string',
+  'certificate-authority-data': 'string',
+  'insecure-skip-tls-verify': 'boolean',
+  'tls-server-name': 'string',
+  'proxy-url': 'string',
+  'disable-compression': 'boolean',
+  extensions: 'list',
+} as const;
+const USER = {
+  token: 'string',
+  tokenFile: 'string',
+  username: 'string',
+  password: 'string',
+  'client-certificate': 'string',
+  'client-certificate-data': 'string',
+  'client-key': 'string',
+  'client-key-data': 'string',
+  as: 'string',
+  'as-uid': 'string',
+  'as-groups': 'strings',
+  'as-user-extra': 'stringLists',
+  exec: {
+    command: 'string',
+    args: 'strings',
+    env: 'list',
+    apiVersion: 'string',
+    installHint: 'string',
+    provideClusterInfo: 'boolean',
+    interactiveMode: 'string',
+  },
+  'auth-provider': { name: 'string', config: 'object' },
+} as const;
+const CONTEXT = { cluster: 'string', user: 'string', namespace: 'string' } as const;
+const FILE = {
+  'current-context': 'string',
+  kind: 'string',
+  apiVersion: 'string',
+  clusters: 'list',
+  users: 'list',
+  contexts: 'list',
+} as const;
+
 /** Where a server is, and whom to trust. */
-export interface ClusterEntry {
-  readonly server?: string;
-  readonly 'certificate-authority'?: string;
-  readonly 'certificate-authority-data'?: string;
-  readonly 'insecure-skip-tls-verify'?: boolean;
-  readonly 'tls-server-name'?: string;
-  readonly 'proxy-url'?: string;
-  readonly 'disable-compression'?: boolean;
-  readonly extensions?: readonly unknown[];
-}
-
+export type ClusterEntry = Entry<typeof CLUSTER>;
 /** Who asks. */
-export interface UserEntry {
-  readonly token?: string;
-  readonly tokenFile?: string;
-  readonly username?: string;
-  readonly password?: string;
-  readonly 'client-certificate'?: string;
-  readonly 'client-certificate-data'?: string;
-  readonly 'client-key'?: string;
-  readonly 'client-key-data'?: string;
-  readonly as?: string;
-  readonly 'as-uid'?: string;
-  readonly 'as-groups'?: readonly string[];
-  readonly 'as-user-extra'?: Readonly<Record<string, readonly string[]>>;
-  readonly exec?: ExecEntry;
-  readonly 'auth-provider'?: ProviderEntry;
-}
-
+export type UserEntry = Entry<typeof USER>;
 /** A program that hands out credentials. */
-export interface ExecEntry {
-  readonly command?: string;
-  readonly args?: readonly string[];
-  readonly env?: readonly unknown[];
-  readonly apiVersion?: string;
-  readonly installHint?: string;
-  readonly provideClusterInfo?: boolean;
-  readonly interactiveMode?: string;
-}
-
-export interface ProviderEntry {
-  readonly name?: string;
-  readonly config?: Readonly<Record<string, unknown>>;
-}
-
-interface ContextEntry {
-  readonly cluster?: string;
-  readonly user?: string;
-  readonly namespace?: string;
-}
+export type ExecEntry = NonNullable<UserEntry['exec']>;
+export type ProviderEntry = NonNullable<UserEntry['auth-provider']>;
+type ContextEntry = Entry<typeof CONTEXT>;
 
 /** A file, or several that have been merged. */
 interface Kubeconfig {
@@ -85,66 +115,6 @@ export interface Chosen {
   readonly user: UserEntry;
 }
 
-type Kind = 'string' | 'boolean' | 'object' | 'list' | 'strings' | 'stringLists';
-type Fields<T> = Readonly<Record<keyof T & string, Kind>>;
-
-const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every((each) => typeof each === 'string');
-
-const KINDS: Readonly<Record<Kind, readonly [test: (value: unknown) => boolean, expected: string]>> = {
-  string: [(value) => typeof value === 'string', 'a string'],
-  boolean: [(value) => typeof value === 'boolean', 'true or false'],
-  object: [isRecord, 'an object'],
-  list: [Array.isArray, 'a list'],
-  strings: [isStrings, 'a list of strings'],
-  stringLists: [(value) => isRecord(value) && Object.values(value).every(isStrings), 'an object of lists of strings'],
-};
-
-const CLUSTER: Fields<ClusterEntry> = {
-  server: 'string',
-  'certificate-authority': 'string',
-  'certificate-authority-data': 'string',
-  'insecure-skip-tls-verify': 'boolean',
-  'tls-server-name': 'string',
-  'proxy-url': 'string',
-  'disable-compression': 'boolean',
-  extensions: 'list',
-};
-const USER: Fields<UserEntry> = {
-  token: 'string',
-  tokenFile: 'string',
-  username: 'string',
-  password: 'string',
-  'client-certificate': 'string',
-  'client-certificate-data': 'string',
-  'client-key': 'string',
-  'client-key-data': 'string',
-  as: 'string',
-  'as-uid': 'string',
-  'as-groups': 'strings',
-  'as-user-extra': 'stringLists',
-  exec: 'object',
-  'auth-provider': 'object',
-};
-const EXEC: Fields<ExecEntry> = {
-  command: 'string',
-  args: 'strings',
-  env: 'list',
-  apiVersion: 'string',
-  installHint: 'string',
-  provideClusterInfo: 'boolean',
-  interactiveMode: 'string',
-};
-const PROVIDER: Fields<ProviderEntry> = { name: 'string', config: 'object' };
-const CONTEXT: Fields<ContextEntry> = { cluster: 'string', user: 'string', namespace: 'string' };
-const LISTS: Fields<Record<'current-context' | 'kind' | 'apiVersion' | 'clusters' | 'users' | 'contexts', unknown>> = {
-  'current-context': 'string',
-  kind: 'string',
-  apiVersion: 'string',
-  clusters: 'list',
-  users: 'list',
-  contexts: 'list',
-};
-
 /** A file that does not say what a kubeconfig says. The message has the type of a value only: the value may be a secret. */
 class Unreadable extends Error {
   override readonly name: string = 'Unreadable';
@@ -154,26 +124,33 @@ class Unreadable extends Error {
   }
 }
 
-/** The known members of a value, each of its type. */
-function known<T>(value: unknown, fields: Fields<T>, place: string): T {
-  if (value === undefined || value === null) return {} as T;
-  if (!isRecord(value)) throw Unreadable.at(place, 'an object', value);
+/** The known members of a value, each of its kind. */
+function known<F extends Fields>(value: unknown, fields: F, place: string): Entry<F> {
   const found: Record<string, unknown> = {};
-  for (const [name, kind] of Object.entries<Kind>(fields)) {
-    const each = value[name];
+  if (value !== undefined && value !== null && !isRecord(value)) throw Unreadable.at(place, 'an object', value);
+  for (const [name, kind] of Object.entries(fields)) {
+    const each = value?.[name];
     if (each === undefined || each === null || each === '') continue;
-    const [test, expected] = KINDS[kind];
-    if (!test(each)) throw Unreadable.at(`${place && `${place}.`}${name}`, expected, each);
-    found[name] = each;
+    const where = `${place && `${place}.`}${name}`;
+    if (typeof kind === 'object') found[name] = known(each, kind, where);
+    else {
+      const [test, expected] = KINDS[kind];
+      if (!test(each)) throw Unreadable.at(where, expected, each);
+      found[name] = each;
+    }
   }
-  return found as T;
+  return found as Entry<F>;
 }
 
-function named<T>(list: unknown, member: string, read: (value: unknown, place: string) => T): Map<string, T> {
+function named<T>(
+  list: readonly unknown[] | undefined,
+  member: string,
+  read: (value: unknown, place: string) => T,
+): Map<string, T> {
   const entries = new Map<string, T>();
-  for (const [at, entry] of ((list ?? []) as readonly unknown[]).entries()) {
+  for (const [at, entry] of (list ?? []).entries()) {
     const place = `${member}s[${at}]`;
-    const { name = '' } = known<{ name?: string }>(entry, { name: 'string' }, place);
+    const { name = '' } = known(entry, { name: 'string' } as const, place);
     if (entries.has(name)) throw new Unreadable(`${place}: there is another ${member} "${name}"`);
     entries.set(name, read((entry as Record<string, unknown> | null)?.[member], `${place}.${member}`));
   }
@@ -183,17 +160,17 @@ function named<T>(list: unknown, member: string, read: (value: unknown, place: s
 /** Reads the text of a kubeconfig. Paths in it are relative to `folder`. Rejects with INVALID_ARGUMENT if it is none. */
 async function parseKubeconfig(text: string, what: string, folder: string): Promise<Kubeconfig> {
   try {
-    const all = known(await toValue(text), LISTS, '');
+    const all = known(await toValue(text), FILE, '');
     if ((all.kind ?? 'Config') !== 'Config' || (all.apiVersion ?? 'v1') !== 'v1') {
       throw new Unreadable('expected kind Config of apiVersion v1');
     }
     return {
-      currentContext: (all['current-context'] as string | undefined) ?? '',
+      currentContext: all['current-context'] ?? '',
       clusters: named(all.clusters, 'cluster', (value, place) => {
-        return within(folder, known<ClusterEntry>(value, CLUSTER, place), ['certificate-authority']);
+        return within(folder, known(value, CLUSTER, place), ['certificate-authority']);
       }),
-      users: named(all.users, 'user', (value, place) => toUser(known<UserEntry>(value, USER, place), place, folder)),
-      contexts: named(all.contexts, 'context', (value, place) => known<ContextEntry>(value, CONTEXT, place)),
+      users: named(all.users, 'user', (value, place) => toUser(known(value, USER, place), folder)),
+      contexts: named(all.contexts, 'context', (value, place) => known(value, CONTEXT, place)),
     };
   } catch (cause) {
     throw isWatchError(cause) ? cause : unreadable(what, cause);
@@ -205,13 +182,11 @@ function unreadable(what: string, cause: unknown): WatchError {
   return new WatchError('INVALID_ARGUMENT', `kubeconfig: cannot read ${what}: ${why}`, { cause });
 }
 
-function toUser(user: UserEntry, place: string, folder: string): UserEntry {
-  const { exec, 'auth-provider': provider } = user;
-  const plugin = exec && known<ExecEntry>(exec, EXEC, `${place}.exec`);
+function toUser(user: UserEntry, folder: string): UserEntry {
+  const { exec } = user;
   return {
     ...within(folder, user, ['client-certificate', 'client-key', 'tokenFile']),
-    ...(plugin && { exec: plugin.command?.includes(sep) ? within(folder, plugin, ['command']) : plugin }),
-    ...(provider && { 'auth-provider': known<ProviderEntry>(provider, PROVIDER, `${place}.auth-provider`) }),
+    ...(exec?.command?.includes(sep) && { exec: within(folder, exec, ['command']) }),
   };
 }
 

@@ -104,6 +104,8 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   async list(options: ListOptions = {}, prepare?: Prepare<T>): Promise<List<T>> {
     for (;;) {
       if (this.#held && !this.#found) {
+        // Who asks only whether it has a version does not take this for the objects that there are.
+        if (options.resourceVersionMatch) throw refused(410, 'Expired', `${this.name} has been deleted`);
         this.#held = false;
         return { items: [], resourceVersion: options.resourceVersion || '0' };
       }

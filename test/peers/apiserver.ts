@@ -11,7 +11,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -185,6 +185,17 @@ export class ApiServer {
   async restart(flags?: readonly string[]): Promise<void> {
     await this.kill();
     await this.start(flags);
+  }
+
+  /** Ends it, and copies its data, or with a copy, puts that in their place; then starts it again. Resolves with the copy. */
+  async restartWithData(copy?: string): Promise<string> {
+    await this.kill();
+    const data = join(this.#dir, 'etcd');
+    const kept = copy ?? join(this.#dir, 'copy');
+    rmSync(copy === undefined ? kept : data, { recursive: true, force: true });
+    cpSync(copy ?? data, copy === undefined ? kept : data, { recursive: true });
+    await this.start();
+    return kept;
   }
 
   /** Ends it, and removes everything. */

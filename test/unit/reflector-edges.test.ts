@@ -1,12 +1,24 @@
 // What a reflector and its requests do at the edges: each test is about one line that nothing else shows.
 import { describe, expect, test, vi } from 'vitest';
-import { Reflector, RetryWatcher } from '../../src/cache/index.ts';
+import { type List, Reflector, RetryWatcher } from '../../src/cache/index.ts';
 import { Attempt } from '../../src/cache/reflector/attempt.ts';
 import { ReflectorMachine } from '../../src/cache/reflector/machine.ts';
 import type { MachineSettings } from '../../src/cache/reflector/reflector-options.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { settle } from './faulty-source.ts';
-import { bookmark, CLEAN, change, errorEvent, list, Rig, refusal, ScriptedSource, ScriptedWatch } from './reflector-rig.ts';
+import {
+  bookmark,
+  CLEAN,
+  change,
+  errorEvent,
+  list,
+  NotingStore,
+  type Pod,
+  Rig,
+  refusal,
+  ScriptedSource,
+  ScriptedWatch,
+} from './reflector-rig.ts';
 import { fate } from './support.ts';
 
 /** A watch that cannot be read. */
@@ -100,6 +112,20 @@ const SETTINGS: MachineSettings = {
 };
 const FAILED = { kind: 'other', error: undefined, ranMs: 0 } as const;
 
+describe('a source that is deaf to signals', () => {
+  test('is asked for no further page after the end, and the store gets nothing of the one that comes then', async () => {
+    const prepare = vi.fn((object: Pod) => object);
+    const rig = new Rig({ pageSize: 1 }, Object.assign(new NotingStore(), { prepare }));
+    let answer = (_: List<Pod>): void => {};
+    rig.source.toList = [() => new Promise((resolve) => (answer = resolve))];
+    await rig.start();
+    expect(await rig.stop()).toEqual(CLEAN);
+    answer({ ...list('1', 'a'), continue: 'more' });
+    await settle();
+    expect([rig.source.lists.length, prepare.mock.calls]).toEqual([1, []]);
+  });
+});
+
 describe('failures', () => {
   test('are forgotten when the source was well for long enough, however quiet it was', () => {
     const machine = new ReflectorMachine({ ...SETTINGS, streamingList: false });
@@ -175,13 +201,14 @@ describe('a watch', () => {
   test('that takes too long to open was no contact with the source', async () => {
     const rig = new Rig({ minWatchTimeoutMs: 1_000 });
     rig.source.toWatch = [() => new Promise(() => {})];
+    rig.source.toCheck = [() => new Promise(() => {})];
     await rig.start();
     await rig.pass(10_999);
     rig.source.toWatch = [() => new Promise(() => {})];
     expect([rig.source.watches.length, rig.reflector.state.lastContactMs]).toEqual([1, 0]);
     await rig.pass(1);
     await rig.pass(5_000);
-    expect([rig.source.watches.length > 1 || rig.source.lists.length > 1, rig.reflector.state.lastContactMs]).toEqual([true, 0]);
+    expect([rig.source.checks.length, rig.reflector.state.lastContactMs]).toEqual([1, 0]);
     rig.abort.abort();
     await rig.running;
   });
@@ -211,6 +238,38 @@ describe('a watch', () => {
       rig.source.last.push(change('ADDED', 'c', '5'));
       await settle();
       expect([rig.store.notes.at(-1), rig.reflector.resourceVersion]).toEqual(['add c', '5']);
+      expect(await rig.stop()).toEqual(CLEAN);
+    },
+  );
+
+  test.each<[string, Error | List<Pod>, string]>([
+    ['says that it is too new', refusal(504, 'Timeout', { causes: [{ reason: 'ResourceVersionTooLarge' }] }), '504'],
+    ['answers with an older one', list('4'), 'the list has version 4, which is older than 5'],
+  ])(
+    'is not opened after an outage if the source, asked for its version, %s: the store gets the state that it has',
+    async (_name, answer, message) => {
+      const rig = new Rig({ labelSelector: 'a=b' });
+      rig.source.toList = [list('5', 'a'), list('4'), list('4', 'b')];
+      rig.source.toWatch = [new TypeError('fetch failed')];
+      rig.source.toCheck = [answer];
+      await rig.start();
+      await rig.pass(60_000);
+      const { signal: _signal, ...asked } = rig.source.checks[0] ?? {};
+      expect(asked).toEqual({
+        ...{
+          resourceVersion: '5',
+          resourceVersionMatch: 'NotOlderThan',
+          limit: 1,
+          labelSelector: 'a=b',
+          fieldSelector: undefined,
+        },
+      });
+      expect(rig.store.notes).toEqual(['replace 5 a', 'replace 4 b']);
+      expect([rig.source.listed, rig.source.watched]).toEqual([
+        ['0', '5', ''],
+        ['5', '4'],
+      ]);
+      expect(rig.failures[1]).toMatchObject({ kind: 'expired', error: { message: expect.stringContaining(message) } });
       expect(await rig.stop()).toEqual(CLEAN);
     },
   );

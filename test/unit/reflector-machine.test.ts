@@ -34,6 +34,10 @@ const PATHS: { readonly [In in MachineState]: readonly MachineInput[] } = {
   streaming: [INPUTS.start],
   listing: [INPUTS.start, INPUTS.refused],
   watching: [INPUTS.start, INPUTS.opened, INPUTS.initialEnd, INPUTS.replaced],
+  checking: [
+    ...[INPUTS.start, INPUTS.opened, INPUTS.initialEnd, INPUTS.replaced],
+    ...[{ type: 'refused', ...failed('unreachable') } as const, INPUTS.due],
+  ],
   waiting: [INPUTS.start, { type: 'refused', ...failed('throttled') }],
   stopped: [INPUTS.stop],
 };
@@ -75,6 +79,7 @@ const CELLS: { readonly [In in MachineState]: Partial<Record<MachineInput['type'
     ended: 'waiting wait',
     stop: 'stopped end',
   },
+  checking: { listed: 'watching watch', refused: 'waiting wait', stop: 'stopped end' },
   waiting: { due: 'streaming stream', stop: 'stopped end' },
   stopped: Object.fromEntries(Object.keys(INPUTS).map((type) => [type, 'stopped end'])),
 };
@@ -104,6 +109,7 @@ test.each([
   ['streaming', 'listing'],
   ['listing', 'listing'],
   ['watching', 'watching'],
+  ['checking', 'watching'],
   ['waiting', 'waiting'],
   ['stopped', 'stopped'],
 ] as const)('the state %s is the phase %s', (state, phase) => {
@@ -129,16 +135,17 @@ test.each(['event', 'bookmark', 'initialEnd'] as const)(
 
 describe('a watch that was refused, or has delivered an ERROR', () => {
   const waitThenWatch = ['wait', 'watch 7'];
+  const waitThenCheck = ['wait', 'check 7'];
   const waitThenBegin = ['wait', 'stream 7'];
   const cases: readonly (readonly [ReflectorFailureKind, 'refused' | 'error', readonly string[]])[] = [
     ['throttled', 'refused', waitThenWatch],
-    ['unreachable', 'refused', waitThenWatch],
+    ['unreachable', 'refused', waitThenCheck],
     ['expired', 'refused', ['stream 7']],
     ['internal', 'refused', waitThenBegin],
     ['denied', 'refused', waitThenBegin],
     ['other', 'refused', waitThenBegin],
     ['throttled', 'error', waitThenWatch],
-    ['unreachable', 'error', waitThenWatch],
+    ['unreachable', 'error', waitThenCheck],
     ['expired', 'error', ['stream 7']],
     ['internal', 'error', waitThenBegin],
     ['denied', 'error', waitThenBegin],
@@ -162,6 +169,55 @@ describe('a watch that was refused, or has delivered an ERROR', () => {
     for (const type of ['opened', 'initialEnd', 'replaced'] as const) machine.take(INPUTS[type], 0);
     expect(machine.take({ type: 'error', ...failed('expired') }, 0).action).toEqual({ do: 'wait', delayMs: 1_600 + 800 });
     expect(machine.take(INPUTS.due, 0).action).toEqual({ do: 'stream', resourceVersion: '' });
+  });
+});
+
+describe('a source that may be at an older version', () => {
+  /** What follows a reason to ask, and the answers to the questions. */
+  const follow = (input: MachineInput, ...answers: MachineInput[]): string[] => {
+    const machine = machineIn('watching');
+    const did: string[] = [];
+    for (const each of [input, ...answers]) {
+      let { action } = machine.take(each, 0);
+      if (action.do === 'wait') ({ action } = machine.take(INPUTS.due, 0));
+      did.push('resourceVersion' in action ? `${action.do} ${action.resourceVersion}` : action.do);
+    }
+    return did;
+  };
+
+  test.each<[MachineInput, boolean]>([
+    [{ type: 'refused', ...failed('unreachable') }, true],
+    [{ type: 'error', ...failed('unreachable') }, true],
+    [{ type: 'silent', ...failed('silent') }, true],
+    [{ type: 'ended', ranMs: 300_000, empty: true }, true],
+    [{ type: 'ended', ranMs: 300_000, empty: false }, false],
+    [{ type: 'refused', ...failed('throttled') }, false],
+  ])('is asked after %j: %j', (input, isAsked) => {
+    expect(follow(input)).toEqual([isAsked ? 'check 7' : 'watch 7']);
+  });
+
+  test('is asked until it has answered; then the watch begins, and the next one without a question', () => {
+    const away = { type: 'refused', ...failed('unreachable') } as const;
+    const busy = { type: 'refused', ...failed('throttled') } as const;
+    expect(follow(away, away, busy, INPUTS.listed, busy, INPUTS.opened, INPUTS.ended)).toEqual([
+      ...['check 7', 'check 7', 'check 7', 'watch 7', 'watch 7', 'read', 'watch 7'],
+    ]);
+  });
+
+  test('has not reached it: the state that it has, and a watch from there, without a question', () => {
+    const older = { type: 'refused', ...failed('expired') } as const;
+    const end = { ...INPUTS.initialEnd, resourceVersion: '5' };
+    expect(
+      follow(INPUTS.silent, older, older, INPUTS.opened, end, { ...INPUTS.replaced, resourceVersion: '5' }, INPUTS.ended),
+    ).toEqual([...['check 7', 'stream 7', 'stream ', 'read', 'replace', 'read', 'watch 5']]);
+  });
+
+  test('is not asked for a version that is no number', () => {
+    const machine = machineIn('idle');
+    for (const input of [INPUTS.start, INPUTS.opened, INPUTS.initialEnd, { ...INPUTS.replaced, resourceVersion: 'a-7' }])
+      machine.take(input, 0);
+    machine.take(INPUTS.silent, 0);
+    expect(machine.take(INPUTS.due, 0).action).toEqual({ do: 'watch', resourceVersion: 'a-7' });
   });
 });
 

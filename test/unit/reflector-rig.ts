@@ -70,13 +70,21 @@ type Answer<V> = V | Error | (() => V | Promise<V>);
 /** Answers each request with what is next in its script. When that is over, a list is the last one, and a watch stays open. */
 export class ScriptedSource implements ListWatcher<Pod> {
   readonly lists: ListOptions[] = [];
+  /** Questions whether it has reached a version. */
+  readonly checks: ListOptions[] = [];
   readonly watches: ListWatchOptions[] = [];
   readonly opened: ScriptedWatch[] = [];
   toList: Answer<List<Pod>>[] = [];
+  /** When this is over, it has reached them. */
+  toCheck: Answer<List<Pod>>[] = [];
   toWatch: Answer<Watch<ObjectEvent<Pod>>>[] = [];
   #last: List<Pod> = list('1');
 
   async list(options: ListOptions = {}): Promise<List<Pod>> {
+    if (options.resourceVersionMatch === 'NotOlderThan') {
+      this.checks.push(options);
+      return await answerOf(this.toCheck.shift() ?? list(options.resourceVersion ?? ''));
+    }
     this.lists.push(options);
     const answer = await answerOf(this.toList.shift() ?? this.#last);
     this.#last = answer;

@@ -58,19 +58,11 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
   /** Queues the objects of a list, then the deletions of all others that are queued or known. If it throws, nothing is queued. */
   replace(list: Iterable<T>, _resourceVersion: string): void {
     const objects = this.toEntries(list);
-    const gone = this.#missing(objects);
+    const gone = this.missing(objects);
     const type = this.#emitReplaced ? 'Replaced' : 'Sync';
     for (const [key, object] of objects) this.append({ type, key, object });
     for (const [key, object] of gone) this.append({ type: 'Deleted', key, object, finalStateUnknown: true });
     this.queued(objects.size + gone.size);
-  }
-
-  /** Queues `Sync` for every known object that has nothing queued: what is queued is newer. */
-  resync(): void {
-    for (const [key, object] of this.knownEntries()) {
-      if (!this.#items.has(key)) this.append({ type: 'Sync', key, object });
-    }
-    this.wake();
   }
 
   protected override take(): readonly Delta<T>[] {
@@ -85,17 +77,8 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
     return 1;
   }
 
-  /** All that is queued or known and not in a list, with its last known state. */
-  #missing(objects: ReadonlyMap<string, T>): Map<string, T> {
-    const missing = new Map<string, T>();
-    for (const key of this.#keys) {
-      const last = this.#items.get(key)?.at(-1);
-      if (last && !objects.has(key)) missing.set(key, last.object);
-    }
-    for (const [key, object] of this.knownEntries()) {
-      if (!objects.has(key) && !missing.has(key)) missing.set(key, object);
-    }
-    return missing;
+  protected override newest(): Map<string, Delta<T>> {
+    return new Map(Array.from(this.#items, ([key, deltas]) => [key, deltas.at(-1) as Delta<T>]));
   }
 
   protected override append(delta: Delta<T>): void {
@@ -171,22 +154,19 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
   replace(list: Iterable<T>, resourceVersion: string): void {
     const objects = this.toEntries(list);
     if (this.known) {
-      const missing = this.#missing(objects); // asks the consumer, so it comes before any change
-      for (const [key, object] of missing) this.append({ type: 'Deleted', key, object, finalStateUnknown: true });
+      for (const [key, object] of this.missing(objects)) this.append({ type: 'Deleted', key, object, finalStateUnknown: true });
       for (const [key, object] of objects) this.append({ type: 'Replaced', key, object });
     } else this.append({ type: 'ReplacedAll', objects, resourceVersion });
     this.queued(this.size);
   }
 
   /** Makes the consumer process every object again. */
-  resync(): void {
-    if (!this.known) this.append({ type: 'SyncAll' });
-    else {
-      const queued = this.#lastByKey();
-      for (const [key, object] of this.knownEntries()) {
-        if (!queued.has(key)) this.append({ type: 'Sync', key, object });
-      }
+  override resync(): void {
+    if (this.known) {
+      super.resync();
+      return;
     }
+    this.append({ type: 'SyncAll' });
     this.wake();
   }
 
@@ -220,24 +200,10 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
     return batch;
   }
 
-  /** What is queued and not deleted, or known, and not in a list. */
-  #missing(objects: ReadonlyMap<string, T>): Map<string, T> {
-    const missing = new Map<string, T>();
-    const queued = this.#lastByKey();
-    for (const [key, last] of queued) {
-      if (!objects.has(key) && last.type !== 'Deleted') missing.set(key, last.object);
-    }
-    for (const [key, object] of this.knownEntries()) {
-      if (!objects.has(key) && !queued.has(key)) missing.set(key, object);
-    }
-    return missing;
-  }
-
-  /** The newest delta of each queued key, in the order in which the keys were first queued. */
-  #lastByKey(): Map<string, Extract<RealDelta<T>, { key: string }>> {
-    const last = new Map<string, Extract<RealDelta<T>, { key: string }>>();
-    for (const delta of this.#deltas) if ('key' in delta) last.set(delta.key, delta);
-    return last;
+  protected override newest(): Map<string, Delta<T>> {
+    const newest = new Map<string, Delta<T>>();
+    for (const delta of this.#deltas) if ('key' in delta) newest.set(delta.key, delta);
+    return newest;
   }
 
   protected override append(delta: RealDelta<T>): void {

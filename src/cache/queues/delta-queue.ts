@@ -22,6 +22,7 @@ import { type KubernetesObject, keyOf } from '../object.ts';
 import {
   checkIterable,
   type DeletedFinalStateUnknown,
+  type Delta,
   isDeletedFinalStateUnknown,
   isPreparing,
   type KnownObjects,
@@ -110,9 +111,10 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
 
   abstract delete(object: T | DeletedFinalStateUnknown<T>): void;
   abstract replace(list: Iterable<T>, resourceVersion: string): void;
-  abstract resync(): void;
   /** Puts a delta after all others of its key. */
   protected abstract append(delta: StateDelta<T>): void;
+  /** The newest delta of each queued key, in the order of the queue. */
+  protected abstract newest(): ReadonlyMap<string, Delta<T>>;
   /** Removes what one pop gets, at most `limit` deltas. */
   protected abstract take(limit: number): readonly D[];
   /** How many deltas of the first list these count as, once they are processed. */
@@ -143,6 +145,14 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   /** Queues `Updated`; otherwise the same as `add`. */
   update(object: T): void {
     this.#change('Updated', object);
+  }
+
+  /** Queues `Sync` for every known object that has nothing queued: what is queued is newer. */
+  resync(): void {
+    const known = this.#knownEntries();
+    const queued = this.newest();
+    for (const [key, object] of known) if (!queued.has(key)) this.append({ type: 'Sync', key, object });
+    this.wake();
   }
 
   /** Closes the queue: what is queued, and whatever is added later, is still delivered, then pops reject with CLOSED. Idempotent. */
@@ -199,8 +209,18 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
     return new Map(Array.from(list, (object) => (object instanceof Prepared ? object.entry() : this.enter(object))));
   }
 
+  /** What is queued and not deleted, or known, and not in a list, with its last known state. */
+  protected missing(objects: ReadonlyMap<string, T>): Map<string, T> {
+    const known = this.#knownEntries();
+    const queued = this.newest();
+    const missing = new Map<string, T>();
+    for (const [key, last] of queued) if (!objects.has(key) && last.type !== 'Deleted') missing.set(key, last.object);
+    for (const [key, object] of known) if (!objects.has(key) && !queued.has(key)) missing.set(key, object);
+    return missing;
+  }
+
   /** What the consumer has, read as a whole before anything is queued: this is user code. */
-  protected knownEntries(): (readonly [string, T])[] {
+  #knownEntries(): (readonly [string, T])[] {
     const { known } = this;
     return Array.from(known?.keys() ?? [], (key) => [key, known?.get(key)] as const).filter(
       (entry): entry is readonly [string, T] => entry[1] !== undefined,

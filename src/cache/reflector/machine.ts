@@ -35,6 +35,7 @@ const PHASES: Readonly<Record<MachineState, ReflectorPhase>> = {
   streaming: 'listing',
   listing: 'listing',
   watching: 'watching',
+  checking: 'watching',
   waiting: 'waiting',
   stopped: 'stopped',
 };
@@ -91,6 +92,14 @@ const TABLE: Table = {
     error: watchFailed,
     silent: watchSilent,
     ended: watchEnded,
+  },
+  checking: {
+    listed: (memory, _, nowMs) => {
+      well(memory, nowMs);
+      memory.unsure = false;
+      return watch(memory);
+    },
+    refused: watchRefused,
   },
   waiting: { due: due },
 };
@@ -156,6 +165,8 @@ interface Memory {
   version: string;
   /** The source cannot serve that version: the next list asks for the newest state. */
   unavailable: boolean;
+  /** Whether the source may have been restored from a copy, to an older version, since it has last answered. */
+  unsure: boolean;
   /** A list from the source's cache came in pages, so there is no cache, and a whole list at once would be a burden. */
   paged: boolean;
   /** Whether to ask for streams. */
@@ -184,6 +195,7 @@ function newMemory(settings: MachineSettings): Memory {
     backoff: new Backoff({ ...settings, apart: true }),
     version: '',
     unavailable: false,
+    unsure: false,
     paged: false,
     streams: settings.streamingList,
     broken: 0,
@@ -223,11 +235,17 @@ function listed(memory: Memory, { paged }: Extract<MachineInput, { type: 'listed
 /** The store has a whole state of the collection. */
 function replaced(memory: Memory, resourceVersion: string): void {
   memory.version = resourceVersion;
-  memory.unavailable = false;
+  memory.unavailable = memory.unsure = false;
   memory.broken = 0;
 }
 
-function watch({ version }: Memory): MachineStep {
+/**
+ * Some servers, such as kube-apiserver, accept a watch from a version that they have not reached, and are silent until they have. So
+ * after an outage, and after a watch that has brought nothing, the source is asked for its version first. Of an opaque
+ * version, nobody can tell which is older.
+ */
+function watch({ version, unsure }: Memory): MachineStep {
+  if (unsure && isOlder('0', version)) return { state: 'checking', action: { do: 'check', resourceVersion: version } };
   return { state: 'watching', action: { do: 'watch', resourceVersion: version } };
 }
 
@@ -332,8 +350,9 @@ function delivered(memory: Memory, { resourceVersion }: { readonly resourceVersi
 /** A watch was refused. */
 function watchRefused(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   if (failed.kind === 'expired') return restart(memory, failed, nowMs);
-  const reached = failed.kind !== 'throttled' && failed.kind !== 'unreachable';
-  return wait(memory, { ...failed, next: reached ? 'begin' : 'watch', nowMs });
+  const isAway = failed.kind === 'unreachable';
+  if (isAway) memory.unsure = true;
+  return wait(memory, { ...failed, next: isAway || failed.kind === 'throttled' ? 'watch' : 'begin', nowMs });
 }
 
 /** A watch has delivered an ERROR. */
@@ -349,6 +368,7 @@ function watchFailed(memory: Memory, failed: Failed, nowMs: number): MachineStep
 /** A watch has ended. */
 function watchEnded(memory: Memory, ended: Extract<MachineInput, { type: 'ended' }>, nowMs: number): MachineStep {
   const { ranMs, empty } = ended;
+  if (empty) memory.unsure = true;
   if (!empty || ranMs >= SHORT_MS) return renew(memory, ranMs);
   const failure: SourceFailure = {
     kind: 'short',
@@ -359,14 +379,15 @@ function watchEnded(memory: Memory, ended: Extract<MachineInput, { type: 'ended'
 
 /** Nothing has come for too long. */
 function watchSilent(memory: Memory, { ranMs }: Failed): MachineStep {
+  memory.unsure = true;
   return renew(memory, ranMs);
 }
 
 /**
  * The states of a reflector. `streaming` is a watch that begins with the state of the collection, up to where that ends; `watching`
- * is a watch from there, or one that is about to be opened; `waiting` is between two requests.
+ * is a watch from there, or one that is about to be opened, and `checking` what may come before it; `waiting` is between two requests.
  */
-export type MachineState = 'idle' | 'streaming' | 'listing' | 'watching' | 'waiting' | 'stopped';
+export type MachineState = 'idle' | 'streaming' | 'listing' | 'watching' | 'checking' | 'waiting' | 'stopped';
 
 /** How long a watch took, from the request on. */
 interface Ran {
@@ -378,6 +399,7 @@ export type MachineInput =
   | { readonly type: 'start' }
   /** The source has accepted a watch. */
   | { readonly type: 'opened' }
+  /** It has listed the collection, or, when it was checked, a part of it. */
   | { readonly type: 'listed'; readonly paged: boolean }
   /** The watch has delivered a change of an object, a BOOKMARK, or the BOOKMARK that ends the initial state, of this version. */
   | { readonly type: 'event'; readonly resourceVersion: string }
@@ -405,6 +427,8 @@ export type MachineInput =
 export type MachineAction =
   /** List the collection. */
   | { readonly do: 'list'; readonly resourceVersion: string; readonly pageSize: number }
+  /** Ask whether the source has reached a version. */
+  | { readonly do: 'check'; readonly resourceVersion: string }
   /** Open a watch that begins with the state. */
   | { readonly do: 'stream'; readonly resourceVersion: string }
   /** Open a watch that goes on from a version. */

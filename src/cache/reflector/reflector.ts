@@ -155,6 +155,8 @@ export class Reflector<T> {
     switch (action.do) {
       case 'list':
         return requests.list(action.resourceVersion, action.pageSize);
+      case 'check':
+        return requests.check(action.resourceVersion);
       case 'stream':
         return requests.watch(action.resourceVersion, true);
       case 'watch':

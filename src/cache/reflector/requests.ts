@@ -9,8 +9,8 @@
  */
 import { WatchError } from '../../watch/errors.ts';
 import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.ts';
-import type { ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
-import { readAll } from '../pager.ts';
+import type { ListOptions, ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
+import { preparedList, readAll } from '../pager.ts';
 import { Attempt, type Outcome } from './attempt.ts';
 import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toFailure, versionIn } from './events.ts';
 import type { MachineInput } from './machine.ts';
@@ -73,22 +73,44 @@ export class Requests<T> {
     return await attempt.rest();
   }
 
-  async list(resourceVersion: string, pageSize: number): Promise<MachineInput> {
-    const attempt = this.#begin();
+  list(resourceVersion: string, pageSize: number): Promise<MachineInput> {
     const { labelSelector, fieldSelector, maxObjects, maxTotalListBytes } = this.#settings;
-    const { signal } = attempt;
+    const { signal } = this.#begin();
     const { prepare } = this.#host;
     const selection = { resourceVersion, labelSelector, fieldSelector, signal };
     const listing = readAll(this.#source, { selection, pageSize, maxObjects, maxTotalListBytes, prepare });
-    const outcome = await attempt.during(listing);
+    return this.#listed(resourceVersion, listing, (list) => {
+      this.#whole = list;
+      return list.paged;
+    });
+  }
+
+  /** Asks whether the source has reached a version: for as little of a list at that version as it can give. */
+  check(resourceVersion: string): Promise<MachineInput> {
+    const { labelSelector, fieldSelector } = this.#settings;
+    const { signal } = this.#begin();
+    const selection: ListOptions = {
+      resourceVersion,
+      resourceVersionMatch: 'NotOlderThan',
+      labelSelector,
+      fieldSelector,
+      signal,
+    };
+    const listing = preparedList(this.#source, { ...selection, limit: 1 }, undefined);
+    return this.#listed(resourceVersion, listing, () => false);
+  }
+
+  async #listed<L extends { readonly resourceVersion: string }>(
+    asked: string,
+    listing: Promise<L>,
+    take: (list: L) => boolean,
+  ): Promise<MachineInput> {
+    const outcome = await this.attempt.during(listing);
     if (outcome.is === 'interrupted') return outcome.reason;
     if (outcome.is === 'error') return this.#failed('refused', toFailure(outcome.error));
     this.#contact();
-    const list = outcome.value;
-    const failure = checkList(list, resourceVersion);
-    if (failure) return this.#failed('refused', failure);
-    this.#whole = list;
-    return { type: 'listed', paged: list.paged };
+    const failure = checkList(outcome.value, asked);
+    return failure ? this.#failed('refused', failure) : { type: 'listed', paged: take(outcome.value) };
   }
 
   /** Opens a watch; `initial`: one that begins with the state. */
