@@ -48,7 +48,7 @@ import type {
 import type { ControllerState, OperatorObserver, ReconcileResultName } from './operator-state.ts';
 import { controllerOf, ownersOf } from './owners.ts';
 import { answerOf, isDeleting } from './predicates.ts';
-import { isConflict, isFieldConflict } from './refusals.ts';
+import { askedDelayMs, isConflict, isFieldConflict } from './refusals.ts';
 import { createRequest, type RequestDeps } from './request.ts';
 
 /** What a controller needs of its operator. */
@@ -123,6 +123,8 @@ export class OperatorController<T extends KubernetesObject> {
   readonly #told: WeakSet<object> = new WeakSet();
   /** By key: how often in succession somebody else was faster. */
   readonly #races: Map<string, number> = new Map();
+  /** By key: how long the server asks to wait after the failure that is being handled. */
+  readonly #askedMs: Map<unknown, number> = new Map();
   #work: Work | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
@@ -223,9 +225,9 @@ export class OperatorController<T extends KubernetesObject> {
   }
 
   #createQueue(): { readonly queue: WorkQueue<string>; readonly end: () => void } {
-    const { rateLimiter } = this.#options;
-    const { clock, observer, changed } = this.#deps;
-    const limiter = rateLimiter && forgetful(rateLimiter);
+    const { observer, changed } = this.#deps;
+    const clock = this.#clock;
+    const limiter = limiterOfLeadership(this.#options.rateLimiter ?? defaultRateLimiter({ clock }), this.#askedMs);
     const queue = new WorkQueue<string>({
       ...{ name: this.name, clock, rateLimiter: limiter },
       onMetric: (metric) => {
@@ -233,7 +235,7 @@ export class OperatorController<T extends KubernetesObject> {
         changed();
       },
     });
-    return { queue, end: () => limiter?.end() };
+    return { queue, end: limiter.end };
   }
 
   #declare({ kind, when, indexers }: AnySource): Use {
@@ -340,6 +342,7 @@ export class OperatorController<T extends KubernetesObject> {
         throw signal.reason;
       }
       if (isRace(error)) result = 'requeue';
+      this.#askedMs.set(key, askedDelayMs(error));
       throw error;
     } finally {
       time.end();
@@ -442,20 +445,24 @@ function withFinalizer({ when, ...use }: Use, name: string | undefined): Use {
   return { ...use, when: (old, object, event) => isHeld(object) || answerOf(when, old, object, event) };
 }
 
-/** A limiter for one leadership: in the end, it forgets what the queue has not. */
-function forgetful(limiter: RateLimiter): RateLimiter & { end(): void } {
+/** A limiter that heeds what the server asks for. It is for one leadership: in the end, it forgets what the queue has not. */
+function limiterOfLeadership(limiter: RateLimiter, askedMs: Map<unknown, number>): RateLimiter & { readonly end: () => void } {
   const failed = new Set<unknown>();
   return {
     when: (key) => {
       failed.add(key);
-      return limiter.when(key);
+      const leastMs = askedMs.get(key) ?? 0;
+      askedMs.delete(key);
+      return Math.max(leastMs, limiter.when(key));
     },
     forget: (key) => {
       failed.delete(key);
+      askedMs.delete(key);
       limiter.forget(key);
     },
     requeues: (key) => limiter.requeues(key),
     end: () => {
+      askedMs.clear();
       for (const key of failed) limiter.forget(key);
     },
   };

@@ -98,7 +98,7 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
    * they are.
    *
    * @throws {WatchError} (rejects) INVALID_ARGUMENT, as `setOwner`, if another owner controls what would be owned: then nothing is
-   *   written. REFUSED as the server says.
+   *   written. REFUSED as the server says; with 409 if what would be owned has come, or has changed, and the cache does not know.
    */
   apply<O extends object = KubernetesObject>(
     kind: KindName<O>,
@@ -175,7 +175,10 @@ export interface OperatorControllerOptions<
   readonly concurrency?: number | undefined;
   /** How often a key that fails is tried again before it is dropped, until something changes. Default: for ever. */
   readonly maxRetries?: number | undefined;
-  /** The delays of keys that fail; one controller's alone. Default: `defaultRateLimiter` of `watchmux/workqueue`. */
+  /**
+   * The delays of keys that fail; one controller's alone. A server that asks for a longer one, as with 429, gets that. Default:
+   * `defaultRateLimiter` of `watchmux/workqueue`.
+   */
   readonly rateLimiter?: RateLimiter | undefined;
   /**
    * How long one reconcile may take before its `signal` aborts, in milliseconds; default 0: for ever. That is a failure, TIMEOUT. The

@@ -11,7 +11,7 @@ import { Departures } from './departures.ts';
 import type { EventRecorder } from './event-recorder.ts';
 import { type KindName, textOf } from './kinds.ts';
 import type { AnyKind, Log, ReconcileRequest } from './operator-options.ts';
-import { checkController, setOwner } from './owners.ts';
+import { checkController, controllerOf, setOwner } from './owners.ts';
 import { type ApplyOptions, apply, type Mutable, updateStatus } from './writes.ts';
 
 /** What is the same for all requests of a controller. */
@@ -80,18 +80,20 @@ export function createRequest<T extends KubernetesObject>(
     },
     apply: async <O extends object>(kind: KindName<O>, given: object, options: ApplyOptions = {}): Promise<O> => {
       const cache = caches.find(kind);
-      const owner = cache && deps.owns(cache) ? { cache, object: required() } : undefined;
       const client = resource(kind);
-      if (!owner) checkPlace(client, given, textOf(kind));
-      const applied: object = owner ? ownedBy(owner.object, given, owner.cache.type.namespaced) : given;
+      const terms = { ...options, fieldManager: options.fieldManager ?? fieldManager };
+      if (!cache || !deps.owns(cache)) {
+        checkPlace(client, given, textOf(kind));
+        return apply(client, given as never, terms);
+      }
+      const owner = required();
+      const applied = ownedBy(owner, given, cache.type.namespaced);
+      const known = cache.informer.store.get(keyOf(applied));
       // The reference of another controller of this operator would be replaced, as it is one of the same field manager.
-      const known = owner?.cache.informer.store.get(keyOf(applied));
-      if (owner && known) checkController(known, owner.object);
-      const written = await apply(client, applied as never, {
-        ...options,
-        fieldManager: options.fieldManager ?? fieldManager,
-      });
-      if (owner) checkController(written as KubernetesObject, owner.object);
+      if (known) checkController(known, owner);
+      const isOwned = [known, departures.lastWritten(cache, keyOf(applied))].some((each) => each && controllerOf(each));
+      const written = await apply(client, (isOwned ? applied : unlessChanged(applied, known)) as never, terms);
+      checkController(written as KubernetesObject, owner);
       return written;
     },
     updateStatus: async (mutate) => {
@@ -122,6 +124,14 @@ function ownedBy(owner: KubernetesObject, given: object, namespaced: boolean): o
   const object = { ...given, metadata: { ...own, name, ...(namespaced && namespace && { namespace }) } };
   setOwner(object, owner);
   return object;
+}
+
+/** A version that no object has. A server takes it for what is not there, which it creates. */
+const NONE = '1';
+
+/** An apply that is a conflict if the object is no longer as it is known: without it, another owner's could be taken over. */
+function unlessChanged(applied: object, known: KubernetesObject | undefined): object {
+  return { ...applied, metadata: { resourceVersion: versionOf(known) || NONE, ...metadataOf(applied) } };
 }
 
 /** Whether the caches of a namespace will see an object. */
