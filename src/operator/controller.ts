@@ -20,7 +20,6 @@ import type { Indexers } from '../cache/store/indexer.ts';
 import { isAbortOf, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, checkText, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
-import type { Telemetry } from '../watch/telemetry.ts';
 import { Controller } from '../workqueue/controller.ts';
 import type {
   ControllerFailure,
@@ -30,43 +29,23 @@ import type {
 } from '../workqueue/controller-options.ts';
 import { WorkQueue } from '../workqueue/queue.ts';
 import { defaultRateLimiter, type RateLimiter } from '../workqueue/rate-limiters.ts';
-import type { ControllerCaches, KindCache, KindCaches } from './caches.ts';
-import type { EventRecorder } from './event-recorder.ts';
+import type { ControllerCaches, KindCache } from './caches.ts';
 import { ensureFinalizer, removeFinalizer } from './finalizers.ts';
-import { controllerNameOf, type KindName } from './kinds.ts';
+import { controllerNameOf, isKindName, type KindName } from './kinds.ts';
 import type {
   ChangeType,
-  Log,
   OperatorControllerOptions,
-  OperatorFailure,
   ReconcileOutcome,
   ReconcileRequest,
   SourceOptions,
   WatchedOptions,
   When,
 } from './operator-options.ts';
-import type { ControllerState, OperatorObserver, ReconcileResultName } from './operator-state.ts';
+import type { ControllerState, ReconcileResultName } from './operator-state.ts';
 import { controllerOf, ownersOf } from './owners.ts';
 import { answerOf, isDeleting } from './predicates.ts';
 import { askedDelayMs, isConflict, isFieldConflict } from './refusals.ts';
-import { createRequest, type RequestDeps } from './request.ts';
-
-/** What a controller needs of its operator. */
-export interface OperatorDeps {
-  readonly name: string;
-  readonly namespace: string | undefined;
-  readonly clock: Clock | undefined;
-  readonly now: () => number;
-  readonly log: Log;
-  readonly caches: KindCaches;
-  readonly events: () => EventRecorder;
-  readonly observer: OperatorObserver;
-  readonly telemetry: Telemetry | undefined;
-  /** Reports a failure. Does not throw. */
-  readonly tell: (error: unknown, failure: OperatorFailure) => void;
-  /** Called when {@link OperatorController.idle} may have changed. */
-  readonly changed: () => void;
-}
+import { createRequest, type OperatorDeps, type RequestDeps } from './request.ts';
 
 const NAMES = [
   'name',
@@ -118,7 +97,7 @@ export class OperatorController<T extends KubernetesObject> {
   readonly #watches: readonly (Omit<Use, 'keysOf'> & Pick<WatchedOptions<Object>, 'keysOf'>)[];
   readonly #reads: readonly Use[];
   readonly #caches: ControllerCaches;
-  readonly #running: Set<string> = new Set();
+  readonly #reconciling: Set<string> = new Set();
   /** Failures that were told before they were thrown. */
   readonly #told: WeakSet<object> = new WeakSet();
   /** By key: how often in succession somebody else was faster. */
@@ -165,8 +144,8 @@ export class OperatorController<T extends KubernetesObject> {
   }
 
   /** The keys whose reconcile has not returned. */
-  get running(): readonly string[] {
-    return [...this.#running];
+  get reconciling(): readonly string[] {
+    return [...this.#reconciling];
   }
 
   get #uses(): readonly Pick<Use, 'text'>[] {
@@ -186,24 +165,11 @@ export class OperatorController<T extends KubernetesObject> {
     const { queue, end } = this.#createQueue();
     const [own] = found as [KindCache];
     const owned = new Set(found.slice(1, 1 + this.#owns.length));
-    const { name, namespace, log, now, events } = this.#deps;
-    const client: RequestDeps['client'] = (kind) => caches.client(kind);
-    const cacheOf: RequestDeps['cacheOf'] = (kind) => caches.find(kind);
-    const given = {
-      name,
-      namespace,
-      log,
-      now,
-      events,
-      client,
-      cacheOf,
-      clock: this.#clock,
-      controller: this.name,
-      caches: this.#caches,
-      own,
+    const request: RequestDeps = {
+      ...{ operator: this.#deps, controller: this.name, clock: this.#clock, caches: this.#caches },
+      ...{ own, owns: (cache) => owned.has(cache) },
     };
-    const hasty = defaultRateLimiter({ clock: this.#clock });
-    const work: Work = { queue, handlers: [], request: { ...given, owns: (cache) => owned.has(cache) }, hasty };
+    const work: Work = { queue, handlers: [], request, hasty: defaultRateLimiter({ clock: this.#clock }) };
     const { concurrency, maxRetries } = this.#options;
     const controller = new Controller<Object>({
       informers: this.#sources(found, work),
@@ -327,7 +293,7 @@ export class OperatorController<T extends KubernetesObject> {
     const time = this.#limit(key, context);
     const startedMs = this.#clock.now();
     let result: ReconcileResultName | undefined = 'error';
-    this.#running.add(key);
+    this.#reconciling.add(key);
     observer.onReconcileStart(this.name);
     try {
       const outcome = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal }));
@@ -346,7 +312,7 @@ export class OperatorController<T extends KubernetesObject> {
       throw error;
     } finally {
       time.end();
-      this.#running.delete(key);
+      this.#reconciling.delete(key);
       if (result === 'requeue') this.#races.set(key, (this.#races.get(key) ?? 0) + 1);
       else this.#races.delete(key);
       const dropped = (result === 'error' || result === 'requeue') && attempt > maxRetries && !signal.aborted;
@@ -493,8 +459,7 @@ function isRace(error: unknown): boolean {
 }
 
 function toSource(given: unknown): AnySource {
-  const isName = typeof given !== 'object' || !given || 'plural' in given || 'apiVersion' in given;
-  return isName ? { kind: given as KindName } : checkOptions(given as AnySource, ['kind', 'when', 'indexers']);
+  return isKindName(given) ? { kind: given } : checkOptions(given as AnySource, ['kind', 'when', 'indexers']);
 }
 
 function kindOf<T extends object>(given: KindName<T> | SourceOptions<T>): KindName<T> {

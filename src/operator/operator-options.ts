@@ -1,13 +1,13 @@
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import type { ResourceClient, ResourceType } from '../cache/resource-client.ts';
+import type { ResourceClient } from '../cache/resource-client.ts';
 import type { IndexFunction } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
 import type { CHANGES } from '../watch/event.ts';
 import type { Telemetry } from '../watch/telemetry.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
-import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
+import type { KindName, ResourceSource } from './kinds.ts';
 import type { WebhookServer } from './webhooks/webhook-server.ts';
 import type { ApplyConfiguration, ApplyOptions, Mutable } from './writes.ts';
 
@@ -18,9 +18,6 @@ export interface Log {
   warn(text: string): void;
   error(text: string): void;
 }
-
-/** A kind, whatever its objects are. */
-export type AnyKind = string | ResourceType | GroupVersionKind;
 
 /** What happened to an object. A resync is MODIFIED, with the same object twice. */
 export type ChangeType = (typeof CHANGES)[number];
@@ -156,7 +153,7 @@ export interface OperatorControllerOptions<
   /** Kinds whose changes concern objects otherwise. */
   readonly watches?: { [At in keyof Watched]: WatchedOptions<Watched[At]> } | undefined;
   /** Kinds that it only reads from the cache. */
-  readonly reads?: readonly (AnyKind | Omit<SourceOptions<KubernetesObject>, 'when'>)[] | undefined;
+  readonly reads?: readonly (KindName<object> | Omit<SourceOptions<KubernetesObject>, 'when'>)[] | undefined;
   /**
    * Brings about what the object with this key says. It should do nothing if all is as it should be, because it also runs when nothing
    * has changed. If it fails, it runs again after a delay. A conflict (409) is not a failure: somebody else was faster, so it also runs

@@ -9,7 +9,7 @@ import { Failures, oneLine } from '../watch/failures.ts';
 import type { LeaseResource } from '../workqueue/election.ts';
 import { LeaderElector } from '../workqueue/leader-elector.ts';
 import { type CachesDeps, KindCaches } from './caches.ts';
-import { OperatorController, type OperatorDeps } from './controller.ts';
+import { OperatorController } from './controller.ts';
 import { EventRecorder } from './event-recorder.ts';
 import { OperatorHealth } from './health.ts';
 import { type HealthServer, serveHealth } from './health-server.ts';
@@ -23,6 +23,7 @@ import type {
   OperatorOptions,
 } from './operator-options.ts';
 import type { OperatorState } from './operator-state.ts';
+import type { OperatorDeps } from './request.ts';
 import { onSignals } from './signals.ts';
 
 const NAMES = [
@@ -274,7 +275,7 @@ export class Operator {
     const limitMs = this.#options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS;
     const clock = this.#clock;
     const what = (): string =>
-      listed(this.#controllers.flatMap(({ name, running }) => running.map((key) => `${name} ${oneLine(key)}`)));
+      listed(this.#controllers.flatMap(({ name, reconciling }) => reconciling.map((key) => `${name} ${oneLine(key)}`)));
     const elector = this.#elector;
     if (!elector) {
       await endsInTime(this.#work(signal), signal, { limitMs, clock, what });

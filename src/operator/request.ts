@@ -4,36 +4,45 @@ import type { ResourceClient, WriteOptions } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
 import type { Clock } from '../watch/clock.ts';
 import { invalid } from '../watch/errors.ts';
+import type { Telemetry } from '../watch/telemetry.ts';
 import type { ReconcileContext } from '../workqueue/controller-options.ts';
-import type { ControllerCaches, KindCache } from './caches.ts';
-import { controlledBy } from './caches.ts';
+import { type ControllerCaches, controlledBy, type KindCache, type KindCaches } from './caches.ts';
+import { atTimeOf } from './conditions.ts';
 import { Departures } from './departures.ts';
 import type { EventRecorder } from './event-recorder.ts';
 import { type KindName, textOf } from './kinds.ts';
-import type { AnyKind, Log, ReconcileRequest } from './operator-options.ts';
+import type { Log, OperatorFailure, ReconcileRequest } from './operator-options.ts';
+import type { OperatorObserver } from './operator-state.ts';
 import { checkController, controllerOf, setOwner } from './owners.ts';
-import { type ApplyOptions, apply, type Mutable, updateStatus } from './writes.ts';
+import { type ApplyOptions, apply, updateStatus } from './writes.ts';
+
+/** What a controller needs of its operator. */
+export interface OperatorDeps {
+  readonly name: string;
+  readonly namespace: string | undefined;
+  readonly clock: Clock | undefined;
+  readonly now: () => number;
+  readonly log: Log;
+  readonly caches: KindCaches;
+  readonly events: () => EventRecorder;
+  readonly observer: OperatorObserver;
+  readonly telemetry: Telemetry | undefined;
+  /** Reports a failure. Does not throw. */
+  readonly tell: (error: unknown, failure: OperatorFailure) => void;
+  /** Called when `idle` of a controller may have changed. */
+  readonly changed: () => void;
+}
 
 /** What is the same for all requests of a controller. */
 export interface RequestDeps {
-  /** The operator's name. */
-  readonly name: string;
+  readonly operator: OperatorDeps;
   readonly controller: string;
-  /** The only namespace that the operator watches. */
-  readonly namespace: string | undefined;
-  readonly log: Log;
   readonly clock: Clock;
-  readonly now: () => number;
-  readonly events: () => EventRecorder;
   readonly caches: ControllerCaches;
   /** What is reconciled. */
   readonly own: KindCache;
   /** Whether a cache is that of a kind that the controller owns. */
   readonly owns: (cache: KindCache) => boolean;
-  /** A client of any kind. */
-  readonly client: <O extends object>(kind: KindName<O>) => ResourceClient<O>;
-  /** The operator's cache of a kind, if it has one, also if only another controller reads it. */
-  readonly cacheOf: (kind: AnyKind) => KindCache | undefined;
 }
 
 export function createRequest<T extends KubernetesObject>(
@@ -41,7 +50,8 @@ export function createRequest<T extends KubernetesObject>(
   key: string,
   { signal, attempt, wrote }: ReconcileContext,
 ): ReconcileRequest<T> {
-  const { caches, own, name: fieldManager } = deps;
+  const { operator, caches, own } = deps;
+  const { name: fieldManager, now } = operator;
   const { namespace, name } = splitKey(key);
   const object = own.informer.store.get(key) as T | undefined;
   /** The object as it was last written, which the cache may not have yet. */
@@ -49,7 +59,7 @@ export function createRequest<T extends KubernetesObject>(
   const departures = new Departures(deps.clock, wrote);
   const clientOf = <O extends object>(cache: KindCache | undefined, client: ResourceClient<O>): ResourceClient<O> => {
     const told = (written: object | undefined): void => {
-      if (!cache?.informer.hasSynced || !versionOf(written) || !isWithin(deps.namespace, written)) return;
+      if (!cache?.informer.hasSynced || !versionOf(written) || !isWithin(operator.namespace, written)) return;
       // A Scale has the same name. Without this, what adds the finalizer makes the next write of the status a conflict.
       const { kind, metadata } = written as KubernetesObject;
       if (kind === own.type.kind && metadata?.uid === metadataOf(object).uid) latest = written as T;
@@ -59,18 +69,17 @@ export function createRequest<T extends KubernetesObject>(
     const left = (at: string): (() => void) => (cache ? departures.of(cache, at) : () => {});
     return toldClient(client, { signal, fieldManager, told, left });
   };
-  const resource: ReconcileRequest['resource'] = (kind) => clientOf(deps.cacheOf(kind), deps.client(kind));
+  const resource: ReconcileRequest['resource'] = (kind) => clientOf(operator.caches.find(kind), operator.caches.client(kind));
   const required = (): T => {
     if (latest) return latest;
     throw refused(404, 'NotFound', `${key} is gone: there is nothing to write to, or to own something`);
   };
   const emit = (how: 'normal' | 'warning', reason: string, message: string): void => {
-    if (object) deps.events()[how](object, reason, message);
+    if (object) operator.events()[how](object, reason, message);
   };
   return {
-    ...{ key, namespace, name, object, attempt, signal, resource },
-    now: deps.now,
-    log: prefixed(deps.log, `${deps.controller} ${key}: `),
+    ...{ key, namespace, name, object, attempt, signal, now, resource },
+    log: prefixed(operator.log, `${deps.controller} ${key}: `),
     get: caches.get,
     store: caches.store,
     owned: <O extends object>(kind: KindName<O>) => {
@@ -98,7 +107,7 @@ export function createRequest<T extends KubernetesObject>(
     },
     updateStatus: async (mutate) => {
       const client = clientOf(own, own.client as unknown as ResourceClient<T>);
-      const written = await updateStatus(client, required(), mutate as (draft: Mutable<T>) => unknown);
+      const written = await updateStatus(client, required(), (draft) => atTimeOf(now, () => mutate(draft)));
       latest = written;
       return written;
     },

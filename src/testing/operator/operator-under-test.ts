@@ -18,7 +18,6 @@ import { ApiServer } from '../../apiserver/server.ts';
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../../cache/object.ts';
 import { type GroupVersionKind, nameOf, type ResourceClient, type ResourceType } from '../../cache/resource-client.ts';
 import { compareVersions } from '../../cache/versions.ts';
-import { atTimeOf } from '../../operator/conditions.ts';
 import { controllerNameOf, type KindName, queryOf, textOf } from '../../operator/kinds.ts';
 import { Operator } from '../../operator/operator.ts';
 import type { Log, OperatorControllerOptions, OperatorFailure, ReconcileRequest } from '../../operator/operator-options.ts';
@@ -279,24 +278,21 @@ export class TestOperator implements AsyncDisposable {
   /** A controller that says when it reconciles what. */
   #watched(options: OperatorControllerOptions): OperatorControllerOptions {
     const name = options.name ?? controllerNameOf((kindsOf([options])[0] as Named).name);
-    const run = <R>({ key }: { readonly key: string }, work: () => R): Promise<Awaited<R> | undefined> =>
-      this.#attempt(`${name} ${key}`, work);
+    const run = <R>(
+      { key, object }: Pick<ReconcileRequest, 'key' | 'object'>,
+      work: () => R,
+    ): Promise<Awaited<R> | undefined> => {
+      if (object) frozen(object); // also if it was just written
+      return this.#attempt(`${name} ${key}`, work);
+    };
     const { finalizer } = options;
     return {
       ...options,
-      reconcile: (request) => run(request, () => options.reconcile(this.#timed(request))),
+      reconcile: (request) => run(request, () => options.reconcile(request)),
       ...(finalizer && {
-        finalizer: { ...finalizer, finalize: (request) => run(request, () => finalizer.finalize(this.#timed(request))) },
+        finalizer: { ...finalizer, finalize: (request) => run(request, () => finalizer.finalize(request)) },
       }),
     };
-  }
-
-  /** A request whose conditions have the time of the clock, and whose object is read-only, also if it was just written. */
-  #timed<R extends ReconcileRequest>(request: R): R {
-    if (request.object) frozen(request.object);
-    const { updateStatus } = request;
-    const now = (): number => this.clock.now();
-    return { ...request, updateStatus: (mutate) => updateStatus((draft) => atTimeOf(now, () => mutate(draft))) };
   }
 
   async #attempt<R>(what: string, work: () => R): Promise<Awaited<R> | undefined> {
