@@ -19,8 +19,7 @@ import { invalid, WatchError } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { FollowedKind } from './followed-kind.ts';
 import { type FullType, type KindName, type ResourceSource, textOf, toKind } from './kinds.ts';
-import type { Caches } from './operator-options.ts';
-import type { KindState } from './operator-state.ts';
+import type { Caches, KindState } from './operator-options.ts';
 import { controllerOf } from './owners.ts';
 
 /** A kind that the server has, and its objects. */

@@ -32,16 +32,7 @@ import { defaultRateLimiter, type RateLimiter } from '../workqueue/rate-limiters
 import type { ControllerCaches, KindCache } from './caches.ts';
 import { ensureFinalizer, removeFinalizer } from './finalizers.ts';
 import { controllerNameOf, isKindName, type KindName } from './kinds.ts';
-import type {
-  ChangeType,
-  OperatorControllerOptions,
-  ReconcileOutcome,
-  ReconcileRequest,
-  SourceOptions,
-  WatchedOptions,
-  When,
-} from './operator-options.ts';
-import type { ControllerState, ReconcileResultName } from './operator-state.ts';
+import type { ChangeType, OperatorControllerOptions, ReconcileOutcome, ReconcileRequest, SourceOptions, WatchedOptions, When, ControllerState, ReconcileResultName } from './operator-options.ts';
 import { controllerOf, ownersOf } from './owners.ts';
 import { answerOf, isDeleting } from './predicates.ts';
 import { askedDelayMs, isConflict, isFieldConflict } from './refusals.ts';

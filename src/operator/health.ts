@@ -13,15 +13,17 @@
  * begun again before it has ended.
  */
 import { type HealthCheck, healthText } from '../apiserver/health.ts';
+import { limitConnections } from '../bridge/transport/connections.ts';
+import { endUnread } from '../bridge/transport/unread-body.ts';
 import { type Clock, systemClock, within } from '../watch/clock.ts';
-import { callable, checkOptions } from '../watch/errors.ts';
+import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { METRICS_TYPE } from '../watch/telemetry.ts';
-import type { Log, OperatorCheck, OperatorChecks } from './operator-options.ts';
-import type { OperatorState } from './operator-state.ts';
+import type { Log, OperatorCheck, OperatorChecks, OperatorState, ListenOptions } from './operator-options.ts';
+import type { AddressInfo } from 'node:net';
 
 /** What is needed to answer. */
-export interface HealthDeps {
+interface HealthDeps {
   readonly state: () => OperatorState;
   /** The text of `/metrics`. */
   readonly metrics: () => string;
@@ -33,7 +35,7 @@ export interface HealthDeps {
 }
 
 /** An answer, for any kind of server. */
-export interface HealthAnswer {
+interface HealthAnswer {
   readonly code: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -147,4 +149,49 @@ function text(code: number, body: string, headers: Readonly<Record<string, strin
     'x-content-type-options': 'nosniff',
   };
   return { code, body, headers: { ...always, ...headers } };
+}
+
+/** Serves an operator's health and metrics on node:http, which is loaded only for this. */
+
+/** A server that listens. */
+export interface HealthServer {
+  readonly url: string;
+  /** Closes all connections. */
+  close(): Promise<void>;
+}
+
+/** Kubelet and Prometheus have one each. Further ones are closed. */
+const SLOTS = { maxClients: 256, maxClientsPerAddress: 64 };
+/** How long a request may take to come, and how large it may be. */
+const PATIENCE = { headersTimeout: 5_000, requestTimeout: 10_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16_384 };
+
+/** Begins to listen. Rejects if that is not possible. */
+export async function serveHealth(health: OperatorHealth, options: ListenOptions): Promise<HealthServer> {
+  const { port, host } = checkOptions(options, ['port', 'host']);
+  wholeNumber('listen.port', port);
+  const { createServer } = await import('node:http');
+  const server = createServer(PATIENCE, (request, response) => {
+    void health.answer(request.method ?? '', request.url ?? '').then(({ code, headers, body }) => {
+      const bytes = new TextEncoder().encode(body);
+      const begin = (): void => void response.writeHead(code, { ...headers, 'content-length': bytes.length });
+      endUnread(request, response, { begin, body: request.method === 'HEAD' ? null : bytes, clock: systemClock });
+    });
+  });
+  const sockets = limitConnections(server, SLOTS);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, host }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  const { address, family, port: bound } = server.address() as AddressInfo;
+  return {
+    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
 }

@@ -7,7 +7,7 @@ import { Durations } from '../apiserver/stats.ts';
 import type { RequestCount } from '../kubernetes/cluster.ts';
 import { counter, gauge, type Metric, type MetricGroup, type Series, type Telemetry, toText } from '../watch/telemetry.ts';
 import type { WorkQueueMetric } from '../workqueue/meter.ts';
-import type { OperatorObserver, OperatorState, ReconcileEnd, ReconcileResultName } from './operator-state.ts';
+import type { OperatorObserver, OperatorState, ReconcileEnd, ReconcileResultName } from './operator-options.ts';
 
 /** In seconds. Upstream: `ReconcileTime`. */
 const RECONCILE_BOUNDS: readonly number[] = [

@@ -11,18 +11,9 @@ import { LeaderElector } from '../workqueue/leader-elector.ts';
 import { type CachesDeps, KindCaches } from './caches.ts';
 import { OperatorController } from './controller.ts';
 import { EventRecorder } from './event-recorder.ts';
-import { OperatorHealth } from './health.ts';
-import { type HealthServer, serveHealth } from './health-server.ts';
+import { OperatorHealth, type HealthServer, serveHealth } from './health.ts';
 import { type MetricsView, OperatorMetrics } from './metrics.ts';
-import type {
-  Log,
-  OperatorChecks,
-  OperatorControllerOptions,
-  OperatorElectionOptions,
-  OperatorFailure,
-  OperatorOptions,
-} from './operator-options.ts';
-import type { OperatorState } from './operator-state.ts';
+import type { Log, OperatorChecks, OperatorControllerOptions, OperatorElectionOptions, OperatorFailure, OperatorOptions, OperatorState } from './operator-options.ts';
 import type { OperatorDeps } from './request.ts';
 import { onSignals } from './signals.ts';
 

@@ -2,11 +2,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/index.ts';
-import { OperatorHealth } from '../../src/operator/health.ts';
-import { type HealthServer, serveHealth } from '../../src/operator/health-server.ts';
+import { OperatorHealth, type HealthServer, serveHealth } from '../../src/operator/health.ts';
 import { Operator } from '../../src/operator/index.ts';
-import type { OperatorChecks } from '../../src/operator/operator-options.ts';
-import type { OperatorState } from '../../src/operator/operator-state.ts';
+import type { OperatorChecks, OperatorState } from '../../src/operator/operator-options.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually } from '../eventually.ts';

@@ -29,9 +29,8 @@ import { callable, checkOptions, invalid, isWatchError, WatchError, wholeNumber 
 import { oneLine } from '../../watch/failures.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import { FakeClock } from '../fakes/fake-clock.ts';
-import { explained, frozen, readOnlyCopy } from './read-only.ts';
+import { explained, frozen, readOnlyCopy, strictly, strictSource } from './strict.ts';
 import { kindsOf, type Named, servedKinds } from './served-kinds.ts';
-import { strictly, strictSource } from './strict.ts';
 import type { TestFailure, TestOperatorOptions } from './test-options.ts';
 
 const NAMES = [
