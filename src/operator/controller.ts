@@ -17,7 +17,7 @@
 
 import { type KubernetesObject, metadataOf, splitKey } from '../cache/object.ts';
 import type { Indexers } from '../cache/store/indexer.ts';
-import { isAbortOf, whenAborted } from '../watch/abort.ts';
+import { isAbortOf, untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, checkText, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Controller } from '../workqueue/controller.ts';
@@ -32,7 +32,17 @@ import { defaultRateLimiter, type RateLimiter } from '../workqueue/rate-limiters
 import type { ControllerCaches, KindCache } from './caches.ts';
 import { ensureFinalizer, removeFinalizer } from './finalizers.ts';
 import { controllerNameOf, isKindName, type KindName } from './kinds.ts';
-import type { ChangeType, OperatorControllerOptions, ReconcileOutcome, ReconcileRequest, SourceOptions, WatchedOptions, When, ControllerState, ReconcileResultName } from './operator-options.ts';
+import type {
+  ChangeType,
+  ControllerState,
+  OperatorControllerOptions,
+  ReconcileOutcome,
+  ReconcileRequest,
+  ReconcileResultName,
+  SourceOptions,
+  WatchedOptions,
+  When,
+} from './operator-options.ts';
 import { controllerOf, ownersOf } from './owners.ts';
 import { answerOf, isDeleting } from './predicates.ts';
 import { askedDelayMs, isConflict, isFieldConflict } from './refusals.ts';
@@ -151,7 +161,9 @@ export class OperatorController<T extends KubernetesObject> {
       await cache.informer.synced;
       return cache;
     });
-    const found = await unlessAborted(Promise.all(synced), signal);
+    const found = await untilAborted(Promise.all(synced), signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
     if (!found) return;
     const { queue, end } = this.#createQueue();
     const [own] = found as [KindCache];
@@ -423,14 +435,6 @@ function limiterOfLeadership(limiter: RateLimiter, askedMs: Map<unknown, number>
       for (const key of failed) limiter.forget(key);
     },
   };
-}
-
-/** Resolves like the promise; with undefined if the signal aborts first. */
-function unlessAborted<R>(promise: Promise<R>, signal: AbortSignal): Promise<R | undefined> {
-  return new Promise((resolve, reject) => {
-    const leave = whenAborted(signal, () => resolve(undefined));
-    promise.then(resolve, reject).finally(leave);
-  });
 }
 
 /** After what time a key runs again. At once is as after a failure, more and more seldom: otherwise nothing else would have its turn. */

@@ -162,7 +162,6 @@ export class EventRecorder {
   readonly #onError: EventRecorderOptions['onError'];
   readonly #print: (error: unknown) => void;
   readonly #limits: EventSettings;
-  readonly #maxQueued: number;
   /** How long the queue may be for series of namespaces that wait. */
   readonly #maxHeld: number;
   readonly #correlator: EventCorrelator;
@@ -207,8 +206,7 @@ export class EventRecorder {
     this.#random = callable('random', more.random) ?? Math.random;
     const limits = LIMITS.map((limit) => [limit, wholeNumber(limit, more[limit] ?? DEFAULTS[limit], 1)]);
     this.#limits = Object.fromEntries(limits) as EventSettings;
-    this.#maxQueued = this.#limits.maxQueuedEvents;
-    this.#maxHeld = Math.ceil(this.#maxQueued / 2);
+    this.#maxHeld = Math.ceil(this.#limits.maxQueuedEvents / 2);
     this.#correlator = new EventCorrelator(this.#api, this.#limits, eventNames(this.#random));
     this.#print = reporter('events', { clock: this.#clock });
   }
@@ -300,7 +298,7 @@ export class EventRecorder {
   }
 
   #enqueue(series: EventSeries): void {
-    const max = this.#holds.has(series.namespace) ? this.#maxHeld : this.#maxQueued;
+    const max = this.#holds.has(series.namespace) ? this.#maxHeld : this.#limits.maxQueuedEvents;
     if (this.#queue.size < max || this.#queue.has(series)) {
       this.#push(series);
       return;

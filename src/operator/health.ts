@@ -12,6 +12,8 @@
  * `/readyz/NAME` is one check, and `?exclude=NAME` leaves one out. A check that does not end within a second has failed, and is not
  * begun again before it has ended.
  */
+
+import type { AddressInfo } from 'node:net';
 import { type HealthCheck, healthText } from '../apiserver/health.ts';
 import { limitConnections } from '../bridge/transport/connections.ts';
 import { endUnread } from '../bridge/transport/unread-body.ts';
@@ -19,8 +21,7 @@ import { type Clock, systemClock, within } from '../watch/clock.ts';
 import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { METRICS_TYPE } from '../watch/telemetry.ts';
-import type { Log, OperatorCheck, OperatorChecks, OperatorState, ListenOptions } from './operator-options.ts';
-import type { AddressInfo } from 'node:net';
+import type { ListenOptions, Log, OperatorCheck, OperatorChecks, OperatorState } from './operator-options.ts';
 
 /** What is needed to answer. */
 interface HealthDeps {
@@ -49,7 +50,7 @@ export class OperatorHealth {
   readonly #deps: HealthDeps;
   readonly #checks: Required<Readonly<Record<'healthz' | 'readyz', readonly (readonly [string, OperatorCheck])[]>>>;
   /** Checks that have not ended. */
-  readonly #running: Map<OperatorCheck, Promise<unknown>> = new Map();
+  readonly #pending: Map<OperatorCheck, Promise<unknown>> = new Map();
   /** Those that have failed when they were last made. */
   readonly #failing: Set<string> = new Set();
 
@@ -64,6 +65,15 @@ export class OperatorHealth {
 
   /** The answer to a request for a target such as `/readyz?verbose`. */
   async answer(method: string, target: string): Promise<HealthAnswer> {
+    try {
+      return await this.#answer(method, target);
+    } catch (error) {
+      this.#deps.log.error(`health: ${oneLine(error)}`);
+      return text(500, 'internal error');
+    }
+  }
+
+  async #answer(method: string, target: string): Promise<HealthAnswer> {
     if (method !== 'GET' && method !== 'HEAD') return text(405, 'only GET and HEAD', { allow: 'GET, HEAD' });
     const [path = '', query] = target.split(/\?(.*)/s);
     const [, first = '', ...rest] = path.split('/');
@@ -113,11 +123,11 @@ export class OperatorHealth {
   }
 
   async #make(name: string, check: OperatorCheck): Promise<HealthCheck> {
-    let result = this.#running.get(check);
+    let result = this.#pending.get(check);
     if (!result) {
       result = Promise.resolve().then(check);
-      this.#running.set(check, result);
-      const ended = (): void => void this.#running.delete(check);
+      this.#pending.set(check, result);
+      const ended = (): void => void this.#pending.delete(check);
       result.then(ended, ended);
     }
     try {
@@ -151,8 +161,6 @@ function text(code: number, body: string, headers: Readonly<Record<string, strin
   return { code, body, headers: { ...always, ...headers } };
 }
 
-/** Serves an operator's health and metrics on node:http, which is loaded only for this. */
-
 /** A server that listens. */
 export interface HealthServer {
   readonly url: string;
@@ -165,7 +173,7 @@ const SLOTS = { maxClients: 256, maxClientsPerAddress: 64 };
 /** How long a request may take to come, and how large it may be. */
 const PATIENCE = { headersTimeout: 5_000, requestTimeout: 10_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16_384 };
 
-/** Begins to listen. Rejects if that is not possible. */
+/** Begins to listen, on node:http, which is loaded only for this. Rejects if that is not possible. */
 export async function serveHealth(health: OperatorHealth, options: ListenOptions): Promise<HealthServer> {
   const { port, host } = checkOptions(options, ['port', 'host']);
   wholeNumber('listen.port', port);
@@ -179,11 +187,8 @@ export async function serveHealth(health: OperatorHealth, options: ListenOptions
   });
   const sockets = limitConnections(server, SLOTS);
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port, host }, () => {
-      server.off('error', reject);
-      resolve();
-    });
+    server.on('error', reject); // later ones are of a connection that could not be accepted: it goes on
+    server.listen({ port, host }, resolve);
   });
   const { address, family, port: bound } = server.address() as AddressInfo;
   return {

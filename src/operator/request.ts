@@ -11,7 +11,7 @@ import { atTimeOf } from './conditions.ts';
 import { Departures } from './departures.ts';
 import type { EventRecorder } from './event-recorder.ts';
 import { type KindName, textOf } from './kinds.ts';
-import type { Log, OperatorFailure, ReconcileRequest, OperatorObserver } from './operator-options.ts';
+import type { Log, OperatorFailure, OperatorObserver, ReconcileRequest } from './operator-options.ts';
 import { checkController, controllerOf, setOwner } from './owners.ts';
 import { type ApplyOptions, apply, updateStatus } from './writes.ts';
 

@@ -6,7 +6,9 @@ import { nameOf } from '../../cache/resource-client.ts';
 import { controllerNameOf, fullType, isKindName, type KindName, pluralOf, textOf, toKind } from '../../operator/kinds.ts';
 import type { OperatorControllerOptions } from '../../operator/operator-options.ts';
 import { distance, invalid, isRecord } from '../../watch/errors.ts';
-import type { TestResource } from './test-options.ts';
+
+/** What a test says that its server has: a definition, of the server or of a cluster, or the name of a kind of Kubernetes. */
+export type TestResource = ResourceDefinition<never> | SchemaDefinition | KubernetesObject | KindName;
 
 type Definition = ResourceDefinition | SchemaDefinition;
 
@@ -124,7 +126,7 @@ const toTypes = ({ spec: { group = '', names = {}, versions = [] } }: CustomKind
 
 function unknown({ name, place }: Named, all: readonly Definition[]): Error {
   const text = typeof name === 'string' ? name : textOf(name);
-  const texts = all.map((each) => (text.includes(' ') ? textOf(toKind({ group: '', ...each })) : nameOf(each)));
+  const texts = all.map((each) => (text.includes(' ') ? textOf(toKind({ ...each, group: each.group ?? '' })) : nameOf(each)));
   const nearest = texts.reduce((one, other) => (distance(text, other) < distance(text, one) ? other : one));
   const isNear = distance(text, nearest) <= text.length / 3;
   const advice = isNear ? `: did you mean ${nearest}?` : '';
