@@ -71,7 +71,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
     'node:zlib',
     'socks-proxy-agent',
   ],
-  'operator/health-server.ts': ['node:http', 'node:net'], // types, and loaded late
+  'operator/health.ts': ['node:http', 'node:net'], // types, and loaded late
   'nats/connection.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/nats-options.ts': ['@nats-io/transport-node'], // its types

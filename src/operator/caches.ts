@@ -14,14 +14,12 @@ import type { InformerStore } from '../cache/informer/informer-options.ts';
 import { type KubernetesObject, keyOf } from '../cache/object.ts';
 import { nameOf, type ResourceClient } from '../cache/resource-client.ts';
 import type { Indexers, IndexFunction } from '../cache/store/indexer.ts';
-import { checkedType } from '../kubernetes/resource.ts';
 import type { Clock } from '../watch/clock.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { FollowedKind } from './followed-kind.ts';
-import { type FullType, type KindName, queryOf, type ResourceSource } from './kinds.ts';
-import type { AnyKind, Caches } from './operator-options.ts';
-import type { KindState } from './operator-state.ts';
+import { type FullType, type KindName, type ResourceSource, textOf, toKind } from './kinds.ts';
+import type { Caches, KindState } from './operator-options.ts';
 import { controllerOf } from './owners.ts';
 
 /** A kind that the server has, and its objects. */
@@ -40,7 +38,7 @@ type IndexFunctions = Map<string, IndexFunction<KubernetesObject>>;
 
 /** A kind that somebody has asked for. */
 interface Declared {
-  readonly name: AnyKind;
+  readonly name: KindName<object>;
   readonly indexers: IndexFunctions;
   readonly found: Promise<KindCache>;
   readonly settle: (cache: KindCache) => void;
@@ -79,7 +77,7 @@ export class KindCaches {
    *
    * @throws {WatchError} INVALID_ARGUMENT for what names no kind, and for the name of an index that another function has.
    */
-  declare(name: AnyKind, indexers: Indexers<KubernetesObject> = {}): string {
+  declare(name: KindName<object>, indexers: Indexers<KubernetesObject> = {}): string {
     const text = textOf(name);
     let declared = this.#declared.get(text);
     if (!declared) {
@@ -111,7 +109,7 @@ export class KindCaches {
   }
 
   /** The cache of a kind that was declared, and that the server has. */
-  find(kind: AnyKind): KindCache | undefined {
+  find(kind: KindName<object>): KindCache | undefined {
     return this.#caches.get(textOf(kind));
   }
 
@@ -230,12 +228,12 @@ export class ControllerCaches implements Caches {
   readonly get: Caches['get'];
   readonly store: Caches['store'];
 
-  find(kind: AnyKind): KindCache | undefined {
+  find(kind: KindName<object>): KindCache | undefined {
     const cache = this.#all.find(kind);
     return cache && this.#has(cache) ? cache : undefined;
   }
 
-  of(kind: AnyKind): KindCache {
+  of(kind: KindName<object>): KindCache {
     const cache = this.find(kind);
     if (!cache) throw invalid('kind', textOf(kind), 'a kind that the controller is for, owns, watches or reads');
     return cache;
@@ -280,17 +278,4 @@ export function controlledBy({ store }: Informer<KubernetesObject>, uid: string)
     store.addIndexers({ [CONTROLLER_UID]: (object) => [controllerOf(object)?.uid ?? ''].filter(Boolean) });
   }
   return store.byIndex(CONTROLLER_UID, uid);
-}
-
-/** The `apiVersion` and the `kind` of the objects of a type. */
-export function toKind({ group, version, kind }: FullType): { readonly apiVersion: string; readonly kind: string } {
-  return { apiVersion: group ? `${group}/${version}` : version, kind };
-}
-
-/** A kind's name in one form, whatever form it is given in. */
-export function textOf(kind: AnyKind): string {
-  const query = queryOf(kind as KindName);
-  if (typeof query === 'object') return `${query.apiVersion} ${query.kind}`;
-  // A name without a version is one that only the server understands.
-  return /\..*\/|^[^.]*$/.test(query) ? nameOf(checkedType(query)) : query;
 }

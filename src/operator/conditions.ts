@@ -22,7 +22,7 @@ export type WithConditions<C extends { readonly type: string; readonly status: s
 
 /** Options of {@link setCondition}. */
 export interface ConditionOptions {
-  /** The time of day, in milliseconds since 1970. Default `Date.now`; in `updateStatus` of an operator under test, its clock. */
+  /** The time of day, in milliseconds since 1970. Default `Date.now`; in `updateStatus` of a reconcile, its `now`. */
   readonly now?: (() => number) | undefined;
 }
 

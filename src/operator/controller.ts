@@ -17,10 +17,9 @@
 
 import { type KubernetesObject, metadataOf, splitKey } from '../cache/object.ts';
 import type { Indexers } from '../cache/store/indexer.ts';
-import { isAbortOf, whenAborted } from '../watch/abort.ts';
+import { isAbortOf, untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, checkText, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
-import type { Telemetry } from '../watch/telemetry.ts';
 import { Controller } from '../workqueue/controller.ts';
 import type {
   ControllerFailure,
@@ -30,43 +29,24 @@ import type {
 } from '../workqueue/controller-options.ts';
 import { WorkQueue } from '../workqueue/queue.ts';
 import { defaultRateLimiter, type RateLimiter } from '../workqueue/rate-limiters.ts';
-import type { ControllerCaches, KindCache, KindCaches } from './caches.ts';
-import type { EventRecorder } from './event-recorder.ts';
+import type { ControllerCaches, KindCache } from './caches.ts';
 import { ensureFinalizer, removeFinalizer } from './finalizers.ts';
-import { controllerNameOf, type KindName } from './kinds.ts';
+import { controllerNameOf, isKindName, type KindName } from './kinds.ts';
 import type {
   ChangeType,
-  Log,
+  ControllerState,
   OperatorControllerOptions,
-  OperatorFailure,
   ReconcileOutcome,
   ReconcileRequest,
+  ReconcileResultName,
   SourceOptions,
   WatchedOptions,
   When,
 } from './operator-options.ts';
-import type { ControllerState, OperatorObserver, ReconcileResultName } from './operator-state.ts';
 import { controllerOf, ownersOf } from './owners.ts';
 import { answerOf, isDeleting } from './predicates.ts';
-import { isConflict, isFieldConflict } from './refusals.ts';
-import { createRequest, type RequestDeps } from './request.ts';
-
-/** What a controller needs of its operator. */
-export interface OperatorDeps {
-  readonly name: string;
-  readonly namespace: string | undefined;
-  readonly clock: Clock | undefined;
-  readonly now: () => number;
-  readonly log: Log;
-  readonly caches: KindCaches;
-  readonly events: () => EventRecorder;
-  readonly observer: OperatorObserver;
-  readonly telemetry: Telemetry | undefined;
-  /** Reports a failure. Does not throw. */
-  readonly tell: (error: unknown, failure: OperatorFailure) => void;
-  /** Called when {@link OperatorController.idle} may have changed. */
-  readonly changed: () => void;
-}
+import { askedDelayMs, isConflict, isFieldConflict } from './refusals.ts';
+import { createRequest, type OperatorDeps, type RequestDeps } from './request.ts';
 
 const NAMES = [
   'name',
@@ -118,11 +98,13 @@ export class OperatorController<T extends KubernetesObject> {
   readonly #watches: readonly (Omit<Use, 'keysOf'> & Pick<WatchedOptions<Object>, 'keysOf'>)[];
   readonly #reads: readonly Use[];
   readonly #caches: ControllerCaches;
-  readonly #running: Set<string> = new Set();
+  readonly #reconciling: Set<string> = new Set();
   /** Failures that were told before they were thrown. */
   readonly #told: WeakSet<object> = new WeakSet();
   /** By key: how often in succession somebody else was faster. */
   readonly #races: Map<string, number> = new Map();
+  /** By key: how long the server asks to wait after the failure that is being handled. */
+  readonly #askedMs: Map<unknown, number> = new Map();
   #work: Work | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
@@ -163,8 +145,8 @@ export class OperatorController<T extends KubernetesObject> {
   }
 
   /** The keys whose reconcile has not returned. */
-  get running(): readonly string[] {
-    return [...this.#running];
+  get reconciling(): readonly string[] {
+    return [...this.#reconciling];
   }
 
   get #uses(): readonly Pick<Use, 'text'>[] {
@@ -179,29 +161,18 @@ export class OperatorController<T extends KubernetesObject> {
       await cache.informer.synced;
       return cache;
     });
-    const found = await unlessAborted(Promise.all(synced), signal);
+    const found = await untilAborted(Promise.all(synced), signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
     if (!found) return;
     const { queue, end } = this.#createQueue();
     const [own] = found as [KindCache];
     const owned = new Set(found.slice(1, 1 + this.#owns.length));
-    const { name, namespace, log, now, events } = this.#deps;
-    const client: RequestDeps['client'] = (kind) => caches.client(kind);
-    const cacheOf: RequestDeps['cacheOf'] = (kind) => caches.find(kind);
-    const given = {
-      name,
-      namespace,
-      log,
-      now,
-      events,
-      client,
-      cacheOf,
-      clock: this.#clock,
-      controller: this.name,
-      caches: this.#caches,
-      own,
+    const request: RequestDeps = {
+      ...{ operator: this.#deps, controller: this.name, clock: this.#clock, caches: this.#caches },
+      ...{ own, owns: (cache) => owned.has(cache) },
     };
-    const hasty = defaultRateLimiter({ clock: this.#clock });
-    const work: Work = { queue, handlers: [], request: { ...given, owns: (cache) => owned.has(cache) }, hasty };
+    const work: Work = { queue, handlers: [], request, hasty: defaultRateLimiter({ clock: this.#clock }) };
     const { concurrency, maxRetries } = this.#options;
     const controller = new Controller<Object>({
       informers: this.#sources(found, work),
@@ -223,9 +194,9 @@ export class OperatorController<T extends KubernetesObject> {
   }
 
   #createQueue(): { readonly queue: WorkQueue<string>; readonly end: () => void } {
-    const { rateLimiter } = this.#options;
-    const { clock, observer, changed } = this.#deps;
-    const limiter = rateLimiter && forgetful(rateLimiter);
+    const { observer, changed } = this.#deps;
+    const clock = this.#clock;
+    const limiter = limiterOfLeadership(this.#options.rateLimiter ?? defaultRateLimiter({ clock }), this.#askedMs);
     const queue = new WorkQueue<string>({
       ...{ name: this.name, clock, rateLimiter: limiter },
       onMetric: (metric) => {
@@ -233,7 +204,7 @@ export class OperatorController<T extends KubernetesObject> {
         changed();
       },
     });
-    return { queue, end: () => limiter?.end() };
+    return { queue, end: limiter.end };
   }
 
   #declare({ kind, when, indexers }: AnySource): Use {
@@ -325,7 +296,7 @@ export class OperatorController<T extends KubernetesObject> {
     const time = this.#limit(key, context);
     const startedMs = this.#clock.now();
     let result: ReconcileResultName | undefined = 'error';
-    this.#running.add(key);
+    this.#reconciling.add(key);
     observer.onReconcileStart(this.name);
     try {
       const outcome = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal }));
@@ -340,10 +311,11 @@ export class OperatorController<T extends KubernetesObject> {
         throw signal.reason;
       }
       if (isRace(error)) result = 'requeue';
+      this.#askedMs.set(key, askedDelayMs(error));
       throw error;
     } finally {
       time.end();
-      this.#running.delete(key);
+      this.#reconciling.delete(key);
       if (result === 'requeue') this.#races.set(key, (this.#races.get(key) ?? 0) + 1);
       else this.#races.delete(key);
       const dropped = (result === 'error' || result === 'requeue') && attempt > maxRetries && !signal.aborted;
@@ -442,31 +414,27 @@ function withFinalizer({ when, ...use }: Use, name: string | undefined): Use {
   return { ...use, when: (old, object, event) => isHeld(object) || answerOf(when, old, object, event) };
 }
 
-/** A limiter for one leadership: in the end, it forgets what the queue has not. */
-function forgetful(limiter: RateLimiter): RateLimiter & { end(): void } {
+/** A limiter that heeds what the server asks for. It is for one leadership: in the end, it forgets what the queue has not. */
+function limiterOfLeadership(limiter: RateLimiter, askedMs: Map<unknown, number>): RateLimiter & { readonly end: () => void } {
   const failed = new Set<unknown>();
   return {
     when: (key) => {
       failed.add(key);
-      return limiter.when(key);
+      const leastMs = askedMs.get(key) ?? 0;
+      askedMs.delete(key);
+      return Math.max(leastMs, limiter.when(key));
     },
     forget: (key) => {
       failed.delete(key);
+      askedMs.delete(key);
       limiter.forget(key);
     },
     requeues: (key) => limiter.requeues(key),
     end: () => {
+      askedMs.clear();
       for (const key of failed) limiter.forget(key);
     },
   };
-}
-
-/** Resolves like the promise; with undefined if the signal aborts first. */
-function unlessAborted<R>(promise: Promise<R>, signal: AbortSignal): Promise<R | undefined> {
-  return new Promise((resolve, reject) => {
-    const leave = whenAborted(signal, () => resolve(undefined));
-    promise.then(resolve, reject).finally(leave);
-  });
 }
 
 /** After what time a key runs again. At once is as after a failure, more and more seldom: otherwise nothing else would have its turn. */
@@ -486,8 +454,7 @@ function isRace(error: unknown): boolean {
 }
 
 function toSource(given: unknown): AnySource {
-  const isName = typeof given !== 'object' || !given || 'plural' in given || 'apiVersion' in given;
-  return isName ? { kind: given as KindName } : checkOptions(given as AnySource, ['kind', 'when', 'indexers']);
+  return isKindName(given) ? { kind: given } : checkOptions(given as AnySource, ['kind', 'when', 'indexers']);
 }
 
 function kindOf<T extends object>(given: KindName<T> | SourceOptions<T>): KindName<T> {

@@ -43,9 +43,14 @@ export class Departures {
     this.#written.set(cache, known.set(keyOf(object), object));
   }
 
+  /** What was written last under a key. */
+  lastWritten(cache: KindCache, key: string): KubernetesObject | undefined {
+    return this.#written.get(cache)?.get(key);
+  }
+
   /** Call it before the object with this key is deleted, and the result once it is gone: then the key waits for the cache. */
   of(cache: KindCache, key: string): () => void {
-    const written = this.#written.get(cache)?.get(key);
+    const written = this.lastWritten(cache, key);
     const { uid } = metadataOf(written ?? cache.informer.store.get(key));
     return () => {
       if (uid) this.#wait(cache, { key, uid, version: versionOf(written) });

@@ -1,23 +1,25 @@
 /**
  * Tells what happens to objects, as Events that `kubectl describe` shows. Whoever emits one never waits:
  *
- *     event(object, ...) ---> EventCorrelator ---> queue of series ---> one writer: create, or patch the count
+ *     event(object, ...) ---> EventCorrelator ---> queue of series ---> a writer: create, or patch the count
  *                                |                    |                    |
  *                                |                    |                    '-- no answer, 5xx, 429: again, 12 times; refused: dropped
  *                                |                    '-- full: dropped
  *                                '-- the object has had its share: dropped, or counted and told later
  *
  * - **What is lost?** Only what `stats.dropped` counts, by reason. Of each reason, the first one is told, until it is over.
- *   Occurrences that are written are all in the counts of the events on the server, exactly.
+ *   Occurrences that are written are all in the counts of the events on the server, exactly. If a request is refused after one
+ *   without an answer, the server is asked what it has of that one.
  * - **In which order is it written?** In order of the queue; a series that is queued again keeps its place. While the server does not
  *   answer, everything waits. While it answers with 5xx or 429, as a webhook or a limit may make it do in one namespace, that
- *   namespace waits: one of its series is tried at a time, and at most half of the queue is for all that wait so.
+ *   namespace waits: one of its series is tried at a time, and at most half of the queue is for all that wait so. They have a writer
+ *   of their own, so what is slow and fails holds up the others for one request.
  * - **What ends it?** `shutdown`, which writes what it can until its deadline. After that, nothing is pending, and no timer runs.
  *
  * Bounds: `maxSeries`, `maxQueuedEvents`; a message is cut at 1,024 bytes, as servers refuse longer ones.
  */
 import { hostname } from 'node:os';
-import type { ObjectReference } from '../apiserver/kinds/events.ts';
+import type { CoreEvent, ObjectReference } from '../apiserver/kinds/events.ts';
 import { type KubernetesObject, metadataOf } from '../cache/object.ts';
 import type { ResourceClient } from '../cache/resource-client.ts';
 import { faultOfKey } from '../selectors/syntax.ts';
@@ -38,6 +40,7 @@ import {
 import { reporter } from '../watch/failures.ts';
 import { soon } from '../watch/turn.ts';
 import {
+  countIn,
   cut,
   EVENT_APIS,
   type EventApi,
@@ -127,6 +130,10 @@ const RETRIES = { minMs: 1_000, maxMs: 10_000, factor: 2 } as const;
 const MAX_BYTES = 128;
 const MAX_ANNOTATION_CHARS = 4_096;
 
+/** Who writes: one for the namespaces for which the server has failed, and one for all others. */
+const WRITERS = ['prompt', 'held'] as const;
+type Writer = (typeof WRITERS)[number];
+
 /** Until when a namespace waits for which the server has failed. */
 interface Hold {
   readonly backoff: Backoff;
@@ -155,7 +162,6 @@ export class EventRecorder {
   readonly #onError: EventRecorderOptions['onError'];
   readonly #print: (error: unknown) => void;
   readonly #limits: EventSettings;
-  readonly #maxQueued: number;
   /** How long the queue may be for series of namespaces that wait. */
   readonly #maxHeld: number;
   readonly #correlator: EventCorrelator;
@@ -168,12 +174,12 @@ export class EventRecorder {
   #events: ResourceClient | undefined;
   #emitted: number = 0;
   #written: number = 0;
-  #writing: EventSeries | undefined;
-  #isWorking: boolean = false;
+  readonly #writing: Set<EventSeries> = new Set();
+  readonly #working: Set<Writer> = new Set();
   /** Whether it was told that the queue is full. */
   #toldFull: boolean = false;
   #cancelUpkeep: (() => void) | undefined;
-  /** If work waits for a namespace alone. */
+  /** If a namespace waits. */
   #cancelRest: (() => void) | undefined;
   #shutdown: Promise<void> | undefined;
 
@@ -200,8 +206,7 @@ export class EventRecorder {
     this.#random = callable('random', more.random) ?? Math.random;
     const limits = LIMITS.map((limit) => [limit, wholeNumber(limit, more[limit] ?? DEFAULTS[limit], 1)]);
     this.#limits = Object.fromEntries(limits) as EventSettings;
-    this.#maxQueued = this.#limits.maxQueuedEvents;
-    this.#maxHeld = Math.ceil(this.#maxQueued / 2);
+    this.#maxHeld = Math.ceil(this.#limits.maxQueuedEvents / 2);
     this.#correlator = new EventCorrelator(this.#api, this.#limits, eventNames(this.#random));
     this.#print = reporter('events', { clock: this.#clock });
   }
@@ -252,8 +257,7 @@ export class EventRecorder {
   /** Resolves when everything that was emitted before has been written or dropped, also the counts that were held back. */
   flush(): Promise<void> {
     for (const series of this.#correlator.untold()) this.#push(series);
-    const left = new Set(this.#queue);
-    if (this.#writing) left.add(this.#writing);
+    const left = new Set([...this.#queue, ...this.#writing]);
     if (left.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
       const flush: Flush = { left, done: () => this.#flushes.delete(flush) && resolve() };
@@ -286,7 +290,7 @@ export class EventRecorder {
     const error = new WatchError('TIMEOUT', what, { limit: timeoutMs });
     this.#tell(error, { regarding: undefined, dropped: pending });
     for (const series of this.#queue) {
-      if (series === this.#writing) this.#queue.delete(series);
+      if (this.#writing.has(series)) this.#queue.delete(series);
       else this.#lose(series, 'closed');
     }
     this.#cancelRest?.();
@@ -294,7 +298,7 @@ export class EventRecorder {
   }
 
   #enqueue(series: EventSeries): void {
-    const max = this.#holds.has(series.namespace) ? this.#maxHeld : this.#maxQueued;
+    const max = this.#holds.has(series.namespace) ? this.#maxHeld : this.#limits.maxQueuedEvents;
     if (this.#queue.size < max || this.#queue.has(series)) {
       this.#push(series);
       return;
@@ -317,32 +321,41 @@ export class EventRecorder {
   }
 
   #start(): void {
-    if (this.#isWorking) return;
-    this.#isWorking = true;
-    soon(() => void this.#work());
+    for (const writer of WRITERS) {
+      if (this.#working.has(writer)) continue;
+      this.#working.add(writer);
+      soon(() => void this.#work(writer));
+    }
   }
 
-  async #work(): Promise<void> {
-    this.#cancelRest?.();
-    for (const series of this.#queue) {
-      if (this.#clock.now() < (this.#holds.get(series.namespace)?.until ?? 0)) continue;
+  async #work(writer: Writer): Promise<void> {
+    for (let series = this.#next(writer); series; series = this.#next(writer)) {
       this.#queue.delete(series);
-      this.#writing = series;
+      this.#writing.add(series);
       await this.#write(series);
-      this.#writing = undefined;
+      this.#writing.delete(series);
       this.#settle(series);
     }
-    this.#isWorking = false;
+    this.#working.delete(writer);
     if (this.#queue.size === 0) this.#toldFull = false;
     this.#rest();
   }
 
+  /** The first series that a writer may write now. */
+  #next(writer: Writer): EventSeries | undefined {
+    for (const series of this.#queue) {
+      const hold = this.#holds.get(series.namespace);
+      if (writer === 'held' ? hold && hold.until <= this.#clock.now() : !hold) return series;
+    }
+    return undefined;
+  }
+
   /** Goes on when the first namespace has waited. */
   #rest(): void {
-    if (this.#holds.size === 0) return;
-    const waiting = new Set(Array.from(this.#queue, ({ namespace }) => namespace));
+    this.#cancelRest?.();
+    const waiting = new Set(Array.from([...this.#queue, ...this.#writing], ({ namespace }) => namespace));
     for (const namespace of this.#holds.keys()) if (!waiting.has(namespace)) this.#holds.delete(namespace);
-    if (this.#holds.size === 0) return;
+    if (this.#holds.size === 0 || this.#working.has('held')) return;
     let until = Infinity;
     for (const hold of this.#holds.values()) until = Math.min(until, hold.until);
     this.#cancelRest = this.#clock.schedule(Math.max(0, until - this.#clock.now()), () => this.#start());
@@ -355,17 +368,16 @@ export class EventRecorder {
       series.sent = series.count;
       try {
         await untilAborted(this.#send(series, signal), signal);
-        this.#written += series.sent - series.told;
-        series.told = series.sent;
+        this.#wrote(series, series.sent);
         series.toldAt = this.#clock.now();
         series.failures = 0;
-        series.isUnsure = false;
-        this.#holds.delete(series.namespace);
+        if (this.#holds.delete(series.namespace)) this.#start();
         if (!signal.aborted) return;
       } catch (error) {
         if (signal.aborted) break;
         const { means, isQuiet, hintMs } = faultOf(error);
         const isOver = means !== 'unanswered' || tries === MAX_TRIES;
+        if (means === 'refused' && series.isUnsure) await untilAborted(this.#ask(series, signal), signal).catch(() => {});
         if (isOver) series.sent = series.told;
         else series.isUnsure = true;
         const dropped = means === 'later' ? this.#hold(series, hintMs) : isOver ? this.#lose(series, means) : 0;
@@ -378,12 +390,20 @@ export class EventRecorder {
     this.#lose(series, 'closed');
   }
 
+  /** The server has an event of a series with this count. */
+  #wrote(series: EventSeries, count: number): void {
+    this.#written += count - series.told;
+    series.told = count;
+    series.isUnsure = false;
+  }
+
   /** Puts a series off, and with it all of its namespace. Returns how much is given up. */
   #hold(series: EventSeries, hintMs: number | undefined): number {
     const { namespace } = series;
     const backoff = this.#holds.get(namespace)?.backoff ?? new Backoff({ ...RETRIES, random: this.#random });
     this.#holds.set(namespace, { backoff, until: this.#clock.now() + backoff.failed({ hintMs }) });
     this.#queue.add(series);
+    this.#rest();
     const isLast = ++series.failures >= MAX_TRIES;
     if (backoff.failures < MAX_TRIES) {
       if (isLast) return this.#lose(series, 'unanswered');
@@ -408,8 +428,7 @@ export class EventRecorder {
 
   /** Brings the event of a series to its state. Events expire, so one that is gone is created again. */
   async #send(series: EventSeries, signal: AbortSignal): Promise<void> {
-    this.#events ??= this.#cluster.resource(this.#api === 'v1' ? 'events/v1' : 'events.events.k8s.io/v1');
-    const events = this.#events.in(series.namespace);
+    const events = this.#eventsIn(series.namespace);
     const patch = (): Promise<object> => events.patch(series.name, toEventPatch(series, this.#api), { signal });
     if (series.created) {
       const isThere = await patch().then(yes, (error) => codeOf(error) !== 404 && Promise.reject(error));
@@ -423,6 +442,18 @@ export class EventRecorder {
     });
     series.created = true;
     if (!isNew && series.sent > 1) await patch();
+  }
+
+  /** What an attempt without an answer has written: a patch that changes nothing needs no other rights than those that write. */
+  async #ask(series: EventSeries, signal: AbortSignal): Promise<void> {
+    const event = await this.#eventsIn(series.namespace).patch(series.name, {}, { signal });
+    series.created = true;
+    this.#wrote(series, Math.max(series.told, countIn(event as CoreEvent)));
+  }
+
+  #eventsIn(namespace: string): ResourceClient {
+    this.#events ??= this.#cluster.resource(this.#api === 'v1' ? 'events/v1' : 'events.events.k8s.io/v1');
+    return this.#events.in(namespace);
   }
 
   #tellLimit({ regarding, type }: Occurrence): void {
@@ -449,7 +480,7 @@ export class EventRecorder {
   }
 
   #settle(series: EventSeries): void {
-    if (this.#queue.has(series) || this.#writing === series) return;
+    if (this.#queue.has(series) || this.#writing.has(series)) return;
     for (const { left, done } of this.#flushes) if (left.delete(series) && left.size === 0) done();
   }
 

@@ -349,6 +349,11 @@ export function toEventPatch(series: EventSeries, api: EventApi): object {
   return { count: series.sent, lastTimestamp: toTime(series.lastDate), message: series.message };
 }
 
+/** How often an event says that it has happened, in whatever API it was written. */
+export function countIn({ series, count }: CoreEvent): number {
+  return series?.count ?? (count || 1);
+}
+
 const seriesOf = ({ sent, lastDate }: EventSeries): object => ({
   series: { count: sent, lastObservedTime: toMicroTime(lastDate) },
 });

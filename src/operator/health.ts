@@ -12,16 +12,19 @@
  * `/readyz/NAME` is one check, and `?exclude=NAME` leaves one out. A check that does not end within a second has failed, and is not
  * begun again before it has ended.
  */
+
+import type { AddressInfo } from 'node:net';
 import { type HealthCheck, healthText } from '../apiserver/health.ts';
+import { limitConnections } from '../bridge/transport/http-connection.ts';
+import { endUnread } from '../bridge/transport/unread-body.ts';
 import { type Clock, systemClock, within } from '../watch/clock.ts';
-import { callable, checkOptions } from '../watch/errors.ts';
+import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { METRICS_TYPE } from '../watch/telemetry.ts';
-import type { Log, OperatorCheck, OperatorChecks } from './operator-options.ts';
-import type { OperatorState } from './operator-state.ts';
+import type { ListenOptions, Log, OperatorCheck, OperatorChecks, OperatorState } from './operator-options.ts';
 
 /** What is needed to answer. */
-export interface HealthDeps {
+interface HealthDeps {
   readonly state: () => OperatorState;
   /** The text of `/metrics`. */
   readonly metrics: () => string;
@@ -33,7 +36,7 @@ export interface HealthDeps {
 }
 
 /** An answer, for any kind of server. */
-export interface HealthAnswer {
+interface HealthAnswer {
   readonly code: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -47,7 +50,7 @@ export class OperatorHealth {
   readonly #deps: HealthDeps;
   readonly #checks: Required<Readonly<Record<'healthz' | 'readyz', readonly (readonly [string, OperatorCheck])[]>>>;
   /** Checks that have not ended. */
-  readonly #running: Map<OperatorCheck, Promise<unknown>> = new Map();
+  readonly #pending: Map<OperatorCheck, Promise<unknown>> = new Map();
   /** Those that have failed when they were last made. */
   readonly #failing: Set<string> = new Set();
 
@@ -62,6 +65,15 @@ export class OperatorHealth {
 
   /** The answer to a request for a target such as `/readyz?verbose`. */
   async answer(method: string, target: string): Promise<HealthAnswer> {
+    try {
+      return await this.#answer(method, target);
+    } catch (error) {
+      this.#deps.log.error(`health: ${oneLine(error)}`);
+      return text(500, 'internal error');
+    }
+  }
+
+  async #answer(method: string, target: string): Promise<HealthAnswer> {
     if (method !== 'GET' && method !== 'HEAD') return text(405, 'only GET and HEAD', { allow: 'GET, HEAD' });
     const [path = '', query] = target.split(/\?(.*)/s);
     const [, first = '', ...rest] = path.split('/');
@@ -111,11 +123,11 @@ export class OperatorHealth {
   }
 
   async #make(name: string, check: OperatorCheck): Promise<HealthCheck> {
-    let result = this.#running.get(check);
+    let result = this.#pending.get(check);
     if (!result) {
       result = Promise.resolve().then(check);
-      this.#running.set(check, result);
-      const ended = (): void => void this.#running.delete(check);
+      this.#pending.set(check, result);
+      const ended = (): void => void this.#pending.delete(check);
       result.then(ended, ended);
     }
     try {
@@ -147,4 +159,44 @@ function text(code: number, body: string, headers: Readonly<Record<string, strin
     'x-content-type-options': 'nosniff',
   };
   return { code, body, headers: { ...always, ...headers } };
+}
+
+/** A server that listens. */
+export interface HealthServer {
+  readonly url: string;
+  /** Closes all connections. */
+  close(): Promise<void>;
+}
+
+/** Kubelet and Prometheus have one each. Further ones are closed. */
+const SLOTS = { maxClients: 256, maxClientsPerAddress: 64 };
+/** How long a request may take to come, and how large it may be. */
+const PATIENCE = { headersTimeout: 5_000, requestTimeout: 10_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16_384 };
+
+/** Begins to listen, on node:http, which is loaded only for this. Rejects if that is not possible. */
+export async function serveHealth(health: OperatorHealth, options: ListenOptions): Promise<HealthServer> {
+  const { port, host } = checkOptions(options, ['port', 'host']);
+  wholeNumber('listen.port', port);
+  const { createServer } = await import('node:http');
+  const server = createServer(PATIENCE, (request, response) => {
+    void health.answer(request.method ?? '', request.url ?? '').then(({ code, headers, body }) => {
+      const bytes = new TextEncoder().encode(body);
+      const begin = (): void => void response.writeHead(code, { ...headers, 'content-length': bytes.length });
+      endUnread(request, response, { begin, body: request.method === 'HEAD' ? null : bytes, clock: systemClock });
+    });
+  });
+  const sockets = limitConnections(server, SLOTS);
+  await new Promise<void>((resolve, reject) => {
+    server.on('error', reject); // later ones are of a connection that could not be accepted: it goes on
+    server.listen({ port, host }, resolve);
+  });
+  const { address, family, port: bound } = server.address() as AddressInfo;
+  return {
+    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
 }

@@ -36,7 +36,6 @@ export {
 } from './kinds.ts';
 export { Operator } from './operator.ts';
 export {
-  type AnyKind,
   type Caches,
   type ChangeType,
   controller,

@@ -41,7 +41,7 @@ export function kind<T extends object = KubernetesObject>(type: string | Resourc
 export type FullType = { readonly [Name in keyof ResourceType]-?: NonNullable<ResourceType[Name]> };
 
 /** The type of a kind that needs no question; undefined if it does. */
-export function fullType(name: KindName): FullType | undefined {
+export function fullType(name: KindName<object>): FullType | undefined {
   if (!isType(name)) return undefined;
   const { group = '', version, plural, kind, namespaced } = checkedType(name);
   return kind === undefined || namespaced === undefined ? undefined : { group, version, plural, kind, namespaced };
@@ -51,8 +51,13 @@ function isType(name: unknown): name is ResourceType {
   return isRecord(name) && 'plural' in name;
 }
 
+/** Whether it names a kind itself, and is not a source that has one as its `kind`. */
+export function isKindName(given: unknown): given is KindName {
+  return typeof given !== 'object' || !given || 'plural' in given || 'apiVersion' in given;
+}
+
 /** What to ask a server for. Throws INVALID_ARGUMENT for what names no kind. */
-export function queryOf(name: KindName): string | GroupVersionKind {
+export function queryOf(name: KindName<object>): string | GroupVersionKind {
   if (typeof name === 'string') return name;
   if (isType(name)) return nameOf(checkedType(name));
   const { apiVersion, kind }: Partial<GroupVersionKind> = isRecord(name) ? name : {};
@@ -60,10 +65,17 @@ export function queryOf(name: KindName): string | GroupVersionKind {
   throw invalid('kind', name, '"PLURAL.GROUP/VERSION", a ResourceType, or { apiVersion, kind }');
 }
 
-/** A kind as texts name it: `deployments.apps/v1`, or `apps/v1 Deployment`. */
-export function textOf(name: KindName): string {
-  if (typeof name === 'string') return name;
-  return 'plural' in name ? nameOf(name) : `${name.apiVersion} ${name.kind}`;
+/** A kind's name in one form, whatever form it is given in: `deployments.apps/v1`, or `apps/v1 Deployment`. */
+export function textOf(name: KindName<object>): string {
+  const query = queryOf(name);
+  if (typeof query === 'object') return `${query.apiVersion} ${query.kind}`;
+  // A name without a version is one that only the server understands.
+  return /\..*\/|^[^.]*$/.test(query) ? nameOf(checkedType(query)) : query;
+}
+
+/** The `apiVersion` and the `kind` of the objects of a type. */
+export function toKind({ group, version, kind }: Pick<FullType, 'group' | 'version' | 'kind'>): GroupVersionKind {
+  return { apiVersion: group ? `${group}/${version}` : version, kind };
 }
 
 /** What a controller of a kind is called by default: `websites`, or `website` if it is named by `{ apiVersion, kind }`. */

@@ -16,7 +16,7 @@ import {
   toText,
 } from '../watch/telemetry.ts';
 import type { WorkQueueMetric } from '../workqueue/meter.ts';
-import type { OperatorObserver, OperatorState, ReconcileEnd, ReconcileResultName } from './operator-state.ts';
+import type { OperatorObserver, OperatorState, ReconcileEnd, ReconcileResultName } from './operator-options.ts';
 
 /** In seconds. Upstream: `ReconcileTime`. */
 const RECONCILE_BOUNDS: readonly number[] = [
@@ -121,108 +121,70 @@ export class OperatorMetrics implements OperatorObserver {
   }
 
   #reconciles(state: OperatorState): Metric[] {
-    const by = (toValue: (counts: ControllerCounts) => Series['value']): Series[] =>
-      Array.from(this.#controllers, ([controller, counts]) => ({ labels: { controller }, value: toValue(counts) }));
     const results = Array.from(this.#controllers, ([controller, counts]) =>
       Object.entries(counts.results).map(([result, value]) => ({ labels: { controller, result }, value })),
     );
     const most = state.controllers.map(({ name, concurrency }) => ({ labels: { controller: name }, value: concurrency }));
+    const toLabels = (controller: string): Series['labels'] => ({ controller });
     return [
       counter('reconcile_total', 'Reconciles that have ended, by result; requeue is a conflict.', results.flat()),
-      counter(
-        'reconcile_errors_total',
-        'Reconciles that have failed.',
-        by(({ results: { error } }) => error),
-      ),
-      counter(
-        'terminal_reconcile_errors_total',
-        'Keys that were given up after maxRetries.',
-        by(({ dropped }) => dropped),
-      ),
-      counter(
-        'reconcile_timeouts_total',
-        'Reconciles that took longer than reconcileTimeoutMs.',
-        by(({ timeouts }) => timeouts),
-      ),
-      histogram(
-        'reconcile_time_seconds',
-        'How long reconciles took.',
-        by(({ time }) => time),
-      ),
+      ...this.#metrics(RECONCILES, toLabels),
       gauge('max_concurrent_reconciles', 'How many keys are reconciled at a time, at most.', most),
-      gauge(
-        'active_workers',
-        'Reconciles that are running.',
-        by(({ active }) => active),
-      ),
+      ...this.#metrics([ACTIVE], toLabels),
     ];
   }
 
   #queues(): Metric[] {
-    const by = (toValue: (counts: ControllerCounts) => Series['value']): Series[] =>
-      Array.from(this.#controllers, ([name, counts]) => ({ labels: { name, controller: name }, value: toValue(counts) }));
-    return [
-      gauge(
-        'depth',
-        'Keys that wait for a worker.',
-        by(({ depth }) => depth),
-      ),
-      counter(
-        'adds_total',
-        'Keys that were queued.',
-        by(({ adds }) => adds),
-      ),
-      counter(
-        'retries_total',
-        'Keys that were queued with a delay.',
-        by(({ retries }) => retries),
-      ),
-      histogram(
-        'queue_duration_seconds',
-        'How long keys waited for a worker.',
-        by(({ queued }) => queued),
-      ),
-      histogram(
-        'work_duration_seconds',
-        'How long keys were processed, with the wait for what was written.',
-        by(({ worked }) => worked),
-      ),
-      gauge(
-        'unfinished_work_seconds',
-        'How long the keys in work have been so, in total.',
-        by((each) => each.unfinishedMs / 1_000),
-      ),
-      gauge(
-        'longest_running_processor_seconds',
-        'The longest of these times.',
-        by((each) => each.longestMs / 1_000),
-      ),
-    ];
+    return this.#metrics(QUEUES, (name) => ({ name, controller: name }));
+  }
+
+  #metrics(rows: readonly Row[], toLabels: (controller: string) => Series['labels']): Metric[] {
+    return rows.map(([type, name, help, read]) => {
+      const value = Array.from(this.#controllers, ([each, counts]) => ({ labels: toLabels(each), value: read(counts) }));
+      return { type, name, help, value };
+    });
   }
 }
 
+type Row = readonly [Metric['type'], name: string, help: string, read: (counts: ControllerCounts) => Series['value']];
+
+const RECONCILES: readonly Row[] = [
+  ['counter', 'reconcile_errors_total', 'Reconciles that have failed.', ({ results }) => results.error],
+  ['counter', 'terminal_reconcile_errors_total', 'Keys that were given up after maxRetries.', ({ dropped }) => dropped],
+  ['counter', 'reconcile_timeouts_total', 'Reconciles that took longer than reconcileTimeoutMs.', ({ timeouts }) => timeouts],
+  ['histogram', 'reconcile_time_seconds', 'How long reconciles took.', ({ time }) => time],
+];
+const ACTIVE: Row = ['gauge', 'active_workers', 'Reconciles that are running.', ({ active }) => active];
+const QUEUES: readonly Row[] = [
+  ['gauge', 'depth', 'Keys that wait for a worker.', ({ depth }) => depth],
+  ['counter', 'adds_total', 'Keys that were queued.', ({ adds }) => adds],
+  ['counter', 'retries_total', 'Keys that were queued with a delay.', ({ retries }) => retries],
+  ['histogram', 'queue_duration_seconds', 'How long keys waited for a worker.', ({ queued }) => queued],
+  [
+    'histogram',
+    'work_duration_seconds',
+    'How long keys were processed, with the wait for what was written.',
+    ({ worked }) => worked,
+  ],
+  [
+    'gauge',
+    'unfinished_work_seconds',
+    'How long the keys in work have been so, in total.',
+    ({ unfinishedMs }) => unfinishedMs / 1_000,
+  ],
+  ['gauge', 'longest_running_processor_seconds', 'The longest of these times.', ({ longestMs }) => longestMs / 1_000],
+];
+
 /** What controller-runtime does not say: whether the caches are good. */
 function kindMetrics({ kinds }: OperatorState): Metric[] {
-  const by = (toValue: (kind: OperatorState['kinds'][number]) => boolean): Series[] =>
-    kinds.map((each) => ({ labels: { kind: each.kind }, value: Number(toValue(each)) }));
+  const by = (member: 'synced' | 'connected'): Series[] =>
+    kinds.map((each) => ({ labels: { kind: each.kind }, value: Number(each[member]) }));
   return [
-    gauge(
-      'kind_synced',
-      'Whether the cache of a kind has its whole collection.',
-      by(({ synced }) => synced),
-    ),
-    gauge(
-      'kind_connected',
-      'Whether the server answers for a kind.',
-      by(({ connected }) => connected),
-    ),
+    gauge('kind_synced', 'Whether the cache of a kind has its whole collection.', by('synced')),
+    gauge('kind_connected', 'Whether the server answers for a kind.', by('connected')),
   ];
 }
 
 function toSeries(requests: readonly RequestCount[]): Series[] {
   return requests.map(({ code, method, host, count }) => ({ labels: { code, host, method }, value: count }));
-}
-
-function histogram(name: string, help: string, value: readonly Series[]): Metric {
-  return { name, type: 'histogram', help, value };
 }

@@ -1,13 +1,14 @@
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import type { ResourceClient, ResourceType } from '../cache/resource-client.ts';
+import type { ResourceClient } from '../cache/resource-client.ts';
 import type { IndexFunction } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
 import type { CHANGES } from '../watch/event.ts';
 import type { Telemetry } from '../watch/telemetry.ts';
 import type { LeaderElectorOptions } from '../workqueue/leader-elector.ts';
+import type { WorkQueueMetric } from '../workqueue/meter.ts';
 import type { RateLimiter } from '../workqueue/rate-limiters.ts';
-import type { GroupVersionKind, KindName, ResourceSource } from './kinds.ts';
+import type { KindName, ResourceSource } from './kinds.ts';
 import type { WebhookServer } from './webhooks/webhook-server.ts';
 import type { ApplyConfiguration, ApplyOptions, Mutable } from './writes.ts';
 
@@ -18,9 +19,6 @@ export interface Log {
   warn(text: string): void;
   error(text: string): void;
 }
-
-/** A kind, whatever its objects are. */
-export type AnyKind = string | ResourceType | GroupVersionKind;
 
 /** What happened to an object. A resync is MODIFIED, with the same object twice. */
 export type ChangeType = (typeof CHANGES)[number];
@@ -98,7 +96,7 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
    * they are.
    *
    * @throws {WatchError} (rejects) INVALID_ARGUMENT, as `setOwner`, if another owner controls what would be owned: then nothing is
-   *   written. REFUSED as the server says.
+   *   written. REFUSED as the server says; with 409 if what would be owned has come, or has changed, and the cache does not know.
    */
   apply<O extends object = KubernetesObject>(
     kind: KindName<O>,
@@ -156,7 +154,7 @@ export interface OperatorControllerOptions<
   /** Kinds whose changes concern objects otherwise. */
   readonly watches?: { [At in keyof Watched]: WatchedOptions<Watched[At]> } | undefined;
   /** Kinds that it only reads from the cache. */
-  readonly reads?: readonly (AnyKind | Omit<SourceOptions<KubernetesObject>, 'when'>)[] | undefined;
+  readonly reads?: readonly (KindName<object> | Omit<SourceOptions<KubernetesObject>, 'when'>)[] | undefined;
   /**
    * Brings about what the object with this key says. It should do nothing if all is as it should be, because it also runs when nothing
    * has changed. If it fails, it runs again after a delay. A conflict (409) is not a failure: somebody else was faster, so it also runs
@@ -175,7 +173,10 @@ export interface OperatorControllerOptions<
   readonly concurrency?: number | undefined;
   /** How often a key that fails is tried again before it is dropped, until something changes. Default: for ever. */
   readonly maxRetries?: number | undefined;
-  /** The delays of keys that fail; one controller's alone. Default: `defaultRateLimiter` of `watchmux/workqueue`. */
+  /**
+   * The delays of keys that fail; one controller's alone. A server that asks for a longer one, as with 429, gets that. Default:
+   * `defaultRateLimiter` of `watchmux/workqueue`.
+   */
   readonly rateLimiter?: RateLimiter | undefined;
   /**
    * How long one reconcile may take before its `signal` aborts, in milliseconds; default 0: for ever. That is a failure, TIMEOUT. The
@@ -312,4 +313,75 @@ export interface OperatorOptions {
   readonly clock?: Clock | undefined;
   /** The time of day, for events' timestamps and `now` of reconciles, in ms since 1970. Default `Date.now`. */
   readonly now?: (() => number) | undefined;
+}
+
+/** What health checks, metrics and tests see of an operator. */
+
+/** The state of an operator at one moment. */
+export interface OperatorState {
+  /** Whether `run` was called, and has not settled. */
+  readonly running: boolean;
+  /** Whether this instance works: there is no election, or it leads. */
+  readonly leads: boolean;
+  readonly kinds: readonly KindState[];
+  readonly controllers: readonly ControllerState[];
+}
+
+/** A kind of an operator, and its cache. */
+export interface KindState {
+  /** Such as `deployments.apps/v1`. */
+  readonly kind: string;
+  /** Whether the cache holds the whole collection. */
+  readonly synced: boolean;
+  /** The version of the cache; empty before it is synced. */
+  readonly resourceVersion: string;
+  /** How many objects it holds. */
+  readonly objects: number;
+  /** Whether the server answers. */
+  readonly connected: boolean;
+  /** Whether the server was asked for the kind, and does not have it. */
+  readonly absent: boolean;
+  /** The last failure, until the server has worked without one for a while. */
+  readonly error: unknown;
+}
+
+/** A controller of an operator. */
+export interface ControllerState {
+  readonly name: string;
+  readonly concurrency: number;
+  /** Whether it reconciles: this instance leads, and all its kinds are synced. */
+  readonly working: boolean;
+  /** Keys that wait for a worker. */
+  readonly queued: number;
+  /** Keys that wait for a time. */
+  readonly delayed: number;
+  /** Keys that are being processed, or wait for what they have written. */
+  readonly inWork: number;
+}
+
+/**
+ * How a reconcile has ended. `requeue`: a conflict, which is tried again. `requeue_after`: it asked to run again. Upstream: the label
+ * `result` of `controller_runtime_reconcile_total`.
+ */
+export type ReconcileResultName = 'success' | 'error' | 'requeue' | 'requeue_after';
+
+/** One reconcile that has ended. */
+export interface ReconcileEnd {
+  readonly controller: string;
+  /** Undefined: it was told to stop. */
+  readonly result: ReconcileResultName | undefined;
+  readonly durationMs: number;
+  /** Whether it took longer than `reconcileTimeoutMs`. */
+  readonly timedOut: boolean;
+  /** Whether the key was given up after `maxRetries`. */
+  readonly dropped: boolean;
+}
+
+/** Measures an operator. Its functions must not throw. */
+export interface OperatorObserver {
+  /** A measurement of a controller's queue, which has the controller's name. */
+  onQueueMetric(metric: WorkQueueMetric): void;
+  /** A reconcile has begun. */
+  onReconcileStart(controller: string): void;
+  onReconcileEnd(end: ReconcileEnd): void;
 }

@@ -2,18 +2,17 @@ import { hostname } from 'node:os';
 import type { KubernetesObject } from '../cache/object.ts';
 import { segment } from '../cache/resource-client.ts';
 import type { Cluster } from '../kubernetes/cluster.ts';
-import { isPromise, whenAborted } from '../watch/abort.ts';
-import { type Clock, gaveUp, listed, systemClock, upkeepClock } from '../watch/clock.ts';
+import { isPromise, untilAborted, whenAborted } from '../watch/abort.ts';
+import { type Clock, gaveUp, listed, systemClock, upkeepClock, within } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber, whyOf } from '../watch/errors.ts';
 import { Failures, oneLine } from '../watch/failures.ts';
 import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import type { LeaseResource } from '../workqueue/election.ts';
 import { LeaderElector } from '../workqueue/leader-elector.ts';
 import { type CachesDeps, KindCaches } from './caches.ts';
-import { OperatorController, type OperatorDeps } from './controller.ts';
+import { OperatorController } from './controller.ts';
 import { EventRecorder } from './event-recorder.ts';
-import { OperatorHealth } from './health.ts';
-import { type HealthServer, serveHealth } from './health-server.ts';
+import { type HealthServer, OperatorHealth, serveHealth } from './health.ts';
 import { type MetricsView, OperatorMetrics } from './metrics.ts';
 import type {
   Log,
@@ -22,8 +21,9 @@ import type {
   OperatorElectionOptions,
   OperatorFailure,
   OperatorOptions,
+  OperatorState,
 } from './operator-options.ts';
-import type { OperatorState } from './operator-state.ts';
+import type { OperatorDeps } from './request.ts';
 import { onSignals } from './signals.ts';
 
 const NAMES = [
@@ -273,12 +273,13 @@ export class Operator {
   async #lead(): Promise<void> {
     const { signal } = this.#stopped;
     const limitMs = this.#options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS;
-    const clock = this.#clock;
     const what = (): string =>
-      listed(this.#controllers.flatMap(({ name, running }) => running.map((key) => `${name} ${oneLine(key)}`)));
+      listed(this.#controllers.flatMap(({ name, reconciling }) => reconciling.map((key) => `${name} ${oneLine(key)}`)));
     const elector = this.#elector;
     if (!elector) {
-      await endsInTime(this.#work(signal), signal, { limitMs, clock, what });
+      const work = this.#work(signal);
+      await untilAborted(work, signal).catch(() => {}); // from then on its time counts
+      await within(work, { limitMs, clock: this.#clock, what });
       return;
     }
     const lead = async ({ signal: until }: { readonly signal: AbortSignal }): Promise<void> => this.#work(until);
@@ -374,23 +375,4 @@ const ended = (): WatchError => new WatchError('CLOSED', 'the operator has ended
 /** Those of its owner, and that its webhooks listen. */
 function checksOf({ checks, webhooks }: OperatorOptions): OperatorChecks | undefined {
   return webhooks ? { ...checks, readyz: { webhooks: () => webhooks.ready, ...checks?.readyz } } : checks;
-}
-
-/** Settles like work, but rejects with TIMEOUT if that has not ended in time after it was told to. */
-function endsInTime(
-  work: Promise<void>,
-  told: AbortSignal,
-  { limitMs, clock, what }: { readonly limitMs: number; readonly clock: Clock; readonly what: () => string },
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let cancel = (): void => {};
-    const leave = whenAborted(told, () => {
-      if (limitMs > 0) cancel = clock.schedule(limitMs, () => reject(gaveUp(limitMs, what())));
-    });
-    const settle = (): void => {
-      leave();
-      cancel();
-    };
-    work.then(resolve, reject).finally(settle);
-  });
 }

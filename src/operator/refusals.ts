@@ -2,6 +2,7 @@
  * Why a server or a storage refused: questions about any error, whatever else it may be. They ask the first {@link WatchError} among
  * an error and its causes, so an error of yours with a `cause` answers as that does. Upstream: `apierrors.IsNotFound` and the like.
  */
+import { MAX_HINT_MS } from '../watch/backoff.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { Status } from '../watch/event.ts';
 
@@ -51,6 +52,12 @@ export function isInvalid(error: unknown): boolean {
 /** 429: the server has too much to do, or an eviction would break a disruption budget. `details.retryAfterSeconds` may say when. */
 export function isTooManyRequests(error: unknown): boolean {
   return statusOf(error)?.code === 429;
+}
+
+/** How long a server asks to wait before the next attempt, in milliseconds; 0: it does not. Upstream: `SuggestsClientDelay`. */
+export function askedDelayMs(error: unknown): number {
+  const seconds: unknown = statusOf(error)?.details?.retryAfterSeconds;
+  return typeof seconds === 'number' && seconds > 0 ? Math.min(seconds * 1_000, MAX_HINT_MS) : 0;
 }
 
 function statusOf(error: unknown): Status | undefined {

@@ -4,36 +4,44 @@ import type { ResourceClient, WriteOptions } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
 import type { Clock } from '../watch/clock.ts';
 import { invalid } from '../watch/errors.ts';
+import type { Telemetry } from '../watch/telemetry.ts';
 import type { ReconcileContext } from '../workqueue/controller-options.ts';
-import type { ControllerCaches, KindCache } from './caches.ts';
-import { controlledBy } from './caches.ts';
+import { type ControllerCaches, controlledBy, type KindCache, type KindCaches } from './caches.ts';
+import { atTimeOf } from './conditions.ts';
 import { Departures } from './departures.ts';
 import type { EventRecorder } from './event-recorder.ts';
 import { type KindName, textOf } from './kinds.ts';
-import type { AnyKind, Log, ReconcileRequest } from './operator-options.ts';
-import { checkController, setOwner } from './owners.ts';
-import { type ApplyOptions, apply, type Mutable, updateStatus } from './writes.ts';
+import type { Log, OperatorFailure, OperatorObserver, ReconcileRequest } from './operator-options.ts';
+import { checkController, controllerOf, setOwner } from './owners.ts';
+import { type ApplyOptions, apply, updateStatus } from './writes.ts';
+
+/** What a controller needs of its operator. */
+export interface OperatorDeps {
+  readonly name: string;
+  readonly namespace: string | undefined;
+  readonly clock: Clock | undefined;
+  readonly now: () => number;
+  readonly log: Log;
+  readonly caches: KindCaches;
+  readonly events: () => EventRecorder;
+  readonly observer: OperatorObserver;
+  readonly telemetry: Telemetry | undefined;
+  /** Reports a failure. Does not throw. */
+  readonly tell: (error: unknown, failure: OperatorFailure) => void;
+  /** Called when `idle` of a controller may have changed. */
+  readonly changed: () => void;
+}
 
 /** What is the same for all requests of a controller. */
 export interface RequestDeps {
-  /** The operator's name. */
-  readonly name: string;
+  readonly operator: OperatorDeps;
   readonly controller: string;
-  /** The only namespace that the operator watches. */
-  readonly namespace: string | undefined;
-  readonly log: Log;
   readonly clock: Clock;
-  readonly now: () => number;
-  readonly events: () => EventRecorder;
   readonly caches: ControllerCaches;
   /** What is reconciled. */
   readonly own: KindCache;
   /** Whether a cache is that of a kind that the controller owns. */
   readonly owns: (cache: KindCache) => boolean;
-  /** A client of any kind. */
-  readonly client: <O extends object>(kind: KindName<O>) => ResourceClient<O>;
-  /** The operator's cache of a kind, if it has one, also if only another controller reads it. */
-  readonly cacheOf: (kind: AnyKind) => KindCache | undefined;
 }
 
 export function createRequest<T extends KubernetesObject>(
@@ -41,7 +49,8 @@ export function createRequest<T extends KubernetesObject>(
   key: string,
   { signal, attempt, wrote }: ReconcileContext,
 ): ReconcileRequest<T> {
-  const { caches, own, name: fieldManager } = deps;
+  const { operator, caches, own } = deps;
+  const { name: fieldManager, now } = operator;
   const { namespace, name } = splitKey(key);
   const object = own.informer.store.get(key) as T | undefined;
   /** The object as it was last written, which the cache may not have yet. */
@@ -49,7 +58,7 @@ export function createRequest<T extends KubernetesObject>(
   const departures = new Departures(deps.clock, wrote);
   const clientOf = <O extends object>(cache: KindCache | undefined, client: ResourceClient<O>): ResourceClient<O> => {
     const told = (written: object | undefined): void => {
-      if (!cache?.informer.hasSynced || !versionOf(written) || !isWithin(deps.namespace, written)) return;
+      if (!cache?.informer.hasSynced || !versionOf(written) || !isWithin(operator.namespace, written)) return;
       // A Scale has the same name. Without this, what adds the finalizer makes the next write of the status a conflict.
       const { kind, metadata } = written as KubernetesObject;
       if (kind === own.type.kind && metadata?.uid === metadataOf(object).uid) latest = written as T;
@@ -59,18 +68,17 @@ export function createRequest<T extends KubernetesObject>(
     const left = (at: string): (() => void) => (cache ? departures.of(cache, at) : () => {});
     return toldClient(client, { signal, fieldManager, told, left });
   };
-  const resource: ReconcileRequest['resource'] = (kind) => clientOf(deps.cacheOf(kind), deps.client(kind));
+  const resource: ReconcileRequest['resource'] = (kind) => clientOf(operator.caches.find(kind), operator.caches.client(kind));
   const required = (): T => {
     if (latest) return latest;
     throw refused(404, 'NotFound', `${key} is gone: there is nothing to write to, or to own something`);
   };
   const emit = (how: 'normal' | 'warning', reason: string, message: string): void => {
-    if (object) deps.events()[how](object, reason, message);
+    if (object) operator.events()[how](object, reason, message);
   };
   return {
-    ...{ key, namespace, name, object, attempt, signal, resource },
-    now: deps.now,
-    log: prefixed(deps.log, `${deps.controller} ${key}: `),
+    ...{ key, namespace, name, object, attempt, signal, now, resource },
+    log: prefixed(operator.log, `${deps.controller} ${key}: `),
     get: caches.get,
     store: caches.store,
     owned: <O extends object>(kind: KindName<O>) => {
@@ -80,23 +88,25 @@ export function createRequest<T extends KubernetesObject>(
     },
     apply: async <O extends object>(kind: KindName<O>, given: object, options: ApplyOptions = {}): Promise<O> => {
       const cache = caches.find(kind);
-      const owner = cache && deps.owns(cache) ? { cache, object: required() } : undefined;
       const client = resource(kind);
-      if (!owner) checkPlace(client, given, textOf(kind));
-      const applied: object = owner ? ownedBy(owner.object, given, owner.cache.type.namespaced) : given;
+      const terms = { ...options, fieldManager: options.fieldManager ?? fieldManager };
+      if (!cache || !deps.owns(cache)) {
+        checkPlace(client, given, textOf(kind));
+        return apply(client, given as never, terms);
+      }
+      const owner = required();
+      const applied = ownedBy(owner, given, cache.type.namespaced);
+      const known = cache.informer.store.get(keyOf(applied));
       // The reference of another controller of this operator would be replaced, as it is one of the same field manager.
-      const known = owner?.cache.informer.store.get(keyOf(applied));
-      if (owner && known) checkController(known, owner.object);
-      const written = await apply(client, applied as never, {
-        ...options,
-        fieldManager: options.fieldManager ?? fieldManager,
-      });
-      if (owner) checkController(written as KubernetesObject, owner.object);
+      if (known) checkController(known, owner);
+      const isOwned = [known, departures.lastWritten(cache, keyOf(applied))].some((each) => each && controllerOf(each));
+      const written = await apply(client, (isOwned ? applied : unlessChanged(applied, known)) as never, terms);
+      checkController(written as KubernetesObject, owner);
       return written;
     },
     updateStatus: async (mutate) => {
       const client = clientOf(own, own.client as unknown as ResourceClient<T>);
-      const written = await updateStatus(client, required(), mutate as (draft: Mutable<T>) => unknown);
+      const written = await updateStatus(client, required(), (draft) => atTimeOf(now, () => mutate(draft)));
       latest = written;
       return written;
     },
@@ -122,6 +132,14 @@ function ownedBy(owner: KubernetesObject, given: object, namespaced: boolean): o
   const object = { ...given, metadata: { ...own, name, ...(namespaced && namespace && { namespace }) } };
   setOwner(object, owner);
   return object;
+}
+
+/** A version that no object has. A server takes it for what is not there, which it creates. */
+const NONE = '1';
+
+/** An apply that is a conflict if the object is no longer as it is known: without it, another owner's could be taken over. */
+function unlessChanged(applied: object, known: KubernetesObject | undefined): object {
+  return { ...applied, metadata: { resourceVersion: versionOf(known) || NONE, ...metadataOf(applied) } };
 }
 
 /** Whether the caches of a namespace will see an object. */

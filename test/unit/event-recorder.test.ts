@@ -236,6 +236,42 @@ describe('a namespace of which the server answers 500', () => {
     expect(clock.pending).toBe(1); // the upkeep
   });
 
+  test('holds up the others for one request, however slowly it fails', async () => {
+    const { rig, emit, arrived, clock, sent } = await failing();
+    rig.fate = async ({ namespace }) => {
+      if (namespace !== 'bad') return 'ok';
+      await new Promise<void>((resolve) => void clock.schedule(10_000, resolve));
+      return 500;
+    };
+    emit('bad', 5);
+    emit('default', 1);
+    await clock.advanceAsync(9_999);
+    expect(await arrived()).toBe(0);
+    await clock.advanceAsync(1);
+    expect(await arrived()).toBe(1);
+    for (let at = 1; at < 10; at++) {
+      emit('default', 1, at);
+      await clock.advanceAsync(3_000);
+      expect(await arrived()).toBe(at + 1);
+    }
+    expect(sent.filter(({ namespace }) => namespace === 'bad').length).toBeGreaterThan(2);
+  });
+
+  test('leaves nothing behind when it is over while others are written', async () => {
+    const { rig, emit, arrived, clock, recorder } = await failing();
+    emit('bad', 1);
+    await clock.advanceAsync(0);
+    rig.fate = async ({ namespace }) => {
+      if (namespace !== 'bad') await new Promise<void>((resolve) => void clock.schedule(20_000, resolve));
+      return 'ok';
+    };
+    emit('default', 1);
+    emit('bad', 1, 1);
+    await clock.advanceAsync(60_000);
+    expect(await arrived()).toBe(1);
+    expect(recorder.stats).toMatchObject({ written: 3, pending: 0 });
+  });
+
   test('is given up after 12 failures in a row, with all that waits for it', async () => {
     const { emit, clock, sent, told, recorder, rig } = await failing();
     emit('bad', 20);
@@ -292,6 +328,21 @@ test('what was counted while an answer was missing is told although the event is
   await clock.advanceAsync(20_000);
   expect(rig.sent.map(({ verb }) => verb)).toEqual(['create', 'create', 'patch']);
   expect(shown(await rig.events())).toEqual(['text x2']);
+});
+
+test.each([
+  { made: 'lost' as const, written: 1, events: ['text x1'] },
+  { made: 'cut' as const, written: 0, events: [] },
+])('a refusal after a request without an answer ($made): what the server has is written, and nothing else', async (row) => {
+  const rig = eventRig();
+  const { recorder, clock } = rig;
+  rig.fate = () => row.made;
+  recorder.normal(website(), 'Synced', 'text');
+  await turn();
+  rig.fate = ({ verb }) => (verb === 'create' ? 403 : 'ok');
+  await clock.advanceAsync(20_000);
+  expect(shown(await rig.events())).toEqual(row.events);
+  expect(recorder.stats).toMatchObject({ written: row.written, pending: 0, dropped: { refused: 1 - row.written } });
 });
 
 test('an event that has expired is created again, with all that was counted', async () => {

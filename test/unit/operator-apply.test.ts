@@ -1,5 +1,6 @@
 // What a reconcile of an operator applies: on an API server in the same process, with a fake clock.
 import { describe, expect, it } from 'vitest';
+import { refused } from '../../src/storage/statuses.ts';
 import { CONFIG_MAP, ORDER, order, settle, started, world } from './operator-rig.ts';
 
 describe('apply of what is owned', () => {
@@ -27,6 +28,62 @@ describe('apply of what is owned', () => {
     expect(told.slice(1)).toEqual([2, 3].map((at) => `reconcile orders default/b ${at}: ${refused}`));
     const after = await maps.get('shared');
     expect([after.data, after.metadata?.resourceVersion]).toEqual([{ of: 'a' }, metadata?.resourceVersion]);
+    await stop();
+  });
+
+  it.each([{ isThere: false }, { isThere: true }])(
+    'takes nothing over from another owner that applies it at the same moment ($isThere: there before)',
+    async ({ isThere }) => {
+      const { orders, maps, operator, clock, told } = world();
+      for (const name of ['a', 'b']) await orders.create(order(name));
+      if (isThere) await maps.create({ metadata: { name: 'shared' }, data: { of: 'nobody' } });
+      const done: string[] = [];
+      const { stop } = await started(
+        operator().controller({
+          for: ORDER,
+          owns: [CONFIG_MAP],
+          concurrency: 2,
+          reconcile: async ({ apply, name }) => {
+            await apply(CONFIG_MAP, { metadata: { name: 'shared' }, data: { of: name } });
+            done.push(name);
+          },
+        }),
+      );
+      await clock.advanceAsync(20);
+      const [winner] = done;
+      expect([new Set(done), (await maps.get('shared')).data]).toEqual([new Set([winner]), { of: winner }]);
+      expect(told[0]).toContain(`owner: expected Order ${winner}, which controls the object already`);
+      await stop();
+    },
+  );
+
+  it('may be called again in the same reconcile, before the cache knows', async () => {
+    const { orders, server, cluster, maps, operator, told } = world();
+    await orders.create(order('a'));
+    let tell = (): void => {};
+    const isTold = new Promise<void>((resolve) => {
+      tell = resolve;
+    });
+    const resource = server.resource('configmaps');
+    const watch: typeof resource.watch = (options = {}) =>
+      options.sendInitialEvents
+        ? Promise.reject(refused(422, 'Invalid', 'it has lists'))
+        : isTold.then(() => server.resource('configmaps').watch(options));
+    const kind: typeof cluster.kind = async (name, options) =>
+      String(name).startsWith('configmaps') ? (Object.assign(resource, { watch }) as never) : cluster.kind(name, options);
+    const seen: unknown[] = [];
+    const { stop } = await started(
+      operator({ cluster: { ...cluster, kind } }).controller({
+        for: ORDER,
+        owns: [CONFIG_MAP],
+        reconcile: async ({ apply, get }) => {
+          for (const of of ['one', 'two']) await apply(CONFIG_MAP, { data: { of } });
+          seen.push(get(CONFIG_MAP, 'default/a'));
+        },
+      }),
+    );
+    expect([(await maps.get('a')).data, told, seen]).toEqual([{ of: 'two' }, [], [undefined]]);
+    tell();
     await stop();
   });
 

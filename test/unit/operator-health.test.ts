@@ -1,12 +1,12 @@
 // What a kubelet hears of an operator.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Server } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/index.ts';
-import { OperatorHealth } from '../../src/operator/health.ts';
-import { type HealthServer, serveHealth } from '../../src/operator/health-server.ts';
+import { type HealthServer, OperatorHealth, serveHealth } from '../../src/operator/health.ts';
 import { Operator } from '../../src/operator/index.ts';
-import type { OperatorChecks } from '../../src/operator/operator-options.ts';
-import type { OperatorState } from '../../src/operator/operator-state.ts';
+import type { OperatorChecks, OperatorState } from '../../src/operator/operator-options.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually } from '../eventually.ts';
@@ -37,6 +37,17 @@ function rig(checks?: OperatorChecks) {
 }
 
 describe('health', () => {
+  it('is answered whatever metrics throw', async () => {
+    const { state, logged } = rig();
+    const log = (text: string): void => void logged.push(text);
+    const metrics = (): never => {
+      throw new Error('no numbers');
+    };
+    const health = new OperatorHealth({ state: () => state, metrics, log: { debug: log, info: log, warn: log, error: log } });
+    expect(await health.answer('GET', '/metrics')).toMatchObject({ code: 500, body: 'internal error' });
+    expect([(await health.answer('GET', '/healthz')).code, logged]).toEqual([200, [expect.stringContaining('no numbers')]]);
+  });
+
   it('is ok, in one word', async () => {
     const { get } = rig();
     for (const path of ['/healthz', '/livez', '/readyz']) expect(await get(path)).toEqual([200, 'ok']);
@@ -169,6 +180,16 @@ describe('its server', () => {
     const { url } = server;
     await server.close();
     await expect(fetch(`${url}/healthz`)).rejects.toThrow();
+  });
+
+  it('goes on when a connection cannot be accepted', async () => {
+    server = await serveHealth(rig().health, { port: 0, host: '127.0.0.1' });
+    const emit = (message: unknown): void =>
+      void (message as { server: Server }).server.emit('error', new Error('accept EMFILE'));
+    subscribe('http.server.request.start', emit);
+    const first = await fetch(`${server.url}/healthz`);
+    unsubscribe('http.server.request.start', emit);
+    expect([first.status, (await fetch(`${server.url}/healthz`)).status]).toEqual([200, 200]);
   });
 
   it('on all addresses by default', async () => {

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OperatorMetrics } from '../../src/operator/metrics.ts';
-import type { OperatorState } from '../../src/operator/operator-state.ts';
+import type { OperatorState } from '../../src/operator/operator-options.ts';
 import { toText } from '../../src/watch/telemetry.ts';
 import { exposition, type Family } from '../exposition.ts';
 import { runs } from '../runs.ts';

@@ -1,6 +1,7 @@
 // How an operator's reconciles fail, take too long, and finalize: on an API server in the same process, with a fake clock.
 import { describe, expect, it } from 'vitest';
 import { type Condition, findCondition, generationChanged, setCondition, type WithConditions } from '../../src/operator/index.ts';
+import { refused } from '../../src/storage/statuses.ts';
 import { exponential } from '../../src/workqueue/index.ts';
 import { CONFIG_MAP, order, settle, world } from './operator-rig.ts';
 import { fate } from './support.ts';
@@ -33,6 +34,23 @@ describe('a reconcile of an operator', () => {
       (result) => `controller_runtime_reconcile_total{controller="orders",result="${result}"} 1`,
     );
     for (const line of results) expect(operator.metrics).toContain(line);
+    await stop();
+  });
+
+  it('that a server refuses for some time runs again after that, and no later than its own delay if that is longer', async () => {
+    const { orders, start, clock } = world();
+    await orders.create(order('a'));
+    const [times, asked] = [[] as number[], [30, 0, Number.NaN, 1]];
+    const { stop } = await start({
+      rateLimiter: exponential({ baseMs: 1_000, maxMs: 10_000 }),
+      reconcile: ({ attempt }) => {
+        times.push(clock.now());
+        const retryAfterSeconds = asked[attempt - 1];
+        if (retryAfterSeconds !== undefined) throw refused(429, 'TooManyRequests', 'later', { retryAfterSeconds });
+      },
+    });
+    await clock.advanceAsync(60_000);
+    expect(times).toEqual([0, 30_000, 32_000, 36_000, 44_000]);
     await stop();
   });
 

@@ -1,7 +1,7 @@
 // The HTTPS server of webhooks: certificates that change, clients with certificates, connections, and its end.
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
-import { Agent, request as httpsRequest, type RequestOptions } from 'node:https';
+import { Agent, request as httpsRequest, type RequestOptions, type Server } from 'node:https';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -207,6 +207,17 @@ describe('the end', () => {
     await own.run(AbortSignal.abort());
     await expect(own.ready).rejects.toMatchObject({ code: 'CLOSED' });
     await expect(own.run()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+  });
+
+  test('is not that of a connection that cannot be accepted, which is told', async () => {
+    const { ca, server } = certify();
+    const { url, errors, stop } = await running(mount(server), ({ socket }, response) => {
+      (socket as unknown as { server: Server }).server.emit('error', new Error('accept EMFILE'));
+      response.end('hello');
+    });
+    for (let i = 0; i < 2; i++) expect((await ask(url, { ca })).text).toBe('hello');
+    expect(errors.map(({ message }) => message)).toEqual(['accept EMFILE', 'accept EMFILE']);
+    await stop();
   });
 
   test('a port that is taken ends it', async () => {

@@ -145,7 +145,8 @@ export class WebhookServer {
       if (this.#state === 'leaving') response.shouldKeepAlive = false;
       webhooks.handler(request, response);
     });
-    server.on('error', (error) => this.#fail(error));
+    // Of one that listens, it is that of a connection that could not be accepted.
+    server.on('error', (error) => (server.listening ? this.#onError(error) : this.#fail(error)));
     server.on('secureConnection', (socket) => {
       if (this.#state === 'leaving') socket.destroy();
       this.#secured.add(socket);

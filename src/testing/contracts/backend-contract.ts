@@ -12,6 +12,7 @@
 import type { Backend, Change, Changes, ChangesOptions, TxnResult } from '../../storage/backend.ts';
 import { Draft } from '../../storage/values.ts';
 import { isWatchError } from '../../watch/errors.ts';
+import { casesOf, needs, type Runs } from './contract.ts';
 import { contentOf, expectRefused, expectSame, expectThat, type StoredThing, thing, versionOf } from './storage-case.ts';
 
 /** A new, empty backend under test, and control over it. */
@@ -81,9 +82,19 @@ class Rig {
     return entries.map(({ object }) => contentOf(object)).join(' ');
   }
 
+  /** The same over another backend on the same data. */
+  async another(): Promise<Rig> {
+    return new Rig(this.subject, await this.subject.another?.());
+  }
+
   changes(after: string, options: Partial<ChangesOptions> = {}): Changes<StoredThing> {
     return this.backend.changesAfter<StoredThing>(after, { prefix: this.prefix, previous: true, ...options });
   }
+}
+
+/** Cases by name, each of which gets a backend of its own. */
+function backendCases(runs: Runs<BackendTrait, (rig: Rig) => Promise<void>>): readonly BackendCase[] {
+  return casesOf(runs).map((one) => ({ ...one, run: async (open) => one.run(new Rig(await open())) }));
 }
 
 /** Reads so many changes. */
@@ -125,345 +136,286 @@ async function endOf(request: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-const TXNS: readonly BackendCase[] = [
-  {
-    name: 'a put of a new key succeeds once, at a revision that the object has; the next one is told what is there',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const first = await rig.txn('a', '0', 1);
-      if (!first.succeeded) throw new Error('backend contract: expected a put of a new key to succeed');
-      expectSame(versionOf(first.object), first.revision, 'the version of what was put');
-      expectSame(await rig.get('a'), `a=1@${first.revision}`, 'what is there');
-      expectSame(await rig.backend.revision(), first.revision, 'the revision');
-      const second = await rig.txn('a', '0', 2);
-      if (second.succeeded) throw new Error('backend contract: expected a put of a key that is taken to fail');
-      expectSame([second.current?.key, contentOf(second.current?.object)], [`${rig.prefix}a`, 'a=1'], 'what it is told');
-      expectSame(await rig.get('a'), `a=1@${first.revision}`, 'what is there');
-    },
+const TXNS: readonly BackendCase[] = backendCases({
+  'a put of a new key succeeds once, at a revision that the object has; the next one is told what is there': async (rig) => {
+    const first = await rig.txn('a', '0', 1);
+    if (!first.succeeded) throw new Error('backend contract: expected a put of a new key to succeed');
+    expectSame(versionOf(first.object), first.revision, 'the version of what was put');
+    expectSame(await rig.get('a'), `a=1@${first.revision}`, 'what is there');
+    expectSame(await rig.backend.revision(), first.revision, 'the revision');
+    const second = await rig.txn('a', '0', 2);
+    if (second.succeeded) throw new Error('backend contract: expected a put of a key that is taken to fail');
+    expectSame([second.current?.key, contentOf(second.current?.object)], [`${rig.prefix}a`, 'a=1'], 'what it is told');
+    expectSame(await rig.get('a'), `a=1@${first.revision}`, 'what is there');
   },
-  {
-    name: 'a put and a delete happen only if the version is the expected one',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const [one, other] = [await rig.set('a', 1), await rig.set('b', 1)];
-      for (const [key, expected] of [
-        ['a', other],
-        ['a', '0'],
-        ['c', one],
-      ] as const) {
-        for (const n of [9, undefined]) {
-          const result = await rig.txn(key, expected, n);
-          expectSame(result.succeeded, false, `a txn of ${key} that expects ${expected}`);
-          if (!result.succeeded) expectSame(result.current !== undefined, key === 'a', 'whether something is there');
-        }
-      }
-      expectSame(await rig.state(), 'a=1 b=1', 'the state');
-      const put = await rig.set('a', 2);
-      const gone = await rig.txn('a', put);
-      expectThat(gone.succeeded && isBelow(put, gone.revision), 'a delete at a later revision', gone);
-      expectSame([await rig.get('a'), await rig.state()], ['nothing', 'b=1'], 'what is there');
-      expectSame((await rig.txn('a', '0', 3)).succeeded, true, 'a put after a delete');
-    },
-  },
-  {
-    name: 'each txn has a revision of its own, larger than all before, whatever its key',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const keys = Array.from({ length: 20 }, (_, at) => `k${at % 5}/n${at}`);
-      const revisions = await Promise.all(keys.map((key) => rig.set(key, 1)));
-      expectSame(new Set(revisions).size, 20, 'the number of revisions');
-      const newest = await rig.backend.revision();
-      expectSame(
-        revisions.some((revision) => isBelow(newest, revision)),
-        false,
-        'whether a revision is above the newest',
-      );
-      for (let i = 0; i < 5; i++) expectThat(isBelow(newest, await rig.set('a', i)), 'a larger revision', newest);
-    },
-  },
-  {
-    name: 'of writers that expect the same, one wins; the others see what it wrote',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const first = await rig.set('a', 0);
-      const results = await Promise.all(Array.from({ length: 8 }, (_, at) => rig.txn('a', first, at + 1)));
-      const won = results.flatMap((result) => (result.succeeded ? [contentOf(result.object)] : []));
-      const told = results.flatMap((result) => (result.succeeded ? [] : [contentOf(result.current?.object)]));
-      expectSame(won.length, 1, 'the number of winners');
-      expectSame(new Set(told).size === 1 && told[0], won[0], 'what the others are told');
-    },
-  },
-  {
-    name: 'an object comes back as its JSON, with the version of its last write',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const text = '\u{1F600} \uFFFF \u0000 ÿ "{}" __proto__';
-      const put = new Draft<StoredThing>({ metadata: { name: 'a', resourceVersion: '5' }, spec: { n: 1.5e300, text } });
-      const key = `${rig.prefix}deep/a`;
-      const result = await rig.backend.txn<StoredThing>({ key, expected: '0', put });
-      const { entry } = await rig.backend.get<StoredThing>(key);
-      const resourceVersion = result.succeeded ? result.revision : '';
-      expectSame(entry?.object, { metadata: { name: 'a', resourceVersion }, spec: { n: 1.5e300, text } }, 'the object');
-    },
-  },
-];
 
-const RANGES: readonly BackendCase[] = [
-  {
-    name: 'a range has the keys with its prefix, in the order of UTF-16 code units',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const keys = ['b', 'a/\uFFFD', 'a/\u{1F600}', 'a/b', 'a.b', 'a/b/c', 'a0', 'a/\uD7FF', 'ä/x', 'a/\u0001'];
-      for (const [at, key] of keys.entries()) await rig.set(key, at);
-      const { entries, left } = await rig.backend.range({ prefix: `${rig.prefix}a/`, limit: 100 });
-      const expected = keys.filter((key) => key.startsWith('a/')).sort((a, b) => (a < b ? -1 : 1));
-      expectSame([entries.map(({ key }) => key.slice(rig.prefix.length)), left], [expected, 0], 'the keys');
-      const all = await rig.backend.range({ prefix: rig.prefix, limit: 100, keysOnly: true });
-      expectSame(all.entries.length, keys.length, 'the number of all keys');
-    },
-  },
-  {
-    name: 'a range begins at a key or behind an entry, ends at its limit, and tells how many follow',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      for (const key of ['a', 'b', 'c', 'd', 'e']) await rig.set(key, 1);
-      const { prefix } = rig;
-      const first = await rig.backend.range({ prefix, from: `${prefix}b`, limit: 2 });
-      expectThat(first.bytes > 0, 'a size', first.bytes);
-      const names = (entries: readonly { readonly key: string }[]): string => entries.map(({ key }) => key.slice(-1)).join('');
-      expectSame([names(first.entries), first.left], ['bc', 2], 'the first part');
-      const second = await rig.backend.range({ prefix, after: first.entries[1], revision: first.revision, limit: 2 });
-      expectSame([names(second.entries), second.left, second.revision], ['de', 0, first.revision], 'the second part');
-      const between = await rig.backend.range({ prefix, from: `${prefix}bb`, limit: 1, keysOnly: true });
-      expectSame([names(between.entries), between.left], ['c', 2], 'a part that begins between keys');
-      const none = await rig.backend.range({ prefix: `${prefix}x/`, limit: 1 });
-      expectSame([none.entries.length, none.left], [0, 0], 'a range without keys');
-    },
-  },
-  {
-    name: 'a range at a revision is the state that was there, with the versions of then',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const states: [string, string][] = [];
-      const [now, steps] = [new Map<string, number>(), 'a b a -b c b -a a -c -a b a'.split(' ')];
-      for (const [at, step] of steps.entries()) {
-        const key = step.replace('-', '');
-        if (step === key) now.set(key, at);
-        else now.delete(key);
-        const revision = await rig.set(key, step === key ? at : undefined);
-        const state = [...now].sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, n]) => `${name}=${n}`);
-        states.push([revision, state.join(' ')]);
+  'a put and a delete happen only if the version is the expected one': async (rig) => {
+    const [one, other] = [await rig.set('a', 1), await rig.set('b', 1)];
+    for (const [key, expected] of [
+      ['a', other],
+      ['a', '0'],
+      ['c', one],
+    ] as const) {
+      for (const n of [9, undefined]) {
+        const result = await rig.txn(key, expected, n);
+        expectSame(result.succeeded, false, `a txn of ${key} that expects ${expected}`);
+        if (!result.succeeded) expectSame(result.current !== undefined, key === 'a', 'whether something is there');
       }
-      for (const [revision, state] of states) expectSame(await rig.state(revision), state, `the state at ${revision}`);
-      const [, [second = ''] = []] = states;
-      const part = await rig.backend.range<StoredThing>({ prefix: rig.prefix, limit: 1, revision: second });
-      expectSame([part.left, part.revision], [1, second], 'what follows a part of the past, and its revision');
-      expectSame(
-        part.entries.map(({ object }) => versionOf(object)),
-        [states[0]?.[0]],
-        'the versions of then',
-      );
-    },
+    }
+    expectSame(await rig.state(), 'a=1 b=1', 'the state');
+    const put = await rig.set('a', 2);
+    const gone = await rig.txn('a', put);
+    expectThat(gone.succeeded && isBelow(put, gone.revision), 'a delete at a later revision', gone);
+    expectSame([await rig.get('a'), await rig.state()], ['nothing', 'b=1'], 'what is there');
+    expectSame((await rig.txn('a', '0', 3)).succeeded, true, 'a put after a delete');
   },
-  {
-    name: 'a state or changes after a revision that was never given: 410',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const beyond = `${BigInt(await rig.set('a', 1)) + 1_000_000_000n}`;
-      await expectRefused(rig.state(beyond), '410 Expired', 'a range');
-      await expectRefused(rig.changes(beyond).open(), '410 Expired', 'changes');
-      await expectRefused(rig.state('9'.repeat(39)), '410 Expired', 'a range far beyond');
-    },
-  },
-  {
-    name: 'a state or changes after a revision that is compacted: 410; what is there stays',
-    needs: 'compacts',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const first = await rig.set('a', 1);
-      for (let n = 2; n < 5; n++) await rig.set('a', n);
-      await rig.set('b', 1);
-      await rig.subject.compact?.();
-      await expectRefused(rig.state(first), '410 Expired', 'a range');
-      const changes = rig.changes(first);
-      await expectRefused(
-        changes.open().then(() => changes.next()),
-        '410 Expired',
-        'changes',
-      );
-      expectSame(await rig.state(), 'a=4 b=1', 'the newest state');
-      const after = rig.changes(await rig.backend.revision());
-      await after.open();
-      await rig.set('a', 5);
-      expectSame((await read(after, 1)).map(shown), ['MODIFIED a=4->5'], 'the changes after now');
-    },
-  },
-];
 
-const CHANGES: readonly BackendCase[] = [
-  {
-    name: 'changes have the type, the key, the revision, what is there and what was; only those with the prefix',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const start = await rig.set('in/a', 1);
-      const revisions = [await rig.set('in/a', 2), await rig.set('out/a', 9)];
-      const changes = rig.changes(start, { prefix: `${rig.prefix}in/` });
-      await changes.open();
-      revisions.push(await rig.set('in/b', 1), await rig.set('in/a'), await rig.set('in/a', 3), await rig.set('into', 1));
-      const seen = await read(changes, 4);
-      const expected = ['MODIFIED a=1->2', 'ADDED b=->1', 'DELETED a=2->', 'ADDED a=->3'];
-      expectSame(seen.map(shown), expected, 'the changes');
-      expectSame(
-        seen.map(({ key }) => key.slice(rig.prefix.length)),
-        ['in/a', 'in/b', 'in/a', 'in/a'],
-        'the keys',
-      );
-      const [first, , third, fourth, fifth] = revisions;
-      expectSame(
-        seen.map(({ revision }) => revision),
-        [first, third, fourth, fifth],
-        'the revisions',
-      );
-      expectSame(
-        seen.map(({ object, previous }) => [versionOf(object), versionOf(previous)]),
-        [
-          [first, start],
-          [third, ''],
-          ['', first],
-          [fifth, ''],
-        ],
-        'the versions',
-      );
-    },
+  'each txn has a revision of its own, larger than all before, whatever its key': async (rig) => {
+    const keys = Array.from({ length: 20 }, (_, at) => `k${at % 5}/n${at}`);
+    const revisions = await Promise.all(keys.map((key) => rig.set(key, 1)));
+    expectSame(new Set(revisions).size, 20, 'the number of revisions');
+    const newest = await rig.backend.revision();
+    expectSame(
+      revisions.some((revision) => isBelow(newest, revision)),
+      false,
+      'whether a revision is above the newest',
+    );
+    for (let i = 0; i < 5; i++) expectThat(isBelow(newest, await rig.set('a', i)), 'a larger revision', newest);
   },
-  {
-    name: 'changes can be resumed after each of them: nothing is missing, nothing comes twice, whoever writes meanwhile',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const start = await rig.set('z', 0);
-      const live = rig.changes(start, { previous: false });
-      await live.open();
-      const writing = Promise.all(
-        Array.from({ length: 4 }, async (_, writer) => {
-          for (let n = 0; n < 10; n++) await rig.set(`w${writer}/k${n % 3}`, n);
-        }),
-      );
-      const revisions = (await read(live, 40)).map(({ revision }) => revision);
-      await writing;
-      expectThat(
-        revisions.every((revision, at) => at === 0 || isBelow(revisions[at - 1] as string, revision)),
-        'revisions that grow',
-        revisions,
-      );
-      for (const at of [0, 7, 20, 38]) {
-        const again = await read(rig.changes(revisions[at] as string), 39 - at);
-        expectSame(
-          again.map(({ revision }) => revision),
-          revisions.slice(at + 1),
-          `what follows ${revisions[at]}`,
-        );
-      }
-    },
-  },
-  {
-    name: 'progress comes when it is asked for, after all changes, though nothing with the prefix changes',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const changes = rig.changes(await rig.set('in/a', 1), { prefix: `${rig.prefix}in/` });
-      await changes.open();
-      await rig.set('in/a', 2);
-      const newest = await rig.set('out/a', 1);
-      changes.requestProgress();
-      const { progress, seen } = await readProgress(changes);
-      expectSame(seen.map(shown), ['MODIFIED a=1->2'], 'the changes before it');
-      expectThat(!isBelow(progress, newest), `progress to ${newest} or later`, progress);
-      const pending = changes.next();
-      changes.requestProgress();
-      const batch = await pending;
-      expectThat(batch?.progress !== undefined, 'progress for who waits already', batch);
-    },
-  },
-  {
-    name: 'the end of changes settles who waits for them, and that of a backend who waits for anything',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      const start = await rig.set('a', 1);
-      const [one, other] = [rig.changes(start), rig.changes(start)];
-      await one.open();
-      await other.open();
-      const [waiting, waitingToo] = [one.next(), endOf(() => other.next())];
-      one.close();
-      expectSame(await waiting, undefined, 'what changes end with');
-      await rig.backend.close();
-      other.close();
-      await waitingToo;
-      for (const request of [() => rig.get('a'), () => rig.txn('a', start, 2), () => rig.state(), () => rig.backend.revision()]) {
-        expectSame(await endOf(request), 'CLOSED', 'the end of a request to what is closed');
-      }
-    },
-  },
-  {
-    name: 'what has a time to live is deleted by itself; a put without one ends it',
-    needs: 'ttl',
-    run: async (open) => {
-      const rig = new Rig(await open());
-      await rig.set('lives', 1, 3);
-      const start = await rig.set('dies', 1, 3);
-      await rig.set('lives', 2);
-      const changes = rig.changes(start);
-      await changes.open();
-      expectSame((await read(changes, 1)).map(shown), ['MODIFIED lives=1->2'], 'the changes before');
-      await rig.subject.pass?.(4_000);
-      expectSame((await read(changes, 1)).map(shown), ['DELETED dies=1->'], 'the changes after');
-      expectSame(await rig.state(), 'lives=2', 'what is left');
-    },
-  },
-];
 
-const SHARED: readonly BackendCase[] = [
-  {
-    name: 'what one writes, another over the same data reads at once, and follows',
-    needs: 'shared',
-    run: async (open) => {
-      const subject = await open();
-      const [one, other] = [new Rig(subject), new Rig(subject, await subject.another?.())];
-      const start = await one.set('a', 1);
-      expectSame(await other.get('a'), `a=1@${start}`, 'what the other reads');
-      const changes = other.changes(start);
-      await changes.open();
-      const waiting = read(changes, 2);
-      const revisions = [await one.set('a', 2), await other.set('b', 1)];
+  'of writers that expect the same, one wins; the others see what it wrote': async (rig) => {
+    const first = await rig.set('a', 0);
+    const results = await Promise.all(Array.from({ length: 8 }, (_, at) => rig.txn('a', first, at + 1)));
+    const won = results.flatMap((result) => (result.succeeded ? [contentOf(result.object)] : []));
+    const told = results.flatMap((result) => (result.succeeded ? [] : [contentOf(result.current?.object)]));
+    expectSame(won.length, 1, 'the number of winners');
+    expectSame(new Set(told).size === 1 && told[0], won[0], 'what the others are told');
+  },
+
+  'an object comes back as its JSON, with the version of its last write': async (rig) => {
+    const text = '\u{1F600} \uFFFF \u0000 ÿ "{}" __proto__';
+    const put = new Draft<StoredThing>({ metadata: { name: 'a', resourceVersion: '5' }, spec: { n: 1.5e300, text } });
+    const key = `${rig.prefix}deep/a`;
+    const result = await rig.backend.txn<StoredThing>({ key, expected: '0', put });
+    const { entry } = await rig.backend.get<StoredThing>(key);
+    const resourceVersion = result.succeeded ? result.revision : '';
+    expectSame(entry?.object, { metadata: { name: 'a', resourceVersion }, spec: { n: 1.5e300, text } }, 'the object');
+  },
+});
+
+const RANGES: readonly BackendCase[] = backendCases({
+  'a range has the keys with its prefix, in the order of UTF-16 code units': async (rig) => {
+    const keys = ['b', 'a/\uFFFD', 'a/\u{1F600}', 'a/b', 'a.b', 'a/b/c', 'a0', 'a/\uD7FF', 'ä/x', 'a/\u0001'];
+    for (const [at, key] of keys.entries()) await rig.set(key, at);
+    const { entries, left } = await rig.backend.range({ prefix: `${rig.prefix}a/`, limit: 100 });
+    const expected = keys.filter((key) => key.startsWith('a/')).sort((a, b) => (a < b ? -1 : 1));
+    expectSame([entries.map(({ key }) => key.slice(rig.prefix.length)), left], [expected, 0], 'the keys');
+    const all = await rig.backend.range({ prefix: rig.prefix, limit: 100, keysOnly: true });
+    expectSame(all.entries.length, keys.length, 'the number of all keys');
+  },
+
+  'a range begins at a key or behind an entry, ends at its limit, and tells how many follow': async (rig) => {
+    for (const key of ['a', 'b', 'c', 'd', 'e']) await rig.set(key, 1);
+    const { prefix } = rig;
+    const first = await rig.backend.range({ prefix, from: `${prefix}b`, limit: 2 });
+    expectThat(first.bytes > 0, 'a size', first.bytes);
+    const names = (entries: readonly { readonly key: string }[]): string => entries.map(({ key }) => key.slice(-1)).join('');
+    expectSame([names(first.entries), first.left], ['bc', 2], 'the first part');
+    const second = await rig.backend.range({ prefix, after: first.entries[1], revision: first.revision, limit: 2 });
+    expectSame([names(second.entries), second.left, second.revision], ['de', 0, first.revision], 'the second part');
+    const between = await rig.backend.range({ prefix, from: `${prefix}bb`, limit: 1, keysOnly: true });
+    expectSame([names(between.entries), between.left], ['c', 2], 'a part that begins between keys');
+    const none = await rig.backend.range({ prefix: `${prefix}x/`, limit: 1 });
+    expectSame([none.entries.length, none.left], [0, 0], 'a range without keys');
+  },
+
+  'a range at a revision is the state that was there, with the versions of then': async (rig) => {
+    const states: [string, string][] = [];
+    const [now, steps] = [new Map<string, number>(), 'a b a -b c b -a a -c -a b a'.split(' ')];
+    for (const [at, step] of steps.entries()) {
+      const key = step.replace('-', '');
+      if (step === key) now.set(key, at);
+      else now.delete(key);
+      const revision = await rig.set(key, step === key ? at : undefined);
+      const state = [...now].sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, n]) => `${name}=${n}`);
+      states.push([revision, state.join(' ')]);
+    }
+    for (const [revision, state] of states) expectSame(await rig.state(revision), state, `the state at ${revision}`);
+    const [, [second = ''] = []] = states;
+    const part = await rig.backend.range<StoredThing>({ prefix: rig.prefix, limit: 1, revision: second });
+    expectSame([part.left, part.revision], [1, second], 'what follows a part of the past, and its revision');
+    expectSame(
+      part.entries.map(({ object }) => versionOf(object)),
+      [states[0]?.[0]],
+      'the versions of then',
+    );
+  },
+
+  'a state or changes after a revision that was never given: 410': async (rig) => {
+    const beyond = `${BigInt(await rig.set('a', 1)) + 1_000_000_000n}`;
+    await expectRefused(rig.state(beyond), '410 Expired', 'a range');
+    await expectRefused(rig.changes(beyond).open(), '410 Expired', 'changes');
+    await expectRefused(rig.state('9'.repeat(39)), '410 Expired', 'a range far beyond');
+  },
+
+  'a state or changes after a revision that is compacted: 410; what is there stays': needs('compacts', async (rig) => {
+    const first = await rig.set('a', 1);
+    for (let n = 2; n < 5; n++) await rig.set('a', n);
+    await rig.set('b', 1);
+    await rig.subject.compact?.();
+    await expectRefused(rig.state(first), '410 Expired', 'a range');
+    const changes = rig.changes(first);
+    await expectRefused(
+      changes.open().then(() => changes.next()),
+      '410 Expired',
+      'changes',
+    );
+    expectSame(await rig.state(), 'a=4 b=1', 'the newest state');
+    const after = rig.changes(await rig.backend.revision());
+    await after.open();
+    await rig.set('a', 5);
+    expectSame((await read(after, 1)).map(shown), ['MODIFIED a=4->5'], 'the changes after now');
+  }),
+});
+
+const CHANGES: readonly BackendCase[] = backendCases({
+  'changes have the type, the key, the revision, what is there and what was; only those with the prefix': async (rig) => {
+    const start = await rig.set('in/a', 1);
+    const revisions = [await rig.set('in/a', 2), await rig.set('out/a', 9)];
+    const changes = rig.changes(start, { prefix: `${rig.prefix}in/` });
+    await changes.open();
+    revisions.push(await rig.set('in/b', 1), await rig.set('in/a'), await rig.set('in/a', 3), await rig.set('into', 1));
+    const seen = await read(changes, 4);
+    const expected = ['MODIFIED a=1->2', 'ADDED b=->1', 'DELETED a=2->', 'ADDED a=->3'];
+    expectSame(seen.map(shown), expected, 'the changes');
+    expectSame(
+      seen.map(({ key }) => key.slice(rig.prefix.length)),
+      ['in/a', 'in/b', 'in/a', 'in/a'],
+      'the keys',
+    );
+    const [first, , third, fourth, fifth] = revisions;
+    expectSame(
+      seen.map(({ revision }) => revision),
+      [first, third, fourth, fifth],
+      'the revisions',
+    );
+    expectSame(
+      seen.map(({ object, previous }) => [versionOf(object), versionOf(previous)]),
+      [
+        [first, start],
+        [third, ''],
+        ['', first],
+        [fifth, ''],
+      ],
+      'the versions',
+    );
+  },
+
+  'changes can be resumed after each of them: nothing is missing, nothing comes twice, whoever writes meanwhile': async (rig) => {
+    const start = await rig.set('z', 0);
+    const live = rig.changes(start, { previous: false });
+    await live.open();
+    const writing = Promise.all(
+      Array.from({ length: 4 }, async (_, writer) => {
+        for (let n = 0; n < 10; n++) await rig.set(`w${writer}/k${n % 3}`, n);
+      }),
+    );
+    const revisions = (await read(live, 40)).map(({ revision }) => revision);
+    await writing;
+    expectThat(
+      revisions.every((revision, at) => at === 0 || isBelow(revisions[at - 1] as string, revision)),
+      'revisions that grow',
+      revisions,
+    );
+    for (const at of [0, 7, 20, 38]) {
+      const again = await read(rig.changes(revisions[at] as string), 39 - at);
       expectSame(
-        (await waiting).map(({ revision }) => revision),
-        revisions,
-        'what the other follows',
+        again.map(({ revision }) => revision),
+        revisions.slice(at + 1),
+        `what follows ${revisions[at]}`,
       );
-      expectSame(await one.state(), 'a=2 b=1', 'the state');
-    },
+    }
   },
-  {
-    name: 'of writers over the same data that expect the same, one wins, and no write is lost',
-    needs: 'shared',
-    run: async (open) => {
-      const subject = await open();
-      const rigs = [new Rig(subject), new Rig(subject, await subject.another?.())];
-      await rigs[0]?.set('a', 0);
-      let done = 0;
-      const add = async (rig: Rig): Promise<void> => {
-        for (let left = 10; left > 0; ) {
-          const { entry } = await rig.backend.get<StoredThing>(`${rig.prefix}a`);
-          const object = entry?.object;
-          const result = await rig.txn('a', versionOf(object), (object?.spec?.n ?? 0) + 1);
-          if (!result.succeeded) continue;
-          left--;
-          done++;
-        }
-      };
-      await Promise.all(rigs.flatMap((rig) => [add(rig), add(rig)]));
-      expectSame([done, await rigs[1]?.state()], [40, 'a=40'], 'the sum');
-    },
+
+  'progress comes when it is asked for, after all changes, though nothing with the prefix changes': async (rig) => {
+    const changes = rig.changes(await rig.set('in/a', 1), { prefix: `${rig.prefix}in/` });
+    await changes.open();
+    await rig.set('in/a', 2);
+    const newest = await rig.set('out/a', 1);
+    changes.requestProgress();
+    const { progress, seen } = await readProgress(changes);
+    expectSame(seen.map(shown), ['MODIFIED a=1->2'], 'the changes before it');
+    expectThat(!isBelow(progress, newest), `progress to ${newest} or later`, progress);
+    const pending = changes.next();
+    changes.requestProgress();
+    const batch = await pending;
+    expectThat(batch?.progress !== undefined, 'progress for who waits already', batch);
   },
-];
+
+  'the end of changes settles who waits for them, and that of a backend who waits for anything': async (rig) => {
+    const start = await rig.set('a', 1);
+    const [one, other] = [rig.changes(start), rig.changes(start)];
+    await one.open();
+    await other.open();
+    const [waiting, waitingToo] = [one.next(), endOf(() => other.next())];
+    one.close();
+    expectSame(await waiting, undefined, 'what changes end with');
+    await rig.backend.close();
+    other.close();
+    await waitingToo;
+    for (const request of [() => rig.get('a'), () => rig.txn('a', start, 2), () => rig.state(), () => rig.backend.revision()]) {
+      expectSame(await endOf(request), 'CLOSED', 'the end of a request to what is closed');
+    }
+  },
+
+  'what has a time to live is deleted by itself; a put without one ends it': needs('ttl', async (rig) => {
+    await rig.set('lives', 1, 3);
+    const start = await rig.set('dies', 1, 3);
+    await rig.set('lives', 2);
+    const changes = rig.changes(start);
+    await changes.open();
+    expectSame((await read(changes, 1)).map(shown), ['MODIFIED lives=1->2'], 'the changes before');
+    await rig.subject.pass?.(4_000);
+    expectSame((await read(changes, 1)).map(shown), ['DELETED dies=1->'], 'the changes after');
+    expectSame(await rig.state(), 'lives=2', 'what is left');
+  }),
+});
+
+const SHARED: readonly BackendCase[] = backendCases({
+  'what one writes, another over the same data reads at once, and follows': needs('shared', async (one) => {
+    const other = await one.another();
+    const start = await one.set('a', 1);
+    expectSame(await other.get('a'), `a=1@${start}`, 'what the other reads');
+    const changes = other.changes(start);
+    await changes.open();
+    const waiting = read(changes, 2);
+    const revisions = [await one.set('a', 2), await other.set('b', 1)];
+    expectSame(
+      (await waiting).map(({ revision }) => revision),
+      revisions,
+      'what the other follows',
+    );
+    expectSame(await one.state(), 'a=2 b=1', 'the state');
+  }),
+
+  'of writers over the same data that expect the same, one wins, and no write is lost': needs('shared', async (one) => {
+    const rigs = [one, await one.another()];
+    await one.set('a', 0);
+    let done = 0;
+    const add = async (rig: Rig): Promise<void> => {
+      for (let left = 10; left > 0; ) {
+        const { entry } = await rig.backend.get<StoredThing>(`${rig.prefix}a`);
+        const object = entry?.object;
+        const result = await rig.txn('a', versionOf(object), (object?.spec?.n ?? 0) + 1);
+        if (!result.succeeded) continue;
+        left--;
+        done++;
+      }
+    };
+    await Promise.all(rigs.flatMap((rig) => [add(rig), add(rig)]));
+    expectSame([done, await rigs[1]?.state()], [40, 'a=40'], 'the sum');
+  }),
+});
 
 /** What every `Backend` must do, as test cases for any test runner. docs/storage.md has an example. */
 export const BACKEND_CONTRACT: readonly BackendCase[] = [...TXNS, ...RANGES, ...CHANGES, ...SHARED];

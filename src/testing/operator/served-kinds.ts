@@ -2,11 +2,13 @@
 import { EVENTS } from '../../apiserver/builtin.ts';
 import type { ResourceDefinition, SchemaDefinition } from '../../apiserver/definition.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
-import { nameOf, type ResourceType } from '../../cache/resource-client.ts';
-import { controllerNameOf, fullType, type GroupVersionKind, type KindName, pluralOf, textOf } from '../../operator/kinds.ts';
+import { nameOf } from '../../cache/resource-client.ts';
+import { controllerNameOf, fullType, isKindName, type KindName, pluralOf, textOf, toKind } from '../../operator/kinds.ts';
 import type { OperatorControllerOptions } from '../../operator/operator-options.ts';
 import { distance, invalid, isRecord } from '../../watch/errors.ts';
-import type { TestResource } from './test-options.ts';
+
+/** What a test says that its server has: a definition, of the server or of a cluster, or the name of a kind of Kubernetes. */
+export type TestResource = ResourceDefinition<never> | SchemaDefinition | KubernetesObject | KindName;
 
 type Definition = ResourceDefinition | SchemaDefinition;
 
@@ -42,7 +44,7 @@ function toDefinitions([apiVersion, kinds, cluster = '']: (typeof KUBERNETES)[nu
 
 function isNamed({ group, version, plural, kind }: Definition, name: KindName): boolean {
   if (typeof name !== 'string' && !('plural' in name))
-    return name.apiVersion === (group ? `${group}/${version}` : version) && name.kind === kind;
+    return name.apiVersion === toKind({ group, version, kind }).apiVersion && name.kind === kind;
   const text = typeof name === 'string' ? name : nameOf(name);
   return text === nameOf({ group, version, plural }) || text === (group ? `${plural}.${group}` : plural);
 }
@@ -63,10 +65,7 @@ export function kindsOf(controllers: readonly OperatorControllerOptions[]): read
   });
 }
 
-const kindOf = (each: unknown): KindName =>
-  (typeof each === 'object' && each && !isKind(each) ? (each as { kind: KindName }).kind : each) as KindName;
-
-const isKind = (value: object): value is ResourceType | GroupVersionKind => 'plural' in value || 'apiVersion' in value;
+const kindOf = (each: unknown): KindName => (isKindName(each) ? each : (each as { readonly kind: KindName }).kind);
 
 /** What a CustomResourceDefinition says about kinds. */
 interface CustomKinds extends KubernetesObject {
@@ -100,8 +99,8 @@ export function servedKinds(
       if (!isRecord(given.spec)) throw invalid(`${place}.spec`, given.spec, 'that of a CustomResourceDefinition');
       crds.push(given);
     } else if (typeof given === 'object' && given && isDefinition(given)) definitions.push(given);
-    else if ((typeof given === 'object' && given && isKind(given)) || typeof given === 'string') {
-      others.push({ name: given as KindName, place });
+    else if (typeof given === 'string' || (typeof given === 'object' && given && isKindName(given))) {
+      others.push({ name: given, place });
     } else
       throw invalid(place, given, 'a CustomResourceDefinition, a definition of an ApiServer, or a name such as "secrets/v1"');
   }
@@ -126,10 +125,8 @@ const toTypes = ({ spec: { group = '', names = {}, versions = [] } }: CustomKind
   );
 
 function unknown({ name, place }: Named, all: readonly Definition[]): Error {
-  const text = textOf(name);
-  const texts = all.map(({ group = '', version, plural, kind }) =>
-    text.includes(' ') ? `${group ? `${group}/` : ''}${version} ${kind}` : nameOf({ group, version, plural }),
-  );
+  const text = typeof name === 'string' ? name : textOf(name);
+  const texts = all.map((each) => (text.includes(' ') ? textOf(toKind({ ...each, group: each.group ?? '' })) : nameOf(each)));
   const nearest = texts.reduce((one, other) => (distance(text, other) < distance(text, one) ? other : one));
   const isNear = distance(text, nearest) <= text.length / 3;
   const advice = isNear ? `: did you mean ${nearest}?` : '';
