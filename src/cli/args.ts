@@ -4,11 +4,10 @@ import type { ClientTransport } from '../bridge/client.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
 import { distance } from '../watch/errors.ts';
 import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
-import { type CheckCommand, toCheck } from './check.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
 import { NEW_OPTIONS, type NewCommand, toNew } from './new/new-args.ts';
 import { SERVE_OPTIONS, type ServeCommand, toServe } from './serve/serve-args.ts';
-import { TYPES_OPTIONS, type TypesCommand, toTypes } from './types/types.ts';
+import { TYPES_OPTIONS, type TypesCommand, toTypes } from './types/types-args.ts';
 import {
   COMMANDS,
   type CommandName,
@@ -49,6 +48,12 @@ export interface WatchCommand {
   readonly resume: string | undefined;
   /** Whether to reconnect when the connection is lost. */
   readonly reconnect: boolean;
+}
+
+/** The options of `watchmux check`. */
+export interface CheckCommand {
+  readonly command: 'check';
+  readonly file: string;
 }
 
 /** The options of `watchmux demo`. */
@@ -182,6 +187,13 @@ function toWatch(given: Given): WatchCommand {
   const transport = given.oneOf('transport', TRANSPORTS, asked);
   given.notEmpty(['resume'], 'the resourceVersion of an event');
   return { command: 'watch', url, transport, resume: given.text('resume'), reconnect: !given.flag('no-reconnect') };
+}
+
+function toCheck(given: Given): CheckCommand {
+  const [file = ''] = given.positionals;
+  if (file === '') throw given.error('missing FILE, for example: watchmux check orders.data');
+  given.atMost(1, 'check takes one file');
+  return { command: 'check', file };
 }
 
 function toDemo(given: Given): DemoCommand {
