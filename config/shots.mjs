@@ -97,7 +97,7 @@ export const SHOTS = [
       await page.waitForFunction(() => document.querySelectorAll('#object-rows tr').length > 10);
       await page.waitForFunction(() => (document.querySelector('#rate-line')?.getAttribute('d')?.length ?? 0) > 60);
     },
-    keep: ['1440-light', '390-dark'],
+    keep: ['1440-light'],
   },
   {
     name: 'object',

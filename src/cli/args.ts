@@ -4,11 +4,10 @@ import type { ClientTransport } from '../bridge/client.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
 import { distance } from '../watch/errors.ts';
 import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
-import { type CheckCommand, toCheck } from './check.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
 import { NEW_OPTIONS, type NewCommand, toNew } from './new/new-args.ts';
 import { SERVE_OPTIONS, type ServeCommand, toServe } from './serve/serve-args.ts';
-import { TYPES_OPTIONS, type TypesCommand, toTypes } from './types/types.ts';
+import { TYPES_OPTIONS, type TypesCommand, toTypes } from './types/types-args.ts';
 import {
   COMMANDS,
   type CommandName,
@@ -51,6 +50,12 @@ export interface WatchCommand {
   readonly reconnect: boolean;
 }
 
+/** The options of `watchmux check`. */
+export interface CheckCommand {
+  readonly command: 'check';
+  readonly file: string;
+}
+
 /** The options of `watchmux demo`. */
 export interface DemoCommand {
   readonly command: 'demo';
@@ -77,18 +82,17 @@ export function parseCommand(argv: readonly string[]): Command {
   const topic = COMMANDS.find((each) => each === name);
   if (topic !== undefined) return helpOr(topic, rest);
   switch (name) {
-    case 'help':
-      return { command: 'help', topic: toTopic(rest[0]) };
     case undefined:
       throw new UsageError('missing command: pipe, watch, get, serve, new, check, types or demo; see --help');
+    case 'help':
     case '--help':
     case '-h':
-      return { command: 'help', topic: undefined };
+      return { command: 'help', topic: toTopic(rest[0]) };
     case '--version':
     case '-v':
       return { command: 'version' };
     default:
-      throw new UsageError(`unknown ${name.startsWith('-') ? 'option' : 'command'} ${quote(name)}; see --help`);
+      throw name.startsWith('-') ? new UsageError(`unknown option ${quote(name)}; see --help`) : unknownCommand(name);
   }
 }
 
@@ -124,16 +128,17 @@ function helpOr(topic: CommandName, args: readonly string[]): Command {
     const [sentence = 'bad option'] = (error as Error).message.split(/[.\n]/, 1);
     const missing = /^Option '(?:-\w, )?(--[\w-]+).* argument (?:missing|is ambiguous)$/.exec(sentence);
     const [, unknown = ''] = /^Unknown option '--([\w-]+)/.exec(sentence) ?? [];
-    const what = missing === null ? sentence + meant(unknown, Object.keys(options)) : `${missing[1]} needs a value`;
+    const near = nearest(unknown, Object.keys(options));
+    const what = missing === null ? `${sentence}${near && `: did you mean --${near}?`}` : `${missing[1]} needs a value`;
     throw new UsageError(`${what}; see watchmux ${topic} --help`, topic);
   }
   return parsed.values.help === true ? { command: 'help', topic } : read(new Given(topic, parsed));
 }
 
-/** The option that was probably meant, if one is near. */
-function meant(name: string, names: readonly string[]): string {
-  const [nearest = ''] = [...names].sort((one, other) => distance(name, one) - distance(name, other));
-  return distance(name, nearest) <= name.length / 2 ? `: did you mean --${nearest}?` : '';
+/** The name that was probably meant; empty if none is near. */
+function nearest(name: string, names: readonly string[]): string {
+  const [near = ''] = [...names].sort((one, other) => distance(name, one) - distance(name, other));
+  return distance(name, near) <= Math.min(name.length, near.length) / 2 ? near : '';
 }
 
 /** Turns `--port -1` into `--port=-1`, so that the error is about the number, and not about an unknown option. */
@@ -184,6 +189,13 @@ function toWatch(given: Given): WatchCommand {
   return { command: 'watch', url, transport, resume: given.text('resume'), reconnect: !given.flag('no-reconnect') };
 }
 
+function toCheck(given: Given): CheckCommand {
+  const [file = ''] = given.positionals;
+  if (file === '') throw given.error('missing FILE, for example: watchmux check orders.data');
+  given.atMost(1, 'check takes one file');
+  return { command: 'check', file };
+}
+
 function toDemo(given: Given): DemoCommand {
   given.atMost(1, 'demo takes at most one directory');
   return { command: 'demo', directory: given.positionals[0], durationMs: given.milliseconds('seconds') };
@@ -198,8 +210,12 @@ function toTitle(given: Given): string | undefined {
 const MAX_TITLE_CHARS = 100;
 
 function toTopic(name: string | undefined): CommandName | undefined {
-  if (name === undefined) return name;
   const topic = COMMANDS.find((each) => each === name);
-  if (topic !== undefined) return topic;
-  throw new UsageError(`unknown command ${quote(name)}; see --help`);
+  if (topic === undefined && name !== undefined) throw unknownCommand(name);
+  return topic;
+}
+
+function unknownCommand(name: string): UsageError {
+  const near = nearest(name, COMMANDS);
+  return new UsageError(`unknown command ${quote(name)}${near && `: did you mean ${near}?`}; see --help`);
 }

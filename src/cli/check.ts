@@ -4,21 +4,9 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { type LoadTarget, type Scanned, scan } from '../storage/journal/load.ts';
 import type { JournalRecord } from '../storage/journal/records.ts';
 import { isWatchError } from '../watch/errors.ts';
+import type { CheckCommand } from './args.ts';
 import type { Output } from './output.ts';
-import { type Given, quote, UsageError } from './usage.ts';
-
-/** The options of `watchmux check`. */
-export interface CheckCommand {
-  readonly command: 'check';
-  readonly file: string;
-}
-
-export function toCheck(given: Given): CheckCommand {
-  const [file = ''] = given.positionals;
-  if (file === '') throw given.error('missing FILE, for example: watchmux check orders.data');
-  given.atMost(1, 'check takes one file');
-  return { command: 'check', file };
-}
+import { quote, UsageError } from './usage.ts';
 
 /** Says what a file is. Returns the exit code. */
 export async function check({ file }: CheckCommand, output: Output): Promise<number> {

@@ -1,28 +1,33 @@
 #!/usr/bin/env node
 import { version } from '../../package.json';
 import { type Command, parseCommand } from './args.ts';
-import { check } from './check.ts';
-import { demo } from './demo/demo.ts';
-import { get } from './get/get.ts';
 import { helpText } from './help.ts';
 import { printable } from './lines.ts';
-import { newProject } from './new/new.ts';
 import { Output } from './output.ts';
-import { pipe } from './pipe.ts';
-import { serve } from './serve/serve.ts';
-import { types } from './types/types.ts';
-import { UsageError } from './usage.ts';
-import { watch } from './watch.ts';
+import { type CommandName, UsageError } from './usage.ts';
 
 /** Runs a command. Returns the exit code. */
 async function run(command: Command, output: Output): Promise<number> {
   if (command.command === 'help') await output.write(helpText(command.topic));
   else if (command.command === 'version') await output.write(`${version}\n`);
-  else return COMMANDS[command.command](command as never, output);
+  else {
+    const act = (await COMMANDS[command.command]()) as (command: Command, output: Output) => Promise<number>;
+    return act(command, output);
+  }
   return 0;
 }
 
-const COMMANDS = { pipe, watch, get, serve, new: newProject, check, types, demo };
+/** Each is loaded when it is asked for: an API server takes longer to load than most commands take. */
+const COMMANDS: Readonly<Record<CommandName, () => Promise<(command: never, output: Output) => Promise<number>>>> = {
+  pipe: async () => (await import('./pipe.ts')).pipe,
+  watch: async () => (await import('./watch.ts')).watch,
+  get: async () => (await import('./get/get.ts')).get,
+  serve: async () => (await import('./serve/serve.ts')).serve,
+  new: async () => (await import('./new/new.ts')).newProject,
+  check: async () => (await import('./check.ts')).check,
+  types: async () => (await import('./types/types.ts')).types,
+  demo: async () => (await import('./demo/demo.ts')).demo,
+};
 
 /** Runs a command line, and says so if its output could not be written. Returns the exit code. */
 async function main(argv: readonly string[]): Promise<number> {

@@ -534,3 +534,37 @@ export function drawingSoon(draw: () => void): () => void {
     );
   };
 }
+
+/** How long work may keep the page from anything else. */
+const SLICE_MS = 10;
+
+/** Work in steps, of which no task does more than a slice. What begins takes the place of what is not done. */
+export class SlicedWork {
+  private current: Iterator<void, void> | undefined = undefined;
+
+  get isBusy(): boolean {
+    return this.current !== undefined;
+  }
+
+  /** Calls `done` when all steps have been done: at once, if they are few. */
+  begin(steps: Iterator<void, void>, done: () => void): void {
+    this.current = steps;
+    this.slice(steps, done);
+  }
+
+  cancel(): void {
+    this.current = undefined;
+  }
+
+  private slice(steps: Iterator<void, void>, done: () => void): void {
+    if (this.current !== steps) return;
+    const untilMs = performance.now() + SLICE_MS;
+    while (performance.now() < untilMs) {
+      if (steps.next().done !== true) continue;
+      this.current = undefined;
+      done();
+      return;
+    }
+    setTimeout(() => this.slice(steps, done));
+  }
+}

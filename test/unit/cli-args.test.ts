@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { parseCommand } from '../../src/cli/args.ts';
 import { helpText } from '../../src/cli/help.ts';
@@ -114,6 +117,10 @@ describe('the command line', () => {
     ['', 'watchmux: missing command'],
     ['frob', 'watchmux: unknown command "frob"'],
     ['--frob', 'watchmux: unknown option "--frob"'],
+    ['pip', 'watchmux: unknown command "pip": did you mean pipe?; see --help'],
+    ['help serv', 'watchmux: unknown command "serv": did you mean serve?; see --help'],
+    [`p${'x'.repeat(60)}`, `watchmux: unknown command "p${'x'.repeat(60)}"; see --help`],
+    ['--help frob', 'watchmux: unknown command "frob"'],
     ['pipe --capcity 5', "watchmux pipe: Unknown option '--capcity': did you mean --capacity?; see watchmux pipe --help"],
     ['watch --resum=1.5', "watchmux watch: Unknown option '--resum': did you mean --resume?; see watchmux watch --help"],
     ['get --selectr', "watchmux get: Unknown option '--selectr': did you mean --selector?; see watchmux get --help"],
@@ -300,4 +307,20 @@ describe('lines', () => {
       json: '{"type":"ADDED","object":"\ufffd"}',
     });
   });
+});
+
+test('the command line begins without any of its commands: an API server takes long to load', () => {
+  const loaded = new Set<string>();
+  const load = (file: string): void => {
+    if (loaded.has(file)) return;
+    loaded.add(file);
+    const text = readFileSync(file, 'utf8');
+    for (const [, path = ''] of text.matchAll(/^(?:import|export) (?!type )[^;]*? from '(\.[^']+\.ts)';$/gm))
+      load(join(dirname(file), path));
+  };
+  load(fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url)));
+  expect([...loaded].some((file) => file.endsWith('/serve-args.ts'))).toBe(true);
+  expect(
+    [...loaded].filter((file) => /\/src\/(apiserver|broadcast|nats|pages\/(pipe|serve)|storage)\/|\/hub\/hub\.ts$/.test(file)),
+  ).toEqual([]);
 });

@@ -75,6 +75,14 @@ describe('fields', () => {
     }
   });
 
+  test('of journald may be bytes: they are shown as text', () => {
+    const bytes = [...new TextEncoder().encode(`${ESC}[31mf\u00fcnf`), 0xff];
+    expect(fieldText({ MESSAGE: bytes }, 'MESSAGE')).toBe(`${ESC}[31mf\u00fcnf\ufffd`);
+    const others = [[], [256], [-1], [1.5], ['a', 'b'], [72, null]];
+    expect(others.map((MESSAGE) => fieldText({ MESSAGE }, 'MESSAGE'))).toEqual(others.map((each) => JSON.stringify(each)));
+    expect(fieldText({ list: [72, 105] }, 'list')).toBe('[72,105]');
+  });
+
   test('are offered by name, few and short, however large an object is', () => {
     const known = new Set<string>();
     learnFields(

@@ -7,8 +7,8 @@ import { placeOf, withoutManagers, withVersion } from '../../src/pages/serve/det
 import { toEvents } from '../../src/pages/serve/detail/events-view.ts';
 import { type FollowPhase, ObjectFollower, type ObjectState } from '../../src/pages/serve/detail/follow.ts';
 import { type HistoryEntry, ObjectHistory, toEntry, writtenAt } from '../../src/pages/serve/detail/history.ts';
-import { objectIn, withObject } from '../../src/pages/serve/detail/index.ts';
 import { toRefusal } from '../../src/pages/serve/detail/requests.ts';
+import { objectIn, withObject } from '../../src/pages/serve/place.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { WatchError } from '../../src/watch/errors.ts';
 import { toStatus } from '../../src/watch/event.ts';

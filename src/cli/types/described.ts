@@ -9,6 +9,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { equals } from '../../operator/equals.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { quote } from '../usage.ts';
+import type { WantedKind } from './types-args.ts';
 
 /** One version of a kind. */
 export interface DescribedKind {
@@ -169,24 +170,6 @@ function byGroupAndKind(one: DescribedKind, other: DescribedKind): number {
 
 export const apiVersionOf = ({ group, version }: { readonly group: string; readonly version: string }): string =>
   group === '' ? version : `${group}/${version}`;
-
-/** A kind that is asked for: as `NAME`, `NAME.GROUP`, `NAME.GROUP/VERSION`, or `NAME/VERSION` of the core group. */
-export interface WantedKind {
-  readonly text: string;
-  /** In lower case. */
-  readonly name: string;
-  /** Undefined: the first that has it. */
-  readonly group: string | undefined;
-  /** Undefined: all. */
-  readonly version: string | undefined;
-}
-
-/** Returns undefined for what names no kind. */
-export function toWanted(text: string): WantedKind | undefined {
-  const [, name, group, version] = /^([^./\s]+)(?:\.([^/\s]+))?(?:\/([^/\s]+))?$/.exec(text) ?? [];
-  if (name === undefined) return undefined;
-  return { text, name: name.toLowerCase(), group: group ?? (version === undefined ? undefined : ''), version };
-}
 
 /** Returns the kinds that are asked for, in order. `missed`: called with those that there are not. */
 export function select(

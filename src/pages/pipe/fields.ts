@@ -107,7 +107,18 @@ export function fieldOf(object: unknown, path: string): unknown {
 /** The text of a field; undefined if there is none. */
 export function fieldText(object: unknown, path: string): string | undefined {
   const value = fieldOf(object, path);
-  return typeof value === 'string' || value === undefined ? value : jsonOf(value);
+  if (typeof value === 'string' || value === undefined) return value;
+  return JOURNAL_FIELD.test(path) && isBytes(value) ? lenient.decode(Uint8Array.from(value)) : jsonOf(value);
+}
+
+/** journald's fields. `journalctl -o json` writes one that is not UTF-8, or has control characters, as an array of its bytes. */
+const JOURNAL_FIELD = /^[A-Z_][A-Z0-9_]{0,63}$/;
+const MAX_BYTES = 100_000;
+const lenient = new TextDecoder();
+
+function isBytes(value: unknown): value is readonly number[] {
+  const isByte = (each: unknown): boolean => Number.isInteger(each) && (each as number) >= 0 && (each as number) < 256;
+  return Array.isArray(value) && value.length > 0 && value.length <= MAX_BYTES && value.every(isByte);
 }
 
 /** Names that are known at most, and characters of one. */

@@ -4,7 +4,7 @@
 //     connecting --> live --> reconnecting in 3 seconds, offline, no answer --> live
 //                      '----> signed out, refused, version 12: until the user does something
 import { messageOf } from '../../bridge/client/transport.ts';
-import type { InformerFailure, InformerState } from '../../cache/informer/informer-options.ts';
+import type { ReflectorFailure, ReflectorState } from '../../cache/reflector/reflector-options.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { byId, type PageHistory, type StateLine, say } from '../elements.ts';
@@ -22,7 +22,7 @@ interface Arrival {
 export class FollowState {
   private readonly line: StateLine;
   private readonly history: PageHistory;
-  private state: InformerState | undefined = undefined;
+  private state: ReflectorState | undefined = undefined;
   /** The server does not answer, though its connection is open. */
   private isSilent: boolean = false;
   /** There is a table, which may be out of date. */
@@ -59,7 +59,7 @@ export class FollowState {
     this.mark('');
   }
 
-  show(state: InformerState): void {
+  show(state: ReflectorState): void {
     const { connected } = state;
     this.state = state;
     if (connected) this.heard = new Date();
@@ -97,8 +97,7 @@ export class FollowState {
     this.mark(why);
   }
 
-  failed(error: unknown, failure: InformerFailure<never> | { readonly kind: string }): void {
-    if (failure.kind === 'object' || failure.kind === 'handler') return;
+  failed(error: unknown, failure: Pick<ReflectorFailure, 'kind'>): void {
     this.broken = true;
     if (failure.kind === 'expired') {
       this.expired = true;

@@ -30,19 +30,19 @@ function termsOf(selector: string): readonly Requirement[] {
   return faultOf(selector) === undefined ? parseLabelSelector(selector).requirements : [];
 }
 
-/** Whether it asks for exactly this label. */
-const isFor = ({ key, operator, values: [value = ''] }: Requirement, label: string): boolean =>
-  (operator === '=' || operator === '==') && `${key}=${value}` === label;
+/** The label, such as `app=web`, that a condition asks for; undefined if it is of another kind. */
+const labelOf = ({ key, operator, values: [value = ''] }: Requirement): string | undefined =>
+  operator === '=' || operator === '==' ? `${key}=${value}` : undefined;
 
-/** Whether a selector has a label, such as `app=web`, as one of its conditions. */
-export function asksFor(selector: string, label: string): boolean {
-  return termsOf(selector).some((term) => isFor(term, label));
+/** The labels that a selector asks for. */
+export function labelsIn(selector: string): ReadonlySet<string> {
+  return new Set(termsOf(selector).flatMap((term) => labelOf(term) ?? []));
 }
 
 /** The selector that also asks for this label, instead of other values of its key; without it, if it asked for that. */
 export function toggleLabel(selector: string, label: string): string {
   const terms = termsOf(selector);
-  const others = terms.filter((term) => !isFor(term, label));
+  const others = terms.filter((term) => labelOf(term) !== label);
   if (others.length < terms.length) return others.join(',');
   const key = label.slice(0, label.indexOf('='));
   const kept = others.filter((term) => term.key !== key || !['=', '==', 'in'].includes(term.operator));

@@ -1,8 +1,10 @@
-import { Informer } from '../../cache/informer/informer.ts';
-import type { InformerFailure, InformerState } from '../../cache/informer/informer-options.ts';
+import type { ReflectorStore } from '../../cache/list-watcher.ts';
 import { keyOf } from '../../cache/object.ts';
 import { listAll } from '../../cache/pager.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { isOlder } from '../../cache/reflector/events.ts';
+import { Reflector } from '../../cache/reflector/reflector.ts';
+import type { ReflectorFailure, ReflectorState } from '../../cache/reflector/reflector-options.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
 import { type ColumnDefinition, TableSource } from '../table.ts';
 import { type Access, collectionPath, type PageResource } from './api.ts';
 import type { PageRow } from './sorting.ts';
@@ -22,8 +24,8 @@ export interface Scope {
 interface RowFollowerEvents {
   /** Something has changed that can be read from the follower. */
   readonly onChange: () => void;
-  readonly onState: (state: InformerState) => void;
-  readonly onFailure: (error: unknown, failure: InformerFailure<PageRow>) => void;
+  readonly onState: (state: ReflectorState) => void;
+  readonly onFailure: (error: unknown, failure: ReflectorFailure) => void;
   /** The past of the collection cannot be had. Nothing is followed. */
   readonly onNoPast: (error: unknown, scope: Scope) => void;
   /** The server wants another token. */
@@ -41,18 +43,94 @@ const PAGE_SIZE = 1_000;
 interface Shown {
   readonly scope: Scope;
   readonly source: TableSource;
-  readonly store: {
-    list(): readonly PageRow[];
-    get(key: string): PageRow | undefined;
-    readonly size: number;
-    readonly hasSynced: boolean;
-    readonly resourceVersion: string;
-  };
-  readonly stop: () => void;
+  readonly store: RowStore;
+  readonly closing: AbortController;
+}
+
+/** Is told the keys of what has changed since the state was complete, and whether or not any have, that something is new. */
+type OnChange = (keys: readonly string[]) => void;
+
+/**
+ * The rows of a collection. No informer: it would have a log, for readers of any number and speed, and this page is one that only
+ * looks at what there is now.
+ */
+class RowStore implements ReflectorStore<PageRow> {
+  readonly prepare: typeof slim = slim;
+  rows: Map<string, PageRow> = new Map();
+  hasSynced: boolean = false;
+  resourceVersion: string = '';
+  private readonly onChange: OnChange;
+
+  constructor(onChange: OnChange) {
+    this.onChange = onChange;
+  }
+
+  add(row: PageRow): void {
+    const key = keyIn(row);
+    const slimmed = slim(row);
+    if (key !== undefined && !this.rows.has(key) && this.rows.size >= MAX_OBJECTS) {
+      throw new WatchError('OVERLOADED', `expected at most ${MAX_OBJECTS} objects`);
+    }
+    if (key !== undefined) this.rows.set(key, slimmed);
+    this.moved(row.metadata.resourceVersion, key);
+  }
+
+  update(row: PageRow): void {
+    this.add(row);
+  }
+
+  delete(row: PageRow): void {
+    const key = keyIn(row);
+    this.moved(row.metadata.resourceVersion, key !== undefined && this.rows.delete(key) ? key : undefined);
+  }
+
+  /** The rows of objects that are as they were stay the same. */
+  replace(list: Iterable<PageRow>, resourceVersion: string): void {
+    // In another life of the server, the same version may be another state.
+    const isOther = isOlder(resourceVersion, this.resourceVersion);
+    const before = this.rows;
+    this.rows = new Map();
+    const changed: string[] = [];
+    for (const row of list) {
+      const key = keyIn(row);
+      if (key === undefined) continue;
+      const old = before.get(key);
+      const isKept = old !== undefined && !isOther && isSame(old, row);
+      this.rows.set(key, isKept ? old : row);
+      if (!isKept) changed.push(key);
+    }
+    for (const key of before.keys()) if (!this.rows.has(key)) changed.push(key);
+    this.resourceVersion = resourceVersion;
+    const isFirst = !this.hasSynced;
+    this.hasSynced = true;
+    this.onChange(isFirst ? [] : changed);
+  }
+
+  bookmark(resourceVersion: string): void {
+    this.moved(resourceVersion);
+  }
+
+  private moved(resourceVersion: string | undefined, key?: string): void {
+    if (resourceVersion !== undefined) this.resourceVersion = resourceVersion;
+    this.onChange(key === undefined ? [] : [key]);
+  }
+}
+
+/** The key of a row; undefined if a server has sent an object without a name. */
+function keyIn(row: PageRow): string | undefined {
+  try {
+    return keyOf(row);
+  } catch {
+    return undefined;
+  }
+}
+
+function isSame({ metadata: one }: PageRow, { metadata: other }: PageRow): boolean {
+  return one.uid === other.uid && one.resourceVersion !== undefined && one.resourceVersion === other.resourceVersion;
 }
 
 /**
- * Shows one collection at a time: an informer of rows, which survives broken connections and restarts of the server; or a list of
+ * Shows one collection at a time: a reflector of rows, which survives broken connections and restarts of the server; or a list of
  * the rows as they were at some version.
  */
 export class RowFollower {
@@ -78,16 +156,16 @@ export class RowFollower {
   }
 
   get rows(): readonly PageRow[] {
-    return this.run?.store.list() ?? [];
+    return [...(this.run?.store.rows.values() ?? [])];
   }
 
   /** The row of an object; undefined if there is none. */
   get(key: string): PageRow | undefined {
-    return this.run?.store.get(key);
+    return this.run?.store.rows.get(key);
   }
 
   get size(): number {
-    return this.run?.store.size ?? 0;
+    return this.run?.store.rows.size ?? 0;
   }
 
   get hasSynced(): boolean {
@@ -110,87 +188,53 @@ export class RowFollower {
     this.stop();
     const url = new URL(collectionPath(scope.resource, scope.namespace), location.origin);
     const source = new TableSource({ url, fetch: this.access.fetch, manyNamespaces: true, wide: true }, ANSWER_MS);
-    if (scope.version === '') this.live(scope, source);
-    else void this.past(scope, source);
+    const store: RowStore = new RowStore((keys) => this.run?.store === store && this.changes(keys));
+    const run = { scope, source, store, closing: new AbortController() };
+    this.run = run;
+    void (scope.version === '' ? this.live(run) : this.past(run));
   }
 
   stop(): void {
     const { run } = this;
     this.run = undefined;
     this.changed.clear();
-    run?.stop();
+    run?.closing.abort();
   }
 
-  private live(scope: Scope, source: TableSource): void {
-    const isCurrent = (): boolean => this.run?.source === source;
-    const informer = new Informer<PageRow>(source, {
-      ...selectionOf(scope),
+  private changes(keys: readonly string[]): void {
+    this.received += keys.length;
+    for (const key of keys) this.changed.add(key);
+    this.events.onChange();
+  }
+
+  private live(run: Shown): Promise<void> {
+    const reflector = new Reflector(run.source, run.store, {
+      ...selectionOf(run.scope),
       maxObjects: MAX_OBJECTS,
       maxMs: 10_000,
-      transform: slim,
-      onStateChange: (state) => isCurrent() && this.events.onState(state),
-      onError: (error, failure) => isCurrent() && this.failed(error, failure),
+      onStateChange: (state) => this.run === run && this.events.onState(state),
+      onError: (error, failure) => this.run === run && this.failed(error, failure),
     });
-    const { store } = informer;
-    this.run = {
-      ...{ scope, source, stop: () => void informer.stop() },
-      store: {
-        ...{ list: () => store.list(), get: (key) => store.get(key) },
-        get size() {
-          return store.size;
-        },
-        get hasSynced() {
-          return informer.hasSynced;
-        },
-        get resourceVersion() {
-          return informer.resourceVersion;
-        },
-      },
-    };
-    void this.read(informer, isCurrent);
-    void informer.run();
+    return reflector.run(run.closing.signal);
   }
 
   /** Exactly that version: a newer state is not what was asked for. */
-  private async past(scope: Scope, source: TableSource): Promise<void> {
-    const closing = new AbortController();
-    const rows = new Map<string, PageRow>();
-    const store = { list: () => [...rows.values()], get: (key: string) => rows.get(key), resourceVersion: scope.version };
-    const stop = (): void => closing.abort();
-    const reading = { scope, source, stop, store: { ...store, size: 0, hasSynced: false } };
-    this.run = reading;
+  private async past(run: Shown): Promise<void> {
+    const { scope, source, store, closing } = run;
     try {
       const { items } = await listAll(source, {
         ...{ ...selectionOf(scope), resourceVersion: scope.version, resourceVersionMatch: 'Exact', pageSize: PAGE_SIZE },
         ...{ maxObjects: MAX_OBJECTS, signal: closing.signal },
       });
-      if (this.run !== reading) return;
-      for (const item of items) rows.set(keyOf(item), slim(item));
-      this.run = { ...reading, store: { ...store, size: rows.size, hasSynced: true } };
-      this.events.onChange();
+      if (this.run === run) store.replace(items.map(slim), scope.version);
     } catch (error) {
-      if (this.run !== reading) return;
+      if (this.run !== run) return;
       if (isDenied(error)) this.denied();
       else this.events.onNoPast(error, scope);
     }
   }
 
-  private async read(informer: Informer<PageRow>, isCurrent: () => boolean): Promise<void> {
-    // Objects that exist already are not changes; a BOOKMARK ends them.
-    let begun = false;
-    for await (const batch of informer.watch().batches()) {
-      if (!isCurrent()) return;
-      for (const event of batch) {
-        begun ||= event.type === 'BOOKMARK';
-        if (!begun || event.type === 'BOOKMARK' || event.type === 'ERROR') continue;
-        this.received++;
-        this.changed.add(keyOf(event.object));
-      }
-      this.events.onChange();
-    }
-  }
-
-  private failed(error: unknown, failure: InformerFailure<PageRow>): void {
+  private failed(error: unknown, failure: ReflectorFailure): void {
     if (isDenied(error)) this.denied();
     else if (isWatchError(error, 'OVERLOADED')) {
       this.stop();

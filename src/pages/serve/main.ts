@@ -3,7 +3,7 @@
  *
  *     URL ----------> Place --> kind, filters, order
  *     /api, /apis --> catalog --> ResourceTable, KindList: which collection
- *     watch of it --> RowFollower (an informer of rows) --> ObjectTable --openDetail--> DetailPanel: one object
+ *     watch of it --> RowFollower (a reflector of rows) --> ObjectTable --onObject--> DetailPanel: one object
  *                          '--> FollowState: header, history, and whether the table is live
  *     /stats -------> Poller --> Overview, ResourceTable, cache panel
  *
@@ -26,12 +26,11 @@ import {
   toResources,
 } from './api.ts';
 import { FollowState, pastWords } from './connection.ts';
-import { type DetailRef, objectIn, showDetailsWith, withObject } from './detail/index.ts';
 import { DetailPanel } from './detail/panel.ts';
 import { Filters, KindList, MAX_NAMESPACES } from './filters.ts';
 import { RowFollower } from './follower.ts';
 import { ObjectTable } from './objects.ts';
-import { goTo, readPlace } from './place.ts';
+import { type DetailRef, goTo, objectIn, readPlace, withObject } from './place.ts';
 import { ResourceTable, showCache } from './resources.ts';
 
 /** The server as a whole: changes per second, as taken by its caches and as received by this page, and the totals. */
@@ -100,6 +99,7 @@ const table = new ObjectTable({
   nowMs: () => state.nowMs,
   tell: (text) => history.tell(text),
   onLabel: (label) => filters.toggle(label),
+  onObject: (ref) => detail.toggle(ref),
 });
 const rowOf = ({ namespace, name }: DetailRef): string => keyOf({ metadata: { namespace, name } });
 const detail = new DetailPanel({
@@ -113,7 +113,6 @@ const detail = new DetailPanel({
   onClose: (ref) => table.focusRow(rowOf(ref)),
   onDenied: () => lock(),
 });
-showDetailsWith((ref) => detail.toggle(ref));
 /** The row of the object that is shown, if it is in this table. */
 const markOpen = (): void => {
   const { shown } = detail;

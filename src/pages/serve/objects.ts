@@ -1,10 +1,10 @@
-import { byId, make, say } from '../elements.ts';
+import { byId, make, SlicedWork, say } from '../elements.ts';
 import { RowWindow } from '../row-window.ts';
 import { count, plural } from '../words.ts';
 import { BREADTHS, type Breadth, type Column, toColumns } from './columns.ts';
-import { openDetail } from './detail/index.ts';
+import { labelsIn } from './filters.ts';
 import type { RowFollower } from './follower.ts';
-import { goTo, type Place } from './place.ts';
+import { type DetailRef, goTo, type Place } from './place.ts';
 import { RowView } from './row.ts';
 import { type Entry, type PageRow, SortedRows } from './sorting.ts';
 
@@ -17,6 +17,8 @@ const MAX_CHARS_NARROW = 20;
 const MIN_CHARS = 5;
 /** A user who is still typing has not finished: what was found is announced then. */
 const TYPING_MS = 700;
+/** Rows whose texts are made in one step. */
+const STEP_TEXTS = 500;
 
 /** What the table needs. */
 interface ObjectTableMeans {
@@ -27,6 +29,8 @@ interface ObjectTableMeans {
   readonly tell: (text: string) => void;
   /** A label was clicked, such as `app=web`. */
   readonly onLabel: (label: string) => void;
+  /** An object was chosen. */
+  readonly onObject: (ref: DetailRef) => void;
 }
 
 /**
@@ -40,19 +44,27 @@ interface ObjectTableMeans {
  */
 export class ObjectTable {
   private readonly means: ObjectTableMeans;
+  /** There is room for few columns. */
+  private readonly narrow: MediaQueryList = matchMedia('(max-width: 40rem)');
   private readonly text: HTMLInputElement = byId<HTMLInputElement>('text');
   private readonly breadth: HTMLSelectElement = byId<HTMLSelectElement>('breadth');
   private readonly window: RowWindow<string, RowView>;
-  private readonly sorted: SortedRows = new SortedRows({ descending: false, cellOf: () => ({ text: '' }) });
+  private readonly sorted: SortedRows = new SortedRows();
+  private readonly work: SlicedWork = new SlicedWork();
   private columns: readonly Column[] = [];
+  /** The labels that the selector asks for. */
+  private asked: ReadonlySet<string> = new Set();
   /** Characters of each column. */
   private widths: number[] = [];
   private sort: { readonly column: string; readonly descending: boolean } = { column: '', descending: false };
   private entries: readonly Entry[] = [];
   /** The rows have not been read as a whole yet. */
   private isNew: boolean = true;
-  /** What the text is searched in. */
+  /** They have been sorted, but not as they should be now. */
+  private isUnsorted: boolean = false;
+  /** What the text is searched in; whether that is known of all rows. */
   private texts: WeakMap<PageRow, string> = new WeakMap();
+  private isSearchable: boolean = false;
   /** The row that has the focus, or had it last. */
   private active: string | undefined = undefined;
   private stop: HTMLButtonElement | undefined = undefined;
@@ -76,7 +88,7 @@ export class ObjectTable {
       goTo({ columns: this.breadth.value });
       this.draw();
     });
-    matchMedia(NARROW).addEventListener('change', () => this.draw());
+    this.narrow.addEventListener('change', () => this.draw());
     const { body } = this.window;
     body.addEventListener('click', ({ target }) => this.onClick(target as Element));
     body.addEventListener('focusin', ({ target }) => this.onFocus(target as HTMLButtonElement));
@@ -96,22 +108,46 @@ export class ObjectTable {
 
   /** Another collection is followed: what was shown is removed. */
   clear(): void {
+    this.work.cancel();
     this.window.clear();
+    this.asked = labelsIn(this.means.follower.scope?.labelSelector ?? '');
     this.columns = [];
     this.isNew = true;
     this.window.toStart();
     this.draw();
   }
 
-  /** Shows what there is now. */
+  /** Shows what there is now: at once, or when all rows have been sorted. */
   draw(): void {
+    this.layOut();
+    if (!this.work.isBusy) this.work.begin(this.prepare(), () => this.show());
+  }
+
+  /** What takes time in proportion to all rows. */
+  private *prepare(): Generator<void, void> {
+    const { follower } = this.means;
+    const { sortColumn } = this;
+    if (sortColumn !== undefined && (this.isNew || this.isUnsorted)) {
+      const { hasSynced } = follower;
+      if (this.isNew) follower.takeChanged();
+      const descending = this.sort.column === sortColumn.name && this.sort.descending;
+      yield* this.sorted.sort({ cellOf: sortColumn.cellOf, descending }, this.isNew ? follower.rows : undefined);
+      // From then on, every change of a row is told.
+      this.isNew = !hasSynced;
+      this.isUnsorted = false;
+    }
+    if (this.isSearchable || this.wanted === '') return;
+    for (const [at, { row }] of this.sorted.all.entries()) {
+      if (at % STEP_TEXTS === 0) yield;
+      this.textOf(row);
+    }
+    this.isSearchable = true;
+  }
+
+  private show(): void {
     const { follower } = this.means;
     const changed = follower.takeChanged();
-    this.layOut();
-    if (this.isNew) this.sorted.replace(follower.rows);
-    else this.sorted.change(changed, (key) => follower.get(key));
-    // From then on, every change of a row is told.
-    this.isNew = !follower.hasSynced;
+    this.sorted.change(changed, (key) => follower.get(key));
     this.entries = this.found(this.sorted.all);
     this.render();
     this.mark(changed);
@@ -139,12 +175,13 @@ export class ObjectTable {
   private layOut(): void {
     const { scope, definitions } = this.means.follower;
     const hasNamespaces = scope?.resource.namespaced === true && scope.namespace === '';
-    const breadth = (this.breadth.value || (matchMedia(NARROW).matches ? 'few' : 'usual')) as Breadth;
+    const breadth = (this.breadth.value || (this.narrow.matches ? 'few' : 'usual')) as Breadth;
     const columns = toColumns({ definitions, hasNamespaces, breadth });
     const namesOf = (some: readonly Column[]): string => some.map(({ name, role, at }) => `${role} ${at} ${name}`).join('\n');
     if (namesOf(columns) === namesOf(this.columns)) return;
     this.columns = columns;
     this.texts = new WeakMap();
+    this.isSearchable = false;
     this.widths = [];
     this.window.clear();
     byId('object-columns').replaceChildren(...columns.map(() => make('col')));
@@ -181,8 +218,9 @@ export class ObjectTable {
   private applySort(): void {
     const { sortColumn, sort } = this;
     if (sortColumn === undefined) return;
+    this.work.cancel();
+    this.isUnsorted = true;
     const descending = sort.column === sortColumn.name && sort.descending;
-    this.sorted.sortBy({ cellOf: sortColumn.cellOf, descending });
     for (const [at, th] of [...byId<HTMLTableRowElement>('object-head').cells].entries()) {
       if (this.columns[at] === sortColumn) th.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
       else th.removeAttribute('aria-sort');
@@ -197,9 +235,13 @@ export class ObjectTable {
     this.announcing = setTimeout(() => this.means.tell(byId('note').textContent ?? ''), TYPING_MS);
   }
 
+  private get wanted(): string {
+    return this.text.value.trim().toLowerCase();
+  }
+
   /** The rows in which the text is, in any of the cells that are shown. */
   private found(entries: readonly Entry[]): readonly Entry[] {
-    const wanted = this.text.value.trim().toLowerCase();
+    const { wanted } = this;
     return wanted === '' ? entries : entries.filter(({ row }) => this.textOf(row).includes(wanted));
   }
 
@@ -227,17 +269,18 @@ export class ObjectTable {
 
   private view(at: number, view: RowView = new RowView()): RowView {
     const entry = this.entries[at] as Entry;
-    const { nowMs, follower } = this.means;
-    const looks = { columns: this.columns, nowMs: nowMs(), labelSelector: follower.scope?.labelSelector ?? '' };
-    if (view.entry?.row !== entry.row) view.fill(entry, looks, (column, chars) => this.widen(column, chars));
+    if (view.entry?.row !== entry.row) {
+      const looks = { columns: this.columns, nowMs: this.means.nowMs(), asked: this.asked };
+      view.fill(entry, looks, (column, chars) => this.widen(column, chars));
+    }
     view.open(entry.key === this.open);
     // The head is the first row.
-    view.element.setAttribute('aria-rowindex', String(at + 2));
+    view.placeAt(at + 2);
     return view;
   }
 
   private widen(at: number, chars: number): void {
-    const most = matchMedia(NARROW).matches ? MAX_CHARS_NARROW : MAX_CHARS;
+    const most = this.narrow.matches ? MAX_CHARS_NARROW : MAX_CHARS;
     const wanted = Math.max(MIN_CHARS, Math.min(chars, most));
     if (wanted <= (this.widths[at] ?? 0)) return;
     this.widths[at] = wanted;
@@ -270,8 +313,8 @@ export class ObjectTable {
     const kept = this.stop !== undefined && body.contains(this.stop) ? this.stop : undefined;
     const [first] = this.window.shown.values();
     const stop = button ?? kept ?? this.window.shown.get(this.active ?? '')?.opener ?? first?.opener;
-    for (const each of this.window.shown.values()) if (each.opener !== stop) each.opener.tabIndex = -1;
-    if (this.stop !== undefined && this.stop !== stop) this.stop.tabIndex = -1;
+    if (stop === this.stop) return;
+    if (this.stop !== undefined) this.stop.tabIndex = -1;
     if (stop !== undefined) stop.tabIndex = 0;
     this.stop = stop;
   }
@@ -320,14 +363,16 @@ export class ObjectTable {
     const { resource } = this.means.follower.scope ?? {};
     if (row === undefined || resource === undefined || String(getSelection()) !== '') return;
     const { namespace, name = '', uid } = row.metadata;
-    openDetail({ resource, namespace, name, uid });
+    this.means.onObject({ resource, namespace, name, uid });
   }
 
   private mark(changed: ReadonlySet<string>): void {
-    if (changed.size > MAX_MARKED || matchMedia('(prefers-reduced-motion: reduce)').matches) return;
+    if (changed.size > MAX_MARKED) return;
+    const views = [...changed].flatMap((key) => this.window.shown.get(key) ?? []);
+    if (views.length === 0 || matchMedia('(prefers-reduced-motion: reduce)').matches) return;
     const tint = getComputedStyle(document.documentElement).getPropertyValue('--tint');
     const frames = [{ backgroundColor: tint }, { backgroundColor: 'transparent' }];
-    for (const key of changed) this.window.shown.get(key)?.element.animate(frames, { duration: MARK_MS, easing: 'ease-out' });
+    for (const { element } of views) element.animate(frames, { duration: MARK_MS, easing: 'ease-out' });
   }
 
   /** How many there are, or why there are none. */
@@ -346,6 +391,3 @@ export class ObjectTable {
     say(byId('none'), !hasSynced ? 'Reading \u2026' : searched && total > 0 ? 'Nothing matches.' : none);
   }
 }
-
-/** There is room for few columns. */
-const NARROW = '(max-width: 40rem)';

@@ -1,6 +1,7 @@
 // Where the page is, in its URL, so that a page that is reloaded or sent to others shows the same. The hash names the kind; the
 // query has the rest, by the names that the server's own API has for it.
 import { queryWith } from '../words.ts';
+import type { PageResource } from './api.ts';
 
 /** What the query may have; all are empty by default. */
 const NAMES = ['namespace', 'labelSelector', 'fieldSelector', 'resourceVersion', 'search', 'sort', 'columns'] as const;
@@ -42,4 +43,38 @@ function decoded(text: string): string {
   } catch {
     return '';
   }
+}
+
+/** An object whose detail can be shown. */
+export interface DetailRef {
+  readonly resource: PageResource;
+  /** Absent if the resource has none. */
+  readonly namespace?: string | undefined;
+  readonly name: string;
+  /** Of the object that was chosen: another one may have its name later. */
+  readonly uid?: string | undefined;
+}
+
+/** Names an object among all: `orders.example.com/v1 shop/tea`. */
+export function keyOfRef({ resource, namespace = '', name }: DetailRef): string {
+  return `${resource.id} ${namespace}/${name}`;
+}
+
+/** The parameter of the URL that names the object in the detail, so that a link shows it to others. */
+const PARAMETER = 'object';
+
+/** The same URL with another object, or none. */
+export function withObject(url: string, ref: DetailRef | undefined): string {
+  const changed = new URL(url);
+  changed.search = queryWith(changed.search, { [PARAMETER]: ref ? keyOfRef(ref) : '' });
+  return changed.href;
+}
+
+/** The object that a URL names, if there is such a kind. */
+export function objectIn(url: string, resources: readonly PageResource[]): DetailRef | undefined {
+  const [, id, namespace, name] =
+    /^(\S{1,500}) ([^/]{0,253})\/(.{1,500})$/.exec(new URL(url).searchParams.get(PARAMETER) ?? '') ?? [];
+  const resource = resources.find((each) => each.id === id);
+  if (resource === undefined || name === undefined || resource.namespaced !== (namespace !== '')) return undefined;
+  return { resource, namespace: namespace || undefined, name };
 }

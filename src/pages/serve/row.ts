@@ -2,7 +2,6 @@ import { clone, make, say } from '../elements.ts';
 import { age } from '../table.ts';
 import { visible } from '../words.ts';
 import { type Column, wordsOf } from './columns.ts';
-import { asksFor } from './filters.ts';
 import type { Entry } from './sorting.ts';
 
 /** Labels of an object that are shown. */
@@ -14,27 +13,39 @@ const SHORT_CHARS = 14;
 export interface RowLooks {
   readonly columns: readonly Column[];
   readonly nowMs: number;
-  /** Marks the labels that it asks for. */
-  readonly labelSelector: string;
+  /** Labels that are marked, because the selector asks for them. */
+  readonly asked: ReadonlySet<string>;
 }
 
 /** The element of a row. */
 export class RowView {
   readonly element: HTMLTableRowElement = clone<HTMLTableRowElement>('object-row');
   readonly elements: readonly HTMLTableRowElement[] = [this.element];
+  /** The button that opens the object. */
+  readonly opener: HTMLButtonElement = make('button');
   /** What is shown. */
   entry: Entry | undefined = undefined;
   private isOpen: boolean = false;
   /** The cells that say how long ago something was. */
   private timed: (readonly [cell: Element, timeMs: number])[] = [];
+  private rowIndex: number = 0;
 
-  /** The button that opens the object. */
-  get opener(): HTMLButtonElement {
-    return this.element.querySelector('.name button') as HTMLButtonElement;
+  constructor() {
+    this.opener.type = 'button';
+    this.opener.tabIndex = -1;
+    this.opener.setAttribute('aria-expanded', 'false');
+  }
+
+  /** Which row of the table it is, from 1. */
+  placeAt(index: number): void {
+    // A change of an attribute, even to the same value, costs a look at the styles of the row.
+    if (index === this.rowIndex) return;
+    this.rowIndex = index;
+    this.element.setAttribute('aria-rowindex', String(index));
   }
 
   /** Shows a row, and tells how many characters the cells have. */
-  fill(entry: Entry, { columns, nowMs, labelSelector }: RowLooks, onLength: (at: number, chars: number) => void): void {
+  fill(entry: Entry, { columns, nowMs, asked }: RowLooks, onLength: (at: number, chars: number) => void): void {
     const { element } = this;
     const { row, key } = entry;
     this.entry = entry;
@@ -46,7 +57,7 @@ export class RowView {
       const text = wordsOf(content, nowMs);
       cell.className = isNumber ? `${role} number` : role;
       if (content.timeMs !== undefined) this.timed.push([cell, content.timeMs]);
-      if (role === 'labels') chips(cell, row.metadata.labels ?? {}, labelSelector);
+      if (role === 'labels') chips(cell, row.metadata.labels ?? {}, asked);
       else if (role === 'name') this.name(cell, text);
       else say(cell, text);
       cell.title = text.length > SHORT_CHARS && role !== 'labels' ? text : '';
@@ -69,22 +80,21 @@ export class RowView {
   }
 
   private name(cell: Element, text: string): void {
-    const button = cell.querySelector('button') ?? cell.appendChild(make('button'));
-    button.type = 'button';
-    button.setAttribute('aria-expanded', String(this.isOpen));
+    const { opener } = this;
+    if (opener.parentElement !== cell) cell.append(opener);
     const { namespace = '' } = this.entry?.row.metadata ?? {};
-    button.setAttribute('aria-label', `${text}${namespace && `, ${visible(namespace)}`}: detail`);
-    say(button, text);
+    opener.setAttribute('aria-label', `${text}${namespace && `, ${visible(namespace)}`}: detail`);
+    say(opener, text);
   }
 }
 
 /** Labels as buttons that filter. They stay as long as they say the same, and so does the focus. */
-function chips(cell: HTMLElement, labels: Readonly<Record<string, unknown>>, labelSelector: string): void {
+function chips(cell: HTMLElement, labels: Readonly<Record<string, unknown>>, asked: ReadonlySet<string>): void {
   const all = Object.keys(labels)
     .sort()
     .map((key) => `${key}=${labels[key]}`);
   const shown = all.slice(0, MAX_CHIPS);
-  const known = `${labelSelector}\n${all.join('\n')}`;
+  const known = all.map((label) => `${asked.has(label) ? '+' : ' '}${label}`).join('\n');
   if (cell.dataset.labels === known) return;
   cell.dataset.labels = known;
   const buttons = shown.map((label) => {
@@ -92,7 +102,7 @@ function chips(cell: HTMLElement, labels: Readonly<Record<string, unknown>>, lab
     button.type = 'button';
     button.tabIndex = -1;
     button.dataset.label = label;
-    button.setAttribute('aria-pressed', String(asksFor(labelSelector, label)));
+    button.setAttribute('aria-pressed', String(asked.has(label)));
     return button;
   });
   const rest = all.slice(MAX_CHIPS);

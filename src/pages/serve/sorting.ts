@@ -4,7 +4,8 @@
 //            '512Mi', '3'--> 536870912, 3   quantities: if all cells of the column are some
 //            '5m30s', a time --> ms         spans and ages: likewise
 //
-// Of 10,000 rows only a few change between two drawings, so the rows stay sorted: what has changed is sorted, and merged.
+// Of 10,000 rows only a few change between two drawings, so the rows stay sorted: what has changed is sorted, and merged. Sorting all of
+// them takes longer than a frame, so that is done in steps: runs are sorted, and then merged, two by two.
 import { keyOf } from '../../cache/object.ts';
 import { byCodeUnit } from '../../selectors/syntax.ts';
 import type { TableRow } from '../table.ts';
@@ -99,44 +100,47 @@ class SortedEntry implements Entry {
 
 type Compare = (one: SortedEntry, other: SortedEntry) => number;
 
+/** How many rows are read, sorted or merged in one step. */
+const STEP_ROWS = 500;
+
 /** Sorts rows, and keeps them sorted while some of them change. */
 export class SortedRows {
   private entries: Map<string, SortedEntry> = new Map();
   private sorted: readonly SortedEntry[] = [];
-  private sorting: Sorting;
+  private sorting: Sorting = { descending: false, cellOf: () => ({ text: '' }) };
   private measure: Measure = 'text';
   /** The entries whose cells are not empty, and how many of these are no quantity, or no span. */
   private filled: number = 0;
   private noQuantity: number = 0;
   private noSpan: number = 0;
 
-  constructor(sorting: Sorting) {
-    this.sorting = sorting;
-  }
-
   get all(): readonly Entry[] {
     return this.sorted;
   }
 
-  /** Sorts otherwise from now on. */
-  sortBy(sorting: Sorting): void {
+  /**
+   * Sorts these rows, by default those that it has, from now on like this. Until it is done, `all` stays as it was, and nothing else may
+   * be called, except this once more.
+   */
+  *sort(sorting: Sorting, rows?: readonly PageRow[]): Generator<void, void> {
     this.sorting = sorting;
     this.filled = this.noQuantity = this.noSpan = 0;
-    const entries = [...this.entries.values()];
-    for (const entry of entries) this.read(entry);
-    this.sortAll(entries);
-  }
-
-  /** Replaces all rows. */
-  replace(rows: readonly PageRow[]): void {
-    const known = this.entries;
-    this.entries = new Map();
-    for (const row of rows) {
+    const entries = rows === undefined ? this.entries : new Map<string, SortedEntry>();
+    for (const [at, row] of (rows ?? []).entries()) {
+      if (at % STEP_ROWS === 0) yield;
       const key = keyOf(row);
-      const entry = known.get(key);
-      this.entries.set(key, entry?.row === row ? entry : new SortedEntry(row, key));
+      const known = this.entries.get(key);
+      entries.set(key, known?.row === row ? known : new SortedEntry(row, key));
     }
-    this.sortBy(this.sorting);
+    const all = [...entries.values()];
+    for (const [at, entry] of all.entries()) {
+      if (at % STEP_ROWS === 0) yield;
+      this.read(entry);
+    }
+    this.measure = this.toMeasure();
+    const sorted = yield* sortedInSteps(all, this.compare);
+    this.entries = entries;
+    this.sorted = sorted;
   }
 
   /** Takes over what has become of some of the rows; those that `get` does not have are gone. */
@@ -160,8 +164,10 @@ export class SortedRows {
     }
     if (gone.size === 0 && fresh.length === 0) return;
     const stayed = gone.size === 0 ? this.sorted : this.sorted.filter((entry) => !gone.has(entry));
-    if (this.toMeasure() !== this.measure) this.sortAll([...stayed, ...fresh]);
-    else this.sorted = merge(stayed, fresh.sort(this.compare), this.compare);
+    if (this.toMeasure() !== this.measure) {
+      this.measure = this.toMeasure();
+      this.sorted = [...stayed, ...fresh].sort(this.compare);
+    } else this.sorted = merge(stayed, fresh.sort(this.compare), this.compare);
   }
 
   private read(entry: SortedEntry): void {
@@ -181,11 +187,6 @@ export class SortedRows {
     return this.noSpan === 0 ? 'span' : this.noQuantity === 0 ? 'quantity' : 'text';
   }
 
-  private sortAll(entries: SortedEntry[]): void {
-    this.measure = this.toMeasure();
-    this.sorted = entries.sort(this.compare);
-  }
-
   private get compare(): Compare {
     const { measure } = this;
     const sign = this.sorting.descending ? -1 : 1;
@@ -197,6 +198,44 @@ export class SortedRows {
   }
 }
 
+function* sortedInSteps(entries: readonly SortedEntry[], compare: Compare): Generator<void, readonly SortedEntry[]> {
+  let runs: SortedEntry[][] = [];
+  for (let at = 0; at < entries.length; at += STEP_ROWS) {
+    runs.push(entries.slice(at, at + STEP_ROWS).sort(compare));
+    yield;
+  }
+  while (runs.length > 1) {
+    const longer: SortedEntry[][] = [];
+    for (let at = 0; at < runs.length; at += 2) {
+      longer.push(yield* mergedInSteps(runs[at] as SortedEntry[], runs[at + 1] ?? [], compare));
+    }
+    runs = longer;
+  }
+  return runs[0] ?? [];
+}
+
+function* mergedInSteps(
+  some: readonly SortedEntry[],
+  more: readonly SortedEntry[],
+  compare: Compare,
+): Generator<void, SortedEntry[]> {
+  const merged: SortedEntry[] = [];
+  let [at, to] = [0, 0];
+  while (at < some.length || to < more.length) {
+    const [one, other] = [some[at], more[to]];
+    if (one !== undefined && (other === undefined || compare(one, other) <= 0)) {
+      merged.push(one);
+      at++;
+    } else {
+      merged.push(other as SortedEntry);
+      to++;
+    }
+    if (merged.length % STEP_ROWS === 0) yield;
+  }
+  return merged;
+}
+
+/** Puts a few entries among many. */
 function merge(some: readonly SortedEntry[], more: readonly SortedEntry[], compare: Compare): readonly SortedEntry[] {
   const merged: SortedEntry[] = [];
   let from = 0;

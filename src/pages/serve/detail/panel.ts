@@ -1,9 +1,9 @@
 /**
  * The detail of one object, in a drawer: what it is, live; its history, its events; and what can be done with it.
  *
- *     openDetail(ref) --> ObjectFollower --states--> ObjectHistory --> HistoryView
- *                                             |----> TextView: as text, with what has just changed
- *                                             '----> EditView, DeleteDialog --> writes
+ *     toggle(ref) --> ObjectFollower --states--> ObjectHistory --> HistoryView
+ *                                         |----> TextView: as text, with what has just changed
+ *                                         '----> EditView, DeleteDialog --> writes
  *
  * Text that is being written is never lost to something that happens by itself: the drawer stays as long as there is any.
  */
@@ -11,12 +11,12 @@ import { type HttpSettings, toHttpSettings } from '../../../cache/http/exchange.
 import { byId, copyText, drawingSoon, make, saveAs, say } from '../../elements.ts';
 import { plural, size, timeOf, visible } from '../../words.ts';
 import { type Access, collectionPath, type PageResource } from '../api.ts';
+import { type DetailRef, keyOfRef } from '../place.ts';
 import { DeleteDialog, EditView, withoutManagers } from './edit.ts';
 import { EventsView } from './events-view.ts';
 import { type FollowPhase, ObjectFollower, type ObjectState } from './follow.ts';
 import { ObjectHistory, toEntry, versionOf } from './history.ts';
 import { HistoryView, momentOf } from './history-view.ts';
-import { type DetailRef, keyOfRef } from './index.ts';
 import { type TextFormat, toText } from './lines.ts';
 import { hasMembers, type Members, memberTexts } from './paths.ts';
 import { type Allowed, askAllowed } from './requests.ts';
