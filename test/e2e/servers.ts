@@ -18,6 +18,7 @@ const sockets: Set<Socket> = new Set();
 export async function closeAll(): Promise<void> {
   for (const socket of sockets) socket.destroy();
   await Promise.all(Array.from(servers, close));
+  servers.clear();
 }
 
 export interface Served {
