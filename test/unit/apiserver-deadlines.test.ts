@@ -26,6 +26,56 @@ test('a signal ends those that are open with its reason, those that come later a
   expect(clock.pending).toBe(0);
 });
 
+test('work as a part of other work takes nothing from the limit of the whole', async () => {
+  const clock = new FakeClock();
+  const deadline = new Deadline(1_000, { clock, late });
+  const whole = deadline.during(
+    (async () => {
+      await deadline.during(Promise.resolve());
+      await deadline.during(Promise.reject(new Error('no'))).catch(() => {});
+      await new Promise(() => {});
+    })(),
+  );
+  const part = deadline.during(new Promise(() => {}));
+  clock.advance(1_000);
+  await expect(part).rejects.toThrow('too late');
+  await expect(whole).rejects.toThrow('too late');
+});
+
+test('an apply that may create what is not there ends in its time, though the storage does not', async () => {
+  const clock = new FakeClock();
+  const storage = new MemoryStorage();
+  const hanging: Storage = Object.create(storage, {
+    scope: {
+      value: (...args: Parameters<Storage['scope']>) =>
+        Object.create(storage.scope(...args), { create: { value: () => new Promise(() => {}) }, served: { value: undefined } }),
+    },
+    served: { value: undefined },
+  });
+  const resources = [CONFIG_MAPS as ResourceDefinition];
+  const server = new ApiServer({
+    storage: hanging,
+    resources,
+    cache: false,
+    clock,
+    authorize: () => true,
+    requestTimeoutMs: 5_000,
+  });
+  await server.ready;
+  const body = JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { a: 'b' } });
+  const url = 'http://a/api/v1/namespaces/default/configmaps/a?fieldManager=me';
+  const headers = { 'content-type': 'application/apply-patch+yaml' };
+  const answer = server.fetch(new Request(url, { method: 'PATCH', headers, body }), undefined);
+  let code = 0;
+  void answer.then(({ status }) => {
+    code = status;
+  });
+  await eventually(() => {
+    clock.advance(1_000);
+    expect(code).toBe(504);
+  });
+});
+
 test('a watch that still waits for its admission is told when the server shuts down', async () => {
   const server = new ApiServer({ storage: new MemoryStorage(), resources: [], authenticate: () => new Promise(() => {}) });
   await server.ready;
