@@ -6,6 +6,7 @@ import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { WatchError } from '../../src/watch/errors.ts';
 import { eventually } from '../eventually.ts';
+import { without } from './storage-without.ts';
 
 const late = (): Error => new Error('too late');
 
@@ -44,17 +45,16 @@ test('work as a part of other work takes nothing from the limit of the whole', a
 
 test('an apply that may create what is not there ends in its time, though the storage does not', async () => {
   const clock = new FakeClock();
-  const storage = new MemoryStorage();
-  const hanging: Storage = Object.create(storage, {
-    scope: {
-      value: (...args: Parameters<Storage['scope']>) =>
-        Object.create(storage.scope(...args), { create: { value: () => new Promise(() => {}) }, served: { value: undefined } }),
-    },
-    served: { value: undefined },
-  });
+  const hanging = (storage: Storage): Storage =>
+    new Proxy(without(storage as MemoryStorage, 'served'), {
+      get: (target, name) => {
+        if (name === 'scope') return (...args: Parameters<Storage['scope']>) => hanging(target.scope(...args) as Storage);
+        return name === 'create' ? () => new Promise(() => {}) : target[name as keyof MemoryStorage];
+      },
+    });
   const resources = [CONFIG_MAPS as ResourceDefinition];
   const server = new ApiServer({
-    storage: hanging,
+    storage: hanging(new MemoryStorage()),
     resources,
     cache: false,
     clock,
