@@ -177,9 +177,11 @@ export class GarbageCollector {
       if (ownersOf(object).length > 0 || waitsOf(object)) keys.add(key);
     }
     for (const node of [...this.index.of(prefix)]) if (!keys.has(node.key)) this.index.gone(node, node.uid);
+    const own = this.deps.catalog.all.filter((info) => info.prefix === prefix);
+    const names = new Set(own.map(({ apiVersion, kind }) => `${apiVersion} ${kind}`));
     for (const node of this.index.all()) {
       if (++at % STRIDE === 0) await paceOf(undefined).pause();
-      if (node.owners.some((owner) => this.infoOf(owner)?.prefix === prefix)) this.queue.add(node);
+      if (node.owners.some(({ apiVersion, kind }) => names.has(`${apiVersion} ${kind}`))) this.queue.add(node);
     }
   }
 

@@ -18,7 +18,7 @@ import { isWatchError } from '../watch/errors.ts';
 import { Follower } from './follower.ts';
 
 /** Who else looks at what is there and at what changes, in this order, after the one who deletes. What it throws is reported. */
-export interface Observer {
+interface Observer {
   whole(items: readonly KubernetesObject[]): void | Promise<void>;
   changed(event: ChangeEvent<KubernetesObject>): void | Promise<void>;
 }

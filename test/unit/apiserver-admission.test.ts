@@ -159,6 +159,15 @@ describe('hooks', () => {
     expect((await call('POST', ORDERS_PATH, NEW)).body.message).toMatch(/^admission webhook "mutate.orders.example.com" denied/);
   });
 
+  test('a warning of any length leaves the write as it is', async () => {
+    const { call } = server({ validate: ({ warn }) => [warn('mind the gap'), warn('x'.repeat(500_000))] as never });
+    const { code, headers } = await call('POST', ORDERS_PATH, NEW);
+    expect([code, headers.get('warning')?.split(', ')]).toEqual([
+      201,
+      ['299 - "mind the gap"', expect.stringContaining('and 1 more')],
+    ]);
+  });
+
   test('warnings reach the client', async () => {
     const { call } = server({ validate: ({ warn }) => warn('mind the "gap"') });
     expect((await call('POST', ORDERS_PATH, NEW)).headers.get('warning')).toBe('299 - "mind the \\"gap\\""');

@@ -6,6 +6,7 @@ import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { WatchError } from '../../src/watch/errors.ts';
 import { eventually } from '../eventually.ts';
+import { without } from './storage-without.ts';
 
 const late = (): Error => new Error('too late');
 
@@ -24,6 +25,55 @@ test('a signal ends those that are open with its reason, those that come later a
   expect([open, done, after].map(({ signal }) => signal.aborted)).toEqual([true, false, true]);
   for (const each of [open, done, after]) each.done();
   expect(clock.pending).toBe(0);
+});
+
+test('work as a part of other work takes nothing from the limit of the whole', async () => {
+  const clock = new FakeClock();
+  const deadline = new Deadline(1_000, { clock, late });
+  const whole = deadline.during(
+    (async () => {
+      await deadline.during(Promise.resolve());
+      await deadline.during(Promise.reject(new Error('no'))).catch(() => {});
+      await new Promise(() => {});
+    })(),
+  );
+  const part = deadline.during(new Promise(() => {}));
+  clock.advance(1_000);
+  await expect(part).rejects.toThrow('too late');
+  await expect(whole).rejects.toThrow('too late');
+});
+
+test('an apply that may create what is not there ends in its time, though the storage does not', async () => {
+  const clock = new FakeClock();
+  const hanging = (storage: Storage): Storage =>
+    new Proxy(without(storage as MemoryStorage, 'served'), {
+      get: (target, name) => {
+        if (name === 'scope') return (...args: Parameters<Storage['scope']>) => hanging(target.scope(...args) as Storage);
+        return name === 'create' ? () => new Promise(() => {}) : target[name as keyof MemoryStorage];
+      },
+    });
+  const resources = [CONFIG_MAPS as ResourceDefinition];
+  const server = new ApiServer({
+    storage: hanging(new MemoryStorage()),
+    resources,
+    cache: false,
+    clock,
+    authorize: () => true,
+    requestTimeoutMs: 5_000,
+  });
+  await server.ready;
+  const body = JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { a: 'b' } });
+  const url = 'http://a/api/v1/namespaces/default/configmaps/a?fieldManager=me';
+  const headers = { 'content-type': 'application/apply-patch+yaml' };
+  const answer = server.fetch(new Request(url, { method: 'PATCH', headers, body }), undefined);
+  let code = 0;
+  void answer.then(({ status }) => {
+    code = status;
+  });
+  await eventually(() => {
+    clock.advance(1_000);
+    expect(code).toBe(504);
+  });
 });
 
 test('a watch that still waits for its admission is told when the server shuts down', async () => {

@@ -184,6 +184,16 @@ describe('work on what is large may be interrupted', () => {
     ['a merge patch', () => patched({ data: wide }, 'merge'), 600],
     ['a strategic merge patch', () => patched({ data: { ...wide, $retainKeys: Object.keys(wide) } }, 'strategic'), 1_000],
     [
+      'a strategic merge patch of a set',
+      () => patched({ metadata: { finalizers: list(50_000, (at) => `a/${at}`) } }, 'strategic'),
+      900,
+    ],
+    [
+      'a strategic merge patch of a list with keys',
+      () => patched({ metadata: { ownerReferences: list(20_000, (at) => ({ uid: `${at}` })) } }, 'strategic'),
+      400,
+    ],
+    [
       'a JSON patch',
       () =>
         patched(

@@ -1,6 +1,6 @@
 // What is around the verbs: who may ask, how much, in which form, and what hostile clients get.
 import { once } from 'node:events';
-import { createServer, request as httpRequest } from 'node:http';
+import { createServer, request as httpRequest, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import express from 'express';
@@ -19,11 +19,13 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function open(options: Partial<ApiServerOptions> = {}): Promise<ReturnType<typeof rig> & { url: string; port: number }> {
+async function open(
+  options: Partial<ApiServerOptions> = {},
+): Promise<ReturnType<typeof rig> & { url: string; http: Server; port: number }> {
   const made = rig(options);
-  const { url, close } = await listening(made.server);
+  const { url, http, close } = await listening(made.server);
   closing.push(close);
-  return { ...made, url, port: Number(new URL(url).port) };
+  return { ...made, url, http, port: Number(new URL(url).port) };
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -240,13 +242,14 @@ describe('limits', () => {
   test('a client that leaves in the middle of a body frees its slot', async () => {
     const errors: unknown[] = [];
     const reports: RequestReport[] = [];
-    const { port, call } = await open({
+    const { port, http, call } = await open({
       maxConcurrentRequests: 1,
       onError: (error) => errors.push(error),
       onRequest: (report) => reports.push(report),
     });
     const socket = connect(port, '127.0.0.1');
     socket.write(`POST ${ORDERS_PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{`);
+    await once(http, 'request'); // it has the slot, not the next one
     await eventually(async () => expect((await call('GET', ORDERS_PATH)).code).toBe(429));
     socket.destroy();
     await eventually(async () => expect((await call('GET', ORDERS_PATH)).code).toBe(200));
@@ -551,4 +554,11 @@ describe('hostile input', () => {
     await closed;
     expect(server.metrics).toContain('watchmux_apiserver_watchers_opened_total 0');
   });
+});
+
+test('a function is asked once whether an origin may connect', async () => {
+  const asked: string[] = [];
+  const { call } = rig({ allowedOrigins: (origin) => asked.push(origin) === 1 });
+  const { code, headers } = await call('GET', ORDERS_PATH, undefined, { origin: 'http://page' });
+  expect([code, headers.get('access-control-allow-origin'), asked]).toEqual([200, 'http://page', ['http://page']]);
 });

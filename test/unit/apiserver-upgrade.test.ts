@@ -3,9 +3,12 @@ import { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
+import { Upgrades } from '../../src/apiserver/http/upgrade.ts';
 import type { ApiServerOptions, ResourceDefinition } from '../../src/apiserver/index.ts';
+import type { Settings } from '../../src/apiserver/options.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock, FakeWatcher } from '../../src/testing/index.ts';
+import { systemClock } from '../../src/watch/clock.ts';
 import { listening, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
@@ -319,4 +322,21 @@ describe('an upgrade that a server ignores', () => {
     socket.destroy();
     await expect.poll(async () => (await call('GET', ORDERS_PATH)).code).toBe(200);
   });
+});
+
+test('what fails behind an upgrade that is none is reported, and no rejection is left', async () => {
+  const { http, port } = await open();
+  const onError = vi.fn();
+  const broken = new Error('broken');
+  const deps = {
+    answer: () => Promise.reject(broken),
+    cutEarly: () => {},
+    sessions: {},
+    maxBufferedBytes: 1,
+    clock: systemClock,
+  };
+  const upgrades = new Upgrades(deps as never, { onError, clock: systemClock } as unknown as Settings);
+  http.removeAllListeners('upgrade').on('upgrade', (...all) => upgrades.serve(...all));
+  void send(port, request(ORDERS_PATH, 'Upgrade: h2c\r\nConnection: Upgrade\r\n'));
+  await expect.poll(() => onError.mock.calls).toEqual([[broken]]);
 });

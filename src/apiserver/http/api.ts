@@ -75,6 +75,8 @@ const timedOut = (): unknown => toError(TIMED_OUT);
 /** What is known of a request so far. */
 interface Progress {
   address: string;
+  /** Whether its origin may connect. */
+  readonly isAllowed: boolean;
   verb?: Verb | undefined;
   path?: string;
   /** What is wrong with the fields of a written object. */
@@ -150,7 +152,7 @@ export class Api {
   private async answered(request: WireRequest, tell?: (answer: ServedAnswer) => void): Promise<Answer> {
     const { settings, counts } = this.deps;
     const begun = settings.clock.now();
-    const progress: Progress = { address: request.address, warnings: [] };
+    const progress: Progress = { address: request.address, isAllowed: this.origins.allows(request), warnings: [] };
     let answer: Answer;
     try {
       progress.address = this.hooks.addressOf(request);
@@ -167,11 +169,11 @@ export class Api {
     const report = { method: request.method, path, verb, code: answer.code, durationMs, address };
     settings.onRequest(report);
     tell?.({ ...report, route: routeOf(path, report) });
-    return this.withCors(warned(answer, progress), request);
+    const told = warned(answer, progress);
+    return request.origin !== undefined && progress.isAllowed ? this.withCors(told, request) : told;
   }
 
   private withCors(answer: Answer, request: WireRequest): Answer {
-    if (request.origin === undefined || !this.origins.allows(request)) return answer;
     const { headers } = answer;
     const cors = this.origins.corsHeaders(request) as Readonly<Record<string, string>>;
     const vary = [headers.vary, cors.vary].filter(Boolean).join(', ');
@@ -184,7 +186,7 @@ export class Api {
     if (target.length > settings.maxUrlBytes) {
       throw refused(414, 'RequestURITooLong', `the URL is longer than ${settings.maxUrlBytes} bytes`);
     }
-    if (!this.origins.allows(request)) throw toError(this.origins.refusal(request));
+    if (!progress.isAllowed) throw toError(this.origins.refusal(request));
     if (method === 'OPTIONS') return this.preflight(request);
     if (request.isUnheard) throw this.unheard();
     const { path: text, search } = splitTarget(target);
@@ -433,9 +435,10 @@ export function toWarning({ texts, more }: FieldFaults): string | undefined {
   const warnings: string[] = [];
   let room = MAX_BYTES;
   for (const text of texts) {
-    const warning = quoted(text);
+    // What a hook says may be of any length, and is not even looked at if it cannot fit.
+    const warning = text.length < room ? quoted(text) : undefined;
+    if (warning === undefined || warning.length > room) break;
     room -= warning.length;
-    if (room < 0) break;
     warnings.push(warning);
   }
   const left = texts.length - warnings.length + more;

@@ -24,7 +24,8 @@ export class Deadline {
   }
 
   /**
-   * The same promise, but rejected when the signal aborts. `late` is called with a result that comes after that. One at a time.
+   * The same promise, but rejected when the signal aborts. `late` is called with a result that comes after that. One at a time, or one
+   * as a part of another.
    */
   during<T>(promise: PromiseLike<T>, late: (value: T) => void = ignore): Promise<T> {
     const { signal } = this;
@@ -32,16 +33,20 @@ export class Deadline {
       promise.then(late, ignore);
       return Promise.reject(signal.reason);
     }
+    const whole = this.reject;
     return new Promise((resolve, reject) => {
-      this.reject = reject;
+      this.reject = (reason) => {
+        reject(reason);
+        whole?.(reason);
+      };
       promise.then(
         (value) => {
-          this.reject = undefined;
+          this.reject = whole;
           if (signal.aborted) late(value);
           resolve(value);
         },
         (error: unknown) => {
-          this.reject = undefined;
+          this.reject = whole;
           reject(error);
         },
       );

@@ -54,6 +54,8 @@ const LIST_BUFFERED_BYTES = 262_144;
 /** A request of node:http, and whether its body is being read. */
 export class NodeRequest implements WireRequest {
   readonly request: IncomingMessage;
+  readonly method: string;
+  readonly target: string;
   readonly origin: string | undefined;
   readonly site: string | undefined;
   readonly host: string | undefined;
@@ -65,6 +67,8 @@ export class NodeRequest implements WireRequest {
   constructor(request: IncomingMessage, client: Presence, response?: ServerResponse) {
     const { origin, site, host, address } = toCaller(request, () => () => {});
     this.request = request;
+    this.method = request.method ?? 'GET';
+    this.target = request.url ?? '/';
     this.origin = origin;
     this.site = site;
     this.host = host;
@@ -80,14 +84,6 @@ export class NodeRequest implements WireRequest {
   get isUnheard(): boolean {
     // An upgrade has no response.
     return this.response !== undefined && isWebSocket(this.request.headers.upgrade, this.request.headers.connection);
-  }
-
-  get method(): string {
-    return this.request.method ?? 'GET';
-  }
-
-  get target(): string {
-    return this.request.url ?? '/';
   }
 
   header(name: string): string | undefined {

@@ -49,8 +49,8 @@ export class Upgrades {
   private async proceed(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const refuse = (answer: WholeAnswer): void => this.refuse(socket, answer);
     if (!isWebSocket(request.headers.upgrade, request.headers.connection)) {
-      if (request.headers['transfer-encoding'] === undefined) servePlainly(this.deps, request, { socket, head });
-      else refuse(refusal(statusOf(refused(411, 'LengthRequired', 'a body after an upgrade needs a Content-Length')).status));
+      if (request.headers['transfer-encoding'] === undefined) return servePlainly(this.deps, request, { socket, head });
+      refuse(refusal(statusOf(refused(411, 'LengthRequired', 'a body after an upgrade needs a Content-Length')).status));
       return;
     }
     const client = new Presence();
@@ -115,7 +115,7 @@ interface Rest {
   readonly head: Buffer;
 }
 
-function servePlainly(deps: HostDeps, request: IncomingMessage, { socket, head }: Rest): void {
+function servePlainly(deps: HostDeps, request: IncomingMessage, { socket, head }: Rest): Promise<void> {
   const whole = withBody(request, { socket, head });
   const response = new ServerResponse(whole);
   response.shouldKeepAlive = false;
@@ -128,7 +128,7 @@ function servePlainly(deps: HostDeps, request: IncomingMessage, { socket, head }
   // Does not wait for the client to close its side: node no longer manages this connection.
   socket.once('finish', () => socket.destroy());
   response.once('finish', () => socket.end());
-  void serveNode(deps, whole, response);
+  return serveNode(deps, whole, response);
 }
 
 /**

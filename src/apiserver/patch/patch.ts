@@ -13,7 +13,7 @@
 import type { PatchType } from '../../cache/resource-client.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
 import { isRecord } from '../../watch/errors.ts';
-import { atOnce, type Work } from '../../watch/fair-queue.ts';
+import type { Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { builtInSchema, type NamedKind } from '../kinds/tables.ts';
 import { jsonPatch, type Operation, PatchFailure, PatchUnreadable, toOperations } from './json-patch.ts';
@@ -36,13 +36,11 @@ export interface PatchedKind extends NamedKind {
 interface PatchTerms {
   readonly type: Exclude<PatchType, 'apply'>;
   readonly kind: PatchedKind;
-  /** The most operations of a JSON patch. Default 10,000, as upstream. */
-  readonly maxOperations?: number | undefined;
-  /** The most characters of JSON that the `copy` operations of a JSON patch may add together. Default 3 MiB. */
-  readonly maxCopied?: number | undefined;
 }
 
+/** The most operations of a JSON patch, as upstream. */
 const MAX_OPERATIONS = 10_000;
+/** The most characters of JSON that the `copy` operations of a JSON patch may add together. */
 const MAX_COPIED = 3 * 2 ** 20;
 
 /** Undefined for a kind that accepts no strategic merge patch: one whose schema does not say how its lists are merged. */
@@ -109,14 +107,13 @@ function unsupported(kind: PatchedKind): Error {
  *
  * @throws {WatchError} REFUSED with 400, 413, 415 or 422.
  */
-export function* toPatch(patch: unknown, terms: PatchTerms): Work<(current: object) => Work<JsonObject>> {
-  const { type, kind } = terms;
+export function* toPatch(patch: unknown, { type, kind }: PatchTerms): Work<(current: object) => Work<JsonObject>> {
   const lists = strategiesOf(kind);
   if (type === 'strategic' && lists === undefined) throw unsupported(kind);
   yield* checkingDepth(patch);
   if (type === 'json') {
-    const operations = yield* read(patch, terms);
-    return (current) => applied(current, operations, terms);
+    const operations = yield* read(patch);
+    return (current) => applied(current, operations);
   }
   if (!isRecord(patch)) throw badRequest(`error decoding patch: a ${type} patch must be an object`);
   if (lists !== undefined && type === 'strategic') {
@@ -125,22 +122,17 @@ export function* toPatch(patch: unknown, terms: PatchTerms): Work<(current: obje
   return (current) => mergePatch(current, patch) as Work<JsonObject>;
 }
 
-/** Returns the result of applying a patch to an object, at a stretch. See the top of this file. */
-export function applyPatch(current: object, patch: unknown, terms: PatchTerms): JsonObject {
-  return atOnce(atOnce(toPatch(patch, terms))(current));
-}
-
-function* read(patch: unknown, { maxOperations = MAX_OPERATIONS }: PatchTerms): Work<Operation[]> {
+function* read(patch: unknown): Work<Operation[]> {
   if (!Array.isArray(patch)) throw badRequest('error decoding patch: a JSON patch must be a list of operations');
-  if (patch.length > maxOperations) {
-    const message = `The allowed maximum operations in a JSON patch is ${maxOperations}, got ${patch.length}`;
+  if (patch.length > MAX_OPERATIONS) {
+    const message = `The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${patch.length}`;
     throw refused(413, 'RequestEntityTooLarge', message);
   }
   return yield* told(toOperations(patch));
 }
 
-function* applied(current: object, operations: readonly Operation[], { maxCopied = MAX_COPIED }: PatchTerms): Work<JsonObject> {
-  const result = yield* told(jsonPatch(current, operations, maxCopied));
+function* applied(current: object, operations: readonly Operation[]): Work<JsonObject> {
+  const result = yield* told(jsonPatch(current, operations, MAX_COPIED));
   if (!isRecord(result)) throw refused(422, 'Invalid', 'the result of the patch is not an object');
   // A hundred operations that each add one level are not a deep patch, but make a deep object.
   yield* checkingDepth(result);

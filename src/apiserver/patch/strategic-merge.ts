@@ -70,10 +70,12 @@ function* mergeObjects(current: JsonObject, patch: JsonObject, place: Place): Wo
   return result;
 }
 
-function* each(names: readonly string[], visit: (name: string) => void): Work<void> {
-  for (const [at, name] of names.entries()) {
-    visit(name);
-    if (at % STRIDE === STRIDE - 1) yield;
+/** Visits things in pieces: a list may have a million elements. */
+function* each<T>(things: Iterable<T>, visit: (thing: T, at: number) => void): Work<void> {
+  let at = 0;
+  for (const thing of things) {
+    visit(thing, at++);
+    if (at % STRIDE === 0) yield;
   }
 }
 
@@ -132,30 +134,41 @@ function* mergeList(current: unknown, patch: JsonObject, place: ListPlace): Work
   if (!Array.isArray(removed)) throw badRequest('invalid patch format of primitive list');
   if (order !== undefined && !Array.isArray(order)) throw badRequest('invalid patch format of setElementOrder list');
   const merged =
-    strategy === 'set' ? mergeSet(there, given, removed) : yield* mergeByKey(there, given, { ...place, key: strategy.key });
+    strategy === 'set'
+      ? yield* mergeSet(there, given, removed)
+      : yield* mergeByKey(there, given, { ...place, key: strategy.key });
   if (current === undefined && merged.length === 0) return undefined;
   const idOf = (item: unknown): unknown => (strategy === 'set' || !isRecord(item) ? item : ownValue(item, strategy.key));
-  const before = there.map(idOf);
+  const was = yield* positions(there, idOf);
   // What the patch names is in its order, even without a directive.
-  const sorted = inOrder(merged, before, { order: given.map(idOf), idOf });
-  return order === undefined ? sorted : inOrder(sorted, before, { order: order.map(idOf), idOf });
+  const sorted = yield* inOrder(merged, given, { was, idOf });
+  return order === undefined ? sorted : yield* inOrder(sorted, order, { was, idOf });
 }
 
-function mergeSet(there: readonly unknown[], given: readonly unknown[], removed: readonly unknown[]): unknown[] {
-  if ([...given, ...removed].some((item) => typeof item === 'object')) throw invalidList('a set has plain values only');
-  const out = new Set(removed);
-  return [...new Set([...there, ...given])].filter((item) => !out.has(item));
+function* mergeSet(there: readonly unknown[], given: readonly unknown[], removed: readonly unknown[]): Work<unknown[]> {
+  const [out, all, result] = [new Set<unknown>(), new Set<unknown>(), [] as unknown[]];
+  const plain = (item: unknown): unknown => {
+    if (typeof item === 'object') throw invalidList('a set has plain values only');
+    return item;
+  };
+  yield* each(removed, (item) => void out.add(plain(item)));
+  yield* each(there, (item) => void all.add(item));
+  yield* each(given, (item) => void all.add(plain(item)));
+  yield* each(all, (item) => void (out.has(item) || result.push(item)));
+  return result;
 }
 
 function* mergeByKey(there: readonly unknown[], given: readonly unknown[], place: Place & { key: string }): Work<unknown[]> {
   const { key } = place;
-  const items = given.map((item) => {
+  let replaces = false;
+  yield* each(given, (item) => {
     if (!isRecord(item)) throw invalidList(`an element of ${place.path} is not an object`);
-    return item;
+    replaces ||= ownValue(item, DIRECTIVE) === 'replace';
   });
-  if (items.some((item) => ownValue(item, DIRECTIVE) === 'replace')) return yield* replacements(items);
+  const items = given as readonly JsonObject[];
+  if (replaces) return yield* replacements(items);
   const result: unknown[] = [...there];
-  const places = placesOf(there, key);
+  const places = yield* placesOf(there, key);
   for (const [at, item] of items.entries()) {
     if (at % STRIDE === STRIDE - 1) yield;
     const id = JSON.stringify(ownValue(item, key));
@@ -183,43 +196,69 @@ function* replacements(items: readonly JsonObject[]): Work<unknown[]> {
 /**
  * The positions of a list's elements by their keys: searching for each element of a long list would block the server for minutes.
  */
-function placesOf(list: readonly unknown[], key: string): Map<string, number[]> {
+function* placesOf(list: readonly unknown[], key: string): Work<Map<string, number[]>> {
   const places = new Map<string, number[]>();
-  for (const [at, each] of list.entries()) {
-    const id = isRecord(each) ? JSON.stringify(ownValue(each, key)) : undefined;
-    if (id === undefined) continue;
+  yield* each(list, (item, at) => {
+    const id = isRecord(item) ? JSON.stringify(ownValue(item, key)) : undefined;
+    if (id === undefined) return;
     const found = places.get(id);
     if (found) found.push(at);
     else places.set(id, [at]);
-  }
+  });
   return places;
+}
+
+/** The last position of each id in a list. */
+function* positions(list: readonly unknown[], idOf: (item: unknown) => unknown): Work<Map<unknown, number>> {
+  const positions = new Map<unknown, number>();
+  yield* each(list, (item, at) => void positions.set(idOf(item), at));
+  return positions;
 }
 
 /**
  * Puts the elements that the order names into that order, and elements that only the server has next to their old neighbours:
- * they stay before those that they preceded. Upstream: `normalizeElementOrder`.
+ * they stay before those that they preceded. `was`: their old positions. Upstream: `normalizeElementOrder`.
  */
-function inOrder(
+function* inOrder(
   merged: readonly unknown[],
-  before: readonly unknown[],
-  { order, idOf }: { order: readonly unknown[]; idOf: (item: unknown) => unknown },
-): unknown[] {
-  const place = new Map(order.map((id, at) => [id, at]));
-  const was = new Map(before.map((id, at) => [id, at]));
-  const named = merged.filter((item) => place.has(idOf(item)));
-  named.sort((one, other) => (place.get(idOf(one)) as number) - (place.get(idOf(other)) as number));
-  const others = merged.filter((item) => !place.has(idOf(item)));
-  others.sort((one, other) => (was.get(idOf(one)) ?? -1) - (was.get(idOf(other)) ?? -1));
+  order: readonly unknown[],
+  { was, idOf }: { was: ReadonlyMap<unknown, number>; idOf: (item: unknown) => unknown },
+): Work<unknown[]> {
+  const place = yield* positions(order, idOf);
+  const [named, others]: [unknown[], unknown[]] = [[], []];
+  yield* each(merged, (item) => void (place.has(idOf(item)) ? named : others).push(item));
+  const first = yield* ranked(named, (item) => place.get(idOf(item)) as number);
+  const second = yield* ranked(others, (item) => was.get(idOf(item)) ?? -1);
   const result: unknown[] = [];
-  let [nextNamed, nextOther] = [0, 0];
-  while (nextNamed < named.length && nextOther < others.length) {
-    const [one, other] = [named[nextNamed], others[nextOther]];
-    const isBefore = (was.get(idOf(other)) ?? Infinity) < (was.get(idOf(one)) ?? -Infinity);
-    result.push(isBefore ? other : one);
-    if (isBefore) nextOther++;
-    else nextNamed++;
+  let next = 0;
+  yield* each(first, (item) => {
+    const own = was.get(idOf(item)) ?? -Infinity;
+    for (; next < second.length && (was.get(idOf(second[next])) ?? Infinity) < own; next++) result.push(second[next]);
+    result.push(item);
+  });
+  for (; next < second.length; next++) result.push(second[next]);
+  return result;
+}
+
+/** Items by rank, those of one rank in the order in which they are. */
+function* ranked(items: readonly unknown[], rankOf: (item: unknown) => number): Work<readonly unknown[]> {
+  const byRank = new Map<number, unknown[]>();
+  let [last, isSorted] = [-1, true];
+  yield* each(items, (item) => {
+    const rank = rankOf(item);
+    const same = byRank.get(rank);
+    if (same) same.push(item);
+    else byRank.set(rank, [item]);
+    if (rank < last) isSorted = false;
+    else last = rank;
+  });
+  if (isSorted) return items;
+  const result: unknown[] = [];
+  for (let rank = -1; rank <= last; rank++) {
+    for (const item of byRank.get(rank) ?? []) result.push(item);
+    if (rank % STRIDE === 0) yield;
   }
-  return [...result, ...named.slice(nextNamed), ...others.slice(nextOther)];
+  return result;
 }
 
 function* without(object: JsonObject, name: string): Work<JsonObject> {

@@ -17,7 +17,7 @@ import { badRequest } from '../api-status.ts';
 import { FieldPaths, MAX_DEPTH, MAX_KEYS, MAX_PARTS, type Step, tooDeep, tooManyParts } from './json.ts';
 
 /** The package `yaml`. */
-export type Yaml = typeof import('yaml');
+type Yaml = typeof import('yaml');
 
 /** Loads the package. Rejects with 415 if it is not installed. */
 export async function loadYaml(): Promise<Yaml> {

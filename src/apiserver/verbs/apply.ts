@@ -17,7 +17,7 @@ import { presented } from './read.ts';
 import { createObject, type UpdateTerms, updateObject } from './write.ts';
 
 /** Options of {@link applyObject}. */
-export interface ApplyTerms extends Omit<UpdateTerms, 'make' | 'applied' | 'writer'>, Applying {
+interface ApplyTerms extends Omit<UpdateTerms, 'make' | 'applied' | 'writer'>, Applying {
   /** The check of the configuration's fields; undefined: they are not checked. */
   readonly fields: FieldCheck | undefined;
   /** Rejects if the client may not create what does not exist. */

@@ -22,7 +22,7 @@ export function faultOfSubdomain(name: string): string | undefined {
 }
 
 /** What is wrong with a name of a namespace: RFC 1123, a label. */
-export function faultOfLabel(name: string): string | undefined {
+function faultOfLabel(name: string): string | undefined {
   if (name.length > MAX_LABEL_CHARS) return `Invalid value: ${shown(name)}: must be no more than 63 characters`;
   if (LABEL.test(name)) return undefined;
   return `Invalid value: ${shown(name)}: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`;
@@ -201,13 +201,13 @@ function* checkOwners(causes: Causes, { ownerReferences = [] }: Meta): Work<void
   causes.add(field, () => `Invalid value: ${which}: expected one reference with controller set to true`);
 }
 
-type Resource = { readonly group: string; readonly plural: string };
+type Named = { readonly group: string; readonly plural: string };
 
-const faultOfNamesOf = ({ group, plural }: Resource): ((name: string) => string | undefined) =>
+const faultOfNamesOf = ({ group, plural }: Named): ((name: string) => string | undefined) =>
   group === '' && plural === 'namespaces' ? faultOfLabel : faultOfSubdomain;
 
 /** What is wrong with the beginning of a generated name. */
-export function baseCauses(resource: Resource, { generateName: base = '' }: Meta): FieldCause[] {
+export function baseCauses(resource: Named, { generateName: base = '' }: Meta): FieldCause[] {
   if (base === '') return [];
   // What follows it makes it end like a name. Upstream: `maskTrailingDash`.
   const message = faultOfNamesOf(resource)(base.length > 1 && base.endsWith('-') ? `${base.slice(0, -2)}a` : base);
@@ -215,7 +215,7 @@ export function baseCauses(resource: Resource, { generateName: base = '' }: Meta
 }
 
 /** What is wrong with the name of an object, and with that of its namespace. */
-export function nameCauses(resource: Resource, metadata: Meta): FieldCause[] {
+export function nameCauses(resource: Named, metadata: Meta): FieldCause[] {
   const { name, namespace } = metadata;
   const named = faultOfNamesOf(resource)(name ?? '');
   const spaced = namespace === undefined ? undefined : faultOfLabel(namespace);
