@@ -10,16 +10,16 @@ import type { JsonSchema } from '../definition.ts';
 import { toBase64 } from './base64.ts';
 import { byKey, either, OPEN_OBJECT, part, REQUIRED, type Row, SET, type Shape, shape, toSchema, typing } from './shape.ts';
 
-const OWNER_REFERENCE: Shape = shape('OwnerReference identifies an owning object.', {
-  apiVersion: [5, 'string', '!', 'API version of the referent.'],
-  kind: [1, 'string', '!', 'Kind of the referent.'],
-  name: [3, 'string', '!', 'Name of the referent.'],
-  uid: [4, 'string', '!', 'UID of the referent.'],
+export const OWNER_REFERENCE: Shape = shape('OwnerReference contains enough information to let you identify an owning object.', {
+  apiVersion: [5, 'string', '!', 'API version of the referent.', REQUIRED],
+  kind: [1, 'string', '!', 'Kind of the referent.', REQUIRED],
+  name: [3, 'string', '!', 'Name of the referent.', REQUIRED],
+  uid: [4, 'string', '!', 'UID of the referent.', REQUIRED],
   controller: [6, 'bool', '?', 'Whether the owner is the managing controller.'],
   blockOwnerDeletion: [7, 'bool', '?', 'Whether the owner cannot be deleted before this reference is removed.'],
 });
 
-const MANAGED_FIELDS: Shape = shape('What one manager has written.', {
+const MANAGED_FIELDS: Row = part([17, '[]'], 'Who manages which fields.', {
   manager: [1, 'string', '', 'Who.'],
   operation: [2, 'string', '', 'Apply or Update.'],
   apiVersion: [3, 'string', '', 'In which version.'],
@@ -29,30 +29,45 @@ const MANAGED_FIELDS: Shape = shape('What one manager has written.', {
   subresource: [8, 'string', '', 'Through which subresource.'],
 });
 
-export const OBJECT_META: Shape = shape('Standard metadata.', {
-  name: [1, 'string', '', 'Name must be unique within a namespace.'],
-  generateName: [2, 'string', '', 'A prefix by which the server makes a unique name.'],
-  namespace: [3, 'string', '', 'The space within which each name must be unique.'],
-  selfLink: [4, 'string', '', 'Deprecated.'],
-  uid: [5, 'string', '', 'The unique value in time and space.'],
-  resourceVersion: [6, 'string', '', 'The version of this object.'],
-  generation: [7, 'int64', '', 'A number that grows with the desired state.'],
-  creationTimestamp: [8, 'time', '', 'When it was created.'],
-  deletionTimestamp: [9, 'time', '?', 'When it was asked to be deleted.'],
-  deletionGracePeriodSeconds: [10, 'int64', '?', 'How long it may take.'],
-  labels: [11, 'string', '{}', 'Keys and values by which objects are selected.'],
-  annotations: [12, 'string', '{}', 'Keys and values of any kind.'],
-  ownerReferences: [13, OWNER_REFERENCE, '[]', 'Objects on which this one depends.', byKey('uid')],
-  finalizers: [14, 'string', '[]', 'Must be empty before the object is deleted.', SET],
-  managedFields: [17, MANAGED_FIELDS, '[]', 'Who manages which fields.'],
-});
+export const OBJECT_META: Shape = shape(
+  'ObjectMeta is metadata that all persisted resources must have, which includes all objects users must create.',
+  {
+    name: [1, 'string', '', 'Name must be unique within a namespace. Cannot be updated.'],
+    generateName: [2, 'string', '', 'A prefix by which the server makes a unique name if name is not given.'],
+    namespace: [3, 'string', '', 'Namespace defines the space within which each name must be unique. Cannot be updated.'],
+    selfLink: [4, 'string', '', 'Deprecated: no longer populated.'],
+    uid: [5, 'string', '', 'The unique value in time and space for this object. Read-only.'],
+    resourceVersion: [6, 'string', '', 'The version of this object. Opaque: pass it back unmodified. Read-only.'],
+    generation: [7, 'int64', '', 'A number that grows with the desired state. Read-only.'],
+    creationTimestamp: [
+      ...([8, 'time', ''] as const),
+      'CreationTimestamp is a timestamp: when this object was created, by the clock of the server. Read-only.',
+    ],
+    deletionTimestamp: [9, 'time', '?', 'The time at which this object was asked to be deleted. Read-only.'],
+    deletionGracePeriodSeconds: [10, 'int64', '?', 'Read-only.'],
+    labels: [11, 'string', '{}', 'Map of string keys and values that can be used to organize and select objects.'],
+    annotations: [
+      ...([12, 'string', '{}'] as const),
+      'Annotations is an unstructured key value map for metadata of any kind. They are not queryable.',
+    ],
+    ownerReferences: [
+      ...([13, OWNER_REFERENCE, '[]', 'List of objects depended by this object.'] as const),
+      { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['uid'], ...byKey('uid') },
+    ],
+    finalizers: [
+      ...([14, 'string', '[]', 'Must be empty before the object is deleted from the registry.'] as const),
+      { 'x-kubernetes-list-type': 'set', ...SET },
+    ],
+    managedFields: MANAGED_FIELDS,
+  },
+);
 
 const metadata = [1, OBJECT_META, '', "Standard object's metadata."] as const;
 
-export const LIST_META: Shape = shape('Metadata of a list.', {
+export const LIST_META: Shape = shape('ListMeta describes metadata that lists have.', {
   selfLink: [1, 'string', '', 'Deprecated.'],
-  resourceVersion: [2, 'string', '', 'The version of the list.'],
-  continue: [3, 'string', '', 'Where the list continues.'],
+  resourceVersion: [2, 'string', '', 'The version at which the list was made. Opaque.'],
+  continue: [3, 'string', '', 'Set if there is more: pass it back for the next part of the list.'],
   remainingItemCount: [4, 'int64', '?', 'How many objects come after this part.'],
 });
 

@@ -35,22 +35,14 @@ export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
 }
 
 /** Keywords of JSON schema that OpenAPI v3 as Kubernetes has it lacks. */
-const BEYOND = [
-  ...([
-    '$ref',
-    '$dynamicRef',
-    '$recursiveRef',
-    'if',
-    'then',
-    'else',
-    'const',
-    'contains',
-    'prefixItems',
-    'propertyNames',
-  ] as const),
-  ...(['patternProperties', 'dependencies', 'dependentRequired', 'dependentSchemas', 'additionalItems'] as const),
-  ...(['unevaluatedItems', 'unevaluatedProperties', 'minContains', 'maxContains'] as const),
-] as const;
+const BEYOND: readonly string[] = [
+  ...'$ref $dynamicRef $recursiveRef if then else const contains prefixItems propertyNames patternProperties dependencies'.split(
+    ' ',
+  ),
+  ...'dependentRequired dependentSchemas additionalItems unevaluatedItems unevaluatedProperties minContains maxContains'.split(
+    ' ',
+  ),
+];
 
 /** The schemas right below one, whatever they are. */
 function below(schema: JsonSchema): unknown[] {
