@@ -80,20 +80,10 @@ export interface FieldManagerOptions {
 
 /** Paths that are never owned. */
 const IDENTITY: FieldSet = setOf(
-  ['f:apiVersion'],
-  ['f:kind'],
-  ['f:metadata'],
-  ...[
-    'name',
-    'namespace',
-    'creationTimestamp',
-    'selfLink',
-    'uid',
-    'clusterName',
-    'generation',
-    'managedFields',
-    'resourceVersion',
-  ].map((name) => ['f:metadata', fieldElement(name)]),
+  ...['apiVersion', 'kind', 'metadata'].map((name) => [fieldElement(name)]),
+  ...'name namespace creationTimestamp selfLink uid clusterName generation managedFields resourceVersion'
+    .split(' ')
+    .map((name) => ['f:metadata', fieldElement(name)]),
 );
 
 /** The name of the owner of what was there before anybody applied. */

@@ -59,6 +59,11 @@ export function nameOf({ group, version, plural }: ResourceType): string {
   return `${plural}${group ? `.${group}` : ''}/${version}`;
 }
 
+/** The `apiVersion` of objects: `v1` or `apps/v1`. Upstream: `schema.GroupVersion`. */
+export function apiVersionOf({ group, version }: Pick<ResourceType, 'group' | 'version'>): string {
+  return group ? `${group}/${version}` : version;
+}
+
 /** What has resources of many kinds: a `Cluster`, or an `ApiServer` in the same process. */
 export interface ResourceSource {
   /** The objects of one kind, in all namespaces. Nothing is asked. */

@@ -1,6 +1,7 @@
 // A CustomResourceDefinition in protobuf, as the typed client of Go sends it, is read as the JSON that it stands for.
 import { expect, test } from 'vitest';
-import { CRD_MESSAGE } from '../../src/apiserver/kinds/crd-message.ts';
+import type { Shape } from '../../src/apiserver/kinds/shape.ts';
+import { messageOf } from '../../src/apiserver/kinds/tables.ts';
 import { readProtobuf, writingMessage } from '../../src/apiserver/request/protobuf.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 
@@ -185,7 +186,7 @@ test('schemas inside each other are read to a depth', () => {
     schema = { type: 'object' };
     for (let level = 0; level < levels; level++) schema = { not: schema };
     const versions = [{ name: 'v1', schema: { openAPIV3Schema: schema } }];
-    const message = Buffer.from(atOnce(writingMessage({ spec: { versions } }, CRD_MESSAGE)));
+    const message = Buffer.from(atOnce(writingMessage({ spec: { versions } }, messageOf(CRD) as Shape)));
     return envelope(message);
   };
   expect(atOnce(readProtobuf(deep(150), CRD))).toMatchObject({ spec: { versions: [{ name: 'v1' }] } });

@@ -69,6 +69,22 @@ describe('the schema of a definition', () => {
   });
 });
 
+test('unknown keywords of a schema are named, wherever it is in another', async () => {
+  const { call } = begun();
+  const inner = { type: 'string', bar: 'x', properties: { patern: { type: 'string' } } };
+  const spec = {
+    ...{ type: 'object', foo: 1, additionalProperties: false, allOf: [{ foo: 2 }], not: { if: {} } },
+    properties: { a: inner, l: { type: 'array', items: { type: 'object', additionalProperties: { Pattern: 'x' } } } },
+    'x-kubernetes-validations': [{ rule: 'true', foo: 3 }],
+  };
+  const { code, body } = await call('POST', `${CRDS}?fieldValidation=Strict`, withSpec(spec));
+  const at = 'spec.versions[0].schema.openAPIV3Schema.properties.spec';
+  const told = ['allOf[0].foo', 'foo', 'not.if', 'properties.a.bar', 'properties.l.items.additionalProperties.Pattern'];
+  const unknown = [...told, 'x-kubernetes-validations[0].foo'].map((each) => `unknown field "${at}.${each}"`).join(', ');
+  const start = 'CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: ';
+  expect([code, body.message]).toEqual([400, `${start}strict decoding error: ${unknown}`]);
+});
+
 test('one schema that is none does not take the document of OpenAPI v2 from all', async () => {
   const bad = { type: 'object', properties: { a: null, b: { additionalProperties: null, allOf: [null], $ref: 5, items: 7 } } };
   const plain = toInfo({ group: 'a.b', version: 'v1', kind: 'Order', plural: 'orders' });

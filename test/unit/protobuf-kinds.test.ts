@@ -189,10 +189,15 @@ describe('built-in kinds in protobuf', () => {
   });
 
   it('an entry of a map is one part, and the limit holds for them too', () => {
-    const read = (count: number): unknown =>
-      readProtobuf(envelope('ConfigMap', Buffer.concat(Array(count).fill(ENTRY))), CONFIG_MAP);
-    expect(() => read(100_000)).not.toThrow();
-    expect(() => read(103_000)).toThrow('413 ');
+    const read = (texts: number, bytes: number): unknown => {
+      const entries = [...Array(texts).fill(ENTRY), ...Array(bytes).fill(f(3, ENTRY.subarray(2)))];
+      return readProtobuf(envelope('ConfigMap', Buffer.concat(entries)), CONFIG_MAP);
+    };
+    expect(() => read(50_000, 50_000)).not.toThrow();
+    expect(() => read(51_500, 51_500)).toThrow('413 ');
+    // As one object of JSON.
+    expect(() => read(65_536, 0)).not.toThrow();
+    expect(() => read(65_537, 0)).toThrow('413 ');
   });
 
   it('other kinds are sent as JSON', () => {

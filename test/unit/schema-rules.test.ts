@@ -136,6 +136,24 @@ describe('rules', () => {
     expect(await said(any("self.join(', ').size() == 4 && self.join() == 'ab'"), ['a', 'b'])).toEqual([]);
   });
 
+  test('tell as many causes as are read, and ask no more', async () => {
+    const values = Array.from({ length: 5_000 }, (_, at) => at);
+    expect(await said({ type: 'array', items: { type: 'integer', ...rules('self < 0') } }, values)).toHaveLength(101);
+  });
+
+  test('are compiled in pieces', async () => {
+    let [turns, isDone] = [0, false];
+    const turn = (): void => {
+      turns++;
+      if (!isDone) setImmediate(turn);
+    };
+    const items = { type: 'integer', ...rules(...Array.from({ length: 3_000 }, (_, at) => `self < ${at} || self > ${at}`)) };
+    setImmediate(turn);
+    await said({ type: 'array', items }, []);
+    isDone = true;
+    expect(turns).toBeGreaterThan(5);
+  });
+
   test('name members as Kubernetes escapes them', async () => {
     const text = { type: 'string' };
     const schema = { type: 'object', properties: { 'a-b': text, namespace: text, 'c.d/e': text, f__g: text } };

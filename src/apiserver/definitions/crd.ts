@@ -7,7 +7,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { badRequest } from '../api-status.ts';
 import type { Convert, JsonSchema, PrinterColumn, ScaleDefinition } from '../definition.ts';
-import { CRD_SCHEMA } from '../documents/crd-schema.ts';
+import { CRD_SCHEMA } from '../kinds/tables.ts';
 import { type ResourceInfo, timestamp } from '../resource-info.ts';
 import { toRows } from '../subresources.ts';
 import { goEscaped, goNumber } from '../validation/causes.ts';

@@ -28,7 +28,18 @@ import { type Catalog, type DefinitionGuard, type ResourceContext, type Resource
 import { type BackgroundDeps, Terminating } from '../terminating.ts';
 import { withMeta } from '../verbs/metadata.ts';
 import { deleteObjects } from '../verbs/remove.ts';
-import { CLEANUP, type Crd, isItself, isTrue, preparedCrd, readCrd, revisedCrd, toInfos, withCondition } from './crd.ts';
+import {
+  CLEANUP,
+  type Condition,
+  type Crd,
+  isItself,
+  isTrue,
+  preparedCrd,
+  readCrd,
+  revisedCrd,
+  toInfos,
+  withCondition,
+} from './crd.ts';
 import { faultsOfCrd } from './crd-faults.ts';
 import { decided } from './names.ts';
 
@@ -62,29 +73,20 @@ const versionsOf = ({ spec }: Crd): string =>
     .sort()
     .join();
 
+const WIDE = { type: 'string', priority: 1 } as const;
+
 /** Upstream: `crdConvertor`, whose times are no ages. */
 const COLUMNS: readonly PrinterColumn<Crd>[] = [
   { name: 'Scope', type: 'string', description: 'Cluster/Namespaced', value: ({ spec }) => spec.scope },
   { name: 'Versions', type: 'string', description: 'Served versions', value: versionsOf },
+  { ...AGE, name: 'Created At', type: 'string' },
+  { ...WIDE, name: 'Group', description: 'API group', value: ({ spec }) => spec.group },
+  { ...WIDE, name: 'Kind', description: 'CustomResource kind', value: ({ spec }) => spec.names.kind },
+  { ...WIDE, name: 'ShortNames', description: 'Short names', value: ({ spec }) => spec.names.shortNames?.join() ?? '' },
   {
-    name: 'Created At',
-    type: 'string',
-    description: AGE.description,
-    value: ({ metadata }) => metadata?.creationTimestamp as string | undefined,
-  },
-  { name: 'Group', type: 'string', priority: 1, description: 'API group', value: ({ spec }) => spec.group },
-  { name: 'Kind', type: 'string', priority: 1, description: 'CustomResource kind', value: ({ spec }) => spec.names.kind },
-  {
-    name: 'ShortNames',
-    type: 'string',
-    priority: 1,
-    description: 'Short names',
-    value: ({ spec }) => spec.names.shortNames?.join() ?? '',
-  },
-  {
+    ...WIDE,
     name: 'Established',
     type: 'boolean',
-    priority: 1,
     description: 'Established status',
     value: (crd) => isTrue(crd, 'Established'),
   },
@@ -196,9 +198,7 @@ export class Definitions {
       deletionTimestamp: object.metadata?.deletionTimestamp ?? deletionTimestamp,
       finalizers: finalizers.includes(CLEANUP) ? finalizers : [...finalizers, CLEANUP],
     });
-    const message = 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon';
-    const condition = { type: 'Terminating', status: 'True', reason: 'InstanceDeletionPending', message };
-    return withCondition(held as Crd, condition, this.deps.now());
+    return withCondition(held as Crd, PENDING, this.deps.now());
   }
 
   private whole(stored: readonly KubernetesObject[]): void {
@@ -373,25 +373,16 @@ export class Definitions {
   }
 }
 
-const TERMINATING = { type: 'Terminating' } as const;
-const IN_PROGRESS = {
-  ...TERMINATING,
-  status: 'True',
-  reason: 'InstanceDeletionInProgress',
-  message: 'CustomResource deletion is in progress',
-};
-const COMPLETED = {
-  ...TERMINATING,
-  status: 'False',
-  reason: 'InstanceDeletionCompleted',
-  message: 'removed all instances',
-};
-const NEVER = {
-  ...TERMINATING,
-  status: 'False',
-  reason: 'NeverEstablished',
-  message: 'resource was never established',
-};
+const terminating = (status: string, reason: string, message: string): Omit<Condition, 'lastTransitionTime'> => ({
+  ...{ type: 'Terminating', status, reason, message },
+});
+const PENDING = terminating(
+  ...(['True', 'InstanceDeletionPending'] as const),
+  'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
+);
+const IN_PROGRESS = terminating('True', 'InstanceDeletionInProgress', 'CustomResource deletion is in progress');
+const COMPLETED = terminating('False', 'InstanceDeletionCompleted', 'removed all instances');
+const NEVER = terminating('False', 'NeverEstablished', 'resource was never established');
 
 /** Others hold the definition as well. */
 class Held extends Error {}

@@ -9,6 +9,7 @@
  *
  * kubectl asks for the aggregated document since 1.26, and for all others before. Upstream: `endpoints/discovery`.
  */
+import { apiVersionOf } from '../../cache/resource-client.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { ResourceDefinition } from '../definition.ts';
 import { conversionOf, isJson, readAccept, type Verb } from '../request/path.ts';
@@ -27,8 +28,6 @@ export function compareApiVersions(one: string, other: string): number {
   const stability = STABILITY.indexOf(b[2]) - STABILITY.indexOf(a[2]);
   return stability || Number(b[1]) - Number(a[1]) || Number(b[3] ?? 0) - Number(a[3] ?? 0);
 }
-
-/** A resource's definition with all defaults filled in. */
 
 /** The part of a definition that clients see. */
 type Described = Pick<
@@ -62,11 +61,6 @@ function toGroups(definitions: readonly Described[]): Group[] {
       })),
     };
   });
-}
-
-/** Such as `v1` or `example.com/v1`. Upstream: `schema.GroupVersion`. */
-export function groupVersion(group: string, version: string): string {
-  return group === '' ? version : `${group}/${version}`;
 }
 
 /** The singular name: the kind in lower case, unless a definition says otherwise. */
@@ -136,7 +130,7 @@ export class Discovery {
     for (const group of named) this.#add(`/apis/${group.name}`, { kind: 'APIGroup', apiVersion: 'v1', ...toGroup(group) });
     for (const group of groups) {
       for (const { version, resources } of group.versions) {
-        const name = groupVersion(group.name, version);
+        const name = apiVersionOf({ group: group.name, version });
         const list = { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: name, resources: resources.flatMap(toResources) };
         this.#add(group.name === '' ? `/api/${version}` : `/apis/${name}`, list);
       }
@@ -197,7 +191,7 @@ function versionInfo(gitVersion: string): object {
 }
 
 function toGroup({ name, versions }: Group): object {
-  const all = versions.map(({ version }) => ({ groupVersion: groupVersion(name, version), version }));
+  const all = versions.map(({ version }) => ({ groupVersion: apiVersionOf({ group: name, version }), version }));
   return { name, versions: all, preferredVersion: all[0] };
 }
 

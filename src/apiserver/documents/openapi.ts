@@ -2,6 +2,7 @@
  * What a server publishes about itself over HTTP: discovery and OpenAPI. The parts of a definition are made once, so that a change
  * of one of a thousand definitions costs that one.
  */
+import { apiVersionOf } from '../../cache/resource-client.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
@@ -9,7 +10,7 @@ import type { JsonSchema } from '../definition.ts';
 import type { WholeAnswer, WireRequest } from '../http/wire.ts';
 import { patchMediaTypes } from '../patch/patch.ts';
 import type { ResourceInfo } from '../resource-info.ts';
-import { Discovery, type DiscoveryOptions, type Document, digest, groupVersion } from './discovery.ts';
+import { Discovery, type DiscoveryOptions, type Document, digest } from './discovery.ts';
 import {
   componentName,
   type Documented,
@@ -32,7 +33,7 @@ const INDEX = '/openapi/v3';
 
 /** Such as `api/v1` or `apis/example.com/v1`. */
 function pathOf({ group, version }: Documented): string {
-  return `${group === '' ? 'api' : 'apis'}/${groupVersion(group, version)}`;
+  return `${group === '' ? 'api' : 'apis'}/${apiVersionOf({ group, version })}`;
 }
 
 /** The document of one version of a group, a definition at a time. */
@@ -234,9 +235,9 @@ export function* openApiV2(
 const PARAMETERS = ['dryRun', 'fieldValidation'].map((name) => ({ name, in: 'query', type: 'string' }) as const);
 
 /** The path of a kind's objects, each under its name. */
-function objectPath({ group, version, plural, namespaced = true }: Documented): string {
-  const root = group === '' ? 'api' : 'apis';
-  return `/${root}/${groupVersion(group, version)}/${namespaced ? 'namespaces/{namespace}/' : ''}${plural}/{name}`;
+function objectPath(definition: Documented): string {
+  const { plural, namespaced = true } = definition;
+  return `/${pathOf(definition)}/${namespaced ? 'namespaces/{namespace}/' : ''}${plural}/{name}`;
 }
 
 function toPatch({ group, version, kind }: Documented): object {

@@ -1,15 +1,15 @@
 /** The schemas of objects, as both versions of OpenAPI name them. */
 import type { JsonSchema, ResourceDefinition } from '../definition.ts';
-import { builtInSchema } from '../kinds/tables.ts';
+import { OPEN_OBJECT, type Shape, toSchema } from '../kinds/shape.ts';
+import {
+  builtInSchema,
+  LIST_META as LIST_META_TABLE,
+  OBJECT_META as OBJECT_META_TABLE,
+  OWNER_REFERENCE as OWNER_REFERENCE_TABLE,
+} from '../kinds/tables.ts';
 import type { Rows } from '../subresources.ts';
 
-const texts = (description: string, more: JsonSchema = {}): JsonSchema => ({
-  description,
-  type: 'object',
-  additionalProperties: { type: 'string', ...more },
-});
-
-const text = (description: string, more: JsonSchema = {}): JsonSchema => ({ description, type: 'string', ...more });
+const text = (description: string): JsonSchema => ({ description, type: 'string' });
 
 /** The part of a kind that appears in OpenAPI documents. */
 export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields'>;
@@ -38,73 +38,23 @@ export const OBJECT_META: string = `${META}.ObjectMeta`;
 const OWNER_REFERENCE = `${META}.OwnerReference`;
 const LIST_META = `${META}.ListMeta`;
 
-const time = (description: string): JsonSchema => ({ description, type: 'string', format: 'date-time' });
 const ref = (name: string): string => `#/components/schemas/${name}`;
+
+/** The schema of a table, its members in the order of their names. */
+function sharedOf(table: Shape, more: Readonly<Record<string, JsonSchema>> = {}): JsonSchema {
+  const { properties, ...schema } = toSchema(table) as { properties: Readonly<Record<string, JsonSchema>> };
+  const names = Object.keys(properties).sort();
+  return { ...schema, properties: Object.fromEntries(names.map((name) => [name, { ...properties[name], ...more[name] }])) };
+}
 
 /** The schemas that every document has. */
 export const SHARED: Readonly<Record<string, JsonSchema>> = {
-  [OBJECT_META]: {
-    description: 'ObjectMeta is metadata that all persisted resources must have, which includes all objects users must create.',
-    type: 'object',
-    properties: {
-      annotations: texts('Annotations is an unstructured key value map for metadata of any kind. They are not queryable.'),
-      creationTimestamp: time(
-        'CreationTimestamp is a timestamp: when this object was created, by the clock of the server. Read-only.',
-      ),
-      deletionGracePeriodSeconds: { description: 'Read-only.', type: 'integer', format: 'int64' },
-      deletionTimestamp: time('The time at which this object was asked to be deleted. Read-only.'),
-      finalizers: {
-        description: 'Must be empty before the object is deleted from the registry.',
-        type: 'array',
-        items: { type: 'string' },
-        'x-kubernetes-list-type': 'set',
-        'x-kubernetes-patch-strategy': 'merge',
-      },
-      generateName: text('A prefix by which the server makes a unique name if name is not given.'),
-      generation: { description: 'A number that grows with the desired state. Read-only.', type: 'integer', format: 'int64' },
-      labels: texts('Map of string keys and values that can be used to organize and select objects.'),
-      managedFields: { description: 'Who manages which fields.', type: 'array', items: { type: 'object', [OPEN]: true } },
-      name: text('Name must be unique within a namespace. Cannot be updated.'),
-      namespace: text('Namespace defines the space within which each name must be unique. Cannot be updated.'),
-      ownerReferences: {
-        description: 'List of objects depended by this object.',
-        type: 'array',
-        items: { $ref: ref(OWNER_REFERENCE) },
-        'x-kubernetes-list-type': 'map',
-        'x-kubernetes-list-map-keys': ['uid'],
-        'x-kubernetes-patch-merge-key': 'uid',
-        'x-kubernetes-patch-strategy': 'merge',
-      },
-      resourceVersion: text('The version of this object. Opaque: pass it back unmodified. Read-only.'),
-      selfLink: text('Deprecated: no longer populated.'),
-      uid: text('The unique value in time and space for this object. Read-only.'),
-    },
-  },
-  [LIST_META]: {
-    description: 'ListMeta describes metadata that lists have.',
-    type: 'object',
-    properties: {
-      continue: text('Set if there is more: pass it back for the next part of the list.'),
-      remainingItemCount: { description: 'How many objects come after this part.', type: 'integer', format: 'int64' },
-      resourceVersion: text('The version at which the list was made. Opaque.'),
-    },
-  },
-  [OWNER_REFERENCE]: {
-    description: 'OwnerReference contains enough information to let you identify an owning object.',
-    type: 'object',
-    required: ['apiVersion', 'kind', 'name', 'uid'],
-    properties: {
-      apiVersion: text('API version of the referent.'),
-      blockOwnerDeletion: {
-        description: 'Whether the owner cannot be deleted before this reference is removed.',
-        type: 'boolean',
-      },
-      controller: { description: 'Whether the owner is the managing controller.', type: 'boolean' },
-      kind: text('Kind of the referent.'),
-      name: text('Name of the referent.'),
-      uid: text('UID of the referent.'),
-    },
-  },
+  [OBJECT_META]: sharedOf(OBJECT_META_TABLE, {
+    managedFields: { items: OPEN_OBJECT },
+    ownerReferences: { items: { $ref: ref(OWNER_REFERENCE) } },
+  }),
+  [LIST_META]: sharedOf(LIST_META_TABLE),
+  [OWNER_REFERENCE]: sharedOf(OWNER_REFERENCE_TABLE),
 };
 
 const TYPE_META: Readonly<Record<string, JsonSchema>> = {

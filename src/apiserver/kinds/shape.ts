@@ -25,7 +25,8 @@ export type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | 'double' | 'boo
 export type FieldForm = '' | '!' | '?' | '[]' | '{}';
 
 /** One row. `more`: further members of its schema. */
-export type Row = readonly [number: number, type: FieldType, form: FieldForm, description: string, more?: JsonSchema];
+export type Row = readonly [number: number, type: FieldType, form?: FieldForm, description?: string, more?: JsonSchema];
+type Rows = Readonly<Record<string, Row>>;
 
 /** A row with its name. */
 export interface Field {
@@ -49,18 +50,35 @@ export interface Shape {
   readonly fromMessage?: ((message: Record<string, unknown>) => unknown) | undefined;
   /** Which of the fields a value in JSON is, if it is not the object with these fields; undefined: none, and it is left out. */
   readonly memberOf?: ((value: unknown) => string | undefined) | undefined;
+  /** What stands for it in schemas. Default: its fields. */
+  readonly schema?: JsonSchema | undefined;
 }
 
 /** Makes a shape of its rows. */
-export function shape(description: string, rows: Readonly<Record<string, Row>>, finish?: Shape['finish']): Shape {
+export function shape(description: string, rows: Rows, finish?: Shape['finish']): Shape {
   const fields = Object.entries(rows).map(
-    ([name, [number, type, form, text, more]]): Field => ({ name, number, type, form, description: text, more }),
+    ([name, [number, type, form = '', text = '', more]]): Field => ({ name, number, type, form, description: text, more }),
   );
   return { description, fields, byNumber: new Map(fields.map((field) => [field.number, field])), finish };
 }
 
+/** A row that is an object, or several, of a shape of its own. */
+export function part(
+  [number, form = '', more = {}]: readonly [number: number, form?: FieldForm, more?: JsonSchema],
+  description: string,
+  rows: Rows,
+): Row {
+  return [number, shape(description, rows), form, description, more];
+}
+
+/** A message in protobuf that stands for a member of one type or another in JSON. */
+export function either(rows: Rows, fromMessage: Shape['fromMessage'], memberOf: Shape['memberOf']): Shape {
+  return { ...shape('', rows), fromMessage, memberOf };
+}
+
 /** The schema of a shape, for people and for checks of names. */
-export function toSchema({ description, fields }: Shape): JsonSchema {
+export function toSchema({ description, fields, schema }: Shape): JsonSchema {
+  if (schema !== undefined) return schema;
   const required = fields.filter(({ more }) => more?.required === true).map(({ name }) => name);
   const properties = Object.fromEntries(fields.map((field) => [field.name, schemaOfField(field)]));
   return { description, type: 'object', ...(required.length > 0 && { required }), properties };
@@ -74,6 +92,9 @@ function schemaOfField({ type, form, description, more }: Field): JsonSchema {
   return { ...one, description, ...keys };
 }
 
+/** Of anything. */
+export const OPEN_OBJECT: JsonSchema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+
 const SCHEMAS: Readonly<Record<Exclude<FieldType, Shape>, JsonSchema>> = {
   string: { type: 'string' },
   bytes: { type: 'string', format: 'byte' },
@@ -83,7 +104,7 @@ const SCHEMAS: Readonly<Record<Exclude<FieldType, Shape>, JsonSchema>> = {
   bool: { type: 'boolean' },
   time: { type: 'string', format: 'date-time' },
   microTime: { type: 'string', format: 'date-time' },
-  json: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+  json: OPEN_OBJECT,
 };
 
 /** How a list is merged by a strategic merge patch, in the words of schemas: as a set, or by a key. */

@@ -1,35 +1,83 @@
 /**
  * The fields of the built-in kinds. Upstream: `types.go` and `generated.proto` of `meta/v1`, `core/v1`, `events/v1`,
- * `coordination/v1`, `authorization/v1` and `authentication/v1`.
+ * `coordination/v1`, `authorization/v1`, `authentication/v1` and `apiextensions/v1`.
  */
+import { apiVersionOf } from '../../cache/resource-client.ts';
 import { put } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
-import { CRD_SCHEMA } from '../documents/crd-schema.ts';
 import { toBase64 } from './base64.ts';
-import { CRD_MESSAGE } from './crd-message.ts';
-import { OBJECT_META } from './object-meta.ts';
-import { byKey, REQUIRED, type Shape, shape, toSchema, typing } from './shape.ts';
+import { byKey, either, OPEN_OBJECT, part, REQUIRED, type Row, SET, type Shape, shape, toSchema, typing } from './shape.ts';
+
+export const OWNER_REFERENCE: Shape = shape('OwnerReference contains enough information to let you identify an owning object.', {
+  apiVersion: [5, 'string', '!', 'API version of the referent.', REQUIRED],
+  kind: [1, 'string', '!', 'Kind of the referent.', REQUIRED],
+  name: [3, 'string', '!', 'Name of the referent.', REQUIRED],
+  uid: [4, 'string', '!', 'UID of the referent.', REQUIRED],
+  controller: [6, 'bool', '?', 'Whether the owner is the managing controller.'],
+  blockOwnerDeletion: [7, 'bool', '?', 'Whether the owner cannot be deleted before this reference is removed.'],
+});
+
+const MANAGED_FIELDS: Row = part([17, '[]'], 'Who manages which fields.', {
+  manager: [1, 'string', '', 'Who.'],
+  operation: [2, 'string', '', 'Apply or Update.'],
+  apiVersion: [3, 'string', '', 'In which version.'],
+  time: [4, 'time', '?', 'When.'],
+  fieldsType: [6, 'string', '', 'The format of the fields.'],
+  fieldsV1: [7, 'json', '?', 'Which fields.'],
+  subresource: [8, 'string', '', 'Through which subresource.'],
+});
+
+export const OBJECT_META: Shape = shape(
+  'ObjectMeta is metadata that all persisted resources must have, which includes all objects users must create.',
+  {
+    name: [1, 'string', '', 'Name must be unique within a namespace. Cannot be updated.'],
+    generateName: [2, 'string', '', 'A prefix by which the server makes a unique name if name is not given.'],
+    namespace: [3, 'string', '', 'Namespace defines the space within which each name must be unique. Cannot be updated.'],
+    selfLink: [4, 'string', '', 'Deprecated: no longer populated.'],
+    uid: [5, 'string', '', 'The unique value in time and space for this object. Read-only.'],
+    resourceVersion: [6, 'string', '', 'The version of this object. Opaque: pass it back unmodified. Read-only.'],
+    generation: [7, 'int64', '', 'A number that grows with the desired state. Read-only.'],
+    creationTimestamp: [
+      ...([8, 'time', ''] as const),
+      'CreationTimestamp is a timestamp: when this object was created, by the clock of the server. Read-only.',
+    ],
+    deletionTimestamp: [9, 'time', '?', 'The time at which this object was asked to be deleted. Read-only.'],
+    deletionGracePeriodSeconds: [10, 'int64', '?', 'Read-only.'],
+    labels: [11, 'string', '{}', 'Map of string keys and values that can be used to organize and select objects.'],
+    annotations: [
+      ...([12, 'string', '{}'] as const),
+      'Annotations is an unstructured key value map for metadata of any kind. They are not queryable.',
+    ],
+    ownerReferences: [
+      ...([13, OWNER_REFERENCE, '[]', 'List of objects depended by this object.'] as const),
+      { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['uid'], ...byKey('uid') },
+    ],
+    finalizers: [
+      ...([14, 'string', '[]', 'Must be empty before the object is deleted from the registry.'] as const),
+      { 'x-kubernetes-list-type': 'set', ...SET },
+    ],
+    managedFields: MANAGED_FIELDS,
+  },
+);
 
 const metadata = [1, OBJECT_META, '', "Standard object's metadata."] as const;
 
-export const LIST_META: Shape = shape('Metadata of a list.', {
+export const LIST_META: Shape = shape('ListMeta describes metadata that lists have.', {
   selfLink: [1, 'string', '', 'Deprecated.'],
-  resourceVersion: [2, 'string', '', 'The version of the list.'],
-  continue: [3, 'string', '', 'Where the list continues.'],
+  resourceVersion: [2, 'string', '', 'The version at which the list was made. Opaque.'],
+  continue: [3, 'string', '', 'Set if there is more: pass it back for the next part of the list.'],
   remainingItemCount: [4, 'int64', '?', 'How many objects come after this part.'],
 });
 
 /** The options of a deletion, of any kind. */
 export const DELETE_OPTIONS: Shape = shape('Options of a deletion.', {
   gracePeriodSeconds: [1, 'int64', '?', 'How long it may take.'],
-  preconditions: [
-    2,
-    shape('What must be.', { uid: [1, 'string', '?', 'The UID.'], resourceVersion: [2, 'string', '?', 'The version.'] }),
-    '?',
-    'What must be.',
-  ],
+  preconditions: part([2, '?'], 'What must be.', {
+    uid: [1, 'string', '?', 'The UID.'],
+    resourceVersion: [2, 'string', '?', 'The version.'],
+  }),
   orphanDependents: [3, 'bool', '?', 'Whether dependents stay. Deprecated.'],
   propagationPolicy: [4, 'string', '?', 'What happens to dependents.'],
   dryRun: [5, 'string', '[]', 'Check everything, and change nothing.'],
@@ -86,12 +134,7 @@ const OBJECT_REFERENCE: Shape = shape('ObjectReference says which object is mean
 const SERVICE_ACCOUNT: Shape = shape('ServiceAccount is an identity for processes.', {
   metadata,
   secrets: [2, OBJECT_REFERENCE, '[]', 'Secrets that processes with this identity may use.', byKey('name')],
-  imagePullSecrets: [
-    3,
-    shape('LocalObjectReference names an object of the same namespace.', { name: [1, 'string', '', 'Name of the referent.'] }),
-    '[]',
-    'Secrets for pulling images.',
-  ],
+  imagePullSecrets: part([3, '[]'], 'Secrets for pulling images.', { name: [1, 'string', '', 'Name of the referent.'] }),
   automountServiceAccountToken: [4, 'bool', '?', 'Whether processes with this identity get a token.'],
 });
 
@@ -107,21 +150,11 @@ const NAMESPACE: Shape = shape(
   'Namespace provides a scope for names.',
   {
     metadata,
-    spec: [
-      2,
-      shape('The desired state.', { finalizers: [1, 'string', '[]', 'What must be done before it is removed.'] }),
-      '',
-      'The desired state.',
-    ],
-    status: [
-      3,
-      shape('The observed state.', {
-        phase: [1, 'string', '', 'Active or Terminating.'],
-        conditions: [2, CONDITION, '[]', 'What is observed while it is being removed.', byKey('type')],
-      }),
-      '',
-      'The observed state.',
-    ],
+    spec: part([2], 'The desired state.', { finalizers: [1, 'string', '[]', 'What must be done before it is removed.'] }),
+    status: part([3], 'The observed state.', {
+      phase: [1, 'string', '', 'Active or Terminating.'],
+      conditions: [2, CONDITION, '[]', 'What is observed while it is being removed.', byKey('type')],
+    }),
   },
   defaultNamespace,
 );
@@ -138,20 +171,15 @@ export const NAME_LABEL = 'kubernetes.io/metadata.name';
 
 const LEASE: Shape = shape('Lease says who holds a role, and until when others may rely on that.', {
   metadata,
-  spec: [
-    2,
-    shape('Who holds it, and since when.', {
-      holderIdentity: [1, 'string', '?', 'The current holder.'],
-      leaseDurationSeconds: [2, 'int32', '?', 'How long others wait after the last renewal before they take it.'],
-      acquireTime: [3, 'microTime', '?', 'When the current holder took it.'],
-      renewTime: [4, 'microTime', '?', 'When the current holder last renewed it.'],
-      leaseTransitions: [5, 'int32', '?', 'How often the holder has changed.'],
-      strategy: [6, 'string', '?', 'How the holder is chosen, if another program coordinates that.'],
-      preferredHolder: [7, 'string', '?', 'Who is to hold it next, if another program coordinates that.'],
-    }),
-    '',
-    'Who holds it, and since when.',
-  ],
+  spec: part([2], 'Who holds it, and since when.', {
+    holderIdentity: [1, 'string', '?', 'The current holder.'],
+    leaseDurationSeconds: [2, 'int32', '?', 'How long others wait after the last renewal before they take it.'],
+    acquireTime: [3, 'microTime', '?', 'When the current holder took it.'],
+    renewTime: [4, 'microTime', '?', 'When the current holder last renewed it.'],
+    leaseTransitions: [5, 'int32', '?', 'How often the holder has changed.'],
+    strategy: [6, 'string', '?', 'How the holder is chosen, if another program coordinates that.'],
+    preferredHolder: [7, 'string', '?', 'Who is to hold it next, if another program coordinates that.'],
+  }),
 });
 
 const EVENT_SOURCE: Shape = shape('EventSource says who reports.', {
@@ -203,100 +231,197 @@ const EVENT: Shape = shape('Event is a report of something that has happened to 
 
 const ACCESS_REVIEW: Shape = shape('SelfSubjectAccessReview asks whether the asker may do something.', {
   metadata,
-  spec: [
-    2,
-    shape('What is asked.', {
-      resourceAttributes: [
-        1,
-        shape('A request for a resource.', {
-          namespace: [1, 'string', '', 'Empty: all, or none.'],
-          verb: [2, 'string', '', 'Such as get, list or create.'],
-          group: [3, 'string', '', 'The group.'],
-          version: [4, 'string', '', 'The version.'],
-          resource: [5, 'string', '', 'The plural name.'],
-          subresource: [6, 'string', '', 'Such as status.'],
-          name: [7, 'string', '', 'Empty: all.'],
-        }),
-        '?',
-        'A request for a resource.',
-      ],
-      nonResourceAttributes: [
-        2,
-        shape('Another request.', { path: [1, 'string', '', 'The path.'], verb: [2, 'string', '', 'The method.'] }),
-        '?',
-        'Another request.',
-      ],
+  spec: part([2, '', REQUIRED], 'What is asked.', {
+    resourceAttributes: part([1, '?'], 'A request for a resource.', {
+      namespace: [1, 'string', '', 'Empty: all, or none.'],
+      verb: [2, 'string', '', 'Such as get, list or create.'],
+      group: [3, 'string', '', 'The group.'],
+      version: [4, 'string', '', 'The version.'],
+      resource: [5, 'string', '', 'The plural name.'],
+      subresource: [6, 'string', '', 'Such as status.'],
+      name: [7, 'string', '', 'Empty: all.'],
     }),
-    '',
-    'What is asked.',
-    REQUIRED,
-  ],
-  status: [
-    3,
-    shape('The answer.', {
-      allowed: [1, 'bool', '!', 'Whether it is allowed.', REQUIRED],
-      denied: [4, 'bool', '', 'Whether it is denied.'],
-      reason: [2, 'string', '', 'Why.'],
-      evaluationError: [3, 'string', '', 'What went wrong.'],
+    nonResourceAttributes: part([2, '?'], 'Another request.', {
+      path: [1, 'string', '', 'The path.'],
+      verb: [2, 'string', '', 'The method.'],
     }),
-    '',
-    'The answer.',
-  ],
+  }),
+  status: part([3], 'The answer.', {
+    allowed: [1, 'bool', '!', 'Whether it is allowed.', REQUIRED],
+    denied: [4, 'bool', '', 'Whether it is denied.'],
+    reason: [2, 'string', '', 'Why.'],
+    evaluationError: [3, 'string', '', 'What went wrong.'],
+  }),
 });
 
 const RULES_REVIEW: Shape = shape('SelfSubjectRulesReview asks what the asker may do in a namespace.', {
   metadata,
-  spec: [2, shape('What is asked.', { namespace: [1, 'string', '', 'The namespace.'] }), '', 'What is asked.', REQUIRED],
-  status: [
-    3,
-    shape('The answer.', {
-      resourceRules: [
-        1,
-        shape('What is allowed with resources.', {
-          verbs: [1, 'string', '[]', 'The verbs.'],
-          apiGroups: [2, 'string', '[]', 'The groups.'],
-          resources: [3, 'string', '[]', 'The resources.'],
-          resourceNames: [4, 'string', '[]', 'The names; empty: all.'],
-        }),
-        '[]',
-        'What is allowed with resources.',
-      ],
-      nonResourceRules: [
-        2,
-        shape('What is allowed with paths.', {
-          verbs: [1, 'string', '[]', 'The verbs.'],
-          nonResourceURLs: [2, 'string', '[]', 'The paths.'],
-        }),
-        '[]',
-        'What is allowed with paths.',
-      ],
-      incomplete: [3, 'bool', '!', 'Whether there may be more.'],
-      evaluationError: [4, 'string', '', 'What went wrong.'],
+  spec: part([2, '', REQUIRED], 'What is asked.', { namespace: [1, 'string', '', 'The namespace.'] }),
+  status: part([3], 'The answer.', {
+    resourceRules: part([1, '[]'], 'What is allowed with resources.', {
+      verbs: [1, 'string', '[]', 'The verbs.'],
+      apiGroups: [2, 'string', '[]', 'The groups.'],
+      resources: [3, 'string', '[]', 'The resources.'],
+      resourceNames: [4, 'string', '[]', 'The names; empty: all.'],
     }),
-    '',
-    'The answer.',
-  ],
+    nonResourceRules: part([2, '[]'], 'What is allowed with paths.', {
+      verbs: [1, 'string', '[]', 'The verbs.'],
+      nonResourceURLs: [2, 'string', '[]', 'The paths.'],
+    }),
+    incomplete: [3, 'bool', '!', 'Whether there may be more.'],
+    evaluationError: [4, 'string', '', 'What went wrong.'],
+  }),
 });
 
 const SUBJECT_REVIEW: Shape = shape('SelfSubjectReview asks who the asker is.', {
   metadata,
-  status: [
-    2,
-    shape('The answer.', {
-      userInfo: [
-        1,
-        shape('Who asks.', {
-          username: [1, 'string', '', 'The name.'],
-          uid: [2, 'string', '', 'The unique value.'],
-          groups: [3, 'string', '[]', 'The groups.'],
-        }),
-        '',
-        'Who asks.',
-      ],
+  status: part([2], 'The answer.', {
+    userInfo: part([1], 'Who asks.', {
+      username: [1, 'string', '', 'The name.'],
+      uid: [2, 'string', '', 'The unique value.'],
+      groups: [3, 'string', '[]', 'The groups.'],
     }),
-    '',
-    'The answer.',
-  ],
+  }),
+});
+
+/**
+ * The fields of a CustomResourceDefinition: what is sent in protobuf, as the typed client of apiextensions does, what JSON may contain,
+ * and what of a definition is stored. Answers are JSON, which that client accepts, too.
+ *
+ * A schema contains schemas, which its own rows name, and three of its members are one thing or another in JSON, for which protobuf has
+ * a message each.
+ */
+const SCHEMA: Shape = { ...shape('A structural schema.', {}), schema: OPEN_OBJECT };
+const SCHEMA_OR_LIST: Shape = either(
+  { schema: [1, SCHEMA, '?'], list: [2, SCHEMA, '[]'] },
+  ({ schema, list = [] }) => schema ?? list,
+  (value) => (isRecord(value) ? 'schema' : Array.isArray(value) ? 'list' : undefined),
+);
+const SCHEMA_OR_BOOL: Shape = either(
+  { allows: [1, 'bool', '!'], schema: [2, SCHEMA, '?'] },
+  ({ schema, allows }) => schema ?? allows,
+  (value) => (isRecord(value) ? 'schema' : 'allows'),
+);
+const SCHEMA_OR_NAMES: Shape = either(
+  { schema: [1, SCHEMA, '?'], names: [2, 'string', '[]'] },
+  ({ schema, names = [] }) => schema ?? names,
+  (value) => (isRecord(value) ? 'schema' : Array.isArray(value) ? 'names' : undefined),
+);
+Object.assign(
+  SCHEMA,
+  shape('A structural schema.', {
+    ...{ id: [1, 'string'], $schema: [2, 'string'], $ref: [3, 'string', '?'], description: [4, 'string'] },
+    ...{ type: [5, 'string'], format: [6, 'string'], title: [7, 'string'], default: [8, 'json', '?'] },
+    ...{
+      maximum: [9, 'double', '?'],
+      exclusiveMaximum: [10, 'bool'],
+      minimum: [11, 'double', '?'],
+      exclusiveMinimum: [12, 'bool'],
+    },
+    ...{ maxLength: [13, 'int64', '?'], minLength: [14, 'int64', '?'], pattern: [15, 'string'], maxItems: [16, 'int64', '?'] },
+    ...{ minItems: [17, 'int64', '?'], uniqueItems: [18, 'bool'], multipleOf: [19, 'double', '?'], enum: [20, 'json', '[]'] },
+    ...{ maxProperties: [21, 'int64', '?'], minProperties: [22, 'int64', '?'], required: [23, 'string', '[]'] },
+    ...{ items: [24, SCHEMA_OR_LIST, '?'], allOf: [25, SCHEMA, '[]'], oneOf: [26, SCHEMA, '[]'], anyOf: [27, SCHEMA, '[]'] },
+    ...{ not: [28, SCHEMA, '?'], properties: [29, SCHEMA, '{}'], additionalProperties: [30, SCHEMA_OR_BOOL, '?'] },
+    ...{
+      patternProperties: [31, SCHEMA, '{}'],
+      dependencies: [32, SCHEMA_OR_NAMES, '{}'],
+      additionalItems: [33, SCHEMA_OR_BOOL, '?'],
+    },
+    ...{ definitions: [34, SCHEMA, '{}'], externalDocs: part([35, '?'], '', { description: [1, 'string'], url: [2, 'string'] }) },
+    ...{ example: [36, 'json', '?'], nullable: [37, 'bool'], 'x-kubernetes-preserve-unknown-fields': [38, 'bool', '?'] },
+    ...{ 'x-kubernetes-embedded-resource': [39, 'bool'], 'x-kubernetes-int-or-string': [40, 'bool'] },
+    ...{ 'x-kubernetes-list-map-keys': [41, 'string', '[]'], 'x-kubernetes-list-type': [42, 'string', '?'] },
+    'x-kubernetes-map-type': [43, 'string', '?'],
+    'x-kubernetes-validations': part([44, '[]'], '', {
+      ...{ rule: [1, 'string', '!'], message: [2, 'string'], messageExpression: [3, 'string'], reason: [4, 'string', '?'] },
+      ...{ fieldPath: [5, 'string'], optionalOldSelf: [6, 'bool', '?'] },
+    }),
+  }),
+);
+
+const names = (number: number, form: '!', description: string): Row =>
+  part([number, form], description, {
+    plural: [1, 'string', '!', 'The name in URLs: that of the definition is PLURAL.GROUP.', REQUIRED],
+    singular: [2, 'string', '', 'Default: the kind in lower case.'],
+    shortNames: [3, 'string', '[]', 'What people type instead of the plural.'],
+    kind: [4, 'string', '!', 'The kind of an object, in CamelCase.', REQUIRED],
+    listKind: [5, 'string', '', 'The kind of a list. Default: the kind followed by List.'],
+    categories: [6, 'string', '[]', 'Groups of resources that people ask for at once, such as all.'],
+  });
+
+const COLUMNS: Row = part([6, '[]'], 'The columns after the name. Default: the age.', {
+  name: [1, 'string', '!', 'Its heading.', REQUIRED],
+  type: [2, 'string', '!', 'string, integer, number, boolean or date.', REQUIRED],
+  format: [3, 'string', '', 'A hint for clients.'],
+  description: [4, 'string', '', 'What it shows.'],
+  priority: [5, 'int32', '', 'Columns above 0 are shown only with -o wide.'],
+  jsonPath: [6, 'string', '!', 'Where in an object its value is.', REQUIRED],
+});
+
+const SUBRESOURCES: Row = part([5, '?'], 'The parts of an object that have paths of their own.', {
+  status: part([1, '?'], 'Makes status a subresource.', {}),
+  scale: part([2, '?'], 'Makes scale a subresource.', {
+    specReplicasPath: [1, 'string', '!', 'The path of the number that is wanted, below .spec.', REQUIRED],
+    statusReplicasPath: [2, 'string', '!', 'The path of the number that there is, below .status.', REQUIRED],
+    labelSelectorPath: [3, 'string', '?', 'The path of the label selector of the instances.'],
+  }),
+});
+
+const VERSIONS: Row = part([7, '[]', REQUIRED], 'Its versions.', {
+  name: [1, 'string', '!', 'Such as v1 or v1beta1.', REQUIRED],
+  served: [2, 'bool', '!', 'Whether it is served.', REQUIRED],
+  storage: [3, 'bool', '!', 'Whether objects are stored in it: exactly one is.', REQUIRED],
+  schema: part([4, '?'], 'What objects look like.', { openAPIV3Schema: [1, SCHEMA, '?', 'A structural schema.'] }),
+  subresources: SUBRESOURCES,
+  additionalPrinterColumns: COLUMNS,
+  deprecated: [7, 'bool', '', 'Whether its clients are warned.'],
+  deprecationWarning: [8, 'string', '?', 'The warning, instead of the usual one.'],
+  selectableFields: part([9, '[]'], 'The fields that field selectors may use.', {
+    jsonPath: [1, 'string', '!', 'Where it is.', REQUIRED],
+  }),
+});
+
+const CONVERSION: Row = part([9, '?'], 'How an object of one version becomes one of another.', {
+  strategy: [1, 'string', '!', 'None: only apiVersion changes.', REQUIRED],
+  webhook: part([2, '?'], 'For the strategy Webhook.', {
+    clientConfig: part([2, '?'], 'Where it is.', {
+      service: part([1, '?'], 'A service.', {
+        namespace: [1, 'string', '!', 'Its namespace.'],
+        name: [2, 'string', '!', 'Its name.'],
+        path: [3, 'string', '?', 'Its path.'],
+        port: [4, 'int32', '?', 'Its port.'],
+      }),
+      caBundle: [2, 'bytes', '', 'The certificates that sign its own.'],
+      url: [3, 'string', '?', 'A URL.'],
+    }),
+    conversionReviewVersions: [3, 'string', '[]', 'The versions of reviews that it knows.'],
+  }),
+});
+
+const CRD: Shape = shape('CustomResourceDefinition defines a kind of objects that the server serves from then on.', {
+  metadata,
+  spec: part([2, '', REQUIRED], 'The kind, and how it is served.', {
+    group: [1, 'string', '!', 'Its API group, such as example.com.', REQUIRED],
+    names: names(3, '!', 'What it is called.'),
+    scope: [4, 'string', '!', 'Namespaced or Cluster.', REQUIRED],
+    versions: VERSIONS,
+    conversion: CONVERSION,
+    preserveUnknownFields: [10, 'bool', '', 'Must be false.'],
+  }),
+  status: part([3], 'What the server has made of it.', {
+    conditions: part([1, '[]'], 'What is observed.', {
+      type: [1, 'string', '!', 'NamesAccepted, Established, Terminating and others.', REQUIRED],
+      status: [2, 'string', '!', 'True, False or Unknown.', REQUIRED],
+      lastTransitionTime: [3, 'time', '', 'When the status changed.'],
+      reason: [4, 'string', '', 'Why, in one word.'],
+      message: [5, 'string', '', 'Why, in words.'],
+      observedGeneration: [6, 'int64', '', 'Of which generation.'],
+    }),
+    acceptedNames: names(2, '!', 'The names that are served: no other definition of the group has them.'),
+    storedVersions: [3, 'string', '[]', 'The versions in which objects may be stored.'],
+    observedGeneration: [4, 'int64', '', 'Of which generation.'],
+  }),
 });
 
 const SHAPES: Readonly<Record<string, Shape>> = {
@@ -321,14 +446,23 @@ export interface NamedKind {
 
 /** The fields of a built-in kind; undefined for any other. */
 export function shapeOf({ group, version, kind }: NamedKind): Shape | undefined {
-  const name = `${group === '' ? '' : `${group}/`}${version}/${kind}`;
+  const name = `${apiVersionOf({ group, version })}/${kind}`;
   return Object.hasOwn(SHAPES, name) ? SHAPES[name] : undefined;
 }
 
 const isCrd = ({ group, kind }: NamedKind): boolean => group === 'apiextensions.k8s.io' && kind === 'CustomResourceDefinition';
 
 /** The fields of what is sent as an object of a built-in kind. */
-export const messageOf = (kind: NamedKind): Shape | undefined => shapeOf(kind) ?? (isCrd(kind) ? CRD_MESSAGE : undefined);
+export const messageOf = (kind: NamedKind): Shape | undefined => shapeOf(kind) ?? (isCrd(kind) ? CRD : undefined);
+
+/** The schema of a definition, by which it is stored. */
+export const CRD_SCHEMA: JsonSchema = schemaOfCrd();
+
+function schemaOfCrd(): JsonSchema {
+  const { properties, ...schema } = toSchema(CRD);
+  const text = { type: 'string' };
+  return { ...schema, properties: { apiVersion: text, kind: text, ...(properties as object), metadata: { type: 'object' } } };
+}
 
 const schemas: Map<Shape, JsonSchema> = new Map();
 

@@ -6,7 +6,7 @@
  *     k8s\0 | 1: { apiVersion, kind } | 2: the object
  *
  * Unknown fields are skipped, as protobuf demands. Every length is checked against the bytes that are there, and messages are nested no
- * deeper than their tables, or 200 levels. They have no more parts than a body in JSON. What is read still has to pass `typing`.
+ * deeper than their tables, or 200 levels. They have no more parts, and their maps no more keys, than a body in JSON. What is read still has to pass `typing`.
  */
 import { put } from '../../storage/json.ts';
 import { badRequest } from '../../storage/statuses.ts';
@@ -14,7 +14,7 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { fromBase64, toBase64 } from '../kinds/base64.ts';
 import { type Field, type Shape, shape } from '../kinds/shape.ts';
 import { DELETE_OPTIONS, messageOf, type NamedKind, shapeOf } from '../kinds/tables.ts';
-import { extentOf, MAX_DEPTH as MAX_JSON_DEPTH, MAX_PARTS, parsingBody, tooManyParts } from './json.ts';
+import { extentOf, MAX_DEPTH as MAX_JSON_DEPTH, MAX_KEYS, MAX_PARTS, parsingBody, tooManyParts } from './json.ts';
 
 /** The media type. */
 export const PROTOBUF: string = 'application/vnd.kubernetes.protobuf';
@@ -27,12 +27,20 @@ const encoder = new TextEncoder();
 function* readMessage(bytes: Uint8Array, of: Shape, steps: Steps): Work<Record<string, unknown>> {
   const message: Record<string, unknown> = {};
   const reader = new Reader(bytes);
+  /** The entries of maps so far. */
+  let counts: Map<Field, number> | undefined;
   while (reader.more) {
     if (++steps.count % STRIDE === 0) yield;
     const tag = reader.varint();
     const [number, wire] = [Math.floor(tag / 8), tag % 8];
     if (number < 1) throw broken('a field has no number');
     const field = of.byNumber.get(number);
+    if (field?.form === '{}') {
+      counts ??= new Map();
+      const count = (counts.get(field) ?? 0) + 1;
+      if (count > MAX_KEYS) throw tooManyParts();
+      counts.set(field, count);
+    }
     if (field === undefined) reader.skip(wire);
     else add(message, field, yield* readField(reader, wire, { field, steps }));
   }

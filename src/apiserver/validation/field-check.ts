@@ -13,6 +13,8 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
 import type { JsonSchema } from '../definition.ts';
 import { OBJECT_META, OPEN, SHARED, schemaOf } from '../documents/schemas.ts';
+import type { Shape } from '../kinds/shape.ts';
+import { messageOf } from '../kinds/tables.ts';
 import { FieldPaths, type Json, type Step } from '../request/json.ts';
 import type { SeenKind } from '../subresources.ts';
 import { isOfKind, shown } from '../verbs/metadata.ts';
@@ -44,6 +46,33 @@ interface KnownFields {
 
 /** Where nothing is unknown, at any depth: the check goes no further. */
 const ANY: KnownFields = { members: new Map(), patterns: [], others: undefined, items: undefined };
+
+/** The tables of built-in kinds, which may contain themselves. */
+const ofShapes: Map<Shape, KnownFields> = new Map();
+
+/** The same of a table. */
+function knownOfShape(shape: Shape): KnownFields {
+  const known = ofShapes.get(shape);
+  if (known !== undefined) return known;
+  const members = new Map<string, KnownFields>();
+  const made: { -readonly [K in keyof KnownFields]: KnownFields[K] } = {
+    members,
+    patterns: [],
+    others: undefined,
+    items: undefined,
+  };
+  ofShapes.set(shape, made);
+  for (const { name, type, form } of shape.fields) {
+    const below = typeof type === 'string' ? ANY : knownOfShape(type);
+    if (shape.memberOf !== undefined) {
+      // A value that is one of them: an object, whose members may not all be known yet, or a list of such.
+      if (form === '[]') made.items = below;
+      else if (below !== ANY) made.members = below.members;
+    } else if (form === '[]') members.set(name, below === ANY ? ANY : { ...ANY, items: below });
+    else members.set(name, form === '{}' && below !== ANY ? { ...ANY, others: below } : below);
+  }
+  return made;
+}
 
 /** The keywords that say which names there are. */
 const NAMING = ['properties', 'patternProperties', 'additionalProperties'] as const;
@@ -284,7 +313,14 @@ const knownFields: WeakMap<SeenKind, KnownFields> = new WeakMap();
 
 /** The fields that a kind has by its schema, as `kubectl explain` shows them. */
 function knownFieldsOf(kind: SeenKind): KnownFields {
-  const known = knownFields.get(kind) ?? toKnownFields(kind.preserveUnknownFields === false ? META_ONLY : schemaOf(kind));
+  const known = knownFields.get(kind) ?? readKnownFields(kind);
   knownFields.set(kind, known);
   return known;
+}
+
+function readKnownFields(kind: SeenKind): KnownFields {
+  const shape = kind.schema === undefined ? messageOf(kind) : undefined;
+  if (shape === undefined) return toKnownFields(kind.preserveUnknownFields === false ? META_ONLY : schemaOf(kind));
+  const known = knownOfShape(shape);
+  return { ...known, members: new Map([['apiVersion', ANY], ['kind', ANY], ...known.members]) };
 }

@@ -6,7 +6,7 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isRecord, WatchError } from '../../watch/errors.ts';
-import { atOnce, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema, SchemaCheck } from '../definition.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 import { fitsQuickly } from './quick.ts';
@@ -29,28 +29,20 @@ export interface Shaped {
 export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
   if (isBeyond(schema)) return await compileJsonSchema(schema);
   const tree = structuralOf(schema);
-  await withPatterns(() => atOnce(checkSource(schema, '')));
+  await withPatterns(() => inPieces(checkSource(schema, ''), { pace: paceOf(undefined) }));
   const rules = await compileRules(tree);
   return (object, old) => checking({ tree, rules }, object, old);
 }
 
 /** Keywords of JSON schema that OpenAPI v3 as Kubernetes has it lacks. */
-const BEYOND = [
-  ...([
-    '$ref',
-    '$dynamicRef',
-    '$recursiveRef',
-    'if',
-    'then',
-    'else',
-    'const',
-    'contains',
-    'prefixItems',
-    'propertyNames',
-  ] as const),
-  ...(['patternProperties', 'dependencies', 'dependentRequired', 'dependentSchemas', 'additionalItems'] as const),
-  ...(['unevaluatedItems', 'unevaluatedProperties', 'minContains', 'maxContains'] as const),
-] as const;
+const BEYOND: readonly string[] = [
+  ...'$ref $dynamicRef $recursiveRef if then else const contains prefixItems propertyNames patternProperties dependencies'.split(
+    ' ',
+  ),
+  ...'dependentRequired dependentSchemas additionalItems unevaluatedItems unevaluatedProperties minContains maxContains'.split(
+    ' ',
+  ),
+];
 
 /** The schemas right below one, whatever they are. */
 function below(schema: JsonSchema): unknown[] {

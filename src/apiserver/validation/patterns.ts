@@ -5,6 +5,7 @@
  */
 import { refused } from '../../storage/statuses.ts';
 import { WatchError } from '../../watch/errors.ts';
+import type { Soon } from '../../watch/fair-queue.ts';
 
 /** A compiled pattern. */
 export interface Pattern {
@@ -98,9 +99,9 @@ function checked(text: string): string {
  *
  * @throws {WatchError} INVALID_ARGUMENT if there are, and the package is not installed.
  */
-export async function withPatterns<R>(work: () => R): Promise<R> {
+export async function withPatterns<R>(work: () => Soon<R>): Promise<R> {
   try {
-    return work();
+    return await work();
   } catch (error) {
     if (!(error instanceof NotLoaded)) throw error;
   }

@@ -14,7 +14,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { put } from '../../storage/json.ts';
 import { isRecord, WatchError } from '../../watch/errors.ts';
-import type { Work } from '../../watch/fair-queue.ts';
+import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 import { fromBase64 } from '../kinds/base64.ts';
 import type { Json } from '../request/json.ts';
@@ -22,7 +22,7 @@ import { duplicateCause, forbiddenCause, invalidCause, requiredCause } from './c
 import { toPattern, withPatterns } from './patterns.ts';
 import { FUNCTIONS, meter, OVER, spend, TYPES } from './rule-functions.ts';
 import { isAnywhere, type Structural, toStructural } from './structural.ts';
-import { isAsBefore, itemsByKey } from './values.ts';
+import { isAsBefore, itemsByKey, MAX_CAUSES } from './values.ts';
 
 /** Finds the rules of a schema that an object breaks. */
 export type RuleCheck = (object: KubernetesObject, old: KubernetesObject | undefined) => Work<readonly FieldCause[]>;
@@ -206,18 +206,27 @@ interface Place {
   readonly items: Place | undefined;
 }
 
-/** Compiles the rules of a place, and those below it; undefined: there are none. `isRoot`: it has metadata. */
-function toPlace(cel: Cel, tree: Structural): Place | undefined {
+/** Compiles the rules of a place, and those below it; undefined: there are none. */
+function* toPlace(cel: Cel, tree: Structural): Work<Place | undefined> {
+  yield;
   const given = tree.source['x-kubernetes-validations'];
-  const rules = Array.isArray(given) ? given.filter(isRecord).map((rule) => toRule(cel, rule)) : [];
-  const allOf = tree.allOf.flatMap((each) => toPlace(cel, each) ?? []);
+  const rules: Rule[] = [];
+  for (const rule of Array.isArray(given) ? given.filter(isRecord) : []) {
+    rules.push(toRule(cel, rule));
+    yield;
+  }
+  const allOf: Place[] = [];
+  for (const each of tree.allOf) {
+    const place = yield* toPlace(cel, each);
+    if (place !== undefined) allOf.push(place);
+  }
   const properties = new Map<string, Place>();
   for (const [name, each] of tree.properties ?? []) {
-    const place = toPlace(cel, each);
+    const place = yield* toPlace(cel, each);
     if (place !== undefined) properties.set(name, place);
   }
-  const others = typeof tree.additional === 'object' ? toPlace(cel, tree.additional) : undefined;
-  const items = tree.items === undefined ? undefined : toPlace(cel, tree.items);
+  const others = typeof tree.additional === 'object' ? yield* toPlace(cel, tree.additional) : undefined;
+  const items = tree.items === undefined ? undefined : yield* toPlace(cel, tree.items);
   const isEmpty = rules.length + allOf.length + properties.size === 0 && others === undefined && items === undefined;
   return isEmpty ? undefined : { tree, rules, allOf, properties, others, items };
 }
@@ -240,7 +249,7 @@ export async function compileRules(tree: Structural): Promise<RuleCheck | undefi
   const cel = await loadCel();
   let place: Place | undefined;
   try {
-    place = toPlace(cel, tree);
+    place = await inPieces(toPlace(cel, tree), { pace: paceOf(undefined) });
   } catch (cause) {
     throw new WatchError('INVALID_ARGUMENT', `schema: x-kubernetes-validations: ${(cause as Error).message}`, { cause });
   }
@@ -273,14 +282,14 @@ class Run {
   }
 
   *at(place: Place, value: unknown, terms: Terms): Work<void> {
-    if (value === null || value === undefined || this.#left < 0) return;
+    if (value === null || value === undefined || this.#left < 0 || this.found.length >= MAX_CAUSES) return;
     const { tree } = place;
     if (place.rules.length > 0) yield* this.#rules(place, value, terms);
     for (const each of place.allOf) yield* this.at({ ...each, tree }, value, { ...terms, above: undefined });
     const { path, old } = terms;
     const above = old === undefined ? terms.above : { tree, value, old };
     if (Array.isArray(value) && place.items !== undefined) {
-      const before = Array.isArray(old) ? itemsByKey(tree.source, old) : undefined;
+      const before = Array.isArray(old) ? yield* itemsByKey(tree.source, old) : undefined;
       for (const [at, item] of value.entries()) {
         yield;
         yield* this.at(place.items, item, { path: `${path}[${at}]`, old: before?.(item), above });

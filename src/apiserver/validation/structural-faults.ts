@@ -174,19 +174,8 @@ class Structure {
     }
   }
 
-  #types({
-    path,
-    type,
-    level,
-    embedded,
-    isAny,
-  }: {
-    path: string;
-    type: string;
-    level: Level;
-    embedded: boolean;
-    isAny: boolean;
-  }): void {
+  #types(place: { path: string; type: string; level: Level; embedded: boolean; isAny: boolean }): void {
+    const { path, type, level, embedded, isAny } = place;
     const at = `${path}.type`;
     if (embedded && type !== 'object') {
       const why = 'must be object if x-kubernetes-embedded-resource is true';
@@ -273,29 +262,20 @@ class Structure {
   }
 }
 
+/** What must not be said below allOf and the like: what it must be instead, and the keywords. */
 const FORBIDDEN: readonly (readonly [keyword: string, why: string])[] = [
-  ...([
-    ['type', 'empty'],
-    ['additionalProperties', 'undefined'],
-    ['default', 'undefined'],
-    ['title', 'empty'],
-  ] as const),
-  ...([
-    ['description', 'empty'],
-    ['nullable', 'false'],
-    [OPEN, 'false'],
-    ['x-kubernetes-embedded-resource', 'false'],
-  ] as const),
-  ...([
-    ['x-kubernetes-int-or-string', 'false'],
-    ['x-kubernetes-list-map-keys', 'empty'],
-  ] as const),
-  ...([
-    ['x-kubernetes-list-type', 'undefined'],
-    ['x-kubernetes-map-type', 'undefined'],
-  ] as const),
-  ['x-kubernetes-validations', 'empty'],
+  ...of('empty', 'type'),
+  ...of('undefined', 'additionalProperties', 'default'),
+  ...of('empty', 'title', 'description'),
+  ...of('false', 'nullable', OPEN, 'x-kubernetes-embedded-resource', 'x-kubernetes-int-or-string'),
+  ...of('empty', 'x-kubernetes-list-map-keys'),
+  ...of('undefined', 'x-kubernetes-list-type', 'x-kubernetes-map-type'),
+  ...of('empty', 'x-kubernetes-validations'),
 ];
+
+function of(why: string, ...keywords: readonly string[]): readonly (readonly [keyword: string, why: string])[] {
+  return keywords.map((keyword) => [keyword, why]);
+}
 
 /** A default has to fit, and to have no unknown fields. */
 function* defaultCauses(schema: JsonSchema, path: string, inMeta: boolean): Work<FieldCause[]> {

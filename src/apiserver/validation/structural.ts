@@ -472,9 +472,14 @@ function metadataOf(value: unknown): unknown {
   return isSame ? value : metadata;
 }
 
+const preservingTrees: WeakMap<Structural, Structural> = new WeakMap();
+
 /** A place that also keeps what it does not name. */
 function preserving(tree: Structural): Structural {
-  return tree.preserves ? tree : toStructural({ ...tree.source, [OPEN]: true });
+  if (tree.preserves) return tree;
+  const known = preservingTrees.get(tree) ?? toStructural({ ...tree.source, [OPEN]: true });
+  preservingTrees.set(tree, known);
+  return known;
 }
 
 function copyOf(object: Json): Record<string, unknown> {

@@ -41,7 +41,7 @@ interface Place {
 }
 
 /** The most causes that are kept: nobody reads more, and a hostile object could have millions. */
-const MAX_CAUSES = 101;
+export const MAX_CAUSES = 101;
 
 /** What is wrong with a value; an empty list if nothing is. */
 export function* valueCauses(tree: Structural, value: unknown, { path, old = ABSENT }: Place): Work<FieldCause[]> {
@@ -352,7 +352,7 @@ export function* isAsBefore(tree: Structural | undefined, value: unknown, old: u
   if (Array.isArray(value)) {
     if (tree?.source['x-kubernetes-list-type'] !== 'map') return yield* comparing(value, old);
     if (value.length !== (old as readonly unknown[]).length) return false;
-    const before = itemsByKey(tree.source, old as readonly unknown[]);
+    const before = yield* itemsByKey(tree.source, old as readonly unknown[]);
     for (const each of value) {
       const was = before(each);
       if (was === undefined || !(yield* isAsBefore(tree.items, each, was))) return false;
@@ -374,7 +374,7 @@ function* listed(tree: Structural, list: readonly unknown[], { path, old, found 
   const { items, source } = tree;
   let matches = 1;
   if (items !== undefined) {
-    const before = Array.isArray(old) && mapKeys(source).length > 0 ? itemsByKey(source, old) : undefined;
+    const before = Array.isArray(old) && mapKeys(source).length > 0 ? yield* itemsByKey(source, old) : undefined;
     for (let at = 0; at < list.length; at++) {
       if (at % STRIDE === STRIDE - 1) yield;
       const value = list[at];
@@ -407,15 +407,18 @@ export function mapKeys(source: Json): readonly string[] {
 }
 
 /** Finds what an item was by its keys. */
-export function itemsByKey(source: Json, old: readonly unknown[]): (item: unknown) => unknown {
+export function* itemsByKey(source: Json, old: readonly unknown[]): Work<(item: unknown) => unknown> {
   const names = mapKeys(source);
-  let known: Map<string, unknown> | undefined;
+  const known = new Map<string, unknown>();
+  for (const [at, item] of old.entries()) {
+    if (at % STRIDE === STRIDE - 1) yield;
+    const key = keyOfItem(names, item);
+    // The first of several counts.
+    if (key !== undefined && !known.has(key)) known.set(key, item);
+  }
   return (item) => {
     const key = keyOfItem(names, item);
-    if (key === undefined) return undefined;
-    // The first of several counts.
-    known ??= new Map([...old].reverse().map((each) => [keyOfItem(names, each) ?? '', each]));
-    return known.get(key);
+    return key === undefined ? undefined : known.get(key);
   };
 }
 
@@ -554,7 +557,7 @@ export function* listCauses(tree: Structural, value: unknown, path: string = '')
   yield;
   const found: FieldCause[] = [];
   const type = tree.source['x-kubernetes-list-type'];
-  if (Array.isArray(value) && type === 'set') found.push(...(yield* repeated(value, value, path)));
+  if (Array.isArray(value) && type === 'set') found.push(...(yield* repeated(value, path)));
   if (Array.isArray(value) && type === 'map') found.push(...(yield* repeatedKeys(tree.source, value, path)));
   let steps = 0;
   for (const [below, each, where] of parts(tree, value, path)) {
@@ -577,11 +580,11 @@ function* repeatedKeys(source: Json, list: readonly unknown[], path: string): Wo
     keys.push(key);
     if (keys.length % STRIDE === 0) yield;
   }
-  return yield* repeated(keys, keys, path);
+  return yield* repeated(keys, path);
 }
 
 /** Each value is told at its second place. */
-function* repeated(values: readonly unknown[], shown: readonly unknown[], path: string): Work<FieldCause[]> {
+function* repeated(values: readonly unknown[], path: string): Work<FieldCause[]> {
   const times = new Map<string, number>();
   const found: FieldCause[] = [];
   for (const [at, each] of values.entries()) {
@@ -589,7 +592,7 @@ function* repeated(values: readonly unknown[], shown: readonly unknown[], path: 
     const text = yield* stringifying(yield* ordered(each));
     const count = times.get(text) ?? 0;
     times.set(text, count + 1);
-    if (count === 1 && found.length < MAX_CAUSES) found.push(duplicateCause(`${path}[${at}]`, shown[at]));
+    if (count === 1 && found.length < MAX_CAUSES) found.push(duplicateCause(`${path}[${at}]`, each));
   }
   return found;
 }
