@@ -105,6 +105,24 @@ describe.skipIf(missing)('the file', () => {
     if (!text) expect(raw(file).prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'delete' });
   });
 
+  it("that cannot be used is told to the server's owner, and clients get a 500 without its path", async () => {
+    const { file, storage } = open();
+    writeFileSync(file, 'x'.repeat(10_000));
+    const told: unknown[] = [];
+    const things = { group: 'example.com', version: 'v1', plural: 'things', kind: 'Thing', namespaced: false };
+    const server = new ApiServer({ storage: storage as never, resources: [things], onError: (error) => told.push(error) });
+    onTestFinished(() => server.shutdown());
+    const body = JSON.stringify({ apiVersion: 'example.com/v1', kind: 'Thing', metadata: { name: 'a' } });
+    const request = new Request('http://localhost/apis/example.com/v1/things', {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'application/json' },
+    });
+    const response = await server.fetch(request);
+    expect([response.status, await response.text()]).toEqual([500, expect.not.stringContaining(directory)]);
+    expect(told).toContainEqual(expect.objectContaining({ message: expect.stringContaining(file) }));
+  });
+
   it('in a folder that does not exist is told as it is', async () => {
     const { storage } = open({ file: join(directory, 'no', 'file') });
     await expect(storage.get('a')).rejects.toMatchObject({ code: 'ENOENT' });
@@ -155,6 +173,25 @@ describe.skipIf(missing)('a transaction that fails', () => {
     expect(await storage.get('a')).toBeUndefined();
   });
 });
+
+it.skipIf(missing)(
+  'a disk that fails at the end of a transaction: nobody knows whether the write has happened, and it says so',
+  async () => {
+    const { storage } = open();
+    await storage.create('a', thing(1));
+    const { exec } = sqliteOf().prototype as Database;
+    const failing = vi.spyOn(sqliteOf().prototype as Database, 'exec').mockImplementation(function (this: Database, sql) {
+      if (sql === 'COMMIT') throw Object.assign(new Error('disk I/O error'), { errcode: 10 | (4 << 8) });
+      exec.call(this, sql);
+    });
+    const unsure = { code: 'TIMEOUT', message: expect.stringContaining('it may have happened anyway') };
+    await expect(storage.create('b', thing(2))).rejects.toMatchObject(unsure);
+    await expect(storage.checkHealth?.()).rejects.toMatchObject(unsure);
+    failing.mockRestore();
+    expect(await storage.checkHealth?.()).toBeUndefined();
+    await storage.create('c', thing(3));
+  },
+);
 
 describe.skipIf(missing)('a life of it', () => {
   it('that follows a copy does not know what came after the copy: 410; what was before can be resumed from', async () => {

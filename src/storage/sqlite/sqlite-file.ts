@@ -134,8 +134,11 @@ function beginLife(database: Database, nowMs: number): void {
   database.exec('DELETE FROM gaps WHERE first < (SELECT compacted FROM state)');
 }
 
+/** An error of whoever has given the file: a server's clients are told of a failure, and not of a path. */
 function invalidFile(file: string, expected: string): WatchError {
-  return new WatchError('INVALID_ARGUMENT', `file: expected ${expected}; got ${file}`);
+  const message = `file: expected ${expected}; got ${file}`;
+  const { status, cause } = internalError(message);
+  return new WatchError('INVALID_ARGUMENT', message, { status, cause });
 }
 
 /** Whether another process has the file locked: SQLITE_BUSY, or SQLITE_LOCKED. */
