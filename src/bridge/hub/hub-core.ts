@@ -217,9 +217,13 @@ export class HubCore {
     if (reservation === undefined) this.slots.add(client.address);
     else reservation.keep();
     this.sessions.open(session, options);
+    this.sessions.opening.add(session);
     const broken = attempt(() => sink.opened(session));
+    this.sessions.opening.delete(session);
+    const hasEnded = session.over;
     this.tally.opened(() => session.stats());
     if (start.resumed) this.tally.resumed(() => session.stats(), catchUp ? log.head - after : start.missed.length);
+    if (hasEnded) this.sessions.tellEnd(session);
     if (thrown !== undefined) session.stop('failed', thrown.error);
     if (broken !== undefined) session.cut('failed', broken.error);
     this.begin(session, sink, { ...client, filter: topics ? this.select(topics, filter) : filter, start, version });
