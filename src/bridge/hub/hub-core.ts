@@ -133,6 +133,13 @@ export class HubCore {
     return place === undefined ? undefined : this.log.watchAfter(place, options);
   }
 
+  /** Returns the events after a version, once a hub that shuts down has distributed all; undefined if not all of them are kept. */
+  async rest(version: string, topics: readonly string[] | undefined): Promise<readonly Envelope[] | undefined> {
+    await this.log.broadcaster.shutdown(); // it has begun
+    const place = this.log.placeOf(version);
+    return place === undefined ? undefined : this.log.since(place, topics);
+  }
+
   /** Resolves when clients are served; to false if the hub ends, or `gone` aborts, before that. */
   ready(gone: AbortSignal): Promise<boolean> {
     const { source, lifetime } = this;
