@@ -8,7 +8,7 @@ import { soon } from '../watch/turn.ts';
  * to watchers. They differ only while a full `wait` watcher holds the gate; the stretch between them is the broadcaster's
  * incoming queue. **Slow readers.** A watcher's queue is the stretch between its own position and `head`. The watcher *stands* in
  * the chunk that holds its position, and the log keeps every chunk from the first standing watcher on. A watcher that falls a
- * full capacity behind is taken out of its chunk (see laggards.ts), so no watcher pins more than its capacity.
+ * full capacity behind is taken out of its chunk (see watcher-sets.ts), so no watcher pins more than its capacity.
  *
  *              chunk 7          chunk 8          chunk 9          chunk 10
  *         |a b c d e f g h|i j k l m n o p|q r s t u v w x|y z . . . . . .|

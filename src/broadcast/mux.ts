@@ -52,7 +52,7 @@ interface Pending<E> extends Linked {
  * **Order** is the order of `append`, which is the order of the publish calls. The log of the view of all watchers counts every
  * event, so its positions are the places of events among all; the views of topics get theirs in the same steps. **Slow readers**
  * of policy `wait` close the gate of their view, and so hold up each event that one of them wants, and all events after it; other
- * slow readers are not noticed here. **Waking** of pending reads: see waiting-readers.ts. **Closing**: once every accepted event is
+ * slow readers are not noticed here. **Waking** of pending reads: see watcher-sets.ts. **Closing**: once every accepted event is
  * visible, `closed` is set and nothing moves again.
  *
  * Everything here is synchronous. User code (filters, `onGap`, `keyOf`) runs inside `gate.open`, `enter` and `readers.serve`, and

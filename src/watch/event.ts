@@ -14,7 +14,7 @@ export interface WatchEvent<Type extends string = string, Obj = unknown> {
 }
 
 /** The types of the events that tell of a change of an object: the one list of them. */
-export const CHANGES: readonly ['ADDED', 'MODIFIED', 'DELETED'] = ['ADDED', 'MODIFIED', 'DELETED'];
+export const CHANGES = ['ADDED', 'MODIFIED', 'DELETED'] as const;
 
 /** The type of an event that tells of a change of an object. */
 export type ChangeType = (typeof CHANGES)[number];

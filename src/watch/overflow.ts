@@ -17,13 +17,7 @@ export type Overflow = (typeof OVERFLOWS)[number];
  * All overflow policies: the one list of them. Code that treats policies differently keeps a `Record<Overflow, ...>`, so that the
  * compiler finds every place when a policy is added.
  */
-export const OVERFLOWS: readonly ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] = [
-  'wait',
-  'drop-newest',
-  'drop-oldest',
-  'disconnect',
-  'coalesce',
-];
+export const OVERFLOWS = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const;
 
 /** What else than dropping events a policy may do: hold back the publisher, or cut a watch, which then ends with an ERROR event. */
 type Does = Complete<{ wait: 'waits'; 'drop-newest': 'drops'; 'drop-oldest': 'drops'; disconnect: 'cuts'; coalesce: 'cuts' }>;

@@ -46,3 +46,22 @@ test('topics need a hub that has some; then it delivers what has one of them', a
   expect([(await watch.next()).value, (await watch.next()).value]).toMatchObject([{ object: 2 }, { object: 4 }]);
   await watch.return();
 });
+
+test.each([1_000, 8])(
+  'one that is behind when the hub shuts down gets the rest, or is told that it is lost (%i are kept)',
+  async (replayItems) => {
+    const hub = new Hub({ epoch: 'e', replayItems, topicsOf: ({ object }) => (object === 13 ? 'no' : 'yes') });
+    const [watch, chosen] = [hub.watch({ capacity: 5 }), hub.watch({ capacity: 5, topics: ['yes'] })];
+    for (let i = 1; i <= 20; i++) await hub.publish(added(i));
+    await hub.shutdown();
+    const read = async (from: typeof watch): Promise<unknown[]> => {
+      const got: unknown[] = [];
+      for await (const { type, object } of from) got.push(type === 'ERROR' ? (object as { code: number }).code : object);
+      return got;
+    };
+    const all = Array.from({ length: 20 }, (_, at) => at + 1);
+    expect(await read(watch)).toEqual(replayItems === 8 ? [1, 2, 3, 4, 5, 410] : all);
+    const some = all.filter((at) => at !== 13);
+    expect(await read(chosen)).toEqual(replayItems === 8 ? [1, 2, 3, 4, 5, 410] : some);
+  },
+);

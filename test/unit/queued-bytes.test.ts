@@ -1,7 +1,9 @@
 // The limit of bytes that are queued for one client: who is cut, who is not, and what it is told.
 import { describe, expect, test } from 'vitest';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
+import { FROM_NOW } from '../../src/bridge/hub/hub-log.ts';
 import type { ClientOptions, HubOptions } from '../../src/bridge/hub/hub-options.ts';
+import type { HubSession } from '../../src/bridge/hub/hub-session.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { LOSSY } from '../policies.ts';
@@ -243,4 +245,36 @@ test('a hub that has ended still serves what it keeps', async () => {
 
 test.each([0, -1, 1.5, Number.NaN, '9'])('a limit of %s is refused', (maxQueuedBytes) => {
   expect(() => new Hub({ maxQueuedBytes: maxQueuedBytes as number })).toThrow(/maxQueuedBytes: expected a whole number >= 1/);
+});
+
+test('a connection that is closed while it is opened, or written to, leaves nothing behind', async () => {
+  const told: string[] = [];
+  const hub = new Hub({ snapshot: () => [1, 2], onNotice: ({ type }) => told.push(type) });
+  class Closing extends FakeSink {
+    readonly #inWrite: boolean;
+
+    constructor(inWrite: boolean) {
+      super();
+      this.#inWrite = inWrite;
+    }
+
+    override opened(session: HubSession): void {
+      super.opened(session);
+      if (!this.#inWrite) session.gone();
+    }
+
+    override write(bytes: Uint8Array): boolean {
+      super.write(bytes);
+      this.session?.gone();
+      return false;
+    }
+  }
+  for (const inWrite of [false, true]) {
+    const { session } = connect(hub, new Closing(inWrite), { start: { ...FROM_NOW, snapshot: true } });
+    await until(() => session.over);
+    await turn();
+    const { backlog, all } = coreOf(hub).sessions;
+    expect([all.size, (backlog as unknown as { due: Map<unknown, unknown> }).due.size]).toEqual([0, 0]);
+    expect(told.splice(0)).toEqual(['open', 'close']);
+  }
 });

@@ -8,7 +8,7 @@ import type { FetchLike } from './stream.ts';
 import type { Connection, Receiver, WebSocketConstructor } from './transport.ts';
 
 /** All transports: the one list of them. */
-export const TRANSPORTS: readonly ['http', 'sse', 'websocket'] = ['http', 'sse', 'websocket'];
+export const TRANSPORTS = ['http', 'sse', 'websocket'] as const;
 
 /** The transport; see PROTOCOL.md. */
 export type ClientTransport = (typeof TRANSPORTS)[number];

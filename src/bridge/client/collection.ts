@@ -191,7 +191,8 @@ class View<T> {
     if (version === this.#version) return this.#shown;
     let failure = fault;
     try {
-      this.#rows = version === this.#version + 1 && !this.#isBroken ? this.#updated(this.fold.changed) : this.#made();
+      const isNext = version === this.#version + 1 && !this.#isBroken;
+      this.#rows = isNext ? this.#updated(this.fold.changed) : this.#rowsOf(this.fold.objects.keys());
       this.#isBroken = false;
     } catch (error) {
       this.#isBroken = true;
@@ -219,10 +220,6 @@ class View<T> {
       if (object !== undefined && this.#matches(object)) rows.push({ key, object });
     }
     return rows.sort((one, other) => this.#compare(one, other));
-  }
-
-  #made(): Row<T>[] {
-    return this.#rowsOf(this.fold.objects.keys());
   }
 
   #updated(changed: ReadonlySet<string>): readonly Row<T>[] {
@@ -254,12 +251,11 @@ class View<T> {
   #show(failure: { readonly error: unknown } | undefined): void {
     const shown = this.#shown;
     const total = this.#rows.length;
-    const all = this.#options.limit === undefined ? this.#rows : this.#rows.slice(0, this.#options.limit);
+    const all = this.#rows.slice(0, this.#options.limit);
     const isSame = all.length === shown.items.length && all.every(({ object }, at) => object === shown.items[at]);
     const items = isSame ? shown.items : all.map(({ object }) => object);
     const { ready } = this.fold;
-    const hadFailed = 'error' in shown;
-    if (isSame && total === shown.total && ready === shown.ready && !failure && !hadFailed) return;
+    if (isSame && total === shown.total && ready === shown.ready && !failure && !('error' in shown)) return;
     this.#shown = { items, total, get: shown.get, ready, ...failure };
   }
 }

@@ -171,8 +171,8 @@ export class Feed<E extends WatchEvent> {
       onStateChange: (state, { error, delayMs }) => {
         if (state === 'open') connection.open();
         else if (state === 'closed') connection.over(error);
-        // What is tried again at once, such as a start over after a 410, has no error that somebody should read.
-        else connection.lost(delayMs === 0 ? undefined : error, delayMs);
+        // After a first 410 it starts over at once: that the server has restarted is no failure that somebody should read.
+        else connection.lost(delayMs || error?.code !== 410 ? error : undefined, delayMs);
       },
     };
     const settings = { ...given, ...open };

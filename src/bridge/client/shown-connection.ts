@@ -55,7 +55,7 @@ export class ShownConnection {
   /** Somebody reports the state. */
   #isTold: boolean = false;
   /** From when on there should have been a connection. */
-  #sinceMs: number;
+  #sinceMs: number = 0;
   #error: ConnectionState['error'];
   #cancel: () => void = () => {};
 
@@ -63,7 +63,6 @@ export class ShownConnection {
     this.#options = options;
     this.#changed = changed;
     this.state = { status: 'connecting', reconnect };
-    this.#sinceMs = options.clock.now();
   }
 
   get isOver(): boolean {

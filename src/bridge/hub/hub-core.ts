@@ -133,6 +133,13 @@ export class HubCore {
     return place === undefined ? undefined : this.log.watchAfter(place, options);
   }
 
+  /** Returns the events after a version, once a hub that shuts down has distributed all; undefined if not all of them are kept. */
+  async rest(version: string, topics: readonly string[] | undefined): Promise<readonly Envelope[] | undefined> {
+    await this.log.broadcaster.shutdown(); // it has begun
+    const place = this.log.placeOf(version);
+    return place === undefined ? undefined : this.log.since(place, topics);
+  }
+
   /** Resolves when clients are served; to false if the hub ends, or `gone` aborts, before that. */
   ready(gone: AbortSignal): Promise<boolean> {
     const { source, lifetime } = this;
@@ -217,9 +224,13 @@ export class HubCore {
     if (reservation === undefined) this.slots.add(client.address);
     else reservation.keep();
     this.sessions.open(session, options);
+    this.sessions.opening.add(session);
     const broken = attempt(() => sink.opened(session));
+    this.sessions.opening.delete(session);
+    const hasEnded = session.over;
     this.tally.opened(() => session.stats());
     if (start.resumed) this.tally.resumed(() => session.stats(), catchUp ? log.head - after : start.missed.length);
+    if (hasEnded) this.sessions.tellEnd(session);
     if (thrown !== undefined) session.stop('failed', thrown.error);
     if (broken !== undefined) session.cut('failed', broken.error);
     this.begin(session, sink, { ...client, filter: topics ? this.select(topics, filter) : filter, start, version });

@@ -83,17 +83,26 @@ export class HubLog {
     this.mux.whenVisible(callback);
   }
 
-  /** Returns where a client with this request starts, or a Status of code 410 or 400. */
+  /**
+   * Returns where a client with this request starts. Without a version: with the snapshot, the last events, or live events. With a
+   * version: right after it, or a Status of code 410 if any later event is missing, never with a part. Code 400 if it asks for a
+   * snapshot, and there is none.
+   */
   start(asked: ParsedQuery, topics: readonly string[] | undefined): Start | Status {
     const { replay, snapshot } = this.settings;
-    return toStart(asked, {
-      after: (version) => {
-        const place = this.placeOf(version);
-        return place === undefined ? undefined : this.since(place, topics);
-      },
-      last: () => this.since(Math.max(this.oldest, this.head - replay), topics) ?? [],
-      hasSnapshot: snapshot !== undefined,
-    });
+    const { resourceVersion: version, sendInitialEvents, isBack = false } = asked;
+    const beginsAnew = sendInitialEvents === true && !isBack;
+    if (beginsAnew && snapshot === undefined)
+      return invalidQuery('sendInitialEvents', 'true', 'false, because this server has no snapshot');
+    if (version === undefined || beginsAnew) {
+      if (snapshot !== undefined && sendInitialEvents !== false) return { ...FROM_NOW, snapshot: true };
+      return { ...FROM_NOW, missed: this.since(Math.max(this.oldest, this.head - replay), topics) ?? [] };
+    }
+    const place = this.placeOf(version);
+    const missed = place === undefined ? undefined : this.since(place, topics);
+    if (missed !== undefined) return { ...FROM_NOW, missed, resumed: true };
+    const message = `cannot resume after version ${version}: start over without a version`;
+    return toStatus({ code: 410, reason: 'Expired', message });
   }
 
   /** Returns the events after a sequence, in a new array; undefined if not all of them are known. */
@@ -145,15 +154,6 @@ export interface Start {
   readonly catchUp?: CatchUpStart | undefined;
 }
 
-/** What a hub can start a client with. */
-interface StartOptions {
-  /** Returns the events after a version, or undefined if not all of them are known. */
-  readonly after: (version: string) => readonly Envelope[] | undefined;
-  /** Returns the recent events that a client without a version gets. */
-  readonly last: () => readonly Envelope[];
-  readonly hasSnapshot: boolean;
-}
-
 /** Starts with live events: no replay, no snapshot. */
 export const FROM_NOW: Start = { missed: [], resumed: false, snapshot: false };
 
@@ -162,25 +162,6 @@ export const FROM_NOW: Start = { missed: [], resumed: false, snapshot: false };
  * an EventSource stops reconnecting.
  */
 export const COMPLETE: Status = toStatus({ code: 204, reason: 'Complete', message: 'the stream has ended' });
-
-/**
- * Returns where a client with this request starts. Without a version: with the snapshot, the last events, or live events. With a
- * version: right after it, or a Status of code 410 if any later event is missing. Never with a part.
- */
-function toStart(asked: ParsedQuery, { after, last, hasSnapshot }: StartOptions): Start | Status {
-  const { resourceVersion, sendInitialEvents, isBack = false } = asked;
-  if (sendInitialEvents === true && !isBack && !hasSnapshot) {
-    return invalidQuery('sendInitialEvents', 'true', 'false, because this server has no snapshot');
-  }
-  if (resourceVersion === undefined || (sendInitialEvents === true && !isBack)) {
-    const snapshot = hasSnapshot && sendInitialEvents !== false;
-    return snapshot ? { ...FROM_NOW, snapshot } : { ...FROM_NOW, missed: last() };
-  }
-  const missed = after(resourceVersion);
-  if (missed !== undefined) return { missed, resumed: true, snapshot: false };
-  const message = `cannot resume after version ${resourceVersion}: start over without a version`;
-  return toStatus({ code: 410, reason: 'Expired', message });
-}
 
 /** Returns the missed events that a client's filter accepts. If the filter throws, returns its error and no events. */
 export function permitted(

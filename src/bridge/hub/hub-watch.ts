@@ -163,10 +163,7 @@ class HubReader {
   /** Reads a page from the source. Returns the ERROR that ends this watch, if there is nothing to continue with. */
   private async readOn(): Promise<ErrorEvent | undefined> {
     const { core, version } = this;
-    if (core.lifetime.closing) {
-      this.over = true;
-      return undefined;
-    }
+    if (core.lifetime.closing) return this.readRest();
     let found: CatchUpStart | undefined;
     try {
       found = await core.locate({ resourceVersion: version }, this.gone.signal);
@@ -179,9 +176,19 @@ class HubReader {
       this.take(found);
       return undefined;
     }
-    if (core.lifetime.closing) this.over = true;
-    if (this.over || this.lost !== undefined || this.find()) return undefined;
-    return this.end(`the events after version ${version} are not kept`);
+    if (core.lifetime.closing || this.over || this.lost !== undefined || this.find()) return undefined;
+    return this.end(notKept(version));
+  }
+
+  /** The hub shuts down. Without a source, its stream ends: what it keeps is read, and what it does not keep is told. */
+  private async readRest(): Promise<ErrorEvent | undefined> {
+    const { core, version, options } = this;
+    const rest = core.source || version === undefined ? [] : await core.rest(version, options.topics);
+    if (this.over) return undefined;
+    if (rest === undefined) return this.end(notKept(version));
+    this.page = [...rest];
+    this.over = rest.length === 0;
+    return undefined;
   }
 
   private end(why: string): ErrorEvent {
@@ -196,4 +203,8 @@ class HubReader {
       if (envelope !== undefined && (!own || concerns(topics, own))) this.page.push(envelope);
     }
   }
+}
+
+function notKept(version: string | undefined): string {
+  return `the events after version ${version} are not kept`;
 }

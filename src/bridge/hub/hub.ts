@@ -128,7 +128,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * The watch reads at its own pace and holds nobody up. It is never cut while the hub, or its source, holds the events that it
    * has not read. When they are gone, it delivers one ERROR with code 410 and ends; start over without `after`, from a fresh
    * state. Without `after`, the watch of a hub with a source begins where the hub is, or where it is when it becomes {@link
-   * ready}.
+   * ready}. When the hub shuts down, the watch delivers the rest and ends; with a source, whose stream goes on, it just ends.
    *
    * @throws {WatchError} INVALID_ARGUMENT for an invalid option; CLOSED after `shutdown`; the signal's reason if it has aborted.
    */

@@ -39,6 +39,8 @@ export interface HubParts {
  */
 export class Sessions implements SessionHost {
   readonly all: Set<HubSession> = new Set();
+  /** Those of which nobody has been told yet: if one ends now, that is told later. */
+  readonly opening: Set<HubSession> = new Set();
   readonly slices: Slices = new Slices();
   /** Clients are flushed at the latest after this many events, and after this many bytes. */
   readonly pace: Pace;
@@ -118,8 +120,12 @@ export class Sessions implements SessionHost {
     const others = view && this.byView.get(view);
     if (view && others?.delete(session) && others.size === 0) this.byView.delete(view);
     this.parts.slots.release(session.address);
-    this.parts.tally.closed(session.stats(), session.reason, session.error);
+    if (!this.opening.has(session)) this.tellEnd(session);
     if (this.all.size === 0) this.onEmpty?.();
+  }
+
+  tellEnd(session: HubSession): void {
+    this.parts.tally.closed(session.stats(), session.reason, session.error);
   }
 
   /** Without topics there is one view, and all sessions are its sessions. */
@@ -181,7 +187,7 @@ export class Sessions implements SessionHost {
   }
 
   behind(session: HubSession): void {
-    this.backlog.add(session);
+    if (!session.over) this.backlog.add(session); // its connection may have closed within `opened` or `write`
   }
 
   /** A session has room again. It is flushed in the next turn, together with others that have. */

@@ -143,16 +143,10 @@ const known: WeakSet<Hub> = new WeakSet();
 function publishNotices(hub: Hub, channel: ToChannel): void {
   if (known.has(hub)) return;
   known.add(hub);
-  const channels = {
-    open: channel(CHANNELS.open),
-    close: channel(CHANNELS.close),
-    cut: channel(CHANNELS.cut),
-    refused: channel(CHANNELS.refused),
-    resume: channel(CHANNELS.resume),
-  };
+  const channels = new Map(Object.entries(CHANNELS).map(([type, name]) => [type, channel(name)]));
   hub.observe({
-    wants: (type) => channels[type].hasSubscribers,
-    tell: (notice) => channels[notice.type].publish({ hub, ...notice }),
+    wants: (type) => channels.get(type)?.hasSubscribers === true,
+    tell: (notice) => channels.get(notice.type)?.publish({ hub, ...notice }),
   });
 }
 

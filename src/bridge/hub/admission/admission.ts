@@ -2,7 +2,7 @@ import { toOverflow } from '../../../broadcast/broadcaster.ts';
 import { toTopicSet } from '../../../broadcast/topics.ts';
 import { isPromise } from '../../../watch/abort.ts';
 import { type Clock, systemClock } from '../../../watch/clock.ts';
-import { checkOptions, invalid, wholeNumber } from '../../../watch/errors.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../../../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../../../watch/event.ts';
 import { DEFAULTS } from '../../protocol.ts';
 import type { Admitted, HubCore } from '../hub-core.ts';
@@ -54,10 +54,9 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
   clientAddress?: ((request: R) => string) | undefined;
 }
 
+const HOOKS = ['authenticate', 'watchOptions', 'clientAddress'] as const;
 /** The names of all options in {@link AdmissionOptions}. */
-export const ADMISSION_OPTIONS: readonly (keyof AdmissionOptions<never>)[] = [
-  ...(['allowedOrigins', 'authenticate', 'watchOptions', 'clientAddress'] as const),
-];
+export const ADMISSION_OPTIONS: readonly (keyof AdmissionOptions<never>)[] = [...HOOKS, 'allowedOrigins'];
 
 /** A request, independent of the host. */
 export interface Caller<R> extends FromWhere<R> {
@@ -87,9 +86,7 @@ export class Admission<R, I> {
   private readonly origins: Origins<R>;
 
   constructor(core: HubCore, options: AdmissionOptions<R, I>, limits: Limits) {
-    for (const hook of ['authenticate', 'watchOptions', 'clientAddress'] as const) {
-      if (options[hook] !== undefined && typeof options[hook] !== 'function') throw invalid(hook, options[hook], 'a function');
-    }
+    for (const hook of HOOKS) callable(hook, options[hook]);
     this.origins = new Origins(options.allowedOrigins);
     this.core = core;
     this.options = options;
@@ -206,7 +203,7 @@ const CLIENT_OPTIONS = ['filter', 'topics', 'overflow', 'capacity', 'maxQueuedBy
 function checked(options: ClientOptions, hasTopics: boolean): ClientOptions {
   if (typeof options !== 'object' || options === null) throw invalid('watchOptions', options, 'an object, {} for no options');
   const { filter, topics, overflow, capacity, maxQueuedBytes, expiresAtMs } = checkOptions(options, CLIENT_OPTIONS);
-  if (filter !== undefined && typeof filter !== 'function') throw invalid('filter', filter, 'a function');
+  callable('filter', filter);
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
   if (maxQueuedBytes !== undefined) wholeNumber('maxQueuedBytes', maxQueuedBytes, 1);
   if (overflow !== undefined) toOverflow(overflow);
@@ -249,7 +246,11 @@ export interface ConnectionOptions {
 
 /** The names of all options in {@link ConnectionOptions}. */
 export const CONNECTION_OPTIONS: readonly (keyof ConnectionOptions)[] = [
-  ...(['maxBufferedBytes', 'stallTimeoutMs', 'handshakeTimeoutMs', 'maxQueryBytes', 'clock'] as const),
+  'maxBufferedBytes',
+  'stallTimeoutMs',
+  'handshakeTimeoutMs',
+  'maxQueryBytes',
+  'clock',
 ];
 
 /** The limits of a connection with all defaults filled in. */
