@@ -69,34 +69,32 @@ export type {
   SubresourceOf,
   WriteOptions,
 } from './resource-client.ts';
-export type { IndexFunction } from './store/indexer.ts';
 export {
   Indexer,
   type IndexerOptions,
   type Indexers,
+  type IndexFunction,
   type Listed,
   Lister,
   type ListerOptions,
   type NamespaceLister,
 } from './store/indexer.ts';
-export type {
-  BookmarkDelta,
-  DeletedDelta,
-  DeletedFinalStateUnknown,
-  Delta,
-  KnownObjects,
-  RealDelta,
-  ReplacedAllDelta,
-  StateDelta,
-  SyncAllDelta,
-} from './store/store.ts';
 export {
+  type BookmarkDelta,
+  type DeletedDelta,
+  type DeletedFinalStateUnknown,
+  type Delta,
   type FailedChange,
   isDeletedFinalStateUnknown,
+  type KnownObjects,
+  type RealDelta,
+  type ReplacedAllDelta,
+  type StateDelta,
   Store,
   type StoreChange,
   type StoreListOptions,
   type StoreOptions,
+  type SyncAllDelta,
 } from './store/store.ts';
 export {
   type ChangeEvent,
@@ -107,5 +105,4 @@ export {
   until,
   untilWithSync,
 } from './until.ts';
-export type { AtLeastOptions } from './versions.ts';
-export { compareVersions, type VersionComparator } from './versions.ts';
+export { type AtLeastOptions, compareVersions, type VersionComparator } from './versions.ts';

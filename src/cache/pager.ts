@@ -69,9 +69,9 @@ export async function readAll<T>(source: ListWatcher<T>, options: Pages<T>): Pro
     if (page.continue) pages++; // there is one more
     objects += page.items.length;
     bytes += page.bytes ?? 0;
-    within('maxPages', pages, maxPages);
-    within('maxObjects', objects, maxObjects);
-    within('maxTotalListBytes', bytes, maxTotalListBytes);
+    checkTotal('maxPages', pages, maxPages);
+    checkTotal('maxObjects', objects, maxObjects);
+    checkTotal('maxTotalListBytes', bytes, maxTotalListBytes);
   };
   const list = (asked: ListOptions): Promise<List<T>> => preparedList(source, asked, prepare);
   const first = await list({ ...selection, limit });
@@ -106,7 +106,7 @@ export async function readAll<T>(source: ListWatcher<T>, options: Pages<T>): Pro
 }
 
 /** Throws OVERLOADED if an amount exceeds its limit. */
-function within(name: string, amount: number, limit: number): void {
+export function checkTotal(name: string, amount: number, limit: number): void {
   if (amount > limit) throw new WatchError('OVERLOADED', `the list has more than ${name} (${limit})`, { limit });
 }
 

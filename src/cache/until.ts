@@ -64,13 +64,29 @@ export async function until(
   if (!Array.isArray(conditions)) throw invalid('conditions', conditions, 'an array of functions');
   for (const condition of conditions) callable('condition', condition ?? null);
   const watch = toWatch(from, clock);
-  const wait = new Wait(watch, conditions as readonly UntilCondition<WatchEvent>[]);
-  const leave = whenAborted(signal, (reason) => wait.end(() => reason));
+  let why: (() => unknown) | undefined;
+  let last: WatchEvent | undefined;
+  const end = (reason: () => unknown): void => {
+    why ??= reason;
+    watch.return().catch(() => {}); // settles the pending read
+  };
+  const next = async (): Promise<WatchEvent> => {
+    const { done, value } = why ? { done: true, value: undefined } : await watch.next();
+    if (why) throw why();
+    if (done) throw new WatchError('CLOSED', 'the watch ended before all conditions were met', { cause: last });
+    return value as WatchEvent;
+  };
   const inVain = (): WatchError =>
-    new WatchError('TIMEOUT', `not all conditions were met within ${timeoutMs} ms`, { limit: timeoutMs, cause: wait.last });
-  const cancel = timeoutMs > 0 ? clock.schedule(timeoutMs, () => wait.end(inVain)) : undefined;
+    new WatchError('TIMEOUT', `not all conditions were met within ${timeoutMs} ms`, { limit: timeoutMs, cause: last });
+  const leave = whenAborted(signal, (reason) => end(() => reason));
+  const cancel = timeoutMs > 0 ? clock.schedule(timeoutMs, () => end(inVain)) : undefined;
   try {
-    return await wait.run();
+    for (const condition of conditions as readonly UntilCondition<WatchEvent>[]) {
+      if (last !== undefined && !why && condition(last)) continue;
+      do last = await next();
+      while (!condition(last));
+    }
+    return last;
   } finally {
     cancel?.();
     leave();
@@ -82,45 +98,6 @@ function toWatch(from: Watch<WatchEvent> | UntilSource<unknown>, clock: Clock): 
   if (typeof (from as Partial<Watch<WatchEvent>> | undefined)?.next === 'function') return from as Watch<WatchEvent>;
   const { source, ...options } = requireMethod('watch', from as UntilSource<unknown>, 'valueOf' as never, 'a watch, or a source');
   return new RetryWatcher(source, { clock, ...options });
-}
-
-class Wait<E> {
-  last: E | undefined;
-  readonly #watch: Watch<E>;
-  readonly #conditions: readonly UntilCondition<E>[];
-  #why: (() => unknown) | undefined;
-
-  constructor(watch: Watch<E>, conditions: readonly UntilCondition<E>[]) {
-    this.#watch = watch;
-    this.#conditions = conditions;
-  }
-
-  /** Ends the wait early, with this error. The first one counts. */
-  end(why: () => unknown): void {
-    this.#why ??= why;
-    this.#watch.return().catch(() => {}); // settles the pending read
-  }
-
-  async run(): Promise<E | undefined> {
-    for (const condition of this.#conditions) {
-      if (this.last !== undefined && !this.#why && condition(this.last)) continue;
-      do await this.#advance();
-      while (!condition(this.last as E));
-    }
-    return this.last;
-  }
-
-  async #advance(): Promise<void> {
-    this.#check();
-    const { done, value } = await this.#watch.next();
-    this.#check();
-    if (done) throw new WatchError('CLOSED', 'the watch ended before all conditions were met', { cause: this.last });
-    this.last = value;
-  }
-
-  #check(): void {
-    if (this.#why) throw this.#why();
-  }
 }
 
 /** Options of {@link untilWithSync}. */

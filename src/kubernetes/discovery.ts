@@ -19,6 +19,7 @@ import { ask, type HttpSettings } from '../cache/http/exchange.ts';
 import { type GroupVersionKind, type KindOptions, type ResourceType, segment } from '../cache/resource-client.ts';
 import { Shared } from '../watch/abort.ts';
 import { checkOptions, invalid, isRecord, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
+import { urlAt } from './resource.ts';
 
 /** The whole answer of a server, if it knows that; otherwise only the names of its groups. */
 const ACCEPT = ['v2', 'v2beta1']
@@ -150,11 +151,9 @@ export class Discovery {
 
   async #ask(path: string, signal: AbortSignal): Promise<readonly Served[]> {
     const { server, means } = this.#asker;
-    const url = new URL(server);
-    url.pathname = `${server.pathname.replace(/\/$/, '')}/${path}`;
     const question = path === ALL_GROUPS ? { accept: ACCEPT } : undefined;
     const read = (text: string): readonly Served[] => toServed(toObject<object>(text), path);
-    return ask(means, url, { question, signal, limit: 'maxListBytes', read });
+    return ask(means, urlAt(server, path), { question, signal, limit: 'maxListBytes', read });
   }
 }
 

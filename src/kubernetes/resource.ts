@@ -156,10 +156,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   }
 
   #url(namespace: string | undefined): URL {
-    const { server } = this.#means;
-    const url = new URL(server);
-    url.pathname = `${server.pathname.replace(/\/$/, '')}/${toPath(this.type, namespace)}`;
-    return url;
+    return urlAt(this.#means.server, toPath(this.type, namespace));
   }
 
   /** The text of an object. What all objects of a collection have in common need not be repeated in each. */
@@ -286,6 +283,13 @@ export function checkedType(type: string | ResourceType): ResourceType {
   segment('resource.version', type.version);
   segment('resource.plural', type.plural);
   return type;
+}
+
+/** The URL of a path, relative to that of the server. */
+export function urlAt(server: URL, path: string): URL {
+  const url = new URL(server);
+  url.pathname = `${server.pathname.replace(/\/$/, '')}/${path}`;
+  return url;
 }
 
 /** The `apiVersion` of the objects of a resource. */

@@ -16,11 +16,24 @@ export type {
   ReconcileResult,
 } from './controller-options.ts';
 export { type Lease, type LeaseRequest, type LeaseResource, type LeaseSpec, type LeaseStorage, toLeases } from './election.ts';
-export type { LeadContext, LeaderElectorOptions, LeaderFailure } from './leader-elector.ts';
-export { type Lead, LeaderElector, type LeadOptions } from './leader-elector.ts';
+export {
+  type Lead,
+  type LeadContext,
+  LeaderElector,
+  type LeaderElectorOptions,
+  type LeaderFailure,
+  type LeadOptions,
+} from './leader-elector.ts';
 export type { WorkQueueMetric, WorkQueueMetricName } from './meter.ts';
-export type { KeyIterator } from './queue.ts';
-export { WorkQueue } from './queue.ts';
+export { type KeyIterator, WorkQueue } from './queue.ts';
 export { bucket, defaultRateLimiter, exponential, fastSlow, maxOf, maxWait, type RateLimiter } from './rate-limiters.ts';
-export type { AddOptions, RunOptions, Work, WorkContext, WorkFailure, WorkQueueOptions } from './run.ts';
-export { type ParallelizeOptions, parallelizeUntil } from './run.ts';
+export {
+  type AddOptions,
+  type ParallelizeOptions,
+  parallelizeUntil,
+  type RunOptions,
+  type Work,
+  type WorkContext,
+  type WorkFailure,
+  type WorkQueueOptions,
+} from './run.ts';

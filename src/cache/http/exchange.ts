@@ -24,14 +24,6 @@ export interface RequestSpec {
 /** A `fetch` that is given the method and the body, if there are any: each function of type {@link FetchLike} is one. */
 type FetchAny = (url: URL, init: Parameters<FetchLike>[1] & { method?: string; body?: string }) => Promise<Response>;
 
-/** How a body is read. */
-interface ReadOptions {
-  readonly maxBytes: number;
-  /** Called when it is longer. */
-  readonly onTooLong: () => void;
-  readonly onPart: (bytes: Uint8Array) => void;
-}
-
 /** What is needed to make requests. */
 interface ExchangeSettings {
   readonly fetch: FetchAny;
@@ -104,16 +96,16 @@ export class Exchange {
     return response;
   }
 
-  /** Reads the whole body as text. Calls `onTooLong` when it is longer than `maxBytes`; what came so far is returned if that does not throw. */
-  async text(response: Response, maxBytes: number, onTooLong: () => void): Promise<string> {
+  /** Reads the whole body as text. */
+  async text(response: Response, limit: Limit): Promise<string> {
     const utf8 = new TextDecoder();
     const parts: string[] = [];
-    await this.parts(response, { maxBytes, onTooLong, onPart: (bytes) => parts.push(utf8.decode(bytes, { stream: true })) });
+    await this.parts(response, limit, (bytes) => parts.push(utf8.decode(bytes, { stream: true })));
     return parts.join('') + utf8.decode();
   }
 
-  /** Reads the whole body, part by part. */
-  async parts(response: Response, { maxBytes, onTooLong, onPart }: ReadOptions): Promise<void> {
+  /** Reads the whole body, part by part. Rejects with FRAME_TOO_LARGE if it is too long, or drops the rest. */
+  async parts(response: Response, limit: Limit, onPart: (bytes: Uint8Array) => void): Promise<void> {
     if (!response.body) return;
     const reader = response.body.getReader();
     let bytes = 0;
@@ -123,8 +115,8 @@ export class Exchange {
         if (done) break;
         this.rearmTimeout();
         bytes += value.byteLength;
-        if (bytes > maxBytes) {
-          onTooLong();
+        if (bytes > limit.bytes) {
+          if (limit.option) tooLong(limit);
           break;
         }
         onPart(value);
@@ -225,25 +217,17 @@ export async function accepted(exchange: Exchange, url: URL, question?: RequestS
   const response = await exchange.send(url, question);
   // A list and a watch are answered with 200 only; a write may be answered with 201 or 202.
   const fine = question?.method ? response.ok : response.status === 200;
-  if (!fine) throw toRefused(response, await exchange.text(response, MAX_REFUSAL_BYTES, () => {}), url);
+  if (!fine) throw toRefused(response, await exchange.text(response, { what: 'the refusal', bytes: MAX_REFUSAL_BYTES }), url);
   checkType(response);
   return response;
 }
 
-/** How long an answer may be, and how to say that it is longer. */
+/** How long an answer may be. */
 interface Limit {
   readonly what: string;
-  readonly option: 'maxListBytes' | 'maxFrameBytes';
   readonly bytes: number;
-}
-
-/** Reads a whole answer, part by part. Rejects with FRAME_TOO_LARGE if it is too long. */
-export function partsOf(
-  exchange: Exchange,
-  response: Response,
-  { limit, onPart }: { readonly limit: Limit; readonly onPart: (bytes: Uint8Array) => void },
-): Promise<void> {
-  return exchange.parts(response, { maxBytes: limit.bytes, onTooLong: () => tooLong(limit), onPart });
+  /** The option that says so. Absent: the rest of a longer one is of no interest. */
+  readonly option?: 'maxListBytes' | 'maxFrameBytes';
 }
 
 /** Throws FRAME_TOO_LARGE. */
@@ -256,7 +240,7 @@ interface AskOptions<R> {
   readonly question?: RequestSpec | undefined;
   readonly signal?: AbortSignal | undefined;
   /** The option that limits the answer. Default `maxFrameBytes`. */
-  readonly limit?: Limit['option'] | undefined;
+  readonly limit?: 'maxListBytes' | 'maxFrameBytes' | undefined;
   readonly read: (text: string) => R;
 }
 
@@ -269,7 +253,7 @@ export async function ask<R>(
   const exchange = new Exchange(means, signal);
   try {
     const limit = { what: option === 'maxListBytes' ? 'the list' : 'the object', option, bytes: means[option] };
-    return read(await exchange.text(await accepted(exchange, url, question), limit.bytes, () => tooLong(limit)));
+    return read(await exchange.text(await accepted(exchange, url, question), limit));
   } catch (error) {
     throw named(error, url, signal);
   } finally {

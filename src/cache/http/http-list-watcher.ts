@@ -10,18 +10,7 @@ import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../list-w
 import type { KubernetesObject } from '../object.ts';
 import { type Prepare, takesPrepare } from '../pager.ts';
 import { eventCodec, ListParts } from './answer.ts';
-import {
-  accepted,
-  Exchange,
-  type HttpSettings,
-  type ListWatcherOptions,
-  named,
-  partsOf,
-  toHttpSettings,
-  tooLong,
-} from './exchange.ts';
-
-export type { ListWatcherOptions } from './exchange.ts';
+import { accepted, Exchange, type HttpSettings, type ListWatcherOptions, named, toHttpSettings, tooLong } from './exchange.ts';
 
 /**
  * Creates a {@link ListWatcher} over a collection of any server that speaks Kubernetes' list/watch protocol, such as
@@ -80,7 +69,7 @@ class HttpListWatcher<T> implements ListWatcher<T> {
         bytes += part.length;
         list.push(part);
       };
-      await partsOf(exchange, response, { limit, onPart });
+      await exchange.parts(response, limit, onPart);
       // Not enumerable: a list compares and prints as the server sent it.
       return Object.defineProperty(list.end(), 'bytes', { value: bytes });
     } catch (error) {

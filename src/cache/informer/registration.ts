@@ -15,6 +15,7 @@
  * - What a handler throws is reported, and ends nothing. A handler that was cut is also reported.
  */
 import type { BroadcastWatch } from '../../broadcast/broadcast-watch.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { isInitialEventsEnd, type Status } from '../../watch/event.ts';
 import type { HeapNode } from '../../watch/timetable.ts';
@@ -145,13 +146,15 @@ export class Registration<T> implements HandlerRegistration, HeapNode {
   /** Calls the handler, if the change concerns it. Returns a promise if the handler returned one. */
   #tell(change: StateChange<T>): Promise<void> | undefined {
     try {
-      const result = this.#call(change) as PromiseLike<unknown> | null | undefined;
-      if (typeof result?.then !== 'function') return undefined;
+      const result = this.#call(change);
+      if (!isPromise(result)) return undefined;
       this.#pending = change;
       return Promise.resolve(result).then(
-        () => this.#returned(),
+        () => {
+          this.#pending = undefined;
+        },
         (error: unknown) => {
-          this.#returned();
+          this.#pending = undefined;
           this.#host.onError(error, this.#handler);
         },
       );
@@ -159,10 +162,6 @@ export class Registration<T> implements HandlerRegistration, HeapNode {
       this.#host.onError(error, this.#handler);
       return undefined;
     }
-  }
-
-  #returned(): void {
-    this.#pending = undefined;
   }
 
   #call(change: StateChange<T>): unknown {

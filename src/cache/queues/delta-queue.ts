@@ -15,7 +15,7 @@
  *   as soon as a change is queued before any list.
  * - After `close`, what is queued is still delivered. Then every pop rejects with CLOSED, and nothing waits.
  */
-import { whenAborted } from '../../watch/abort.ts';
+import { isPromise, whenAborted } from '../../watch/abort.ts';
 import { callable, checkText, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { type KubernetesObject, keyOf } from '../object.ts';
@@ -299,7 +299,7 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
       finish(() => reject(error));
       return;
     }
-    if (typeof (result as PromiseLike<unknown> | undefined)?.then !== 'function') {
+    if (!isPromise(result)) {
       finish(() => resolve(deltas));
       return;
     }

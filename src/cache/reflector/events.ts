@@ -80,6 +80,11 @@ export function fromErrorEvent(object: unknown): SourceFailure {
   return toFailure(new WatchError('REFUSED', `${code}: ${String(message).slice(0, 1_000)}`, { status: object }));
 }
 
+/** The failure of a watch on which nothing has come for too long. */
+export function toSilence(limit: number): SourceFailure {
+  return { kind: 'silent', error: new WatchError('TIMEOUT', `the watch was silent for ${limit} ms`, { limit }) };
+}
+
 function kindOf(status: Status): ReflectorFailureKind {
   const { code, reason, details } = status;
   if (code === 410 || reason === 'Expired' || reason === 'Gone' || isTooLarge(status)) return 'expired';

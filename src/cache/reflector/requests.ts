@@ -10,9 +10,9 @@
 import { WatchError } from '../../watch/errors.ts';
 import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.ts';
 import type { ListOptions, ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
-import { preparedList, readAll } from '../pager.ts';
+import { checkTotal, preparedList, readAll } from '../pager.ts';
 import { Attempt, type Outcome } from './attempt.ts';
-import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toFailure, versionIn } from './events.ts';
+import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toFailure, toSilence, versionIn } from './events.ts';
 import type { MachineInput } from './machine.ts';
 import type { ReflectorSettings } from './reflector-options.ts';
 
@@ -191,10 +191,12 @@ export class Requests<T> {
     const streamed = this.#streamed as InitialState<T>;
     streamed.take(this.takeEvent() as WatchedChange<T>);
     const { maxObjects, maxTotalListBytes } = this.#settings;
-    const failure =
-      checkSize('maxObjects', streamed.size, maxObjects) ??
-      checkSize('maxTotalListBytes', this.#streamedBytes, maxTotalListBytes);
-    if (failure) return this.#failed('error', failure);
+    try {
+      checkTotal('maxObjects', streamed.size, maxObjects);
+      checkTotal('maxTotalListBytes', this.#streamedBytes, maxTotalListBytes);
+    } catch (error) {
+      return this.#failed('error', toFailure(error));
+    }
     return { type: 'stored', resourceVersion: '' };
   }
 
@@ -239,8 +241,7 @@ export class Requests<T> {
   }
 
   #silent(limit: number): MachineInput {
-    const error = new WatchError('TIMEOUT', `the watch was silent for ${limit} ms`, { limit });
-    return this.#failed('silent', { kind: 'silent', error });
+    return this.#failed('silent', toSilence(limit));
   }
 }
 
@@ -252,12 +253,6 @@ function checkList({ resourceVersion }: { readonly resourceVersion: string }, as
   if (!isOlder(resourceVersion, asked)) return undefined; // nothing is older than no version
   const text = `the list has version ${resourceVersion}, which is older than ${asked}`;
   return { kind: 'expired', error: new WatchError('INVALID_FRAME', text) };
-}
-
-/** Refuses an initial state that is too large, as a list is refused. */
-function checkSize(option: string, size: number, limit: number): SourceFailure | undefined {
-  if (size <= limit) return undefined;
-  return { kind: 'other', error: new WatchError('OVERLOADED', `the list has more than ${option} (${limit})`, { limit }) };
 }
 
 /**

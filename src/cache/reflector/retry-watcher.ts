@@ -14,14 +14,14 @@
  */
 import { ClientMachine, ENDED, LOST, toFailure as toLost } from '../../bridge/client/machine.ts';
 import { whenAborted } from '../../watch/abort.ts';
-import { checkOptions, checkText, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions, checkText, invalid, isWatchError, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { type ObjectEvent, type Status, toStatus } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import { type PullSource, PullWatch } from '../../watch/pull-watch.ts';
 import { done, NONE } from '../../watch/reader.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { Attempt } from './attempt.ts';
-import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toBroken, toFailure, versionIn } from './events.ts';
+import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toBroken, toFailure, toSilence, versionIn } from './events.ts';
 import { type CheckedRetry, checkRetry, RETRY_NAMES, type RetryOptions } from './reflector-options.ts';
 
 /** Options of a {@link RetryWatcher}. */
@@ -187,7 +187,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
     this.#machine.connect();
     if (this.#machine.state === 'closed') return;
     this.#attempt = new Attempt(clock);
-    if (idleTimeoutMs > 0) this.#attempt.limitSilence(idleTimeoutMs, () => silent(idleTimeoutMs));
+    if (idleTimeoutMs > 0) this.#attempt.limitSilence(idleTimeoutMs, () => toSilence(idleTimeoutMs));
     const options = { resourceVersion: this.#machine.position, allowWatchBookmarks: true, labelSelector, fieldSelector };
     const outcome = await this.#attempt.open(this.#source, options);
     if (outcome.is === 'value') {
@@ -245,8 +245,4 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
     this.#machine.close();
     this.#last = status;
   }
-}
-
-function silent(limit: number): SourceFailure {
-  return { kind: 'silent', error: new WatchError('TIMEOUT', `the watch was silent for ${limit} ms`, { limit }) };
 }

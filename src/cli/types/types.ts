@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { messageOf } from '../../bridge/client/transport.ts';
 import { toObject, toRefused } from '../../cache/http/answer.ts';
-import { Exchange, type HttpSettings, named, toHttpSettings, tooLong } from '../../cache/http/exchange.ts';
+import { Exchange, type HttpSettings, named, toHttpSettings } from '../../cache/http/exchange.ts';
 import { loadCluster } from '../../kubernetes/cluster.ts';
 import { createNodeFetch } from '../../kubernetes/node-fetch.ts';
 import { dotted, excerpt } from '../../pages/words.ts';
@@ -143,7 +143,7 @@ async function readJson(means: HttpSettings, url: URL): Promise<object | undefin
   try {
     const response = await exchange.send(url);
     const limit = { what: 'the document', option: 'maxFrameBytes', bytes: MAX_DOCUMENT_BYTES } as const;
-    const text = await exchange.text(response, limit.bytes, () => tooLong(limit));
+    const text = await exchange.text(response, limit);
     if (response.status !== 200) throw toRefused(response, text, url);
     return toObject(text);
   } catch (error) {
