@@ -49,18 +49,8 @@ import { askedDelayMs, isConflict, isFieldConflict } from './refusals.ts';
 import { createRequest, type OperatorDeps, type RequestDeps } from './request.ts';
 
 const NAMES = [
-  'name',
-  'for',
-  'owns',
-  'watches',
-  'reads',
-  'reconcile',
-  'finalizer',
-  'concurrency',
-  'maxRetries',
-  'rateLimiter',
-  'reconcileTimeoutMs',
-  'resyncMs',
+  ...(['name', 'for', 'owns', 'watches', 'reads', 'reconcile', 'finalizer'] as const),
+  ...(['concurrency', 'maxRetries', 'rateLimiter', 'reconcileTimeoutMs', 'resyncMs'] as const),
 ] as const;
 
 const RESYNC_MS = 36_000_000;

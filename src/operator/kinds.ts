@@ -74,7 +74,7 @@ export function textOf(name: KindName<object>): string {
 }
 
 /** The `apiVersion` and the `kind` of the objects of a type. */
-export function toKind({ group, version, kind }: Pick<FullType, 'group' | 'version' | 'kind'>): GroupVersionKind {
+export function toKind({ group, version, kind }: Omit<FullType, 'plural' | 'namespaced'>): GroupVersionKind {
   return { apiVersion: group ? `${group}/${version}` : version, kind };
 }
 

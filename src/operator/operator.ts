@@ -27,20 +27,8 @@ import type { OperatorDeps } from './request.ts';
 import { onSignals } from './signals.ts';
 
 const NAMES = [
-  'cluster',
-  'name',
-  'namespace',
-  'leaderElection',
-  'listen',
-  'checks',
-  'webhooks',
-  'syncTimeoutMs',
-  'shutdownTimeoutMs',
-  'log',
-  'onError',
-  'telemetry',
-  'clock',
-  'now',
+  ...(['cluster', 'name', 'namespace', 'leaderElection', 'listen', 'checks', 'webhooks'] as const),
+  ...(['syncTimeoutMs', 'shutdownTimeoutMs', 'log', 'onError', 'telemetry', 'clock', 'now'] as const),
 ] as const;
 
 /** What waits for {@link Operator.idle}. */

@@ -8,7 +8,7 @@
  * An attempt fails with a conflict only if another's write succeeded, so there is no pause between two. After {@link MAX_ATTEMPTS} it
  * is given up, with an error that still is a conflict.
  */
-import { type KubernetesObject, metadataOf, versionOf } from '../cache/object.ts';
+import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../cache/object.ts';
 import { type PatchOptions, placeOfObject, type ResourceClient, type WriteOptions } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
 import { checkOptions, invalid, isWatchError, WatchError } from '../watch/errors.ts';
@@ -78,7 +78,7 @@ export async function apply<T extends object>(
   const place = placeOfObject(resource, object, 'apply');
   // The resource adds apiVersion and kind, which are not those of the type for some subresources.
   const sent = { ...object, metadata: { ...metadataOf(object), ...place } };
-  return await resource.patch(toKey(place), sent, { ...patch, force, type: 'apply' });
+  return await resource.patch(keyOf({ metadata: place }), sent, { ...patch, force, type: 'apply' });
 }
 
 /**
@@ -198,11 +198,7 @@ const statusOf = (object: object): unknown => (object as { readonly status?: unk
 
 /** The key of an object, which may leave out the namespace of its resource. */
 export function keyIn(resource: Pick<ResourceClient, 'type' | 'namespace'>, object: object): string {
-  return toKey(placeOfObject(resource, object, 'write'));
-}
-
-function toKey({ namespace, name }: { readonly namespace: string | undefined; readonly name: string }): string {
-  return namespace ? `${namespace}/${name}` : name;
+  return keyOf({ metadata: placeOfObject(resource, object, 'write') });
 }
 
 type Reading = Pick<WriteOptions, 'signal'>;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { CoreEvent } from '../../src/apiserver/index.ts';
 import { EventRecorder } from '../../src/operator/index.ts';
-import { countOf, eventRig, refusal, turn, website } from './event-recorder-rig.ts';
+import { countOf, eventRig, type Fate, refusal, turn, website } from './event-recorder-rig.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -238,7 +238,7 @@ describe('a namespace of which the server answers 500', () => {
 
   test('holds up the others for one request, however slowly it fails', async () => {
     const { rig, emit, arrived, clock, sent } = await failing();
-    rig.fate = async ({ namespace }) => {
+    rig.fate = async ({ namespace }): Promise<Fate> => {
       if (namespace !== 'bad') return 'ok';
       await new Promise<void>((resolve) => void clock.schedule(10_000, resolve));
       return 500;
@@ -261,7 +261,7 @@ describe('a namespace of which the server answers 500', () => {
     const { rig, emit, arrived, clock, recorder } = await failing();
     emit('bad', 1);
     await clock.advanceAsync(0);
-    rig.fate = async ({ namespace }) => {
+    rig.fate = async ({ namespace }): Promise<Fate> => {
       if (namespace !== 'bad') await new Promise<void>((resolve) => void clock.schedule(20_000, resolve));
       return 'ok';
     };

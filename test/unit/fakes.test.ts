@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
+import { FakeSource } from '../../src/testing/fakes/fake-source.ts';
 import { FakeWatcher, MockWatcher, RaceFreeFakeWatcher } from '../../src/testing/fakes/fakes.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { type ObjectEvent, toStatus, type WatchEvent } from '../../src/watch/event.ts';
@@ -268,4 +269,18 @@ test('a count of abort listeners counts no listeners of other types, and none as
   expect(listeners.count).toBe(1);
   signal.removeEventListener('abort', listener);
   expect(listeners.count).toBe(0);
+});
+
+test('FakeSource leaves nothing of a reader that it has cut, or that has ended', async () => {
+  const source = new FakeSource();
+  const { signal } = new AbortController();
+  const listeners = new ListenerCount(signal);
+  const [cut, left] = await Promise.all([source.follow({ last: 0 }, signal), source.follow({ last: 0 }, signal)]);
+  source.append('{}');
+  for (const each of [cut, left]) await each?.batches[Symbol.asyncIterator]().next();
+  await left?.batches[Symbol.asyncIterator]().return?.();
+  expect([source.following, listeners.count]).toEqual([1, 1]);
+  source.cut();
+  await expect(cut?.batches[Symbol.asyncIterator]().next()).rejects.toThrow('cut');
+  expect([source.following, listeners.count]).toEqual([0, 0]);
 });

@@ -9,11 +9,12 @@
  *
  * Each case opens what it needs, and closes nothing but a backend whose end it tests: the caller does.
  */
+import { versionOf } from '../../cache/object.ts';
 import type { Backend, Change, Changes, ChangesOptions, TxnResult } from '../../storage/backend.ts';
 import { Draft } from '../../storage/values.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { casesOf, needs, type Runs } from './contract.ts';
-import { contentOf, expectRefused, expectSame, expectThat, type StoredThing, thing, versionOf } from './storage-case.ts';
+import { contentOf, expectRefused, expectSame, expectThat, type StoredThing, thing } from './storage-case.ts';
 
 /** A new, empty backend under test, and control over it. */
 export interface BackendSubject {

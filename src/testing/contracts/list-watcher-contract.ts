@@ -22,25 +22,13 @@ import {
 type AnyWatch = Watch<ObjectEvent<KubernetesObject>>;
 
 /** Ways to end a watch, each of which may come at any time, more than once. */
-const WAYS: readonly (readonly [string, (watch: AnyWatch) => unknown])[] = [
-  ['stop', (watch) => watch.stop()],
-  ['return', (watch) => watch.return()],
-  [
-    'stop, and stop again',
-    (watch) => {
-      watch.stop();
-      watch.stop();
-    },
-  ],
-  [
-    'stop and return',
-    (watch) => {
-      watch.stop();
-      return watch.return();
-    },
-  ],
-  ['return, twice', (watch) => Promise.all([watch.return(), watch.return()])],
-];
+const WAYS: Readonly<Record<string, (watch: AnyWatch) => unknown>> = {
+  stop: (watch) => watch.stop(),
+  return: (watch) => watch.return(),
+  'stop, and stop again': (watch) => [watch.stop(), watch.stop()],
+  'stop and return': (watch) => Promise.all([watch.stop(), watch.return()]),
+  'return, twice': (watch) => Promise.all([watch.return(), watch.return()]),
+};
 
 async function expectOver(watch: AnyWatch, by: string): Promise<void> {
   for (let more = 0; more < 20; more++) {
@@ -70,7 +58,7 @@ const ENDINGS: readonly ListWatcherCase[] = listWatcherCases({
   'a watch can be stopped at any time, in any way, and again; pending reads end': async ({ source, put }) => {
     await put('a');
     const { resourceVersion } = await source.list();
-    for (const [by, end] of WAYS) {
+    for (const [by, end] of Object.entries(WAYS)) {
       const [unread, pending, behind, ended] = [
         await source.watch({ resourceVersion }),
         await source.watch({ resourceVersion }),

@@ -76,7 +76,6 @@ export function set(storage: Storage<StoredThing>, key: string, n: number): Prom
   return storage.update(key, (current) => ({ ...(current ?? thing(key)), spec: { n } }), { createIfMissing: true });
 }
 
-export const versionOf = (object: KubernetesObject | undefined): string => object?.metadata?.resourceVersion ?? '';
 const nameOf = (object: KubernetesObject | undefined): string => object?.metadata?.name ?? '';
 export const namesOf = (objects: readonly KubernetesObject[]): string => objects.map(nameOf).join(' ');
 export const contentOf = (object: StoredThing | undefined): string => `${nameOf(object)}=${object?.spec?.n}`;

@@ -1,3 +1,4 @@
+import { versionOf } from '../../cache/object.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import type { Watch } from '../../watch/watch.ts';
 import {
@@ -9,7 +10,6 @@ import {
   set,
   storageCases,
   thing,
-  versionOf,
 } from './storage-case.ts';
 import { LISTS } from './storage-lists.ts';
 import { WATCHES } from './storage-watches.ts';

@@ -1,5 +1,7 @@
 /** The cases of the storage contract for lists. Upstream: `RunTestList...` of `storage/testing/store_tests.go`. */
+
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
+import { versionOf } from '../../cache/object.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { needs } from './contract.ts';
@@ -15,7 +17,6 @@ import {
   set,
   storageCases,
   thing,
-  versionOf,
 } from './storage-case.ts';
 
 const newer = (version: string): string => `${BigInt(version) + 1_000_000n}`;

@@ -1,4 +1,5 @@
 /** The cases of the storage contract for watches. Upstream: `storage/testing/watcher_tests.go`. */
+import { versionOf } from '../../cache/object.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { isInitialEventsEnd } from '../../watch/event.ts';
@@ -19,7 +20,6 @@ import {
   shown,
   storageCases,
   thing,
-  versionOf,
 } from './storage-case.ts';
 
 type Seen = StorageEvent<StoredThing>;

@@ -1,4 +1,5 @@
 /** The cases of the storage contract for create, get and delete, and for update. Upstream: `storage/testing/store_tests.go`. */
+import { versionOf } from '../../cache/object.ts';
 import { needs } from './contract.ts';
 import {
   contentOf,
@@ -12,7 +13,6 @@ import {
   set,
   storageCases,
   thing,
-  versionOf,
 } from './storage-case.ts';
 
 const KEYS = ['', '/', 'a/', '/a', 'a//b', '.', '..', '../a', 'a/..', 'a/../b', 'a/.', './a', 'x'.repeat(1_025)];

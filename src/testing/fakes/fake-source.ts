@@ -74,13 +74,17 @@ export class FakeSource implements HubSource {
     if (!this.continues(position)) return undefined;
     const reader: SourceReader = { at: position.sequence, wake: () => {}, failure: undefined };
     this.readers.add(reader);
-    whenAborted(signal, () => {
+    const leave = whenAborted(signal, () => {
       this.readers.delete(reader);
       reader.wake();
     });
+    const end = (): void => {
+      leave();
+      this.readers.delete(reader);
+    };
     // The last event may have been removed: it will not come, so nobody must wait for it.
     const { sequence: last } = this.events.at(-1) ?? this.last;
-    return { position, last, batches: this.batches(reader, signal) };
+    return { position, last, batches: this.batches(reader, { signal, end }) };
   }
 
   async read({ epoch, first }: ReadFrom, { items, bytes }: ReadLimits): Promise<readonly SourceEvent[] | undefined> {
@@ -183,19 +187,26 @@ export class FakeSource implements HubSource {
     return (sequence === 0 || mark === 'unknown') && this.events.some((each) => each.sequence === sequence + 1);
   }
 
-  private async *batches(reader: SourceReader, signal: AbortSignal): AsyncGenerator<readonly SourceEvent[], undefined> {
-    while (!signal.aborted) {
-      if (reader.failure !== undefined) throw reader.failure;
-      const batch = this.held ? [] : this.events.filter(({ sequence }) => sequence > reader.at);
-      const end = batch.at(-1);
-      if (end !== undefined) {
-        reader.at = end.sequence;
-        yield batch;
-        continue;
+  private async *batches(
+    reader: SourceReader,
+    { signal, end }: { readonly signal: AbortSignal; readonly end: () => void },
+  ): AsyncGenerator<readonly SourceEvent[], undefined> {
+    try {
+      while (!signal.aborted) {
+        if (reader.failure !== undefined) throw reader.failure;
+        const batch = this.held ? [] : this.events.filter(({ sequence }) => sequence > reader.at);
+        const last = batch.at(-1);
+        if (last !== undefined) {
+          reader.at = last.sequence;
+          yield batch;
+          continue;
+        }
+        await new Promise<void>((resolve) => {
+          reader.wake = resolve;
+        });
       }
-      await new Promise<void>((resolve) => {
-        reader.wake = resolve;
-      });
+    } finally {
+      end();
     }
   }
 }
