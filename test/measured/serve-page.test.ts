@@ -1,6 +1,5 @@
-// 10,000 rows in the page of `watchmux serve`, in Chromium, while 100 objects change per second. It prints frame times, long tasks and
-// how busy the page's thread was; what it demands is in CPU time, which other programs do not take from it. The control is the same page
-// with 100 rows.
+// 10,000 rows in the page of `watchmux serve`, in Chromium, while 100 objects change per second. What it demands is in CPU time of the
+// page's thread, which other programs do not take from it. The control is the same page with 1,000 rows: of both, as many are drawn.
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import { CHROMIUM_BROWSER } from '../e2e/browsers.ts';
@@ -15,10 +14,12 @@ const TICK_MS = 20;
 /** Ten thousand objects are created one by one. */
 const LONG_MS = 600_000;
 /**
- * The page's thread with 10,000 rows may have so much to do, as a multiple of what it has with 100. It was 0.6, because few of the rows
- * that change are in view.
+ * What the page's thread does with 10,000 rows, as a multiple of what it does with 1,000. Changes are looked up and merged, which takes
+ * little: sorting all rows with each drawing would be TIMES_BUSY_PLACEHOLDER.
  */
-const MOST_TIMES = 1;
+const MOST_TIMES_BUSY = 3;
+/** The longest task, likewise: what takes time in proportion to all rows is done in slices, which end before a frame does. */
+const MOST_TIMES_LONG = 2;
 
 let browser: Browser | undefined;
 let timer: ReturnType<typeof setInterval> | undefined;
@@ -122,6 +123,9 @@ async function measure(rows: number): Promise<Readonly<Record<(typeof STEPS)[num
   // The page is up to date, and it is not the changes that are missing.
   const found = rows === ROWS ? '1,111 of 10,000' : '111 of 1,000';
   await page.waitForFunction((text) => document.getElementById('note')?.textContent?.startsWith(text), found);
+  await send(server, 'POST', MAPS, { metadata: { name: 'm-1-more' } });
+  const more = rows === ROWS ? '1,112 of 10,001' : '112 of 1,001';
+  await page.waitForFunction((text) => document.getElementById('note')?.textContent?.startsWith(text), more);
   expect(changes.stop()).toBeGreaterThan((WATCHED_MS / 1_000) * PER_SECOND * 0.5);
   await page.close();
   server.child.kill('SIGKILL');
@@ -140,8 +144,9 @@ test.skipIf(CHROMIUM_BROWSER.missing)(
           `the longest task ${one.longestMs.toFixed(1)} and ${other.longestMs.toFixed(1)} ms`,
       );
     }
-    expect(many.still.busyMs).toBeLessThan(few.still.busyMs * MOST_TIMES);
-    for (const step of STEPS) expect([step, many[step].longestMs]).toEqual([step, expect.closeTo(0, 1)]);
+    expect(many.still.busyMs).toBeLessThan(few.still.busyMs * MOST_TIMES_BUSY);
+    const long = STEPS.filter((step) => many[step].longestMs > few[step].longestMs * MOST_TIMES_LONG);
+    expect(long).toEqual([]);
   },
   LONG_MS,
 );

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { type Change, changesOf } from '../../src/pages/serve/detail/changes.ts';
-import { type TextFormat, toLines, toText } from '../../src/pages/serve/detail/lines.ts';
+import { type TextFormat, toLines, toText } from '../../src/pages/serve/detail/text.ts';
 import { visible } from '../../src/pages/words.ts';
 import { runs } from '../runs.ts';
 

@@ -4,7 +4,7 @@ import type { GetCommand } from '../../src/cli/get/get-args.ts';
 import { AlignedColumns, createPrinter, type PrinterOptions } from '../../src/cli/get/printer.ts';
 import { helpText } from '../../src/cli/help.ts';
 import { UsageError } from '../../src/cli/usage.ts';
-import { age, clean, ShownColumns, toPage, toRow } from '../../src/pages/table.ts';
+import { age, clean, ShownColumns, toPage, toRow } from '../../src/pages/table-source.ts';
 
 const parsed = (line: string): GetCommand => parseCommand(['get', ...line.split(' ')]) as GetCommand;
 

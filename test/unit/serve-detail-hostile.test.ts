@@ -1,7 +1,7 @@
 // Objects that somebody has made to hurt whoever looks at them on the page of `watchmux serve`.
 import { expect, test } from 'vitest';
 import { withVersion } from '../../src/pages/serve/detail/edit.ts';
-import { toText } from '../../src/pages/serve/detail/lines.ts';
+import { toText } from '../../src/pages/serve/detail/text.ts';
 
 test('writing a text takes as long as it is', () => {
   const text = `a${'\n'.repeat(400_000)}b`;

@@ -6,7 +6,7 @@ import { type Breadth, toColumns, wordsOf } from '../../src/pages/serve/columns.
 import { faultOf, labelsIn, toggleLabel, versionIn } from '../../src/pages/serve/filters.ts';
 import { readPlace, toUrl } from '../../src/pages/serve/place.ts';
 import { naturalKey, type PageRow, quantityOf, SortedRows, type Sorting, spanOf } from '../../src/pages/serve/sorting.ts';
-import type { ColumnDefinition } from '../../src/pages/table.ts';
+import type { ColumnDefinition } from '../../src/pages/table-source.ts';
 import { parseLabelSelector } from '../../src/selectors/label-selector.ts';
 import { runs } from '../runs.ts';
 

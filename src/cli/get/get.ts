@@ -7,7 +7,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { loadCluster } from '../../kubernetes/cluster.ts';
 import { createNodeFetch, type NodeFetch } from '../../kubernetes/node-fetch.ts';
 import { onSignals } from '../../operator/signals.ts';
-import { type Collection, type CollectionTarget, objectSource, TableSource } from '../../pages/table.ts';
+import { type Collection, type CollectionTarget, objectSource, TableSource } from '../../pages/table-source.ts';
 import { excerpt } from '../../pages/words.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { withoutSecret } from '../lines.ts';

@@ -1,6 +1,6 @@
 // The three forms of output. Each prints a list page by page, or changes one by one.
 import { type KubernetesObject, metadataOf, namespaceOf } from '../../cache/object.ts';
-import { age, clean, type TableRow } from '../../pages/table.ts';
+import { age, clean, type TableRow } from '../../pages/table-source.ts';
 import { harmless } from '../lines.ts';
 import type { Format } from './get-args.ts';
 

@@ -1,6 +1,6 @@
 // Which columns a table of objects has: those of the server, and those that every kind has.
 import { printLabels } from '../../selectors/label-selector.ts';
-import { age, type ColumnDefinition } from '../table.ts';
+import { age, type ColumnDefinition } from '../table-source.ts';
 import { visible } from '../words.ts';
 import { type Cell, type PageRow, spanOf } from './sorting.ts';
 

@@ -5,7 +5,7 @@ import { isOlder } from '../../cache/reflector/events.ts';
 import { Reflector } from '../../cache/reflector/reflector.ts';
 import type { ReflectorFailure, ReflectorState } from '../../cache/reflector/reflector-options.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
-import { type ColumnDefinition, TableSource } from '../table.ts';
+import { type ColumnDefinition, TableSource } from '../table-source.ts';
 import { type Access, collectionPath, type PageResource } from './api.ts';
 import type { PageRow } from './sorting.ts';
 

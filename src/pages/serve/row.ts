@@ -1,5 +1,5 @@
 import { clone, make, say } from '../elements.ts';
-import { age } from '../table.ts';
+import { age } from '../table-source.ts';
 import { visible } from '../words.ts';
 import { type Column, wordsOf } from './columns.ts';
 import type { Entry } from './sorting.ts';

@@ -8,7 +8,7 @@
 // them takes longer than a frame, so that is done in steps: runs are sorted, and then merged, two by two.
 import { keyOf } from '../../cache/object.ts';
 import { byCodeUnit } from '../../selectors/syntax.ts';
-import type { TableRow } from '../table.ts';
+import type { TableRow } from '../table-source.ts';
 
 /** A row, and when this page got it. */
 export interface PageRow extends TableRow {

@@ -9,12 +9,10 @@
 import { ask, type HttpSettings } from '../../../cache/http/exchange.ts';
 import { byId, make, say } from '../../elements.ts';
 import { parseExactly, plural, size, visible } from '../../words.ts';
-import { toEntry, versionOf } from './history.ts';
-import { changeList } from './history-view.ts';
-import { type TextFormat, toText } from './lines.ts';
+import { changeList, toEntry, versionOf } from './history.ts';
 import { hasMembers, type Members } from './paths.ts';
 import { type Allowed, type Cause, type Outcome, write } from './requests.ts';
-import { TextView } from './text-view.ts';
+import { type TextFormat, TextView, toText } from './text.ts';
 
 /** A longer text is not edited in a page. */
 const MAX_EDIT_CHARS = 512 * 1_024;

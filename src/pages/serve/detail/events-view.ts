@@ -1,6 +1,6 @@
 import { ask, type HttpSettings } from '../../../cache/http/exchange.ts';
 import { byId, make, say } from '../../elements.ts';
-import { age } from '../../table.ts';
+import { age } from '../../table-source.ts';
 import { plural, visible } from '../../words.ts';
 import { collectionPath, type PageResource } from '../api.ts';
 import { hasMembers, type Members, memberTexts } from './paths.ts';

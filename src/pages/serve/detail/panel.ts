@@ -15,12 +15,10 @@ import { type DetailRef, keyOfRef } from '../place.ts';
 import { DeleteDialog, EditView, withoutManagers } from './edit.ts';
 import { EventsView } from './events-view.ts';
 import { type FollowPhase, ObjectFollower, type ObjectState } from './follow.ts';
-import { ObjectHistory, toEntry, versionOf } from './history.ts';
-import { HistoryView, momentOf } from './history-view.ts';
-import { type TextFormat, toText } from './lines.ts';
+import { HistoryView, momentOf, ObjectHistory, toEntry, versionOf } from './history.ts';
 import { hasMembers, type Members, memberTexts } from './paths.ts';
 import { type Allowed, askAllowed } from './requests.ts';
-import { TextView } from './text-view.ts';
+import { type TextFormat, TextView, toText } from './text.ts';
 
 /** What the detail needs. */
 interface DetailMeans {

@@ -2,8 +2,8 @@
 import { ask, type HttpSettings } from '../../../cache/http/exchange.ts';
 import { isWatchError } from '../../../watch/errors.ts';
 import { parseExactly } from '../../words.ts';
-import { type TextFormat, toText } from './lines.ts';
 import { hasMembers, type Members, memberTexts } from './paths.ts';
+import { type TextFormat, toText } from './text.ts';
 
 /** A write. */
 interface WriteRequest {
