@@ -44,7 +44,7 @@ describe('a watch in another version than that of the objects', () => {
       return { ...object, apiVersion };
     });
     const abort = new AbortController();
-    const readers = [];
+    const readers: ReadableStreamDefaultReader<Uint8Array>[] = [];
     for (let at = 0; at < 3; at++) {
       const { body } = await server.fetch(
         new Request(WATCH.replace('&resourceVersion=0', '&resourceVersion=1'), { signal: abort.signal }),

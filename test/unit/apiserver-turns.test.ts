@@ -12,18 +12,18 @@ class Numbers implements Source {
   joins: boolean = true;
   closed: boolean = false;
   private come: number[] = [];
-  private waiting: ((bytes: Uint8Array) => void) | undefined;
+  private onBytes: ((bytes: Uint8Array) => void) | undefined;
 
   push(number: number): void {
     this.come.push(number);
-    this.waiting?.(this.take());
-    this.waiting = undefined;
+    this.onBytes?.(this.take());
+    this.onBytes = undefined;
   }
 
   next(): Uint8Array | Promise<Uint8Array> {
     if (this.come.length > 0) return this.take();
     return new Promise((resolve) => {
-      this.waiting = resolve;
+      this.onBytes = resolve;
     });
   }
 

@@ -20,6 +20,7 @@ import { AS_PROTOBUF } from './protobuf-presentation.ts';
 import {
   type IncludeObject,
   type ListMeta,
+  type MetaVersion,
   toBookmarkTable,
   toIncludeObject,
   toPartial,
@@ -30,15 +31,13 @@ import {
 import { JSON_HEADERS } from './wire.ts';
 import { yamlOf } from './yaml-writer.ts';
 
-type Version = 'v1' | 'v1beta1';
-
 const utf8 = new TextEncoder();
 const toBytes = (value: unknown): Uint8Array => utf8.encode(JSON.stringify(value));
 
 /** What is needed to make a table. */
 interface TableTerms {
   readonly now: () => number;
-  readonly version: Version;
+  readonly version: MetaVersion;
   readonly includeObject: IncludeObject;
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -65,7 +64,7 @@ function tables({ now, ...rest }: TableTerms): Presentation {
 }
 
 /** Objects without their content. Upstream: `asPartialObjectMetadata`. */
-function partials(version: Version): Presentation {
+function partials(version: MetaVersion): Presentation {
   return {
     headers: JSON_HEADERS,
     object: (_, object) => toBytes(toPartial(object, version)),
@@ -215,7 +214,7 @@ export function listHead(
 const asPlain: Presenter = (clause) => (isJson(clause) && conversionOf(clause) === undefined ? PLAIN : undefined);
 
 /** The version of `meta.k8s.io` that is requested for one of its kinds. */
-function metaVersion(clause: MediaRange, kind: string): Version | undefined {
+function metaVersion(clause: MediaRange, kind: string): MetaVersion | undefined {
   const wanted = isJson(clause) ? conversionOf(clause) : undefined;
   if (wanted?.kind !== kind || wanted.group !== 'meta.k8s.io') return undefined;
   return wanted.version === 'v1' || wanted.version === 'v1beta1' ? wanted.version : undefined;

@@ -8,19 +8,10 @@
  * A watch sends a table of one row with each event. The columns are in the first one, and are null in those that follow. A
  * bookmark is also a table: its version is in the table's metadata, and its annotations are in the row's object.
  */
-import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
 import { badRequest } from '../../storage/statuses.ts';
 import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { AGE } from '../kinds/common.ts';
-
-/** Objects without their content. Upstream: `metav1.PartialObjectMetadata`. */
-
-/** What remains of an object. */
-interface PartialObjectMetadata {
-  readonly kind: 'PartialObjectMetadata';
-  readonly apiVersion: string;
-  readonly metadata: ObjectMeta;
-}
 
 /** What a list says about itself. Upstream: `metav1.ListMeta`. */
 export interface ListMeta {
@@ -29,24 +20,19 @@ export interface ListMeta {
   readonly remainingItemCount?: number | undefined;
 }
 
-/** The metadata of an object, under the version of `meta.k8s.io` that a client knows. */
-export function toPartial(object: KubernetesObject, version: 'v1' | 'v1beta1' = 'v1'): PartialObjectMetadata {
-  return { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${version}`, metadata: object.metadata ?? {} };
-}
+/** The version of `meta.k8s.io` that a client knows. */
+export type MetaVersion = 'v1' | 'v1beta1';
 
-/** A list of metadata. */
-interface PartialObjectMetadataList {
-  readonly kind: 'PartialObjectMetadataList';
-  readonly apiVersion: string;
-  readonly metadata: ListMeta;
-  readonly items: readonly PartialObjectMetadata[];
+/** The metadata of an object. Upstream: `metav1.PartialObjectMetadata`. */
+export function toPartial({ metadata = {} }: KubernetesObject, version: MetaVersion = 'v1'): object {
+  return { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${version}`, metadata };
 }
 
 /** The metadata of a list's objects, and the list's own. */
 export function toPartialList(
   objects: readonly KubernetesObject[],
-  { version = 'v1', metadata = {} }: { version?: 'v1' | 'v1beta1' | undefined; metadata?: ListMeta | undefined } = {},
-): PartialObjectMetadataList {
+  { version = 'v1', metadata = {} }: { version?: MetaVersion | undefined; metadata?: ListMeta | undefined } = {},
+): object {
   const items = objects.map((each) => toPartial(each, version));
   return { kind: 'PartialObjectMetadataList', apiVersion: `meta.k8s.io/${version}`, metadata, items };
 }
@@ -55,13 +41,7 @@ export function toPartialList(
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
 /** One column. Upstream: `metav1.TableColumnDefinition`. */
-interface TableColumn {
-  readonly name: string;
-  readonly type: string;
-  readonly format: string;
-  readonly description: string;
-  readonly priority: number;
-}
+type TableColumn = Readonly<Record<'name' | 'type' | 'format' | 'description', string> & { priority: number }>;
 
 /** One row. Upstream: `metav1.TableRow`. */
 interface TableRow {
@@ -84,8 +64,8 @@ interface TableOptions {
   readonly now: number;
   /** Default `Metadata`. */
   readonly includeObject?: IncludeObject | undefined;
-  /** The version of `meta.k8s.io` that the client knows. Default `v1`. */
-  readonly version?: 'v1' | 'v1beta1' | undefined;
+  /** Default `v1`. */
+  readonly version?: MetaVersion | undefined;
   /** That of the list. Default: the version of the only object. */
   readonly metadata?: ListMeta | undefined;
   /** Called with the failure of a column, once for each column. */

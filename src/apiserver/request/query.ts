@@ -96,7 +96,7 @@ const COMMON = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVe
 /** The same from the options of a list in process. */
 export function fromListOptions(options: ListOptions): ListParameters {
   checkOptions(options, LIST_NAMES);
-  return { ...common(options), watch: false, limit: count('limit', options.limit), continue: text('continue', options.continue) };
+  return { ...common(options), limit: count('limit', options.limit), continue: text('continue', options.continue) };
 }
 
 /**
@@ -111,18 +111,20 @@ export function fromWatchOptions(options: ListWatchOptions): ListParameters {
   return { ...base, resourceVersionMatch, watch: true, sendInitialEvents, allowWatchBookmarks };
 }
 
+/** What nobody has asked for. */
+const NOTHING: ListParameters = {
+  ...{ watch: false, sendInitialEvents: undefined, allowWatchBookmarks: false, timeoutSeconds: 0, limit: 0 },
+  ...{ resourceVersion: '', resourceVersionMatch: '', labelSelector: '', fieldSelector: '', continue: '' },
+};
+
 function common(options: ListOptions): ListParameters {
   return {
-    watch: false,
+    ...NOTHING,
     resourceVersion: text('resourceVersion', options.resourceVersion),
     resourceVersionMatch: text('resourceVersionMatch', options.resourceVersionMatch),
-    sendInitialEvents: undefined,
-    allowWatchBookmarks: false,
     timeoutSeconds: count('timeoutSeconds', options.timeoutSeconds),
     labelSelector: text('labelSelector', options.labelSelector),
     fieldSelector: text('fieldSelector', options.fieldSelector),
-    limit: 0,
-    continue: '',
   };
 }
 
