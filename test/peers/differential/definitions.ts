@@ -159,7 +159,44 @@ function names({ items }: Json): unknown {
 }
 
 /** Definitions that are refused. */
+/** Rules that could only fail. */
+const RULES: readonly (string | object)[] = [
+  ...['self.nope == 1', 'self.n == "a"', 'self.d + 1 > 2.0', 'has(self.open.a)', 'self.t == "2020"', 'self.l.all(x, x == 1)'],
+  ...[
+    'self.s.foo()',
+    'unknown == 1',
+    'self.s in [1, 2]',
+    'self.l["a"] == "a"',
+    'self.s.nope',
+    'self.n',
+    '!self.n',
+    'self.m[1] == "x"',
+  ],
+  { rule: 'true', messageExpression: 'self.n' },
+  { rule: 'oldSelf.n == self.n', optionalOldSelf: true },
+  { rule: 'true', optionalOldSelf: true },
+];
+const RULED = {
+  ...{
+    n: { type: 'integer' },
+    d: { type: 'number' },
+    s: { type: 'string' },
+    t: { type: 'string', format: 'date-time' },
+    open: OPEN,
+  },
+  ...{ l: { type: 'array', items: { type: 'string' } }, m: { type: 'object', additionalProperties: { type: 'string' } } },
+};
+const ruled = (rule: string | object): object => {
+  const rules = [typeof rule === 'string' ? { rule } : rule];
+  return schemaOf({ spec: { type: 'object', properties: RULED, 'x-kubernetes-validations': rules } });
+};
+
 const WRONG: readonly Step[] = [
+  ...RULES.map((rule) => post(crd('x', 'X', version(ruled(rule))), `a rule: ${JSON.stringify(rule)}`)),
+  {
+    ...post(crd('x', 'X', version(schemaOf({ spec: { ...OPEN, foo: 1, properties: { a: { type: 'string', patern: 'x' } } } })))),
+    ...{ path: `${CRDS}?fieldValidation=Strict`, title: 'unknown keywords' },
+  },
   post(crd('x', 'X', {}, { name: 'y.run.example.com' }), 'another name'),
   post(crd('x', 'X', { group: 'example' }, { name: 'x.example' }), 'a group without a dot'),
   post(crd('x', 'X', { group: 'Run.example.com' }, { name: 'x.Run.example.com' }), 'a group in upper case'),
