@@ -18,7 +18,7 @@ import type { List, ListOptions } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import { isPromise } from '../watch/abort.ts';
 import { Backoff } from '../watch/backoff.ts';
-import { type Clock, sleep, systemClock } from '../watch/clock.ts';
+import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
 import type { Watch } from '../watch/watch.ts';
@@ -117,7 +117,7 @@ async function guarded<T extends KubernetesObject>(
   const backoff = new Backoff({ minMs: 2, maxMs: 200, factor: 2, random: shared.random });
   let state = hinted(cached) ?? (await readState<T>(target));
   for (let conflicts = 0; ; conflicts++) {
-    if (conflicts > PROMPT_CONFLICTS) await pause(target, backoff.failed({}));
+    if (conflicts > PROMPT_CONFLICTS) await shared.pending.pause(backoff.failed({}), { clock: shared.clock, signal });
     const decision = await decided(target, decide, state);
     state = decision.state;
     const { object, revision: expected } = state;
@@ -164,16 +164,6 @@ function hinted<T extends KubernetesObject>(cached: T | undefined): State<T> | u
   const revision = cached?.metadata?.resourceVersion;
   if (typeof revision !== 'string' || !/^[1-9]\d{0,18}$/.test(revision)) return undefined;
   return { object: cached, revision, isCurrent: false };
-}
-
-/** Waits between conflicts, until the signal aborts or the storage is closed. */
-async function pause({ shared, signal }: Target, delayMs: number): Promise<void> {
-  const over = new AbortController();
-  try {
-    await shared.pending.until(sleep(delayMs, { clock: shared.clock, signal: over.signal }), signal);
-  } finally {
-    over.abort();
-  }
 }
 
 /** The result of user code. Waits for it until the signal aborts, or the storage is closed. */
