@@ -21,7 +21,7 @@ import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { checkOptions, invalid, requireMethod } from '../../watch/errors.ts';
 import type { Backing } from '../backend.ts';
-import type { ListedState, Source } from '../collection/lists.ts';
+import type { ListedPart, ListedState, Source } from '../collection/lists.ts';
 import type { Part } from '../collection/router.ts';
 import type { FieldReader } from '../collection/view.ts';
 import { CollectionScope, partStats, type Watches } from '../collection/watches.ts';
@@ -230,12 +230,12 @@ class ScopeSource<T extends KubernetesObject> implements Source<T> {
     return this.#engine.reach(version, signal);
   }
 
-  /** All objects with the prefix, as the storage has them. It does not know the fields of the cacher, so it cannot select. */
-  async elsewhere(resourceVersion: string | undefined, signal: AbortSignal | undefined): Promise<ListedState<T>> {
+  /** The objects with the prefix, as the storage has them. It does not know the fields of the cacher, so it cannot select. */
+  async elsewhere(resourceVersion: string | undefined, part: ListedPart): Promise<ListedState<T>> {
     const upstream = upstreamOf(this.#storage, this.#engine.settings.keyOf);
-    const { entries, resourceVersion: version } = await upstream.list(resourceVersion, signal);
+    const { entries, ...state } = await upstream.list(resourceVersion, part);
     const prefix = upstream.keyOf ? '' : this.#prefix;
-    return { resourceVersion: version, entries: entries.map(({ key, object }) => ({ key: prefix + key, object })) };
+    return { ...state, entries: entries.map(({ key, object }) => ({ key: prefix + key, object })) };
   }
 }
 
