@@ -260,14 +260,3 @@ function unescaped(text: string, { from, to }: Span): string {
 export function escapeFieldValue(value: string): string {
   return value.replace(/[\\,=]/g, '\\$&');
 }
-
-/**
- * Reads back a value that {@link escapeFieldValue} has written.
- *
- * @throws {WatchError} INVALID_SELECTOR for any other escape, and for `,` or `=` without a backslash.
- */
-export function unescapeFieldValue(text: string): string {
-  const [first] = spans(text);
-  if (first && first.to < text.length) throw selectorError(KIND, text, { at: first.to, expected: '"\\," in a value' });
-  return unescaped(text, { from: 0, to: text.length });
-}

@@ -12,16 +12,12 @@ export {
   fitsRule,
   parseFieldSelector,
   rulesOf,
-  unescapeFieldValue,
 } from './field-selector.ts';
 export {
-  conflicts,
   type LabelExpression,
   LabelSelector,
   type LabelSelectorObject,
-  mergeLabels,
   parseLabelSelector,
-  parseLabels,
   printLabels,
   Requirement,
 } from './label-selector.ts';

@@ -18,7 +18,7 @@ import type { List, ListOptions } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import { isPromise } from '../watch/abort.ts';
 import { Backoff } from '../watch/backoff.ts';
-import { type Clock, sleep, systemClock } from '../watch/clock.ts';
+import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
 import type { Watch } from '../watch/watch.ts';
@@ -68,7 +68,7 @@ interface State<T> {
 interface Target {
   readonly shared: Shared;
   readonly key: string;
-  readonly place: string;
+  readonly wholeKey: string;
   readonly what: string;
   readonly signal: AbortSignal | undefined;
 }
@@ -113,11 +113,11 @@ async function guarded<T extends KubernetesObject>(
   decide: Decide<T>,
   { cached, ttlSeconds }: { cached: T | undefined; ttlSeconds?: number | undefined },
 ): Promise<T> {
-  const { shared, place: key, what, signal } = target;
+  const { shared, wholeKey: key, what, signal } = target;
   const backoff = new Backoff({ minMs: 2, maxMs: 200, factor: 2, random: shared.random });
   let state = hinted(cached) ?? (await readState<T>(target));
   for (let conflicts = 0; ; conflicts++) {
-    if (conflicts > PROMPT_CONFLICTS) await pause(target, backoff.failed({}));
+    if (conflicts > PROMPT_CONFLICTS) await shared.pending.pause(backoff.failed({}), { clock: shared.clock, signal });
     const decision = await decided(target, decide, state);
     state = decision.state;
     const { object, revision: expected } = state;
@@ -150,8 +150,8 @@ async function decided<T extends KubernetesObject>(
   return { ...(await decide(current.object)), state: current };
 }
 
-async function readState<T extends KubernetesObject>({ shared, place, what, signal }: Target): Promise<State<T>> {
-  return stateOf<T>((await shared.backend.get<T>(place, { what, signal })).entry);
+async function readState<T extends KubernetesObject>({ shared, wholeKey, what, signal }: Target): Promise<State<T>> {
+  return stateOf<T>((await shared.backend.get<T>(wholeKey, { what, signal })).entry);
 }
 
 function stateOf<T extends KubernetesObject>(entry: Entry<T> | undefined): State<T> {
@@ -164,16 +164,6 @@ function hinted<T extends KubernetesObject>(cached: T | undefined): State<T> | u
   const revision = cached?.metadata?.resourceVersion;
   if (typeof revision !== 'string' || !/^[1-9]\d{0,18}$/.test(revision)) return undefined;
   return { object: cached, revision, isCurrent: false };
-}
-
-/** Waits between conflicts, until the signal aborts or the storage is closed. */
-async function pause({ shared, signal }: Target, delayMs: number): Promise<void> {
-  const over = new AbortController();
-  try {
-    await shared.pending.until(sleep(delayMs, { clock: shared.clock, signal: over.signal }), signal);
-  } finally {
-    over.abort();
-  }
 }
 
 /** The result of user code. Waits for it until the signal aborts, or the storage is closed. */
@@ -222,9 +212,9 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
     const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
     const atLeast = parseVersion(resourceVersion);
-    const { place, what } = this.#target('get', key, signal);
+    const { wholeKey, what } = this.#target('get', key, signal);
     const anyState = resourceVersion !== undefined && resourceVersion !== '' && atLeast === undefined;
-    const { entry, revision } = await this.#shared.backend.get<T>(place, { anyState, what, signal });
+    const { entry, revision } = await this.#shared.backend.get<T>(wholeKey, { anyState, what, signal });
     checkReached(revision, atLeast);
     return entry?.object;
   }
@@ -256,9 +246,9 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
     const { ttlSeconds, signal } = checkCreate(options);
-    const { place, what } = this.#target('create', key, signal);
+    const { wholeKey, what } = this.#target('create', key, signal);
     checkNew(object);
-    const write = { key: place, expected: '0', put: new Draft(object), ttlSeconds };
+    const write = { key: wholeKey, expected: '0', put: new Draft(object), ttlSeconds };
     const result = await this.#shared.backend.txn<T>({ ...write, what, signal });
     if (!result.succeeded) throw alreadyExists(key);
     return result.object as T;
@@ -303,7 +293,7 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
 
   #target(verb: string, key: string, signal: AbortSignal | undefined): Target {
     this.#shared.pending.check(signal);
-    return { shared: this.#shared, key: checkKey(key), place: this.#prefix + key, what: `${verb} ${key}`, signal };
+    return { shared: this.#shared, key: checkKey(key), wholeKey: this.#prefix + key, what: `${verb} ${key}`, signal };
   }
 
   #selects(options: ListOptions): ((object: T) => boolean) | undefined {

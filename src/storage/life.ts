@@ -19,6 +19,7 @@
  */
 
 import { whenAborted } from '../watch/abort.ts';
+import { type Clock, sleep } from '../watch/clock.ts';
 import { WatchError } from '../watch/errors.ts';
 
 /** How far chance may go. */
@@ -76,6 +77,16 @@ export class Pending {
       unlisten = whenAborted(signal, fail);
       if (this.#closed) fail(closed());
     });
+  }
+
+  /** Waits so long, unless the signal aborts or this is closed before. */
+  async pause(ms: number, { clock, signal }: { clock: Clock; signal: AbortSignal | undefined }): Promise<void> {
+    const over = new AbortController();
+    try {
+      await this.until(sleep(ms, { clock, signal: over.signal }), signal);
+    } finally {
+      over.abort();
+    }
   }
 
   close(): void {

@@ -75,12 +75,12 @@ export interface Value<T> {
 }
 
 /** Stands for the version in a text that was made before the version is known. Nobody can write it into an object. */
-let place = '';
+let standIn = '';
 
 /** Not made at once: in its global scope, Cloudflare's runtime allows no random numbers. */
-function placeOfVersion(): string {
-  place ||= `@${crypto.randomUUID()}`;
-  return place;
+function standInOfVersion(): string {
+  standIn ||= `@${crypto.randomUUID()}`;
+  return standIn;
 }
 
 /** An object that is to be kept: its JSON and its copy. Its version is put in when it is written. */
@@ -98,7 +98,7 @@ export class PreparedValue<T extends KubernetesObject> {
   at(version: string): Value<T> {
     const { copy } = this;
     (copy.metadata as { resourceVersion: string }).resourceVersion = version;
-    const bytes = encoder.encode(this.#text.replace(place, version));
+    const bytes = encoder.encode(this.#text.replace(standIn, version));
     setEncoded(copy, bytes);
     return { object: copy, bytes: bytes.byteLength };
   }
@@ -107,7 +107,7 @@ export class PreparedValue<T extends KubernetesObject> {
 /** Makes what is to be kept. Throws INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on. */
 export function* preparing<T extends KubernetesObject>(object: T): Work<PreparedValue<T>> {
   const { plain, metadata } = plainOf(object);
-  const text = yield* stringifying({ ...plain, metadata: metadataAt(metadata, placeOfVersion()) });
+  const text = yield* stringifying({ ...plain, metadata: metadataAt(metadata, standInOfVersion()) });
   return new PreparedValue(text, (yield* parsing(text)) as T);
 }
 
@@ -233,14 +233,14 @@ export class Draft<T extends KubernetesObject = KubernetesObject> {
  */
 export function toObject<T extends KubernetesObject>(
   value: Uint8Array,
-  place: { readonly key: string; readonly revision: string },
+  from: { readonly key: string; readonly revision: string },
 ): T {
-  const { revision } = place;
+  const { revision } = from;
   try {
     return finished(parsed<T>(decoder.decode(value), revision), value, revision);
   } catch (error) {
     throw corrupt(
-      place.key,
+      from.key,
       error instanceof NotAnObject ? error.message : `is not JSON: ${(error as Error).message.slice(0, 200)}`,
     );
   }

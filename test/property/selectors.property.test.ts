@@ -1,13 +1,7 @@
 // Selectors against a naive evaluator, on labels and values from a small world in which everything meets everything.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  escapeFieldValue,
-  FieldSelector,
-  type FieldTerm,
-  parseFieldSelector,
-  unescapeFieldValue,
-} from '../../src/selectors/field-selector.ts';
+import { escapeFieldValue, FieldSelector, type FieldTerm, parseFieldSelector } from '../../src/selectors/field-selector.ts';
 import { LabelSelector, parseLabelSelector, Requirement } from '../../src/selectors/label-selector.ts';
 import type { LabelOperator } from '../../src/selectors/syntax.ts';
 import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
@@ -213,7 +207,7 @@ function verdictsOf(terms: readonly FieldTerm[]): string {
 describe('field selectors', { timeout }, () => {
   it('P8.5: what is escaped is read back, for every string', () => {
     check(fc.string({ unit: 'binary' }), (value) => {
-      expect(unescapeFieldValue(escapeFieldValue(value))).toBe(value);
+      expect(parseFieldSelector(`f=${escapeFieldValue(value)}`).terms).toEqual([{ field: 'f', operator: '=', value }]);
       expect(FieldSelector.fromFields({ f: value }).terms).toEqual(parseFieldSelector(`f=${escapeFieldValue(value)}`).terms);
     });
   });

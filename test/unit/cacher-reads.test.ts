@@ -1,9 +1,11 @@
 // Which state gets and lists of a cacher read, and when they ask the storage.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { versionOf } from '../../src/cache/object.ts';
+import { Cacher, MemoryStorage } from '../../src/storage/index.ts';
+import { MemoryBackend } from '../../src/storage/memory/memory-backend.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { codeOf, names, rig } from './cacher-support.ts';
-import { type Pods, settle } from './faulty-storage.ts';
+import { type Pod, type Pods, pod, settle } from './faulty-storage.ts';
 
 /** Versions 2 to 5: two pods of x, one of y, and the first of x once more. */
 async function four(pods: Pods): Promise<void> {
@@ -260,4 +262,30 @@ describe('writes', () => {
     await cacher.delete('x/a');
     expect(pods.storage.deletes.at(-1)?.cached).toEqual(changed);
   });
+});
+
+test('a page of a state that only the storage has costs a page there, and not all of that state', async () => {
+  const storage = new MemoryStorage<Pod>();
+  for (let n = 0; n < 50; n++) await storage.create(`things/${n + 10}`, pod(`x/${n}`));
+  const past = await storage.currentVersion();
+  for (let n = 0; n < 20; n++) await storage.update('things/10', () => pod('x/0', { n }));
+  const range = vi.spyOn(MemoryBackend.prototype, 'range');
+  const cacher = new Cacher<Pod>(storage.scope('things/'), { pastRevisions: 0, windowItems: 1 });
+  await cacher.ready();
+  range.mockClear();
+  const left: unknown[] = [];
+  const listed: unknown[] = [];
+  let page = await cacher.list({ resourceVersion: past, resourceVersionMatch: 'Exact', limit: 20 });
+  for (;;) {
+    left.push(page.remainingItemCount);
+    listed.push(...page.items.map(({ metadata }) => metadata?.name));
+    if (page.continue === undefined) break;
+    page = await cacher.list({ limit: 20, continue: page.continue });
+  }
+  expect(left).toEqual([30, 10, undefined]);
+  expect(listed).toEqual(Array.from({ length: 50 }, (_, n) => `${n}`));
+  const read = await Promise.all(range.mock.results.map(async ({ value }) => (await value).entries.length));
+  expect(read).toEqual([21, 21, 10]);
+  range.mockRestore();
+  await cacher.close();
 });

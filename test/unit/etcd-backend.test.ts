@@ -15,7 +15,7 @@ const TOO_LARGE: Failure = { code: 8, message: 'x', sent: true, error: new Watch
 function kvs(keys: readonly (string | Uint8Array)[]): KeyValue[] {
   return keys.map((key) => {
     const bytes = typeof key === 'string' ? toBytes(key) : key;
-    return { key: bytes, value: new Uint8Array(10), createRevision: 1n, modRevision: 1n, lease: 0n };
+    return { key: bytes, value: new Uint8Array(10), createRevision: 1n, modRevision: 1n };
   });
 }
 

@@ -11,7 +11,7 @@ import { FakeEtcd, header, keyValue, put, watchResponse } from './fake-etcd.ts';
 
 function kvOf(value: string, revision: number): KeyValue {
   const [key, bytes] = [Buffer.from('/a'), Buffer.from(value)];
-  return { key, value: bytes, createRevision: 1n, modRevision: BigInt(revision), lease: 0n };
+  return { key, value: bytes, createRevision: 1n, modRevision: BigInt(revision) };
 }
 
 const VALUE = '{"metadata":{"name":"a"},"spec":1}';

@@ -21,7 +21,7 @@ import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { checkOptions, invalid, requireMethod } from '../../watch/errors.ts';
 import type { Backing } from '../backend.ts';
-import type { ListedState, Source } from '../collection/lists.ts';
+import type { ListedPart, ListedState, Source } from '../collection/lists.ts';
 import type { Part } from '../collection/router.ts';
 import type { FieldReader } from '../collection/view.ts';
 import { CollectionScope, partStats, type Watches } from '../collection/watches.ts';
@@ -83,20 +83,20 @@ class CacherScope<T extends KubernetesObject = KubernetesObject> extends Collect
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
-    return this.#write(checkCreate(options).signal, (storage) => storage.create(key, this.#placed(key, object), options));
+    return this.#write(checkCreate(options).signal, (storage) => storage.create(key, this.#fitting(key, object), options));
   }
 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
     const { cached = this.#hint(key), signal } = checkUpdate(change, options);
     const { keyOf } = this.engine.upstream;
-    const placed = (current: T): T | Promise<T> => {
+    const fitting = (current: T): T | Promise<T> => {
       const changed = change(current);
       return isPromise(changed)
-        ? Promise.resolve(changed).then((object) => this.#placed(key, object))
-        : this.#placed(key, changed);
+        ? Promise.resolve(changed).then((object) => this.#fitting(key, object))
+        : this.#fitting(key, changed);
     };
     const all = cached === undefined ? options : { ...options, cached };
-    return this.#write(signal, (storage) => storage.update(key, keyOf ? placed : change, all));
+    return this.#write(signal, (storage) => storage.update(key, keyOf ? fitting : change, all));
   }
 
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
@@ -163,13 +163,13 @@ class CacherScope<T extends KubernetesObject = KubernetesObject> extends Collect
    *
    * @throws {WatchError} INVALID_ARGUMENT if it may not. What `keyOf` throws is passed on.
    */
-  #placed(key: string, object: T): T {
+  #fitting(key: string, object: T): T {
     const { keyOf } = this.engine.upstream;
-    const place = this.parts.prefix + key;
+    const wholeKey = this.parts.prefix + key;
     // The storage refuses what is not an object.
-    const found = keyOf && typeof object === 'object' && object !== null ? keyOf(object) : place;
-    if (found === place) return object;
-    throw invalid('keyOf(object)', found, `${JSON.stringify(place)}, under which the object is to be written`);
+    const found = keyOf && typeof object === 'object' && object !== null ? keyOf(object) : wholeKey;
+    if (found === wholeKey) return object;
+    throw invalid('keyOf(object)', found, `${JSON.stringify(wholeKey)}, under which the object is to be written`);
   }
 
   #cached(key: string): T | undefined {
@@ -230,12 +230,12 @@ class ScopeSource<T extends KubernetesObject> implements Source<T> {
     return this.#engine.reach(version, signal);
   }
 
-  /** All objects with the prefix, as the storage has them. It does not know the fields of the cacher, so it cannot select. */
-  async elsewhere(resourceVersion: string | undefined, signal: AbortSignal | undefined): Promise<ListedState<T>> {
+  /** The objects with the prefix, as the storage has them. It does not know the fields of the cacher, so it cannot select. */
+  async elsewhere(resourceVersion: string | undefined, part: ListedPart): Promise<ListedState<T>> {
     const upstream = upstreamOf(this.#storage, this.#engine.settings.keyOf);
-    const { entries, resourceVersion: version } = await upstream.list(resourceVersion, signal);
+    const { entries, ...state } = await upstream.list(resourceVersion, part);
     const prefix = upstream.keyOf ? '' : this.#prefix;
-    return { resourceVersion: version, entries: entries.map(({ key, object }) => ({ key: prefix + key, object })) };
+    return { ...state, entries: entries.map(({ key, object }) => ({ key: prefix + key, object })) };
   }
 }
 

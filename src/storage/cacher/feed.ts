@@ -123,7 +123,7 @@ export class Feed<T extends KubernetesObject> {
     const { storage, upstream, collection, freshness, readiness, settings } = this.#target;
     const revisions = this.#listsPast ? settings.pastRevisions : 0;
     const past = await listPast({ storage, upstream }, { revisions, signal });
-    const { entries, resourceVersion, life } = past ?? (await upstream.list(undefined, signal));
+    const { entries, resourceVersion, life } = past ?? (await upstream.list(undefined, { signal }));
     signal.throwIfAborted();
     this.#listsPast = false;
     this.#goal = past?.goal;

@@ -14,7 +14,7 @@ import type { BookmarkEvent, ErrorEvent, Status } from '../../watch/event.ts';
 import { Parts } from '../backed-lists.ts';
 import type { Backend, Backing, Change, Changes } from '../backend.ts';
 import type { StateEntry } from '../collection/change-log.ts';
-import type { ListedState } from '../collection/lists.ts';
+import type { ListedPart, ListedState } from '../collection/lists.ts';
 import type { ChangeEvent, Storage, StorageEvent } from '../storage.ts';
 
 /** For a storage without a backend, which divides its lists itself. Upstream: `storageWatchListPageSize`. */
@@ -39,8 +39,8 @@ export interface UpstreamWatch<T> {
 export interface Upstream<T extends KubernetesObject> {
   /** The key of an object, if the storage does not tell it. */
   readonly keyOf?: ((object: T) => string) | undefined;
-  /** All objects at a version; default: the newest. */
-  list(version: string | undefined, signal: AbortSignal | undefined): Promise<UpstreamList<T>>;
+  /** The objects at a version; default: the newest. More may come than the wanted part. */
+  list(version: string | undefined, part: ListedPart): Promise<UpstreamList<T>>;
   /** The changes after a version. */
   watch(version: string, terms: WatchTerms<T>): Promise<UpstreamWatch<T>>;
   /** Makes the open watch tell the present version. */
@@ -75,14 +75,17 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
     this.#prefix = prefix;
   }
 
-  async list(version: string | undefined, signal: AbortSignal | undefined): ReturnType<Upstream<T>['list']> {
-    const plan = { exact: version, atLeast: undefined, from: undefined };
+  async list(version: string | undefined, { start, limit = 0, signal }: ListedPart): ReturnType<Upstream<T>['list']> {
+    const plan = { exact: version, atLeast: undefined, from: start ? { revision: version, start } : undefined };
+    const most = limit === 0 ? Number.POSITIVE_INFINITY : limit + 1;
     const parts = new Parts<T>(this.#backend, { prefix: this.#prefix, plan, signal });
     const entries: { key: string; object: T }[] = [];
     for (;;) {
-      const { entries: read, revision, left, life } = await parts.next(Number.POSITIVE_INFINITY);
+      const { entries: read, revision, left, isLeftCounted: isCounted, life } = await parts.next(most - entries.length);
       for (const { key, object } of read) entries.push({ key: this.#own(key), object });
       if (left === 0) return { entries, resourceVersion: revision, life };
+      // The last entry is the first of those that are left to a page.
+      if (entries.length === most) return { entries, resourceVersion: revision, life, count: () => left + 1, isCounted };
     }
   }
 
@@ -152,7 +155,7 @@ class StorageUpstream<T extends KubernetesObject> implements Upstream<T> {
     this.keyOf = keyOf;
   }
 
-  async list(version: string | undefined, signal: AbortSignal | undefined): ReturnType<Upstream<T>['list']> {
+  async list(version: string | undefined, { signal }: ListedPart): ReturnType<Upstream<T>['list']> {
     const exact = version === undefined ? {} : { resourceVersion: version, resourceVersionMatch: 'Exact' as const };
     const { items, resourceVersion } = await listAll(this.#storage, { ...exact, pageSize: PAGE_SIZE, signal });
     return { entries: items.map((object) => ({ key: this.keyOf(object), object })), resourceVersion };
@@ -240,7 +243,7 @@ export async function listPast<T extends KubernetesObject>(
   for (let back = Math.min(revisions, newest - 1); back > 0; back = Math.floor(back / STEP)) {
     const version = (await storage.pastVersion?.(back)) ?? `${newest - back}`;
     try {
-      return { ...(await upstream.list(version, signal)), goal };
+      return { ...(await upstream.list(version, { signal })), goal };
     } catch (error) {
       if (!isWatchError(error, 'REFUSED')) throw error;
       // Another refusal may concern only the past. If not, the list that follows fails as well.

@@ -29,6 +29,17 @@ export interface ListedState<T extends KubernetesObject> {
   readonly entries: Iterable<Pick<StateEntry<T>, 'key' | 'object'>>;
   /** How many of them there are from a key on; undefined: count them. */
   readonly count?: ((from: string) => number) | undefined;
+  /** False: there are at least so many. Default true. */
+  readonly isCounted?: boolean | undefined;
+}
+
+/** Which part of a state is wanted. */
+export interface ListedPart {
+  /** Where it begins, relative to the prefix. Default: at the first key. */
+  readonly start?: string | undefined;
+  /** One entry more than so many will do, if the rest is counted; 0, which is the default: all are wanted. */
+  readonly limit?: number | undefined;
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Where the state of a collection comes from, and how new it is. */
@@ -40,7 +51,7 @@ export interface Source<T extends KubernetesObject> {
   /** Waits until the state has a client's version. Throws, or rejects, with 410 if it will never come, with 504 if it takes too long. */
   reach(version: string, signal: AbortSignal | undefined): Soon<void>;
   /** The same collection where it comes from, at a version; default: its newest. Absent: there is no such place. */
-  readonly elsewhere?: ((version: string | undefined, signal: AbortSignal | undefined) => Promise<ListedState<T>>) | undefined;
+  readonly elsewhere?: ((version: string | undefined, part: ListedPart) => Promise<ListedState<T>>) | undefined;
 }
 
 /** What a list asks for. */
@@ -74,12 +85,12 @@ export function listOf<T extends KubernetesObject>(
 }
 
 async function afterwards<T extends KubernetesObject>(fresh: Promise<unknown>, request: Request<T>): Promise<List<T>> {
-  const { plan, source, signal } = request;
+  const { plan, source } = request;
   try {
     await fresh;
   } catch (error) {
     if (plan.atLeast !== undefined || !source.elsewhere || !isLate(error)) throw error;
-    return pageOf(await source.elsewhere(undefined, signal), request);
+    return pageOf(await source.elsewhere(undefined, partOf(request)), request);
   }
   return present(request);
 }
@@ -101,13 +112,18 @@ async function past<T extends KubernetesObject>(version: string, request: Reques
     await source.reach(version, signal);
     const kept = await collection.snapshotAt(version, signal);
     if (kept) state = stateOf(version, kept, request);
-    else if (source.elsewhere) state = await source.elsewhere(version, signal);
+    else if (source.elsewhere) state = await source.elsewhere(version, partOf(request));
     else throw expired(version, collection.log.base);
   } catch (error) {
     if (!plan.from || !isWatchError(error, 'REFUSED') || error.status?.code !== 410) throw error;
     throw expiredContinue(encodeContinue({ revision: undefined, start }));
   }
   return pageOf(state, request);
+}
+
+/** Only this package selects: a page of a selection may need all. */
+function partOf<T extends KubernetesObject>({ selection, start, limit, signal }: Request<T>): ListedPart {
+  return { start, limit: selection.isWhole ? limit : 0, signal };
 }
 
 function stateOf<T extends KubernetesObject>(
@@ -119,7 +135,7 @@ function stateOf<T extends KubernetesObject>(
 }
 
 function pageOf<T extends KubernetesObject>(
-  { resourceVersion, entries, count }: ListedState<T>,
+  { resourceVersion, entries, count, isCounted = true }: ListedState<T>,
   { selection, start, limit, signal }: Request<T>,
 ): Soon<List<T>> {
   const from = selection.prefix + start;
@@ -139,7 +155,7 @@ function pageOf<T extends KubernetesObject>(
   const made = (): List<T> => {
     if (left === 0) return { items, resourceVersion };
     const token = continueAfter(last.slice(selection.prefix.length), { revision: resourceVersion });
-    return { items, resourceVersion, continue: token, ...(selection.isWhole && { remainingItemCount: left }) };
+    return { items, resourceVersion, continue: token, ...(selection.isWhole && isCounted && { remainingItemCount: left }) };
   };
   return through(entries, visit, { pace: paceOf(signal), signal })?.then(made) ?? made();
 }

@@ -215,7 +215,7 @@ export class EtcdBackend implements Backend, EtcdCalls {
   async #grant(ttlSeconds: number): Promise<bigint> {
     const what = 'grant a lease';
     const outcome = await this.channel.ask(LEASE_GRANT, writeLeaseGrant(ttlSeconds));
-    if ('answer' in outcome) return this.read(outcome.answer, readLease, what).id;
+    if ('answer' in outcome) return this.read(outcome.answer, readLease, what);
     this.check(undefined);
     throw toError(outcome.failure, { what });
   }

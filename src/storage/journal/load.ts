@@ -182,7 +182,7 @@ class Reader {
 }
 
 /** A record without its JSON, and where in the file that is; a deletion has none. */
-interface Placed {
+interface Located {
   readonly revision: number;
   readonly key: string;
   readonly ttlMs: number | undefined;
@@ -190,7 +190,7 @@ interface Placed {
   readonly bytes: number | undefined;
 }
 
-const placed = ({ revision, key, ttlMs, json }: JournalRecord, at: number): Placed => ({
+const located = ({ revision, key, ttlMs, json }: JournalRecord, at: number): Located => ({
   ...{ revision, key, ttlMs, at },
   bytes: json?.byteLength,
 });
@@ -198,12 +198,12 @@ const placed = ({ revision, key, ttlMs, json }: JournalRecord, at: number): Plac
 /** What a storage will hold of a file: writes that exceed its history become part of the state. */
 class Contents implements LoadTarget {
   readonly #limits: LogLimits;
-  readonly #state: Map<string, Placed> = new Map();
+  readonly #state: Map<string, Located> = new Map();
   /** The size of the newest object under each key. */
   readonly #sizes: Map<string, number> = new Map();
   #revision: number = 0;
   /** The first `#dead` of them are part of the state. */
-  #writes: Placed[] = [];
+  #writes: Located[] = [];
   #costs: number[] = [];
   #dead: number = 0;
   #bytes: number = 0;
@@ -212,7 +212,7 @@ class Contents implements LoadTarget {
     this.#limits = limits;
   }
 
-  get result(): { readonly revision: number; readonly state: readonly Placed[]; readonly writes: readonly Placed[] } {
+  get result(): { readonly revision: number; readonly state: readonly Located[]; readonly writes: readonly Located[] } {
     const state = [...this.#state.values()].sort((one, other) => one.at - other.at);
     return { revision: this.#revision, state, writes: this.#writes.slice(this.#dead) };
   }
@@ -222,7 +222,7 @@ class Contents implements LoadTarget {
   }
 
   state(record: JournalRecord, at: number): void {
-    this.#state.set(record.key, placed(record, at));
+    this.#state.set(record.key, located(record, at));
     this.#sizes.set(record.key, record.json?.byteLength ?? 0);
   }
 
@@ -231,7 +231,7 @@ class Contents implements LoadTarget {
     const cost = costOf(key, { bytes: this.#sizes.get(key) ?? 0, isDeletion: json === undefined });
     if (json === undefined) this.#sizes.delete(key);
     else this.#sizes.set(key, json.byteLength);
-    this.#writes.push(placed(record, at));
+    this.#writes.push(located(record, at));
     this.#costs.push(cost);
     this.#bytes += cost;
     const { maxItems, maxBytes } = this.#limits;
@@ -240,7 +240,7 @@ class Contents implements LoadTarget {
 
   /** The oldest write becomes part of the state. */
   #settle(): void {
-    const record = this.#writes[this.#dead] as Placed;
+    const record = this.#writes[this.#dead] as Located;
     this.#revision = record.revision;
     if (record.bytes === undefined) this.#state.delete(record.key);
     else this.#state.set(record.key, record);
@@ -256,7 +256,7 @@ class Contents implements LoadTarget {
 const AGAIN_BYTES = 2 ** 22;
 
 /** Reads the JSON of records, which are in the order of their places, each when it is its turn. */
-function* readAgain(fd: number, records: readonly Placed[]): Generator<JournalRecord, undefined> {
+function* readAgain(fd: number, records: readonly Located[]): Generator<JournalRecord, undefined> {
   let start = 0;
   let window = new Uint8Array(0);
   const last = records.at(-1);

@@ -64,26 +64,26 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
     const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
     this.pending.check(signal);
-    const place = this.parts.prefix + checkKey(key);
+    const wholeKey = this.parts.prefix + checkKey(key);
     const version = parseVersion(resourceVersion);
     if (version !== undefined) this.writer.reach(version);
-    return this.parts.collection.get(place);
+    return this.parts.collection.get(wholeKey);
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
     const { ttlSeconds, signal } = checkCreate(options);
     const { writer } = this;
     this.pending.check(signal);
-    const place = this.parts.prefix + checkKey(key);
+    const wholeKey = this.parts.prefix + checkKey(key);
     checkNew(object);
-    if (writer.head(place)) throw await writer.sure(alreadyExists(key));
+    if (writer.head(wholeKey)) throw await writer.sure(alreadyExists(key));
     let prepared = prepare(object, signal);
     if (isPromise(prepared)) {
       prepared = await prepared;
       this.pending.check(signal);
-      if (writer.head(place)) throw await writer.sure(alreadyExists(key));
+      if (writer.head(wholeKey)) throw await writer.sure(alreadyExists(key));
     }
-    const stored = writer.write(place, prepared, ttlSeconds) as T;
+    const stored = writer.write(wholeKey, prepared, ttlSeconds) as T;
     await writer.safe();
     return stored;
   }
@@ -91,11 +91,11 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
     const { ttlSeconds, createIfMissing = false, signal } = checkUpdate(change, options);
     const { writer } = this;
-    const place = this.parts.prefix + checkKey(key);
+    const wholeKey = this.parts.prefix + checkKey(key);
     const terms = { pace: paceOf(signal), signal };
     for (;;) {
       this.pending.check(signal);
-      const head = writer.head(place) as T | undefined;
+      const head = writer.head(wholeKey) as T | undefined;
       if (!head && !createIfMissing) throw await writer.sure(notFound(key));
       const unmet = unmetPrecondition(key, head, options);
       if (unmet) throw await writer.sure(unmet);
@@ -111,8 +111,8 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       const compared = head !== undefined && inPieces(comparingContent(prepared.copy, head), terms);
       const isSame = isPromise(compared) ? await compared : compared;
       this.pending.check(signal);
-      if (writer.head(place) !== head) continue;
-      const stored = isSame ? (head as T) : (writer.write(place, prepared, ttlSeconds) as T);
+      if (writer.head(wholeKey) !== head) continue;
+      const stored = isSame ? (head as T) : (writer.write(wholeKey, prepared, ttlSeconds) as T);
       await writer.safe();
       return stored;
     }
@@ -121,18 +121,18 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
     const { validate, signal } = checkDelete(options);
     const { writer } = this;
-    const place = this.parts.prefix + checkKey(key);
+    const wholeKey = this.parts.prefix + checkKey(key);
     for (;;) {
       this.pending.check(signal);
-      const head = writer.head(place) as T | undefined;
+      const head = writer.head(wholeKey) as T | undefined;
       if (!head) throw await writer.sure(notFound(key));
       const unmet = unmetPrecondition(key, head, options);
       if (unmet) throw await writer.sure(unmet);
       const answer = validate && writer.decided(() => validate(head));
       if (isPromise(answer)) await this.pending.until(answer, signal);
       this.pending.check(signal);
-      if (writer.head(place) !== head) continue;
-      const last = writer.write(place, undefined) as T;
+      if (writer.head(wholeKey) !== head) continue;
+      const last = writer.write(wholeKey, undefined) as T;
       await writer.safe();
       return last;
     }

@@ -14,7 +14,7 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { Backoff } from '../../watch/backoff.ts';
-import { type Clock, sleep, upkeepClock } from '../../watch/clock.ts';
+import { type Clock, upkeepClock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type {
   Backend,
@@ -278,12 +278,7 @@ export class SqliteBackend implements Backend, SqliteReads {
         const late = `${what}: other processes have had the file locked for ${busyTimeoutMs} ms`;
         if (clock.now() >= deadlineMs) throw tooManyRequests(late, 1);
       }
-      const over = new AbortController();
-      try {
-        await this.pending.until(sleep(backoff.failed({}), { clock, signal: over.signal }), signal);
-      } finally {
-        over.abort();
-      }
+      await this.pending.pause(backoff.failed({}), { clock, signal });
     }
   }
 

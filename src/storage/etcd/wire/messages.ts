@@ -231,7 +231,6 @@ export interface KeyValue {
   readonly createRevision: bigint;
   readonly modRevision: bigint;
   readonly value: Uint8Array;
-  readonly lease: bigint;
 }
 
 /** Keys from `key` up to, but without, `end`. Without `end` it is one key. */
@@ -360,13 +359,12 @@ function readHeader(bytes: Uint8Array): Header {
 }
 
 function readKeyValue(bytes: Uint8Array): KeyValue {
-  const kv = { key: NOTHING, createRevision: 0n, modRevision: 0n, value: NOTHING, lease: 0n };
+  const kv = { key: NOTHING, createRevision: 0n, modRevision: 0n, value: NOTHING };
   for (const reader = new ProtoReader(bytes); reader.next(); ) {
     if (reader.field === 1) kv.key = reader.bytes();
     else if (reader.field === 2) kv.createRevision = reader.int64();
     else if (reader.field === 3) kv.modRevision = reader.int64();
     else if (reader.field === 5) kv.value = reader.bytes();
-    else if (reader.field === 6) kv.lease = reader.int64();
     else reader.skip();
   }
   return kv;
@@ -437,22 +435,14 @@ export function readWatch(bytes: Uint8Array): WatchResponse {
   return { ...rest, events };
 }
 
-/** A lease, and for how many seconds it has been granted. */
-interface LeaseResponse {
-  readonly header: Header;
-  readonly id: bigint;
-  readonly ttlSeconds: number;
-}
-
-export function readLease(bytes: Uint8Array): LeaseResponse {
-  const lease = { header: NO_HEADER, id: 0n, ttlSeconds: 0 };
+/** The number of the lease that has been granted. */
+export function readLease(bytes: Uint8Array): bigint {
+  let id = 0n;
   for (const reader = new ProtoReader(bytes); reader.next(); ) {
-    if (reader.field === 1) lease.header = readHeader(reader.bytes());
-    else if (reader.field === 2) lease.id = reader.int64();
-    else if (reader.field === 3) lease.ttlSeconds = Number(reader.int64());
+    if (reader.field === 2) id = reader.int64();
     else reader.skip();
   }
-  return lease;
+  return id;
 }
 
 /** The faults that a member reports with its status: its alarms, such as `memberID:1 alarm:NOSPACE`, and that it has no leader. */
