@@ -345,8 +345,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
   }
 
   stats(): BroadcasterStats {
-    const watchers = this.#mux.stats();
-    return { pending: this.#mux.pending, watchers };
+    return { watchers: this.#mux.stats(), pending: this.#mux.pending }; // in this order: filters may publish
   }
 
   shutdown(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
@@ -394,8 +393,8 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
     wholeNumber('replay', replay);
     if (after !== undefined) wholeNumber('after', after);
     if (this.#mux.all.window || (after === undefined && replay === 0)) return;
-    const [asked, value] = after === undefined ? ['replay', replay] : ['after', after];
-    throw invalid(asked, value, 'none, because this broadcaster keeps no events (its option replay)');
+    const asked = after === undefined ? 'replay' : 'after';
+    throw invalid(asked, after ?? replay, 'none, because this broadcaster keeps no events (its option replay)');
   }
 
   /** Starts a cursor: now, or at a place in the past. */
