@@ -274,6 +274,17 @@ describe('a watch', () => {
     },
   );
 
+  test('may be stopped while the source is asked for its version', async () => {
+    const rig = new Rig();
+    rig.source.toWatch = [new TypeError('fetch failed')];
+    rig.source.toCheck = [() => new Promise(() => {})];
+    await rig.start();
+    await rig.pass(800);
+    expect([rig.source.checks.length, rig.reflector.state.phase]).toEqual([1, 'watching']);
+    expect(await rig.stop()).toEqual(CLEAN);
+    expect([rig.source.checks[0]?.signal?.aborted, rig.source.watches.length]).toEqual([true, 1]);
+  });
+
   test('ends with what onError throws about an event that is there at once', async () => {
     const rig = new Rig({
       onError: (error, { kind }) => {
