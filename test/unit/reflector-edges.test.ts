@@ -243,7 +243,7 @@ describe('a watch', () => {
   );
 
   test.each<[string, Error | List<Pod>, string]>([
-    ['says that it is too new', refusal(504, 'Timeout', { causes: [{ reason: 'ResourceVersionTooLarge' }] }), '504'],
+    ['says that it is too new', refusal(504, 'Timeout', { causes: [{ reason: 'ResourceVersionTooLarge', message: '' }] }), '504'],
     ['answers with an older one', list('4'), 'the list has version 4, which is older than 5'],
   ])(
     'is not opened after an outage if the source, asked for its version, %s: the store gets the state that it has',
@@ -273,6 +273,17 @@ describe('a watch', () => {
       expect(await rig.stop()).toEqual(CLEAN);
     },
   );
+
+  test('may be stopped while the source is asked for its version', async () => {
+    const rig = new Rig();
+    rig.source.toWatch = [new TypeError('fetch failed')];
+    rig.source.toCheck = [() => new Promise(() => {})];
+    await rig.start();
+    await rig.pass(800);
+    expect([rig.source.checks.length, rig.reflector.state.phase]).toEqual([1, 'watching']);
+    expect(await rig.stop()).toEqual(CLEAN);
+    expect([rig.source.checks[0]?.signal?.aborted, rig.source.watches.length]).toEqual([true, 1]);
+  });
 
   test('ends with what onError throws about an event that is there at once', async () => {
     const rig = new Rig({
@@ -424,7 +435,7 @@ describe('a retry watcher', () => {
   test('tries again when its version is yet to come', async () => {
     const clock = new FakeClock();
     const source = new ScriptedSource();
-    const details = { causes: [{ reason: 'ResourceVersionTooLarge' }] } as never;
+    const details = { causes: [{ reason: 'ResourceVersionTooLarge', message: '' }] } as never;
     source.toWatch = [refusal(504, 'Timeout', details), new ScriptedWatch([change('ADDED', 'a', '2')])];
     const watch = new RetryWatcher(source, options(clock));
     const read = watch.next();

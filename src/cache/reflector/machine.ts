@@ -16,8 +16,9 @@
  * - `resourceVersion` is a version that the source has reported, with a list, an event or a BOOKMARK, and the store has got what
  *   belongs to it. No request names another one, except `0` (any state) and the empty one (the newest).
  * - A store sees a whole state at once, or one change after the other. It sees nothing of a list that failed.
- * - Between two requests is a delay with jitter, which grows with each failure. There are three exceptions, each of which happens
- *   once in a row: a list instead of a stream, a list without a version after a 410, and a list after the 410 of a watch.
+ * - Between two requests is a delay with jitter, which grows with each failure. There are four exceptions, each of which happens
+ *   once in a row: a list instead of a stream, a list without a version after a 410, a list after the 410 of a watch, and a watch
+ *   after the question whether the source has reached its version.
  * - `stopped` is final.
  */
 import { Backoff } from '../../watch/backoff.ts';
