@@ -316,13 +316,11 @@ const CHANGES: readonly BackendCase[] = backendCases({
     const start = await rig.set('z', 0);
     const live = rig.changes(start, { previous: false });
     await live.open();
-    const writing = Promise.all(
-      Array.from({ length: 4 }, async (_, writer) => {
-        for (let n = 0; n < 10; n++) await rig.set(`w${writer}/k${n % 3}`, n);
-      }),
-    );
-    const revisions = (await read(live, 40)).map(({ revision }) => revision);
-    await writing;
+    const writing = Array.from({ length: 4 }, async (_, writer) => {
+      for (let n = 0; n < 10; n++) await rig.set(`w${writer}/k${n % 3}`, n);
+    });
+    const [seen] = await Promise.all([read(live, 40), ...writing]);
+    const revisions = seen.map(({ revision }) => revision);
     expectThat(
       revisions.every((revision, at) => at === 0 || isBelow(revisions[at - 1] as string, revision)),
       'revisions that grow',
@@ -389,10 +387,10 @@ const SHARED: readonly BackendCase[] = backendCases({
     expectSame(await other.get('a'), `a=1@${start}`, 'what the other reads');
     const changes = other.changes(start);
     await changes.open();
-    const waiting = read(changes, 2);
-    const revisions = [await one.set('a', 2), await other.set('b', 1)];
+    const write = async (): Promise<readonly string[]> => [await one.set('a', 2), await other.set('b', 1)];
+    const [seen, revisions] = await Promise.all([read(changes, 2), write()]);
     expectSame(
-      (await waiting).map(({ revision }) => revision),
+      seen.map(({ revision }) => revision),
       revisions,
       'what the other follows',
     );
