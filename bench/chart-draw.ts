@@ -16,7 +16,7 @@ interface Picture {
 
 type Contender = Pick<ChartRow, 'contender' | 'queue'>;
 
-export interface Bar extends Pick<ChartRow, 'median' | 'min' | 'max'> {
+interface Bar extends Pick<ChartRow, 'median' | 'min' | 'max'> {
   /** Text before the bar, if a contender has several. */
   readonly label?: string | undefined;
 }
@@ -36,7 +36,7 @@ export interface Section {
   readonly groups: readonly Group[];
 }
 
-export interface BarChart extends Picture {
+interface BarChart extends Picture {
   readonly sections: readonly Section[];
 }
 
@@ -45,7 +45,7 @@ export interface Line extends Contender {
   readonly points: readonly { readonly x: number; readonly y: number }[];
 }
 
-export interface LineChart extends Picture {
+interface LineChart extends Picture {
   readonly lines: readonly Line[];
   readonly xName: string;
   /** Whether both axes are linear, from 0: a course over time, whose points are too many to be marked. */

@@ -13,7 +13,7 @@ type Answer = { readonly error: string } | { readonly value: unknown };
  *     await it.ask('add', { a: 1, b: 2 })  ---->
  *                                          <----  3
  */
-export type Deeds = Readonly<Record<string, (order: never) => unknown>>;
+type Deeds = Readonly<Record<string, (order: never) => unknown>>;
 
 type Given<D extends Deeds, Name extends keyof D> = Parameters<D[Name]>[0];
 type Answered<D extends Deeds, Name extends keyof D> = Awaited<ReturnType<D[Name]>>;

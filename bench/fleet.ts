@@ -3,7 +3,7 @@ import type { Hub, Take, Tick, Wants } from './contender.ts';
 import { warmingUp } from './warm.ts';
 import type { Settings } from './workload.ts';
 
-export interface FleetOptions {
+interface FleetOptions {
   readonly watchers: number;
   /** Events published at once. */
   readonly burst: number;

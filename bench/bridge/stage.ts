@@ -9,7 +9,7 @@ import { CYCLE, roomOf, toEvent } from './events.ts';
 import type { Answer, Request } from './readers.ts';
 
 /** A piece of work. Everything is sent to all clients, or to all rooms. */
-export interface Stretch {
+interface Stretch {
   readonly bursts: number;
   readonly burst: number;
   readonly eventBytes: number;

@@ -46,7 +46,7 @@ async function until(limitMs: number, condition: () => boolean): Promise<boolean
   return true;
 }
 
-export interface ActOptions {
+interface ActOptions {
   readonly server: ApiServer;
   readonly namespace: string;
   /** How long an informer has to recover. */

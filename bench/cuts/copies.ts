@@ -14,7 +14,7 @@ export interface Copy {
   stop(): Promise<void>;
 }
 
-export interface CopyOptions {
+interface CopyOptions {
   /** Of the proxy. */
   readonly url: string;
   readonly namespace: string;

@@ -73,7 +73,7 @@ export async function kubernetes(): Promise<Peer> {
 const TICK_MS = 10;
 
 /** Processor time of another process. */
-export function cpuOf(pid: number): number {
+function cpuOf(pid: number): number {
   // The name of the program comes before, in parentheses, and may have any character in it.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /s, '')

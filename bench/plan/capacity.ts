@@ -54,12 +54,12 @@ export class Impossible extends Error {}
 /** What an event has around its object: its type, HTTP's chunk, and TCP and IP. */
 export const EVENT_BYTES = 110;
 /** Clients wait for this long, at random, before they reconnect: the default of a `Reflector`. */
-export const DEFAULT_SPREAD_MS = 800;
+const DEFAULT_SPREAD_MS = 800;
 /** Objects in memory take more than their bytes: their JSON is kept beside what was parsed of it. */
 const IN_MEMORY = 3;
 const MOST_REPLICAS = 10_000;
 
-export function loadOf({ clients, changes, bytes, concerns, watchSeconds, starts, listed }: Wanted): Load {
+function loadOf({ clients, changes, bytes, concerns, watchSeconds, starts, listed }: Wanted): Load {
   return {
     ...{ changes, writes: changes, bytes, listed },
     deliveries: changes * concerns,

@@ -5,7 +5,7 @@
  *     lost --delay: random, up to the spread--> asks --waits for those before it--> served --> live
  */
 
-export interface StormPlan {
+interface StormPlan {
   /** Clients that come back to one replica. */
   readonly clients: number;
   /** Each waits for a random time, up to this. */

@@ -15,7 +15,7 @@ export interface Changes {
 }
 
 /** A write each, and a list or a new watch now and then. */
-export interface Mix extends Changes {
+interface Mix extends Changes {
   readonly listEvery: number;
   readonly joinEvery: number;
 }

@@ -23,7 +23,7 @@ export interface TopicHub {
   close(): Promise<void> | void;
 }
 
-export interface AudienceOptions {
+interface AudienceOptions {
   readonly watchers: number;
   /** Number of topics that each watcher wants: 1 or 2. */
   readonly topicsEach: 1 | 2;

@@ -1,7 +1,7 @@
 // What the commands do when their output cannot be written, and when their input cannot be read.
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
-import { existsSync, openSync } from 'node:fs';
+import { existsSync, openSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -132,4 +132,11 @@ describe('SIGHUP, as when a terminal is closed', () => {
     const [, path] = /files in (\S+),/.exec(demo.out()) as unknown as [string, string];
     expect(existsSync(path)).toBe(false);
   });
+});
+
+test.each([
+  ['live-page.js', 63_000],
+  ['objects-page.js', 146_000],
+])('%s, the script of a page, has at most %i bytes', (name, most) => {
+  expect(statSync(new URL(`../../dist/cli/${name}`, import.meta.url)).size).toBeLessThanOrEqual(most);
 });

@@ -106,6 +106,58 @@ test('a past version is read once, exactly; one that there is none of is told', 
   await expect.poll(() => told.filter((each) => each.includes('REFUSED') || each.includes('Error'))).toHaveLength(1);
 });
 
+test('a state that is read again changes only the rows of what has changed; what has no name has no row', async () => {
+  vi.stubGlobal('location', { origin: URL_OF_SERVER });
+  const object = (name: string, resourceVersion: string) => ({ metadata: { name, uid: `of ${name}`, resourceVersion } });
+  const line = (type: string, of: object): string => `${JSON.stringify({ type, object: of })}\n`;
+  const state = (version: string, ...objects: readonly object[]): string => {
+    const annotations = { 'k8s.io/initial-events-end': 'true' };
+    const end = line('BOOKMARK', { kind: 'Order', metadata: { resourceVersion: version, annotations } });
+    return objects.map((each) => line('ADDED', each)).join('') + end;
+  };
+  const gone = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    code: 410,
+    reason: 'Expired',
+    message: 'old',
+  };
+  const answers = [
+    state('5', object('a', '1'), object('b', '2'), object('d', '3')) + line('ERROR', gone),
+    state('9', object('a', '1'), object('b', '8'), object('c', '9'), { metadata: { uid: 'x' } }),
+  ];
+  const access = new Access();
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  vi.stubGlobal('fetch', async () => {
+    if (answers.length === 1) await released;
+    return new Response(answers.shift() ?? new ReadableStream(), { headers: { 'content-type': 'application/json' } });
+  });
+  const followed = new RowFollower(access, {
+    ...{
+      onChange: () => {},
+      onState: () => {},
+      onFailure: () => {},
+      onNoPast: () => {},
+      onDenied: () => {},
+      onTooMany: () => {},
+    },
+  });
+  started.push(followed);
+  followed.follow(ALL);
+  await expect.poll(() => followed.resourceVersion).toBe('5');
+  const [a, b] = ['a', 'b'].map((name) => followed.get(name));
+  expect([followed.size, followed.received]).toEqual([3, 0]);
+  release();
+  await expect.poll(() => followed.resourceVersion).toBe('9');
+  expect([followed.get('a') === a, followed.get('b') === b, followed.size]).toEqual([true, false, 3]);
+  expect([[...followed.takeChanged()].sort(), followed.received]).toEqual([['b', 'c', 'd'], 3]);
+});
+
 test('a token that is missing or wrong ends it; what is no token is not sent', async () => {
   const { follower: followed, told, access, names, call } = follower({ token: 'secret' });
   followed.follow(ALL);

@@ -69,7 +69,7 @@ function parsed(text: string): unknown {
 }
 
 /** A place where events are missing. */
-export interface GapRow {
+interface GapRow {
   readonly kind: 'gap';
   readonly id: number;
   /** How many events; undefined if that is unknown. */

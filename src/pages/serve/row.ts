@@ -10,7 +10,7 @@ const MAX_CHIPS = 6;
 const SHORT_CHARS = 14;
 
 /** What the rows of a table have in common. */
-export interface RowLooks {
+interface RowLooks {
   readonly columns: readonly Column[];
   readonly nowMs: number;
   /** Labels that are marked, because the selector asks for them. */

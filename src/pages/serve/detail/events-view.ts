@@ -10,7 +10,7 @@ const MAX_EVENTS = 200;
 const REST_MS = 5_000;
 
 /** The events of an object, in either API. */
-export interface RelatedEvent {
+interface RelatedEvent {
   readonly last: string;
   readonly type: string;
   readonly reason: string;
