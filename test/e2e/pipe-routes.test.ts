@@ -1,15 +1,25 @@
 // What `watchmux pipe` answers beside the watch, to those who ask politely and to those who do not.
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { exposition } from '../exposition.ts';
 import type { Client, Pipe } from './cli.ts';
 import { flood, httpStream, killAll, open, pipe, text, until } from './cli.ts';
 
 const sockets: Socket[] = [];
-afterAll(() => {
+/** For tests that neither set it up nor end it. Clients of the test before may be about to leave. */
+let common: Pipe;
+
+beforeAll(async () => {
+  common = await pipe();
+});
+
+afterAll(async () => {
   for (const socket of sockets) socket.destroy();
+  common.child.stdin.end();
+  const code = await common.exit;
   killAll();
+  expect(code).toBe(0);
 });
 
 /** A raw connection: what it has received, and whether it is closed. */
@@ -39,17 +49,14 @@ describe('requests in one pipeline', () => {
   test.each(['/stats', '/metrics', '/', '/nothing'])(
     '%s: 64 KB of them block nobody, and the connection is closed',
     async (path) => {
-      const server = await pipe();
-      const [witness, ...others] = await watching(server, 100);
-      const { socket, heard, closed } = await raw(server.url);
+      const [witness, ...others] = await watching(common, 100);
+      const { socket, heard, closed } = await raw(common.url);
       socket.write(ask(path).repeat(Math.floor(65_536 / ask(path).length)));
       await until(closed);
-      server.write('after');
+      common.write('after');
       await until(() => witness?.texts.length === 1);
       expect(answers(heard())).toBeLessThan(20);
       for (const client of [witness, ...others]) client?.close();
-      server.child.stdin.end();
-      expect(await server.exit).toBe(0);
     },
   );
 
@@ -67,15 +74,12 @@ describe('requests in one pipeline', () => {
   });
 
   test.each(['/watch', '/stats', '/metrics', '/', '/nothing'])('behind a stream, %s closes the connection', async (path) => {
-    const server = await pipe();
-    const { socket, heard, closed } = await raw(server.url);
+    const { socket, heard, closed } = await raw(common.url);
     socket.write(ask('/watch'));
     await until(() => heard().includes('\r\n\r\n'));
     socket.write(ask(path));
     await until(closed);
-    await until(async () => (await server.stats()).clients.length === 0);
-    server.child.stdin.end();
-    expect(await server.exit).toBe(0);
+    await until(async () => (await common.stats()).clients.length === 0);
   });
 });
 
@@ -104,8 +108,7 @@ describe('a request that is refused', () => {
     ['405', 'DELETE /watch'],
     ['400', 'GET /watch?resourceVersion=x'],
   ])('with %s, and a small body that nobody reads, leaves its connection for the next: %s', async (code, line) => {
-    const server = await pipe();
-    const { socket, heard } = await raw(server.url);
+    const { socket, heard } = await raw(common.url);
     const codes = (): string[] => Array.from(heard().matchAll(/HTTP\/1\.1 (\d+) /g), ([, each = '']) => each);
     for (const round of [1, 2, 3]) {
       socket.write(`${line} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n01234`);
@@ -116,19 +119,14 @@ describe('a request that is refused', () => {
     await until(() => codes().length === 4);
     expect(codes()).toEqual([code, code, code, '200']);
     socket.destroy();
-    server.child.stdin.end();
-    expect(await server.exit).toBe(0);
   });
 
   test('is 400 at every path if its query cannot be decoded', async () => {
-    const server = await pipe();
     for (const path of ['/', '/watch', '/stats', '/metrics', '/none']) {
       for (const bad of ['watch=%', '%ff', 'slow=%zz']) {
-        expect([path, (await open(`${server.url}${path}?${bad}`)).statusCode]).toEqual([path, 400]);
+        expect([path, (await open(`${common.url}${path}?${bad}`)).statusCode]).toEqual([path, 400]);
       }
     }
-    server.child.stdin.end();
-    expect(await server.exit).toBe(0);
   });
 });
 
@@ -168,8 +166,7 @@ test('a title is text, whatever is in it', async () => {
 });
 
 test('a WebSocket behind a page on one connection comes after it', async () => {
-  const server = await pipe();
-  const { socket, heard } = await raw(server.url);
+  const { socket, heard } = await raw(common.url);
   const handshake =
     'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
   const get = (path: string, more = 'X: y'): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${more}\r\n\r\n`;
@@ -177,12 +174,9 @@ test('a WebSocket behind a page on one connection comes after it', async () => {
   await until(() => heard().includes(' 101 '));
   expect(heard().match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 404', 'HTTP/1.1 101']);
   socket.destroy();
-  server.child.stdin.end();
-  expect(await server.exit).toBe(0);
 });
 
 test('a WebSocket handshake for another host name is refused, with and without an origin', async () => {
-  const server = await pipe();
   const handshake = (host: string, ...more: string[]): string =>
     [
       'GET /watch HTTP/1.1',
@@ -201,12 +195,10 @@ test('a WebSocket handshake for another host name is refused, with and without a
     [handshake('localhost:1'), 101],
   ];
   for (const [request, code] of asked) {
-    const { socket, heard } = await raw(server.url);
+    const { socket, heard } = await raw(common.url);
     socket.write(request);
     await until(() => heard().includes('\r\n\r\n'));
     expect(heard()).toMatch(new RegExp(`^HTTP/1\\.1 ${code} `));
     socket.destroy();
   }
-  server.child.stdin.end();
-  expect(await server.exit).toBe(0);
 });
