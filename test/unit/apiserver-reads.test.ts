@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { readListQuery } from '../../src/apiserver/request/query.ts';
 import type { ResourceContext } from '../../src/apiserver/resource-info.ts';
-import { getObject, listObjects, watchObjects } from '../../src/apiserver/verbs/read.ts';
+import { getObject, listObjects, presentedEvents, watchObjects } from '../../src/apiserver/verbs/read.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { newContext, order, over, refusalOf } from './apiserver-verbs-support.ts';
 import { rig as cacherRig } from './cacher-support.ts';
@@ -255,7 +255,8 @@ describe('a watch', () => {
     const plain = newContext();
     await plain.storage.create('default/a', order('a'));
     const beta = { ...plain, info: { ...plain.info, apiVersion: 'example.com/v1beta1', shared: true } };
-    const watch = await watchObjects(beta, { namespace: undefined, parameters: parameters('allowWatchBookmarks=1') });
+    const asked = { namespace: undefined, parameters: parameters('allowWatchBookmarks=1') };
+    const watch = presentedEvents(beta.info, await watchObjects(beta, asked));
     const next = async (): Promise<unknown[]> => {
       const { value } = await watch.next();
       return [value?.type, (value?.object as ReturnType<typeof order>)?.apiVersion];
@@ -266,7 +267,8 @@ describe('a watch', () => {
     expect(await next()).toEqual(['MODIFIED', 'example.com/v1beta1']);
     await watch.return();
     const short = { ...beta, storage: new MemoryStorage({ maxHistoryItems: 1 }) };
-    const late = await watchObjects(short, { namespace: undefined, parameters: parameters('resourceVersion=1') });
+    const past = { namespace: undefined, parameters: parameters('resourceVersion=1') };
+    const late = presentedEvents(short.info, await watchObjects(short, past));
     for (const name of ['a', 'b', 'c']) await short.storage.create(`default/${name}`, order(name));
     expect((await late.next()).value).toMatchObject({ type: 'ERROR', object: { kind: 'Status', apiVersion: 'v1', code: 410 } });
   });

@@ -96,7 +96,7 @@ export class PlainEvents implements EventEncoder {
     made.slices ??= new Map();
     const slices = remembered(made.slices, form, () => new Map<number, Slice>());
     const slice = remembered(slices, from, () =>
-      sliceOf(batch, from, { form: this.wire.form(form), toEnvelope: this.toEnvelope }),
+      sliceOf(batch, from, { form: this.wire.form(form), toEnvelope: this.toEnvelope, isSlow: this.show !== undefined }),
     );
     Object.assign(made, { last: slice, lastForm: form, lastFrom: from });
     return slice;
@@ -115,19 +115,25 @@ export class PlainEvents implements EventEncoder {
   };
 }
 
-/**
- * The bytes of some events. No more than a slice takes: a batch may be a whole collection, and to show one of its objects takes long
- * if it is large, or stored in another version.
- */
+/** How events are made into bytes. */
+interface SliceTerms {
+  readonly form: Form;
+  readonly toEnvelope: (event: StorageEvent<KubernetesObject>) => Envelope;
+  /** Whether it takes long to show an object: because it is stored in another version, or shown in another form. */
+  readonly isSlow: boolean;
+}
+
+/** The bytes of some events: no more than a slice takes, as a batch may be a whole collection. */
 export function sliceOf(
   batch: readonly StorageEvent<KubernetesObject>[],
   from: number,
-  { form, toEnvelope }: { readonly form: Form; readonly toEnvelope: (event: StorageEvent<KubernetesObject>) => Envelope },
+  { form, toEnvelope, isSlow }: SliceTerms,
 ): Slice {
   const envelopes: Envelope[] = [];
   let bytes = 0;
-  const untilMs = performance.now() + PIECE_MS;
-  for (let at = from; at < batch.length && bytes <= SLICE_BYTES && (at === from || performance.now() < untilMs); at++) {
+  const untilMs = isSlow ? performance.now() + PIECE_MS : Number.POSITIVE_INFINITY;
+  const isLate = (): boolean => isSlow && envelopes.length > 0 && performance.now() >= untilMs;
+  for (let at = from; at < batch.length && bytes <= SLICE_BYTES && !isLate(); at++) {
     const envelope = toEnvelope(batch[at] as StorageEvent<KubernetesObject>);
     envelopes.push(envelope);
     bytes += envelope.bytes.length;

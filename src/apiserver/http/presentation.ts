@@ -84,7 +84,7 @@ function projected(info: ResourceInfo, project: (object: KubernetesObject, type:
     const shown = show && type !== 'BOOKMARK' ? show(object) : object;
     return new Envelope({ type, object: project(shown, type) }, { sequence: 0, id: object.metadata?.resourceVersion });
   };
-  return { slice: (batch, from, form) => sliceOf(batch, from, { form, toEnvelope }) };
+  return { slice: (batch, from, form) => sliceOf(batch, from, { form, toEnvelope, isSlow: true }) };
 }
 
 const COMMA = utf8.encode(',');
