@@ -80,7 +80,9 @@ export interface FieldManagerOptions {
 
 /** Paths that are never owned. */
 const IDENTITY: FieldSet = setOf(
-  ...['apiVersion', 'kind', 'metadata'].map((name) => [fieldElement(name)]),
+  ['f:apiVersion'],
+  ['f:kind'],
+  ['f:metadata'],
   ...'name namespace creationTimestamp selfLink uid clusterName generation managedFields resourceVersion'
     .split(' ')
     .map((name) => ['f:metadata', fieldElement(name)]),

@@ -1,3 +1,7 @@
+/**
+ * What rules may call beyond CEL itself: the functions of Kubernetes' own libraries, and what each call costs. Upstream:
+ * `apiserver/pkg/cel/library`.
+ */
 import { hasFormat } from './formats.ts';
 import { type Program, programOf } from './patterns.ts';
 
@@ -99,8 +103,6 @@ function found(source: string, text: string, limit: number): string[] {
   }
   return parts;
 }
-
-/** What rules may call beyond CEL itself: the functions of Kubernetes' own libraries. Upstream: `apiserver/pkg/cel/library`. */
 
 type Function = (...args: never[]) => unknown;
 
