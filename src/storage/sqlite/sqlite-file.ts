@@ -134,7 +134,7 @@ function beginLife(database: Database, nowMs: number): void {
   database.exec('DELETE FROM gaps WHERE first < (SELECT compacted FROM state)');
 }
 
-/** An error of whoever has given the file: a server's clients are told of a failure, and not of a path. */
+/** For the program that gave the file: a server's clients are told of a failure, and not of a path. */
 function invalidFile(file: string, expected: string): WatchError {
   const message = `file: expected ${expected}; got ${file}`;
   const { status, cause } = internalError(message);
