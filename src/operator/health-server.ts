@@ -1,7 +1,7 @@
 /** Serves an operator's health and metrics on node:http, which is loaded only for this. */
 import type { AddressInfo } from 'node:net';
-import { limitConnections } from '../bridge/transport/http-connection.ts';
 import { endUnread } from '../bridge/transport/unread-body.ts';
+import { limitConnections } from '../bridge/transport/upgrades.ts';
 import { systemClock } from '../watch/clock.ts';
 import { checkOptions, wholeNumber } from '../watch/errors.ts';
 import type { OperatorHealth } from './health.ts';
