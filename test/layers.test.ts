@@ -43,12 +43,11 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'apiserver/validation/patterns.ts': ['re2js'], // loaded late
   'apiserver/validation/rules.ts': ['@marcbachmann/cel-js'], // loaded late
   'apiserver/validation/schema.ts': ['ajv'], // loaded late
-  'bridge/transport/http-connection.ts': ['node:net'], // its types
   'bridge/transport/frames.ts': ['node:events', 'node:stream'],
   'bridge/transport/handshakes.ts': ['node:crypto', 'node:http', 'node:stream', 'node:zlib'],
   'bridge/http.ts': ['node:diagnostics_channel', 'node:http'],
   'bridge/transport/http-sink.ts': ['node:http'],
-  'bridge/transport/upgrades.ts': ['node:http', 'node:stream'],
+  'bridge/transport/upgrades.ts': ['node:http', 'node:net', 'node:stream'],
   'bridge/websocket.ts': ['node:diagnostics_channel', 'node:http', 'ws'], // its types
   'apiserver/request/yaml.ts': ['yaml'], // its types, and loaded late
   'apiserver/http/gzip.ts': ['node:stream', 'node:zlib'],

@@ -1,8 +1,6 @@
 /** Answers of node:http that have been given, and whether their clients take them. */
 
-import type { Server, Socket } from 'node:net';
 import { nextTurn } from '../../watch/turn.ts';
-import { ConnectionSlots } from '../hub/admission/connection-slots.ts';
 import { IN_BUN, type Outbound, type SharedTimer, StallGuard, type TimerMember } from './stall.ts';
 
 /** The used part of a response. */
@@ -225,35 +223,4 @@ export function mayRefuse(response: Refusable): boolean {
   pending.set(session, count + 1);
   response.once('close', () => pending.set(session, (pending.get(session) ?? 1) - 1));
   return true;
-}
-
-/** Options of {@link limitConnections}. */
-interface ConnectionOptions {
-  /** Gets those that are open. Default: a set of its own. */
-  readonly sockets?: Set<Socket>;
-  /** Called for each connection that is closed at once. */
-  readonly drop?: (address: string) => void;
-}
-
-/** Closes connections beyond a limit. Returns those that are open: a server's own ways to close them leave some out. */
-export function limitConnections(
-  server: Server,
-  limits: { readonly maxClients: number; readonly maxClientsPerAddress: number },
-  { sockets = new Set(), drop }: ConnectionOptions = {},
-): ReadonlySet<Socket> {
-  const slots = new ConnectionSlots(limits);
-  server.on('connection', (socket) => {
-    const { remoteAddress = '' } = socket;
-    if (slots.take(remoteAddress)) {
-      drop?.(remoteAddress);
-      socket.destroy();
-      return;
-    }
-    sockets.add(socket);
-    socket.once('close', () => {
-      slots.release(remoteAddress);
-      sockets.delete(socket);
-    });
-  });
-  return sockets;
 }

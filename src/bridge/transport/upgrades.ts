@@ -1,7 +1,9 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import type { Socket, Server as TcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
 import type { Status } from '../../watch/event.ts';
+import { ConnectionSlots } from '../hub/admission/connection-slots.ts';
 import { NO_WEBSOCKET } from '../hub/admission/refusals.ts';
 import { JSON_LINES } from '../protocol.ts';
 import type { Answer, Answering } from './http-connection.ts';
@@ -228,4 +230,35 @@ export class WaitingUpgrade {
     this.socket.destroy();
     this.gone?.();
   };
+}
+
+/** Options of {@link limitConnections}. */
+interface ConnectionOptions {
+  /** Gets those that are open. Default: a set of its own. */
+  readonly sockets?: Set<Socket>;
+  /** Called for each connection that is closed at once. */
+  readonly drop?: (address: string) => void;
+}
+
+/** Closes connections beyond a limit. Returns those that are open: a server's own ways to close them leave some out. */
+export function limitConnections(
+  server: TcpServer,
+  limits: { readonly maxClients: number; readonly maxClientsPerAddress: number },
+  { sockets = new Set(), drop }: ConnectionOptions = {},
+): ReadonlySet<Socket> {
+  const slots = new ConnectionSlots(limits);
+  server.on('connection', (socket) => {
+    const { remoteAddress = '' } = socket;
+    if (slots.take(remoteAddress)) {
+      drop?.(remoteAddress);
+      socket.destroy();
+      return;
+    }
+    sockets.add(socket);
+    socket.once('close', () => {
+      slots.release(remoteAddress);
+      sockets.delete(socket);
+    });
+  });
+  return sockets;
 }

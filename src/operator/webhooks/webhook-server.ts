@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { limitConnections } from '../../bridge/transport/http-connection.ts';
+import { limitConnections } from '../../bridge/transport/upgrades.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, gaveUp, systemClock, upkeepClock } from '../../watch/clock.ts';
 import { callable, checkOptions, checkText, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
