@@ -123,10 +123,18 @@ export function isMissing({ name, path }: Component): boolean {
   return !existsSync(path) && (env.REQUIRE_COMPONENTS !== '1' || name === 'node:sqlite');
 }
 
-/** Whether WATCHMUX_BROWSERS, a list such as `chromium,firefox`, leaves a browser out. */
+/** A list such as `chromium,firefox:few`. */
+const browsers = env.WATCHMUX_BROWSERS?.split(',');
+
+/** Whether WATCHMUX_BROWSERS leaves a browser out. */
 export function isUnwanted({ name }: Component): boolean {
   const isBrowser = name === 'Chromium' || name === 'Firefox';
-  return isBrowser && env.WATCHMUX_BROWSERS?.split(',').includes(name.toLowerCase()) === false;
+  return isBrowser && browsers?.some((each) => each.split(':')[0] === name.toLowerCase()) === false;
+}
+
+/** Whether only those tests run in a browser for which it is known to matter which one it is. */
+export function isForFew({ name }: Component): boolean {
+  return browsers?.includes(`${name.toLowerCase()}:few`) === true;
 }
 
 /** The line at the end of a test run: what was skipped, what is not here, and how to run it. */

@@ -1,9 +1,10 @@
-// Real browsers for the tests that need them; see test/components.ts. WATCHMUX_BROWSERS=chromium leaves the others out.
+// Real browsers for the tests that need them; see test/components.ts. WATCHMUX_BROWSERS=chromium leaves the others out, and
+// chromium,firefox:few all tests in Firefox of what hardly differs there.
 import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
 import { chromium, firefox } from 'playwright-core';
-import { describe } from 'vitest';
-import { component, isMissing, isUnwanted } from '../components.ts';
+import { describe, test } from 'vitest';
+import { component, isForFew, isMissing, isUnwanted } from '../components.ts';
 
 export interface TestBrowser {
   readonly name: 'Chromium' | 'Firefox';
@@ -11,6 +12,8 @@ export interface TestBrowser {
   readonly missing: boolean;
   readonly launch: () => Promise<Browser>;
 }
+
+type Define = (title: string, code: () => Promise<void>) => void;
 
 const CHROMIUM = component('Chromium');
 const FIREFOX = component('Firefox');
@@ -39,11 +42,12 @@ const FIREFOX_BROWSER: TestBrowser = {
     firefox.launch({ channel: 'moz-firefox', executablePath: fileURLToPath(new URL('firefox.mjs', import.meta.url)) }),
 };
 
-/** Defines tests that run in every browser. */
-export function inBrowsers(title: string, body: (browser: TestBrowser) => void): void {
+/** Defines tests that run in every browser; with `often`, those of what hardly differs between them. */
+export function inBrowsers(title: string, body: (browser: TestBrowser & { often: Define }) => void): void {
   for (const browser of [CHROMIUM_BROWSER, FIREFOX_BROWSER]) {
     const { name, missing } = browser;
     const unwanted = isUnwanted(component(name));
-    describe.skipIf(missing || unwanted)(`${title} in ${name}`, () => body(browser));
+    const often: Define = (title, code) => void (isForFew(component(name)) || test(title, code));
+    describe.skipIf(missing || unwanted)(`${title} in ${name}`, () => body({ ...browser, often }));
   }
 }

@@ -2,12 +2,12 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
+import { freePort } from '../peers/ports.ts';
 import { until } from './cli.ts';
 import { BLOCKS, type Block, PROGRAMS, ROOT } from './documents.mjs';
 
@@ -66,14 +66,6 @@ function runTypeScript(code: string): Run {
   const options = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
   const { outputText } = ts.transpileModule(code, { compilerOptions: options });
   return run(process.execPath, ['--input-type=module', '--eval', outputText]);
-}
-
-async function freePort(): Promise<string> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return String(port);
 }
 
 /** Each life of a hub has an epoch of its own. The documents show this one. */
@@ -204,7 +196,7 @@ describe('the examples', () => {
   });
 
   test.each(programs.map((block) => [titleOf(block), block] as const))('%s', async (_title, { code, prints }) => {
-    const example = runTypeScript(code.replaceAll('8080', await freePort()));
+    const example = runTypeScript(code.replaceAll('8080', String(await freePort())));
     const status = await example.code;
     expect(withEpoch(example.text())).toBe(prints);
     expect(status).toBe(0);
@@ -224,7 +216,7 @@ describe('the examples', () => {
         `#!/bin/sh\n[ "$1" = watchmux ] || exit 9\nshift\nexec "${process.execPath}" "${join(ROOT, manifest.bin.watchmux)}" "$@"\n`,
       );
       chmodSync(npx, 0o755);
-      const port = await freePort();
+      const port = String(await freePort());
       local = (text = '') => text.replaceAll('8080', port).replace('watchmux pipe', `watchmux pipe --port ${port}`);
     });
 

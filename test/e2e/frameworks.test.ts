@@ -2,12 +2,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { build, type Plugin } from 'vite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { component, isMissing } from '../components.ts';
+import { freePort } from '../peers/ports.ts';
 import { CHROMIUM_BROWSER } from './browsers.ts';
 import { text, until } from './cli.ts';
 import { markedBlock, ROOT } from './documents.mjs';
@@ -155,11 +155,3 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('docs/frameworks.md', () => {
     });
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

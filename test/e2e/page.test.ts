@@ -18,7 +18,7 @@ let shared: Promise<Pipe> | undefined;
 
 afterAll(() => killAll());
 
-inBrowsers('the live page', ({ name, launch }) => {
+inBrowsers('the live page', ({ name, launch, often }) => {
   let browser: Browser;
   let page: Page;
   let faults: string[] = [];
@@ -184,7 +184,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(faults).toEqual([]);
   });
 
-  test('filters events by text, field and type, pauses on request, and opens a row by keyboard', async () => {
+  often('filters events by text, field and type, pauses on request, and opens a row by keyboard', async () => {
     const { url, write, before } = await common();
     const { faults } = await visit(url);
     write(
@@ -238,7 +238,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(faults).toEqual([]);
   });
 
-  test('shows what was sent: numbers with all their digits, and nothing that is invisible or reorders the rest', async () => {
+  often('shows what was sent: numbers with all their digits, and nothing that is invisible or reorders the rest', async () => {
     const { url, write, child, before } = await common();
     const { faults } = await visit(url);
     child.stdin.write('{"type":"id","object":{"id":12345678901234567890,"at":0.12345678901234567890,"n":1}}\n');
@@ -468,7 +468,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(faults).toEqual([]);
   });
 
-  test('slow on purpose: its queue fills, it is cut and told what it missed; at full speed it loses nothing', async () => {
+  often('slow on purpose: its queue fills, it is cut and told what it missed; at full speed it loses nothing', async () => {
     const server = await pipe('--capacity', '10');
     const { page, faults } = await visit(`${server.url}/?slow`);
     const fast = await webSocket(server.url);
@@ -538,7 +538,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     },
   );
 
-  test('shows that a server is gone, and when it is back; the 410 of the restarted server is explained', async () => {
+  often('shows that a server is gone, and when it is back; the 410 of the restarted server is explained', async () => {
     const first = await pipe('--replay', '5');
     await visit(first.url);
     first.write('before');
@@ -580,7 +580,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(await page.locator('#rows tr').first().textContent()).toContain('meanwhile');
   });
 
-  test('says of a source that has ended what it is: an end, and no lost connection', async () => {
+  often('says of a source that has ended what it is: an end, and no lost connection', async () => {
     const server = await pipe('--replay', '5');
     await visit(server.url);
     server.write('last');

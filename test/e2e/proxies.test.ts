@@ -2,7 +2,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -11,6 +10,7 @@ import type { ClientEvent, WebSocketConstructor } from '../../src/bridge/client.
 import { connect } from '../../src/bridge/client.ts';
 import { Hub } from '../../src/bridge/hub/hub.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { freePort } from '../peers/ports.ts';
 import { text, until } from './cli.ts';
 import { closeAll, get, raw, serve } from './servers.ts';
 
@@ -30,14 +30,6 @@ afterAll(async () => {
   await closeAll();
   rmSync(directory, { recursive: true, force: true });
 });
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 
 interface Ports {
   readonly port: number;

@@ -1,11 +1,11 @@
 // The Vite configuration of docs/web-pages.md, and the page and the server of docs/react.md behind it, with a real Vite.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createServer } from 'node:net';
 import ts from 'typescript';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ClientTransport } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
+import { freePort } from '../peers/ports.ts';
 import { CHROMIUM_BROWSER } from './browsers.ts';
 import { until } from './cli.ts';
 import { markedBlock, ROOT } from './documents.mjs';
@@ -81,14 +81,6 @@ describe('docs/react.md', () => {
     child?.kill('SIGKILL');
     child = undefined;
     await ended;
-  }
-
-  async function freePort(): Promise<number> {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as { port: number };
-    await new Promise((resolve) => server.close(resolve));
-    return port;
   }
 
   test.skipIf(CHROMIUM_BROWSER.missing)(

@@ -16,6 +16,11 @@ export async function freePorts(count: number): Promise<number[]> {
   return [...ports];
 }
 
+/** One such port. */
+export async function freePort(): Promise<number> {
+  return (await freePorts(1))[0] as number;
+}
+
 async function isFree(port: number): Promise<boolean> {
   const server = createServer();
   try {

@@ -22,9 +22,9 @@ beforeAll(async () => {
 afterEach(() => proxy?.close());
 afterAll(() => server?.stop(), START_MS);
 
-async function through(script?: Script): Promise<ListWatcher<KubernetesObject>> {
+async function through(script?: Script, options: { responseTimeoutMs?: number } = {}): Promise<ListWatcher<KubernetesObject>> {
   proxy = await startProxy(server, script);
-  return createListWatcher(`${proxy.url}${path}`, { responseTimeoutMs: 500 });
+  return createListWatcher(`${proxy.url}${path}`, options);
 }
 
 const always =
@@ -62,7 +62,7 @@ describe.skipIf(missing)('a proxy with faults before a kube-apiserver', () => {
   });
 
   it('a list that stops in the middle times out', async () => {
-    const source = await through(always({ kind: 'halfOpen', after: 100 }));
+    const source = await through(always({ kind: 'halfOpen', after: 100 }), { responseTimeoutMs: 500 });
     expect(await failure(source.list())).toMatchObject({ code: 'TIMEOUT' });
     proxy.play(always({ kind: 'halfOpen', after: -1 }));
     expect(await failure(source.list())).toMatchObject({ code: 'TIMEOUT' });
