@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP, type Socket } from 'node:net';
-import { processMetrics } from '../../watch/process-metrics.ts';
 import { splitTarget } from '../../apiserver/request/path.ts';
 import { createHttpHandler } from '../../bridge/http.ts';
 import { type Hub, type HubStats, hubMetrics } from '../../bridge/hub/hub.ts';
@@ -13,6 +12,7 @@ import { CLIENT_HEADER, type PipeStats, SLOW } from '../../pages/words.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { type Status, toStatus } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
+import { processMetrics } from '../../watch/process-metrics.ts';
 import { counter, METRICS_TYPE, toText } from '../../watch/telemetry.ts';
 import { type CommandName, UsageError } from '../usage.ts';
 import { Pipelining } from './connections.ts';
