@@ -247,7 +247,12 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
 };
 
 const root = new URL('..', import.meta.url);
-const [library, browser, commandLine] = builds as Options[] as [Options, Options, Options];
+// Without declarations, which the compiler would write now.
+const [library, browser, commandLine] = (await (builds as (given: Options) => unknown)({ dts: false })) as [
+  Options,
+  Options,
+  Options,
+];
 /** Where browsers get something else than all others. */
 const BROWSER: Readonly<Record<string, string>> = { 'watchmux/client': './dist/client-browser.js' };
 /** `watchmux/rxjs` is built as `rxjs`, `watchmux` as `index`. */

@@ -15,8 +15,8 @@
 
 import type { AddressInfo } from 'node:net';
 import { type HealthCheck, healthText } from '../apiserver/health.ts';
-import { limitConnections } from '../bridge/transport/upgrades.ts';
 import { endUnread } from '../bridge/transport/unread-body.ts';
+import { limitConnections } from '../bridge/transport/upgrades.ts';
 import { type Clock, systemClock, within } from '../watch/clock.ts';
 import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
