@@ -94,8 +94,8 @@ describe.skipIf(missing)('health, a real etcd', () => {
       expect(await create(url, 'before')).toBe(201);
       const watching = await watch(url);
       await until(() => watching.heard().includes('"before"'));
-      expect(await health()).toBe(GOOD);
       await until(() => events().includes('ready'));
+      expect(await health()).toBe(GOOD);
       await fail();
       await until(async () => (await health()) === LOST);
       expect(await (await fetch(`${url}/readyz`)).text()).toContain('[-]storage failed: reason withheld');

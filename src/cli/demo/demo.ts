@@ -74,7 +74,9 @@ class Demo {
       throw new UsageError(`cannot watch ${path}: ${error.message}`, 'demo');
     });
     columns.line(TITLE);
-    columns.line(`the *.txt files in ${path}, for ${durationMs / 1_000} s; Ctrl-C ends it`);
+    // A line of its own: where temporary folders are may be long.
+    columns.line(`the *.txt files in ${path},`);
+    columns.line(`for ${durationMs / 1_000} s; Ctrl-C ends it`);
     const bridge = await openBridge(files.watch({ filter: isText }));
     columns.line(`a page that can be slow on purpose: ${bridge.url}/?${SLOW}`);
     columns.line();
