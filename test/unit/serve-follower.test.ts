@@ -11,7 +11,7 @@ const ORDERS: PageResource = {
 const ALL: Scope = { resource: ORDERS, namespace: '', labelSelector: '', fieldSelector: '', version: '' };
 const URL_OF_SERVER = 'http://127.0.0.1';
 
-function follower({ token }: { token?: string } = {}) {
+function follower({ token, maxObjects }: { token?: string; maxObjects?: number } = {}) {
   const made = rig({
     ...(token !== undefined && {
       authenticate: (request: unknown) => (request as Request).headers.get('authorization') === `Bearer ${token}` && 'ada',
@@ -23,14 +23,15 @@ function follower({ token }: { token?: string } = {}) {
   });
   const access = new Access();
   const told: string[] = [];
-  const follower = new RowFollower(access, {
+  const events: ConstructorParameters<typeof RowFollower>[1] = {
     onChange: () => {},
     onState: ({ phase, connected }) => void told.push(`${phase} ${connected}`),
     onFailure: (error) => void told.push(String(error)),
     onNoPast: (error) => void told.push(String(error)),
     onDenied: () => void told.push('denied'),
     onTooMany: (limit) => void told.push(`more than ${limit}`),
-  });
+  };
+  const follower = new RowFollower(access, events, maxObjects);
   started.push(follower);
   const names = (): string[] => follower.rows.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).sort();
   return { ...made, access, follower, told, names };
@@ -177,4 +178,21 @@ test('a token that is missing or wrong ends it; what is no token is not sent', a
   followed.follow(ALL);
   await expect.poll(names).toEqual(['default/a']);
   expect(JSON.stringify(access)).not.toContain('secret');
+});
+
+test('a collection that outgrows the page, while it is followed or at once, is told, and no longer followed', async () => {
+  const { follower: followed, call, names, told, server } = follower({ maxObjects: 2 });
+  for (const name of ['a', 'b']) await call('POST', ORDERS_PATH, { metadata: { name } });
+  followed.follow(ALL);
+  await expect.poll(names).toEqual(['default/a', 'default/b']);
+  await call('DELETE', `${ORDERS_PATH}/b`);
+  await call('POST', ORDERS_PATH, { metadata: { name: 'c' } }); // there is room again
+  await expect.poll(names).toEqual(['default/a', 'default/c']);
+  await call('POST', ORDERS_PATH, { metadata: { name: 'd' } });
+  await expect.poll(() => told.at(-1)).toBe('more than 2');
+  await expect.poll(() => server.stats.watchers).toBe(0);
+  told.splice(0);
+  followed.follow(ALL);
+  await expect.poll(() => told.at(-1)).toBe('more than 2');
+  expect(names()).toEqual([]);
 });

@@ -59,17 +59,19 @@ class RowStore implements ReflectorStore<PageRow> {
   rows: Map<string, PageRow> = new Map();
   hasSynced: boolean = false;
   resourceVersion: string = '';
+  private readonly maxObjects: number;
   private readonly onChange: OnChange;
 
-  constructor(onChange: OnChange) {
+  constructor(maxObjects: number, onChange: OnChange) {
+    this.maxObjects = maxObjects;
     this.onChange = onChange;
   }
 
   add(row: PageRow): void {
     const key = keyIn(row);
     const slimmed = slim(row);
-    if (key !== undefined && !this.rows.has(key) && this.rows.size >= MAX_OBJECTS) {
-      throw new WatchError('OVERLOADED', `expected at most ${MAX_OBJECTS} objects`);
+    if (key !== undefined && !this.rows.has(key) && this.rows.size >= this.maxObjects) {
+      throw new WatchError('OVERLOADED', `expected at most ${this.maxObjects} objects`);
     }
     if (key !== undefined) this.rows.set(key, slimmed);
     this.moved(row.metadata.resourceVersion, key);
@@ -140,10 +142,12 @@ export class RowFollower {
   private run: Shown | undefined = undefined;
   private readonly access: Access;
   private readonly events: RowFollowerEvents;
+  private readonly maxObjects: number;
 
-  constructor(access: Access, events: RowFollowerEvents) {
+  constructor(access: Access, events: RowFollowerEvents, maxObjects: number = MAX_OBJECTS) {
     this.access = access;
     this.events = events;
+    this.maxObjects = maxObjects;
   }
 
   get scope(): Scope | undefined {
@@ -188,7 +192,7 @@ export class RowFollower {
     this.stop();
     const url = new URL(collectionPath(scope.resource, scope.namespace), location.origin);
     const source = new TableSource({ url, fetch: this.access.fetch, manyNamespaces: true, wide: true }, ANSWER_MS);
-    const store: RowStore = new RowStore((keys) => this.run?.store === store && this.changes(keys));
+    const store: RowStore = new RowStore(this.maxObjects, (keys) => this.run?.store === store && this.changes(keys));
     const run = { scope, source, store, closing: new AbortController() };
     this.run = run;
     void (scope.version === '' ? this.live(run) : this.past(run));
@@ -210,7 +214,7 @@ export class RowFollower {
   private live(run: Shown): Promise<void> {
     const reflector = new Reflector(run.source, run.store, {
       ...selectionOf(run.scope),
-      maxObjects: MAX_OBJECTS,
+      maxObjects: this.maxObjects,
       maxMs: 10_000,
       onStateChange: (state) => this.run === run && this.events.onState(state),
       onError: (error, failure) => this.run === run && this.failed(error, failure),
@@ -224,7 +228,7 @@ export class RowFollower {
     try {
       const { items } = await listAll(source, {
         ...{ ...selectionOf(scope), resourceVersion: scope.version, resourceVersionMatch: 'Exact', pageSize: PAGE_SIZE },
-        ...{ maxObjects: MAX_OBJECTS, signal: closing.signal },
+        ...{ maxObjects: this.maxObjects, signal: closing.signal },
       });
       if (this.run === run) store.replace(items.map(slim), scope.version);
     } catch (error) {
@@ -238,7 +242,7 @@ export class RowFollower {
     if (isDenied(error)) this.denied();
     else if (isWatchError(error, 'OVERLOADED')) {
       this.stop();
-      this.events.onTooMany(MAX_OBJECTS);
+      this.events.onTooMany(this.maxObjects);
     } else this.events.onFailure(error, failure);
   }
 
