@@ -7,7 +7,7 @@ import type { CacherOptions } from '../storage/cacher/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, isRecord, oneOf, requireMethod, wholeNumber } from '../watch/errors.ts';
-import { reporter } from '../watch/failures.ts';
+import { quietly, reporter } from '../watch/failures.ts';
 import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import type { AdmissionHooks } from './admission.ts';
 import type { Convert, ResourceDefinition, SchemaDefinition } from './definition.ts';
@@ -189,11 +189,11 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * `authenticate`, without the error. What it throws is ignored. Default: `console.error`, once per kind.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
-  /** Called once for each request over the network, when its response begins. */
+  /** Called once for each request over the network, when its response begins. What it throws goes to `onError`. */
   readonly onRequest?: ((report: RequestReport) => void) | undefined;
   /**
    * Called when a client is cut, because it takes nothing of its response, or does not end during a shutdown; and when its watch
-   * expires.
+   * expires. What it throws goes to `onError`.
    */
   readonly onCut?: ((report: CutReport) => void) | undefined;
 }
@@ -287,18 +287,7 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
     onError,
     telemetry: toTelemetry(options.telemetry, onError),
     onCacheError: options.onError,
-    onRequest: guarded(options.onRequest),
-    onCut: guarded(options.onCut),
-  };
-}
-
-/** Calls a function of the application, and ignores what it throws. */
-function guarded<T>(told: ((value: T) => void) | undefined): (value: T) => void {
-  return (value) => {
-    try {
-      told?.(value);
-    } catch {
-      // There is nobody to report it to.
-    }
+    onRequest: (report) => quietly(() => options.onRequest?.(report), onError),
+    onCut: (report) => quietly(() => options.onCut?.(report), onError),
   };
 }

@@ -1,6 +1,6 @@
 /** What the server knows about each kind that it serves: the definition with its defaults, and how to find it. */
 import type { KubernetesObject } from '../cache/object.ts';
-import type { GroupVersionKind, NamespacedName } from '../cache/resource-client.ts';
+import { apiVersionOf, type GroupVersionKind, type NamespacedName } from '../cache/resource-client.ts';
 import type { Storage } from '../storage/storage.ts';
 import { checkOptions, invalid } from '../watch/errors.ts';
 import type { Soon } from '../watch/fair-queue.ts';
@@ -67,7 +67,7 @@ export function toInfo<T extends KubernetesObject>(definition: ResourceDefinitio
   const suffix = group && `.${group}`;
   return {
     ...{ group, version, plural, kind, namespaced, singular, listKind, shortNames, categories },
-    apiVersion: group ? `${group}/${version}` : version,
+    apiVersion: apiVersionOf({ group, version }),
     validate: isSchema(validate) ? undefined : validate,
     schema: isSchema(validate) ? validate : schema,
     preserveUnknownFields: more.preserveUnknownFields ?? true,

@@ -14,6 +14,7 @@ import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/
 import type { KubernetesObject } from '../cache/object.ts';
 import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';
 import {
+  apiVersionOf,
   checkedDelete,
   checkedDeleteCollection,
   checkedPatch,
@@ -290,11 +291,6 @@ export function urlAt(server: URL, path: string): URL {
   const url = new URL(server);
   url.pathname = `${server.pathname.replace(/\/$/, '')}/${path}`;
   return url;
-}
-
-/** The `apiVersion` of the objects of a resource. */
-function apiVersionOf({ group, version }: ResourceType): string {
-  return group ? `${group}/${version}` : version;
 }
 
 /** The path of a collection, relative to that of the server. */

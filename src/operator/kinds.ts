@@ -8,6 +8,7 @@
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import {
+  apiVersionOf,
   type GroupVersionKind,
   nameOf,
   type ResourceClient,
@@ -74,8 +75,8 @@ export function textOf(name: KindName<object>): string {
 }
 
 /** The `apiVersion` and the `kind` of the objects of a type. */
-export function toKind({ group, version, kind }: Omit<FullType, 'plural' | 'namespaced'>): GroupVersionKind {
-  return { apiVersion: group ? `${group}/${version}` : version, kind };
+export function toKind(type: Omit<FullType, 'plural' | 'namespaced'>): GroupVersionKind {
+  return { apiVersion: apiVersionOf(type), kind: type.kind };
 }
 
 /** What a controller of a kind is called by default: `websites`, or `website` if it is named by `{ apiVersion, kind }`. */

@@ -2,10 +2,10 @@ import { hostname } from 'node:os';
 import type { KubernetesObject } from '../cache/object.ts';
 import { segment } from '../cache/resource-client.ts';
 import type { Cluster } from '../kubernetes/cluster.ts';
-import { isPromise, untilAborted, whenAborted } from '../watch/abort.ts';
+import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, listed, systemClock, upkeepClock, within } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber, whyOf } from '../watch/errors.ts';
-import { Failures, oneLine } from '../watch/failures.ts';
+import { Failures, oneLine, quietly } from '../watch/failures.ts';
 import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import type { LeaseResource } from '../workqueue/election.ts';
 import { LeaderElector } from '../workqueue/leader-elector.ts';
@@ -329,12 +329,10 @@ export class Operator {
       this.#print(error, failure);
       return;
     }
-    try {
-      const told: unknown = onError(error, failure);
-      if (isPromise(told)) Promise.resolve(told).catch((thrown: unknown) => this.#fail(thrown));
-    } catch (thrown) {
-      this.#fail(thrown);
-    }
+    quietly(
+      () => onError(error, failure),
+      (thrown) => this.#fail(thrown),
+    );
   }
 
   #print(error: unknown, { during, controller, key, attempt, dropped, kind }: OperatorFailure): void {

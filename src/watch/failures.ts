@@ -8,11 +8,12 @@
  * minute, however often it comes and goes, so that no burst fills a log.
  *
  * Invariants
- * - Nothing here throws, whatever the error is, and whatever the host's console does.
+ * - Nothing here throws, or leaves a promise that is rejected, whatever the error is, and whatever the host's console does.
  * - It has no timer, so it keeps no process alive. Unless told otherwise, it uses nothing but `console.error`, so it works in pages
  *   and workers.
  * - A line is a line: no stack, and no character that a terminal would act on.
  */
+import { isPromise } from './abort.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { callable, isWatchError } from './errors.ts';
 
@@ -140,12 +141,13 @@ export class Failures {
   }
 }
 
-/** Calls a function, and ignores what it throws. */
-function quietly(tell: () => void): void {
+/** Calls a function that may throw, and may be async. Without `failed`, there is nobody to report that to. */
+export function quietly(tell: () => unknown, failed: (error: unknown) => void = () => {}): void {
   try {
-    tell();
-  } catch {
-    // There is nobody to report it to.
+    const told = tell();
+    if (isPromise(told)) Promise.resolve(told).catch(failed);
+  } catch (error) {
+    failed(error);
   }
 }
 

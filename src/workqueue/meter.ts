@@ -1,5 +1,5 @@
 import type { Clock } from '../watch/clock.ts';
-import { Failures } from '../watch/failures.ts';
+import { Failures, quietly } from '../watch/failures.ts';
 
 /**
  * What a queue measures, and upstream's names for it.
@@ -132,11 +132,10 @@ export class Meter {
 
   #tell(name: WorkQueueMetricName, value: number): void {
     queueMicrotask(() => {
-      try {
-        this.#onMetric({ name, value, queue: this.#queue });
-      } catch (error) {
-        this.#failures.failed('onMetric', error, ` for ${name}`);
-      }
+      quietly(
+        () => this.#onMetric({ name, value, queue: this.#queue }),
+        (error) => this.#failures.failed('onMetric', error, ` for ${name}`),
+      );
     });
   }
 }

@@ -1,7 +1,8 @@
 // Random definitions: the types that are written for them compile, and objects that are valid fit them. What is not valid does not.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { apiVersionOf, kindsOfCrd, together } from '../../src/cli/types/described.ts';
+import { apiVersionOf } from '../../src/cache/resource-client.ts';
+import { kindsOfCrd, together } from '../../src/cli/types/described.ts';
 import { writeTypes } from '../../src/cli/types/writer.ts';
 import { faultsOf } from '../compile.ts';
 import { runs } from '../runs.ts';

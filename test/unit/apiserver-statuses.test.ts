@@ -219,7 +219,18 @@ describe('the options of a server', () => {
       throw new Error('no');
     };
     const { onError, onRequest, onCut } = of({ onError: fails, onRequest: fails, onCut: fails });
-    for (const tell of [onError, onRequest, onCut] as ((value: unknown) => void)[]) tell(seen.length);
-    expect(seen).toEqual([0, 1, 2]);
+    for (const [value, tell] of ([onError, onRequest, onCut] as ((value: unknown) => void)[]).entries()) tell(value);
+    const thrown = new Error('no'); // goes to onError
+    expect(seen).toEqual([0, 1, thrown, 2, thrown]);
+  });
+
+  it('what is told may be async and reject: onError hears of it', async () => {
+    const seen: unknown[] = [];
+    const rejects = async (): Promise<void> => Promise.reject(new Error('later'));
+    const { onRequest, onCut } = of({ onError: (error) => seen.push(error), onRequest: rejects, onCut: rejects });
+    onRequest({} as never);
+    onCut({} as never);
+    await new Promise(setImmediate);
+    expect(seen).toEqual([new Error('later'), new Error('later')]);
   });
 });

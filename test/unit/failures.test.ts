@@ -140,4 +140,14 @@ describe('with onError', () => {
     expect([told, said]).toEqual([[1, 2, 3, 4], []]);
     expect(() => new Failures('cacher', { onError: 5 as never })).toThrow('onError: expected a function, got 5');
   });
+
+  test('an async function may reject: no rejection is left over', async () => {
+    const unhandled = vi.fn();
+    process.on('unhandledRejection', unhandled);
+    const onError = vi.fn(async () => Promise.reject(new Error('mine')));
+    new Failures('cacher', { onError }).failed('a field', 1);
+    await new Promise(setImmediate);
+    process.off('unhandledRejection', unhandled);
+    expect([onError.mock.calls, unhandled.mock.calls]).toEqual([[[1]], []]);
+  });
 });

@@ -276,6 +276,32 @@ describe('rules of a definition', () => {
     expect(await refusals(rule)).toEqual([`.rule: compilation failed: ERROR: <input>:${why}`]);
   });
 
+  test.each([
+    ['sets.contains(self.l, self.l)', 'sets'],
+    ['"%s".format([self.s]) == "a"', 'format'],
+    ['cidr(self.s).prefixLength() == 8', 'cidr'],
+    ['isSemver(self.s)', 'isSemver'],
+    ['optional.of(self.n).optMap(v, v > 0).hasValue()', 'optMap'],
+    ['self.l.transformList(i, v, v) == self.l', 'transformList'],
+    ['self.l.all(i, v, v != "")', 'a macro of two variables'],
+  ])('that a kube-apiserver may take are refused in other words: %s', async (rule, what) => {
+    const [cause] = await structuralFaults(
+      { type: 'object', properties: { spec: { type: 'object', properties: PROPERTIES, ...rules(rule) } } },
+      { path: 'schema' },
+    );
+    expect(cause?.message).toMatch(new RegExp(`\\^\n${what}: a kube-apiserver has it, but CEL of this server does not$`));
+  });
+
+  test('that are wrong in any case are refused without that', async () => {
+    for (const rule of ['self.s.foo()', 'self.l.all(v, w)', 'self.formats', 'set.contains(self.l)']) {
+      const [cause] = await structuralFaults(
+        { type: 'object', properties: { spec: { type: 'object', properties: PROPERTIES, ...rules(rule) } } },
+        { path: 'schema' },
+      );
+      expect(cause?.message).toMatch(/\^$/);
+    }
+  });
+
   test('are shown with their line and its place', async () => {
     const [cause] = await structuralFaults(
       { type: 'object', properties: { spec: { type: 'object', ...rules({ rule: 'true &&\n  self.a', message: 'no' }) } } },

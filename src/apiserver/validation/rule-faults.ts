@@ -283,7 +283,23 @@ function faultText(error: CelError, text: string): string {
   const { message, at } = error instanceof CelFault ? error : translated(error);
   const [before, line] = [text.slice(0, at).split('\n'), text.split('\n')];
   const column = before.at(-1)?.length ?? 0;
-  return `ERROR: <input>:${before.length}:${column + 1}: ${message}\n | ${line[before.length - 1]}\n | ${'.'.repeat(column)}^`;
+  const fault = `ERROR: <input>:${before.length}:${column + 1}: ${message}\n | ${line[before.length - 1]}\n | ${'.'.repeat(column)}^`;
+  const lacking = lackingIn(message, text);
+  return lacking === undefined ? fault : `${fault}\n${lacking}: a kube-apiserver has it, but CEL of this server does not`;
+}
+
+/** What cel-js has not, and upstream's libraries have: names, and macros, whose variables are then undeclared. */
+const LACKING_NAMES = /^undeclared reference to '(sets|format|strings|cidr|semver|isSemver|ofNonZeroValue)'/;
+const LACKING_MACROS =
+  /\.(optMap|optFlatMap|transformList|transformMap|transformMapEntry|existsOne)\(|\.(?:all|exists|exists_one)\(\s*\w+\s*,\s*\w+\s*,/;
+
+/** The part of a rule that may be right at a kube-apiserver. */
+function lackingIn(message: string, text: string): string | undefined {
+  if (!message.startsWith('undeclared reference')) return undefined;
+  const name = LACKING_NAMES.exec(message)?.[1];
+  if (name !== undefined) return name;
+  const macro = LACKING_MACROS.exec(text);
+  return macro === null ? undefined : (macro[1] ?? 'a macro of two variables');
 }
 
 function translated(error: CelError): CelFault {

@@ -6,6 +6,7 @@ import type { JsonSchema } from '../../apiserver/definition.ts';
 import { compareApiVersions } from '../../apiserver/documents/discovery.ts';
 import { KIND_EXTENSION } from '../../apiserver/documents/schemas.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import { apiVersionOf } from '../../cache/resource-client.ts';
 import { equals } from '../../operator/equals.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { quote } from '../usage.ts';
@@ -167,9 +168,6 @@ export function together(parts: readonly Described[]): Described {
 function byGroupAndKind(one: DescribedKind, other: DescribedKind): number {
   return byText(one.group, other.group) || byText(one.kind, other.kind) || compareApiVersions(one.version, other.version);
 }
-
-export const apiVersionOf = ({ group, version }: { readonly group: string; readonly version: string }): string =>
-  group === '' ? version : `${group}/${version}`;
 
 /** Returns the kinds that are asked for, in order. `missed`: called with those that there are not. */
 export function select(

@@ -15,10 +15,11 @@
  */
 import type { JsonSchema } from '../../apiserver/definition.ts';
 import { OBJECT_META, OPEN, SHARED } from '../../apiserver/documents/schemas.ts';
+import { apiVersionOf } from '../../cache/resource-client.ts';
 import { excerpt } from '../../pages/words.ts';
 import { harmless, printable } from '../lines.ts';
 import { quote } from '../usage.ts';
-import { apiVersionOf, byText, type Components, type DescribedKind, recordOf } from './described.ts';
+import { byText, type Components, type DescribedKind, recordOf } from './described.ts';
 import { Names, pascal, sortedComponents } from './names.ts';
 
 /** What to write: the kinds, and what they may refer to. */

@@ -1,5 +1,6 @@
 // What a user wants to see of a collection: kind, namespace, labels, fields and version, which the server applies. All of it is in
 // the URL.
+import { apiVersionOf } from '../../cache/resource-client.ts';
 import { parseFieldSelector } from '../../selectors/field-selector.ts';
 import { parseLabelSelector, type Requirement } from '../../selectors/label-selector.ts';
 import { byId, make, say } from '../elements.ts';
@@ -185,7 +186,7 @@ export class KindList {
   list(resources: readonly PageResource[], chosen: string | undefined): void {
     const groups = new Map<string, HTMLOptGroupElement>();
     for (const { id, group, version, plural } of resources) {
-      const label = visible(group === '' ? version : `${group}/${version}`);
+      const label = visible(apiVersionOf({ group, version }));
       const options = groups.get(label) ?? make('optgroup');
       options.label = label;
       options.append(new Option(visible(plural), id));

@@ -1,4 +1,5 @@
 import type { ApiServerStats, CacheStats, ResourceStats } from '../../apiserver/stats.ts';
+import { apiVersionOf } from '../../cache/resource-client.ts';
 import { arrange, byId, FigureRow, make, say, TabStops } from '../elements.ts';
 import { count, plural, short, size, visible } from '../words.ts';
 import type { PageResource } from './api.ts';
@@ -57,7 +58,7 @@ class ResourceRow extends FigureRow {
     this.button.addEventListener('click', () => onChoose(id));
     this.part('name').append(this.button);
     this.button.title = visible(kind);
-    this.say('version', visible(group === '' ? version : `${group}/${version}`));
+    this.say('version', visible(apiVersionOf({ group, version })));
   }
 
   /** Undefined: no client has asked for it yet, and nothing is known. */

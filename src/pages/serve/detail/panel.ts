@@ -8,6 +8,7 @@
  * Text that is being written is never lost to something that happens by itself: the drawer stays as long as there is any.
  */
 import { type HttpSettings, toHttpSettings } from '../../../cache/http/exchange.ts';
+import { apiVersionOf } from '../../../cache/resource-client.ts';
 import { byId, copyText, drawingSoon, make, saveAs, say } from '../../elements.ts';
 import { plural, size, timeOf, visible } from '../../words.ts';
 import { type Access, collectionPath, type PageResource } from '../api.ts';
@@ -129,14 +130,14 @@ export class DetailPanel {
   private openNow(ref: DetailRef): void {
     if (!this.end()) return;
     const { resource, namespace = '', name } = ref;
-    const { group, version, kind } = resource;
+    const { kind } = resource;
     const open: Open = {
       ref,
       follower: new ObjectFollower({
         url: new URL(collectionPath(resource, namespace), location.origin),
         name,
         fetch: this.means.access.fetch,
-        type: { apiVersion: group === '' ? version : `${group}/${version}`, kind },
+        type: { apiVersion: apiVersionOf(resource), kind },
         onState: (state) => this.open === open && this.onState(open, state),
         onPhase: (phase) => this.open === open && this.onPhase(phase),
         onDenied: () => this.open === open && this.means.onDenied(),
