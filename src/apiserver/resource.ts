@@ -37,12 +37,12 @@ import {
 import { copyOf } from '../storage/values.ts';
 import { checkOptions, invalid } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
-import { atOnce } from '../watch/fair-queue.ts';
+import { atOnce, inPieces, paceOf, type Work } from '../watch/fair-queue.ts';
 import type { Watch } from '../watch/watch.ts';
 import { invalidOptions, statusOf, toError } from './api-status.ts';
 import { parseJson, tooDeep } from './request/json.ts';
 import { fromListOptions, fromWatchOptions } from './request/query.ts';
-import type { ResourceContext } from './resource-info.ts';
+import type { ResourceContext, ResourceInfo } from './resource-info.ts';
 import { rowOf, type SeenKind, type Subresource } from './subresources.ts';
 import { FieldCheck } from './validation/field-check.ts';
 import { applyObject } from './verbs/apply.ts';
@@ -186,7 +186,8 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
       >;
     const context = this.#context();
     const deleted = deleteObjects(context, this.namespace, { dryRun, signal, list });
-    return structuredClone(await answered(context, { signal }, deleted)) as unknown as readonly T[];
+    const shown = deleted.then((objects) => inPieces(allShown<T>(context.info, objects), { pace: paceOf(signal), signal }));
+    return await answered(context, { signal }, shown);
   }
 
   /** A part of the objects with a path of its own, such as `status` or `scale`. */
@@ -212,6 +213,18 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     }
     return row;
   }
+}
+
+/** How many objects are copied without a look at the time. */
+const SHOWN_AT_ONCE = 16;
+
+function* allShown<T>(info: ResourceInfo, objects: readonly KubernetesObject[]): Work<T[]> {
+  const shown: T[] = [];
+  for (const each of objects) {
+    shown.push(copyOf(info.main.view(presented(info, each))) as T);
+    if (shown.length % SHOWN_AT_ONCE === 0) yield;
+  }
+  return shown;
 }
 
 /** Who writes. Throws 422 for a name that no manager can have. */

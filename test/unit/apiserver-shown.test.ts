@@ -65,3 +65,23 @@ describe('a watch in another version than that of the objects', () => {
     await server.shutdown();
   });
 });
+
+describe('what is deleted together', () => {
+  test('is shown as the version that was asked for has it, in process and over HTTP', async () => {
+    const { server, call } = await converting(3, (object, apiVersion) => ({ ...object, apiVersion, converted: true }));
+    const remaining = (await server
+      .resource('orders.example.com/v2')
+      .in('default')
+      .deleteCollection({ fieldSelector: 'metadata.name=a1' })) as object[];
+    const own = { apiVersion: 'example.com/v2', converted: true };
+    expect(remaining).toMatchObject([{ ...own, metadata: { name: 'a1' } }]);
+    const answer = await call('DELETE', PATH.replace('v1', 'v2'));
+    expect(answer.body).toMatchObject({
+      items: [
+        { ...own, metadata: { name: 'a0' } },
+        { ...own, metadata: { name: 'a2' } },
+      ],
+    });
+    await server.shutdown();
+  });
+});

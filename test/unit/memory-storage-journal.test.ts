@@ -154,6 +154,28 @@ describe('a write', () => {
     await storage.close();
   });
 
+  test('is refused while the journal has not confirmed too many bytes; deletions are not', async () => {
+    const journal = new HeldJournal();
+    const storage = new MemoryStorage<Thing>({ startRevision: 1, journal, maxUnconfirmedBytes: 150 });
+    const writes = ['a', 'b', 'c'].map((name) => fate<unknown>(storage.create(name, thing(name))));
+    await turn();
+    expect(writes.map(({ state }) => state)).toEqual(['pending', 'pending', 'rejected']);
+    expect(statusOf(writes[2]?.error)).toMatchObject({
+      code: 429,
+      message: expect.stringMatching(/not confirmed 1[0-4]\d of 150 bytes/),
+    });
+    const [updated, deleted] = [fate<unknown>(storage.update('a', () => thing('a', 1))), fate<unknown>(storage.delete('b'))];
+    await turn();
+    expect([statusOf(updated.error)?.code, deleted.state]).toEqual([429, 'pending']);
+    await journal.settle();
+    await turn();
+    expect((await storage.list()).items.map(({ metadata }) => metadata?.name)).toEqual(['a']);
+    const again = fate<unknown>(storage.create('c', thing('c')));
+    await journal.settle();
+    expect(again.state).toBe('resolved');
+    expect(journal.records).toHaveLength(4);
+  });
+
   test.each([
     ['an update', (storage: MemoryStorage<Thing>) => storage.update('a', (current) => current)],
     ['a deletion', (storage: MemoryStorage<Thing>) => storage.delete('a')],

@@ -6,7 +6,7 @@ import type { NamespacedName } from '../../cache/resource-client.ts';
 import { parseFieldSelector, parseLabelSelector } from '../../selectors/index.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
+import { inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, notFound, translated } from '../api-status.ts';
 import { checkedParameters, checkVersion, type ListParameters } from '../request/query.ts';
@@ -50,10 +50,18 @@ export async function listObjects(context: ResourceContext, asked: Asked): Promi
     limit: limit > 0 && resourceVersion !== '0' ? limit : undefined,
     signal: asked.signal,
   });
-  const { info } = context;
-  if (!isShaping(info) && list.items.every((item) => item.apiVersion === info.apiVersion)) return list;
-  const items = await inPieces(presenting(info, list.items), { pace: paceOf(asked.signal), signal: asked.signal });
+  const items = await presentedAll(context.info, list.items, asked.signal);
   return items === list.items ? list : { ...list, items };
+}
+
+/** Many objects, as {@link presented} shows each. */
+export function presentedAll(
+  info: ResourceInfo,
+  items: readonly KubernetesObject[],
+  signal: AbortSignal | undefined,
+): Soon<readonly KubernetesObject[]> {
+  if (!isShaping(info) && items.every((item) => item.apiVersion === info.apiVersion)) return items;
+  return inPieces(presenting(info, items), { pace: paceOf(signal), signal });
 }
 
 function* presenting(info: ResourceInfo, items: readonly KubernetesObject[]): Work<readonly KubernetesObject[]> {

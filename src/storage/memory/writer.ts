@@ -69,6 +69,8 @@ export class Writer implements Source<KubernetesObject> {
   /** In the order of revisions, and the last one of each key. */
   #unsafe: Unsafe[] = [];
   readonly #unsafeByKey: Map<string, Step<KubernetesObject>> = new Map();
+  /** The bytes of their objects: a disk that hangs must not fill the memory. */
+  #unsafeBytes: number = 0;
   /** The revisions around each gap. There is one for each life that begins in here. */
   readonly #gaps: { readonly before: number; readonly after: number }[] = [];
   /** The bytes of all objects, as of the newest write. */
@@ -151,6 +153,10 @@ export class Writer implements Source<KubernetesObject> {
     this.#checkWritable();
     if (value && bytes > this.settings.maxBytes) {
       throw tooManyRequests(`the storage is full: it holds ${this.#bytes} of ${this.settings.maxBytes} bytes`, 10);
+    }
+    const { maxUnconfirmedBytes } = this.settings;
+    if (value && this.#unsafeBytes + value.bytes > maxUnconfirmedBytes) {
+      throw tooManyRequests(`the journal is slow: it has not confirmed ${this.#unsafeBytes} of ${maxUnconfirmedBytes} bytes`, 1);
     }
     this.#bytes = bytes;
     this.#revision = revision;
@@ -246,6 +252,7 @@ export class Writer implements Source<KubernetesObject> {
     const { revision, step } = unsafe;
     this.#unsafe.push(unsafe);
     if (step) this.#unsafeByKey.set(step.key, step);
+    this.#unsafeBytes += unsafeBytesOf(unsafe);
     const json = step && !step.isDeletion ? encoded(step.object) : undefined;
     const group = (this.settings.journal as StorageJournal).append({ revision, key: step?.key ?? '', json, ttlMs });
     if (group === this.#group) return;
@@ -264,7 +271,9 @@ export class Writer implements Source<KubernetesObject> {
   /** Makes what was written up to a revision visible. */
   #reveal(last: number): void {
     const later = this.#unsafe.findIndex(({ revision }) => revision > last);
-    for (const { revision, step } of this.#unsafe.splice(0, later < 0 ? this.#unsafe.length : later)) {
+    for (const unsafe of this.#unsafe.splice(0, later < 0 ? this.#unsafe.length : later)) {
+      const { revision, step } = unsafe;
+      this.#unsafeBytes -= unsafeBytesOf(unsafe);
       this.#apply(revision, step);
       if (step && this.#unsafeByKey.get(step.key) === step) this.#unsafeByKey.delete(step.key);
     }
@@ -336,6 +345,10 @@ export class Writer implements Source<KubernetesObject> {
 
 const UNKNOWN = 'the journal has failed before it was certain that the write is safe: it may have happened';
 
+function unsafeBytesOf({ step }: Unsafe): number {
+  return step && !step.isDeletion ? sizeOf(step.object) : 0;
+}
+
 function sizeOf(object: KubernetesObject | undefined): number {
   return object ? (encodedBytes(object) ?? 0) : 0;
 }
@@ -352,6 +365,11 @@ export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObj
   readonly maxObjectBytes?: number | undefined;
   /** The largest total size of all objects' JSON, in bytes; a write that would exceed it is refused with 429. Default 1 GiB. */
   readonly maxBytes?: number | undefined;
+  /**
+   * The largest total size of the JSON that the journal has not confirmed yet, in bytes; a write that would exceed it is refused with
+   * 429, so that a disk that hangs does not fill the memory. Default 256 MiB.
+   */
+  readonly maxUnconfirmedBytes?: number | undefined;
   /** The fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Scopes may have others. */
   readonly fields?: FieldFunctions<T> | undefined;
   /**
@@ -377,6 +395,7 @@ const NAMES = [
   'historyMs',
   'maxObjectBytes',
   'maxBytes',
+  'maxUnconfirmedBytes',
   'fields',
   'startRevision',
   'journal',
@@ -389,6 +408,7 @@ interface Settings {
   readonly history: LogLimits;
   readonly maxObjectBytes: number;
   readonly maxBytes: number;
+  readonly maxUnconfirmedBytes: number;
   readonly startRevision: number | undefined;
   readonly journal: StorageJournal | undefined;
   readonly clock: Clock;
@@ -406,6 +426,7 @@ export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOpt
     },
     maxObjectBytes: wholeNumber('maxObjectBytes', given.maxObjectBytes ?? 3 * 2 ** 20, 1),
     maxBytes: wholeNumber('maxBytes', given.maxBytes ?? 2 ** 30, 1),
+    maxUnconfirmedBytes: wholeNumber('maxUnconfirmedBytes', given.maxUnconfirmedBytes ?? 2 ** 28, 1),
     startRevision: given.startRevision === undefined ? undefined : wholeNumber('startRevision', given.startRevision, 1),
     journal: given.journal && requireMethod('journal', given.journal, 'restore', 'a StorageJournal'),
     clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
