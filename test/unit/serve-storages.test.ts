@@ -1,5 +1,6 @@
 // What `watchmux serve` says of its storage: how far a large file has been read, and how its end is told.
 import { mkdtempSync, rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -7,7 +8,7 @@ import type { Log, LogFields } from '../../src/cli/serve/log.ts';
 import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
 import { closeStorage, openStorage } from '../../src/cli/serve/storages.ts';
 import { WatchError } from '../../src/index.ts';
-import { openMemoryStorage } from '../../src/storage/index.ts';
+import { writeSnapshot } from '../../src/storage/journal/files.ts';
 import { component, isMissing } from '../components.ts';
 
 afterEach(() => vi.restoreAllMocks());
@@ -24,14 +25,14 @@ class Lines {
 test('a file that takes long says how far it is, every two seconds', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'watchmux-serve-'));
   const file = join(folder, 'data');
-  const storage = await openMemoryStorage({ file, minCompactBytes: 2 ** 40, maxBytes: 2 ** 40 });
-  const text = 'x'.repeat(2 ** 21);
-  for (let n = 0; n < 75; n += 5) {
-    await Promise.all(
-      Array.from({ length: 5 }, (_, at) => storage.create(`${n + at}`, { metadata: { name: `${n + at}` }, text } as object)),
-    );
-  }
-  await storage.close();
+  const json = new TextEncoder().encode(JSON.stringify({ metadata: { resourceVersion: '2' }, text: 'x'.repeat(2 ** 21) }));
+  const handle = await open(file, 'w');
+  await writeSnapshot(
+    handle,
+    { revision: 2, records: Array.from({ length: 75 }, (_, n) => ({ revision: 2, key: `${n}`, json })) },
+    0,
+  );
+  await handle.close();
   let nowMs = 0;
   // Each window takes 1.5 s.
   vi.spyOn(performance, 'now').mockImplementation(() => {
