@@ -37,7 +37,7 @@ import {
   WatchError,
   wholeNumber,
 } from '../watch/errors.ts';
-import { reporter } from '../watch/failures.ts';
+import { quietly, reporter } from '../watch/failures.ts';
 import { soon } from '../watch/turn.ts';
 import {
   countIn,
@@ -498,11 +498,11 @@ export class EventRecorder {
       this.#print(error);
       return;
     }
-    try {
-      this.#onError(error, failure);
-    } catch {
-      // It is not the fault of what emits an event.
-    }
+    // It is not the fault of what emits an event.
+    quietly(
+      () => this.#onError?.(error, failure),
+      (thrown) => this.#print(thrown),
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, listed, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, type WatchError, wholeNumber } from '../watch/errors.ts';
-import { Failures, oneLine } from '../watch/failures.ts';
+import { Failures, oneLine, quietly } from '../watch/failures.ts';
 import type { WorkQueueMetric } from './meter.ts';
 import type { RateLimiter } from './rate-limiters.ts';
 
@@ -148,14 +148,11 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
   };
   const leave = whenAborted(signal, stop);
   const isOver = (): unknown => broken || signal?.aborted;
-  const loop = async (): Promise<void> => {
-    try {
-      await workOff(queue, { ...job, onError, running, inWork, isOver });
-    } catch (error) {
-      broken ??= { error };
-      stop(broken.error);
-    }
+  const fail = (error: unknown): void => {
+    broken ??= { error };
+    stop(broken.error);
   };
+  const loop = (): Promise<void> => workOff(queue, { ...job, onError, fail, running, inWork, isOver }).catch(fail);
   const all = async (): Promise<void> => {
     do {
       await Promise.all(Array.from({ length: job.concurrency }, loop));
@@ -187,6 +184,8 @@ interface Task<K> extends Job<K> {
   /** The keys whose work has not ended. */
   readonly inWork: Set<K>;
   isOver(): unknown;
+  /** Ends the run with an error. */
+  fail(error: unknown): void;
 }
 
 /** How long a worker may go on before everything else has its turn, in ms. */
@@ -220,7 +219,7 @@ async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
 }
 
 async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortController): Promise<void> {
-  const { work, onError, running, inWork } = task;
+  const { work, onError, fail, running, inWork } = task;
   const { signal } = turn;
   const number = task.attemptOf(key);
   const holds: Promise<unknown>[] = [];
@@ -232,7 +231,10 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortCon
     } catch (error) {
       // What fails because it was told to stop is neither the key's fault nor news.
       const told = signal.aborted && error === signal.reason;
-      if (!told) onError(error, { key, attempt: number, willRetry: !queue.shuttingDown });
+      if (!told) {
+        const answer: unknown = onError(error, { key, attempt: number, willRetry: !queue.shuttingDown });
+        quietly(() => answer, fail); // of one that is async
+      }
       if (signal.aborted) task.again(key);
       else queue.addRateLimited(key);
       return;

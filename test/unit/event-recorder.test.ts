@@ -1,5 +1,5 @@
 // Events as a recorder writes them: counted, combined, limited, tried again, and never waited for.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { CoreEvent } from '../../src/apiserver/index.ts';
 import { EventRecorder } from '../../src/operator/index.ts';
 import { countOf, eventRig, type Fate, refusal, turn, website } from './event-recorder-rig.ts';
@@ -443,4 +443,19 @@ test('a server without events says so, once', async () => {
   await recorder.flush();
   expect(told).toEqual([expect.stringMatching(/^resource: expected one of those that are served/)]);
   expect(recorder.stats.dropped.refused).toBe(1);
+});
+
+test.each([
+  () => {
+    throw new Error('mine');
+  },
+  () => Promise.reject(new Error('mine')),
+])('what onError throws, or rejects with, is printed', async (onError) => {
+  const print = vi.spyOn(console, 'error').mockImplementation(() => {});
+  const recorder = new EventRecorder({ cluster: { resource: () => eventRig().server.resource('no/v1') }, name: 'a', onError });
+  recorder.normal(website(), 'Synced', 'text');
+  await recorder.flush();
+  await turn();
+  expect(print.mock.calls.flat()).toEqual([expect.stringContaining('mine')]);
+  print.mockRestore();
 });
