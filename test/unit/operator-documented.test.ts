@@ -204,7 +204,7 @@ describe('a write of a helper against which somebody else is always faster', () 
     const client = Object.assign(orders, { update: refuse, patch: refuse, get });
     const written =
       what === 'updateStatus'
-        ? updateStatus(client, made, (draft: { status?: unknown }) => (draft.status = { ready: true }))
+        ? updateStatus(client, made, (draft: object) => Object.assign(draft, { status: { ready: true } }))
         : ensureFinalizer(client, made, 'example.com/a');
     await expect(written).rejects.toMatchObject({
       code: 'REFUSED',

@@ -185,7 +185,7 @@ describe('a reconcile of an operator', () => {
   });
 
   it('that returns before what it has begun is told so, and what that was is cut off', async () => {
-    const { cluster, orders, start, told, operator: create } = world();
+    const { cluster, orders, told, operator: create } = world();
     await orders.create(order('a'));
     const never = (_: unknown, { signal }: { signal: AbortSignal }): Promise<never> =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));

@@ -411,8 +411,8 @@ test('kinds by all names that a cluster takes: singular, kind, short name, with 
   const kinds = ['configmap/v1', 'deployment.apps', 'Secret/v1', 'sh.example.com/v1', 'store', 'statefulset'];
   let seen: readonly number[] = [];
   await using operator = await testOperator({
-    resources: [shops],
-    objects: [web],
+    resources: [shops, { ...WEBSITES, status: true }],
+    objects: [{ apiVersion: 'example.com/v1', kind: 'Website', metadata: { name: 'web', namespace: 'default' }, spec: {} }],
     controllers: [
       doing(
         async ({ object, apply, owned, resource }) => {
@@ -430,7 +430,9 @@ test('kinds by all names that a cluster takes: singular, kind, short name, with 
   expect(seen).toEqual([1, 1, 1, 2, 2, 1]);
   for (const [at, each] of kinds.entries()) {
     const { type } = operator.resource(each);
-    expect((await operator.resource(each).get(`default/map-${at}`)).metadata?.ownerReferences?.[0]?.name).toBe('web');
+    expect(await operator.resource(each).get(`default/map-${at}`)).toMatchObject({
+      metadata: { ownerReferences: [{ name: 'web' }] },
+    });
     expect(type.plural).toBe(['configmaps', 'deployments', 'secrets', 'shops', 'shops', 'statefulsets'][at]);
   }
   expect(operator.operator.state.kinds).toHaveLength(kinds.length); // two are one, and there are websites
