@@ -87,12 +87,11 @@ export function createRequest<T extends KubernetesObject>(
   /** The object as it was last written, which the cache may not have yet. */
   let latest = object;
   const departures = new Departures(deps.clock, wrote);
-  const direct = <R>(work: Promise<R>): Promise<R> => work;
   const given = <R>(work: Promise<R>): Promise<R> => begun.add(work);
   const clientOf = <O extends object>(
     cache: KindCache | undefined,
     client: ResourceClient<O>,
-    { begin = direct }: Partial<Pick<Additions, 'begin'>> = {},
+    { begin = (work) => work }: Partial<Pick<Additions, 'begin'>> = {},
   ): ResourceClient<O> => {
     const told = (written: object | undefined): void => {
       if (!cache?.informer.hasSynced || !versionOf(written) || !isWithin(operator.namespace, written)) return;
@@ -105,8 +104,9 @@ export function createRequest<T extends KubernetesObject>(
     const left = (at: string): (() => void) => (cache ? departures.of(cache, at) : () => {});
     return toldClient(client, { signal, fieldManager, told, left, begin });
   };
-  const resource: ReconcileRequest['resource'] = (kind) =>
-    clientOf(operator.caches.find(kind), operator.caches.client(kind), { begin: given });
+  const clientFor = <O extends object>(kind: KindName<O>, terms?: Pick<Additions, 'begin'>): ResourceClient<O> =>
+    clientOf(operator.caches.find(kind), operator.caches.client(kind), terms);
+  const resource: ReconcileRequest['resource'] = (kind) => clientFor(kind, { begin: given });
   const required = (): T => {
     if (latest) return latest;
     throw refused(404, 'NotFound', `${key} is gone: there is nothing to write to, or to own something`);
@@ -116,7 +116,7 @@ export function createRequest<T extends KubernetesObject>(
   };
   const applied = async <O extends object>(kind: KindName<O>, said: object, options: ApplyOptions = {}): Promise<O> => {
     const cache = caches.find(kind);
-    const client = clientOf<O>(cache, operator.caches.client(kind));
+    const client = clientFor(kind);
     const terms = { ...options, fieldManager: options.fieldManager ?? fieldManager };
     if (!cache || !deps.owns(cache)) {
       checkPlace(client, said, textOf(kind));
