@@ -176,10 +176,8 @@ export class Controller<T = unknown> {
   }
 
   #tell(error: unknown, failure: ControllerFailure): void {
-    quietly(
-      () => (this.#onError ?? this.#print).call(this, error, failure),
-      (thrown) => this.#fail(thrown),
-    );
+    const tell = (): unknown => (this.#onError ? this.#onError(error, failure) : this.#print(error, failure));
+    quietly(tell, (thrown) => this.#fail(thrown));
   }
 
   #print(error: unknown, { during, key, attempt, dropped }: ControllerFailure): void {

@@ -147,18 +147,24 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
     if (timeoutMs > 0) cancel ??= job.clock.schedule(timeoutMs, late);
   };
   const leave = whenAborted(signal, stop);
-  const isOver = (): unknown => broken || signal?.aborted;
   const fail = (error: unknown): void => {
     broken ??= { error };
-    stop(broken.error);
+    stop(error);
   };
-  const loop = (): Promise<void> => workOff(queue, { ...job, onError, fail, running, inWork, isOver }).catch(fail);
+  const task: Task<K> = {
+    ...job,
+    running,
+    inWork,
+    isOver: () => broken || signal?.aborted,
+    // What it throws, or rejects with, ends the run.
+    onError: (...failure) => quietly(() => onError(...failure), fail),
+  };
   const all = async (): Promise<void> => {
     do {
-      await Promise.all(Array.from({ length: job.concurrency }, loop));
+      await Promise.all(Array.from({ length: job.concurrency }, () => workOff(queue, task).catch(fail)));
       await Promise.all(running.values());
       // A key that was held, and added meanwhile, is owed a run, even if all other workers have ended because of the shutdown.
-    } while (!isOver() && queue.size > 0);
+    } while (!task.isOver() && queue.size > 0);
   };
   await new Promise<void>((resolve, reject) => {
     giveUp = reject;
@@ -184,15 +190,13 @@ interface Task<K> extends Job<K> {
   /** The keys whose work has not ended. */
   readonly inWork: Set<K>;
   isOver(): unknown;
-  /** Ends the run with an error. */
-  fail(error: unknown): void;
 }
 
 /** How long a worker may go on before everything else has its turn, in ms. */
 const STRETCH_MS = 20;
 
 /**
- * One worker. Rejects only with what `onError` or the rate limiter threw.
+ * One worker. Rejects only with what the rate limiter threw.
  *
  * Work that waits for nothing outside the process, such as a controller of an in-process server, runs in promises alone. If it
  * always adds its key again, it never ends, and no timer, signal or probe would be served. So a worker waits for a timer from
@@ -219,22 +223,18 @@ async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
 }
 
 async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortController): Promise<void> {
-  const { work, onError, fail, running, inWork } = task;
+  const { work, onError, running, inWork } = task;
   const { signal } = turn;
   const number = task.attemptOf(key);
   const holds: Promise<unknown>[] = [];
-  const hold = (until: Promise<unknown>): void => void holds.push(until);
   inWork.add(key);
   try {
     try {
-      await work(key, { signal, attempt: number, hold });
+      await work(key, { signal, attempt: number, hold: (until) => void holds.push(until) });
     } catch (error) {
       // What fails because it was told to stop is neither the key's fault nor news.
       const told = signal.aborted && error === signal.reason;
-      if (!told) {
-        const answer: unknown = onError(error, { key, attempt: number, willRetry: !queue.shuttingDown });
-        quietly(() => answer, fail); // of one that is async
-      }
+      if (!told) onError(error, { key, attempt: number, willRetry: !queue.shuttingDown });
       if (signal.aborted) task.again(key);
       else queue.addRateLimited(key);
       return;
