@@ -157,7 +157,7 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
     inWork,
     isOver: () => broken || signal?.aborted,
     // What it throws, or rejects with, ends the run.
-    onError: (...failure) => quietly(() => onError(...failure), fail),
+    onError: (error, failure) => quietly(() => onError(error, failure), fail),
   };
   const all = async (): Promise<void> => {
     do {
