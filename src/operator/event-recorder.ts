@@ -451,7 +451,7 @@ export class EventRecorder {
   /** What an attempt without an answer has written: a patch that changes nothing needs no other rights than those that write. */
   async #ask(series: EventSeries, signal: AbortSignal): Promise<void> {
     const events = this.#eventsIn(series.namespace);
-    // Whoever refuses every write may still allow to read.
+    // A server that refuses every write may still allow to read.
     const read = (error: unknown): Promise<object> =>
       codeOf(error) === 404 ? Promise.reject(error) : events.get(series.name, { signal });
     const event = await events.patch(series.name, {}, { signal }).catch(read);

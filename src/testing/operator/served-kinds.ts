@@ -114,7 +114,11 @@ const isDefinition = (value: object): value is Definition => 'plural' in value &
 export function servedKinds(
   resources: readonly TestResource[],
   { names, builtIn }: { readonly names: readonly Named[]; readonly builtIn: readonly Definition[] },
-): { readonly definitions: readonly Definition[]; readonly types: readonly Definition[]; readonly crds: readonly KubernetesObject[] } {
+): {
+  readonly definitions: readonly Definition[];
+  readonly types: readonly Definition[];
+  readonly crds: readonly KubernetesObject[];
+} {
   const others: Named[] = [];
   const [crds, definitions]: [CustomKinds[], Definition[]] = [[], [...EVENTS]];
   for (const [at, each] of resources.entries()) {
