@@ -46,7 +46,7 @@ import type {
 import { controllerOf, ownersOf } from './owners.ts';
 import { answerOf, isDeleting } from './predicates.ts';
 import { askedDelayMs, isConflict, isFieldConflict } from './refusals.ts';
-import { createRequest, type OperatorDeps, type RequestDeps } from './request.ts';
+import { Begun, createRequest, type OperatorDeps, type RequestDeps } from './request.ts';
 
 const NAMES = [
   ...(['name', 'for', 'owns', 'watches', 'reads', 'reconcile', 'finalizer'] as const),
@@ -284,12 +284,13 @@ export class OperatorController<T extends KubernetesObject> {
     const { maxRetries = Infinity } = this.#options;
     const { signal, attempt } = context;
     const time = this.#limit(key, context);
+    const begun = new Begun(time.signal);
     const startedMs = this.#clock.now();
     let result: ReconcileResultName | undefined = 'error';
     this.#reconciling.add(key);
     observer.onReconcileStart(this.name);
     try {
-      const outcome = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal }));
+      const outcome = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal, begun }));
       if (time.isOver()) throw time.signal.reason;
       const requeueAfterMs = delayOf(key, outcome, work.hasty);
       result = requeueAfterMs === undefined ? 'success' : 'requeue_after';
@@ -304,6 +305,7 @@ export class OperatorController<T extends KubernetesObject> {
       this.#askedMs.set(key, askedDelayMs(error));
       throw error;
     } finally {
+      begun.end((error) => this.#deps.tell(error, { during: 'reconcile', controller: this.name, key, attempt, dropped: false }));
       time.end();
       this.#reconciling.delete(key);
       if (result === 'requeue') this.#races.set(key, (this.#races.get(key) ?? 0) + 1);

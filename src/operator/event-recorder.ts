@@ -37,7 +37,7 @@ import {
   WatchError,
   wholeNumber,
 } from '../watch/errors.ts';
-import { reporter } from '../watch/failures.ts';
+import { quietly, reporter } from '../watch/failures.ts';
 import { soon } from '../watch/turn.ts';
 import {
   countIn,
@@ -84,7 +84,8 @@ export interface EventFailure {
 }
 
 /** Why events are dropped. `limited`: their object has had its share. `queue`: too many are waiting. `refused`: by the server.
- * `unanswered`: the server did not answer, or with 5xx or 429, 12 times in a row. `closed`: the recorder was shut down. */
+ * `unanswered`: the server did not answer, or with 5xx or 429, 12 times in a row; or it
+ * refuses by now, also to say what an attempt without an answer has written. `closed`: the recorder was shut down. */
 export type EventDropReason = 'limited' | 'queue' | 'refused' | 'unanswered' | 'closed';
 
 /** What a recorder counts. `emitted` is the sum of the others. */
@@ -377,10 +378,13 @@ export class EventRecorder {
         if (signal.aborted) break;
         const { means, isQuiet, hintMs } = faultOf(error);
         const isOver = means !== 'unanswered' || tries === MAX_TRIES;
-        if (means === 'refused' && series.isUnsure) await untilAborted(this.#ask(series, signal), signal).catch(() => {});
+        const isUnsure = means === 'refused' && series.isUnsure;
+        const isKnown =
+          !isUnsure || (await untilAborted(this.#ask(series, signal), signal).then(yes, (why) => codeOf(why) === 404));
         if (isOver) series.sent = series.told;
         else series.isUnsure = true;
-        const dropped = means === 'later' ? this.#hold(series, hintMs) : isOver ? this.#lose(series, means) : 0;
+        const dropped =
+          means === 'later' ? this.#hold(series, hintMs) : isOver ? this.#lose(series, isKnown ? means : 'unanswered') : 0;
         if (!isQuiet) this.#tell(error, { regarding: series.first.regarding, dropped });
         if (isOver) return;
         await sleep(backoff.failed({ hintMs }), { clock: this.#clock, signal }).catch(() => {});
@@ -446,7 +450,11 @@ export class EventRecorder {
 
   /** What an attempt without an answer has written: a patch that changes nothing needs no other rights than those that write. */
   async #ask(series: EventSeries, signal: AbortSignal): Promise<void> {
-    const event = await this.#eventsIn(series.namespace).patch(series.name, {}, { signal });
+    const events = this.#eventsIn(series.namespace);
+    // A server that refuses every write may still allow to read.
+    const read = (error: unknown): Promise<object> =>
+      codeOf(error) === 404 ? Promise.reject(error) : events.get(series.name, { signal });
+    const event = await events.patch(series.name, {}, { signal }).catch(read);
     series.created = true;
     this.#wrote(series, Math.max(series.told, countIn(event as CoreEvent)));
   }
@@ -498,11 +506,11 @@ export class EventRecorder {
       this.#print(error);
       return;
     }
-    try {
-      this.#onError(error, failure);
-    } catch {
-      // It is not the fault of what emits an event.
-    }
+    // It is not the fault of what emits an event.
+    quietly(
+      () => this.#onError?.(error, failure),
+      (thrown) => this.#print(thrown),
+    );
   }
 }
 

@@ -33,6 +33,7 @@ export type KindName<T = KubernetesObject> = string | Kind<T>;
  *     const WEBSITES = kind<Website>('websites.example.com/v1');
  */
 export function kind<T extends object = KubernetesObject>(type: GroupVersionKind): GroupVersionKind & Kind<T>;
+export function kind<T extends object = KubernetesObject>(type: FullType): FullType & Kind<T>;
 export function kind<T extends object = KubernetesObject>(type: string | ResourceType): ResourceType & Kind<T>;
 export function kind<T extends object = KubernetesObject>(type: string | ResourceType | GroupVersionKind): Kind<T> {
   return (typeof type === 'string' ? checkedType(type) : type) as Kind<T>;

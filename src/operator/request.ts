@@ -2,6 +2,7 @@
 import { type KubernetesObject, keyOf, metadataOf, namespaceOf, splitKey, versionOf } from '../cache/object.ts';
 import type { ResourceClient, WriteOptions } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
+import { whenAborted } from '../watch/abort.ts';
 import type { Clock } from '../watch/clock.ts';
 import { invalid } from '../watch/errors.ts';
 import type { Telemetry } from '../watch/telemetry.ts';
@@ -13,7 +14,7 @@ import type { EventRecorder } from './event-recorder.ts';
 import { type KindName, textOf } from './kinds.ts';
 import type { Log, OperatorFailure, OperatorObserver, ReconcileRequest } from './operator-options.ts';
 import { checkController, controllerOf, setOwner } from './owners.ts';
-import { type ApplyOptions, apply, updateStatus } from './writes.ts';
+import { type ApplyOptions, apply, type Mutable, updateStatus } from './writes.ts';
 
 /** What a controller needs of its operator. */
 export interface OperatorDeps {
@@ -44,10 +45,40 @@ export interface RequestDeps {
   readonly owns: (cache: KindCache) => boolean;
 }
 
+/**
+ * The promises that a reconcile has been given. One that it does not await, and that rejects, would end the process: what its signal
+ * has ended is no news, and what still runs when the reconcile has returned is told.
+ *
+ * Each is a promise of its own, as nobody else may handle it: one that fails before, and is not awaited, is loud.
+ */
+export class Begun {
+  readonly #open: Set<Promise<unknown>> = new Set();
+  readonly #signal: AbortSignal;
+
+  /** The signal must abort. */
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    whenAborted(signal, () => this.end(() => {}));
+  }
+
+  add<R>(work: Promise<R>): Promise<R> {
+    const given = work.finally(() => this.#open.delete(given));
+    if (this.#signal.aborted) given.catch(() => {});
+    else this.#open.add(given);
+    return given;
+  }
+
+  /** Nothing of it is awaited any more. */
+  end(tell: (error: unknown) => void): void {
+    for (const given of this.#open) given.catch(tell);
+    this.#open.clear();
+  }
+}
+
 export function createRequest<T extends KubernetesObject>(
   deps: RequestDeps,
   key: string,
-  { signal, attempt, wrote }: ReconcileContext,
+  { signal, attempt, wrote, begun }: ReconcileContext & { readonly begun: Begun },
 ): ReconcileRequest<T> {
   const { operator, caches, own } = deps;
   const { name: fieldManager, now } = operator;
@@ -56,7 +87,12 @@ export function createRequest<T extends KubernetesObject>(
   /** The object as it was last written, which the cache may not have yet. */
   let latest = object;
   const departures = new Departures(deps.clock, wrote);
-  const clientOf = <O extends object>(cache: KindCache | undefined, client: ResourceClient<O>): ResourceClient<O> => {
+  const given = <R>(work: Promise<R>): Promise<R> => begun.add(work);
+  const clientOf = <O extends object>(
+    cache: KindCache | undefined,
+    client: ResourceClient<O>,
+    { begin = (work) => work }: Partial<Pick<Additions, 'begin'>> = {},
+  ): ResourceClient<O> => {
     const told = (written: object | undefined): void => {
       if (!cache?.informer.hasSynced || !versionOf(written) || !isWithin(operator.namespace, written)) return;
       // A Scale has the same name. Without this, what adds the finalizer makes the next write of the status a conflict.
@@ -66,15 +102,41 @@ export function createRequest<T extends KubernetesObject>(
       departures.written(cache, written as KubernetesObject);
     };
     const left = (at: string): (() => void) => (cache ? departures.of(cache, at) : () => {});
-    return toldClient(client, { signal, fieldManager, told, left });
+    return toldClient(client, { signal, fieldManager, told, left, begin });
   };
-  const resource: ReconcileRequest['resource'] = (kind) => clientOf(operator.caches.find(kind), operator.caches.client(kind));
+  const clientFor = <O extends object>(kind: KindName<O>, terms?: Pick<Additions, 'begin'>): ResourceClient<O> =>
+    clientOf(operator.caches.find(kind), operator.caches.client(kind), terms);
+  const resource: ReconcileRequest['resource'] = (kind) => clientFor(kind, { begin: given });
   const required = (): T => {
     if (latest) return latest;
     throw refused(404, 'NotFound', `${key} is gone: there is nothing to write to, or to own something`);
   };
   const emit = (how: 'normal' | 'warning', reason: string, message: string): void => {
     if (object) operator.events()[how](object, reason, message);
+  };
+  const applied = async <O extends object>(kind: KindName<O>, said: object, options: ApplyOptions = {}): Promise<O> => {
+    const cache = caches.find(kind);
+    const client = clientFor(kind);
+    const terms = { ...options, fieldManager: options.fieldManager ?? fieldManager };
+    if (!cache || !deps.owns(cache)) {
+      checkPlace(client, said, textOf(kind));
+      return apply(client, said as never, terms);
+    }
+    const owner = required();
+    const desired = ownedBy(owner, said, cache.type.namespaced);
+    const known = cache.informer.store.get(keyOf(desired));
+    // The reference of another controller of this operator would be replaced, as it is one of the same field manager.
+    if (known) checkController(known, owner);
+    const isOwned = [known, departures.lastWritten(cache, keyOf(desired))].some((each) => each && controllerOf(each));
+    const written = await apply(client, (isOwned ? desired : unlessChanged(desired, known)) as never, terms);
+    checkController(written as KubernetesObject, owner);
+    return written;
+  };
+  const statusUpdated = async (mutate: (draft: Mutable<T>) => unknown): Promise<T> => {
+    const client = clientOf(own, own.client as unknown as ResourceClient<T>);
+    const written = await updateStatus(client, required(), (draft) => atTimeOf(now, () => mutate(draft)));
+    latest = written;
+    return written;
   };
   return {
     ...{ key, namespace, name, object, attempt, signal, now, resource },
@@ -86,30 +148,8 @@ export function createRequest<T extends KubernetesObject>(
       const { informer } = caches.of(kind);
       return (uid ? controlledBy(informer, uid) : []) as readonly O[];
     },
-    apply: async <O extends object>(kind: KindName<O>, given: object, options: ApplyOptions = {}): Promise<O> => {
-      const cache = caches.find(kind);
-      const client = resource(kind);
-      const terms = { ...options, fieldManager: options.fieldManager ?? fieldManager };
-      if (!cache || !deps.owns(cache)) {
-        checkPlace(client, given, textOf(kind));
-        return apply(client, given as never, terms);
-      }
-      const owner = required();
-      const applied = ownedBy(owner, given, cache.type.namespaced);
-      const known = cache.informer.store.get(keyOf(applied));
-      // The reference of another controller of this operator would be replaced, as it is one of the same field manager.
-      if (known) checkController(known, owner);
-      const isOwned = [known, departures.lastWritten(cache, keyOf(applied))].some((each) => each && controllerOf(each));
-      const written = await apply(client, (isOwned ? applied : unlessChanged(applied, known)) as never, terms);
-      checkController(written as KubernetesObject, owner);
-      return written;
-    },
-    updateStatus: async (mutate) => {
-      const client = clientOf(own, own.client as unknown as ResourceClient<T>);
-      const written = await updateStatus(client, required(), (draft) => atTimeOf(now, () => mutate(draft)));
-      latest = written;
-      return written;
-    },
+    apply: (kind, object, options) => given(applied(kind, object, options)),
+    updateStatus: (mutate) => given(statusUpdated(mutate)),
     events: {
       normal: (reason, message) => emit('normal', reason, message),
       warning: (reason, message) => emit('warning', reason, message),
@@ -156,11 +196,13 @@ interface Additions {
   readonly told: (written: object | undefined) => void;
   /** Called with the key of what is to be deleted. Returns what is called once it is gone. */
   readonly left: (key: string) => () => void;
+  /** What becomes of the promise of each request. */
+  readonly begin: <R>(work: Promise<R>) => Promise<R>;
 }
 
 /** A client whose requests end with a signal, and whose writes are told. */
 function toldClient<O extends object>(client: ResourceClient<O>, additions: Additions): ResourceClient<O> {
-  const { signal, fieldManager, told, left } = additions;
+  const { signal, fieldManager, told, left, begin } = additions;
   const asked = <P extends { readonly signal?: AbortSignal | undefined }>(options: P | undefined): P => {
     const own = options?.signal;
     return { ...options, signal: own ? AbortSignal.any([own, signal]) : signal } as P;
@@ -171,42 +213,44 @@ function toldClient<O extends object>(client: ResourceClient<O>, additions: Addi
     if (!options?.dryRun) told(written as object | undefined);
     return written;
   };
+  const removed: ResourceClient<O>['delete'] = async (name, options) => {
+    const gone = left(client.namespace && !name.includes('/') ? `${client.namespace}/${name}` : name);
+    const held = await heard(options, client.delete(name, asked(options)));
+    if (held === undefined && !options?.dryRun) gone();
+    return held;
+  };
+  const allRemoved: ResourceClient<O>['deleteCollection'] = async (options) => {
+    const objects = await client.deleteCollection(asked(options));
+    // The others are gone: their versions are those before.
+    if (!options?.dryRun) {
+      for (const each of objects) {
+        if (metadataOf(each).deletionTimestamp) told(each);
+        else left(keyOf(each))();
+      }
+    }
+    return objects;
+  };
   return {
     get type() {
       return client.type;
     },
     namespace: client.namespace,
     in: (namespace) => toldClient(client.in(namespace), additions),
-    list: (options) => client.list(asked(options)),
-    watch: (options) => client.watch(asked(options)),
-    get: (name, options) => client.get(name, asked(options)),
-    create: (object, options) => heard(options, client.create(object, named(options))),
-    update: (object, options) => heard(options, client.update(object, named(options))),
-    patch: (name, patch, options) => heard(options, client.patch(name, patch, named(options))),
-    delete: async (name, options) => {
-      const gone = left(client.namespace && !name.includes('/') ? `${client.namespace}/${name}` : name);
-      const held = await heard(options, client.delete(name, asked(options)));
-      if (held === undefined && !options?.dryRun) gone();
-      return held;
-    },
-    deleteCollection: async (options) => {
-      const removed = await client.deleteCollection(asked(options));
-      // The others are gone: their versions are those before.
-      if (!options?.dryRun) {
-        for (const each of removed) {
-          if (metadataOf(each).deletionTimestamp) told(each);
-          else left(keyOf(each))();
-        }
-      }
-      return removed;
-    },
+    list: (options) => begin(client.list(asked(options))),
+    watch: (options) => begin(client.watch(asked(options))),
+    get: (name, options) => begin(client.get(name, asked(options))),
+    create: (object, options) => begin(heard(options, client.create(object, named(options)))),
+    update: (object, options) => begin(heard(options, client.update(object, named(options)))),
+    patch: (name, patch, options) => begin(heard(options, client.patch(name, patch, named(options)))),
+    delete: (name, options) => begin(removed(name, options)),
+    deleteCollection: (options) => begin(allRemoved(options)),
     subresource: (name) => {
       const part = client.subresource(name);
       return {
         name,
-        get: (at, options) => part.get(at, asked(options)),
-        update: (object, options) => heard(options, part.update(object, named(options))),
-        patch: (at, patch, options) => heard(options, part.patch(at, patch, named(options))),
+        get: (at, options) => begin(part.get(at, asked(options))),
+        update: (object, options) => begin(heard(options, part.update(object, named(options)))),
+        patch: (at, patch, options) => begin(heard(options, part.patch(at, patch, named(options)))),
       };
     },
   };

@@ -30,7 +30,7 @@ import { callable, checkOptions, invalid, isWatchError, WatchError, wholeNumber 
 import { oneLine } from '../watch/failures.ts';
 import { nextTurn } from '../watch/turn.ts';
 import { FakeClock } from './fakes/fake-clock.ts';
-import { kindsOf, type Named, servedKinds, type TestResource } from './operator/served-kinds.ts';
+import { kindsOf, type Named, pluralNameIn, servedKinds, type TestResource } from './operator/served-kinds.ts';
 import { explained, frozen, readOnlyCopy, strictly, strictSource } from './operator/strict.ts';
 
 export type { TestOperator, TestResource };
@@ -45,7 +45,7 @@ export interface TestOperatorOptions {
    */
   readonly resources?: readonly TestResource[] | undefined;
   /** Objects that are there before the operator runs, with apiVersion and kind; their namespaces are created if need be. */
-  readonly objects?: readonly KubernetesObject[] | undefined;
+  readonly objects?: readonly (KubernetesObject | Readonly<Record<string, unknown>>)[] | undefined;
   /** The operator's name, which is its field manager. Default `test`. */
   readonly name?: string | undefined;
   /** As for an `Operator`. */
@@ -74,6 +74,8 @@ const NAMES = [
   ...(['maxReconciles', 'timeoutMs'] as const),
 ];
 const START_MS = Date.UTC(2026, 0, 1);
+/** A bookmark is news of nothing, and each takes the time of ten turns. */
+const QUIET = { bookmarkMs: 3_600_000 };
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 /** Turns without a change after which nothing goes on: what a server does by itself takes a few for each step. */
 const QUIET_TURNS = 10;
@@ -102,22 +104,24 @@ const turn = (): Promise<void> => new Promise(nextTurn);
  *   says of an object that it refuses.
  */
 export async function testOperator(options: TestOperatorOptions): Promise<TestOperator> {
-  const { controllers, resources = [], objects = [], startMs = START_MS, onError } = checkOptions(options, NAMES);
+  const { controllers, resources = [], startMs = START_MS, onError, ...more } = checkOptions(options, NAMES);
+  const objects = (more.objects ?? []) as readonly KubernetesObject[];
   if (!Array.isArray(controllers)) throw invalid('controllers', controllers, 'an array of controllers');
   callable('onError', onError);
   const kinds = objects.map(({ apiVersion = '', kind = '' }, at) => ({ name: { apiVersion, kind }, place: `objects[${at}]` }));
   const names = [...kindsOf(controllers), ...kinds];
-  const { definitions, crds } = servedKinds(resources, { names, builtIn: BUILT_IN_KINDS });
+  const { definitions, types, crds } = servedKinds(resources, { names, builtIn: BUILT_IN_KINDS });
   const clock = new FakeClock(startMs);
   const now = (): number => clock.now();
   const storage = new MemoryStorage();
   const server = new ApiServer({
-    ...{ garbageCollection: true, ...options.server, storage, resources: definitions as never, clock },
+    ...{ garbageCollection: true, cache: QUIET, ...options.server, storage, resources: definitions as never, clock },
     now,
     customResourceDefinitions: true,
   });
   try {
-    const test = new TestOperator({ options, clock, now, storage, server });
+    const pluralName = (name: string): string => pluralNameIn(types, name);
+    const test = new TestOperator({ options, clock, now, storage, server, pluralName });
     await server.ready;
     await test.prepare([...crds, ...objects], names);
     return test;
@@ -135,6 +139,8 @@ interface Parts {
   readonly now: () => number;
   readonly storage: Storage;
   readonly server: ApiServer;
+  /** The name by which the server has a kind. */
+  readonly pluralName: (name: string) => string;
 }
 
 /** An operator under test. Made by `testOperator`. */
@@ -144,6 +150,7 @@ class TestOperator implements AsyncDisposable {
   readonly clock: FakeClock;
   readonly #options: TestOperatorOptions;
   readonly #storage: Storage;
+  readonly #pluralName: (name: string) => string;
   /** The kinds that controllers and objects have named. */
   readonly #types: Map<string, ResourceType> = new Map();
   readonly #maxReconciles: number;
@@ -165,12 +172,13 @@ class TestOperator implements AsyncDisposable {
   #closed: Promise<void> | undefined;
 
   /** @internal */
-  constructor({ options, clock, now, storage, server }: Parts) {
+  constructor({ options, clock, now, storage, server, pluralName }: Parts) {
     const { name = 'test', namespace, log = SILENT, onError, maxReconciles = 1_000, timeoutMs = 4_000 } = options;
     this.#maxReconciles = wholeNumber('maxReconciles', maxReconciles, 1);
     this.#timeoutMs = wholeNumber('timeoutMs', timeoutMs, 1);
     this.#options = options;
     this.#storage = storage;
+    this.#pluralName = pluralName;
     this.clock = clock;
     this.server = server;
     const told = (error: unknown, failure: OperatorFailure): void => {
@@ -180,7 +188,7 @@ class TestOperator implements AsyncDisposable {
       else this.#untold.push({ ...failure, error });
     };
     this.operator = new Operator(
-      { cluster: strictSource(server), name, namespace, log, clock, now, onError: told },
+      { cluster: strictSource(server, pluralName), name, namespace, log, clock, now, onError: told },
       { keep: readOnlyCopy },
     );
     for (const each of options.controllers) this.operator.controller(this.#watched(each));
@@ -193,7 +201,8 @@ class TestOperator implements AsyncDisposable {
 
   /** The objects of a kind, in all namespaces: use keys such as `default/web`, or `in('default')`. */
   resource<O extends object = KubernetesObject>(kind: KindName<O>): ResourceClient<O> {
-    if (typeof kind === 'string' || 'plural' in kind) return strictly(this.server.resource<O>(kind));
+    if (typeof kind === 'string' || 'plural' in kind)
+      return strictly(this.server.resource<O>(this.#pluralName(queryOf(kind) as string)));
     const type = this.#types.get(textOf(kind));
     if (!type) throw invalid('kind', textOf(kind), 'a kind that a controller or an object names, or the name of a resource');
     return strictly(this.server.resource<O>(type));
@@ -272,7 +281,8 @@ class TestOperator implements AsyncDisposable {
     const isFirst = ({ kind }: KubernetesObject): boolean => kind === 'CustomResourceDefinition' || kind === 'Namespace';
     for (const object of [...objects.filter(isFirst), ...objects.filter((each) => !isFirst(each))]) await this.#create(object);
     for (const { name, place } of names) {
-      const { type } = await this.server.kind(queryOf(name));
+      const query = queryOf(name);
+      const { type } = await this.server.kind(typeof query === 'string' ? this.#pluralName(query) : query);
       const { kind = type.kind, namespaced = type.namespaced }: Partial<ResourceType> = Object(name);
       if (kind !== type.kind) throw invalid(`${place}: kind`, kind, `${type.kind}, as ${nameOf(type)} is defined`);
       if (namespaced !== type.namespaced)

@@ -2,7 +2,7 @@ import { versionOf } from '../cache/object.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { listed, systemClock, upkeepClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
-import { Failures, oneLine } from '../watch/failures.ts';
+import { Failures, oneLine, quietly } from '../watch/failures.ts';
 import type {
   ControllerFailure,
   ControllerHandler,
@@ -176,15 +176,8 @@ export class Controller<T = unknown> {
   }
 
   #tell(error: unknown, failure: ControllerFailure): void {
-    if (!this.#onError) {
-      this.#print(error, failure);
-      return;
-    }
-    try {
-      this.#onError(error, failure);
-    } catch (thrown) {
-      this.#fail(thrown);
-    }
+    const tell = (): unknown => (this.#onError ? this.#onError(error, failure) : this.#print(error, failure));
+    quietly(tell, (thrown) => this.#fail(thrown));
   }
 
   #print(error: unknown, { during, key, attempt, dropped }: ControllerFailure): void {
@@ -250,6 +243,7 @@ function enqueuer<T>(
 
 /** A string is also iterable, and a common mistake. */
 function checkedKeys(keys: readonly string[]): readonly string[] {
+  quietly(() => keys); // an async function's, which nobody waits for
   if (!Array.isArray(keys)) throw invalid('keysOf', keys, 'it to return an array of strings');
   return keys;
 }

@@ -1,7 +1,7 @@
 import { isAbortOf, untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, sleep, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
-import { Failures } from '../watch/failures.ts';
+import { Failures, quietly } from '../watch/failures.ts';
 import { Election, type ElectionStep, JITTER, type Lease, type LeaseAnswer, type LeaseResource } from './election.ts';
 
 /** What the leader's work gets. */
@@ -372,12 +372,10 @@ export class LeaderElector {
   }
 
   #guarded(tell: () => void): void {
-    try {
-      tell();
-    } catch (error) {
+    quietly(tell, (error) => {
       this.#broken ??= { error };
       this.#stopped.abort(error);
-    }
+    });
   }
 
   get #leads(): boolean {

@@ -1,7 +1,7 @@
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, listed, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, type WatchError, wholeNumber } from '../watch/errors.ts';
-import { Failures, oneLine } from '../watch/failures.ts';
+import { Failures, oneLine, quietly } from '../watch/failures.ts';
 import type { WorkQueueMetric } from './meter.ts';
 import type { RateLimiter } from './rate-limiters.ts';
 
@@ -147,21 +147,24 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
     if (timeoutMs > 0) cancel ??= job.clock.schedule(timeoutMs, late);
   };
   const leave = whenAborted(signal, stop);
-  const isOver = (): unknown => broken || signal?.aborted;
-  const loop = async (): Promise<void> => {
-    try {
-      await workOff(queue, { ...job, onError, running, inWork, isOver });
-    } catch (error) {
-      broken ??= { error };
-      stop(broken.error);
-    }
+  const fail = (error: unknown): void => {
+    broken ??= { error };
+    stop(error);
+  };
+  const task: Task<K> = {
+    ...job,
+    running,
+    inWork,
+    isOver: () => broken || signal?.aborted,
+    // What it throws, or rejects with, ends the run.
+    onError: (error, failure) => quietly(() => onError(error, failure), fail),
   };
   const all = async (): Promise<void> => {
     do {
-      await Promise.all(Array.from({ length: job.concurrency }, loop));
+      await Promise.all(Array.from({ length: job.concurrency }, () => workOff(queue, task).catch(fail)));
       await Promise.all(running.values());
       // A key that was held, and added meanwhile, is owed a run, even if all other workers have ended because of the shutdown.
-    } while (!isOver() && queue.size > 0);
+    } while (!task.isOver() && queue.size > 0);
   };
   await new Promise<void>((resolve, reject) => {
     giveUp = reject;
@@ -193,7 +196,7 @@ interface Task<K> extends Job<K> {
 const STRETCH_MS = 20;
 
 /**
- * One worker. Rejects only with what `onError` or the rate limiter threw.
+ * One worker. Rejects only with what the rate limiter threw.
  *
  * Work that waits for nothing outside the process, such as a controller of an in-process server, runs in promises alone. If it
  * always adds its key again, it never ends, and no timer, signal or probe would be served. So a worker waits for a timer from
@@ -224,11 +227,10 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortCon
   const { signal } = turn;
   const number = task.attemptOf(key);
   const holds: Promise<unknown>[] = [];
-  const hold = (until: Promise<unknown>): void => void holds.push(until);
   inWork.add(key);
   try {
     try {
-      await work(key, { signal, attempt: number, hold });
+      await work(key, { signal, attempt: number, hold: (until) => void holds.push(until) });
     } catch (error) {
       // What fails because it was told to stop is neither the key's fault nor news.
       const told = signal.aborted && error === signal.reason;

@@ -54,7 +54,7 @@ describe('webhooks', () => {
     });
     const numRuns = runs(2_000, { least: 200 });
     await fc.assert(property, { numRuns });
-    expect([errors, webhooks.running]).toEqual([[], 0]);
+    expect([errors, webhooks.inWork]).toEqual([[], 0]);
     expect(allowed).toBeGreaterThan(numRuns / 20);
     expect(allowed).toBeLessThan(numRuns);
   });

@@ -651,10 +651,12 @@ describe('a controller ends', () => {
     expect([run.state, run.error]).toEqual(['rejected', new Error('closed')]);
   });
 
-  it('with what onError throws, wherever that was, after what runs', async () => {
-    const onError = (): never => {
+  it.each([
+    () => {
       throw new Error('mine');
-    };
+    },
+    () => Promise.reject(new Error('mine')),
+  ])('with what onError throws, or rejects with, wherever that was, after what runs', async (onError) => {
     const failing = rig({ onError, reconcile: () => Promise.reject(new Error('no')) });
     const dropping = rig({ onError, maxRetries: 0, reconcile: () => Promise.reject(new Error('no')) });
     for (const { informer, start } of [failing, dropping]) {

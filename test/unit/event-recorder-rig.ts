@@ -13,7 +13,7 @@ import { nextTurn } from '../../src/watch/turn.ts';
 export type Fate = 'ok' | 'lost' | 'cut' | number;
 
 export interface SentRequest {
-  readonly verb: 'create' | 'patch';
+  readonly verb: 'create' | 'patch' | 'get';
   readonly name: string;
   readonly namespace: string;
   readonly body: object;
@@ -47,9 +47,9 @@ export function eventRig(options: Partial<EventRecorderOptions> = {}): EventRig 
     ...{ clock: new FakeClock(), now, eventTtlMs: 0 }, // so that all timers of the clock are the recorder's
   });
   const through =
-    (namespace: string, verb: 'create' | 'patch', run: (...args: [never, never, never]) => Promise<object>) =>
+    (namespace: string, verb: 'create' | 'patch' | 'get', run: (...args: [never, never, never]) => Promise<object>) =>
     async (...args: [never, never, never]): Promise<object> => {
-      const [name, body] = verb === 'patch' ? args : [(args[0] as KubernetesObject).metadata?.name, args[0]];
+      const [name, body] = verb !== 'create' ? args : [(args[0] as KubernetesObject).metadata?.name, args[0]];
       const request = { verb, name: name as string, namespace, body };
       rig.sent.push(request);
       const fate = await rig.fate(request);
@@ -64,6 +64,7 @@ export function eventRig(options: Partial<EventRecorderOptions> = {}): EventRig 
       in: (namespace: string) => faulty(client.in(namespace), namespace),
       create: through(own, 'create', client.create.bind(client) as never),
       patch: through(own, 'patch', client.patch.bind(client) as never),
+      get: through(own, 'get', client.get.bind(client) as never),
     }) as unknown as ResourceClient;
   const told: EventRig['told'] = [];
   const recorder = new EventRecorder({

@@ -1,5 +1,5 @@
 // Events as a recorder writes them: counted, combined, limited, tried again, and never waited for.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { CoreEvent } from '../../src/apiserver/index.ts';
 import { EventRecorder } from '../../src/operator/index.ts';
 import { countOf, eventRig, type Fate, refusal, turn, website } from './event-recorder-rig.ts';
@@ -345,6 +345,26 @@ test.each([
   expect(recorder.stats).toMatchObject({ written: row.written, pending: 0, dropped: { refused: 1 - row.written } });
 });
 
+test.each([
+  { allows: ['patch'], stats: { written: 1, dropped: { refused: 0, unanswered: 0 } } },
+  { allows: ['get'], stats: { written: 1, dropped: { refused: 0, unanswered: 0 } } },
+  { allows: [], stats: { written: 0, dropped: { refused: 0, unanswered: 1 } } },
+])('a server that refuses by now to say what it has ($allows is allowed) may have it', async ({ allows, stats }) => {
+  const rig = eventRig();
+  const { recorder, clock, told } = rig;
+  rig.fate = () => 'lost';
+  recorder.normal(website(), 'Synced', 'text');
+  await turn();
+  rig.fate = ({ verb }) => ((allows as readonly string[]).includes(verb) ? 'ok' : 403);
+  await clock.advanceAsync(20_000);
+  expect(shown(await rig.events())).toEqual(['text x1']);
+  expect(recorder.stats).toMatchObject({ pending: 0, ...stats });
+  expect(told.map(({ message, failure }) => [message, failure.dropped])).toEqual([
+    ['the answer was lost', 0],
+    ['refused with 403', 1 - stats.written],
+  ]);
+});
+
 test('an event that has expired is created again, with all that was counted', async () => {
   const { recorder, server, events } = eventRig({ api: 'v1' });
   recorder.normal(website(), 'Synced', 'text');
@@ -443,4 +463,19 @@ test('a server without events says so, once', async () => {
   await recorder.flush();
   expect(told).toEqual([expect.stringMatching(/^resource: expected one of those that are served/)]);
   expect(recorder.stats.dropped.refused).toBe(1);
+});
+
+test.each([
+  () => {
+    throw new Error('mine');
+  },
+  () => Promise.reject(new Error('mine')),
+])('what onError throws, or rejects with, is printed', async (onError) => {
+  const print = vi.spyOn(console, 'error').mockImplementation(() => {});
+  const recorder = new EventRecorder({ cluster: { resource: () => eventRig().server.resource('no/v1') }, name: 'a', onError });
+  recorder.normal(website(), 'Synced', 'text');
+  await recorder.flush();
+  await turn();
+  expect(print.mock.calls.flat()).toEqual([expect.stringContaining('mine')]);
+  print.mockRestore();
 });

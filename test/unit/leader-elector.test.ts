@@ -253,6 +253,8 @@ describe('LeaderElector', () => {
       },
     });
     await expect(broken.run(rig.work(leads))).rejects.toThrow('told');
+    const rejecting = rig.elector('three', { onNewLeader: () => Promise.reject(new Error('told later')) });
+    await expect(rejecting.run(rig.work(leads))).rejects.toThrow('told later');
     expect(rig.clock.pending).toBe(0);
   });
 

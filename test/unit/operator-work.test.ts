@@ -1,9 +1,17 @@
 // How an operator's reconciles fail, take too long, and finalize: on an API server in the same process, with a fake clock.
 import { describe, expect, it } from 'vitest';
-import { type Condition, findCondition, generationChanged, setCondition, type WithConditions } from '../../src/operator/index.ts';
+import {
+  type Condition,
+  findCondition,
+  generationChanged,
+  type ResourceSource,
+  setCondition,
+  type WithConditions,
+} from '../../src/operator/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { exponential } from '../../src/workqueue/index.ts';
-import { CONFIG_MAP, order, settle, world } from './operator-rig.ts';
+import type { Order } from './apiserver-rig.ts';
+import { CONFIG_MAP, ORDER, order, settle, started, world } from './operator-rig.ts';
 import { fate } from './support.ts';
 
 const FINALIZER = 'example.com/shop';
@@ -174,6 +182,54 @@ describe('a reconcile of an operator', () => {
     expect([told, [...attempts]]).toEqual([[], [1]]); // nothing has failed
     await stop();
     expect(clock.pending).toBe(0);
+  });
+
+  it('that returns before what it has begun is told so, and what that was is cut off', async () => {
+    const { cluster, orders, told, operator: create } = world();
+    await orders.create(order('a'));
+    const never = (_: unknown, { signal }: { signal: AbortSignal }): Promise<never> =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    // Its config maps are listed and watched, and answer nothing else.
+    const kind: ResourceSource['kind'] = async (type, options) => {
+      const client = await cluster.kind(type, options);
+      return (client.type.kind === 'ConfigMap' ? Object.assign(client, { get: never, delete: never }) : client) as never;
+    };
+    const { operator, stop } = await started(
+      create({ cluster: { ...cluster, kind } }).controller<Order>({
+        for: ORDER,
+        reads: [CONFIG_MAP],
+        reconcile: ({ resource, updateStatus }) => {
+          const maps = resource(CONFIG_MAP);
+          void maps.get('default/a');
+          void maps.delete('default/a');
+          void maps.list(); // does not fail
+          void updateStatus(async () => {
+            await settle();
+            throw new Error('late');
+          });
+        },
+      }),
+    );
+    await settle();
+    const text = 'reconcile orders default/a 1: orders: the reconcile of default/a has ended, and this was not awaited';
+    expect(told).toEqual([text, text, 'reconcile orders default/a 1: late']);
+    expect(operator.metrics).toContain('controller_runtime_reconcile_total{controller="orders",result="success"} 1');
+    await stop();
+  });
+
+  it('that has begun two things, and is told to stop, fails once, though it still waits for the first', async () => {
+    const { orders, start, told } = world();
+    await orders.create(order('a'));
+    const { stop, run } = await start({
+      reconcile: async ({ signal, updateStatus }) => {
+        const waiting = (): Promise<never> =>
+          new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+        const all = [updateStatus(waiting), updateStatus(waiting)];
+        for (const each of all) await each;
+      },
+    });
+    await stop();
+    expect([run.state, told]).toEqual(['resolved', []]);
   });
 
   it('has the time of day of its operator, for schedules and conditions', async () => {

@@ -406,6 +406,38 @@ test('kinds of Kubernetes: built in ones as they are, others without a schema; o
   expect((await operator.resource({ apiVersion: 'v1', kind: 'Node' }).list()).items.length).toBe(1);
 });
 
+test('kinds by all names that a cluster takes: singular, kind, short name, with or without group and version', async () => {
+  const shops = { group: 'example.com', version: 'v1', plural: 'shops', kind: 'Shop', shortNames: ['sh'], singular: 'store' };
+  const kinds = ['configmap/v1', 'deployment.apps', 'Secret/v1', 'sh.example.com/v1', 'store', 'statefulset'];
+  let seen: readonly number[] = [];
+  await using operator = await testOperator({
+    resources: [shops, { ...WEBSITES, status: true }],
+    objects: [{ apiVersion: 'example.com/v1', kind: 'Website', metadata: { name: 'web', namespace: 'default' }, spec: {} }],
+    controllers: [
+      doing(
+        async ({ object, apply, owned, resource }) => {
+          for (const [at, each] of kinds.entries()) {
+            if (object) await apply(each, { metadata: { name: `map-${at}` } });
+          }
+          seen = kinds.map((each) => owned(each).length);
+          expect((await resource('configmap/v1').list()).items.length).toBe(object ? 1 : 0);
+        },
+        { owns: kinds as never },
+      ),
+    ],
+  });
+  await operator.settled();
+  expect(seen).toEqual([1, 1, 1, 2, 2, 1]);
+  for (const [at, each] of kinds.entries()) {
+    const { type } = operator.resource(each);
+    expect(await operator.resource(each).get(`default/map-${at}`)).toMatchObject({
+      metadata: { ownerReferences: [{ name: 'web' }] },
+    });
+    expect(type.plural).toBe(['configmaps', 'deployments', 'secrets', 'shops', 'shops', 'statefulsets'][at]);
+  }
+  expect(operator.operator.state.kinds).toHaveLength(kinds.length); // two are one, and there are websites
+});
+
 test('a finalizer is set, and does its work before the object goes', async () => {
   const done: string[] = [];
   const careful = controller<Website>({
@@ -507,8 +539,8 @@ test('kinds that there are not are refused, with where they are named and what m
     );
   };
   const owning = (kind: KindName) => ({ controllers: [doing(() => {}, { owns: [kind] as never })] });
-  const configMap = await refusal(owning('configmap/v1'));
-  expect(configMap).toMatch(/^controller websites, owns: expected .*: did you mean configmaps\/v1\?, got "configmap\/v1"/);
+  const configMap = await refusal(owning('configmapp/v1'));
+  expect(configMap).toMatch(/^controller websites, owns: expected .*: did you mean configmaps\/v1\?, got "configmapp\/v1"/);
   expect(await refusal(owning({ apiVersion: 'v1', kind: 'Configmap' }))).toMatch(/did you mean v1 ConfigMap\?/);
   const any = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   const sites = crd('websites', 'Website', { properties: { spec: any, status: any } });

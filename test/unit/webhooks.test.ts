@@ -10,6 +10,7 @@ import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { eventually } from '../eventually.ts';
 import { type Answered, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { macrotask } from './support.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -292,7 +293,7 @@ describe('a review', () => {
       expect([answer.code, answer.body.kind, answer.body.code]).toEqual([code, 'Status', code]);
       expect(answer.body.message).toMatch(message);
     }
-    expect([calls, webhooks.running]).toEqual([0, 0]);
+    expect([calls, webhooks.inWork]).toEqual([0, 0]);
   });
 
   test.each<[path: string, init: RequestInit, code: number, message: RegExp]>([
@@ -341,10 +342,37 @@ describe('time', () => {
     const answer = byFetch(webhooks)(`/validate${query}`, reviewOf());
     await eventually(() => expect(heard).toBeDefined());
     clock.advance(limitMs - 1);
-    expect([heard?.aborted, webhooks.running]).toEqual([false, 1]);
+    expect([heard?.aborted, webhooks.inWork]).toEqual([false, 1]);
     clock.advance(1);
     expect(heard?.aborted).toBe(true);
-    expect([(await answer).code, webhooks.running]).toEqual([504, 0]);
+    expect([(await answer).code, webhooks.inWork]).toEqual([504, 0]);
+  });
+
+  test('a hook that fails after that is told, unless it has only heeded the signal, or denied', async () => {
+    const clock = new FakeClock();
+    const told: string[] = [];
+    for (const failure of [() => new Error('late'), ({ signal }: AdmissionReview) => signal.reason, undefined]) {
+      let end = (): void => {};
+      const validate = async (review: AdmissionReview): Promise<void> => {
+        await new Promise<void>((resolve) => {
+          end = resolve;
+        });
+        if (failure) throw failure(review);
+        review.deny('no');
+      };
+      const onError = async (error: unknown): Promise<never> => {
+        told.push(`${(error as Error).message}: ${((error as Error).cause as Error).message}`);
+        throw new Error('an async onError that rejects ends nothing');
+      };
+      const webhooks = new Webhooks({ validate, clock, onError });
+      const answer = byFetch(webhooks)('/validate', reviewOf());
+      await eventually(() => expect(String(end)).toContain('native'));
+      clock.advance(10_000);
+      expect((await answer).code).toBe(504);
+      end();
+      await macrotask();
+    }
+    expect(told).toEqual(['webhook: validate of orders.example.com failed after its time: late']);
   });
 
   test('a body that does not come is not waited for', async () => {
@@ -355,11 +383,11 @@ describe('time', () => {
     const code = new Promise((resolve) => request.on('response', (response) => resolve(response.resume().statusCode)));
     request.on('error', () => {});
     request.write('{');
-    await eventually(() => expect(webhooks.running).toBe(1));
+    await eventually(() => expect(webhooks.inWork).toBe(1));
     clock.advance(10_000);
     expect(await code).toBe(504);
     request.destroy();
-    expect(webhooks.running).toBe(0);
+    expect(webhooks.inWork).toBe(0);
   });
 
   test('nobody waits for a client that has left, and its hook hears of it', async () => {
@@ -376,7 +404,7 @@ describe('time', () => {
       const gone = send('/validate', reviewOf(), { signal: abort.signal }).catch(() => 'gone');
       await eventually(() => expect(heard).toBeDefined());
       abort.abort();
-      await eventually(() => expect(webhooks.running).toBe(0));
+      await eventually(() => expect(webhooks.inWork).toBe(0));
       expect(heard).toMatchObject({ aborted: true });
       await gone;
     }

@@ -260,6 +260,24 @@ describe('run', () => {
     expect([await settled(run), queue.size, queue.inWork]).toEqual(['rejected Error: in onError', 2, 0]);
   });
 
+  it('so does what an async onError rejects with, once it does', async () => {
+    const { queue, work, end } = rig();
+    let reject = (_: Error): void => {};
+    const onError = (): Promise<void> =>
+      new Promise((_, give) => {
+        reject = give;
+      });
+    const run = queue.run(1, work, { onError });
+    run.catch(() => {});
+    queue.add('a');
+    await turn();
+    await end('a', 'no');
+    expect(await settled(run)).toBe('pending');
+    reject(new Error('in onError'));
+    await turn();
+    expect([await settled(run), queue.inWork]).toEqual(['rejected Error: in onError', 0]);
+  });
+
   it('so does what a rate limiter throws, or answers', async () => {
     const throwing: RateLimiter = {
       when: () => {

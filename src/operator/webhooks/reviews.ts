@@ -2,6 +2,7 @@
  * What a kube-apiserver asks a webhook, and what it is answered: `AdmissionReview` of `admission.k8s.io/v1`, and `ConversionReview` of
  * `apiextensions.k8s.io/v1`. Nothing here knows about HTTP.
  */
+
 import {
   type AdmissionHooks,
   type AdmissionReview,
@@ -17,6 +18,7 @@ import { toBase64 } from '../../apiserver/kinds/base64.ts';
 import type { Json } from '../../apiserver/request/json.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { parsing, stringifying } from '../../storage/json.ts';
+import { isAbortOf } from '../../watch/abort.ts';
 import { isRecord, shownOf } from '../../watch/errors.ts';
 import type { Soon, Work } from '../../watch/fair-queue.ts';
 import { diffing } from './json-diff.ts';
@@ -64,6 +66,8 @@ export async function answeredAdmission(
     if (hook === 'validate') await hooks.validate?.(review);
     else return answer({ allowed: true, ...(await patchBy(hooks, review as Writing, means)) });
   } catch (error) {
+    if (signal.aborted && !(error instanceof Denied) && !isAbortOf(signal, error))
+      onError(new Error(`webhook: ${hook} of ${facts.resource} failed after its time`, { cause: error }));
     signal.throwIfAborted();
     if (error instanceof Denied) {
       const { code, reason, message } = error;

@@ -80,7 +80,7 @@ export class Webhooks {
   readonly #limits: Limits;
   readonly #clock: Clock;
   readonly #onError: (error: unknown) => void;
-  #running: number = 0;
+  #inWork: number = 0;
   /** The handler for node:http: `createServer(webhooks.handler)`. Works with frameworks such as Express, too. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
   /** The handler for hosts with `fetch` handlers. */
@@ -112,14 +112,14 @@ export class Webhooks {
   }
 
   /** Requests that are being answered. */
-  get running(): number {
-    return this.#running;
+  get inWork(): number {
+    return this.#inWork;
   }
 
   async #answer(request: WireRequest): Promise<Answer> {
     const { client } = request;
     let deadline: Deadline | undefined;
-    this.#running++;
+    this.#inWork++;
     try {
       const [asked, timeoutMs] = this.#admitted(request);
       const limit = new Deadline(timeoutMs, { clock: this.#clock, late: () => toError(TIMED_OUT) });
@@ -132,7 +132,7 @@ export class Webhooks {
       if (unexpected && !client.gone) this.#onError(error);
       return refusal(status);
     } finally {
-      this.#running--;
+      this.#inWork--;
       client.tell(undefined);
       deadline?.done();
     }
@@ -153,7 +153,7 @@ export class Webhooks {
       );
     }
     const { timeoutMs, maxConcurrentRequests } = this.#limits;
-    if (this.#running > maxConcurrentRequests) throw tooManyRequests('too many concurrent requests', 1);
+    if (this.#inWork > maxConcurrentRequests) throw tooManyRequests('too many concurrent requests', 1);
     return [asked, Math.min(timeoutMs, toTimeoutMs(new URLSearchParams(search).get('timeout')))];
   }
 

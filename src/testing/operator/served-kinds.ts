@@ -49,6 +49,24 @@ function isNamed({ group, version, plural, kind }: Definition, name: KindName): 
   return text === nameOf({ group, version, plural }) || text === (group ? `${plural}.${group}` : plural);
 }
 
+/** Whether a name means a kind as kubectl and `Cluster.kind` understand it: also by its singular, its kind and its short names. */
+function isCalled(definition: Definition, name: KindName): boolean {
+  if (typeof name !== 'string' && !('plural' in name)) return false;
+  const text = typeof name === 'string' ? name : nameOf(name);
+  const [, word = '', inGroup = '', inVersion = ''] = /^([^./]+)(?:\.([^/]+))?(?:\/([^/]+))?$/.exec(text) ?? [];
+  const { group = '', version, plural, kind, singular = kind, shortNames = [] } = definition;
+  const isWithin = inVersion ? inGroup === group && inVersion === version : !inGroup || inGroup === group;
+  const names: readonly unknown[] = [plural, singular, kind, ...(Array.isArray(shortNames) ? shortNames : [])];
+  return isWithin && names.some((each) => typeof each === 'string' && each.toLowerCase() === word.toLowerCase());
+}
+
+/** The name by which a server has what one of these names means: the same, unless it is a singular or the like. */
+export function pluralNameIn(definitions: readonly Definition[], name: string): string {
+  if (definitions.some((each) => isNamed(each, name))) return name;
+  const found = definitions.find((each) => isCalled(each, name));
+  return found ? nameOf(found) : name;
+}
+
 /** A kind, and where it is named. */
 export interface Named {
   readonly name: KindName;
@@ -67,11 +85,18 @@ export function kindsOf(controllers: readonly OperatorControllerOptions[]): read
 
 const kindOf = (each: unknown): KindName => (isKindName(each) ? each : (each as { readonly kind: KindName }).kind);
 
+interface CustomNames {
+  readonly plural?: string;
+  readonly kind?: string;
+  readonly singular?: string;
+  readonly shortNames?: readonly string[];
+}
+
 /** What a CustomResourceDefinition says about kinds. */
 interface CustomKinds extends KubernetesObject {
   readonly spec: {
     readonly group?: string;
-    readonly names?: { readonly plural?: string; readonly kind?: string };
+    readonly names?: CustomNames;
     readonly versions?: readonly { readonly name?: string }[];
   };
 }
@@ -89,7 +114,11 @@ const isDefinition = (value: object): value is Definition => 'plural' in value &
 export function servedKinds(
   resources: readonly TestResource[],
   { names, builtIn }: { readonly names: readonly Named[]; readonly builtIn: readonly Definition[] },
-): { readonly definitions: readonly Definition[]; readonly crds: readonly KubernetesObject[] } {
+): {
+  readonly definitions: readonly Definition[];
+  readonly types: readonly Definition[];
+  readonly crds: readonly KubernetesObject[];
+} {
   const others: Named[] = [];
   const [crds, definitions]: [CustomKinds[], Definition[]] = [[], [...EVENTS]];
   for (const [at, each] of resources.entries()) {
@@ -108,21 +137,20 @@ export function servedKinds(
   const known = [...builtIn, ...KUBERNETES.flatMap(toDefinitions)];
   for (const { name, place } of [...others, ...names]) {
     const own = [...definitions, ...custom];
-    if (own.some((each) => isNamed(each, name))) continue;
-    const found = known.filter((each) => isNamed(each, name));
+    if (own.some((each) => isNamed(each, name) || isCalled(each, name))) continue;
+    const named = known.filter((each) => isNamed(each, name));
+    const found = named.length > 0 ? named : known.filter((each) => isCalled(each, name));
     const type = fullType(name);
     const versions = type ? own.filter(({ group = '', plural }) => group === type.group && plural === type.plural) : [];
     if (found.length > 0) definitions.push(...found);
     else if (type && versions.length === 0) definitions.push({ ...type, status: true } as Definition);
     else throw unknown({ name, place }, versions.length > 0 ? versions : [...own, ...known]);
   }
-  return { definitions, crds };
+  return { definitions, types: [...definitions, ...custom], crds };
 }
 
 const toTypes = ({ spec: { group = '', names = {}, versions = [] } }: CustomKinds): readonly Definition[] =>
-  versions.map(
-    ({ name: version = '' }) => ({ group, version, plural: names.plural ?? '', kind: names.kind ?? '' }) as Definition,
-  );
+  versions.map(({ name: version = '' }) => ({ plural: '', kind: '', ...names, group, version }) as Definition);
 
 function unknown({ name, place }: Named, all: readonly Definition[]): Error {
   const text = typeof name === 'string' ? name : textOf(name);

@@ -24,12 +24,12 @@ export function strictly<C extends object>(client: C): C {
   });
 }
 
-/** The same of all kinds. */
-export function strictSource(source: ResourceSource): ResourceSource {
+/** The same of all kinds. `nameOf` says under which name the source has one. */
+export function strictSource(source: ResourceSource, nameOf: (name: string) => string): ResourceSource {
   return {
-    resource: (kind) => strictly(source.resource(kind)),
-    kind: async <O extends object>(...given: Parameters<ResourceSource['kind']>) =>
-      strictly((await source.kind(...given)) as unknown as ResourceClient<O>),
+    resource: (kind) => strictly(source.resource(typeof kind === 'string' ? nameOf(kind) : kind)),
+    kind: async <O extends object>(...[kind, options]: Parameters<ResourceSource['kind']>) =>
+      strictly((await source.kind(typeof kind === 'string' ? nameOf(kind) : kind, options)) as unknown as ResourceClient<O>),
   };
 }
 
