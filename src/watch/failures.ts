@@ -13,7 +13,6 @@
  *   and workers.
  * - A line is a line: no stack, and no character that a terminal would act on.
  */
-import { isPromise } from './abort.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { callable, isWatchError } from './errors.ts';
 
@@ -144,8 +143,7 @@ export class Failures {
 /** Calls a function that may throw, and may be async. Without `failed`, there is nobody to report that to. */
 export function quietly(tell: () => unknown, failed: (error: unknown) => void = () => {}): void {
   try {
-    const told = tell();
-    if (isPromise(told)) Promise.resolve(told).catch(failed);
+    (tell() as Partial<Promise<unknown>> | null | undefined)?.catch?.(failed);
   } catch (error) {
     failed(error);
   }
