@@ -110,10 +110,8 @@ export class Failures {
   }
 
   #note(subject: Subject, error: unknown, what: string): void {
-    if (this.#onError) {
-      quietly(() => this.#onError?.(error));
-      return;
-    }
+    const onError = this.#onError;
+    if (onError) return quietly(() => onError(error));
     const nowMs = this.#clock.now();
     const { lines } = subject;
     const own = subject.kindOf(error);
