@@ -7,13 +7,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { NAMESPACES, ApiServer as OurServer, type ResourceDefinition } from 'watchmux/apiserver';
+import { EVENTS, NAMESPACES, ApiServer as OurServer, type ResourceDefinition } from 'watchmux/apiserver';
 import { MemoryStorage } from 'watchmux/storage';
 import { component, isMissing } from '../components.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 import { CRDS, STEPS, type Step } from './differential/definitions.ts';
 import { PUBLISHED } from './differential/published.ts';
-import { VERSIONS } from './differential/versions.ts';
+import { TWO_GROUPS, VERSIONS } from './differential/versions.ts';
 
 const missing = isMissing(component('kube-apiserver'));
 const START_MS = 90_000;
@@ -196,7 +196,7 @@ describe.skipIf(missing)('definitions of a kube-apiserver and ours', () => {
     real = await startApiServer();
     our = new OurServer({
       storage: new MemoryStorage(),
-      resources: [NAMESPACES as ResourceDefinition],
+      resources: [NAMESPACES, ...EVENTS] as ResourceDefinition[],
       customResourceDefinitions: true,
       managedFields: 'always',
     });
@@ -208,7 +208,7 @@ describe.skipIf(missing)('definitions of a kube-apiserver and ours', () => {
       { url: real.url, fetch: real.fetch as unknown as Fetch },
       { url, fetch },
     ];
-    for (const step of [...STEPS, ...PUBLISHED, ...VERSIONS]) {
+    for (const step of [...STEPS, ...PUBLISHED, ...VERSIONS, ...TWO_GROUPS]) {
       const [theirs, ours] = await Promise.all(sides.map((side) => ask(side, step)));
       told.push({ title: titleOf(step), theirs: theirs as Answered, ours: ours as Answered });
     }

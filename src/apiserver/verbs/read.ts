@@ -12,7 +12,7 @@ import { badRequest, notFound, translated } from '../api-status.ts';
 import { EVENTS_PREFIX } from '../kinds/events.ts';
 import { checkedParameters, checkVersion, type ListParameters } from '../request/query.ts';
 import { type ResourceContext, type ResourceInfo, storageKey } from '../resource-info.ts';
-import { fittingStored, isShaping, trimming } from '../validation/object-schema.ts';
+import { fitted, fittingStored, isShaping, trimming } from '../validation/object-schema.ts';
 
 /** The request of a list or a watch. */
 interface Asked {
@@ -205,7 +205,7 @@ const shownAs: WeakMap<object, WeakMap<ResourceInfo, KubernetesObject>> = new We
  * is presented already, which would get defaults that are not stored.
  */
 export function presented<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
-  return atOnce(reading(info, object)).seen;
+  return object.apiVersion === info.apiVersion ? fitted(info, object) : atOnce(reading(info, object)).seen;
 }
 
 /**

@@ -358,3 +358,75 @@ export const VERSIONS: readonly Step[] = [
   ...DELETED,
   ...MIGRATED,
 ];
+
+const OLD = '/api/v1/namespaces/default/events';
+const NEW = '/apis/events.k8s.io/v1/namespaces/default/events';
+const REGARDING = { apiVersion: 'v1', kind: 'Pod', name: 'p', namespace: 'default' };
+const told = (name: string, more: object = {}): Json => ({
+  ...{ apiVersion: 'events.k8s.io/v1', kind: 'Event', metadata: { name, labels: { app: 'told' }, ...more } },
+  ...{ eventTime: '2026-01-02T03:04:05.000006Z', reportingController: 'example.com/c', reportingInstance: 'c-0' },
+  ...{ action: 'Try', reason: 'Failed', regarding: REGARDING, note: 'a note', type: 'Normal' },
+});
+const recorded = (name: string, more: object = {}): Json => ({
+  ...{ apiVersion: 'v1', kind: 'Event', metadata: { name, labels: { app: 'told' }, ...more }, involvedObject: REGARDING },
+  ...{ reason: 'Failed', message: 'a message', type: 'Normal', count: 2, source: { component: 'c' } },
+  ...{ firstTimestamp: '2026-01-02T03:04:05Z', lastTimestamp: '2026-01-02T03:04:06Z' },
+});
+const ofEvents = (make: (path: string) => Step): Step[] => [OLD, NEW].map(make);
+/** The managers are left out: a write in one group makes upstream forget those of the other. */
+const changed = (...terms: Parameters<typeof change>): Step => ({ ...change(...terms), managers: false });
+const rowsOf = ({ rows }: Json): unknown => rows;
+const PARTIAL = accept('PartialObjectMetadataList');
+
+/** Events have two forms in two groups. Each is asked for as what it was not written as. */
+export const TWO_GROUPS: readonly Step[] = [
+  send('POST', NEW, told('new')),
+  send('POST', OLD, recorded('old')),
+  send('POST', `${NEW}?dryRun=All`, told('dry')),
+  ...ofEvents((path) => read(`${path}/new`)),
+  ...ofEvents((path) => read(`${path}/old`)),
+  ...ofEvents((path) => read(`${path}?labelSelector=app%3Dtold`)),
+  ...ofEvents((path) => read(`${path}?labelSelector=app%3Dtold`, { headers: TABLE, of: rowsOf })),
+  ...ofEvents((path) => read(`${path}?labelSelector=app%3Dtold&includeObject=Object`, { headers: TABLE, of: rowsOf })),
+  ...ofEvents((path) => read(`${path}?labelSelector=app%3Dtold`, { headers: PARTIAL })),
+  ...ofEvents((path) => read(`${path}?labelSelector=app%3Dtold&watch=1&timeoutSeconds=1`)),
+  ...ofEvents((path) =>
+    read(`${path}?labelSelector=app%3Dtold&watch=1&timeoutSeconds=1`, {
+      headers: TABLE,
+      of: (lines) => lines.map(({ type, object }: Json) => [type, object.rows]),
+    }),
+  ),
+  ...[
+    ...[
+      'involvedObject.name%3Dp',
+      'regarding.name%3Dp',
+      'reportingComponent%3Dexample.com/c',
+      'reportingController%3Dexample.com/c',
+    ],
+    ...['source%3Dc', 'reason%3DFailed', 'type%3DNormal'],
+  ].flatMap((selector) => ofEvents((path) => read(`${path}?labelSelector=app%3Dtold&fieldSelector=${selector}`))),
+  changed(`${OLD}/new`, { message: 'changed' }),
+  changed(`${OLD}/new`, { note: 'unknown here' }),
+  changed(`${NEW}/new`, { series: { count: 3, lastObservedTime: '2026-01-02T03:04:07.000006Z' } }),
+  changed(`${NEW}/new`, [{ op: 'test', path: '/apiVersion', value: 'events.k8s.io/v1' }], JSON_PATCH),
+  changed(`${NEW}/old`, { metadata: { labels: { more: 'yes' } } }),
+  changed(`${NEW}/old`, { metadata: { annotations: { a: 'b' } } }, STRATEGIC),
+  changed(`${NEW}/new?fieldManager=one`, JSON.stringify({ ...told('new'), note: undefined }), APPLY),
+  changed(
+    `${OLD}/new?fieldManager=two&force=true`,
+    JSON.stringify({
+      ...{ apiVersion: 'v1', kind: 'Event', metadata: { name: 'new' } },
+      message: 'mine',
+      involvedObject: REGARDING,
+    }),
+    APPLY,
+  ),
+  ...ofEvents((path) => read(`${path}/new`)),
+  changed(`${OLD}/new`, { metadata: { finalizers: ['example.com/held'] } }),
+  send('DELETE', `${NEW}/new`, undefined),
+  ...ofEvents((path) => send('DELETE', `${path}?labelSelector=app%3Dtold&dryRun=All`, undefined)),
+  send('DELETE', `${NEW}/old`, undefined),
+  changed(`${NEW}/new`, { metadata: { finalizers: null } }),
+  send('POST', OLD, recorded('late')),
+  send('DELETE', `${NEW}?fieldSelector=regarding.name%3Dp&labelSelector=app%3Dtold`, undefined),
+];
