@@ -2,6 +2,7 @@
 // in process and over HTTP, and selects by what it shows.
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ApiServerOptions, Convert, ResourceDefinition } from '../../src/apiserver/index.ts';
+import { InformerFactory } from '../../src/cache/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { remote, rig } from './apiserver-rig.ts';
@@ -257,5 +258,46 @@ describe('what is deprecated', () => {
     expect(await warned(`${V1_PATH}/nobody`)).toBe('299 - "use \\"v2\\""');
     expect(await warned(`${V1_PATH}?watch=1&timeoutSeconds=1&resourceVersion=1`)).toBe('299 - "use \\"v2\\""');
     expect(await warned(V2_PATH)).toBeNull();
+  });
+});
+
+describe('what else reads a kind in a version that is not stored', () => {
+  test('an informer has its objects in that version, also those that are deleted', async () => {
+    const { server, call } = await defined();
+    await call('POST', V1_PATH, { metadata: { name: 'a' }, spec: { size: 1 } });
+    const factory = new InformerFactory(server.source);
+    const informer = factory.informer<Widget>('widgets.example.com/v2');
+    const seen: unknown[] = [];
+    const note =
+      (what: string) =>
+      (object: Widget): void =>
+        void seen.push([what, object.apiVersion, object.spec.sizes]);
+    informer.addHandler({ onAdd: note('add'), onUpdate: (_, object) => note('update')(object), onDelete: note('delete') });
+    factory.start();
+    await factory.waitForSync();
+    await expect.poll(() => seen).toEqual([['add', 'example.com/v2', [1]]]);
+    await call('PATCH', `${V1_PATH}/a`, { spec: { size: 2 } });
+    await call('DELETE', `${V1_PATH}/a`);
+    await expect
+      .poll(() => seen.slice(1))
+      .toEqual([
+        ['update', 'example.com/v2', [2]],
+        ['delete', 'example.com/v2', [2]],
+      ]);
+    await factory.shutdown();
+  });
+
+  test('the garbage collector finds owners that are named in it', async () => {
+    const { call, storage } = await defined({ garbageCollection: true });
+    const { body: owner } = await call('POST', V1_PATH, { metadata: { name: 'owner' }, spec: { size: 1 } });
+    const { name, uid } = owner.metadata;
+    const ownerReferences = [{ ...IN_V2, name, uid }];
+    for (const dependent of ['a', 'b']) {
+      const path = dependent === 'a' ? V1_PATH : V2_PATH;
+      expect((await call('POST', path, { metadata: { name: dependent, ownerReferences }, spec: {} })).code).toBe(201);
+    }
+    expect((await storage.list()).items.filter(({ kind }) => kind === 'Widget')).toHaveLength(3);
+    await call('DELETE', `${V2_PATH}/owner`);
+    await expect.poll(async () => (await call('GET', V1_PATH)).body.items).toEqual([]);
   });
 });
