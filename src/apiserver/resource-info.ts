@@ -45,6 +45,10 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> ext
   readonly storedAs?: string | undefined;
   /** Turns an object of one version of the kind into one of another. Absent: only `apiVersion` differs. */
   readonly convert?: Convert | undefined;
+  /** All versions of a kind that is defined at run time, by `apiVersion`, served or not. */
+  readonly versions?: ReadonlyMap<string, ResourceInfo> | undefined;
+  /** What clients of this version are warned of; undefined: nothing. */
+  readonly warning?: string | undefined;
   /** Changes with everything else that is published about it. */
   readonly stamp?: string | undefined;
   /** The stored definition that this is served by, if it was defined at run time. */
@@ -202,7 +206,7 @@ export interface ResourceContext {
   readonly ttlSeconds?: number | undefined;
   /** Whether the managers of all new objects are tracked, named or not. */
   readonly tracksAll?: boolean | undefined;
-  /** The other versions of the kind that are served. */
+  /** The other versions of the kind: those that are served, and those that were, if it is defined at run time. */
   readonly versions?: (() => readonly ResourceInfo[]) | undefined;
   /** Called with unexpected errors. */
   readonly onError: (error: unknown) => void;

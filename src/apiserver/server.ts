@@ -55,6 +55,7 @@ import { Catalog, type ResourceContext, type ResourceInfo } from './resource-inf
 import { ApiCounts, type ApiServerStats, toCacheStats, toMetrics } from './stats.ts';
 import { faultOfStored } from './stored-data.ts';
 import { Schemas } from './validation/object-schema.ts';
+import { fieldsIn } from './verbs/read.ts';
 
 /** Options of {@link ApiServer.shutdown}. */
 export interface ShutdownOptions {
@@ -340,7 +341,10 @@ export class ApiServer<I = unknown> implements ResourceSource {
       context = {
         ...{ info, now, random, uid, maxSelectorLength, onError },
         tracksAll: managedFields === 'always',
-        versions: () => this.#catalog.all.filter((each) => each.prefix === info.prefix && each !== info),
+        versions: () => {
+          const all = info.versions?.values() ?? this.#catalog.all.filter((each) => each.prefix === info.prefix);
+          return [...all].filter((each) => each.apiVersion !== info.apiVersion);
+        },
         // A cache ends its watches when it is closed, so they need no listeners.
         closing: cache === false ? this.#closing.signal : undefined,
         storage: this.#storageOf(info),
@@ -369,10 +373,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
     let storage = this.#storages.get(info.prefix);
     if (storage === undefined) {
       const { cache = true, clock, random, onCacheError: onError } = this.#settings;
-      const fields = Object.assign(
-        {},
-        ...this.#catalog.all.filter(({ prefix }) => prefix === info.prefix).map((each) => each.fields),
-      );
+      const fields = Object.assign({}, ...this.#catalog.all.filter(({ prefix }) => prefix === info.prefix).map(fieldsIn));
       const scope = this.#settings.storage.scope(info.prefix, { fields });
       const options = { ...(typeof cache === 'object' && cache), fields, clock, random, onError };
       const { bookmarkMs, maxWatches } = checkCacherOptions(options);

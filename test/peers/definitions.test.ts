@@ -7,12 +7,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { NAMESPACES, ApiServer as OurServer, type ResourceDefinition } from 'watchmux/apiserver';
+import { EVENTS, NAMESPACES, ApiServer as OurServer, type ResourceDefinition } from 'watchmux/apiserver';
 import { MemoryStorage } from 'watchmux/storage';
 import { component, isMissing } from '../components.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 import { CRDS, STEPS, type Step } from './differential/definitions.ts';
 import { PUBLISHED } from './differential/published.ts';
+import { TWO_GROUPS, VERSIONS } from './differential/versions.ts';
 
 const missing = isMissing(component('kube-apiserver'));
 const START_MS = 90_000;
@@ -31,6 +32,7 @@ interface Side {
 interface Answered {
   readonly status: number;
   readonly body: unknown;
+  readonly warning?: string;
 }
 
 async function ask(side: Side, step: Step): Promise<Answered> {
@@ -55,6 +57,7 @@ async function once({ url, fetch }: Side, step: Step): Promise<{ answered: Answe
   const init = {
     method,
     headers: {
+      'user-agent': 'differ/1',
       ...(body !== undefined && { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }),
       ...headers,
     },
@@ -63,11 +66,12 @@ async function once({ url, fetch }: Side, step: Step): Promise<{ answered: Answe
   const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
   const text = await response.text();
   const parsed = /[?&]watch=/.test(path) && response.status === 200 ? text.split('\n').filter(Boolean).map(parse) : parse(text);
-  const seen = normal(parsed);
+  const seen = normal(step.managers ? withManagers(parsed) : parsed);
+  const warning = response.headers.get('warning');
   const isFailure = (parsed as { kind?: string } | null)?.kind === 'Status';
   // Every error is a Status here; upstream has a text for a path that it does not know.
   const shown = response.status === 404 && !path.includes('customresourcedefinitions') ? undefined : isFailure ? seen : of(seen);
-  return { answered: { status: response.status, body: shown }, text: JSON.stringify(seen) };
+  return { answered: { status: response.status, body: shown, ...(warning && { warning }) }, text: JSON.stringify(seen) };
 }
 
 function parse(text: string): unknown {
@@ -81,6 +85,14 @@ function parse(text: string): unknown {
 const BY_NATURE = ['uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp', 'lastTransitionTime'];
 /** What upstream says besides, for which no client is known that goes by it. */
 const LEFT_OUT = ['managedFields', 'storageVersionHash', 'remainingItemCount', 'continue'];
+
+/** The managers under a name that is compared: in any order, as it is that of times. */
+const withManagers = (parsed: unknown): unknown =>
+  JSON.parse(JSON.stringify(parsed), (name, value) => {
+    if (name !== 'metadata' || !Array.isArray(value?.managedFields)) return value;
+    const texts = value.managedFields.map(({ time: _, ...entry }: { time?: string }) => JSON.stringify(normal(entry)));
+    return { ...value, managers: texts.sort() };
+  });
 
 /** A value without what differs by nature. */
 function normal(value: unknown, name: string = ''): unknown {
@@ -117,6 +129,8 @@ function* places(theirs: unknown, ours: unknown, path: string = ''): Generator<s
       yield* places(theirs[key], ours[key], `${path}.${key}`);
 }
 
+const WIDGETS_V2 = '/apis/versions.example.com/v2/namespaces/default/widgets';
+
 /** What differs on purpose. */
 const DIFFERENCES: readonly { readonly reason: string; readonly of: readonly string[] }[] = [
   {
@@ -136,6 +150,29 @@ const DIFFERENCES: readonly { readonly reason: string; readonly of: readonly str
   {
     reason: 'Upstream writes this in lower case only for definitions',
     of: [`DELETE ${CRDS}/gadgets.run.example.com {"preconditions":{"uid":"other"}}`],
+  },
+  {
+    reason: 'There is no warning of formats that upstream does not know',
+    of: [`POST ${CRDS} {"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"tools.`],
+  },
+  {
+    reason: 'Why a patch is refused is told',
+    of: [
+      `PATCH ${WIDGETS_V2}/a [{"op":"test","path":"/apiVersion","value":"versions.example.com/v1"}]`,
+      `PATCH ${WIDGETS_V2}/a [{"op":"test","path":"/spec/shape","value":"round"},{"op":"add","path":"/spec/new","value":"patched"`,
+    ],
+  },
+  {
+    reason: 'A patch to another version is refused before its fields are looked at, and for a part of an object as well',
+    of: [
+      `PATCH ${WIDGETS_V2}/a {"apiVersion":"versions.example.com/v1","spec":{"new":"other"}}`,
+      `PATCH ${WIDGETS_V2}/a [{"op":"replace","path":"/apiVersion","value":"versions.example.com/v1"}]`,
+      `PATCH ${WIDGETS_V2}/a/status {"apiVersion":"versions.example.com/v1","status":{"phase":"Ready"}}`,
+    ],
+  },
+  {
+    reason: 'The members of the object that is shown are in another order',
+    of: [`PATCH ${WIDGETS_V2}/a?fieldValidation=Strict {"spec":{"old":"unknown here"}}`],
   },
   {
     reason: 'A second deletion changes nothing',
@@ -159,8 +196,9 @@ describe.skipIf(missing)('definitions of a kube-apiserver and ours', () => {
     real = await startApiServer();
     our = new OurServer({
       storage: new MemoryStorage(),
-      resources: [NAMESPACES as ResourceDefinition],
+      resources: [NAMESPACES, ...EVENTS] as ResourceDefinition[],
       customResourceDefinitions: true,
+      managedFields: 'always',
     });
     await our.ready;
     server = createServer(our.handler);
@@ -170,7 +208,7 @@ describe.skipIf(missing)('definitions of a kube-apiserver and ours', () => {
       { url: real.url, fetch: real.fetch as unknown as Fetch },
       { url, fetch },
     ];
-    for (const step of [...STEPS, ...PUBLISHED]) {
+    for (const step of [...STEPS, ...PUBLISHED, ...VERSIONS, ...TWO_GROUPS]) {
       const [theirs, ours] = await Promise.all(sides.map((side) => ask(side, step)));
       told.push({ title: titleOf(step), theirs: theirs as Answered, ours: ours as Answered });
     }

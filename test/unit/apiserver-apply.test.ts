@@ -1,7 +1,7 @@
 // Server-side apply and managedFields over HTTP and in process: what is tracked, what is refused, and what is written. That the
 // results are upstream's is compared in test/peers/differential-apply.test.ts.
 import { describe, expect, test } from 'vitest';
-import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { ApiServer, BUILT_IN_KINDS, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
@@ -230,4 +230,29 @@ describe('in process', () => {
     const conflict = await call('PATCH', one, order({ item: 'x', count: 1 }), APPLY);
     expect(conflict.body.details.causes).toMatchObject([{ field: '.spec.count' }]);
   });
+});
+
+test('a reference to an object has one manager, as a whole', async () => {
+  const { call } = rig({ managedFields: 'always', resources: BUILT_IN_KINDS });
+  const account = { metadata: { name: 'a' }, secrets: [{ name: 'x', namespace: 'y' }] };
+  const created = await call('POST', '/api/v1/namespaces/default/serviceaccounts', account);
+  expect(created.body.metadata.managedFields[0].fieldsV1).toEqual({ 'f:secrets': { '.': {}, 'k:{"name":"x"}': {} } });
+  const path = '/apis/events.k8s.io/v1/namespaces/default/events/a?fieldManager=us';
+  const event = {
+    apiVersion: 'events.k8s.io/v1',
+    kind: 'Event',
+    metadata: { name: 'a' },
+    regarding: { kind: 'Pod', name: 'p', namespace: 'default' },
+  };
+  const more = {
+    eventTime: '2026-01-02T03:04:05.000006Z',
+    reportingController: 'c',
+    reportingInstance: 'i',
+    action: 'a',
+    reason: 'r',
+    type: 'Normal',
+  };
+
+  const applied = await call('PATCH', path, JSON.stringify({ ...event, ...more }), APPLY);
+  expect(applied.body.metadata.managedFields[0].fieldsV1['f:regarding']).toEqual({});
 });

@@ -194,27 +194,38 @@ export function toInfos(crd: Crd, convert: Convert | undefined): readonly Resour
   const storage = versions.find((each) => each.storage)?.name;
   const { uid = '', name = '', generation, deletionTimestamp } = metadata ?? {};
   const terminating = deletionTimestamp !== undefined || isTrue(crd, 'Terminating');
+  const all = new Map<string, ResourceInfo>();
   const shared = {
     ...{ group, plural, singular, kind, listKind, shortNames, categories, namespaced: spec.scope === 'Namespaced' },
     ...{ prefix: `${group}/${pluralOf(crd)}/`, shared: versions.length > 1, storedAs: `${group}/${storage}`, convert },
     ...{ resourceName: `${plural}.${group}`, kindName: `${kind}.${group}`, validate: undefined },
-    fields: Object.fromEntries(versions.flatMap(fieldsOf)),
+    versions: all,
     definition: { name, uid, terminating },
   };
-  return versions
-    .filter(({ served }) => served)
-    .map((version) => {
-      const { subresources, schema, additionalPrinterColumns: columns } = version;
-      return {
-        ...shared,
-        ...{ version: version.name, apiVersion: `${group}/${version.name}` },
-        schema: schema?.openAPIV3Schema,
-        preserveUnknownFields: false,
-        columns: columns?.map(toColumn),
-        ...toRows({ group, plural, status: subresources?.status !== undefined, scale: subresources?.scale }),
-        stamp: `${uid}/${generation}/${version.name}`,
-      };
-    });
+  const infos = versions.map((version): ResourceInfo => {
+    const { subresources, schema, additionalPrinterColumns: columns } = version;
+    return {
+      ...shared,
+      ...{ version: version.name, apiVersion: `${group}/${version.name}` },
+      schema: schema?.openAPIV3Schema,
+      preserveUnknownFields: false,
+      fields: Object.fromEntries(fieldsOf(version)),
+      warning: warningOf(version, { group, kind }),
+      columns: columns?.map(toColumn),
+      ...toRows({ group, plural, status: subresources?.status !== undefined, scale: subresources?.scale }),
+      stamp: `${uid}/${generation}/${version.name}`,
+    };
+  });
+  for (const info of infos) all.set(info.apiVersion, info);
+  return infos.filter((_, at) => versions[at]?.served);
+}
+
+/** Upstream: `getOrCreateServingInfoFor`. */
+function warningOf(
+  { name, deprecated, deprecationWarning }: CrdVersion,
+  { group, kind }: { readonly group: string; readonly kind: string },
+): string | undefined {
+  return deprecated ? (deprecationWarning ?? `${group}/${name} ${kind} is deprecated`) : undefined;
 }
 
 function toColumn({ name, type, jsonPath, format, priority, description }: CrdColumn): PrinterColumn {

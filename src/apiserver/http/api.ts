@@ -300,6 +300,7 @@ export class Api {
       if (isWatch) slot = this.watchClients.add({ client: clientOf(path, { info, identity, progress }), place, deadline });
       const checking = this.deps.checking();
       if (checking) await deadline.during(checking);
+      if (info.warning) progress.warnings.push(info.warning);
       hasBegun = WRITES[progress.verb as Verb];
       const task = {
         request,

@@ -50,6 +50,8 @@ export interface Shape {
   readonly fromMessage?: ((message: Record<string, unknown>) => unknown) | undefined;
   /** Which of the fields a value in JSON is, if it is not the object with these fields; undefined: none, and it is left out. */
   readonly memberOf?: ((value: unknown) => string | undefined) | undefined;
+  /** Whether it has one manager as a whole. Upstream: `structType=atomic`. */
+  readonly isAtomic?: boolean | undefined;
   /** What stands for it in schemas. Default: its fields. */
   readonly schema?: JsonSchema | undefined;
 }
@@ -77,11 +79,12 @@ export function either(rows: Rows, fromMessage: Shape['fromMessage'], memberOf: 
 }
 
 /** The schema of a shape, for people and for checks of names. */
-export function toSchema({ description, fields, schema }: Shape): JsonSchema {
+export function toSchema({ description, fields, schema, isAtomic }: Shape): JsonSchema {
   if (schema !== undefined) return schema;
   const required = fields.filter(({ more }) => more?.required === true).map(({ name }) => name);
   const properties = Object.fromEntries(fields.map((field) => [field.name, schemaOfField(field)]));
-  return { description, type: 'object', ...(required.length > 0 && { required }), properties };
+  const whole = isAtomic && { 'x-kubernetes-map-type': 'atomic' };
+  return { description, type: 'object', ...(required.length > 0 && { required }), properties, ...whole };
 }
 
 function schemaOfField({ type, form, description, more }: Field): JsonSchema {

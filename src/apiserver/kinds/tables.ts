@@ -121,15 +121,18 @@ function* mergeStrings({ stringData, type = 'Opaque', ...secret }: Record<string
 
 const utf8 = new TextEncoder();
 
-const OBJECT_REFERENCE: Shape = shape('ObjectReference says which object is meant.', {
-  kind: [1, 'string', '', 'Kind of the referent.'],
-  namespace: [2, 'string', '', 'Namespace of the referent.'],
-  name: [3, 'string', '', 'Name of the referent.'],
-  uid: [4, 'string', '', 'UID of the referent.'],
-  apiVersion: [5, 'string', '', 'API version of the referent.'],
-  resourceVersion: [6, 'string', '', 'Version of the referent.'],
-  fieldPath: [7, 'string', '', 'A part of the referent, such as spec.containers{name}.'],
-});
+const OBJECT_REFERENCE: Shape = {
+  ...shape('ObjectReference says which object is meant.', {
+    kind: [1, 'string', '', 'Kind of the referent.'],
+    namespace: [2, 'string', '', 'Namespace of the referent.'],
+    name: [3, 'string', '', 'Name of the referent.'],
+    uid: [4, 'string', '', 'UID of the referent.'],
+    apiVersion: [5, 'string', '', 'API version of the referent.'],
+    resourceVersion: [6, 'string', '', 'Version of the referent.'],
+    fieldPath: [7, 'string', '', 'A part of the referent, such as spec.containers{name}.'],
+  }),
+  isAtomic: true,
+};
 
 const SERVICE_ACCOUNT: Shape = shape('ServiceAccount is an identity for processes.', {
   metadata,

@@ -125,6 +125,12 @@ export function* fitting<T extends object>(kind: Shaped, object: T): Work<T> {
   return yield* shaping(structuralOf(kind.schema), object, termsOf(kind));
 }
 
+/** An object without what the schema of its kind does not know, if that is not preserved. It gets no defaults. */
+export function* trimming<T extends object>(kind: Shaped, object: T): Work<T> {
+  if (kind.schema === undefined || kind.preserveUnknownFields !== false) return object;
+  return yield* shaping(structuralOf(kind.schema), object, { prunes: true, only: true });
+}
+
 /** The same of a stored object, which is not made twice. */
 export function* fittingStored<T extends object>(kind: Shaped, object: T): Work<T> {
   if (kind.schema === undefined || !isShaping(kind)) return object;

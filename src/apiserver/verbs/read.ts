@@ -6,12 +6,13 @@ import type { NamespacedName } from '../../cache/resource-client.ts';
 import { parseFieldSelector, parseLabelSelector } from '../../selectors/index.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, notFound, translated } from '../api-status.ts';
+import { EVENTS_PREFIX } from '../kinds/events.ts';
 import { checkedParameters, checkVersion, type ListParameters } from '../request/query.ts';
 import { type ResourceContext, type ResourceInfo, storageKey } from '../resource-info.ts';
-import { fitted, isShaping } from '../validation/object-schema.ts';
+import { fitted, fittingStored, isShaping, trimming } from '../validation/object-schema.ts';
 
 /** The request of a list or a watch. */
 interface Asked {
@@ -22,7 +23,7 @@ interface Asked {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Reads one object. */
+/** Reads one object, as it is stored. */
 export async function getObject(
   { info, storage }: ResourceContext,
   place: NamespacedName,
@@ -35,7 +36,7 @@ export async function getObject(
       throw translated(error, info, place.name);
     });
   if (object === undefined) throw notFound(info, place.name);
-  return presented(info, object);
+  return object;
 }
 
 /** Lists a collection. */
@@ -137,11 +138,36 @@ function toStorage(context: ResourceContext, { namespace, name, parameters: raw 
   // Later pages read the same part as the first: the same selector gives the same part.
   const scope = namespace ?? (context.info.namespaced && pinned && isSegment(pinned) ? pinned : undefined);
   const storage = scope === undefined ? context.storage : context.storage.scope(`${scope}/`);
-  const fieldSelector =
+  const asked =
     name === undefined
       ? parameters.fieldSelector
       : withName(parameters.fieldSelector, fields.requiresExactMatch('metadata.name'), name);
+  const fieldSelector = ofStorage(context.info, asked);
   return { parameters, storage, selectors: given({ labelSelector: parameters.labelSelector, fieldSelector }) };
+}
+
+/** Fields of the metadata are the same in all versions. */
+const META_FIELDS: ReadonlySet<string> = new Set(['metadata.name', 'metadata.namespace']);
+
+/** The names under which a storage knows the fields of a resource: each version of a kind may have others, and see others in them. */
+function nameIn({ shared, version, prefix }: ResourceInfo, field: string): string {
+  // Both forms of an event have fields of the stored one.
+  return !shared || prefix === EVENTS_PREFIX || META_FIELDS.has(field) ? field : `${field}@${version}`;
+}
+
+function ofStorage(info: ResourceInfo, fieldSelector: string): string {
+  if (fieldSelector === '' || !info.shared) return fieldSelector;
+  const fields = parseFieldSelector(fieldSelector);
+  return fields.transform((field, value) => ({ field: nameIn(info, field), value })).toString();
+}
+
+/** The fields of a resource for its storage: a selector finds what is shown. */
+export function fieldsIn(info: ResourceInfo): ResourceInfo['fields'] {
+  if (info.prefix === EVENTS_PREFIX || !(info.shared || isShaping(info))) return info.fields;
+  const all = Object.entries(info.fields);
+  return Object.fromEntries(
+    all.map(([field, value]) => [nameIn(info, field), (object: KubernetesObject) => value(presented(info, object))]),
+  );
 }
 
 function withName(fieldSelector: string, pinned: string | undefined, name: string): string {
@@ -154,8 +180,6 @@ function withName(fieldSelector: string, pinned: string | undefined, name: strin
 function isSegment(text: string): boolean {
   return /^[^/]+$/.test(text) && text !== '.' && text !== '..';
 }
-
-const META_FIELDS: ReadonlySet<string> = new Set(['metadata.name', 'metadata.namespace']);
 
 function checkSelectors(
   info: ResourceInfo,
@@ -173,12 +197,32 @@ function checkSelectors(
   }
 }
 
-/** Objects that were written in another version of their kind, as they are shown: by object, then by `apiVersion`. */
-const shownAs: WeakMap<object, Map<string, KubernetesObject>> = new WeakMap();
+/** Objects that were written in another version of their kind, as they are shown: by object, then by resource. */
+const shownAs: WeakMap<object, WeakMap<ResourceInfo, KubernetesObject>> = new WeakMap();
 
-/** An object in the version of a resource, as its schema has it: it may have been stored under an older one. */
+/**
+ * An object as it is stored in the version of a resource, as its schema has it: it may have been stored under an older one. Not for what
+ * is presented already, which would get defaults that are not stored.
+ */
 export function presented<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
-  return fitted(info, inVersion(info, object));
+  return object.apiVersion === info.apiVersion ? fitted(info, object) : atOnce(reading(info, object)).seen;
+}
+
+/**
+ * The same, and whether the object is stored as it would be now. A kind with a version in which it is stored has the defaults of that
+ * version; others have only what they know of it. Upstream: `crdConversionRESTOptionsGetter`.
+ */
+export function* reading<T extends KubernetesObject>(info: ResourceInfo, object: T): Work<{ seen: T; isStored: boolean }> {
+  const { apiVersion = '' } = object;
+  const isOwn = info.storedAs === undefined || apiVersion === info.storedAs;
+  const stored = apiVersion === info.apiVersion ? info : info.versions?.get(apiVersion);
+  if (stored === undefined) {
+    const made = yield* inVersion(info, object);
+    const seen = yield* fittingStored(info, made);
+    return { seen, isStored: isOwn && seen === made };
+  }
+  const whole = yield* fittingStored(stored, object);
+  return { seen: yield* inVersion(info, whole), isStored: isOwn && whole === object };
 }
 
 /** What makes {@link presented} objects of those of a kind; undefined: they are it already. */
@@ -186,30 +230,33 @@ export function showing(info: ResourceInfo): ((object: KubernetesObject) => Kube
   return info.shared || isShaping(info) ? (object) => presented(info, object) : undefined;
 }
 
-/** As the kind's own conversion makes it, or only with the name of that version. */
-export function inVersion<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
+function* inVersion<T extends KubernetesObject>(info: ResourceInfo, object: T): Work<T> {
   if (object.apiVersion === info.apiVersion) return object;
-  let versions = shownAs.get(object);
-  if (versions === undefined) {
-    versions = new Map();
-    shownAs.set(object, versions);
+  let shown = shownAs.get(object);
+  if (shown === undefined) {
+    shown = new WeakMap();
+    shownAs.set(object, shown);
   }
-  let copy = versions.get(info.apiVersion);
+  let copy = shown.get(info);
   if (copy === undefined) {
     copy = converted(info, object, info.apiVersion);
-    versions.set(info.apiVersion, copy);
+    if (info.versions) copy = yield* trimming(info, copy);
+    shown.set(info, copy);
   }
   return copy as T;
 }
 
 /** An object in the version in which it is stored. */
-export function toStored<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
+export function* storing<T extends KubernetesObject>(info: ResourceInfo, object: T): Work<T> {
   const { storedAs = info.apiVersion } = info;
-  return object.apiVersion === storedAs ? object : (converted(info, object, storedAs) as T);
+  if (object.apiVersion === storedAs) return object;
+  const made = converted(info, object, storedAs) as T;
+  const schema = info.versions?.get(storedAs);
+  return schema === undefined ? made : yield* trimming(schema, made);
 }
 
-/** A conversion changes neither what an object is called nor its version in the storage. Upstream: `validateConvertedObject`. */
-function converted({ convert, kind }: ResourceInfo, object: KubernetesObject, apiVersion: string): KubernetesObject {
+/** As the kind's own conversion makes it, or only with another name. A conversion changes neither what an object is called nor its version in the storage. Upstream: `validateConvertedObject`. */
+export function converted({ convert, kind }: ResourceInfo, object: KubernetesObject, apiVersion: string): KubernetesObject {
   if (convert === undefined || object.apiVersion === undefined) return { ...object, apiVersion };
   // It may change what it gets, and objects are shared.
   const made = convert(structuredClone(object), apiVersion);

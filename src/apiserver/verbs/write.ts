@@ -19,7 +19,7 @@ import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
 import { type Subresource, withMembers } from '../subresources.ts';
 import { type FieldCheck, invalidPatch } from '../validation/field-check.ts';
-import { fitting, fittingStored } from '../validation/object-schema.ts';
+import { fitting } from '../validation/object-schema.ts';
 import { managedFieldsAfter, sameButTimes, type Writer } from './managed-fields.ts';
 import {
   baseCauses,
@@ -34,7 +34,7 @@ import {
   updateCauses,
   withMeta,
 } from './metadata.ts';
-import { inVersion, presented, toStored } from './read.ts';
+import { presented, reading, storing } from './read.ts';
 import { deleteObject } from './remove.ts';
 
 /** What is needed to turn a patch into a change. */
@@ -180,8 +180,7 @@ function* prepareUpdate(
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
-  const stored = inVersion(info, current);
-  const seen = yield* fittingStored(info, stored);
+  const { seen, isStored } = yield* reading(info, current);
   const old = normalized(info, seen);
   const sentOn = row.merge(object, old);
   const merged = context.revised?.(sentOn, old) ?? sentOn;
@@ -195,10 +194,10 @@ function* prepareUpdate(
   const causes = [...baseCauses(info, merged.metadata), ...updateCauses(merged.metadata, old.metadata, next.metadata)];
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
   // What is stored in an earlier version of the kind, or without a default, is written anew, as upstream: so objects are migrated.
-  const isStored = seen === stored && (info.storedAs === undefined || current.apiVersion === info.storedAs);
   if (isStored && isSame && causes.length === 0 && (yield* comparing(others(same), others(old)))) return current as Mutable;
   const checked = yield* check(context, next, { causes, old });
-  return checked?.then(() => toStored(info, next)) ?? toStored(info, next);
+  const stored = (): Soon<Mutable> => inPieces(storing(info, next), { pace: paceOf(terms.signal) });
+  return checked?.then(stored) ?? (yield* storing(info, next));
 }
 
 /**
@@ -297,16 +296,18 @@ export async function createObject(
     const { name = '' } = object.metadata;
     await admission?.validate(object, { ...about, place: { namespace, name } });
     const key = storageKey({ namespace, name });
+    const making = inPieces(storing(info, object), { pace: paceOf(signal), signal });
+    const stored = isPromise(making) ? await making : making;
     try {
       if (!dryRun) {
-        const created = await context.storage.create(key, toStored(info, object), { signal, ttlSeconds: context.ttlSeconds });
+        const created = await context.storage.create(key, stored, { signal, ttlSeconds: context.ttlSeconds });
         if (context.definition) await context.definition.holds(created).catch(takeBack(context, key, created));
         if (namespace !== undefined && within !== undefined) {
           await context.namespaceHolds(namespace, { uid: within, created }).catch(takeBack(context, key, created));
         }
         return created;
       }
-      if ((await context.storage.get(key, { signal })) === undefined) return object;
+      if ((await context.storage.get(key, { signal })) === undefined) return stored;
       throw alreadyExists(info, name);
     } catch (error) {
       const generated = asked === '';

@@ -10,6 +10,8 @@ export interface Step {
   readonly headers?: Readonly<Record<string, string>>;
   /** Asked again until this is part of the answer's text. */
   readonly until?: string | number;
+  /** Whether the managers of objects are compared, too. */
+  readonly managers?: boolean;
   /** Reads only this of the answer. */
   readonly of?: (body: Json) => unknown;
 }
