@@ -32,7 +32,7 @@ class Subject {
   /** Failures since all was well, and failures that no line has told. */
   count: number = 0;
   untold: number = 0;
-  lastMs: number = Number.NEGATIVE_INFINITY;
+  lastMs: number = -QUIET_MS; // clocks begin at 0, or later
   /** When each kind got its last line. */
   readonly lines: Map<string, number> = new Map();
   /** The message of the last failure, and its kind. */
@@ -84,12 +84,12 @@ export class Failures {
   failed(what: string, error: unknown, more: string = ''): void {
     const subject = this.#subject(what);
     if (this.#clock.now() - subject.lastMs >= QUIET_MS) subject.well();
-    this.#note(subject, error, what && `${what} failed${more}: `);
+    this.down(what, error, more);
   }
 
   /** Something does not work, until {@link up} is called for it. */
   down(what: string, error: unknown, more: string = ''): void {
-    this.#note(this.#subject(what), error, `${what} failed${more}: `);
+    this.#note(this.#subject(what), error, what && `${what} failed${more}: `);
   }
 
   /** It works. */
@@ -111,7 +111,10 @@ export class Failures {
 
   #note(subject: Subject, error: unknown, what: string): void {
     const onError = this.#onError;
-    if (onError) return quietly(() => onError(error));
+    if (onError) {
+      quietly(() => onError(error));
+      return;
+    }
     const nowMs = this.#clock.now();
     const { lines } = subject;
     const own = subject.kindOf(error);
@@ -120,21 +123,20 @@ export class Failures {
     subject.kind = kind;
     subject.lastMs = nowMs;
     subject.count++;
-    const isDue = nowMs - (lines.get(kind) ?? Number.NEGATIVE_INFINITY) >= QUIET_MS;
+    const isDue = nowMs - (lines.get(kind) ?? -QUIET_MS) >= QUIET_MS;
     if (subject.told || !isDue) {
       subject.untold++;
       return;
     }
-    const { untold } = subject;
     subject.told = subject.said = true;
-    subject.untold = 0;
     lines.set(kind, nowMs);
-    this.#say(`${what}${oneLine(error)}${untold > 0 ? ` (and ${untold} untold before)` : ''}`);
+    this.#say(`${what}${oneLine(error)}${subject.untold > 0 ? ` (and ${subject.untold} untold before)` : ''}`);
+    subject.untold = 0;
   }
 
   #say(text: string): void {
     const line = cleaned(this.#who + text);
-    quietly(() => (this.#print ? this.#print(line) : console.error(line)));
+    quietly(() => (this.#print ?? console.error)(line));
   }
 }
 
