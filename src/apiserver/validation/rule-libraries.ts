@@ -183,15 +183,18 @@ const FAULT_OF = {
 };
 
 const utf8 = new TextEncoder();
-const tooLong = (text: string, most: number): string[] =>
-  text.length > most || utf8.encode(text).length > most ? [`must be no more than ${most} characters`] : [];
+const tooLong = (text: string, most: number, unit: 'bytes' | 'characters' = 'characters'): string[] =>
+  text.length > most || utf8.encode(text).length > most ? [`must be no more than ${most} ${unit}`] : [];
 const unless = (isSo: boolean, fault: string): string[] => (isSo ? [] : [fault]);
 
 const labelFaults = (text: string): string[] => [
   ...tooLong(text, 63),
   ...unless(LABEL.test(text), SUBDOMAIN.test(text) ? 'must not contain dots' : FAULT_OF.label),
 ];
-const subdomainFaults = (text: string): string[] => [...tooLong(text, 253), ...unless(SUBDOMAIN.test(text), FAULT_OF.subdomain)];
+const subdomainFaults = (text: string, unit: 'bytes' | 'characters' = 'characters'): string[] => [
+  ...tooLong(text, 253, unit),
+  ...unless(SUBDOMAIN.test(text), FAULT_OF.subdomain),
+];
 const label1035Faults = (text: string): string[] => [...tooLong(text, 63), ...unless(LABEL_OF_1035.test(text), LABEL_1035)];
 
 function qualifiedFaults(text: string): string[] {
@@ -199,8 +202,8 @@ function qualifiedFaults(text: string): string[] {
   if (more.length > 0)
     return [`a valid label key ${NAME_FAULT} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`];
   const name = second ?? first;
-  const ofPrefix = second === undefined ? [] : first === '' ? ['must be non-empty'] : subdomainFaults(first);
-  const ofName = [...(name === '' ? ['must be non-empty'] : tooLong(name, 63)), ...unless(NAME.test(name), NAME_FAULT)];
+  const ofPrefix = second === undefined ? [] : first === '' ? ['must be non-empty'] : subdomainFaults(first, 'bytes');
+  const ofName = [...(name === '' ? ['must be non-empty'] : tooLong(name, 63, 'bytes')), ...unless(NAME.test(name), NAME_FAULT)];
   return [...ofPrefix.map((fault) => `prefix part ${fault}`), ...ofName.map((fault) => `name part ${fault}`)];
 }
 
@@ -218,13 +221,13 @@ const ofSchema =
 const FORMATS: ReadonlyMap<string, NamedFormat> = new Map(
   Object.entries({
     dns1123Label: labelFaults,
-    dns1123Subdomain: subdomainFaults,
+    dns1123Subdomain: (text: string) => subdomainFaults(text),
     dns1035Label: label1035Faults,
     qualifiedName: qualifiedFaults,
     dns1123LabelPrefix: asPrefix(labelFaults),
     dns1123SubdomainPrefix: asPrefix(subdomainFaults),
     dns1035LabelPrefix: asPrefix(label1035Faults),
-    labelValue: (text: string) => [...tooLong(text, 63), ...unless(text === '' || NAME.test(text), FAULT_OF.labelValue)],
+    labelValue: (text: string) => [...tooLong(text, 63, 'bytes'), ...unless(text === '' || NAME.test(text), FAULT_OF.labelValue)],
     uri: ofSchema('uri', (text) => (text === '' ? 'parse "": empty url' : `parse ${quoted(text)}: invalid URI for request`)),
     uuid: ofSchema('uuid', () => 'does not match the UUID format'),
     byte: ofSchema('byte', () => 'invalid base64'),

@@ -265,15 +265,15 @@ const sortBy: Expander = ({ ast, args: [name, by], receiver }) => {
     async: false,
     typeCheck(checker, _macro, context) {
       const range = checker.check(receiver, context);
-      if (range.kind !== 'list' && range.kind !== 'dyn') {
+      if (range.kind !== 'list' && range.kind !== 'map' && range.kind !== 'dyn') {
         throw checker.createError('invalid_comprehension_range', 'sortBy needs a list', receiver);
       }
       inner = context.forkWithVariable(
-        variable(checker, name, 'sortBy() variable name must be a simple identifier'),
-        range.valueType ?? checker.getType('dyn'),
+        variable(checker, name, 'argument is not an identifier'),
+        (range.kind === 'map' ? range.keyType : range.valueType) ?? checker.getType('dyn'),
       );
       const key = checker.check(by as Part, inner);
-      if (key.kind === 'dyn' || ORDERED.includes(key.name)) return range;
+      if (range.kind !== 'map' && (key.kind === 'dyn' || ORDERED.includes(key.name))) return range;
       throw noOverload(checker, `'@sortByAssociatedKeys' applied to '${range.name}.(list<${key.name}>)'`, ast);
     },
     evaluate(evaluator, _macro, context) {

@@ -6,6 +6,7 @@ import { costOf, spend } from './rule-cost.ts';
 const MAX_DIGITS = 100;
 const DIGITS = 6;
 const utf8 = new TextEncoder();
+const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** The name of a type at run time. */
 export function typeNameOf(value: unknown): string {
@@ -49,6 +50,7 @@ const special = (value: number, most: string, least: string): string => (Number.
 
 /** Rounded to so many digits: a half, to an even one. */
 function fixed(value: number, digits: number): string {
+  if (Object.is(value, -0)) return `-${fixed(0, digits)}`;
   if (Math.abs(value) >= 1e21) return `${BigInt(value)}${digits > 0 ? `.${'0'.repeat(digits)}` : ''}`;
   const rounded = value.toFixed(digits);
   if (digits === MAX_DIGITS) return rounded;
@@ -68,12 +70,13 @@ function grouped(text: string): string {
 
 const RAISED = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 
-function scientific(value: number, digits: number): string {
-  const [mantissa, power = ''] = value.toExponential(digits).split('e');
+/** Upstream reads how many digits this has, and writes six. */
+function scientific(value: number): string {
+  const [mantissa, power = ''] = value.toExponential(DIGITS).split('e');
   const raised = String(Math.abs(Number(power)))
     .padStart(2, '0')
     .replace(/\d/g, (digit) => RAISED[Number(digit)] as string);
-  return `${mantissa}\u202f×\u202f10${Number(power) < 0 ? '⁻' : ''}${raised}`;
+  return `${mantissa}×10${Number(power) < 0 ? '⁻' : ''}${raised}`;
 }
 
 /** The part of a type of cel-js that is used. */
@@ -93,6 +96,14 @@ function spanText({ seconds, nanos }: Span): string {
 const timeText = (value: Date): string =>
   value.toISOString().replace(/(\.\d*?)0+Z$/, (_, part) => `${part === '.' ? '' : part}Z`);
 
+function textOfBytes(bytes: Uint8Array): string {
+  try {
+    return STRICT_UTF8.decode(bytes);
+  } catch {
+    throw misformatted('could not convert argument "invalid UTF-8 in bytes, cannot convert to string" to string');
+  }
+}
+
 /** `%s`. */
 function textOf(value: unknown): string {
   switch (typeNameOf(value)) {
@@ -103,11 +114,12 @@ function textOf(value: unknown): string {
     case 'uint':
       return String(value);
     case 'double':
+      if (Object.is(value, -0)) return '-0';
       return Number.isFinite(value) ? goNumber(value as number, true) : special(value as number, '+Inf', '-Inf');
     case 'null_type':
       return 'null';
     case 'bytes':
-      return new TextDecoder().decode(value as Uint8Array);
+      return textOfBytes(value as Uint8Array);
     case 'google.protobuf.Timestamp':
       return timeText(value as Date);
     case 'google.protobuf.Duration':
@@ -204,7 +216,7 @@ function clauseText(sign: string, value: unknown, digits: number): string {
     default: {
       const number = realOf(value, sign);
       if (!Number.isFinite(number)) return special(number, '∞', '-∞');
-      return sign === 'f' ? grouped(fixed(number, digits)) : scientific(number, digits);
+      return sign === 'f' ? grouped(fixed(number, digits)) : scientific(number);
     }
   }
 }
