@@ -46,6 +46,78 @@ describe('rules', () => {
       'abc',
     ],
     ['type(self.a) == int && type(self.b) == double && self.a < self.b', { a: 1, b: 1.5 }],
+    ["self.replace('', '-') == '-a-b-' && self.replace('b', 'c', 0) == self && 'aaa'.replace('a', 'b', 2) == 'bba'", 'ab'],
+    ['sets.contains(self, [2, 1.0]) && sets.equivalent(self, [3, 2, 1, 1]) && !sets.intersects(self, [4])', [1, 2, 3]],
+    ['sets.contains(self, [{"b": [1], "a": "x"}]) && !sets.contains(self, [{"a": "x"}])', [{ a: 'x', b: [1] }]],
+    [
+      'self.slice(1, 3) == [1, 2] && self.sort() == [1, 2, 3] && self.reverse() == [2, 1, 3] && self.distinct() == self',
+      [3, 1, 2],
+    ],
+    [
+      'self.flatten() == [1, 2] && [1, 1.0, 2].distinct() == [1, 2] && lists.range(2) == [0, 1] && self.last().value() == [2]',
+      [[1], [2]],
+    ],
+    [
+      "self.map(x, x.name).max() == 'b' && self.map(x, x.name).sort() == ['a', 'b'] && self.map(x, x.n).sum() == 3",
+      [
+        { n: 1, name: 'b' },
+        { n: 2, name: 'a' },
+      ],
+    ],
+    ['self.sortBy(x, -x.n)[0].n == 2 && optional.unwrap([optional.of(1), optional.none()]) == [1]', [{ n: 1 }, { n: 2 }]],
+    ["'%s %d %x %X %o %b'.format([self, 5, 26, 'az', 8, true]) == 'abc 5 1a 617A 10 1' && '%%'.format([]) == '%'", 'abc'],
+    ["'%.2f %.0f %.0f'.format([self, 0.5, 1.5]) == '1,234,567.50 0 2' && '%s'.format([self]) == '1.2345675e+06'", 1234567.5],
+    ['\'%s\'.format([self]) == \'{"a":[1, 1.500000, "x", null]}\'', { a: [1, 1.5, 'x', null] }],
+    ['strings.quote(self) == "\\"a\\\\n\\\\\\"\\""', 'a\n"'],
+    [
+      "cidr(self).containsIP('10.1.2.3') && !cidr(self).containsIP(ip('11.0.0.1')) && cidr(self).prefixLength() == 8",
+      '10.9.0.0/8',
+    ],
+    [
+      "cidr(self).containsCIDR('10.1.0.0/16') && !cidr(self).containsCIDR(cidr('10.0.0.0/7')) && !isCIDR('::ffff:1.2.3.4/96')",
+      '10.9.0.0/8',
+    ],
+    ["string(cidr(self).masked()) == '2001:db8::/32' && cidr(self).ip() == ip('2001:db8:0::1')", '2001:DB8::1/32'],
+    [
+      "string(ip(self)) == '2001:db8::1:0:0:1' && !ip.isCanonical(self) && ip('fe80::1').isLinkLocalUnicast()",
+      '2001:0db8:0:0:1:0:0:1',
+    ],
+    [
+      "ip(self).isLoopback() && !ip(self).isGlobalUnicast() && ip('8.8.8.8').isGlobalUnicast() && ip('::').isUnspecified()",
+      '127.0.0.1',
+    ],
+    [
+      "semver(self).isLessThan(semver('1.2.3')) && semver(self).minor() == 2 && semver(self) == semver(self + '+x')",
+      '1.2.3-alpha.9',
+    ],
+    ["semver(self).compareTo(semver('1.2.3-alpha.10')) == -1 && isSemver('v1.2', true) && !isSemver('v1.2')", '1.2.3-alpha.9'],
+    [
+      "!format.dns1123Label().validate(self).hasValue() && format.dns1123Label().validate('a.b').value() == ['must not contain dots']",
+      'a',
+    ],
+    [
+      "format.named('uuid').value().validate(self).value() == ['does not match the UUID format'] && !format.named('x').hasValue()",
+      'a',
+    ],
+    ['optional.ofNonZeroValue(self.a).hasValue() && !optional.ofNonZeroValue(self.b).hasValue()', { a: 'x', b: '' }],
+    [
+      'self.?a.optMap(v, v + 1).value() == 2 && !self.?b.optMap(v, v + 1).hasValue() && self.?a.optFlatMap(v, self.?b).orValue(7) == 7',
+      { a: 1 },
+    ],
+    [
+      'self.all(i, v, v == i + 1) && self.exists(i, v, i == 2) && self.existsOne(i, v, v > 2) && !self.exists_one(i, v, v > 1)',
+      [1, 2, 3],
+    ],
+    [
+      "self.all(k, v, k < v) && self.exists(k, v, v == 'y') && self.transformList(k, v, k + v).sort() == ['ax', 'by']",
+      { a: 'x', b: 'y' },
+    ],
+    ['self.transformList(i, v, i != 1, v * 2) == [2, 6] && self.transformMap(i, v, v)[2] == 3', [1, 2, 3]],
+    ["self.transformMap(k, v, v.size()) == {'a': 1} && self.transformMapEntry(k, v, {v: k}) == {'x': 'a'}", { a: 'x' }],
+    ['self.transformList(i, v, self.transformList(j, w, i * w)) == [[0, 0], [1, 2]]', [1, 2]],
+    ['self.exists(i, v, 1 / i == 1) && !self.all(i, v, 1 / i == 3)', [0, 0]],
+    ["'__proto__' in self.transformMap(k, v, v)", JSON.parse('{"__proto__": 1}')],
+    ["url(self).getQuery()['x'] == ['1', '2'] && quantity('1').add(1) == quantity('2')", 'https://example.com/?x=1&x=2'],
   ])('%s', async (rule, value) => {
     expect(await said(any(rule), value)).toEqual([]);
     expect(await said(any(`!(${rule})`), value)).toHaveLength(1);
@@ -121,6 +193,16 @@ describe('rules', () => {
     ["self.findAll('a.*b|a').size() > 0", 'a'.repeat(20_000)],
     ['self.list.join(self.by).size() > 0', { list: Array.from({ length: 6_000 }, () => ''), by: 'x'.repeat(60_000) }],
     ["self.replace('a', self).size() > 0", 'a'.repeat(15_000)],
+    ['cel.bind(a, [self.map(x, x)], cel.bind(b, [self], self.all(x, a == b)))', Array.from({ length: 3_000 }, (_, at) => at)],
+    ['cel.bind(m, self.transformMap(i, v, v), self.all(x, m == m))', Array.from({ length: 3_000 }, (_, at) => at)],
+    ['self.all(i, v, self.all(j, w, self.exists(k, x, v + w + x < 0) || true))', Array.from({ length: 300 }, (_, at) => at)],
+    ['self.all(x, sets.contains(self, self))', Array.from({ length: 3_000 }, (_, at) => `${at}`)],
+    ['lists.range(1000000000000).size() > 0', {}],
+    ["self.all(x, '%s'.format([self]) != '')", Array.from({ length: 3_000 }, (_, at) => `${at}`)],
+    ['self.all(x, self.sortBy(y, y).size() > 0)', Array.from({ length: 3_000 }, (_, at) => `${at}`)],
+    ["lists.range(1000).all(x, !semver('1.2.3+' + self).isLessThan(semver('1.2.3')))", 'a'.repeat(20_000)],
+    ['lists.range(1000).all(x, format.dns1123Label().validate(self).hasValue())', 'a'.repeat(20_000)],
+    ['lists.range(1000).all(x, strings.quote(self).size() > 0)', 'a'.repeat(20_000)],
   ])('cost no more than they may: %s', async (rule, value) => {
     const [first] = await said(any(rule), value);
     expect(first).toMatch(/call cost exceeds limit for rule/);
@@ -238,6 +320,10 @@ describe('rules of a definition', () => {
       "self.mo['a'].port == 1",
       'self.namespace == self.s',
     ],
+    ...['sets.contains(self.l, self.l)', '"%s %d".format([self.s, self.n]) == "a"', 'cidr(self.s).prefixLength() == 8'],
+    ...['isSemver(self.s)', 'self.?n.optMap(v, v > 0).orValue(true)', 'self.l.transformList(i, v, v) == self.l'],
+    ...['self.l.all(i, v, v != "" && i < 9)', 'self.ports.transformMap(i, p, p.port)[0] == 1', 'self.m.all(k, v, k == v)'],
+    ...['!format.dns1123Label().validate(self.s).hasValue()', 'self.ports.sortBy(p, p.port)[0].name == "a"'],
     ...['self.embedded.metadata.name == self.embedded.kind', "dyn(self.n) == 'a'", 'quantity(string(self.n)).sign() == 1'],
   ])('that can hold are taken: %s', async (rule) => {
     expect(await refusals(rule)).toEqual([]);
@@ -272,18 +358,67 @@ describe('rules of a definition', () => {
     ['has(self)', '1:5: invalid argument to has() macro'],
     ['self.n.all(x, true)', "1:5: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)"],
     ['self.s.matches("(")', '1:16: invalid matches argument'],
+    ['cidr(self.n)', "1:5: found no matching overload for 'cidr' applied to '(int)'"],
+    [
+      'sets.contains(self.l, self.ln)',
+      "1:14: found no matching overload for 'sets.contains' applied to '(list(string), list(int))'",
+    ],
+    [
+      'format.dns1123Label().validate(self.n).hasValue()',
+      "1:31: found no matching overload for 'validate' applied to 'kubernetes.NamedFormat.(int)'",
+    ],
+    ['sets.nope(self.l)', "1:1: undeclared reference to 'sets' (in container '')"],
+    [
+      '"%d".format([self.s]) == ""',
+      '1:18: error during formatting: decimal clause can only be used on integers, was given string',
+    ],
+    [
+      '"%s".format([[self.o]]) == ""',
+      '1:19: error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps, was given selfType.o',
+    ],
+    ['"%d %d".format([1]) == ""', '1:15: index 1 out of range'],
+    ['"%d".format([1, 2]) == ""', '1:12: too many arguments supplied to string.format (expected 1, got 2)'],
+    ['"%q".format([1]) == ""', '1:12: could not parse formatting clause: unrecognized formatting clause "q"'],
+    [
+      'semver("1.2.3").isLessThan("1.2.3")',
+      "1:27: found no matching overload for 'isLessThan' applied to 'kubernetes.Semver.(string)'",
+    ],
+    ['self.l.all(i, v, v)', "1:18: expected type 'bool' but found 'string'"],
+    ['self.l.existsOne(i, v, v)', "1:17: found no matching overload for '_?_:_' applied to '(string, int, int)'"],
+    [
+      'self.l.transformList(i, v, i, v) == []',
+      "1:21: found no matching overload for '_?_:_' applied to '(int, list(string), list(string))'",
+    ],
+    [
+      'self.l.transformMapEntry(i, v, v) == {}',
+      "1:25: found no matching overload for 'cel.@mapInsert' applied to '(map(dyn, dyn), string)'",
+    ],
+    ['self.l.all(i, i, true)', '1:15: duplicate variable name: i'],
+    ['self.l.all(1, v, true)', '1:12: argument must be a simple name'],
+    [
+      'self.n.all(i, v, true)',
+      "1:5: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)",
+    ],
+    ['self.ports.all(i, v, v.nope == 1)', "1:23: undefined field 'nope'"],
+    ['self.l.optMap(v, v).hasValue()', "1:14: found no matching overload for 'hasValue' applied to 'list(string).()'"],
+    ['self.?n.optMap(1, 2).hasValue()', '1:16: optMap() variable name must be a simple identifier'],
+    [
+      'self.?o.optFlatMap(v, v.x).orValue("") == "a"',
+      "1:19: found no matching overload for '_?_:_' applied to '(bool, string, optional_type(dyn))'",
+    ],
+    [
+      'self.ports.sortBy(p, p).size() == 2',
+      "1:18: found no matching overload for '@sortByAssociatedKeys' applied to 'list(selfType.ports.@idx).(list(selfType.ports.@idx))'",
+    ],
   ])('that could only fail are refused: %s', async (rule, why) => {
     expect(await refusals(rule)).toEqual([`.rule: compilation failed: ERROR: <input>:${why}`]);
   });
 
   test.each([
-    ['sets.contains(self.l, self.l)', 'sets'],
-    ['"%s".format([self.s]) == "a"', 'format'],
-    ['cidr(self.s).prefixLength() == 8', 'cidr'],
-    ['isSemver(self.s)', 'isSemver'],
-    ['optional.of(self.n).optMap(v, v > 0).hasValue()', 'optMap'],
-    ['self.l.transformList(i, v, v) == self.l', 'transformList'],
-    ['self.l.all(i, v, v != "")', 'a macro of two variables'],
+    ['[?self.?s, "a"] == ["a"]', 'an optional item or entry'],
+    ['{"b": 1, ?"a": self.?n}.size() == 1', 'an optional item or entry'],
+    ['type(ip(self.s)) == net.IP', 'net.IP'],
+    ['type(quantity(self.s)) == kubernetes.Quantity', 'kubernetes.Quantity'],
   ])('that a kube-apiserver may take are refused in other words: %s', async (rule, what) => {
     const [cause] = await structuralFaults(
       { type: 'object', properties: { spec: { type: 'object', properties: PROPERTIES, ...rules(rule) } } },
@@ -293,7 +428,7 @@ describe('rules of a definition', () => {
   });
 
   test('that are wrong in any case are refused without that', async () => {
-    for (const rule of ['self.s.foo()', 'self.l.all(v, w)', 'self.formats', 'set.contains(self.l)']) {
+    for (const rule of ['self.s.foo()', 'self.l.all(v, w)', 'self.formats', 'set.contains(self.l)', 'self.s ? ? 1', 'net.ip']) {
       const [cause] = await structuralFaults(
         { type: 'object', properties: { spec: { type: 'object', properties: PROPERTIES, ...rules(rule) } } },
         { path: 'schema' },

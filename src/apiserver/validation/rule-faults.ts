@@ -11,6 +11,9 @@ import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import { bounded, goEscaped, invalidCause } from './causes.ts';
 import { faultOfPattern } from './patterns.ts';
+import { NAMESPACES } from './rule-libraries.ts';
+import { UPSTREAM_WORDS } from './rule-macros.ts';
+import { clausesOf, misformatted, REFUSALS } from './rule-text.ts';
 import { type Cel, type CelEnvironment, compiled, FORMATS, loadCel, type Node, namesIn } from './rules.ts';
 import { inside } from './structural.ts';
 
@@ -226,13 +229,53 @@ class RuleTypes {
     if (node.op === '.?' && of && this.#fields.get(of.name)?.has(String(node.args[1])) === false) {
       throw new CelFault(`undefined field '${node.args[1]}'`, placeOf(node));
     }
-    const isKey = of?.kind !== 'map' || index === 'string' || index === 'dyn';
+    const isKey = of?.kind !== 'map' || [index, 'dyn'].includes(of.keyType?.name) || index === 'dyn';
     if (node.op === '[]' && of && (!isKey || this.#fields.has(of.name))) throw noOverload(node, '_[_]', partsOf(node));
+    refuseFormat(node);
     const [pattern] = node.op === 'rcall' && PATTERNED.has(String(node.args[0])) ? (node.args[2] as readonly Node[]) : [];
     if (pattern?.op !== 'value' || typeof pattern.args !== 'string' || faultOfPattern(pattern.args) === undefined) return;
     throw new CelFault(`invalid ${node.args[0]} argument`, pattern.start);
   }
 }
+
+/** What is wrong with `'...'.format([...])`, if both are written out. */
+function refuseFormat(node: Node): void {
+  const [name, text, [list] = []] = node.op === 'rcall' ? (node.args as unknown as [string, Node, readonly Node[]]) : [];
+  if (name !== 'format' || text?.op !== 'value' || typeof text.args !== 'string' || list?.op !== 'list') return;
+  const values = partsOf(list);
+  let used = 0;
+  try {
+    for (const { sign } of clausesOf(text.args, values.length)) if (sign !== '') refuseValue(sign, values[used++] as Node);
+  } catch (error) {
+    throw error instanceof CelFault ? error : new CelFault((error as Error).message, placeOf(node));
+  }
+  if (used === values.length) return;
+  const why = `too many arguments supplied to string.format (expected ${used}, got ${values.length})`;
+  throw new CelFault(why, placeOf(node));
+}
+
+function refuseValue(sign: string, value: Node): void {
+  const name = typeName(value)
+    .replace(/\(.*/, '')
+    .replace(/^null$/, 'null_type');
+  if (name !== 'dyn' && !TAKEN[sign]?.includes(name)) {
+    const why = misformatted(`${REFUSALS[sign]}, was given ${LONG_NAMES[name] ?? name}`).message;
+    throw new CelFault(why, placeOf(value));
+  }
+  if (sign === 's' && value.op === 'list') for (const each of partsOf(value)) refuseValue(sign, each);
+  if (sign === 's' && value.op === 'map') for (const each of (value.args as unknown as Node[][]).flat()) refuseValue(sign, each);
+}
+
+const LONG_NAMES: Readonly<Record<string, string>> = {
+  timestamp: 'google.protobuf.Timestamp',
+  duration: 'google.protobuf.Duration',
+};
+/** The types of values that a clause takes. */
+const TAKEN: Readonly<Record<string, readonly string[]>> = {
+  s: ['list', 'map', 'int', 'uint', 'double', 'bool', 'string', 'timestamp', 'bytes', 'duration', 'type', 'null_type'],
+  ...{ d: ['int', 'uint'], o: ['int', 'uint'], b: ['bool', 'int', 'uint'], f: ['double', 'string'], e: ['double', 'string'] },
+  ...{ x: ['int', 'uint', 'string', 'bytes'], X: ['int', 'uint', 'string', 'bytes'] },
+};
 
 const SCALARS: Readonly<Record<string, string>> = { boolean: 'bool', number: 'double', integer: 'int' };
 const NEVER = (): boolean => false;
@@ -284,22 +327,15 @@ function faultText(error: CelError, text: string): string {
   const [before, line] = [text.slice(0, at).split('\n'), text.split('\n')];
   const column = before.at(-1)?.length ?? 0;
   const fault = `ERROR: <input>:${before.length}:${column + 1}: ${message}\n | ${line[before.length - 1]}\n | ${'.'.repeat(column)}^`;
-  const lacking = lackingIn(message, text);
+  const lacking = lackingIn(message, { before: text.slice(0, at).trimEnd(), rest: text.slice(at) });
   return lacking === undefined ? fault : `${fault}\n${lacking}: a kube-apiserver has it, but CEL of this server does not`;
 }
 
-/** What cel-js has not, and upstream's libraries have: names, and macros, whose variables are then undeclared. */
-const LACKING_NAMES = /^undeclared reference to '(sets|format|strings|cidr|semver|isSemver|ofNonZeroValue)'/;
-const LACKING_MACROS =
-  /\.(optMap|optFlatMap|transformList|transformMap|transformMapEntry|existsOne)\(|\.(?:all|exists|exists_one)\(\s*\w+\s*,\s*\w+\s*,/;
-
-/** The part of a rule that may be right at a kube-apiserver. */
-function lackingIn(message: string, text: string): string | undefined {
-  if (!message.startsWith('undeclared reference')) return undefined;
-  const name = LACKING_NAMES.exec(message)?.[1];
-  if (name !== undefined) return name;
-  const macro = LACKING_MACROS.exec(text);
-  return macro === null ? undefined : (macro[1] ?? 'a macro of two variables');
+/** The part of a rule that may be right at a kube-apiserver: `[?a]` and `{?'b': c}`, and types by name, such as `net.IP`. */
+function lackingIn(message: string, { before, rest }: { before: string; rest: string }): string | undefined {
+  const isEntry = rest.startsWith('?') && '[{,'.includes(before.at(-1) ?? ' ');
+  if (message.startsWith('Syntax error: ') && isEntry) return 'an optional item or entry';
+  return message.startsWith('undeclared reference') ? /^(?:net|kubernetes)\.[A-Z]\w*/.exec(rest)?.[0] : undefined;
 }
 
 function translated(error: CelError): CelFault {
@@ -328,6 +364,8 @@ function translated(error: CelError): CelFault {
     case 'no_matching_overload': {
       const [name, target, given] = node.op === 'call' ? [node.args[0], undefined, node.args[1]] : node.args;
       const isKnown = node.candidates?.declarations.length !== 0;
+      const within = isKnown || target === undefined ? undefined : namespaceOf(target as Node);
+      if (within !== undefined) return as(undeclared(within), (target as Node).start);
       return isKnown ? noOverload(node, String(name), given as Node[], target as Node | undefined) : as(undeclared(name));
     }
     case 'invalid_index_type':
@@ -338,21 +376,34 @@ function translated(error: CelError): CelFault {
       return as('invalid argument to has() macro');
     case 'invalid_comprehension_range':
       return as(`expression of type '${typeName(node)}' cannot be range of a comprehension (must be list, map, or dynamic)`);
+    case UPSTREAM_WORDS:
+      return as(typesIn(summary));
     default:
       return as(summary);
   }
 }
 
+/** What stands before the point of a function, and is no value. */
+function namespaceOf({ args, checkedType }: Node): string | undefined {
+  const { type } = NAMESPACES[String(args)] ?? { type: args === 'optional' ? 'OptionalNamespace' : undefined };
+  return type !== undefined && checkedType?.name === type ? String(args) : undefined;
+}
+
 const undeclared = (name: unknown): string => `undeclared reference to '${name}' (in container '')`;
 
 function noOverload(node: Node, name: string, given: readonly Node[], target?: Node): CelFault {
+  const within = target?.op === 'id' ? namespaceOf(target) : undefined;
+  if (within !== undefined) return noOverload(node, `${within}.${name}`, given);
   const to = `${target ? `${typeName(target)}.` : ''}(${given.map(typeName).join(', ')})`;
   return new CelFault(`found no matching overload for '${name}' applied to '${to}'`, placeOf(node));
 }
 
-/** A type in cel-go's words. */
-function typeName(node: Node | undefined): string {
-  return (node?.checkedType?.name ?? 'dyn')
+/** The type of a part, in cel-go's words. */
+const typeName = (node: Node | undefined): string => typesIn(node?.checkedType?.name ?? 'dyn');
+
+/** A text with types, in cel-go's words. */
+function typesIn(text: string): string {
+  return text
     .replace(/__(idx|elem)__/g, '@$1')
     .replaceAll('google.protobuf.Timestamp', 'timestamp')
     .replaceAll('google.protobuf.Duration', 'duration')

@@ -2,18 +2,12 @@
  * What rules may call beyond CEL itself: the functions of Kubernetes' own libraries, and what each call costs. Upstream:
  * `apiserver/pkg/cel/library`.
  */
+import { put } from '../../storage/json.ts';
 import { hasFormat } from './formats.ts';
 import { type Program, programOf } from './patterns.ts';
-
-/** What the running expression may still cost, and the error of one that costs more: one for all, as loops meet it often. */
-export const meter: { left: number } = { left: 0 };
-export const OVER: Error = new Error('operation cancelled: actual cost limit exceeded');
-
-/** Takes steps from what is left. Whatever may be long calls it first, with what it is going to cost. */
-export function spend(cost: number): void {
-  meter.left -= cost;
-  if (meter.left < 0) throw OVER;
-}
+import { ADDRESS_FUNCTIONS, Cidr, Ip } from './rule-addresses.ts';
+import { type Keyed, spend } from './rule-cost.ts';
+import { librariesWith, NamedFormat, type Optionals, ORDERED, Semver } from './rule-libraries.ts';
 
 /**
  * The patterns of rules, which objects may bring: they cost what they are going to take, before they are compiled and before they are
@@ -130,18 +124,24 @@ function joined(list: readonly unknown[], separator: string): string {
   return list.join(separator);
 }
 
-function replaced(text: string, from: string, to: string): string {
-  const parts = text.split(from);
+function replaced(text: string, from: string, to: string, most: bigint = -1n): string {
+  const all = from === '' ? ['', ...text, ''] : text.split(from);
+  const parts =
+    most < 0n || most >= BigInt(all.length) ? all : [...all.slice(0, Number(most)), all.slice(Number(most)).join(from)];
   spend((text.length + parts.length * to.length) / 32);
-  return text.replaceAll(from, () => to);
+  return parts.join(to);
 }
 
 /** A quantity, such as `1.5Gi`, as a whole number of billionths. */
-class Quantity {
+class Quantity implements Keyed {
   readonly nanos: bigint;
 
   constructor(nanos: bigint) {
     this.nanos = nanos;
+  }
+
+  get key(): string {
+    return `quantity ${this.nanos}`;
   }
 }
 
@@ -172,7 +172,7 @@ const nanosOf = (value: Quantity | bigint): bigint => (value instanceof Quantity
 const NANOS = 1_000_000_000n;
 
 /** A parsed URL. */
-class Url {
+class Url implements Keyed {
   readonly url: URL;
 
   constructor(text: string) {
@@ -180,6 +180,16 @@ class Url {
       throw new Error(`URL parse error during conversion from string: parse ${JSON.stringify(text)}: invalid URI for request`);
     this.url = new URL(text, 'relative://');
   }
+
+  get key(): string {
+    return `url ${this.url.href}`;
+  }
+}
+
+function queryOf({ searchParams }: URL): object {
+  const query: Record<string, string[]> = {};
+  for (const name of new Set(searchParams.keys())) put(query, name, searchParams.getAll(name));
+  return query;
 }
 
 const isUrl = (text: string): boolean => {
@@ -190,33 +200,8 @@ const isUrl = (text: string): boolean => {
   }
 };
 
-/** An address, as numbers. */
-class Ip {
-  readonly text: string;
-  readonly family: number;
-
-  constructor(text: string) {
-    const isFour = hasFormat('ipv4', text) && !text.includes(':') && !/(^|\.)0\d/.test(text);
-    if (!isFour && !hasFormat('ipv6', text))
-      throw new Error(`IP Address ${JSON.stringify(text)} parse error during conversion from string`);
-    this.text = text;
-    this.family = isFour ? 4 : 6;
-  }
-}
-
-const isIp = (text: string): boolean => {
-  try {
-    return new Ip(text).text === text;
-  } catch {
-    return false;
-  }
-};
-
-/** What has an order. One signature each: of a list of anything, cel-js would not know the type of an item. */
-const ORDERED = ['int', 'uint', 'double', 'bool', 'string', 'google.protobuf.Duration', 'google.protobuf.Timestamp'] as const;
-
 /** By signature. */
-export const FUNCTIONS: Readonly<Record<string, Function>> = {
+const FUNCTIONS: Readonly<Record<string, Function>> = {
   'string.matchesRe2(string): bool': matches,
   'list<string>.joinMetered(): string': (list: readonly unknown[]) => joined(list, ''),
   'list<string>.joinMetered(string): string': joined,
@@ -226,12 +211,12 @@ export const FUNCTIONS: Readonly<Record<string, Function>> = {
     found(pattern, text, limit < 0n ? text.length + 1 : Number(limit)),
   'string.charAt(int): string': (text: string, at: bigint) => Array.from(text)[Number(at)] ?? '',
   'string.replace(string, string): string': replaced,
+  'string.replace(string, string, int): string': replaced,
   'list.isSorted(): bool': (list: readonly never[]) =>
     list.every((each, at) => at === 0 || order(list[at - 1] as never, each) <= 0),
-  'list<int>.sum(): int': sum,
-  'list<double>.sum(): double': sum,
-  ...Object.fromEntries(ORDERED.map((type) => [`list<${type}>.min(): ${type}`, (list: readonly never[]) => most(list, -1)])),
-  ...Object.fromEntries(ORDERED.map((type) => [`list<${type}>.max(): ${type}`, (list: readonly never[]) => most(list, 1)])),
+  'list<N>.sum(): N': sum,
+  'list<O>.min(): O': (list: readonly never[]) => most(list, -1),
+  'list<O>.max(): O': (list: readonly never[]) => most(list, 1),
   'list<A>.indexOf(A): int': (list: readonly unknown[], value: unknown) => BigInt(list.indexOf(value)),
   'list<A>.lastIndexOf(A): int': (list: readonly unknown[], value: unknown) => BigInt(list.lastIndexOf(value)),
   'isURL(string): bool': (text: string) => isUrl(text),
@@ -241,10 +226,7 @@ export const FUNCTIONS: Readonly<Record<string, Function>> = {
   'kubernetes.URL.getHostname(): string': ({ url }: Url) => url.hostname.replace(/^\[|\]$/g, ''),
   'kubernetes.URL.getPort(): string': ({ url }: Url) => url.port,
   'kubernetes.URL.getEscapedPath(): string': ({ url }: Url) => url.pathname,
-  'isIP(string): bool': (text: string) => isIp(text),
-  'ip(string): net.IP': (text: string) => new Ip(text),
-  'net.IP.family(): int': ({ family }: Ip) => BigInt(family),
-  'isCIDR(string): bool': (text: string) => hasFormat('cidr', text),
+  'kubernetes.URL.getQuery(): map<string, list<string>>': ({ url }: Url) => queryOf(url),
   'isQuantity(string): bool': (text: string) => parsedQuantity(text) !== undefined,
   'quantity(string): kubernetes.Quantity': (text: string) => quantity(text),
   'kubernetes.Quantity.isGreaterThan(kubernetes.Quantity): bool': (one: Quantity, other: Quantity) => one.nanos > other.nanos,
@@ -257,9 +239,31 @@ export const FUNCTIONS: Readonly<Record<string, Function>> = {
   'kubernetes.Quantity.asApproximateFloat(): double': ({ nanos }: Quantity) => Number(nanos) / 1e9,
   'kubernetes.Quantity.add(kubernetes.Quantity): kubernetes.Quantity': (one: Quantity, other: Quantity) =>
     new Quantity(one.nanos + nanosOf(other)),
+  'kubernetes.Quantity.add(int): kubernetes.Quantity': (one: Quantity, other: bigint) => new Quantity(one.nanos + nanosOf(other)),
   'kubernetes.Quantity.sub(kubernetes.Quantity): kubernetes.Quantity': (one: Quantity, other: Quantity) =>
     new Quantity(one.nanos - nanosOf(other)),
+  'kubernetes.Quantity.sub(int): kubernetes.Quantity': (one: Quantity, other: bigint) => new Quantity(one.nanos - nanosOf(other)),
 };
 
-/** Their types. */
-export const TYPES: Readonly<Record<string, object>> = { 'kubernetes.URL': Url, 'net.IP': Ip, 'kubernetes.Quantity': Quantity };
+/** Types for letters in signatures: of numbers, and of what has an order. `A` is any type. */
+const LETTERS: Readonly<Record<string, readonly string[]>> = { N: ['int', 'double'], O: ORDERED };
+
+/**
+ * All, by signature. Of a list of anything, cel-js would take the first of several signatures that fit: what is run has one, and
+ * what a rule gives to it has been checked, with each type in the place of a letter.
+ */
+export function functionsWith(optional: Optionals, isChecked: boolean): Map<string, Function> {
+  const made = new Map<string, Function>();
+  for (const [signature, each] of Object.entries({ ...FUNCTIONS, ...ADDRESS_FUNCTIONS, ...librariesWith(optional) })) {
+    const [letter = 'A'] = /\b[ANO]\b/.exec(signature) ?? [];
+    const types = isChecked ? (LETTERS[letter] ?? ['A']) : ['dyn'];
+    for (const type of types) made.set(signature.replace(/\b[ANO]\b/g, type), each);
+  }
+  return made;
+}
+
+/** Their types: values that are equal if their keys are. */
+export const VALUE_TYPES: Readonly<Record<string, abstract new (...args: never[]) => Keyed>> = {
+  ...{ 'kubernetes.URL': Url, 'kubernetes.Quantity': Quantity, 'kubernetes.Semver': Semver },
+  ...{ 'kubernetes.NamedFormat': NamedFormat, 'net.IP': Ip, 'net.CIDR': Cidr },
+};

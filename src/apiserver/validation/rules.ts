@@ -20,7 +20,10 @@ import { fromBase64 } from '../kinds/base64.ts';
 import type { Json } from '../request/json.ts';
 import { duplicateCause, forbiddenCause, invalidCause, requiredCause } from './causes.ts';
 import { toPattern, withPatterns } from './patterns.ts';
-import { FUNCTIONS, meter, OVER, spend, TYPES } from './rule-functions.ts';
+import { costOf, type Keyed, meter, OVER, sizeIn, sizes, spend } from './rule-cost.ts';
+import { functionsWith, VALUE_TYPES } from './rule-functions.ts';
+import { NAMESPACES, type Optionals } from './rule-libraries.ts';
+import { macrosWith } from './rule-macros.ts';
 import { isAnywhere, type Structural, toStructural } from './structural.ts';
 import { isAsBefore, itemsByKey, MAX_CAUSES } from './values.ts';
 
@@ -46,6 +49,7 @@ export interface CelEnvironment {
   parse(expression: string): Program;
   clone(): CelEnvironment;
   registerVariable(name: string, type: string): CelEnvironment;
+  registerConstant(name: string, type: string, value: unknown): CelEnvironment;
   registerFunction(signature: string, handler: (...args: never[]) => unknown): CelEnvironment;
   registerOperator(signature: string, handler: (...args: never[]) => unknown): CelEnvironment;
   registerType(name: string, type: object): CelEnvironment;
@@ -65,7 +69,7 @@ export interface Node {
   /** The whole expression. */
   readonly input: string;
   /** Once it has been checked. */
-  readonly checkedType?: { readonly name: string; readonly kind: string };
+  readonly checkedType?: { readonly name: string; readonly kind: string; readonly keyType?: { readonly name: string } };
   /** The functions of its name, once it has been checked. */
   readonly candidates?: { readonly declarations: { readonly length: number } };
   check: (checker: Checker, node: Node, ctx: unknown) => unknown;
@@ -74,7 +78,7 @@ export interface Node {
 
 /** What expressions are compiled with. */
 export interface Cel {
-  /** With all functions, and no variables. */
+  /** With all functions, each with its types, and no variables. */
   readonly bare: CelEnvironment;
   /** With `self` and `oldSelf`, which may be anything. */
   readonly plain: CelEnvironment;
@@ -108,17 +112,17 @@ let loaded: Cel | undefined;
 /** @throws {WatchError} INVALID_ARGUMENT if a package is not installed. */
 export async function loadCel(): Promise<Cel> {
   if (loaded !== undefined) return loaded;
-  const { Environment } = await import('@marcbachmann/cel-js').catch((cause: unknown) => {
+  const { Environment, Optional } = await import('@marcbachmann/cel-js').catch((cause: unknown) => {
     const how = 'npm install @marcbachmann/cel-js, or leave out x-kubernetes-validations';
     const message = `a schema with rules needs the package @marcbachmann/cel-js: ${how}`;
     throw new WatchError('INVALID_ARGUMENT', message, { cause });
   });
   const options = { homogeneousAggregateLiterals: false, enableOptionalTypes: true, limits: { maxAstNodes: MAX_NODES } };
-  const bare = new Environment(options) as unknown as CelEnvironment;
-  for (const [name, ctor] of Object.entries(TYPES)) bare.registerType(name, ctor);
-  for (const [signature, handler] of Object.entries(FUNCTIONS)) bare.registerFunction(signature, handler);
+  const [bare, running] = [true, false].map((isChecked) =>
+    taught(new Environment(options) as unknown as CelEnvironment, { optional: Optional as unknown as Optionals, isChecked }),
+  ) as [CelEnvironment, CelEnvironment];
   const withOld = (type: string): CelEnvironment =>
-    bare.clone().registerVariable('self', 'dyn').registerVariable('oldSelf', type);
+    running.clone().registerVariable('self', 'dyn').registerVariable('oldSelf', type);
   const [plain, optional] = [withOld('dyn'), withOld('optional<dyn>')];
   const converters = Object.entries(FORMATS).flatMap(([format, { from }]) =>
     from ? [[format, plain.parse(from)] as const] : [],
@@ -130,14 +134,18 @@ export async function loadCel(): Promise<Cel> {
   return loaded;
 }
 
-const sizes: WeakMap<object, number> = new WeakMap();
-
-/** What it costs to look at all of a value. */
-function costOf(value: unknown): number {
-  if (typeof value === 'string') return value.length >> 5;
-  if (typeof value !== 'object' || value === null) return 0;
-  if (value instanceof Uint8Array) return value.length >> 5;
-  return (sizes.get(value) ?? (Array.isArray(value) ? value.length : 0)) >> 3;
+/** An environment, with what Kubernetes has beyond CEL. */
+function taught(env: CelEnvironment, { optional, isChecked }: { optional: Optionals; isChecked: boolean }): CelEnvironment {
+  for (const [name, ctor] of Object.entries(VALUE_TYPES)) {
+    env.registerType(name, ctor);
+    env.registerOperator(`${name} == ${name}`, (one: Keyed, other: Keyed) => one.key === other.key);
+  }
+  for (const [name, { type, value }] of Object.entries(NAMESPACES)) {
+    env.registerType(type, value.constructor).registerConstant(name, type, value);
+  }
+  for (const [signature, handler] of functionsWith(optional, isChecked)) env.registerFunction(signature, handler);
+  for (const [signature, macro] of Object.entries(macrosWith(optional))) env.registerFunction(signature, macro);
+  return env;
 }
 
 const DEEP: ReadonlySet<string> = new Set(['==', '!=', 'in']);
@@ -372,8 +380,10 @@ class Run {
       return { value: program(context) };
     } catch (error) {
       if (error === OVER || meter.left < 0) return isLast ? {} : { over: true };
-      const [line = ''] = (error as Error).message.split('\n');
-      return { error: line.charAt(0).toLowerCase() + line.slice(1) };
+      const { message, name } = error as Error;
+      const [line = ''] = message.split('\n');
+      // cel-js begins with a capital.
+      return { error: name === 'EvaluationError' ? line.charAt(0).toLowerCase() + line.slice(1) : line };
     } finally {
       this.#left -= before - meter.left;
     }
@@ -393,9 +403,7 @@ class Run {
     yield;
     let size = 1;
     const add = (each: unknown): unknown => {
-      size +=
-        1 +
-        (typeof each === 'string' ? each.length >> 2 : typeof each === 'object' && each !== null ? (sizes.get(each) ?? 1) : 0);
+      size += sizeIn(each);
       return each;
     };
     let made: unknown[] | Record<string, unknown>;

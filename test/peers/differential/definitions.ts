@@ -1,5 +1,6 @@
 // CustomResourceDefinitions at run time, as steps for a kube-apiserver and ours: right ones, wrong ones, names that others have, columns,
-// versions, and deletion.
+// versions, rules, and deletion.
+import { ASKED, REFUSED, RULED as RULED_MORE, TAKEN } from './rules.ts';
 
 /** One request, or the same one until its answer is as told. */
 export interface Step {
@@ -193,7 +194,29 @@ const ruled = (rule: string | object): object => {
   return schemaOf({ spec: { type: 'object', properties: RULED, 'x-kubernetes-validations': rules } });
 };
 
+const ruledMore = (rules: readonly object[]): object =>
+  schemaOf({ spec: { type: 'object', properties: RULED_MORE, 'x-kubernetes-validations': rules } });
+
+/** A kube-apiserver takes no more rules of their cost in one definition. */
+const RULES_OF_ONE = 25;
+
+/** Definitions with rules, each with an object that they are asked of; which rule is told by its message. */
+const ASKING: readonly Step[] = Array.from({ length: Math.ceil(TAKEN.length / RULES_OF_ONE) }, (_, no): readonly Step[] => {
+  const [plural, kind, first] = [`asked${no}s`, `Asked${no}`, no * RULES_OF_ONE];
+  const rules = TAKEN.slice(first, first + RULES_OF_ONE).map((rule, at) => ({ rule, message: `rule ${first + at}` }));
+  const path = `${ROOT}/v1/namespaces/default/${plural}`;
+  const body = { apiVersion: `${GROUP}/v1`, kind, metadata: { name: 'a' }, spec: ASKED };
+  return [
+    post(crd(plural, kind, version(ruledMore(rules))), `rules from ${first}`),
+    settled(plural),
+    { path, until: 200 },
+    { method: 'POST', path, body, title: `rules from ${first}` },
+    { method: 'DELETE', path: at(plural), of: () => undefined },
+  ];
+}).flat();
+
 const WRONG: readonly Step[] = [
+  ...REFUSED.map((rule) => post(crd('x', 'X', version(ruledMore([{ rule }]))), `a rule: ${rule}`)),
   ...RULES.map((rule) => post(crd('x', 'X', version(ruled(rule))), `a rule: ${JSON.stringify(rule)}`)),
   {
     ...post(crd('x', 'X', version(schemaOf({ spec: { ...OPEN, foo: 1, properties: { a: { type: 'string', patern: 'x' } } } })))),
@@ -362,4 +385,4 @@ const DELETED: readonly Step[] = [
   { path: at('gadgets'), until: 404 },
 ];
 
-export const STEPS: readonly Step[] = [...SERVED, ...WRONG, ...NAMES, ...CHANGED, ...DELETED];
+export const STEPS: readonly Step[] = [...SERVED, ...WRONG, ...ASKING, ...NAMES, ...CHANGED, ...DELETED];

@@ -1,0 +1,81 @@
+/** What rules cost. Each step costs one; a value costs its size wherever it is read. */
+
+/** What the running expression may still cost, and the error of one that costs more: one for all, as loops meet it often. */
+export const meter: { left: number } = { left: 0 };
+export const OVER: Error = new Error('operation cancelled: actual cost limit exceeded');
+
+/** Takes steps from what is left. Whatever may be long calls it first, with what it is going to cost. */
+export function spend(cost: number): void {
+  meter.left -= cost;
+  if (meter.left < 0) throw OVER;
+}
+
+/** What lists and maps hold, with all that is inside: counted once, as nothing in an expression changes them. */
+export const sizes: WeakMap<object, number> = new WeakMap();
+
+/** What a value adds to the size of what it is in. */
+export function sizeIn(value: unknown): number {
+  if (typeof value === 'string') return 1 + (value.length >> 2);
+  return typeof value === 'object' && value !== null ? 1 + sizeOf(value) : 1;
+}
+
+function sizeOf(value: object): number {
+  const known = sizes.get(value);
+  if (known !== undefined) return known;
+  if (value instanceof Uint8Array) return value.length >> 2;
+  const isPlain = Array.isArray(value) || value instanceof Map || value.constructor === undefined || value.constructor === Object;
+  if (!isPlain) return 1;
+  let size = 1;
+  const parts = Array.isArray(value) ? value : value instanceof Map ? value.values() : Object.values(value);
+  for (const each of parts) size += sizeIn(each);
+  sizes.set(value, size);
+  return size;
+}
+
+/** What it costs to look at all of a value. */
+export function costOf(value: unknown): number {
+  if (typeof value === 'string') return value.length >> 5;
+  if (typeof value !== 'object' || value === null) return 0;
+  return value instanceof Uint8Array ? value.length >> 5 : sizeOf(value) >> 3;
+}
+
+/** A value of a type of Kubernetes. Two are equal if their texts are. */
+export interface Keyed {
+  readonly key: string;
+}
+
+/**
+ * A text that two values have in common if they are equal in CEL. Linear in the size of the value, which it costs.
+ */
+export function keyOf(value: unknown): string {
+  spend(1 + costOf(value));
+  return toKey(value);
+}
+
+function toKey(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return JSON.stringify(value);
+    case 'number':
+      return Number.isInteger(value) ? String(BigInt(value)) : String(value);
+    case 'object':
+      return value === null ? 'null' : keyOfObject(value);
+    default:
+      return String(value);
+  }
+}
+
+function keyOfObject(value: object): string {
+  if (Array.isArray(value)) return `[${value.map(toKey).join()}]`;
+  if (value instanceof Uint8Array) return `b${value.join()}`;
+  if (value instanceof Date) return `t${value.getTime()}`;
+  if (typeof (value as Partial<Keyed>).key === 'string' && value.constructor !== Object) return (value as Keyed).key;
+  const { seconds, nanos } = value as { seconds?: unknown; nanos?: unknown };
+  if (typeof seconds === 'bigint' && value.constructor !== Object) return `d${seconds}.${nanos}`;
+  if (!(value instanceof Map) && value.constructor !== Object && value.constructor !== undefined) return String(value);
+  const entries = value instanceof Map ? [...value] : Object.entries(value);
+  return `{${entries
+    .map(([name, each]) => `${toKey(name)}:${toKey(each)}`)
+    .sort()
+    .join()}}`;
+}

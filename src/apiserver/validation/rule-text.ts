@@ -1,0 +1,294 @@
+/** `'...'.format([...])` and `strings.quote` in rules. Upstream: `formatting.go` and `strings.go` of cel-go's `ext`. */
+import { goNumber, quoted } from './causes.ts';
+import { costOf, spend } from './rule-cost.ts';
+
+/** The most digits after the point. Upstream has no limit. */
+const MAX_DIGITS = 100;
+const DIGITS = 6;
+const utf8 = new TextEncoder();
+const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** The name of a type at run time. */
+export function typeNameOf(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return 'string';
+    case 'boolean':
+      return 'bool';
+    case 'bigint':
+      return 'int';
+    case 'number':
+      return 'double';
+    default:
+      return typeNameOfObject(value as object | null);
+  }
+}
+
+function typeNameOfObject(value: object | null): string {
+  if (value === null) return 'null_type';
+  if (Array.isArray(value)) return 'list';
+  if (value instanceof Uint8Array) return 'bytes';
+  if (value instanceof Date) return 'google.protobuf.Timestamp';
+  const { name } = value.constructor ?? Object;
+  return NAMES[name] ?? name;
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+  ...{
+    Object: 'map',
+    Map: 'map',
+    Duration: 'google.protobuf.Duration',
+    Type: 'type',
+    UnsignedInt: 'uint',
+    Optional: 'optional_type',
+  },
+  ...{ Ip: 'net.IP', Cidr: 'net.CIDR', Url: 'kubernetes.URL', Quantity: 'kubernetes.Quantity', Semver: 'kubernetes.Semver' },
+  NamedFormat: 'kubernetes.NamedFormat',
+};
+
+const special = (value: number, most: string, least: string): string => (Number.isNaN(value) ? 'NaN' : value > 0 ? most : least);
+
+/** Rounded to so many digits: a half, to an even one. */
+function fixed(value: number, digits: number): string {
+  if (Object.is(value, -0)) return `-${fixed(0, digits)}`;
+  if (Math.abs(value) >= 1e21) return `${BigInt(value)}${digits > 0 ? `.${'0'.repeat(digits)}` : ''}`;
+  const rounded = value.toFixed(digits);
+  if (digits === MAX_DIGITS) return rounded;
+  const exact = value.toFixed(MAX_DIGITS);
+  const isHalf = /^50*$/.test(exact.slice(exact.indexOf('.') + 1 + digits));
+  const last = rounded.replace('.', '').at(-1);
+  if (!isHalf || Number(last) % 2 === 0) return rounded;
+  // It was rounded away from zero; the even neighbour is nearer to zero.
+  return (value - Math.sign(value) * 10 ** -(digits + 1)).toFixed(digits);
+}
+
+/** With a comma at each thousand, as in English. */
+function grouped(text: string): string {
+  const [whole = '', ...rest] = text.split('.');
+  return [whole.replace(/\d(?=(?:\d{3})+$)/g, '$&,'), ...rest].join('.');
+}
+
+const RAISED = '⁰¹²³⁴⁵⁶⁷⁸⁹';
+
+/** Upstream reads how many digits this has, and writes six. */
+function scientific(value: number): string {
+  const [mantissa, power = ''] = value.toExponential(DIGITS).split('e');
+  const raised = String(Math.abs(Number(power)))
+    .padStart(2, '0')
+    .replace(/\d/g, (digit) => RAISED[Number(digit)] as string);
+  return `${mantissa}×10${Number(power) < 0 ? '⁻' : ''}${raised}`;
+}
+
+/** The part of a type of cel-js that is used. */
+interface Span {
+  readonly seconds: bigint;
+  readonly nanos: number;
+}
+
+function spanText({ seconds, nanos }: Span): string {
+  const all = seconds * 1_000_000_000n + BigInt(nanos);
+  const part = String(all < 0n ? -all % 1_000_000_000n : all % 1_000_000_000n)
+    .padStart(9, '0')
+    .replace(/0+$/, '');
+  return `${all < 0n ? '-' : ''}${(all < 0n ? -all : all) / 1_000_000_000n}${part && `.${part}`}s`;
+}
+
+const timeText = (value: Date): string =>
+  value.toISOString().replace(/(\.\d*?)0+Z$/, (_, part) => `${part === '.' ? '' : part}Z`);
+
+function textOfBytes(bytes: Uint8Array): string {
+  try {
+    return STRICT_UTF8.decode(bytes);
+  } catch {
+    throw misformatted('could not convert argument "invalid UTF-8 in bytes, cannot convert to string" to string');
+  }
+}
+
+/** `%s`. */
+function textOf(value: unknown): string {
+  switch (typeNameOf(value)) {
+    case 'string':
+      return value as string;
+    case 'bool':
+    case 'int':
+    case 'uint':
+      return String(value);
+    case 'double':
+      if (Object.is(value, -0)) return '-0';
+      return Number.isFinite(value) ? goNumber(value as number, true) : special(value as number, '+Inf', '-Inf');
+    case 'null_type':
+      return 'null';
+    case 'bytes':
+      return textOfBytes(value as Uint8Array);
+    case 'google.protobuf.Timestamp':
+      return timeText(value as Date);
+    case 'google.protobuf.Duration':
+      return spanText(value as Span);
+    case 'type':
+      return typeText((value as { readonly name: string }).name);
+    case 'list':
+      return `[${(value as readonly unknown[]).map(literal).join(', ')}]`;
+    case 'map':
+      return mapText(value as object);
+    default:
+      throw refused('s', value);
+  }
+}
+
+const typeText = (name: string): string => (name === 'null' ? 'null_type' : name);
+
+function mapText(value: object): string {
+  const entries = value instanceof Map ? [...value] : Object.entries(value);
+  const shown = entries.map(([name, each]) => [literal(name), literal(each)] as const);
+  shown.sort(([one], [other]) => (one < other ? -1 : 1));
+  return `{${shown.map(([name, each]) => `${name}:${each}`).join(', ')}}`;
+}
+
+/** A value in a list or a map, as CEL writes it. */
+function literal(value: unknown): string {
+  switch (typeNameOf(value)) {
+    case 'string':
+      return quoted(value as string);
+    case 'bytes':
+      return `b${quoted(textOf(value))}`;
+    case 'double':
+      return Number.isFinite(value) ? fixed(value as number, DIGITS) : quoted(special(value as number, '+Inf', '-Inf'));
+    case 'google.protobuf.Timestamp':
+      return `timestamp(${quoted(textOf(value))})`;
+    case 'google.protobuf.Duration':
+      return `duration(${quoted(textOf(value))})`;
+    default:
+      return textOf(value);
+  }
+}
+
+const HEX_REFUSAL = 'only integers, byte buffers, and strings can be formatted as hex';
+const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+
+const whole = (value: unknown): bigint | undefined =>
+  typeof value === 'bigint' ? value : typeNameOf(value) === 'uint' ? BigInt(String(value)) : undefined;
+
+function hexOf(value: unknown): string {
+  if (typeof value === 'string') return hex(utf8.encode(value));
+  return value instanceof Uint8Array ? hex(value) : wholeOf(value, 'x', 16);
+}
+
+function realOf(value: unknown, sign: string): number {
+  if (typeof value === 'number') return value;
+  if (value === 'NaN' || value === 'Infinity' || value === '-Infinity') return Number(value);
+  throw refused(sign, value);
+}
+
+function wholeOf(value: unknown, sign: string, radix: number): string {
+  const number = whole(value);
+  if (number === undefined) throw refused(sign, value);
+  return number.toString(radix);
+}
+
+/** What a clause says of a value of another type. */
+export const REFUSALS: Readonly<Record<string, string>> = {
+  s: 'string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps',
+  d: 'decimal clause can only be used on integers',
+  o: 'octal clause can only be used on integers',
+  b: 'only integers and bools can be formatted as binary',
+  f: 'fixed-point clause can only be used on doubles',
+  e: 'scientific clause can only be used on doubles',
+  ...{ x: HEX_REFUSAL, X: HEX_REFUSAL },
+};
+
+const refused = (sign: string, value: unknown): Error => misformatted(`${REFUSALS[sign]}, was given ${typeNameOf(value)}`);
+
+/** One clause with its value. */
+function clauseText(sign: string, value: unknown, digits: number): string {
+  switch (sign) {
+    case 's':
+      return textOf(value);
+    case 'd':
+      return wholeOf(value, sign, 10);
+    case 'o':
+      return wholeOf(value, sign, 8);
+    case 'b':
+      return typeof value === 'boolean' ? String(Number(value)) : wholeOf(value, sign, 2);
+    case 'x':
+      return hexOf(value);
+    case 'X':
+      return hexOf(value).toUpperCase();
+    default: {
+      const number = realOf(value, sign);
+      if (!Number.isFinite(number)) return special(number, '∞', '-∞');
+      return sign === 'f' ? grouped(fixed(number, digits)) : scientific(number);
+    }
+  }
+}
+
+function digitsOf(given: string): number {
+  const why = 'error while parsing precision: ';
+  if (given === '') throw unparsed(`${why}error while converting precision to integer: strconv.Atoi: parsing "": invalid syntax`);
+  if (given.length < 9 && Number(given) <= MAX_DIGITS) return Number(given);
+  throw unparsed(`${why}precision ${given.slice(0, 20)} exceeds maximum allowed precision ${MAX_DIGITS}`);
+}
+
+const unparsed = (why: string): Error => new Error(`could not parse formatting clause: ${why}`);
+export const misformatted = (why: string): Error => new Error(`error during formatting: ${why}`);
+
+/** A clause for a value, such as `%.2f`, and the text before it; what comes after the last has no clause. */
+interface Clause {
+  readonly before: string;
+  readonly sign: string;
+  readonly digits: number;
+}
+
+/** The clauses of a text for so many values. */
+export function* clausesOf(text: string, count: number): Generator<Clause, void> {
+  let [before, from, next] = ['', 0, 0];
+  for (let at = text.indexOf('%'); at >= 0; at = text.indexOf('%', from)) {
+    before += text.slice(from, at);
+    from = at + 2;
+    if (text[at + 1] === '%') {
+      before += '%';
+      continue;
+    }
+    if (next >= count) throw new Error(`index ${next} out of range`);
+    if (at + 1 >= text.length) throw new Error('unexpected end of string');
+    let digits = DIGITS;
+    if (text[at + 1] === '.') {
+      while (from < text.length && /\d/.test(text[from] as string)) from++;
+      if (from >= text.length) throw unparsed('error while parsing precision: could not find end of precision specifier');
+      digits = digitsOf(text.slice(at + 2, from));
+      from++;
+    }
+    const sign = text[from - 1] as string;
+    if (REFUSALS[sign] === undefined) throw unparsed(`unrecognized formatting clause "${sign}"`);
+    yield { before, sign, digits };
+    before = '';
+    next++;
+  }
+  yield { before: before + text.slice(from), sign: '', digits: 0 };
+}
+
+/** A text with values in the place of its clauses. What it makes costs as much as what it reads. */
+export function formatted(text: string, values: readonly unknown[]): string {
+  spend(1 + text.length / 8);
+  let [made, next] = ['', 0];
+  for (const { before, sign, digits } of clausesOf(text, values.length)) {
+    made += before;
+    if (sign === '') break;
+    const value = values[next++];
+    spend(1 + costOf(value));
+    const shown = clauseText(sign, value, digits);
+    spend(shown.length / 8);
+    made += shown;
+  }
+  return made;
+}
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  ...{ '\x07': '\\a', '\b': '\\b', '\f': '\\f', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\v': '\\v', '\\': '\\\\', '"': '\\"' },
+};
+
+/** A text between quotation marks, on one line. */
+export function quotedText(text: string): string {
+  spend(1 + text.length / 8);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is escaped.
+  return `"${text.replace(/[\x07\b\f\n\r\t\v\\"]/g, (sign) => ESCAPES[sign] as string)}"`;
+}
