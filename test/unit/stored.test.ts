@@ -123,7 +123,11 @@ describe('a large object at another version', () => {
   });
 
   it('has its own version and no other member that looks like it, wherever its metadata are', () => {
-    const look = fc.constantFrom<object>({ resourceVersion: '7' }, { 'x"resourceVersion': '7' }, { metadata: { resourceVersion: '7' } });
+    const look = fc.constantFrom<object>(
+      { resourceVersion: '7' },
+      { 'x"resourceVersion': '7' },
+      { metadata: { resourceVersion: '7' } },
+    );
     const member = fc.oneof(look, fc.constant(TEXT), fc.constant('ä"resourceVersion":"7"'), fc.jsonValue({ maxDepth: 2 }));
     const metadata = fc.record({ name: fc.string(), annotations: look }).map((each) => ['metadata', each] as const);
     const members = fc.array(fc.tuple(fc.constantFrom('a', 'b', '1', '__proto__'), member), { maxLength: 4 });
@@ -131,10 +135,15 @@ describe('a large object at another version', () => {
       .tuple(members, metadata, members)
       .map(([before, own, behind]) => JSON.parse(JSON.stringify(Object.fromEntries([...before, own, ...behind, ['z', TEXT]]))));
     fc.assert(
-      fc.property(object, fc.constantFrom('8', '12345'), fc.constantFrom(prepared, drafted, received), (given, version, source) => {
-        const other = atVersion(source(given), version);
-        expect(JSON.parse(sent(other))).toEqual(JSON.parse(JSON.stringify(other)));
-      }),
+      fc.property(
+        object,
+        fc.constantFrom('8', '12345'),
+        fc.constantFrom(prepared, drafted, received),
+        (given, version, source) => {
+          const other = atVersion(source(given), version);
+          expect(JSON.parse(sent(other))).toEqual(JSON.parse(JSON.stringify(other)));
+        },
+      ),
       { numRuns: runs(1_500) },
     );
   });
