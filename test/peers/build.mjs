@@ -38,7 +38,18 @@ import { toolchainOf } from './toolchains.mjs';
 
 const PEERS = [KUBE_APISERVER, KUBECTL, CLIENT_GO, GARBAGE_COLLECTOR, SCHEMAS, STRUCTURED_MERGE, KUBE_RS];
 /** Those and what only .ci/full uses. */
-const ALL = [...PEERS, ETCDUTL, CONTROLLER_RUNTIME, HELM_3, HELM_4, E2E_SUITE, PYTHON_CLIENTS, JAVA_CLIENTS, NPM_CLIENTS, REACT_18];
+const ALL = [
+  ...PEERS,
+  ETCDUTL,
+  CONTROLLER_RUNTIME,
+  HELM_3,
+  HELM_4,
+  E2E_SUITE,
+  PYTHON_CLIENTS,
+  JAVA_CLIENTS,
+  NPM_CLIENTS,
+  REACT_18,
+];
 const PROGRESS_MS = 15_000;
 /** Binaries of one peer that are kept: each has 20 to 140 MB. */
 const KEPT = 3;

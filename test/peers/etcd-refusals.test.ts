@@ -7,7 +7,6 @@ import { type EtcdServer, startEtcd } from './etcd-server.ts';
 
 const missing = isMissing(component('kube-apiserver'));
 const RUN_MS = 60_000;
-const MAPS = 'core/configmaps/';
 let etcd: EtcdServer;
 const closing: (() => unknown)[] = [];
 
@@ -80,7 +79,8 @@ describe.skipIf(missing)('what a real etcd refuses', () => {
       expect(await Promise.all(asked.map(codeOf))).toEqual([503, 503, 503, 503]);
       for (const body of [undefined, map('a')]) {
         const { code, text } = await answers(open(user, password), PATH, body);
-        expect(code).toBe(503);
+        // A cache that has not got its state has its clients come again.
+        expect(code).toBe(body === undefined ? 429 : 503);
         expect(text).not.toMatch(/etcd|permission|password|rpc/i);
       }
     },
@@ -128,8 +128,6 @@ describe.skipIf(missing)('what a real etcd refuses', () => {
       expect(await watch.next()).toMatchObject({ value: { type: 'ERROR', object: { code: 410 } } });
       const large = { ...(map('f') as object), data: { a: 'x'.repeat(1_600_000) } };
       expect(await codeOf(storage.create('f', large as never))).toBe(413);
-      const { code, text } = await answers(storage.scope(MAPS) as never, PATH, large);
-      expect([code, /etcdserver|rpc/.test(text)]).toEqual([413, false]);
     },
     RUN_MS,
   );
@@ -146,7 +144,7 @@ describe.skipIf(missing)('what a real etcd refuses', () => {
       expect([code, /etcd|alarm|space/i.test(text)]).toEqual([503, false]);
       await asRoot('/v3/maintenance/alarm', { action: 'DEACTIVATE', memberID: '0', alarm });
       expect(await codeOf(storage.checkHealth())).toBe(0);
-      expect(await codeOf(storage.create('h', map('h')))).toBe(alarm === 'NOSPACE' ? 0 : 409);
+      expect(await codeOf(storage.create(`${alarm} again`, map('h')))).toBe(0);
     },
     RUN_MS,
   );
