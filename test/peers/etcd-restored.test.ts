@@ -16,7 +16,7 @@ import { type EtcdServer, startEtcd } from './etcd-server.ts';
 import { versionsOf } from './fold.ts';
 
 const clientGo = component('client-go');
-const missing = isMissing(component('kube-apiserver'), component('etcdutl'));
+const missing = isMissing(component('kube-apiserver')) || isMissing(component('etcdutl'));
 const PREFIX = 'core/configmaps/default/';
 const RUN_MS = 90_000;
 const LOST = 10;
