@@ -19,29 +19,19 @@ import { refused } from './statuses.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true });
-/** The bytes, how they are made of another version's, or how many there will be. */
-const made = new WeakMap<object, Uint8Array | Respliced | number>();
+/** The bytes, or how many there will be. */
+const made = new WeakMap<object, Uint8Array | number>();
 
 /** The size from which the JSON of another version is made by copying, in bytes: to write it takes 5 to 40 ms per MB. */
 const SPLICED_BYTES = 16_384;
-/** Where the JSON of so large an object has its version, in bytes. */
+/** Where the JSON of so large an object has the member that is its version, in bytes. */
 const versionAt = new WeakMap<object, number>();
-const BEFORE_VERSION = '"resourceVersion":"';
-/** A version that is the same in JSON and in UTF-8. */
-const PLAIN_VERSION = /^[\w-]+$/;
-
-/** How the JSON of an object is made, at its first use, of that of another version of it. */
-interface Respliced {
-  readonly from: Uint8Array;
-  readonly at: number;
-  readonly was: string;
-  readonly version: string;
-}
+const VERSION_NAME = '"resourceVersion":';
 
 /** The JSON of an object in UTF-8. The same buffer for the same object: do not write into it. */
 export function encoded(object: object): Uint8Array {
   const known = made.get(object);
-  if (known instanceof Uint8Array) return known;
+  if (typeof known === 'object') return known;
   const bytes = encodedOnce(object);
   made.set(object, bytes);
   return bytes;
@@ -50,41 +40,27 @@ export function encoded(object: object): Uint8Array {
 /** The same, for callers that need it once: what has to be made is not kept. */
 export function encodedOnce(object: object): Uint8Array {
   const known = made.get(object);
-  if (typeof known === 'object') return known instanceof Uint8Array ? known : respliced(known);
-  const text = JSON.stringify(object);
-  note(object, text);
-  return encoder.encode(text);
+  return typeof known === 'object' ? known : noted(object, JSON.stringify(object));
 }
 
 /** The same in pieces. `keeps`: as `encoded` does; otherwise as `encodedOnce`. */
 export function* encoding(object: object, keeps: boolean): Work<Uint8Array> {
-  if (typeof made.get(object) === 'object') return keeps ? encoded(object) : encodedOnce(object);
-  const text = yield* stringifying(object);
-  note(object, text);
-  const bytes = encoder.encode(text);
+  const known = made.get(object);
+  if (typeof known === 'object') return known;
+  const bytes = noted(object, yield* stringifying(object));
   if (keeps) made.set(object, bytes);
   return bytes;
 }
 
-/** Notes where a large text has the version, unless what it looks like is there more than once. */
-function note(object: object, text: string): void {
-  if (text.length < SPLICED_BYTES || versionAt.has(object)) return;
-  const member = `${BEFORE_VERSION}${versionOf(object)}"`;
-  const at = text.indexOf(member);
-  if (at < 0 || text.indexOf(member, at + 1) >= 0) return;
-  versionAt.set(object, encoder.encode(text.slice(0, at)).length + BEFORE_VERSION.length);
+/** The bytes of a text. Notes where a large one has the version, unless what looks like it is there more than once. */
+function noted(object: object, text: string): Uint8Array {
+  const version = versionOf(object);
+  if (text.length >= SPLICED_BYTES && version !== '' && !versionAt.has(object)) {
+    const parts = text.split(VERSION_NAME + JSON.stringify(version), 3);
+    if (parts.length === 2) versionAt.set(object, encoder.encode(parts[0]).length);
+  }
+  return encoder.encode(text);
 }
-
-function respliced({ from, at, was, version }: Respliced): Uint8Array {
-  const bytes = new Uint8Array(from.length - was.length + version.length);
-  bytes.set(from.subarray(0, at));
-  encoder.encodeInto(version, bytes.subarray(at));
-  bytes.set(from.subarray(at + was.length), at + version.length);
-  return bytes;
-}
-
-const lengthOf = (known: Uint8Array | Respliced): number =>
-  known instanceof Uint8Array ? known.byteLength : known.from.length - known.was.length + known.version.length;
 
 /** Sets the JSON of an object, for callers that already have it. */
 function setEncoded(object: object, bytes: Uint8Array): void {
@@ -99,13 +75,13 @@ function setEncodedBytes(object: object, bytes: number): void {
 /** Forgets the JSON of an object, if it has been made, but not its size. */
 export function dropEncoded(object: object): void {
   const known = made.get(object);
-  if (typeof known === 'object') made.set(object, lengthOf(known));
+  if (typeof known === 'object') made.set(object, known.byteLength);
 }
 
 /** How many bytes an object's JSON has, if that is known; otherwise undefined. */
 export function encodedBytes(object: object): number | undefined {
   const known = made.get(object);
-  return typeof known === 'object' ? lengthOf(known) : known;
+  return typeof known === 'object' ? known.byteLength : known;
 }
 
 /** An object as it is kept, and the size of its JSON. */
@@ -140,7 +116,10 @@ export class PreparedValue<T extends KubernetesObject> {
     (copy.metadata as { resourceVersion: string }).resourceVersion = version;
     const text = this.#text;
     const bytes = encoder.encode(text.replace(standIn, version));
-    if (bytes.length >= SPLICED_BYTES) versionAt.set(copy, encoder.encode(text.slice(0, text.indexOf(standIn))).length);
+    if (bytes.length >= SPLICED_BYTES) {
+      const before = encoder.encode(text.slice(0, text.indexOf(standIn)));
+      versionAt.set(copy, before.length - VERSION_NAME.length - 1);
+    }
     setEncoded(copy, bytes);
     return { object: copy, bytes: bytes.byteLength };
   }
@@ -288,26 +267,25 @@ export function toObject<T extends KubernetesObject>(
   }
 }
 
-/** The same content at another version. */
+/** The same content at another version. If it is large, its JSON is copied from that of this one. */
 export function atVersion<T extends KubernetesObject>(object: T, version: string): T {
   const other = { ...object, metadata: { ...object.metadata, resourceVersion: version } };
   const at = versionAt.get(object);
-  if (at === undefined) return other;
   const from = made.get(object);
-  const was = versionOf(object);
-  if (from instanceof Uint8Array && PLAIN_VERSION.test(was) && PLAIN_VERSION.test(version) && hasAt(from, was, at)) {
-    made.set(other, { from, at, was, version });
-    versionAt.set(other, at);
-  }
+  if (at === undefined || typeof from !== 'object') return other;
+  const [was, is] = [versionOf(object), version].map((each) => encoder.encode(VERSION_NAME + JSON.stringify(each))) as [
+    Uint8Array,
+    Uint8Array,
+  ];
+  // Other programs may have written the members in an order that a copy does not have.
+  if (was.some((byte, n) => from[at + n] !== byte)) return other;
+  const bytes = new Uint8Array(from.length - was.length + is.length);
+  bytes.set(from.subarray(0, at));
+  bytes.set(is, at);
+  bytes.set(from.subarray(at + was.length), at + is.length);
+  made.set(other, bytes);
+  versionAt.set(other, at);
   return other;
-}
-
-/** Whether bytes have a version there. Other programs may have written its members in an order that a copy does not have. */
-function hasAt(bytes: Uint8Array, version: string, at: number): boolean {
-  const member = `${BEFORE_VERSION}${version}"`;
-  const start = at - BEFORE_VERSION.length;
-  for (let n = 0; n < member.length; n++) if (bytes[start + n] !== member.charCodeAt(n)) return false;
-  return true;
 }
 
 /** How a version is inserted into a value: `head` stands for `start`, with which the value begins, if it is one of ours. */
@@ -344,7 +322,7 @@ function finished<T>({ object, isSpliced }: Parsed<T>, value: Uint8Array, revisi
     const bytes = new Uint8Array(head.length + value.length - start.length);
     encoder.encodeInto(head, bytes);
     bytes.set(value.subarray(start.length), head.length);
-    if (bytes.length >= SPLICED_BYTES) versionAt.set(object as object, START.length + BEFORE_VERSION.length);
+    if (bytes.length >= SPLICED_BYTES) versionAt.set(object as object, START.length);
     setEncoded(object as object, bytes);
   }
   return object;
