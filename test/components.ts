@@ -6,6 +6,7 @@ import {
   CLIENT_GO,
   CONTROLLER_RUNTIME,
   E2E_SUITE,
+  ETCDUTL,
   GARBAGE_COLLECTOR,
   HELM_3,
   HELM_4,
@@ -36,6 +37,7 @@ export interface Component {
     | 'schemas'
     | 'garbage-collector'
     | 'structured-merge'
+    | 'etcdutl'
     | 'kube-rs'
     | 'controller-runtime'
     | 'helm-3'
@@ -84,6 +86,7 @@ export const COMPONENTS: readonly Component[] = [
     path: builtBinary(GARBAGE_COLLECTOR) ?? '',
     remedy: 'node test/peers/build.mjs garbage-collector',
   },
+  { name: 'etcdutl', path: builtBinary(ETCDUTL) ?? '', remedy: 'node test/peers/build.mjs etcdutl' },
   {
     name: 'structured-merge',
     path: builtBinary(STRUCTURED_MERGE) ?? '',

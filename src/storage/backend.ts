@@ -132,7 +132,7 @@ export interface Txn<T extends KubernetesObject> extends RequestOptions {
   readonly key: string;
   /** The version of what is there; `0` for nothing. */
   readonly expected: string;
-  /** What to put; absent: delete. */
+  /** What to put; absent: delete. If nothing is expected and there, that succeeds, writes nothing, and has the newest revision. */
   readonly put?: Draft<T> | undefined;
   /** What is put expires after this many seconds, or a little later; 0: never, whatever was there before. */
   readonly ttlSeconds?: number | undefined;

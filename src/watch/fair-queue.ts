@@ -14,6 +14,7 @@
  * - While calls wait, a turn of the event loop is requested; otherwise nothing is scheduled after the next one.
  * - The calls of one address are served in their order.
  */
+import { Heap, type HeapNode } from './timetable.ts';
 import { nextTurn, type Turn } from './turn.ts';
 
 /** On whose behalf work is done. An empty name is nobody in particular. */
@@ -30,7 +31,7 @@ const LEAST_MS = 0.01;
 const MAX_CALLS = 16;
 
 /** Somebody who waits, and how long was worked on their behalf. */
-interface Share {
+interface Share extends HeapNode {
   readonly name: string;
   usedMs: number;
   /** Number of calls that wait. */
@@ -47,9 +48,12 @@ interface Tenant extends Share {
   readonly lines: Shares<Line>;
 }
 
-/** Those who wait, or have used more than those who wait, by name. */
+/** Those who wait, or have used more than those who wait, by name. There may be ten thousand: nothing goes through all of them. */
 class Shares<S extends Share> {
   readonly #byName: Map<string, S> = new Map();
+  /** By what they have used. Each share is in one of the two. */
+  readonly #waiting: Heap<S> = new Heap();
+  readonly #others: Heap<S> = new Heap();
   /** What the one that was served last had used before. */
   #atMs: number = 0;
 
@@ -57,23 +61,42 @@ class Shares<S extends Share> {
   of(name: string, make: (share: Share) => S): S {
     let share = this.#byName.get(name);
     if (share === undefined) {
-      share = make({ name, usedMs: this.#atMs, waiting: 0 });
+      share = make({ name, usedMs: this.#atMs, waiting: 0, heapRank: 0, heapTurn: 0, heapAt: -1 });
       this.#byName.set(name, share);
-    } else if (share.waiting === 0) share.usedMs = Math.max(share.usedMs, this.#atMs);
+      this.#others.add(share, share.usedMs);
+    } else if (share.waiting === 0) this.#put(share, Math.max(share.usedMs, this.#atMs));
     return share;
+  }
+
+  /** One more of its calls waits. */
+  join(share: S): void {
+    if (share.waiting++ > 0) return;
+    this.#others.remove(share);
+    this.#waiting.add(share, share.usedMs);
+  }
+
+  charge(share: S, ms: number): void {
+    this.#put(share, share.usedMs + ms);
+  }
+
+  #put(share: S, usedMs: number): void {
+    share.usedMs = usedMs;
+    // If it is in neither, it has been forgotten, or all have.
+    if (share.heapAt >= 0) (share.waiting > 0 ? this.#waiting : this.#others).put(share, usedMs);
   }
 
   /** The one of those with calls that has used least; of equals, the one that came first. */
   next(): S {
-    let least: S | undefined;
-    for (const share of this.#byName.values()) {
-      if (share.waiting > 0) {
-        if (!(least && least.usedMs <= share.usedMs)) least = share;
-      } else if (share.usedMs <= this.#atMs) this.#byName.delete(share.name);
+    for (let { first } = this.#others; first && first.usedMs <= this.#atMs; { first } = this.#others) {
+      this.#others.remove(first);
+      this.#byName.delete(first.name);
     }
-    const found = least as S;
+    const found = this.#waiting.first as S;
     this.#atMs = found.usedMs;
-    found.waiting--;
+    if (--found.waiting === 0) {
+      this.#waiting.remove(found);
+      this.#others.add(found, found.usedMs);
+    }
     return found;
   }
 }
@@ -131,8 +154,8 @@ export class FairQueue {
   #join(whose: OnBehalf): Promise<void> {
     const tenant = this.#tenants.of(whose.tenant, toTenant);
     const line = tenant.lines.of(whose.address, toLine);
-    tenant.waiting++;
-    line.waiting++;
+    this.#tenants.join(tenant);
+    tenant.lines.join(line);
     this.#size++;
     this.#charge();
     return new Promise((resolve) => void line.calls.push(resolve));
@@ -178,8 +201,8 @@ export class FairQueue {
     this.#running = undefined;
     const { tenant, line, sinceMs } = running;
     const spentMs = Math.max(this.#now() - sinceMs, LEAST_MS);
-    tenant.usedMs += spentMs;
-    line.usedMs += spentMs;
+    this.#tenants.charge(tenant, spentMs);
+    tenant.lines.charge(line, spentMs);
   }
 }
 

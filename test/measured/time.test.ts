@@ -5,7 +5,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { duplicateFields } from '../../src/apiserver/request/json.ts';
 import type { Backend, Change } from '../../src/storage/backend.ts';
 import { BackedStorage } from '../../src/storage/index.ts';
-import { atOnce } from '../../src/watch/fair-queue.ts';
+import { FakeClock } from '../../src/testing/index.ts';
+import { atOnce, FairQueue } from '../../src/watch/fair-queue.ts';
 import { httpStream, killAll, pipe, until } from '../e2e/cli.ts';
 import { ORDERS_PATH, rig } from '../unit/apiserver-rig.ts';
 
@@ -57,6 +58,23 @@ test('duplicate fields in three megabytes are searched in one pass', async () =>
   // Milliseconds; in squares of the length it would be minutes.
   expect(inWide.ms + inDeep.ms).toBeLessThan(10_000);
   expect([inWide, inDeep].filter(({ timesQuarter }) => timesQuarter >= 10)).toEqual([]);
+});
+
+test('however many addresses and tenants wait for their turn, to find the next one takes no time of their number', async () => {
+  const served = async (addresses: number, tenants: number): Promise<void> => {
+    const turns: (() => void)[] = [];
+    const queue = new FairQueue({ now: () => clock.now(), turn: (callback) => void turns.push(callback) });
+    const clock = new FakeClock();
+    queue.turn({ tenant: '', address: '' });
+    clock.advance(10);
+    for (let at = 0; at < addresses * tenants; at++) {
+      void queue.turn({ tenant: `${at % tenants}`, address: `${Math.floor(at / tenants)}` });
+    }
+    for (let turn = turns.shift(); turn; turn = turns.shift()) turn();
+    expect(queue.size).toBe(0);
+  };
+  expect((await measured(4_000, (size) => served(size, 1))).timesQuarter).toBeLessThan(10);
+  expect((await measured(4_000, (size) => served(1, size))).timesQuarter).toBeLessThan(10);
 });
 
 test('a watch that is stopped in the middle of a revision delivers the rest of it in the time of its length', async () => {

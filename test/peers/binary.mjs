@@ -34,6 +34,9 @@ export const STRUCTURED_MERGE = {
   variable: 'WATCHMUX_STRUCTURED_MERGE',
 };
 
+/** Restores the data of an etcd from a snapshot. */
+export const ETCDUTL = { name: 'etcdutl', requires: 'go.etcd.io/etcd/etcdutl/v3', variable: 'WATCHMUX_ETCDUTL' };
+
 /** The watcher of kube-rs. A peer in Rust has a crate: src/main.rs, Cargo.toml and Cargo.lock. */
 export const KUBE_RS = { name: 'kube-rs', requires: 'kube', variable: 'WATCHMUX_KUBE_RS', language: 'rust' };
 

@@ -1,5 +1,5 @@
 // Builds the programs of the tests of this folder: node test/peers/build.mjs [NAME...], by default kube-apiserver, kubectl, client-go,
-// garbage-collector, schemas, structured-merge and kube-rs, one after the other. With `all`, also what only .ci/full uses: controller-runtime, helm-3,
+// garbage-collector, schemas, structured-merge and kube-rs, one after the other. With `all`, also what only .ci/full uses: etcdutl, controller-runtime, helm-3,
 // helm-4, e2e-suite, python-clients, java-clients, npm-clients and react-18. A kubectl after a kube-apiserver takes half a minute: they have
 // most packages in common.
 //
@@ -16,6 +16,7 @@ import {
   CLIENT_GO,
   CONTROLLER_RUNTIME,
   E2E_SUITE,
+  ETCDUTL,
   GARBAGE_COLLECTOR,
   HELM_3,
   HELM_4,
@@ -37,7 +38,18 @@ import { toolchainOf } from './toolchains.mjs';
 
 const PEERS = [KUBE_APISERVER, KUBECTL, CLIENT_GO, GARBAGE_COLLECTOR, SCHEMAS, STRUCTURED_MERGE, KUBE_RS];
 /** Those and what only .ci/full uses. */
-const ALL = [...PEERS, CONTROLLER_RUNTIME, HELM_3, HELM_4, E2E_SUITE, PYTHON_CLIENTS, JAVA_CLIENTS, NPM_CLIENTS, REACT_18];
+const ALL = [
+  ...PEERS,
+  ETCDUTL,
+  CONTROLLER_RUNTIME,
+  HELM_3,
+  HELM_4,
+  E2E_SUITE,
+  PYTHON_CLIENTS,
+  JAVA_CLIENTS,
+  NPM_CLIENTS,
+  REACT_18,
+];
 const PROGRESS_MS = 15_000;
 /** Binaries of one peer that are kept: each has 20 to 140 MB. */
 const KEPT = 3;

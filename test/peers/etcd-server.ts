@@ -8,11 +8,11 @@
 //   await etcd.stop();                   // nothing is left of it
 //
 // It listens on 127.0.0.1 only, and ends when the test process does, however that dies.
-import type { ChildProcess } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { type ChildProcess, spawnSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { builtBinary, HOW } from './binary.mjs';
+import { builtBinary, ETCDUTL, HOW } from './binary.mjs';
 import { freePorts } from './ports.ts';
 import { ServerProcess } from './server-process.ts';
 
@@ -90,6 +90,33 @@ export class EtcdServer extends ServerProcess {
   async restartEmpty(): Promise<void> {
     await this.kill();
     rmSync(join(this.dir, 'data'), { recursive: true, force: true });
+    await this.start();
+  }
+
+  /** Writes a snapshot, as `etcdctl snapshot save` does, and resolves with the path of the file. */
+  async snapshot(): Promise<string> {
+    const response = await fetch(`${this.url}/v3/maintenance/snapshot`, { method: 'POST', body: '{}' });
+    const parts = (await response.text()).trim().split('\n');
+    const file = join(this.dir, 'snapshot');
+    const blobs = parts.map((part) => (JSON.parse(part) as { result: { blob: string } }).result.blob);
+    writeFileSync(file, Buffer.concat(blobs.map((blob) => Buffer.from(blob ?? '', 'base64'))));
+    return file;
+  }
+
+  /** Crashes it, and starts it with what etcdutl makes of a snapshot. */
+  async restart(snapshot: string, flags: readonly string[]): Promise<void> {
+    await this.kill();
+    const data = join(this.dir, 'data');
+    rmSync(data, { recursive: true, force: true });
+    const { status, stderr } = spawnSync(builtBinary(ETCDUTL) ?? '', [
+      'snapshot',
+      'restore',
+      snapshot,
+      '--data-dir',
+      data,
+      ...flags,
+    ]);
+    if (status !== 0) throw new Error(`etcdutl: ${stderr}`);
     await this.start();
   }
 

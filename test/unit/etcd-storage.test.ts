@@ -217,6 +217,7 @@ describe('a storage and its members', () => {
     [3, 'etcdserver: request is too large', 413],
     [8, 'grpc: received message larger than max (2200115 vs. 2097152)', 413],
     [8, 'etcdserver: mvcc: database space exceeded', 503],
+    [15, 'etcdserver: corrupt cluster', 503],
     [9, 'etcdserver: not capable', 500],
   ])('a write that is refused with the code %d, %s, has not happened', async (code, message, expected) => {
     const { storage } = await open({ [TXN]: (call) => call.refuse(code, message) });

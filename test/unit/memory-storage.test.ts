@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
+import { dropEncoded, encoded } from '../../src/storage/values.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { setPace } from '../../src/watch/fair-queue.ts';
 import { NO_GC } from './support.ts';
@@ -57,6 +58,34 @@ describe('what is put into a MemoryStorage', () => {
     const created = pauses;
     await storage.update('a', () => ({ ...big(), more: true }), { signal });
     expect([created > 30, pauses > 2 * created]).toEqual([true, true]);
+  });
+
+  test('is written in pieces when it is deleted, though its JSON was let go; what watches are sent is a copy of that', async () => {
+    const storage = new MemoryStorage();
+    const { signal } = new AbortController();
+    let pauses = 0;
+    setPace(signal, { turn: () => undefined, pause: () => void pauses++ as undefined });
+    dropEncoded(await storage.create('a', big()));
+    const last = await storage.delete('a', { signal });
+    expect(pauses).toBeGreaterThan(30);
+    const expected = { ...last };
+    Object.assign(last, { items: 'what is written anew would have this' });
+    expect(JSON.parse(new TextDecoder().decode(encoded(last)))).toEqual(expected);
+  });
+
+  test('is not deleted if it is changed while it is written', async () => {
+    const storage = new MemoryStorage();
+    await storage.create('a', big());
+    const { signal } = new AbortController();
+    let go: (() => void) | undefined;
+    setPace(signal, { turn: () => undefined, pause: () => (go ? undefined : new Promise((resolve) => (go = resolve))) });
+    dropEncoded((await storage.get('a')) as object);
+    const deleting = storage.delete('a', { signal, resourceVersion: '2' });
+    while (!go) await Promise.resolve();
+    await storage.update('a', () => thing('a', 1));
+    go();
+    expect(await deleting.catch(codeOf)).toBe(409);
+    expect(await storage.get('a')).toMatchObject({ spec: { n: 1 } });
   });
 });
 

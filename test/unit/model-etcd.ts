@@ -121,8 +121,10 @@ export class ModelEtcd {
     const key = latin1(name);
     const there = this.#at(this.revision).get(key);
     const succeeded = (there?.modified ?? 0) === expected;
-    if (succeeded && removal) this.#change([[key, undefined]]);
-    else if (succeeded) {
+    if (succeeded && removal) {
+      // A removal of nothing is no change.
+      if (there) this.#change([[key, undefined]]);
+    } else if (succeeded) {
       const { 2: value = NOTHING, 3: lease = 0 } = parse(request, [3]);
       if (lease > 0 && !this.#leases.has(lease)) {
         call.refuse(5, NO_LEASE);

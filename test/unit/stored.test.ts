@@ -1,7 +1,10 @@
 // Values under the keys of a backend: what we write, what others may write, and what is none.
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
-import { atVersion, Draft, encoded, toObject } from '../../src/storage/values.ts';
+import { atVersion, Draft, dropEncoded, encoded, encodedBytes, preparing, toObject } from '../../src/storage/values.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
+import { runs } from '../runs.ts';
 
 const read = (value: string | Uint8Array): KubernetesObject => {
   const bytes = typeof value === 'string' ? Buffer.from(value) : value;
@@ -84,5 +87,72 @@ describe('what is read', () => {
     expect(atVersion(object, '9')).toEqual({ metadata: { name: 'a', resourceVersion: '9' }, x: 1 });
     expect(object.metadata?.resourceVersion).toBe('7');
     expect(atVersion({} as KubernetesObject, '9')).toEqual({ metadata: { resourceVersion: '9' } });
+  });
+});
+
+describe('a large object at another version', () => {
+  const TEXT = 'x'.repeat(20_000);
+  const prepared = (object: KubernetesObject): KubernetesObject => atOnce(preparing(object)).at('7').object;
+  const drafted = (object: KubernetesObject): KubernetesObject => new Draft(object).at('7');
+  const received = ({ metadata, ...more }: KubernetesObject): KubernetesObject => {
+    const object = JSON.parse(JSON.stringify({ ...more, metadata: { ...metadata, resourceVersion: '7' } })) as KubernetesObject;
+    encoded(object);
+    return object;
+  };
+  const sources = { prepared, drafted, received };
+
+  it.each(Object.entries(sources))('%s: its JSON is copied, not written anew', (_, source) => {
+    const other = atVersion(source({ metadata: { name: 'ä' }, spec: TEXT } as KubernetesObject), '1234');
+    const expected = { ...other };
+    // What is written anew would have it.
+    Object.assign(other, { spec: 'changed' });
+    expect(encodedBytes(other)).toBe(Buffer.byteLength(sent(other)));
+    expect(JSON.parse(sent(other))).toEqual(expected);
+    expect(encoded(other)).toBe(encoded(other));
+    const again = atVersion(other, '8');
+    dropEncoded(again);
+    expect([encodedBytes(again), JSON.parse(sent(again)).spec]).toEqual([sent(other).length - 3 + 1, 'changed']);
+  });
+
+  it.each(['"', 'ä', '\\', ''])('with a version that is written otherwise, %j, it is written anew', (version) => {
+    const object = received({ metadata: { name: 'a' }, spec: TEXT } as KubernetesObject);
+    const other = atVersion(object, version);
+    expect(JSON.parse(sent(other))).toEqual(other);
+    const back = atVersion(other, '7');
+    expect(JSON.parse(sent(back))).toEqual(object);
+  });
+
+  it('has its own version and no other member that looks like it, wherever its metadata are', () => {
+    const look = fc.constantFrom<object>(
+      { resourceVersion: '7' },
+      { 'x"resourceVersion': '7' },
+      { metadata: { resourceVersion: '7' } },
+    );
+    const member = fc.oneof(look, fc.constant(TEXT), fc.constant('ä"resourceVersion":"7"'), fc.jsonValue({ maxDepth: 2 }));
+    const metadata = fc.record({ name: fc.string(), annotations: look }).map((each) => ['metadata', each] as const);
+    const members = fc.array(fc.tuple(fc.constantFrom('a', 'b', '1', '__proto__'), member), { maxLength: 4 });
+    const object = fc
+      .tuple(members, metadata, members)
+      .map(([before, own, behind]) => JSON.parse(JSON.stringify(Object.fromEntries([...before, own, ...behind, ['z', TEXT]]))));
+    fc.assert(
+      fc.property(
+        object,
+        fc.constantFrom('8', '12345'),
+        fc.constantFrom(prepared, drafted, received),
+        (given, version, source) => {
+          const other = atVersion(source(given), version);
+          expect(JSON.parse(sent(other))).toEqual(JSON.parse(JSON.stringify(other)));
+        },
+      ),
+      { numRuns: runs(1_500) },
+    );
+  });
+
+  it('that another program wrote in an order of its own, too', () => {
+    const object = read(`{"metadata":{"name":"a","1":"first"},"x":"${TEXT}"}`);
+    dropEncoded(object);
+    encoded(object);
+    const other = atVersion(object, '9');
+    expect(JSON.parse(sent(other))).toEqual(other);
   });
 });

@@ -24,7 +24,15 @@ import type {
 import { after, behind, toBytes } from '../keys.ts';
 import { Pending } from '../life.ts';
 import { expired, foreign, tooLarge, unavailable } from '../statuses.ts';
-import { type CallContext, type EtcdCalls, EtcdChanges, EtcdEntry, RecentObjects } from './etcd-changes.ts';
+import {
+  type CallContext,
+  type EtcdCalls,
+  EtcdChanges,
+  EtcdEntry,
+  type EtcdLife,
+  newestOf,
+  RecentObjects,
+} from './etcd-changes.ts';
 import type { Settings } from './options.ts';
 import { type Failure, isCompacted, isFuture, toError } from './wire/call-stream.ts';
 import { Channel, LEASE_GRANT, RANGE, STATUS, TXN } from './wire/channel.ts';
@@ -78,12 +86,14 @@ export class EtcdBackend implements Backend, EtcdCalls {
     const key = last ? after(last instanceof EtcdEntry ? last.kv.key : toBytes(last.key)) : toBytes(from);
     const part = { key, end: behind(toBytes(prefix)), limit, revision: asked, keysOnly, serializable: anyState };
     const { kvs, header, more, count } = await this.#part(part, context);
+    const newest = newestOf(kvs, last instanceof EtcdEntry ? last.newest : undefined);
+    const life: EtcdLife = { header, newest };
     return {
-      entries: kvs.map((kv) => new EtcdEntry<T>(kv)),
+      entries: kvs.map((kv, at) => new EtcdEntry<T>(kv, at === kvs.length - 1 ? newest : undefined)),
       revision: asked === 0n ? `${header.revision}` : revision,
       left: more ? Math.max(count - kvs.length, 1) : 0,
       bytes: kvs.reduce((sum, { value }) => sum + value.length, 0),
-      life: header,
+      life,
     };
   }
 

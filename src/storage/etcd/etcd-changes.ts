@@ -63,6 +63,27 @@ export interface EtcdCalls {
   left(changes: object): void;
 }
 
+/** What etcd would still have if it is the same. The key is a copy, so that it does not keep a whole response in memory. */
+interface KnownChange {
+  readonly key: Uint8Array;
+  readonly revision: bigint;
+  readonly deleted: boolean;
+}
+
+/** Which life of etcd's data a state is from. */
+export interface EtcdLife {
+  readonly header: Header;
+  /** Its newest change: after a restore that gives revisions once more, all else may be as before. */
+  readonly newest: KnownChange | undefined;
+}
+
+/** The newest change of keys, and of those before them. */
+export function newestOf(kvs: readonly KeyValue[], before: KnownChange | undefined): KnownChange | undefined {
+  let newest: KeyValue | undefined;
+  for (const kv of kvs) if (kv.modRevision > (newest?.modRevision ?? before?.revision ?? 0n)) newest = kv;
+  return newest ? { key: newest.key.slice(), revision: newest.modRevision, deleted: false } : before;
+}
+
 export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
   readonly #backend: EtcdCalls;
   readonly #abort: AbortController = new AbortController();
@@ -73,8 +94,8 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
   /** What etcd said of itself last. */
   #head: Pick<Header, 'clusterId' | 'term'> | undefined;
   #link: { readonly call: CallStream; readonly leave: () => void } | undefined;
-  /** The last change, copied, so that it does not keep a whole response in memory. */
-  #last: { readonly key: Uint8Array; readonly revision: bigint; readonly deleted: boolean } | undefined;
+  /** The last change that was delivered, or else the newest one of the state before. */
+  #last: KnownChange | undefined;
   #isNew: boolean = true;
   #owesProgress: boolean = false;
   #progressMs: number = PROGRESS_MS;
@@ -84,7 +105,9 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
   constructor(backend: EtcdCalls, after: string, options: ChangesOptions) {
     this.#backend = backend;
     this.#options = options;
-    this.#head = options.life as Header | undefined;
+    const life = options.life as EtcdLife | undefined;
+    this.#head = life?.header;
+    this.#last = life?.newest;
     this.#cursor = new WatchCursor(BigInt(after));
     this.#context = { what: `watch ${options.prefix}`, signal: this.#abort.signal };
     this.#backoff = backend.channel.backoff();
@@ -172,11 +195,12 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
   async #reconnect(): Promise<undefined> {
     const waitMs = this.#isNew ? 0 : this.#backoff.failed({});
     if (waitMs > 0) await this.#backend.channel.wait(waitMs, this.#abort.signal);
+    const isFirst = this.#isNew;
     this.#isNew = false;
     let head: Header;
     try {
       head = await this.#backend.head(this.#context);
-      if (!(await this.#isKnown())) throw this.#replaced(head);
+      if (!isFirst && !(await this.#isKnown())) throw this.#replaced(head);
     } catch (error) {
       this.#backend.check(this.#abort.signal);
       if ((error as WatchError).code === 'TIMEOUT') return;
@@ -256,9 +280,12 @@ function isRefusal({ code, error }: Failure): boolean {
 /** What etcd has under a key. Both are decoded when they are needed. */
 export class EtcdEntry<T extends KubernetesObject> implements Entry<T> {
   readonly kv: KeyValue;
+  /** Of the last one of a part: the newest change up to here. */
+  readonly newest: KnownChange | undefined;
 
-  constructor(kv: KeyValue) {
+  constructor(kv: KeyValue, newest?: KnownChange) {
     this.kv = kv;
+    this.newest = newest;
   }
 
   get key(): string {

@@ -67,7 +67,10 @@ export class MemoryBackend implements Backend {
       await writer.safe();
       return { succeeded: false, current: head && { key, object: head } };
     }
-    if (!head && !put) return { succeeded: false, current: undefined };
+    if (!head && !put) {
+      await writer.safe();
+      return { succeeded: true, revision: writer.collection.version, object: undefined };
+    }
     const prepared = put && atOnce(preparing<KubernetesObject>((put as Draft<T>).object));
     const object = writer.write(key, prepared, ttlSeconds) as T;
     await writer.safe();

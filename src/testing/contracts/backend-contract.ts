@@ -171,6 +171,20 @@ const TXNS: readonly BackendCase[] = backendCases({
     expectSame((await rig.txn('a', '0', 3)).succeeded, true, 'a put after a delete');
   },
 
+  'a delete of nothing succeeds where nothing is expected, and writes nothing: no revision, no change': async (rig) => {
+    const put = await rig.set('a', 1);
+    const changes = rig.changes(put);
+    const never = await rig.txn('b', '0');
+    expectSame([never.succeeded, never.succeeded && never.revision], [true, put], 'a delete of what was never there');
+    const deleted = await rig.set('a');
+    const again = await rig.txn('a', '0');
+    expectSame([again.succeeded, again.succeeded && again.revision], [true, deleted], 'a delete of what is gone');
+    expectSame([await rig.backend.revision(), await rig.state()], [deleted, ''], 'the revision and the state');
+    await rig.set('c', 1);
+    expectSame((await read(changes, 2)).map(shown), ['DELETED a=1->', 'ADDED c=->1'], 'the changes');
+    changes.close();
+  },
+
   'each txn has a revision of its own, larger than all before, whatever its key': async (rig) => {
     const keys = Array.from({ length: 20 }, (_, at) => `k${at % 5}/n${at}`);
     const revisions = await Promise.all(keys.map((key) => rig.set(key, 1)));

@@ -266,6 +266,7 @@ export const CODE = {
   outOfRange: 11,
   unimplemented: 12,
   unavailable: 14,
+  dataLoss: 15,
   unauthenticated: 16,
 } as const;
 
@@ -281,6 +282,8 @@ const NOT_DONE: ReadonlySet<number> = new Set([
   CODE.failedPrecondition,
   CODE.outOfRange,
   CODE.unimplemented,
+  // Of an etcd whose alarm says that it is damaged: it applies nothing.
+  CODE.dataLoss,
   CODE.unauthenticated,
 ]);
 
