@@ -165,6 +165,12 @@ export function isLarge(object: object): boolean {
   return (encodedBytes(object) ?? 0) > LARGE_BYTES;
 }
 
+/** Whether the JSON is there, or is made in no time. */
+export function isReady(object: object): boolean {
+  const known = made.get(object);
+  return typeof known === 'object' || (known !== undefined && known <= LARGE_BYTES);
+}
+
 /** A deep copy of an object that is kept. */
 export function* copying<T extends object>(object: T): Work<T> {
   if (!isLarge(object)) return copyOf(object);

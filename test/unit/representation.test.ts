@@ -4,6 +4,18 @@ import { choosePresentation, PLAIN, type Subject } from '../../src/apiserver/htt
 import { humanDuration, toBookmarkTable, toIncludeObject, toPartialList, toTable } from '../../src/apiserver/http/table.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 
+describe('a list of large objects whose JSON was let go', () => {
+  const info = { listKind: 'ThingList', apiVersion: 'v1' } as never;
+
+  it('is written in pieces: those that are empty are pauses', () => {
+    const large = { metadata: { name: 'a' }, items: Array.from({ length: 60_000 }, (_, n) => ({ n, pad: 'x'.repeat(10) })) };
+    const small = { metadata: { name: 'b' } };
+    const pieces = [...PLAIN.list(info, { items: [large, small], resourceVersion: '1' })];
+    expect(pieces.filter(({ length }) => length === 0).length).toBeGreaterThan(30);
+    expect(JSON.parse(Buffer.concat(pieces).toString())).toMatchObject({ kind: 'ThingList', items: [large, small] });
+  });
+});
+
 describe('choosePresentation', () => {
   const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
   const beta = 'application/json;as=Table;v=v1beta1;g=meta.k8s.io';

@@ -7,7 +7,7 @@ import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import { encoded, encoding } from '../../storage/values.ts';
+import { encoded, encoding, isReady } from '../../storage/values.ts';
 import type { WatchError } from '../../watch/errors.ts';
 import { atOnce, type Work } from '../../watch/fair-queue.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
@@ -143,7 +143,7 @@ export const PLAIN: Presentation = {
     const start = hasProtobuf(info) ? startOf(info) : NOTHING;
     let first = true;
     for (const item of items) {
-      const bytes = encoded(item);
+      const bytes = isReady(item) ? encoded(item) : yield* paused(encoding(item, true));
       const isBare = start.length > 0 && startsWith(bytes, start);
       if (!first || isBare) yield isBare ? (first ? BRACE : COMMA_BRACE) : COMMA;
       first = false;
@@ -157,6 +157,15 @@ export const PLAIN: Presentation = {
     return known;
   },
 };
+
+/** Work whose pauses are empty pieces. */
+function* paused<R>(work: Work<R>): Generator<Uint8Array, R> {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+    yield NOTHING;
+  }
+}
 
 /** What the items of built-in lists do not say: what they are. */
 function startOf({ apiVersion, kind }: ResourceInfo): Uint8Array {
