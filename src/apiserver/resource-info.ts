@@ -32,7 +32,7 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> ext
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
   readonly namespaced: boolean;
-  readonly validate: ((object: T, old: T | undefined) => ValidationResult | Promise<ValidationResult>) | undefined;
+  readonly validate: ((object: T, old: T | undefined, part: string) => ValidationResult | Promise<ValidationResult>) | undefined;
   readonly schema: JsonSchema | undefined;
   readonly preserveUnknownFields: boolean;
   readonly columns: readonly PrinterColumn<T>[] | undefined;
@@ -232,7 +232,9 @@ export interface ResourceContext {
   /** The program's hooks. */
   readonly admission?: Admission | undefined;
   /** The same for an object that is updated. */
-  readonly revised?: (<T extends KubernetesObject>(object: T, old: T) => T) | undefined;
+  readonly revised?:
+    | (<T extends KubernetesObject>(object: T, update: { readonly old: T; readonly part: string }) => T)
+    | undefined;
   /** What becomes first of an object that is deleted, to be held by a finalizer of the server's own. */
   readonly marked?: ((object: KubernetesObject) => KubernetesObject) | undefined;
   /** The check by the resource's schema, once it is compiled. */

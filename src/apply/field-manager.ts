@@ -72,6 +72,8 @@ export interface FieldManagerOptions {
   readonly apiVersion: string;
   /** The members, as dotted paths, that a write of a subresource never owns, such as `status` for the object itself. */
   readonly reset?: ((subresource: string) => readonly string[]) | undefined;
+  /** What a new object of the kind has before anybody has said anything, as structs of Go have zeros: nobody owns that. */
+  readonly empty?: Json | undefined;
   /** The other versions of the kind, with their schemas. */
   readonly versions?: Readonly<Record<string, JsonSchema | undefined>> | undefined;
   /** Converts an object to another version. Default: only its apiVersion changes. */
@@ -116,7 +118,7 @@ export class FieldManager {
    */
   *updated(live: Json | undefined, sent: Json, by: WriteBy): Work<Json> {
     beginOperation();
-    const before = live ?? emptyOf(sent);
+    const before = live ?? this.#emptyOf(sent);
     try {
       const owners = yield* ownersOf(before, sent, by.subresource);
       const next = withEntries(sent, undefined);
@@ -136,7 +138,7 @@ export class FieldManager {
   *applied(live: Json | undefined, config: Json, by: WriteBy & { readonly force: boolean }): Work<Json> {
     this.#checkVersion(config);
     beginOperation();
-    const before = live ?? emptyOf(config);
+    const before = live ?? this.#emptyOf(config);
     try {
       const owners = yield* liveOwners(before);
       const { object, owners: after } = yield* this.#apply(before, config, { owners, by });
@@ -162,6 +164,10 @@ export class FieldManager {
       return ((yield* without(type, object, leaves, true)) ?? {}) as Json;
     }
     return undefined;
+  }
+
+  #emptyOf({ apiVersion, kind }: Json): Json {
+    return { ...this.#options.empty, apiVersion, ...(kind !== undefined && { kind }) };
   }
 
   #checkVersion({ apiVersion, kind }: Json): void {
@@ -199,7 +205,7 @@ export class FieldManager {
   *#apply(live: Json, config: Json, { owners, by }: ApplyOf): Work<{ object: Json; owners: Owners }> {
     const started = new Map(owners);
     if (owners.size === 0) {
-      const before = this.#update(emptyOf(config), live, { owners: started, by: { ...by, manager: BEFORE } });
+      const before = this.#update(this.#emptyOf(config), live, { owners: started, by: { ...by, manager: BEFORE } });
       yield* told('failed to create manager for existing fields', before);
     }
     try {
@@ -466,8 +472,6 @@ interface Disowning {
 const toVersion = (object: Json, apiVersion: string): Json => ({ ...object, apiVersion });
 
 /** What there is before a create. */
-const emptyOf = ({ apiVersion, kind }: Json): Json => ({ apiVersion, ...(kind !== undefined && { kind }) });
-
 const uidOf = ({ metadata }: Json): unknown => (isRecord(metadata) ? metadata.uid : undefined);
 
 /** Owners as the request has them, or those of the object. */

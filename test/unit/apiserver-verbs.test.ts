@@ -280,6 +280,21 @@ describe('delete', () => {
     expect(body.items.map((item: Answered['body']) => item.metadata.name)).toEqual(['a', 'b']);
   });
 
+  test('of a collection answers with what was listed, and not with what has become of it', async () => {
+    const { call, server } = rig();
+    const held = { metadata: { name: 'held', finalizers: ['example.com/held'] } };
+    await call('POST', ORDERS_PATH, held);
+    for (const query of ['?dryRun=All', '', '?labelSelector=!x']) {
+      const before = (await call('GET', `${ORDERS_PATH}/held`)).body.metadata;
+      expect((await call('DELETE', ORDERS_PATH + query)).body.items).toMatchObject([{ metadata: before }]);
+    }
+    await call('POST', ORDERS_PATH, { metadata: { ...held.metadata, name: 'other' } });
+    const [, other] = await server.resource('orders.example.com/v1').in('default').deleteCollection();
+    expect(other?.metadata).toMatchObject({ name: 'other' });
+    expect(other?.metadata).not.toHaveProperty('deletionTimestamp');
+    expect((await call('GET', `${ORDERS_PATH}/other`)).body.metadata).toHaveProperty('deletionTimestamp');
+  });
+
   test('of a collection is limited by what it is told, and refused without a namespace', async () => {
     const { call } = rig();
     for (const name of ['a', 'b', 'c']) await call('POST', ORDERS_PATH, { metadata: { name } });

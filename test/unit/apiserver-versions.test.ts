@@ -113,6 +113,20 @@ describe('every verb in the version that is not stored', () => {
     expect((await call('GET', `${V2_PATH}/a`)).code).toBe(404);
   });
 
+  test('answers for the last finalizer with what would have been stored, defaults included', async () => {
+    const { call, define } = crdRig();
+    const only = { ...VERSIONS[1], ...SCHEMA({ color: { type: 'string' }, shape: { type: 'string', default: 'round' } }) };
+    await define(crdOf({ versions: [VERSIONS[0], only] }));
+    await call('POST', V1_PATH, { metadata: { name: 'a', finalizers: ['example.com/held'] }, spec: {} });
+    await call('DELETE', `${V2_PATH}/a`);
+    expect((await call('GET', `${V2_PATH}/a`)).body.spec).toEqual({ color: 'red' });
+    for (const query of ['?dryRun=All', '']) {
+      const { body } = await call('PATCH', `${V2_PATH}/a${query}`, { metadata: { finalizers: null } });
+      expect([body.apiVersion, body.spec]).toEqual(['example.com/v2', { color: 'red', shape: 'round' }]);
+    }
+    expect((await call('GET', `${V2_PATH}/a`)).code).toBe(404);
+  });
+
   test('answers in that version, in process', async () => {
     const { server } = fixed();
     const widgets = server.resource<Widget>('widgets.example.com/v2').in('default');

@@ -20,7 +20,8 @@ import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { type DocumentedKind, OPEN, schemaOf } from '../documents/schemas.ts';
-import { typed } from '../kinds/tables.ts';
+import { zeroOf } from '../kinds/shape.ts';
+import { messageOf, typed } from '../kinds/tables.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { hasProtobuf } from '../request/protobuf.ts';
 import { type ResourceContext, timestamp } from '../resource-info.ts';
@@ -167,9 +168,11 @@ function managerOf({ info, versions }: ResourceContext, { kind }: Subresource): 
   managers.set(info, known);
   let manager = known.get(apiVersion);
   if (manager === undefined) {
-    const others = kind ? [] : (versions?.() ?? []);
+    // Upstream converts between versions, but for this not between groups: it forgets the managers of events in the other one.
+    const others = kind ? [] : (versions?.() ?? []).filter(({ group }) => group === info.group);
+    const shape = messageOf(kind ?? info);
     manager = new FieldManager({
-      ...{ schema: knownSchema(kind ?? info), apiVersion },
+      ...{ schema: knownSchema(kind ?? info), apiVersion, empty: shape && zeroOf(shape) },
       reset: (subresource) => (kind ? [] : subresource === '' ? info.apart : info.group === '' ? ['spec'] : ['metadata', 'spec']),
       versions: Object.fromEntries(others.map((each) => [each.apiVersion, knownSchema(each)])),
       convert: info.convert && ((object, version) => toVersion(info, { object: object as Mutable, version })),
