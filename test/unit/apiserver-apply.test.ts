@@ -228,7 +228,9 @@ test('a write that changes only a time is none, and its version stays', async ()
   const applied = await call('PATCH', one, order({ item: 'x' }), APPLY);
   for (const { text } of [patched, applied]) expect(text).toBe(first.text);
   // What the server takes back is a change to the managers each time, and to the object never.
-  const takenBack = { metadata: { deletionGracePeriodSeconds: 5 } };
+  await call('PATCH', one, { metadata: { finalizers: ['example.com/held'] } });
+  await call('DELETE', `${ORDERS_PATH}/a`);
+  const takenBack = { metadata: { deletionTimestamp: '2001-01-01T00:00:00Z' } };
   const owned = await call('PATCH', one, takenBack);
   now += 60_000;
   expect(owned.text).not.toBe(first.text);

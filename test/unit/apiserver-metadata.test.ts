@@ -224,13 +224,14 @@ describe('generated names', () => {
     expect(await named('a'.repeat(70))).toBe(`${'a'.repeat(58)}99999`);
   });
 
-  test('a name that was given is not replaced, and generateName stays', async () => {
+  test('a name that was given is not replaced, and generateName is what was sent last', async () => {
     const { call } = start();
     const { body } = await create(call, { name: 'a', generateName: 'b-' });
     expect(body.metadata).toMatchObject({ name: 'a', generateName: 'b-' });
     expect((await create(call, { name: 'a', generateName: 'b-' })).code).toBe(409);
     const changed = await put(call, { generateName: 'c-', labels: { x: 'y' } });
-    expect(changed.body.metadata).toMatchObject({ generateName: 'b-', labels: { x: 'y' } });
+    expect(changed.body.metadata).toMatchObject({ name: 'a', generateName: 'c-', labels: { x: 'y' } });
+    expect((await put(call, { generateName: null })).body.metadata).not.toHaveProperty('generateName');
   });
 
   test('an object without one may get one', async () => {
@@ -267,6 +268,13 @@ describe('an update', () => {
       422,
       'Order.example.com "a" is invalid: metadata.deletionTimestamp: Invalid value: "2026-01-02T03:04:05Z": field is immutable',
     ],
+    [
+      { deletionGracePeriodSeconds: 0 },
+      422,
+      expect.stringContaining('metadata.deletionGracePeriodSeconds: Invalid value: 0: field'),
+    ],
+    [{ deletionGracePeriodSeconds: 1.5 }, 400, 'metadata.deletionGracePeriodSeconds: expected an integer'],
+    [{ generation: '1' }, 400, 'metadata.generation: expected an integer'],
   ])('with %j is refused', async (metadata, code, message) => {
     expect(await refusal(metadata)).toEqual([code, message]);
   });

@@ -192,7 +192,7 @@ function* prepareUpdate(
   const isSame = yield* comparing(merged, old, apart.length === 0 ? META : ['metadata', ...apart]);
   const managedFields = yield* managedFieldsAfter(context, { ...terms, live: old, sent, object });
   const known = (yield* sameButTimes(managedFields, old.metadata.managedFields)) ? old.metadata.managedFields : managedFields;
-  const same = withMeta(merged, { ...serverMembers(info, old, { sent: merged, isSame }), managedFields: known });
+  const same = withMeta(merged, { ...serverMembers(info, old, isSame), managedFields: known });
   const next = known === managedFields ? same : withMeta(same, { managedFields });
   const causes = [...baseCauses(info, merged.metadata), ...updateCauses(merged.metadata, old.metadata, next.metadata)];
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
@@ -243,13 +243,12 @@ function modified(info: ResourceInfo, name: string, version: string): Error {
 }
 
 /** The members of metadata that only the server writes. */
-function serverMembers(info: ResourceInfo, old: Mutable, { sent, isSame }: { sent: Mutable; isSame: boolean }): Json {
+function serverMembers(info: ResourceInfo, old: Mutable, isSame: boolean): Json {
   const { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, resourceVersion } = old.metadata;
   const grown = (generation ?? 0) + (isSame ? 0 : 1);
   return {
     ...{ uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, resourceVersion },
     generation: countsGenerations(info) ? grown : generation,
-    generateName: old.metadata.generateName ?? sent.metadata.generateName,
   };
 }
 
