@@ -70,8 +70,11 @@ export interface FieldManagerOptions {
   /** The schema of the kind in this version; undefined: types are deduced from values. */
   readonly schema: JsonSchema | undefined;
   readonly apiVersion: string;
-  /** The members, as dotted paths, that a write of a subresource never owns, such as `status` for the object itself. */
-  readonly reset?: ((subresource: string) => readonly string[]) | undefined;
+  /**
+   * The members, as dotted paths, that a write of a subresource never owns, such as `status` for the object itself; in another version:
+   * those of which it takes nothing from that version's owners.
+   */
+  readonly reset?: ((subresource: string, apiVersion: string) => readonly string[]) | undefined;
   /** What a new object of the kind has before anybody has said anything, as structs of Go have zeros: nobody owns that. */
   readonly empty?: Json | undefined;
   /** The other versions of the kind, with their schemas. */
@@ -233,7 +236,7 @@ export class FieldManager {
     yield* this.#reconcile(live, owners);
     const last = owners.get(id);
     const whole = (yield* told('failed to merge config', merged(type, live, config))) as Json;
-    const set = yield* difference(yield* fieldsOf(type, config), this.#ignoredBy(subresource), true);
+    const set = yield* difference(yield* fieldsOf(type, config), this.#ignoredBy(subresource, apiVersion), true);
     owners.set(id, { ...self, set });
     const object = yield* told('failed to prune fields', this.#prune(whole, owners, { id, last }));
     yield* this.#disown(live, object, { owners, self: id, force: by.force, subresource });
@@ -254,7 +257,7 @@ export class FieldManager {
       if (id === self) continue;
       let changes = versions.get(owner.apiVersion);
       if (!changes) {
-        const theirs = yield* this.#changesIn(owner.apiVersion, live, next);
+        const theirs = yield* this.#changesIn(owner.apiVersion, live, { next, subresource });
         if (!theirs) {
           owners.delete(id);
           continue;
@@ -273,21 +276,21 @@ export class FieldManager {
   }
 
   *#changes(live: Json, next: Json, subresource: string): Work<Comparison> {
-    const { added, modified, removed } = yield* compared(this.#type, live, next);
-    const ignored = this.#ignoredBy(subresource);
-    return {
-      added: yield* difference(added, ignored, true),
-      modified: yield* difference(modified, ignored, true),
-      removed: yield* difference(removed, ignored, true),
-    };
+    const { apiVersion } = this.#options;
+    return yield* withoutIgnored(yield* compared(this.#type, live, next), this.#ignoredBy(subresource, apiVersion));
   }
 
   /** What changes in another version; undefined if there is none of that name. */
-  *#changesIn(apiVersion: string, live: Json, next: Json): Work<Comparison | undefined> {
+  *#changesIn(
+    apiVersion: string,
+    live: Json,
+    { next, subresource }: { next: Json; subresource: string },
+  ): Work<Comparison | undefined> {
     try {
       const one = yield* told('failed to convert old object', this.#convert(live, apiVersion));
       const other = yield* told('failed to convert new object', this.#convert(next, apiVersion));
-      return yield* compared(this.#typeOf(apiVersion), one, other);
+      const all = yield* compared(this.#typeOf(apiVersion), one, other);
+      return yield* withoutIgnored(all, this.#ignoredBy(subresource, apiVersion));
     } catch (error) {
       if (error instanceof MissingVersion) return undefined;
       throw error;
@@ -429,16 +432,25 @@ export class FieldManager {
     }
   }
 
-  #ignoredBy(subresource: string): FieldSet {
+  #ignoredBy(subresource: string, apiVersion: string): FieldSet {
     const { reset } = this.#options;
     if (!reset) return NO_FIELDS;
-    let ignored = this.#ignored.get(subresource);
+    const key = `${subresource} ${apiVersion}`;
+    let ignored = this.#ignored.get(key);
     if (!ignored) {
-      ignored = setOf(...reset(subresource).map((path) => path.split('.').map(fieldElement)));
-      this.#ignored.set(subresource, ignored);
+      ignored = setOf(...reset(subresource, apiVersion).map((path) => path.split('.').map(fieldElement)));
+      this.#ignored.set(key, ignored);
     }
     return ignored;
   }
+}
+
+function* withoutIgnored({ added, modified, removed }: Comparison, ignored: FieldSet): Work<Comparison> {
+  return {
+    added: yield* difference(added, ignored, true),
+    modified: yield* difference(modified, ignored, true),
+    removed: yield* difference(removed, ignored, true),
+  };
 }
 
 /** A set, as it was read if it is the same. */

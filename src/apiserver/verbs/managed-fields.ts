@@ -25,7 +25,7 @@ import { messageOf, typed } from '../kinds/tables.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { hasProtobuf } from '../request/protobuf.ts';
 import { type ResourceContext, timestamp } from '../resource-info.ts';
-import { SCALE_REPLICAS, type Subresource } from '../subresources.ts';
+import { rowOf, SCALE_REPLICAS, type Subresource } from '../subresources.ts';
 import { faultOfManager, isPrintable, MAX_MANAGER_BYTES, type Mutable, utf8Bytes } from './metadata.ts';
 import { converted } from './read.ts';
 
@@ -173,7 +173,13 @@ function managerOf({ info, versions }: ResourceContext, { kind }: Subresource): 
     const shape = messageOf(kind ?? info);
     manager = new FieldManager({
       ...{ schema: knownSchema(kind ?? info), apiVersion, empty: shape && zeroOf(shape) },
-      reset: (subresource) => (kind ? [] : subresource === '' ? info.apart : info.group === '' ? ['spec'] : ['metadata', 'spec']),
+      reset: (subresource, version) => {
+        if (kind) return [];
+        if (subresource === '') return version === apiVersion ? info.apart : [];
+        // Upstream: `getStatusResetFields`.
+        const ofVersion = version === apiVersion ? info : others.find((each) => each.apiVersion === version);
+        return ofVersion && rowOf(ofVersion, subresource) ? (info.group === '' ? ['spec'] : ['metadata', 'spec']) : [];
+      },
       versions: Object.fromEntries(others.map((each) => [each.apiVersion, knownSchema(each)])),
       convert: info.convert && ((object, version) => toVersion(info, { object: object as Mutable, version })),
     });

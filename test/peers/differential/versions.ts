@@ -257,6 +257,16 @@ const APPLIED: readonly Step[] = [
   change(`${GEARS_IN('v2')}/d/scale?fieldManager=eight`, { spec: { replicas: 3 } }),
   apply('v1', gear('v1', { replicas: 4 }), '?fieldManager=nine'),
   ...both(),
+  // What a write of the status does not change has the owners that it had, of either version.
+  ...['v1', 'v2'].flatMap((version) => [
+    apply(
+      version,
+      gear(version, { size: 9, both: 'other' }, { status: { phase: version } }),
+      '/status?fieldManager=part&force=true',
+    ),
+    apply(version, gear(version, { size: 9 }, { status: { phase: 'both' } }), '/status?fieldManager=part'),
+    ...both(),
+  ]),
 ];
 /** The same when v2 is not served any more, and again. */
 const UNSERVED: readonly Step[] = [
