@@ -130,7 +130,7 @@ describe('every verb in the version that is not stored', () => {
     expect(await owners('?fieldManager=one', { ...other, metadata: widget.metadata })).toEqual({
       one: { 'f:spec': { 'f:color': {} } },
       part: { 'f:status': {} },
-      two: { ...two, 'f:spec': { '.': {} } },
+      two: { ...two, 'f:spec': {} },
     });
   });
 
