@@ -323,6 +323,19 @@ describe('an update', () => {
     expect(body.metadata).not.toHaveProperty('generation');
   });
 
+  test('of a kind that counts none is what was sent when it was created', async () => {
+    const { call } = start();
+    const made = (name: string, generation: number): Promise<Answered> =>
+      call('POST', CONFIG_MAPS_PATH, { metadata: { name, generation, finalizers: ['a.b/x'] } });
+    expect((await made('a', 8)).body.metadata.generation).toBe(8);
+    expect((await made('b', 0)).body.metadata).not.toHaveProperty('generation');
+    const refused = await made('c', -1);
+    expect([refused.code, refused.body.details.causes[0].field]).toEqual([422, 'metadata.generation']);
+    const patched = await call('PATCH', `${CONFIG_MAPS_PATH}/a`, { metadata: { generation: 3, labels: { x: 'y' } } });
+    expect(patched.body.metadata).toMatchObject({ generation: 8, labels: { x: 'y' } });
+    expect((await call('DELETE', `${CONFIG_MAPS_PATH}/a`)).body.metadata.generation).toBe(9);
+  });
+
   test('at status writes the status alone: neither labels nor another part', async () => {
     const { call } = start();
     const { body } = await create(call, { name: 'a', labels: { x: 'y' } }, { spec: { count: 1 } });

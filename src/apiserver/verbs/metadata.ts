@@ -91,6 +91,10 @@ class Causes {
 /** What is wrong with metadata, in any write. */
 export function* metadataCauses(metadata: Meta): Work<FieldCause[]> {
   const causes = new Causes();
+  const { generation = 0 } = metadata;
+  if (generation < 0) {
+    causes.add('metadata.generation', () => `Invalid value: ${generation}: must be greater than or equal to 0`);
+  }
   yield* mapCauses(causes, { field: 'metadata.labels', map: metadata.labels, fault: labelFault });
   yield* mapCauses(causes, { field: 'metadata.annotations', map: metadata.annotations, fault: annotationFault });
   const { finalizers = [] } = metadata;

@@ -106,7 +106,8 @@ async function prepareCreate(
   const created = withMeta(object, {
     name,
     uid: context.uid(),
-    generation: countsGenerations(info) ? 1 : undefined,
+    // What nobody counts is what the client says.
+    generation: countsGenerations(info) ? 1 : metadata.generation || undefined,
     creationTimestamp: timestamp(context.now()),
     deletionTimestamp: undefined,
     deletionGracePeriodSeconds: undefined,
