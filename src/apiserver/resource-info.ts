@@ -32,7 +32,7 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> ext
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
   readonly namespaced: boolean;
-  readonly validate: ((object: T, old: T | undefined) => ValidationResult | Promise<ValidationResult>) | undefined;
+  readonly validate: ((object: T, old: T | undefined, part: string) => ValidationResult | Promise<ValidationResult>) | undefined;
   readonly schema: JsonSchema | undefined;
   readonly preserveUnknownFields: boolean;
   readonly columns: readonly PrinterColumn<T>[] | undefined;
@@ -160,13 +160,28 @@ export class Catalog {
     return this.find('v1', 'namespaces');
   }
 
-  /** Finds a resource by `PLURAL.GROUP/VERSION`, or `PLURAL/VERSION` for the group without a name; or by its objects' kind. */
+  /** By its plural, singular, kind or a short name, in any case, with or without a group and a version: `NAME.GROUP/VERSION`. */
+  private called(name: string): ResourceInfo | undefined {
+    const [, word = '', inGroup, ofVersion] = /^([^./]+)(?:\.([^/]+))?(?:\/([^/]+))?$/.exec(name) ?? [];
+    const wanted = word.toLowerCase();
+    // A version alone is one of the group without a name.
+    const asked = inGroup ?? (ofVersion === undefined ? undefined : '');
+    return this.all.find(({ group, version, plural, singular, kind, shortNames }) => {
+      if ((asked !== undefined && asked !== group) || (ofVersion !== undefined && ofVersion !== version)) return false;
+      return [plural, singular, kind.toLowerCase(), ...shortNames].includes(wanted);
+    });
+  }
+
+  /**
+   * Finds a resource by `PLURAL.GROUP/VERSION`, or `PLURAL/VERSION` for the group without a name; or by its objects' kind; or by any name
+   * that kubectl takes, as `Cluster.find` does.
+   */
   named(name: string | GroupVersionKind): ResourceInfo {
     const isKind = ({ apiVersion, kind }: ResourceInfo): boolean =>
       typeof name !== 'string' && apiVersion === name?.apiVersion && kind === name.kind;
     const found = this.all.find((info) => name === `${info.resourceName}/${info.version}` || isKind(info));
-    const first = found ?? this.all.find((info) => name === info.resourceName);
-    if (first === undefined) {
+    const first = found ?? this.all.find((info) => name === info.resourceName) ?? (typeof name === 'string' && this.called(name));
+    if (!first) {
       const names = this.all.map((info) => `${info.resourceName}/${info.version}`).join(', ');
       const shown = typeof name === 'string' ? name : `${name?.apiVersion} ${name?.kind}`;
       throw invalid('resource', shown, `one of those that are served: ${names}`);
@@ -232,7 +247,9 @@ export interface ResourceContext {
   /** The program's hooks. */
   readonly admission?: Admission | undefined;
   /** The same for an object that is updated. */
-  readonly revised?: (<T extends KubernetesObject>(object: T, old: T) => T) | undefined;
+  readonly revised?:
+    | (<T extends KubernetesObject>(object: T, update: { readonly old: T; readonly part: string }) => T)
+    | undefined;
   /** What becomes first of an object that is deleted, to be held by a finalizer of the server's own. */
   readonly marked?: ((object: KubernetesObject) => KubernetesObject) | undefined;
   /** The check by the resource's schema, once it is compiled. */

@@ -42,7 +42,7 @@ import type { Watch } from '../watch/watch.ts';
 import { invalidOptions, statusOf, toError } from './api-status.ts';
 import { parseJson, tooDeep } from './request/json.ts';
 import { fromListOptions, fromWatchOptions } from './request/query.ts';
-import type { ResourceContext, ResourceInfo } from './resource-info.ts';
+import type { ResourceContext } from './resource-info.ts';
 import { rowOf, type SeenKind, type Subresource } from './subresources.ts';
 import { FieldCheck } from './validation/field-check.ts';
 import { applyObject } from './verbs/apply.ts';
@@ -186,7 +186,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
       >;
     const context = this.#context();
     const deleted = deleteObjects(context, this.namespace, { dryRun, signal, list });
-    const shown = deleted.then((objects) => inPieces(allShown<T>(context.info, objects), { pace: paceOf(signal), signal }));
+    const shown = deleted.then((objects) => inPieces(copies(objects), { pace: paceOf(signal), signal }));
     return await answered(context, { signal }, shown);
   }
 
@@ -216,15 +216,15 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
 }
 
 /** How many objects are copied without a look at the time. */
-const SHOWN_AT_ONCE = 16;
+const COPIED_AT_ONCE = 16;
 
-function* allShown<T>(info: ResourceInfo, objects: readonly KubernetesObject[]): Work<T[]> {
-  const shown: T[] = [];
+function* copies<T>(objects: readonly T[]): Work<T[]> {
+  const copied: T[] = [];
   for (const each of objects) {
-    shown.push(copyOf(info.main.view(presented(info, each))) as T);
-    if (shown.length % SHOWN_AT_ONCE === 0) yield;
+    copied.push(copyOf(each));
+    if (copied.length % COPIED_AT_ONCE === 0) yield;
   }
-  return shown;
+  return copied;
 }
 
 /** Who writes. Throws 422 for a name that no manager can have. */

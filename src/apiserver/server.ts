@@ -168,7 +168,8 @@ export class ApiServer<I = unknown> implements ResourceSource {
   }
 
   /**
-   * Returns a resource in the same process: `PLURAL.GROUP/VERSION`, `PLURAL/v1` for the core group, or a `ResourceType`.
+   * Returns a resource in the same process: `PLURAL.GROUP/VERSION`, `PLURAL/v1` for the core group, any other name that kubectl takes,
+   * such as `cm`, or a `ResourceType`.
    *
    * @throws {WatchError} INVALID_ARGUMENT for a resource that is not served.
    */

@@ -70,8 +70,13 @@ export interface FieldManagerOptions {
   /** The schema of the kind in this version; undefined: types are deduced from values. */
   readonly schema: JsonSchema | undefined;
   readonly apiVersion: string;
-  /** The members, as dotted paths, that a write of a subresource never owns, such as `status` for the object itself. */
-  readonly reset?: ((subresource: string) => readonly string[]) | undefined;
+  /**
+   * The members, as dotted paths, that a write of a subresource never owns, such as `status` for the object itself; in another version:
+   * those of which it takes nothing from that version's owners.
+   */
+  readonly reset?: ((subresource: string, apiVersion: string) => readonly string[]) | undefined;
+  /** What a new object of the kind has before anybody has said anything, as structs of Go have zeros: nobody owns that. */
+  readonly empty?: Json | undefined;
   /** The other versions of the kind, with their schemas. */
   readonly versions?: Readonly<Record<string, JsonSchema | undefined>> | undefined;
   /** Converts an object to another version. Default: only its apiVersion changes. */
@@ -116,7 +121,7 @@ export class FieldManager {
    */
   *updated(live: Json | undefined, sent: Json, by: WriteBy): Work<Json> {
     beginOperation();
-    const before = live ?? emptyOf(sent);
+    const before = live ?? this.#emptyOf(sent);
     try {
       const owners = yield* ownersOf(before, sent, by.subresource);
       const next = withEntries(sent, undefined);
@@ -136,7 +141,7 @@ export class FieldManager {
   *applied(live: Json | undefined, config: Json, by: WriteBy & { readonly force: boolean }): Work<Json> {
     this.#checkVersion(config);
     beginOperation();
-    const before = live ?? emptyOf(config);
+    const before = live ?? this.#emptyOf(config);
     try {
       const owners = yield* liveOwners(before);
       const { object, owners: after } = yield* this.#apply(before, config, { owners, by });
@@ -162,6 +167,10 @@ export class FieldManager {
       return ((yield* without(type, object, leaves, true)) ?? {}) as Json;
     }
     return undefined;
+  }
+
+  #emptyOf({ apiVersion, kind }: Json): Json {
+    return { ...this.#options.empty, apiVersion, ...(kind !== undefined && { kind }) };
   }
 
   #checkVersion({ apiVersion, kind }: Json): void {
@@ -199,7 +208,7 @@ export class FieldManager {
   *#apply(live: Json, config: Json, { owners, by }: ApplyOf): Work<{ object: Json; owners: Owners }> {
     const started = new Map(owners);
     if (owners.size === 0) {
-      const before = this.#update(emptyOf(config), live, { owners: started, by: { ...by, manager: BEFORE } });
+      const before = this.#update(this.#emptyOf(config), live, { owners: started, by: { ...by, manager: BEFORE } });
       yield* told('failed to create manager for existing fields', before);
     }
     try {
@@ -227,7 +236,7 @@ export class FieldManager {
     yield* this.#reconcile(live, owners);
     const last = owners.get(id);
     const whole = (yield* told('failed to merge config', merged(type, live, config))) as Json;
-    const set = yield* difference(yield* fieldsOf(type, config), this.#ignoredBy(subresource), true);
+    const set = yield* difference(yield* fieldsOf(type, config), this.#ignoredBy(subresource, apiVersion), true);
     owners.set(id, { ...self, set });
     const object = yield* told('failed to prune fields', this.#prune(whole, owners, { id, last }));
     yield* this.#disown(live, object, { owners, self: id, force: by.force, subresource });
@@ -248,7 +257,7 @@ export class FieldManager {
       if (id === self) continue;
       let changes = versions.get(owner.apiVersion);
       if (!changes) {
-        const theirs = yield* this.#changesIn(owner.apiVersion, live, next);
+        const theirs = yield* this.#changesIn(owner.apiVersion, live, { next, subresource });
         if (!theirs) {
           owners.delete(id);
           continue;
@@ -267,21 +276,21 @@ export class FieldManager {
   }
 
   *#changes(live: Json, next: Json, subresource: string): Work<Comparison> {
-    const { added, modified, removed } = yield* compared(this.#type, live, next);
-    const ignored = this.#ignoredBy(subresource);
-    return {
-      added: yield* difference(added, ignored, true),
-      modified: yield* difference(modified, ignored, true),
-      removed: yield* difference(removed, ignored, true),
-    };
+    const { apiVersion } = this.#options;
+    return yield* withoutIgnored(yield* compared(this.#type, live, next), this.#ignoredBy(subresource, apiVersion));
   }
 
   /** What changes in another version; undefined if there is none of that name. */
-  *#changesIn(apiVersion: string, live: Json, next: Json): Work<Comparison | undefined> {
+  *#changesIn(
+    apiVersion: string,
+    live: Json,
+    { next, subresource }: { next: Json; subresource: string },
+  ): Work<Comparison | undefined> {
     try {
       const one = yield* told('failed to convert old object', this.#convert(live, apiVersion));
       const other = yield* told('failed to convert new object', this.#convert(next, apiVersion));
-      return yield* compared(this.#typeOf(apiVersion), one, other);
+      const all = yield* compared(this.#typeOf(apiVersion), one, other);
+      return yield* withoutIgnored(all, this.#ignoredBy(subresource, apiVersion));
     } catch (error) {
       if (error instanceof MissingVersion) return undefined;
       throw error;
@@ -423,16 +432,25 @@ export class FieldManager {
     }
   }
 
-  #ignoredBy(subresource: string): FieldSet {
+  #ignoredBy(subresource: string, apiVersion: string): FieldSet {
     const { reset } = this.#options;
     if (!reset) return NO_FIELDS;
-    let ignored = this.#ignored.get(subresource);
+    const key = `${subresource} ${apiVersion}`;
+    let ignored = this.#ignored.get(key);
     if (!ignored) {
-      ignored = setOf(...reset(subresource).map((path) => path.split('.').map(fieldElement)));
-      this.#ignored.set(subresource, ignored);
+      ignored = setOf(...reset(subresource, apiVersion).map((path) => path.split('.').map(fieldElement)));
+      this.#ignored.set(key, ignored);
     }
     return ignored;
   }
+}
+
+function* withoutIgnored({ added, modified, removed }: Comparison, ignored: FieldSet): Work<Comparison> {
+  return {
+    added: yield* difference(added, ignored, true),
+    modified: yield* difference(modified, ignored, true),
+    removed: yield* difference(removed, ignored, true),
+  };
 }
 
 /** A set, as it was read if it is the same. */
@@ -466,8 +484,6 @@ interface Disowning {
 const toVersion = (object: Json, apiVersion: string): Json => ({ ...object, apiVersion });
 
 /** What there is before a create. */
-const emptyOf = ({ apiVersion, kind }: Json): Json => ({ apiVersion, ...(kind !== undefined && { kind }) });
-
 const uidOf = ({ metadata }: Json): unknown => (isRecord(metadata) ? metadata.uid : undefined);
 
 /** Owners as the request has them, or those of the object. */

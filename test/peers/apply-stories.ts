@@ -358,7 +358,7 @@ export function tell(
         schema: versions[apiVersion],
         apiVersion,
         versions,
-        reset: (subresource) => story.reset[subresource] ?? [],
+        reset: (subresource, version) => (version === apiVersion ? (story.reset[subresource] ?? []) : []),
       });
       managers.set(step.version, manager);
     }

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { ApiServer, BUILT_IN_KINDS, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { crdOf } from './crd-rig.ts';
 
 const APPLY = { 'content-type': 'application/apply-patch+yaml' };
 const one = `${ORDERS_PATH}/a?fieldManager=one`;
@@ -48,6 +49,41 @@ describe('what is tracked', () => {
     const status = await call('PATCH', `${ORDERS_PATH}/a/status`, { status: { phase: 'Done' } });
     expect(managersOf(status.body)).toContain('Update unknown status');
     expect((await call('GET', `${ORDERS_PATH}/a`)).body.metadata.managedFields).toHaveLength(3);
+  });
+
+  test('not what an object of a built-in kind has before anybody says anything', async () => {
+    const { call } = rig({ resources: [...BUILT_IN_KINDS] as ResourceDefinition[], customResourceDefinitions: true });
+    const fields = async (path: string, sent: object): Promise<unknown> =>
+      (await call('POST', `${path}?fieldManager=us`, sent)).body.metadata.managedFields?.[0].fieldsV1;
+    const event = {
+      metadata: { name: 'e' },
+      involvedObject: { namespace: 'default' },
+      source: {},
+      firstTimestamp: null,
+      count: 1,
+    };
+    expect(await fields('/api/v1/namespaces/default/events', event)).toEqual({ 'f:count': {}, 'f:involvedObject': {} });
+    const lease = { metadata: { name: 'l' }, spec: { holderIdentity: 'h' } };
+    expect(await fields('/apis/coordination.k8s.io/v1/namespaces/default/leases', lease)).toEqual({
+      'f:spec': { 'f:holderIdentity': {} },
+    });
+    expect(await fields('/api/v1/namespaces/default/secrets', { metadata: { name: 's' } })).toEqual({ 'f:type': {} });
+    const crd = (await fields('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', crdOf())) as Record<string, object>;
+    expect(Object.keys(crd['f:spec'] as object).sort()).toEqual(['f:conversion', 'f:group', 'f:names', 'f:scope', 'f:versions']);
+  });
+
+  test('of an event, by those who have written it in the same group', async () => {
+    const { call } = rig({ resources: [...BUILT_IN_KINDS] as ResourceDefinition[] });
+    const [core, events] = ['/api/v1', '/apis/events.k8s.io/v1'].map((root) => `${root}/namespaces/default/events`);
+    await call('POST', `${core}?fieldManager=one`, {
+      metadata: { name: 'e' },
+      involvedObject: { namespace: 'default' },
+      count: 1,
+    });
+    const both = await call('PATCH', `${core}/e?fieldManager=two`, { count: 2 });
+    expect(managersOf(both.body)).toEqual(['Update one', 'Update two']);
+    const other = await call('PATCH', `${events}/e?fieldManager=three`, { metadata: { labels: { a: 'b' } } });
+    expect(managersOf(other.body)).toEqual(['Update three']);
   });
 
   test('with `always`: all new objects', async () => {
@@ -192,7 +228,9 @@ test('a write that changes only a time is none, and its version stays', async ()
   const applied = await call('PATCH', one, order({ item: 'x' }), APPLY);
   for (const { text } of [patched, applied]) expect(text).toBe(first.text);
   // What the server takes back is a change to the managers each time, and to the object never.
-  const takenBack = { metadata: { deletionGracePeriodSeconds: 5 } };
+  await call('PATCH', one, { metadata: { finalizers: ['example.com/held'] } });
+  await call('DELETE', `${ORDERS_PATH}/a`);
+  const takenBack = { metadata: { deletionTimestamp: '2001-01-01T00:00:00Z' } };
   const owned = await call('PATCH', one, takenBack);
   now += 60_000;
   expect(owned.text).not.toBe(first.text);

@@ -197,6 +197,22 @@ describe('versions', () => {
   const two = (first: object, second: object): object => crdOf({ versions: [first, second] });
   const in2 = '/apis/example.com/v2/namespaces/default/widgets';
 
+  test('are no longer stored if its status says so, until the definition is written', async () => {
+    const { call, define } = begun();
+    await define(two({ ...V1, storage: false }, { ...V2, storage: true }));
+    const [at, status] = [`${CRDS}/widgets.example.com`, `${CRDS}/widgets.example.com/status`];
+    const stored = async (path: string, change: object): Promise<unknown> => {
+      const { code, body } = await call('PATCH', path, change);
+      return code === 200 ? body.status.storedVersions : code;
+    };
+    expect(await stored(status, { status: { storedVersions: ['v1'] } })).toEqual(['v1']);
+    expect((await call('GET', at)).body.status.storedVersions).toEqual(['v1']);
+    expect(await stored(at, { metadata: { labels: { a: 'b' } } })).toEqual(['v1', 'v2']);
+    expect(await stored(status, { status: { storedVersions: [] } })).toEqual(['v2']);
+    expect(await stored(status, { status: { storedVersions: ['v0'] } })).toEqual(['v0']);
+    expect(await stored(at, { metadata: { labels: { a: 'c' } } })).toBe(422);
+  });
+
   test('are read in the one that is asked for, and stored in one; an update migrates', async () => {
     const { call, define, storage } = begun();
     await define(two(V1, V2));

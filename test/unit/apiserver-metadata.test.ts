@@ -224,13 +224,14 @@ describe('generated names', () => {
     expect(await named('a'.repeat(70))).toBe(`${'a'.repeat(58)}99999`);
   });
 
-  test('a name that was given is not replaced, and generateName stays', async () => {
+  test('a name that was given is not replaced, and generateName is what was sent last', async () => {
     const { call } = start();
     const { body } = await create(call, { name: 'a', generateName: 'b-' });
     expect(body.metadata).toMatchObject({ name: 'a', generateName: 'b-' });
     expect((await create(call, { name: 'a', generateName: 'b-' })).code).toBe(409);
     const changed = await put(call, { generateName: 'c-', labels: { x: 'y' } });
-    expect(changed.body.metadata).toMatchObject({ generateName: 'b-', labels: { x: 'y' } });
+    expect(changed.body.metadata).toMatchObject({ name: 'a', generateName: 'c-', labels: { x: 'y' } });
+    expect((await put(call, { generateName: null })).body.metadata).not.toHaveProperty('generateName');
   });
 
   test('an object without one may get one', async () => {
@@ -267,6 +268,13 @@ describe('an update', () => {
       422,
       'Order.example.com "a" is invalid: metadata.deletionTimestamp: Invalid value: "2026-01-02T03:04:05Z": field is immutable',
     ],
+    [
+      { deletionGracePeriodSeconds: 0 },
+      422,
+      expect.stringContaining('metadata.deletionGracePeriodSeconds: Invalid value: 0: field'),
+    ],
+    [{ deletionGracePeriodSeconds: 1.5 }, 400, 'metadata.deletionGracePeriodSeconds: expected an integer'],
+    [{ generation: '1' }, 400, 'metadata.generation: expected an integer'],
   ])('with %j is refused', async (metadata, code, message) => {
     expect(await refusal(metadata)).toEqual([code, message]);
   });
@@ -313,6 +321,19 @@ describe('an update', () => {
     const { body } = await core.call('PATCH', `${CONFIG_MAPS_PATH}/a`, { data: { a: 'c' } });
     expect(body).toMatchObject({ data: { a: 'c' } });
     expect(body.metadata).not.toHaveProperty('generation');
+  });
+
+  test('of a kind that counts none is what was sent when it was created', async () => {
+    const { call } = start();
+    const made = (name: string, generation: number): Promise<Answered> =>
+      call('POST', CONFIG_MAPS_PATH, { metadata: { name, generation, finalizers: ['a.b/x'] } });
+    expect((await made('a', 8)).body.metadata.generation).toBe(8);
+    expect((await made('b', 0)).body.metadata).not.toHaveProperty('generation');
+    const refused = await made('c', -1);
+    expect([refused.code, refused.body.details.causes[0].field]).toEqual([422, 'metadata.generation']);
+    const patched = await call('PATCH', `${CONFIG_MAPS_PATH}/a`, { metadata: { generation: 3, labels: { x: 'y' } } });
+    expect(patched.body.metadata).toMatchObject({ generation: 8, labels: { x: 'y' } });
+    expect((await call('DELETE', `${CONFIG_MAPS_PATH}/a`)).body.metadata.generation).toBe(9);
   });
 
   test('at status writes the status alone: neither labels nor another part', async () => {

@@ -1,6 +1,6 @@
 // The verbs over HTTP, without a socket: what is answered, and what is then there.
 import { describe, expect, test, vi } from 'vitest';
-import { CONFIG_MAPS, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { BUILT_IN_KINDS, CONFIG_MAPS, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { type Answered, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
@@ -280,6 +280,21 @@ describe('delete', () => {
     expect(body.items.map((item: Answered['body']) => item.metadata.name)).toEqual(['a', 'b']);
   });
 
+  test('of a collection answers with what was listed, and not with what has become of it', async () => {
+    const { call, server } = rig();
+    const held = { metadata: { name: 'held', finalizers: ['example.com/held'] } };
+    await call('POST', ORDERS_PATH, held);
+    for (const query of ['?dryRun=All', '', '?labelSelector=!x']) {
+      const before = (await call('GET', `${ORDERS_PATH}/held`)).body.metadata;
+      expect((await call('DELETE', ORDERS_PATH + query)).body.items).toMatchObject([{ metadata: before }]);
+    }
+    await call('POST', ORDERS_PATH, { metadata: { ...held.metadata, name: 'other' } });
+    const [, other] = await server.resource('orders.example.com/v1').in('default').deleteCollection();
+    expect(other?.metadata).toMatchObject({ name: 'other' });
+    expect(other?.metadata).not.toHaveProperty('deletionTimestamp');
+    expect((await call('GET', `${ORDERS_PATH}/other`)).body.metadata).toHaveProperty('deletionTimestamp');
+  });
+
   test('of a collection is limited by what it is told, and refused without a namespace', async () => {
     const { call } = rig();
     for (const name of ['a', 'b', 'c']) await call('POST', ORDERS_PATH, { metadata: { name } });
@@ -417,6 +432,21 @@ describe('kinds', () => {
   test('the group core is refused beside the one without a name, which is kept under that', () => {
     const resources = [CONFIG_MAPS, { ...CONFIG_MAPS, group: 'core' }] as ResourceDefinition[];
     expect(() => rig({ resources })).toThrow('no other kind, group or scope than core/v1/configmaps');
+  });
+
+  test('is found in process by any name that kubectl takes, as in a cluster', async () => {
+    const { server } = rig({ resources: [{ ...ORDERS, shortNames: ['ord'] }, ...BUILT_IN_KINDS] as ResourceDefinition[] });
+    for (const name of ['orders', 'order', 'Order', 'ord', 'ord.example.com', 'ORDER.example.com/v1', 'orders.example.com/v1']) {
+      expect(server.resource(name).type).toMatchObject({ group: 'example.com', plural: 'orders' });
+      expect((await server.kind(name)).type.plural).toBe('orders');
+    }
+    expect(server.resource('configmap/v1').type.plural).toBe('configmaps');
+    expect(server.resource('cm').type.plural).toBe('configmaps');
+    expect(server.resource('event/v1').type.group).toBe('');
+    expect(server.resource('ev.events.k8s.io').type.group).toBe('events.k8s.io');
+    for (const name of ['order/v1', 'ord.example.org', 'ord.example.com/v2', 'ord/', '', '.', 'a/b/c', 'list']) {
+      expect(() => server.resource(name)).toThrow('one of those that are served');
+    }
   });
 
   test('what is in no namespace has no path in one', async () => {

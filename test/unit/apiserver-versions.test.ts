@@ -113,6 +113,41 @@ describe('every verb in the version that is not stored', () => {
     expect((await call('GET', `${V2_PATH}/a`)).code).toBe(404);
   });
 
+  test('a write of the status takes nothing from the owners of the other version', async () => {
+    const { call, define } = crdRig();
+    await define(crdOf({ versions: VERSIONS }));
+    const widget = { metadata: { name: 'a', annotations: { n: 'm' } }, spec: { color: 'red' } };
+    await call('POST', `${V2_PATH}?fieldManager=two`, widget);
+    const owners = async (path: string, body: object): Promise<unknown> => {
+      const answer = await call('PUT', `${V1_PATH}/a${path}`, body);
+      const entries = answer.body.metadata.managedFields as { manager: string; fieldsV1: object }[];
+      return Object.fromEntries(entries.map(({ manager, fieldsV1 }) => [manager, fieldsV1]));
+    };
+    const two = { 'f:metadata': { 'f:annotations': { '.': {}, 'f:n': {} } }, 'f:spec': { '.': {}, 'f:color': {} } };
+    const other = { metadata: { name: 'a' }, spec: { color: 'green' }, status: {} };
+    expect(await owners('/status?fieldManager=part', other)).toEqual({ two, part: { 'f:status': {} } });
+    expect((await call('GET', `${V2_PATH}/a`)).body.spec).toEqual({ color: 'red' });
+    expect(await owners('?fieldManager=one', { ...other, metadata: widget.metadata })).toEqual({
+      one: { 'f:spec': { 'f:color': {} } },
+      part: { 'f:status': {} },
+      two: { ...two, 'f:spec': {} },
+    });
+  });
+
+  test('answers for the last finalizer with what would have been stored, defaults included', async () => {
+    const { call, define } = crdRig();
+    const only = { ...VERSIONS[1], ...SCHEMA({ color: { type: 'string' }, shape: { type: 'string', default: 'round' } }) };
+    await define(crdOf({ versions: [VERSIONS[0], only] }));
+    await call('POST', V1_PATH, { metadata: { name: 'a', finalizers: ['example.com/held'] }, spec: {} });
+    await call('DELETE', `${V2_PATH}/a`);
+    expect((await call('GET', `${V2_PATH}/a`)).body.spec).toEqual({ color: 'red' });
+    for (const query of ['?dryRun=All', '']) {
+      const { body } = await call('PATCH', `${V2_PATH}/a${query}`, { metadata: { finalizers: null } });
+      expect([body.apiVersion, body.spec]).toEqual(['example.com/v2', { color: 'red', shape: 'round' }]);
+    }
+    expect((await call('GET', `${V2_PATH}/a`)).code).toBe(404);
+  });
+
   test('answers in that version, in process', async () => {
     const { server } = fixed();
     const widgets = server.resource<Widget>('widgets.example.com/v2').in('default');

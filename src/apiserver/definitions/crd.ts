@@ -111,20 +111,27 @@ export function preparedCrd<T extends KubernetesObject>(sent: T): T {
   return withStored({ ...crd, status }) as unknown as T;
 }
 
-/** The same for an update. */
-export function revisedCrd<T extends KubernetesObject>(sent: T): T {
+/** The same for an update. Of its status, a client may say that what was stored in another version has been migrated. */
+export function revisedCrd<T extends KubernetesObject>(sent: T, part: string): T {
+  const crd = shapedCrd(sent);
+  return (part === 'status' ? crd : withStored(crd)) as unknown as T;
+}
+
+/** A definition as it is stored. Throws 400 for what cannot be read as one. Upstream: `SetDefaults_CustomResourceDefinition`. */
+export function shapedCrd(sent: KubernetesObject): Crd {
   const crd = defaulted(shaped(CRD_SCHEMA, sent, '') as Crd);
   const { conditions = null, acceptedNames = { kind: '', plural: '' }, storedVersions = [] } = crd.status ?? {};
-  return withStored({ ...crd, status: { conditions, acceptedNames, storedVersions } }) as unknown as T;
+  const filled = { ...crd, status: { conditions, acceptedNames, storedVersions } };
+  return storedVersions.length === 0 ? withStored(filled) : filled;
 }
 
 /** A definition as it was stored, maybe past this server: what cannot be read of it is empty, so that it can be replaced or deleted. */
 export function readCrd(stored: KubernetesObject): Crd {
   try {
-    return revisedCrd(stored) as Crd;
+    return shapedCrd(stored);
   } catch {
     const { apiVersion, kind, metadata } = stored;
-    return revisedCrd({ apiVersion, kind, metadata } as KubernetesObject) as Crd;
+    return shapedCrd({ apiVersion, kind, metadata } as KubernetesObject);
   }
 }
 

@@ -37,6 +37,7 @@ import {
   preparedCrd,
   readCrd,
   revisedCrd,
+  shapedCrd,
   toInfos,
   withCondition,
 } from './crd.ts';
@@ -58,7 +59,7 @@ export function toCrdDefinition(convert: Conversions): ResourceDefinition<Crd> {
     categories: ['api-extensions'],
     namespaced: false,
     status: true,
-    validate: (crd, old) => faultsOfCrd(crd, old && readCrd(old), converts),
+    validate: (crd: Crd, old: Crd | undefined, part?: string) => faultsOfCrd(crd, { old: old && readCrd(old), part, converts }),
     columns: COLUMNS.map((column) => ({ ...column, value: (crd) => column.value(isPlain(crd) ? crd : readCrd(crd)) })),
   };
 }
@@ -187,7 +188,7 @@ export class Definitions {
   /** What the verbs do for the kind of definitions itself. */
   hooksOf(info: ResourceInfo): Pick<ResourceContext, 'prepared' | 'revised' | 'marked'> {
     if (info !== this.info) return {};
-    return { prepared: preparedCrd, revised: revisedCrd, marked: (object) => this.marked(object) };
+    return { prepared: preparedCrd, revised: (crd, { part }) => revisedCrd(crd, part), marked: (object) => this.marked(object) };
   }
 
   /** What becomes first of a definition that is deleted. Upstream: `REST.Delete`. */
@@ -212,7 +213,7 @@ export class Definitions {
   /** Undefined: it was stored past this server, and is no definition. All others are served. */
   private read(stored: KubernetesObject): Crd | undefined {
     try {
-      const crd = revisedCrd(stored) as Crd;
+      const crd = shapedCrd(stored);
       const { group, names } = crd.spec;
       if (nameOf(crd) !== `${names.plural}.${group}`)
         throw invalid('metadata.name', nameOf(crd), 'spec.names.plural "." spec.group');

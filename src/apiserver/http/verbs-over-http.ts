@@ -27,7 +27,7 @@ import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation
 import { applyObject } from '../verbs/apply.ts';
 import { managerCauses, type Writer } from '../verbs/managed-fields.ts';
 import { shown } from '../verbs/metadata.ts';
-import { getObject, listObjects, presented, presentedAll, watchObjects } from '../verbs/read.ts';
+import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
 import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.ts';
 import { createObject, toChange, updateObject } from '../verbs/write.ts';
 import { EventStream, type Presentation } from './event-encoder.ts';
@@ -380,7 +380,7 @@ async function removeMany(task: Task): Promise<Answer> {
   const asked = { ...readListQuery(query), watch: false };
   // The version is that of the first page; the `continue` of later pages contains it.
   const later = { ...asked, resourceVersion: '', resourceVersionMatch: '' };
-  const deleted = await deleteObjects(context, path.namespace, {
+  const items = await deleteObjects(context, path.namespace, {
     ...terms,
     signal,
     limit: asked.limit,
@@ -389,7 +389,6 @@ async function removeMany(task: Task): Promise<Answer> {
       return listObjects(context, { namespace: path.namespace, parameters, signal });
     },
   });
-  const items = await presentedAll(context.info, deleted, signal);
   const resourceVersion = await context.storage.currentVersion({ signal });
   return await listAnswer(PLAIN.headers, PLAIN.list(context.info, { items, resourceVersion }), paceOf(signal));
 }

@@ -182,6 +182,12 @@ const ZERO: Readonly<Record<Exclude<FieldType, Shape>, unknown>> = {
   ...{ string: '', bytes: '', int32: 0, int64: 0, double: 0, bool: false, time: null, microTime: null, json: null },
 };
 
+/** An object of a shape of which nothing has been said, as a struct of Go. */
+export function zeroOf({ fields }: Shape): Record<string, unknown> {
+  const always = fields.filter(({ type, form }) => form === '!' || (form === '' && typeof type !== 'string'));
+  return Object.fromEntries(always.map(({ name, type }) => [name, typeof type === 'string' ? ZERO[type] : zeroOf(type)]));
+}
+
 function* readList({ type, name }: Field, given: unknown, place: Place): Work<unknown[] | undefined> {
   if (given === undefined) return undefined;
   if (!Array.isArray(given)) throw place.reading.refuse(place.path, 'a list');

@@ -14,7 +14,7 @@ import { faultOfPattern } from './patterns.ts';
 import { NAMESPACES } from './rule-libraries.ts';
 import { UPSTREAM_WORDS } from './rule-macros.ts';
 import { clausesOf, misformatted, REFUSALS } from './rule-text.ts';
-import { type Cel, type CelEnvironment, compiled, FORMATS, loadCel, type Node, namesIn } from './rules.ts';
+import { type Cel, type CelEnvironment, compiled, FORMATS, isFunction, loadCel, type Node, namesIn } from './rules.ts';
 import { inside } from './structural.ts';
 
 /** Nobody reads more. */
@@ -363,8 +363,10 @@ function translated(error: CelError): CelFault {
     }
     case 'no_matching_overload': {
       const [name, target, given] = node.op === 'call' ? [node.args[0], undefined, node.args[1]] : node.args;
-      const isKnown = node.candidates?.declarations.length !== 0;
-      const within = isKnown || target === undefined ? undefined : namespaceOf(target as Node);
+      const space = target === undefined ? undefined : namespaceOf(target as Node);
+      const isKnown =
+        node.candidates?.declarations.length !== 0 || isFunction(space === undefined ? String(name) : `${space}.${name}`);
+      const within = isKnown ? undefined : space;
       if (within !== undefined) return as(undeclared(within), (target as Node).start);
       return isKnown ? noOverload(node, String(name), given as Node[], target as Node | undefined) : as(undeclared(name));
     }

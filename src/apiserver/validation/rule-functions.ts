@@ -6,7 +6,7 @@ import { put } from '../../storage/json.ts';
 import { hasFormat } from './formats.ts';
 import { type Program, programOf } from './patterns.ts';
 import { ADDRESS_FUNCTIONS, Cidr, Ip } from './rule-addresses.ts';
-import { type Keyed, spend } from './rule-cost.ts';
+import { type Keyed, keyOf, spend } from './rule-cost.ts';
 import { librariesWith, NamedFormat, type Optionals, ORDERED, Semver } from './rule-libraries.ts';
 
 /**
@@ -200,9 +200,17 @@ const isUrl = (text: string): boolean => {
   }
 };
 
+/** Where a value equal to another one is in a list, in CEL's sense of it; -1: nowhere. */
+function indexIn(list: readonly unknown[], value: unknown, isLast: boolean): bigint {
+  const key = keyOf(value);
+  const is = (each: unknown): boolean => keyOf(each) === key;
+  return BigInt(isLast ? list.findLastIndex(is) : list.findIndex(is));
+}
+
 /** By signature. */
 const FUNCTIONS: Readonly<Record<string, Function>> = {
   'string.matchesRe2(string): bool': matches,
+  'matches(string, string): bool': matches,
   'list<string>.joinMetered(): string': (list: readonly unknown[]) => joined(list, ''),
   'list<string>.joinMetered(string): string': joined,
   'string.find(string): string': (text: string, pattern: string) => found(pattern, text, 1)[0] ?? '',
@@ -217,8 +225,8 @@ const FUNCTIONS: Readonly<Record<string, Function>> = {
   'list<N>.sum(): N': sum,
   'list<O>.min(): O': (list: readonly never[]) => most(list, -1),
   'list<O>.max(): O': (list: readonly never[]) => most(list, 1),
-  'list<A>.indexOf(A): int': (list: readonly unknown[], value: unknown) => BigInt(list.indexOf(value)),
-  'list<A>.lastIndexOf(A): int': (list: readonly unknown[], value: unknown) => BigInt(list.lastIndexOf(value)),
+  'list<A>.indexOf(A): int': (list: readonly unknown[], value: unknown) => indexIn(list, value, false),
+  'list<A>.lastIndexOf(A): int': (list: readonly unknown[], value: unknown) => indexIn(list, value, true),
   'isURL(string): bool': (text: string) => isUrl(text),
   'url(string): kubernetes.URL': (text: string) => new Url(text),
   'kubernetes.URL.getScheme(): string': ({ url }: Url) => (url.protocol === 'relative:' ? '' : url.protocol.slice(0, -1)),

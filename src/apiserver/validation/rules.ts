@@ -53,6 +53,7 @@ export interface CelEnvironment {
   registerFunction(signature: string, handler: (...args: never[]) => unknown): CelEnvironment;
   registerOperator(signature: string, handler: (...args: never[]) => unknown): CelEnvironment;
   registerType(name: string, type: object): CelEnvironment;
+  getDefinitions(): { readonly functions: readonly { readonly name: string; readonly receiverType: string | null }[] };
 }
 
 interface Checker {
@@ -84,6 +85,8 @@ export interface Cel {
   readonly plain: CelEnvironment;
   /** The same for rules whose `oldSelf` is optional. */
   readonly optional: CelEnvironment;
+  /** The names of all functions, with their namespaces. */
+  readonly functions: ReadonlySet<string>;
   /** Of a text, by its format: a value of another type. */
   readonly converters: ReadonlyMap<string, Program>;
   readonly none: Program;
@@ -130,9 +133,29 @@ export async function loadCel(): Promise<Cel> {
   const [none, some] = [plain.parse('optional.none()'), plain.parse('optional.of(self)')];
   // The expressions may have patterns.
   await withPatterns(() => toPattern(''));
-  loaded = { bare, plain, optional, converters: new Map(converters), none, some };
+  loaded = { bare, plain, optional, functions: functionsOf(bare), converters: new Map(converters), none, some };
   return loaded;
 }
+
+/** What cel-js has beyond cel-go, and what is a macro there: a call with another number of arguments knows none of them. */
+const NO_FUNCTIONS: ReadonlySet<string> = new Set(
+  'matchesRe2 joinMetered json hex base64 at has all exists exists_one existsOne map filter bind optMap optFlatMap sortBy transformList transformMap transformMapEntry'.split(
+    ' ',
+  ),
+);
+
+function functionsOf(env: CelEnvironment): ReadonlySet<string> {
+  const spaces = new Map(Object.entries(NAMESPACES).map(([name, { type }]) => [type, name]));
+  spaces.set('OptionalNamespace', 'optional');
+  const names = env.getDefinitions().functions.map(({ name, receiverType }) => {
+    const space = spaces.get(receiverType ?? '');
+    return space === undefined ? name : `${space}.${name}`;
+  });
+  return new Set(names.filter((name) => !NO_FUNCTIONS.has(name)));
+}
+
+/** Whether rules have a function of that name, whatever it is given. */
+export const isFunction = (name: string): boolean => loaded?.functions.has(name) === true;
 
 /** An environment, with what Kubernetes has beyond CEL. */
 function taught(env: CelEnvironment, { optional, isChecked }: { optional: Optionals; isChecked: boolean }): CelEnvironment {

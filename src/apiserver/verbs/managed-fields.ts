@@ -20,11 +20,12 @@ import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { type DocumentedKind, OPEN, schemaOf } from '../documents/schemas.ts';
-import { typed } from '../kinds/tables.ts';
+import { zeroOf } from '../kinds/shape.ts';
+import { messageOf, typed } from '../kinds/tables.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { hasProtobuf } from '../request/protobuf.ts';
 import { type ResourceContext, timestamp } from '../resource-info.ts';
-import { SCALE_REPLICAS, type Subresource } from '../subresources.ts';
+import { rowOf, SCALE_REPLICAS, type Subresource } from '../subresources.ts';
 import { faultOfManager, isPrintable, MAX_MANAGER_BYTES, type Mutable, utf8Bytes } from './metadata.ts';
 import { converted } from './read.ts';
 
@@ -167,10 +168,18 @@ function managerOf({ info, versions }: ResourceContext, { kind }: Subresource): 
   managers.set(info, known);
   let manager = known.get(apiVersion);
   if (manager === undefined) {
-    const others = kind ? [] : (versions?.() ?? []);
+    // Upstream converts between versions, but for this not between groups: it forgets the managers of events in the other one.
+    const others = kind ? [] : (versions?.() ?? []).filter(({ group }) => group === info.group);
+    const shape = messageOf(kind ?? info);
     manager = new FieldManager({
-      ...{ schema: knownSchema(kind ?? info), apiVersion },
-      reset: (subresource) => (kind ? [] : subresource === '' ? info.apart : info.group === '' ? ['spec'] : ['metadata', 'spec']),
+      ...{ schema: knownSchema(kind ?? info), apiVersion, empty: shape && zeroOf(shape) },
+      reset: (subresource, version) => {
+        if (kind) return [];
+        if (subresource === '') return version === apiVersion ? info.apart : [];
+        // Upstream: `getStatusResetFields`.
+        const ofVersion = version === apiVersion ? info : others.find((each) => each.apiVersion === version);
+        return ofVersion && rowOf(ofVersion, subresource) ? (info.group === '' ? ['spec'] : ['metadata', 'spec']) : [];
+      },
       versions: Object.fromEntries(others.map((each) => [each.apiVersion, knownSchema(each)])),
       convert: info.convert && ((object, version) => toVersion(info, { object: object as Mutable, version })),
     });

@@ -91,6 +91,10 @@ class Causes {
 /** What is wrong with metadata, in any write. */
 export function* metadataCauses(metadata: Meta): Work<FieldCause[]> {
   const causes = new Causes();
+  const { generation = 0 } = metadata;
+  if (generation < 0) {
+    causes.add('metadata.generation', () => `Invalid value: ${generation}: must be greater than or equal to 0`);
+  }
   yield* mapCauses(causes, { field: 'metadata.labels', map: metadata.labels, fault: labelFault });
   yield* mapCauses(causes, { field: 'metadata.annotations', map: metadata.annotations, fault: annotationFault });
   const { finalizers = [] } = metadata;
@@ -235,6 +239,10 @@ export function updateCauses(sent: Meta, old: Meta, next: Meta): FieldCause[] {
     const message = `Invalid value: ${shown(String(deletionTimestamp))}: field is immutable`;
     causes.push({ field: 'metadata.deletionTimestamp', message });
   }
+  const { deletionGracePeriodSeconds: grace } = sent;
+  if (!isNullish(grace) && grace !== old.deletionGracePeriodSeconds) {
+    causes.push({ field: 'metadata.deletionGracePeriodSeconds', message: `Invalid value: ${grace}: field is immutable` });
+  }
   if (old.deletionTimestamp === undefined) return causes;
   const before = new Set(old.finalizers); // there may be a hundred thousand of each
   const added = (next.finalizers ?? []).filter((each) => !before.has(each));
@@ -275,6 +283,9 @@ export function normalized(info: KindName, sent: unknown): Mutable {
   if (metadata !== undefined && metadata !== null && !isRecord(metadata)) throw badRequest('metadata: expected an object');
   const checked = (metadata ?? {}) as Json;
   for (const name of TEXTS) if (!isText(checked[name])) throw badRequest(`metadata.${name}: expected a string`);
+  for (const name of NUMBERS) {
+    if (!isNullish(checked[name]) && !Number.isInteger(checked[name])) throw badRequest(`metadata.${name}: expected an integer`);
+  }
   const maps: Record<string, unknown> = {};
   for (const name of MAPS) maps[name] = textsOf(name, checked[name]);
   for (const name of LISTS) {
@@ -314,6 +325,7 @@ function checkOwnerShape(reference: unknown): void {
 }
 
 const TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const;
+const NUMBERS = ['generation', 'deletionGracePeriodSeconds'] as const;
 const MAPS = ['labels', 'annotations'] as const;
 const LISTS = ['finalizers', 'ownerReferences', 'managedFields'] as const;
 /** The members of metadata in the order in which they are stored, in whatever order they come. */

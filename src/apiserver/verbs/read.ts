@@ -56,7 +56,7 @@ export async function listObjects(context: ResourceContext, asked: Asked): Promi
 }
 
 /** Many objects, as {@link presented} shows each. */
-export function presentedAll(
+function presentedAll(
   info: ResourceInfo,
   items: readonly KubernetesObject[],
   signal: AbortSignal | undefined,

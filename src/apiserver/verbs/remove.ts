@@ -154,11 +154,11 @@ const STRIDE = 16;
 const PAGE = 500;
 
 /**
- * Deletes the objects that a list selects, one after the other, and nothing that has replaced them since. Returns what was there.
- * Objects that others delete meanwhile are not failures. Everything is listed first: many deletions could make a storage drop the
- * list's version.
+ * Deletes the objects that a list selects, one after the other, and nothing that has replaced them since. Returns these as they were
+ * listed. Objects that others delete meanwhile are not failures. Everything is listed first: many deletions could make a storage drop
+ * the list's version. Upstream: `Store.DeleteCollection`.
  */
-export async function deleteObjects(
+export async function deleteObjects<T extends KubernetesObject>(
   context: ResourceContext,
   namespace: string | undefined,
   {
@@ -168,31 +168,29 @@ export async function deleteObjects(
   }: DeleteTerms & {
     /** At most this many; 0: all. */
     readonly limit?: number;
-    readonly list: (page: {
-      limit: number;
-      continue: string;
-    }) => Promise<{ items: readonly KubernetesObject[]; continue?: string | undefined }>;
+    readonly list: (page: { limit: number; continue: string }) => Promise<{ items: readonly T[]; continue?: string | undefined }>;
   },
-): Promise<readonly KubernetesObject[]> {
-  const found: { readonly place: NamespacedName; readonly uid: string | undefined }[] = [];
+): Promise<readonly T[]> {
+  const found: T[] = [];
   let next = '';
   do {
     const page = await list({ limit: limit || PAGE, continue: next });
-    for (const { metadata } of page.items) {
-      found.push({ place: { namespace: namespace ?? metadata?.namespace, name: metadata?.name ?? '' }, uid: metadata?.uid });
-    }
+    for (const each of page.items) found.push(each);
     next = page.continue ?? '';
   } while (next !== '' && limit === 0);
-  const deleted: KubernetesObject[] = [];
+  const deleted: T[] = [];
   const pace = paceOf(terms.signal);
-  for (const [at, { place, uid }] of found.entries()) {
+  for (const [at, each] of found.entries()) {
+    const { metadata } = each;
     // A storage in memory answers in the same turn of the event loop.
     const pause = at % STRIDE === STRIDE - 1 ? pace.pause() : undefined;
     if (pause) await pause;
     terms.signal?.throwIfAborted();
-    const { uid: wanted = uid, resourceVersion } = terms.preconditions ?? {};
+    const { uid = metadata?.uid, resourceVersion } = terms.preconditions ?? {};
+    const place = { namespace: namespace ?? metadata?.namespace, name: metadata?.name ?? '' };
     try {
-      deleted.push((await deleteObject(context, place, { ...terms, preconditions: { uid: wanted, resourceVersion } })).object);
+      await deleteObject(context, place, { ...terms, preconditions: { uid, resourceVersion } });
+      deleted.push(each);
     } catch (error) {
       const isGone = hasCode(error, 404) || (hasCode(error, 409) && terms.preconditions === undefined);
       if (!isGone) throw error;

@@ -106,7 +106,8 @@ async function prepareCreate(
   const created = withMeta(object, {
     name,
     uid: context.uid(),
-    generation: countsGenerations(info) ? 1 : undefined,
+    // What nobody counts is what the client says.
+    generation: countsGenerations(info) ? 1 : metadata.generation || undefined,
     creationTimestamp: timestamp(context.now()),
     deletionTimestamp: undefined,
     deletionGracePeriodSeconds: undefined,
@@ -116,7 +117,7 @@ async function prepareCreate(
   const made = inPieces(after, { pace: paceOf(signal), signal });
   const managedFields = isPromise(made) ? await made : made;
   const stored = managedFields === ready.metadata.managedFields ? ready : withMeta(ready, { managedFields });
-  const checked = check(context, stored, { causes: nameCauses(info, stored.metadata), old: undefined });
+  const checked = check(context, stored, { causes: nameCauses(info, stored.metadata), old: undefined, part: '' });
   await inPieces(checked, { pace: paceOf(signal), signal });
   return stored;
 }
@@ -126,17 +127,20 @@ const NOTHING: Json = {};
 interface Checked {
   readonly causes: readonly FieldCause[];
   readonly old: KubernetesObject | undefined;
+  /** The subresource at which it is written. */
+  readonly part: string;
 }
 
 /** Throws, or the promise rejects, if something is wrong with an object. Returns a promise only if there is something to wait for. */
-function* check(context: ResourceContext, object: Mutable, { causes, old }: Checked): Work<Promise<void> | undefined> {
+function* check(context: ResourceContext, object: Mutable, checked: Checked): Work<Promise<void> | undefined> {
   const { info, bySchema } = context;
+  const { causes, old, part } = checked;
   const found = [...causes, ...(yield* metadataCauses(object.metadata))];
   const compiled = bySchema?.();
-  if (isPromise(compiled)) return compiled.then(() => checkedLater(context, object, { causes, old }));
+  if (isPromise(compiled)) return compiled.then(() => checkedLater(context, object, checked));
   if (compiled !== undefined) found.push(...(yield* compiled(object, old)));
   found.push(...partCauses(info, object));
-  const more = found.length === 0 ? info.validate?.(object, old) : undefined;
+  const more = found.length === 0 ? info.validate?.(object, old, part) : undefined;
   if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(causesOf(late, info), info, object));
   refuseFor([...found, ...causesOf(more, info)], info, object);
   return undefined;
@@ -166,7 +170,7 @@ function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata
 }
 
 /**
- * The object that an update writes: `sent`, merged as its path has it, with the old values of what only the server writes. A
+ * The object that an update makes: `sent`, merged as its path has it, with the old values of what only the server writes. A
  * promise only if a check takes time: otherwise a storage in memory writes it in the same turn, and never has to start again.
  */
 function* prepareUpdate(
@@ -183,21 +187,29 @@ function* prepareUpdate(
   const { seen, isStored } = yield* reading(info, current);
   const old = normalized(info, seen);
   const sentOn = row.merge(object, old);
-  const merged = context.revised?.(sentOn, old) ?? sentOn;
+  const merged = context.revised?.(sentOn, { old, part: row.name }) ?? sentOn;
   // Upstream: `customResourceStrategy`.
   const { apart } = info;
   const isSame = yield* comparing(merged, old, apart.length === 0 ? META : ['metadata', ...apart]);
   const managedFields = yield* managedFieldsAfter(context, { ...terms, live: old, sent, object });
   const known = (yield* sameButTimes(managedFields, old.metadata.managedFields)) ? old.metadata.managedFields : managedFields;
-  const same = withMeta(merged, { ...serverMembers(info, old, { sent: merged, isSame }), managedFields: known });
+  const same = withMeta(merged, { ...serverMembers(info, old, isSame), managedFields: known });
   const next = known === managedFields ? same : withMeta(same, { managedFields });
   const causes = [...baseCauses(info, merged.metadata), ...updateCauses(merged.metadata, old.metadata, next.metadata)];
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
   // What is stored in an earlier version of the kind, or without a default, is written anew, as upstream: so objects are migrated.
   if (isStored && isSame && causes.length === 0 && (yield* comparing(others(same), others(old)))) return current as Mutable;
-  const checked = yield* check(context, next, { causes, old });
-  const stored = (): Soon<Mutable> => inPieces(storing(info, next), { pace: paceOf(terms.signal) });
-  return checked?.then(stored) ?? (yield* storing(info, next));
+  const checked = yield* check(context, next, { causes, old, part: row.name });
+  return checked?.then(() => next) ?? next;
+}
+
+/**
+ * What is stored of the object that an update makes. One that nothing holds any more is not stored: its last answer is that object,
+ * and not how it would be read.
+ */
+function* toStored(context: ResourceContext, next: KubernetesObject, current: KubernetesObject): Work<KubernetesObject> {
+  if (!context.empty && isDone(next)) throw new Done(next, current);
+  return next === current ? current : yield* storing(context.info, next);
 }
 
 /**
@@ -232,13 +244,12 @@ function modified(info: ResourceInfo, name: string, version: string): Error {
 }
 
 /** The members of metadata that only the server writes. */
-function serverMembers(info: ResourceInfo, old: Mutable, { sent, isSame }: { sent: Mutable; isSame: boolean }): Json {
+function serverMembers(info: ResourceInfo, old: Mutable, isSame: boolean): Json {
   const { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, resourceVersion } = old.metadata;
   const grown = (generation ?? 0) + (isSame ? 0 : 1);
   return {
     ...{ uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, resourceVersion },
     generation: countsGenerations(info) ? grown : generation,
-    generateName: old.metadata.generateName ?? sent.metadata.generateName,
   };
 }
 
@@ -363,16 +374,14 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   const { storage, info } = context;
   const { place, signal } = terms;
   const key = storageKey(place);
-  const unlessDone = (next: KubernetesObject, current: KubernetesObject): KubernetesObject => {
-    if (!context.empty && isDone(next)) throw new Done(next, current);
-    return next;
-  };
   const changing = function* (current: KubernetesObject): Work<Soon<KubernetesObject>> {
     const made = terms.make(current);
     const sent = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
-    if (context.admission) return admittedUpdate(context, sent, { ...terms, current }).then((next) => unlessDone(next, current));
-    const next = yield* prepareUpdate(context, sent, { ...terms, current });
-    return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
+    const next = context.admission
+      ? admittedUpdate(context, sent, { ...terms, current })
+      : yield* prepareUpdate(context, sent, { ...terms, current });
+    if (!isPromise(next)) return yield* toStored(context, next, current);
+    return next.then((late) => inPieces(toStored(context, late, current), { pace: paceOf(signal), signal }));
   };
   const change: Change = (current) => inPieces(changing(current), { pace: paceOf(signal), signal }) as Soon<KubernetesObject>;
   for (let attempt = 1; ; attempt++) {
@@ -394,7 +403,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   }
 }
 
-/** The object that an update writes, if the program's hooks admit it. */
+/** The object that an update makes, if the program's hooks admit it. */
 async function admittedUpdate(
   context: ResourceContext,
   sent: unknown,
@@ -406,7 +415,7 @@ async function admittedUpdate(
   const about = { operation: 'UPDATE', subresource: row.name, place, oldObject, dryRun, signal } as const;
   const object = await admission?.mutate(normalized(row.kind ?? info, sent), about);
   const next = await inPieces(prepareUpdate(context, object, terms), { pace: paceOf(signal), signal });
-  await admission?.validate(row.view(presented(info, next)), about);
+  await admission?.validate(row.view(next === current ? presented(info, next) : next), about);
   return next;
 }
 

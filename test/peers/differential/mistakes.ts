@@ -164,7 +164,7 @@ export const EXPLAINED: readonly Explained[] = [
     reason: 'Members of metadata that only the server writes are not read',
     is: both(
       ({ theirs, ours }) => [400, 422].includes(theirs.code) && ours.code < 300,
-      theySay(/(selfLink|generation|deletionGracePeriodSeconds|creationTimestamp|deletionTimestamp) of type|parsing time/),
+      theySay(/(selfLink|creationTimestamp|deletionTimestamp) of type|parsing time/),
     ),
   },
   {

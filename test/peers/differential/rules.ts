@@ -213,6 +213,11 @@ export const TAKEN: readonly string[] = [
   'self.ln.indexOf(1) == 1',
   '[1.0].indexOf(1.0) == 0',
   'self.ports.indexOf(self.ports[1]) == 1',
+  '[[1, 2], [3]].indexOf([3]) == 1 && [[1], [2], [1]].lastIndexOf([1]) == 2',
+  '[{"a": 1}].indexOf({"a": 1}) == 0 && [dyn(1), dyn(2)].indexOf(dyn(2.0)) == 1',
+  "[duration('1h')].indexOf(duration('60m')) == 0 && [timestamp('2026-01-02T03:04:05Z')].indexOf(self.t) == 0",
+  "[quantity('1')].indexOf(quantity('1000m')) == 0 && [ip('1.2.3.4')].indexOf(ip('1.2.3.4')) == 0",
+  "matches(self.s, '^a') && !matches(self.s, 'z')",
   'sets.contains(self.ports, [self.ports[1]])',
   "self.l.all(format, format != '')",
   "self.l.all(sets, ip, sets < 5 && ip != '')",
@@ -289,6 +294,12 @@ export const TAKEN: readonly string[] = [
 
 /** Those that a definition may not have. */
 export const REFUSED: readonly string[] = [
+  'size() == 0',
+  "self.s.startsWith('a', 'b')",
+  "startsWith(self.s, 'a')",
+  'lists.range() == []',
+  'optional.of() == optional.none()',
+  'self.l.sortBy() == []',
   'cidr(self.n)',
   "cidr('10.0.0.0/8').containsIP(self.n)",
   "cidr('10.0.0.0/8').foo()",

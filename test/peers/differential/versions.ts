@@ -257,6 +257,16 @@ const APPLIED: readonly Step[] = [
   change(`${GEARS_IN('v2')}/d/scale?fieldManager=eight`, { spec: { replicas: 3 } }),
   apply('v1', gear('v1', { replicas: 4 }), '?fieldManager=nine'),
   ...both(),
+  // What a write of the status does not change has the owners that it had, of either version.
+  ...['v1', 'v2'].flatMap((version) => [
+    apply(
+      version,
+      gear(version, { size: 9, both: 'other' }, { status: { phase: version } }),
+      '/status?fieldManager=part&force=true',
+    ),
+    apply(version, gear(version, { size: 9 }, { status: { phase: 'both' } }), '/status?fieldManager=part'),
+    ...both(),
+  ]),
 ];
 /** The same when v2 is not served any more, and again. */
 const UNSERVED: readonly Step[] = [
@@ -285,6 +295,8 @@ const versionsOf = ({ kind, apiVersion, items }: Json): unknown => [
 const holding = (name: string): Step =>
   post('v1', widget(V1, name, { both: 'held' }, { finalizers: ['example.com/held'], labels: { held: 'yes' } }));
 
+const HELD = { name: 'held', labels: { app: 'held' }, finalizers: ['example.com/held'] };
+
 const DELETED: readonly Step[] = [
   ...['e', 'f', 'g'].map(holding),
   send('DELETE', `${IN('v2')}/e?dryRun=All`, undefined),
@@ -301,6 +313,14 @@ const DELETED: readonly Step[] = [
   read(`${IN('v2')}/e`),
   send('DELETE', `${IN('v2')}/c`, undefined),
   send('DELETE', `${IN('v2')}?labelSelector=app%3Db`, undefined),
+  // Many are answered as they were listed, and the last answer is what would have been stored.
+  post('v1', { ...widget(V1, 'held', { size: 1 }), metadata: HELD }),
+  send('DELETE', `${IN('v2')}?labelSelector=app%3Dheld&dryRun=All`, undefined),
+  send('DELETE', `${IN('v2')}?labelSelector=app%3Dheld`, undefined),
+  read(`${IN('v2')}/held`),
+  change(`${IN('v2')}/held?dryRun=All`, { metadata: { finalizers: null } }),
+  change(`${IN('v2')}/held`, { metadata: { finalizers: null } }),
+  read(`${IN('v2')}/held`),
 ];
 
 /** A change of the definition, and until it is in effect. */
@@ -322,6 +342,14 @@ const MIGRATED: readonly Step[] = [
     'v2 is stored',
   ),
   read(AT, { until: '"v1","v2"' }),
+  // Whoever has migrated the objects says so, and is believed until the definition itself is written.
+  send('PATCH', `${AT}/status`, { status: { storedVersions: ['v1'] } }, { headers: MERGE }),
+  read(AT),
+  send('PATCH', `${AT}/status`, { status: { storedVersions: [] } }, { headers: MERGE }),
+  send('PATCH', `${AT}/status`, { status: { storedVersions: ['v0'] } }, { headers: MERGE }),
+  send('PATCH', AT, { metadata: { labels: { more: 'yes' } } }, { headers: MERGE, title: 'with a version that there is not' }),
+  send('PATCH', `${AT}/status`, { status: { storedVersions: ['v1'] } }, { headers: MERGE }),
+  send('PATCH', AT, { metadata: { labels: { more: 'yes' } } }, { headers: MERGE, title: 'with a version that there is' }),
   read(IN('v1'), { until: 200 }),
   read(IN('v2'), { until: 200 }),
   post('v1', widget(V1, 'h', { size: 1, old: 'after', both: 'h' })),
@@ -373,15 +401,19 @@ const recorded = (name: string, more: object = {}): Json => ({
   ...{ firstTimestamp: '2026-01-02T03:04:05Z', lastTimestamp: '2026-01-02T03:04:06Z' },
 });
 const ofEvents = (make: (path: string) => Step): Step[] => [OLD, NEW].map(make);
-/** The managers are left out: a write in one group makes upstream forget those of the other. */
-const changed = (...terms: Parameters<typeof change>): Step => ({ ...change(...terms), managers: false });
 const rowsOf = ({ rows }: Json): unknown => rows;
 const PARTIAL = accept('PartialObjectMetadataList');
 
 /** Events have two forms in two groups. Each is asked for as what it was not written as. */
 export const TWO_GROUPS: readonly Step[] = [
-  send('POST', NEW, told('new')),
-  send('POST', OLD, recorded('old')),
+  send('POST', NEW, told('new'), { managers: true }),
+  send('POST', OLD, recorded('old'), { managers: true }),
+  send('POST', OLD, { ...recorded('bare'), source: {}, firstTimestamp: null, lastTimestamp: null, count: 0 }, { managers: true }),
+  // A write in one group forgets the managers of the other.
+  change(`${NEW}/bare?fieldManager=other`, { metadata: { labels: { more: 'yes' } } }),
+  change(`${OLD}/bare?fieldManager=back`, { count: 3 }),
+  read(`${NEW}/bare`, { managers: true }),
+  send('DELETE', `${OLD}/bare`, undefined),
   send('POST', `${NEW}?dryRun=All`, told('dry')),
   ...ofEvents((path) => read(`${path}/new`)),
   ...ofEvents((path) => read(`${path}/old`)),
@@ -405,14 +437,14 @@ export const TWO_GROUPS: readonly Step[] = [
     ],
     ...['source%3Dc', 'reason%3DFailed', 'type%3DNormal'],
   ].flatMap((selector) => ofEvents((path) => read(`${path}?labelSelector=app%3Dtold&fieldSelector=${selector}`))),
-  changed(`${OLD}/new`, { message: 'changed' }),
-  changed(`${OLD}/new`, { note: 'unknown here' }),
-  changed(`${NEW}/new`, { series: { count: 3, lastObservedTime: '2026-01-02T03:04:07.000006Z' } }),
-  changed(`${NEW}/new`, [{ op: 'test', path: '/apiVersion', value: 'events.k8s.io/v1' }], JSON_PATCH),
-  changed(`${NEW}/old`, { metadata: { labels: { more: 'yes' } } }),
-  changed(`${NEW}/old`, { metadata: { annotations: { a: 'b' } } }, STRATEGIC),
-  changed(`${NEW}/new?fieldManager=one`, JSON.stringify({ ...told('new'), note: undefined }), APPLY),
-  changed(
+  change(`${OLD}/new`, { message: 'changed' }),
+  change(`${OLD}/new`, { note: 'unknown here' }),
+  change(`${NEW}/new`, { series: { count: 3, lastObservedTime: '2026-01-02T03:04:07.000006Z' } }),
+  change(`${NEW}/new`, [{ op: 'test', path: '/apiVersion', value: 'events.k8s.io/v1' }], JSON_PATCH),
+  change(`${NEW}/old`, { metadata: { labels: { more: 'yes' } } }),
+  change(`${NEW}/old`, { metadata: { annotations: { a: 'b' } } }, STRATEGIC),
+  change(`${NEW}/new?fieldManager=one`, JSON.stringify({ ...told('new'), note: undefined }), APPLY),
+  change(
     `${OLD}/new?fieldManager=two&force=true`,
     JSON.stringify({
       ...{ apiVersion: 'v1', kind: 'Event', metadata: { name: 'new' } },
@@ -422,11 +454,11 @@ export const TWO_GROUPS: readonly Step[] = [
     APPLY,
   ),
   ...ofEvents((path) => read(`${path}/new`)),
-  changed(`${OLD}/new`, { metadata: { finalizers: ['example.com/held'] } }),
+  change(`${OLD}/new`, { metadata: { finalizers: ['example.com/held'] } }),
   send('DELETE', `${NEW}/new`, undefined),
   ...ofEvents((path) => send('DELETE', `${path}?labelSelector=app%3Dtold&dryRun=All`, undefined)),
   send('DELETE', `${NEW}/old`, undefined),
-  changed(`${NEW}/new`, { metadata: { finalizers: null } }),
+  change(`${NEW}/new`, { metadata: { finalizers: null } }),
   send('POST', OLD, recorded('late')),
   send('DELETE', `${NEW}?fieldSelector=regarding.name%3Dp&labelSelector=app%3Dtold`, undefined),
 ];
