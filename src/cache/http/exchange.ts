@@ -39,6 +39,8 @@ export class Exchange {
   #cancelTimer: (() => void) | undefined;
   #body: Response['body'] | undefined;
   #url: URL | undefined;
+  /** Whether the server has been silent for too long. */
+  #isSilent: boolean = false;
 
   /** @throws the reason of `outer` if it has aborted. */
   constructor(means: ExchangeSettings, outer: AbortSignal | undefined) {
@@ -59,6 +61,7 @@ export class Exchange {
     this.disarmTimeout();
     if (this.signal.aborted || timeoutMs === 0) return;
     this.#cancelTimer = clock.schedule(timeoutMs, () => {
+      this.#isSilent = true;
       this.end(new WatchError('TIMEOUT', `the server was silent for ${timeoutMs} ms`, { limit: timeoutMs }));
     });
   }
@@ -96,11 +99,18 @@ export class Exchange {
     return response;
   }
 
-  /** Reads the whole body as text. */
+  /**
+   * Reads the whole body as text. That of a refusal may break off, or be in a coding that cannot be read: the code has come by then,
+   * and an error of the network in its place would say that the server cannot be reached.
+   */
   async text(response: Response, limit: Limit): Promise<string> {
     const utf8 = new TextDecoder();
     const parts: string[] = [];
-    await this.parts(response, limit, (bytes) => parts.push(utf8.decode(bytes, { stream: true })));
+    try {
+      await this.parts(response, limit, (bytes) => parts.push(utf8.decode(bytes, { stream: true })));
+    } catch (error) {
+      if (limit.option || (this.signal.aborted && !this.#isSilent)) throw error;
+    }
     return parts.join('') + utf8.decode();
   }
 
