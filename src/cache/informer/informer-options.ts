@@ -109,7 +109,7 @@ export interface HandlerFailure<T> {
   readonly handler: Handler<T>;
 }
 
-/** `keyOf`, `transform` or an index function has thrown for an object. Its previous state, if there was one, stays. */
+/** `keyOf`, `transform` or an index function has thrown for an object, or has returned what it must not. Its previous state, if there was one, stays. */
 export interface ObjectFailure<T> {
   readonly kind: 'object';
   readonly object: T;
@@ -126,9 +126,10 @@ export interface InformerOptions<T, Name extends string = string>
   readonly indexers?: Indexers<T, Name> | undefined;
   /**
    * Called once for each object as soon as it has come; the result is stored instead, for example without the fields that nobody
-   * needs. So the first list needs no more memory than what is kept of it. It should keep the name and the namespace, which handlers make keys from (the store's key is that of the original
-   * object), `uid` and `resourceVersion`, which identify an object's state, and the labels that selectors use. It must not change
-   * its argument, which may be shared: a storage in the same process would keep the change.
+   * needs. So the first list needs no more memory than what is kept of it. It must return an object, and no promise: to leave objects
+   * out, use selectors, or the `filter` of a handler. It should keep the name and the namespace, which handlers make keys from (the
+   * store's key is that of the original object), `uid` and `resourceVersion`, which identify an object's state, and the labels that
+   * selectors use. It must not change its argument, which may be shared: a storage in the same process would keep the change.
    */
   readonly transform?: ((object: T) => T) | undefined;
   /** The key of an object; default: namespace and name. */

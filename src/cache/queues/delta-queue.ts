@@ -28,6 +28,7 @@ import {
   type KnownObjects,
   Prepared,
   type StateDelta,
+  transformed,
 } from '../store/store.ts';
 
 /**
@@ -185,7 +186,7 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
 
   /** The key, and the object to queue, of what a producer passed. User code, so it comes before any change. */
   protected enter(object: T): readonly [key: string, object: T] {
-    return [checkText('keyOf', this.#keyOf(object)), this.#transform ? this.#transform(object) : object];
+    return [checkText('keyOf', this.#keyOf(object)), transformed(object, this.#transform)];
   }
 
   #prepared(object: T | Prepared<T>): Prepared<T> {

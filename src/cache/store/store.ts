@@ -13,6 +13,7 @@
 
 import { readConditions } from '../../selectors/label-parser.ts';
 import type { LabelSelector } from '../../selectors/label-selector.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { callable, checkOptions, checkText, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { type KubernetesObject, keyOf, metadataOf, namespaceOf, versionOf } from '../object.ts';
@@ -24,12 +25,20 @@ export function checkIterable(list: Iterable<unknown>): void {
   }
 }
 
+/** What is kept of an object. Throws what the transform throws, and INVALID_ARGUMENT for what could not be told from no object. */
+export function transformed<T>(object: T, transform: ((object: T) => T) | undefined): T {
+  if (!transform) return object;
+  const kept = transform(object);
+  if (kept === undefined || isPromise(kept)) throw invalid('transform(object)', kept, 'an object');
+  return kept;
+}
+
 /** Options of a {@link Store}. */
 export interface StoreOptions<T> {
   /** The key of an object; default {@link keyOf}: namespace and name. */
   keyOf?: ((object: T) => string) | undefined;
   /**
-   * Called once for each object before it is stored; the result is stored instead. The key is the original object's. A reflector
+   * Called once for each object before it is stored; the result, an object and no promise, is stored instead. The key is the original object's. A reflector
    * has it called for each object of a list as it comes.
    */
   transform?: ((object: T) => T) | undefined;
@@ -190,7 +199,7 @@ export class Store<T> implements ReflectorStore<T> {
 
   /** What is stored of an object. User code, so it may throw. */
   protected transformed(object: T): T {
-    return this.#transform ? this.#transform(object) : object;
+    return transformed(object, this.#transform);
   }
 
   /** What user code makes of an object; or has made, if it was called when the object came. */
