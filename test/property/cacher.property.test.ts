@@ -12,6 +12,7 @@ const RUNS = runs(300);
 
 const options = fc.record({
   windowItems: fc.constantFrom(1, 3, 6, 1_000),
+  windowBytes: fc.constantFrom(undefined, undefined, 1_000, 10_000),
   windowMs: fc.constantFrom(1_000, 75_000),
   pastRevisions: fc.constantFrom(0, 3, 10, 1_000),
   random: fc.double({ min: 0, max: 0.999, noNaN: true }).map((value) => () => value),
@@ -23,12 +24,14 @@ describe('a cacher is a filter of the log', { timeout: 30_000 + RUNS * 100 }, ()
       options,
       fc.array(past, { maxLength: 15 }),
       fc.array(command, { minLength: 5, maxLength: 80, size: 'max' }),
-      async (given, before, steps) => {
-        const world = await World.after(before, given);
+      fc.boolean(),
+      async (given, before, steps, isBacked) => {
+        const world = await World.after(before, given, isBacked);
         for (const step of steps) {
           await world.take(step);
           const { window } = world.cacher.stats;
           expect(window.items).toBeLessThanOrEqual(given.windowItems);
+          expect(window.bytes).toBeLessThanOrEqual(given.windowBytes ?? Number.POSITIVE_INFINITY);
         }
         await world.mend();
         for (const reader of world.readers) if (!reader.over) reader.readNow('all');

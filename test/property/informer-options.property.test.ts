@@ -4,6 +4,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  createListWatcher,
   Informer,
   type InformerOptions,
   type KubernetesObject,
@@ -144,6 +145,88 @@ class Server implements ListWatcher<Item> {
   }
 }
 
+/** What happens to a response: it breaks or ends at any byte, or goes on with bytes that are no JSON. */
+interface WireFault {
+  readonly at: number;
+  readonly how: 'breaks' | 'ends' | 'garbles';
+}
+
+/** The same server behind HTTP, as bytes that are cut anywhere. */
+class Wire {
+  readonly faults: WireFault[] = [];
+  readonly #server: Server;
+  readonly #chunk: number;
+
+  constructor(server: Server, chunk: number) {
+    this.#server = server;
+    this.#chunk = chunk;
+  }
+
+  readonly fetch = async (url: URL, { signal }: { signal?: AbortSignal }): Promise<Response> => {
+    const { limit, timeoutSeconds, watch, ...rest } = Object.fromEntries(url.searchParams) as Record<string, string>;
+    const numbers = { ...(limit && { limit: Number(limit) }), ...(timeoutSeconds && { timeoutSeconds: Number(timeoutSeconds) }) };
+    const { sendInitialEvents, allowWatchBookmarks, ...texts } = rest;
+    const flags = {
+      ...(sendInitialEvents && { sendInitialEvents: sendInitialEvents === 'true' }),
+      ...(allowWatchBookmarks && { allowWatchBookmarks: allowWatchBookmarks === 'true' }),
+    };
+    try {
+      if (watch) return this.#answer(this.#lines(await this.#server.watch({ ...numbers, ...flags, ...texts, signal })));
+      const { items, resourceVersion, continue: next } = await this.#server.list({ ...numbers, ...texts, signal });
+      const metadata = { resourceVersion, ...(next && { continue: next }) };
+      const text = JSON.stringify({ kind: 'ThingList', apiVersion: 'v1', metadata, items });
+      return this.#answer([Promise.resolve(text)].values());
+    } catch (error) {
+      if (!isWatchError(error, 'REFUSED')) throw error;
+      return this.#answer([Promise.resolve(JSON.stringify(error.status))].values(), error.status?.code);
+    }
+  };
+
+  #lines(watch: Watch<ObjectEvent<Item>>): Iterator<Promise<string | undefined>> {
+    const next = (): Promise<string | undefined> =>
+      watch.next().then(({ done, value }) => (done ? undefined : `${JSON.stringify(value)}\n`));
+    return {
+      next: () => ({ done: false, value: next() }),
+      return: () => {
+        void watch.return();
+        return { done: true, value: undefined };
+      },
+    };
+  }
+
+  /** One response. Nothing is asked for before it is read. */
+  #answer(texts: Iterator<Promise<string | undefined>>, status: number = 200): Response {
+    const fault = this.faults.shift();
+    let sent = 0;
+    let rest: Uint8Array = new Uint8Array(0);
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull: async (controller) => {
+          if (fault && sent >= fault.at) {
+            texts.return?.();
+            if (fault.how === 'breaks') throw new TypeError('network');
+            if (fault.how === 'garbles') controller.enqueue(new TextEncoder().encode('\0}\n'));
+            return controller.close();
+          }
+          while (rest.length === 0) {
+            const { done, value } = texts.next();
+            const text = done ? undefined : await value;
+            if (text === undefined) return controller.close();
+            rest = new TextEncoder().encode(text);
+          }
+          const size = Math.min(this.#chunk, fault ? fault.at - sent : Number.POSITIVE_INFINITY);
+          controller.enqueue(rest.slice(0, size));
+          sent += Math.min(size, rest.length);
+          rest = rest.subarray(size);
+        },
+        cancel: () => void texts.return?.(),
+      },
+      { highWaterMark: 0 },
+    );
+    return new Response(body, { status, headers: { 'content-type': 'application/json' } });
+  }
+}
+
 const INJECTED: Readonly<Record<Extract<WatchFault, { is: 'inject' }>['what'], unknown>> = {
   'unknown type': { type: 'MOVED', object: { metadata: { name: 'a', resourceVersion: '3' } } },
   'no metadata': { type: 'ADDED', object: { kind: 'Thing' } },
@@ -207,6 +290,8 @@ const plans = fc.record({
   lateIndex: fc.constantFrom<Index[]>('none', 'app', 'repeats', 'changes'),
   ownKey: fc.boolean(),
   random: fc.double({ min: 0, max: 0.999, noNaN: true }),
+  /** The size of chunks over HTTP; 0: in process. */
+  chunk: fc.constantFrom(0, 0, 7, 64, 10_000),
 });
 type Plan = typeof plans extends fc.Arbitrary<infer P> ? P : never;
 
@@ -232,6 +317,7 @@ type Step =
   | { readonly do: 'cut' | 'expire' | 'bookmark' | 'copy' | 'restore' | 'repeatItems' | 'lateIndex' | 'settle' | 'wake' }
   | { readonly do: 'failPage'; readonly page: number; readonly error: unknown }
   | { readonly do: 'failWatch'; readonly after: number; readonly fault: WatchFault }
+  | ({ readonly do: 'failWire' } & WireFault)
   | { readonly do: 'streams'; readonly how: Server['streams'] }
   | {
       readonly do: 'join';
@@ -261,6 +347,14 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('failPage' as const), page: fc.integer({ min: 1, max: 3 }), error: pageError }),
   },
   { weight: 4, arbitrary: fc.record({ do: fc.constant('failWatch' as const), after: fc.nat(5), fault: watchFault }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('failWire' as const),
+      at: fc.nat(700),
+      how: fc.constantFrom<WireFault['how'][]>('breaks', 'ends', 'garbles'),
+    }),
+  },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -336,6 +430,7 @@ class Reader {
 class World {
   readonly clock: FakeClock = new FakeClock(1_000);
   readonly server: Server = new Server(this.clock);
+  readonly wire: Wire;
   readonly informer: Informer<Item, string>;
   readonly readers: Reader[] = [];
   readonly refused: Set<string> = new Set();
@@ -346,8 +441,11 @@ class World {
   #late: boolean = false;
 
   constructor(plan: Plan) {
-    const { transform, index, lateIndex: _, ownKey, random, ...others } = plan;
+    const { transform, index, lateIndex: _, ownKey, random, chunk, ...others } = plan;
     this.plan = plan;
+    const { clock, server } = this;
+    this.wire = new Wire(server, chunk);
+    const fetch = this.wire.fetch as never;
     const own = INDEXES[index];
     const options: InformerOptions<Item, string> = {
       ...others,
@@ -361,7 +459,10 @@ class World {
         if (isWatchError(error, 'OVERLOADED')) this.tooMuch.push(error);
       },
     };
-    this.informer = new Informer<Item, string>(this.server, options);
+    this.informer = new Informer<Item, string>(
+      chunk === 0 ? server : createListWatcher<Item>('http://server/things', { fetch, clock }),
+      options,
+    );
     this.run = this.informer.run();
   }
 
@@ -405,6 +506,9 @@ class World {
         return;
       case 'failWatch':
         if (server.watchFaults.length < 4) server.watchFaults.push(step);
+        return;
+      case 'failWire':
+        if (this.wire.faults.length < 4) this.wire.faults.push(step);
         return;
       case 'streams':
         server.streams = step.how;
@@ -464,6 +568,7 @@ class World {
     server.pageFault = undefined;
     server.watchFaults.length = 0;
     server.repeatsItems = false;
+    this.wire.faults.length = this.tooMuch.length = 0;
     server.streams = server.streams === 'ignored' ? 'ignored' : 'yes';
     server.wake();
     await this.pass(plan.minWatchTimeoutMs > 30_000 ? 900_000 : 200_000);
@@ -483,7 +588,8 @@ class World {
     );
     const tooMany = selected.length > (plan.maxObjects ?? 1e9) || selected.length * 100 > (plan.maxTotalListBytes ?? 1e9);
     const stored = new Map(informer.store.list().map((one) => [one.id, one]));
-    if (tooMany && this.tooMuch.length > 0) return; // it was told
+    const isLimited = (plan.maxObjects ?? plan.maxTotalListBytes) !== undefined;
+    if ((plan.chunk > 0 ? isLimited : tooMany) && this.tooMuch.length > 0) return; // it was told
     expect(informer.hasSynced).toBe(true);
     for (const one of selected) {
       if (this.#isRefused(one)) {
@@ -528,7 +634,7 @@ class World {
 
 function itemOf(key: string): Item {
   const [namespace = '', name = ''] = key.split('/');
-  return { metadata: { name, namespace, uid: '', labels: {} }, id: key, value: 0 };
+  return { kind: 'Thing', apiVersion: 'v1', metadata: { name, namespace, uid: '', labels: {} }, id: key, value: 0 };
 }
 
 describe('an informer with any options', { timeout: 60_000 + RUNS * 100 }, () => {
