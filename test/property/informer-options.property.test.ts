@@ -3,6 +3,7 @@
 // the rest of the store is what the server has; handlers and indexes fit to it at each step.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { filter } from '../../src/broadcast/filter.ts';
 import {
   createListWatcher,
   Informer,
@@ -56,6 +57,8 @@ class Server implements ListWatcher<Item> {
   streams: 'yes' | 'refused' | 'ignored' = 'yes';
   open: number = 0;
   lives: number = 1;
+  /** Whether it accepts a watch from a version that it has not reached, and is silent until it has, as kube-apiservers do. */
+  acceptsFuture: boolean = false;
   readonly #mutes: Set<() => void> = new Set();
 
   constructor(clock: FakeClock) {
@@ -93,9 +96,14 @@ class Server implements ListWatcher<Item> {
   async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<Item>>> {
     const { sendInitialEvents, ...plain } = options;
     if (sendInitialEvents && this.streams === 'refused') throw FakeListWatcher.refusal(422, 'Invalid');
-    const watch = await this.fake.watch(this.streams === 'ignored' ? plain : options);
+    const asked = this.streams === 'ignored' ? plain : options;
+    const { resourceVersion = '' } = asked;
+    const isFuture = Number(resourceVersion) > Number(this.fake.resourceVersion);
+    const accepted = isFuture && this.acceptsFuture && !sendInitialEvents;
+    const watch = await this.fake.watch(accepted ? { ...asked, resourceVersion: this.fake.resourceVersion } : asked);
+    const later = accepted ? filter(watch, (event) => (versionOf(event) > Number(resourceVersion) ? event : undefined)) : watch;
     this.open++;
-    return fromAsyncIterable<ObjectEvent<Item>>(this.#told(watch, options));
+    return fromAsyncIterable<ObjectEvent<Item>>(this.#told(later, options));
   }
 
   /** No link that is dead stays so. */
@@ -144,6 +152,8 @@ class Server implements ListWatcher<Item> {
     return { next, return: leave };
   }
 }
+
+const versionOf = ({ object }: ObjectEvent<Item>): number => Number((object as Item).metadata?.resourceVersion ?? 0);
 
 /** What happens to a response: it breaks or ends at any byte, or goes on with bytes that are no JSON. */
 interface WireFault {
@@ -314,7 +324,8 @@ const watchFault: fc.Arbitrary<WatchFault> = fc.oneof(
 type Step =
   | { readonly do: 'put'; readonly id: string; readonly app: string; readonly anew: boolean }
   | { readonly do: 'delete'; readonly id: string }
-  | { readonly do: 'cut' | 'expire' | 'bookmark' | 'copy' | 'restore' | 'repeatItems' | 'lateIndex' | 'settle' | 'wake' }
+  | { readonly do: 'cut' | 'expire' | 'bookmark' | 'copy' | 'future' | 'repeatItems' | 'lateIndex' | 'settle' | 'wake' }
+  | { readonly do: 'restore'; readonly writes: number }
   | { readonly do: 'failPage'; readonly page: number; readonly error: unknown }
   | { readonly do: 'failWatch'; readonly after: number; readonly fault: WatchFault }
   | ({ readonly do: 'failWire' } & WireFault)
@@ -338,9 +349,10 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 5,
     arbitrary: fc.record({
-      do: fc.constantFrom('cut' as const, 'cut', 'expire', 'bookmark', 'copy', 'restore', 'repeatItems', 'lateIndex', 'wake'),
+      do: fc.constantFrom('cut' as const, 'cut', 'expire', 'bookmark', 'copy', 'future', 'repeatItems', 'lateIndex', 'wake'),
     }),
   },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('restore' as const), writes: fc.nat(3) }) },
   { weight: 4, arbitrary: fc.constant({ do: 'settle' as const }) },
   {
     weight: 2,
@@ -387,14 +399,17 @@ class Reader {
   readonly wrong: unknown[] = [];
   over: boolean = false;
   calls: number = 0;
+  /** The versions that it was told last, by key and life of the server: they rise. */
+  readonly #told: Map<string, number> = new Map();
 
-  constructor(informer: Informer<Item>, { filtered, resyncMs, way }: Step & { do: 'join' }) {
+  constructor(informer: Informer<Item>, lifeOf: () => number | undefined, { filtered, resyncMs, way }: Step & { do: 'join' }) {
     this.matches = filtered ? ({ value }) => value % 2 === 0 : () => true;
     const checked = (code: () => void): unknown => {
       this.calls++;
       try {
         expect(this.over).toBe(false);
         code();
+        if (lifeOf() !== undefined) for (const one of this.known.values()) this.#rises(one, lifeOf());
       } catch (error) {
         this.wrong.push(error);
       }
@@ -425,6 +440,12 @@ class Reader {
       registration.remove();
     };
   }
+
+  #rises({ id: key, metadata }: Item, life: number | undefined): void {
+    const version = Number(metadata.resourceVersion);
+    expect(version).toBeGreaterThanOrEqual(this.#told.get(`${life} ${key}`) ?? 0);
+    this.#told.set(`${life} ${key}`, version);
+  }
 }
 
 class World {
@@ -439,6 +460,8 @@ class World {
   readonly plan: Plan;
   #value: number = 0;
   #late: boolean = false;
+  /** Whether the informer may still have a state of the life before. */
+  #isUnsettled: boolean = false;
 
   constructor(plan: Plan) {
     const { transform, index, lateIndex: _, ownKey, random, chunk, ...others } = plan;
@@ -486,8 +509,21 @@ class World {
       case 'restore':
         if (!server.copy) return;
         server.restore();
-        // Until its client asks it: nothing tells a version that was given twice from one that was given once.
-        return await this.pass(1_300_000);
+        // What is written before its client asks it has versions again that were given before. Nothing tells them apart if there are more.
+        for (
+          let left = step.writes;
+          left > 0 && Number(server.fake.resourceVersion) + 2 < Number(informer.resourceVersion);
+          left--
+        ) {
+          this.put({ id: 'x/a', app: left % 2 ? 'web' : 'db', anew: false });
+        }
+        this.#isUnsettled = true;
+        await this.pass(1_300_000);
+        this.#isUnsettled = false;
+        return;
+      case 'future':
+        server.acceptsFuture = !server.acceptsFuture;
+        return;
       case 'repeatItems':
         server.repeatsItems = !server.repeatsItems;
         return;
@@ -514,7 +550,7 @@ class World {
         server.streams = step.how;
         return;
       case 'join':
-        if (readers.length < 4) readers.push(new Reader(informer, step));
+        if (readers.length < 4) readers.push(new Reader(informer, () => (this.#isUnsettled ? undefined : server.lives), step));
         return;
       case 'leave':
         return readers[step.at]?.remove();

@@ -109,7 +109,10 @@ export interface HandlerFailure<T> {
   readonly handler: Handler<T>;
 }
 
-/** `keyOf`, `transform` or an index function has thrown for an object, or has returned what it must not. Its previous state, if there was one, stays. */
+/**
+ * `keyOf`, `transform` or an index function has thrown for an object, or has returned what it must not. Its previous state, if there was
+ * one, stays, unless the source has been restored from a copy since.
+ */
 export interface ObjectFailure<T> {
   readonly kind: 'object';
   readonly object: T;

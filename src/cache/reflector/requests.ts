@@ -77,7 +77,10 @@ export class Requests<T> {
     const { labelSelector, fieldSelector, maxObjects, maxTotalListBytes } = this.#settings;
     const { signal } = this.#begin();
     const { prepare } = this.#host;
-    const selection = { resourceVersion, labelSelector, fieldSelector, signal };
+    // Without the match, pages show exactly that version: a state with which a list has failed would come again and again.
+    const isOld = pageSize > 0 && resourceVersion !== '' && resourceVersion !== '0';
+    const match = isOld && ({ resourceVersionMatch: 'NotOlderThan' } as const);
+    const selection = { resourceVersion, ...match, labelSelector, fieldSelector, signal };
     const listing = readAll(this.#source, { selection, pageSize, maxObjects, maxTotalListBytes, prepare });
     return this.#listed(resourceVersion, listing, (list) => {
       this.#whole = list;
