@@ -685,7 +685,7 @@ function itemOf(key: string): Item {
   return { kind: 'Thing', apiVersion: 'v1', metadata: { name, namespace, uid: '', labels: {} }, id: key, value: 0 };
 }
 
-describe('an informer with any options', { timeout: 60_000 + RUNS * 100 }, () => {
+describe('an informer with any options', { timeout: 60_000 + RUNS * 300 }, () => {
   test('its store is what the server has, but for what user code refuses, which is told; handlers and indexes fit; a stop leaves nothing', async () => {
     const property = fc.asyncProperty(
       plans,

@@ -217,6 +217,7 @@ class FaultyChanges<T> implements Changes<T> {
   }
   close(): void {
     this.#faults.cuts.delete(this.#cut);
+    this.#cut();
     this.#changes.close();
   }
 }

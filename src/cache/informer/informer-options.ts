@@ -47,7 +47,8 @@ export interface HandlerOptions<T> {
   /**
    * Number of changes that it may be behind; a whole number >= 1. Default: as many as there are objects with `coalesce`, otherwise
    * 1,000. With `coalesce`, a handler with more changed objects than that is ended, as with `disconnect`. One that is added before the
-   * first list needs room for it; one that is added later has room for the state with which it begins.
+   * first list needs room for it and for its end, which counts as one more; one that is added later has room for the state with which it
+   * begins.
    */
   readonly capacity?: number | undefined;
   /**

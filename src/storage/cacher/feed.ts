@@ -22,6 +22,7 @@
  */
 
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
+import { untilAborted } from '../../watch/abort.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { type Clock, sleep, upkeepClock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
@@ -122,8 +123,8 @@ export class Feed<T extends KubernetesObject> {
   async #list(signal: AbortSignal): Promise<void> {
     const { storage, upstream, collection, freshness, readiness, settings } = this.#target;
     const revisions = this.#listsPast ? settings.pastRevisions : 0;
-    const past = await listPast({ storage, upstream }, { revisions, signal });
-    const { entries, resourceVersion, life } = past ?? (await upstream.list(undefined, { signal }));
+    const past = await untilAborted(listPast({ storage, upstream }, { revisions, signal }), signal);
+    const { entries, resourceVersion, life } = past ?? (await untilAborted(upstream.list(undefined, { signal }), signal));
     signal.throwIfAborted();
     this.#listsPast = false;
     this.#goal = past?.goal;
@@ -143,7 +144,10 @@ export class Feed<T extends KubernetesObject> {
   async #watch(signal: AbortSignal): Promise<void> {
     const { upstream, collection, readiness } = this.#target;
     const stateOf = (key: string): T | undefined => collection.get(key);
-    const watch = await upstream.watch(collection.version, { stateOf, signal, life: this.#life });
+    const opening = upstream.watch(collection.version, { stateOf, signal, life: this.#life });
+    // One that comes too late: a storage of the user's own may be deaf to signals.
+    opening.then((late) => signal.aborted && late.stop()).catch(() => {});
+    const watch = await untilAborted(opening, signal);
     const over = new AbortController();
     let stopAsking: (() => void) | undefined;
     try {

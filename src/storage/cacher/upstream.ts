@@ -169,10 +169,15 @@ class StorageUpstream<T extends KubernetesObject> implements Upstream<T> {
     const keyed = (event: ChangeEvent<T>): KeyedChange<T> => new OwnKeyedChange(event, this.keyOf);
     const told = (event: StorageEvent<T>): UpstreamEvent<T> =>
       event.type === 'BOOKMARK' || event.type === 'ERROR' ? event : keyed(event);
+    const leave = whenAborted(signal, () => void watch.return());
+    const stop = (): void => {
+      leave();
+      void watch.return();
+    };
     const batches = watch.batches();
     const next = (): Promise<IteratorResult<readonly UpstreamEvent<T>[], undefined>> =>
       batches.next().then((read) => (read.done ? read : { done: false, value: read.value.map(told) }));
-    return { stop: () => void watch.return(), batches: () => ({ [Symbol.asyncIterator]: () => ({ next }) }) };
+    return { stop, batches: () => ({ [Symbol.asyncIterator]: () => ({ next }) }) };
   }
 
   requestProgress(): Promise<void> {
