@@ -253,8 +253,8 @@ describe('a DeltaFifo', () => {
 
   it('refuses what a transform makes nothing of', () => {
     const fifo = open({ transform: (object) => (object.value === 9 ? (undefined as never) : object) });
-    expect(() => fifo.add(thing('a', 9))).toThrow('transform(object): expected an object, got undefined');
-    expect(() => fifo.replace(things('a1 b9'), '1')).toThrow('transform(object)');
+    expect(() => fifo.add(thing('a', 9))).toThrow('transform: expected an object, got undefined');
+    expect(() => fifo.replace(things('a1 b9'), '1')).toThrow('transform: ');
     expect([fifo.size, fifo.hasSynced]).toEqual([0, false]);
   });
 

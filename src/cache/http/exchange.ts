@@ -39,8 +39,6 @@ export class Exchange {
   #cancelTimer: (() => void) | undefined;
   #body: Response['body'] | undefined;
   #url: URL | undefined;
-  /** Whether the server has been silent for too long. */
-  #isSilent: boolean = false;
 
   /** @throws the reason of `outer` if it has aborted. */
   constructor(means: ExchangeSettings, outer: AbortSignal | undefined) {
@@ -61,7 +59,6 @@ export class Exchange {
     this.disarmTimeout();
     if (this.signal.aborted || timeoutMs === 0) return;
     this.#cancelTimer = clock.schedule(timeoutMs, () => {
-      this.#isSilent = true;
       this.end(new WatchError('TIMEOUT', `the server was silent for ${timeoutMs} ms`, { limit: timeoutMs }));
     });
   }
@@ -109,7 +106,7 @@ export class Exchange {
     try {
       await this.parts(response, limit, (bytes) => parts.push(utf8.decode(bytes, { stream: true })));
     } catch (error) {
-      if (limit.option || (this.signal.aborted && !this.#isSilent)) throw error;
+      if (limit.option || (this.signal.aborted && !isWatchError(error, 'TIMEOUT'))) throw error;
     }
     return parts.join('') + utf8.decode();
   }

@@ -20,6 +20,7 @@ import { callable, checkText, WatchError, wholeNumber } from '../../watch/errors
 import type { ReflectorStore } from '../list-watcher.ts';
 import { type KubernetesObject, keyOf } from '../object.ts';
 import {
+  checkedTransform,
   checkIterable,
   type DeletedFinalStateUnknown,
   type Delta,
@@ -28,7 +29,6 @@ import {
   type KnownObjects,
   Prepared,
   type StateDelta,
-  transformed,
 } from '../store/store.ts';
 
 /**
@@ -86,7 +86,7 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   constructor(options: DeltaQueueOptions<T>) {
     const { keyOf: own, knownObjects, transform, capacity = DEFAULT_CAPACITY } = options;
     this.#keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
-    this.#transform = callable('transform', transform);
+    this.#transform = checkedTransform(transform);
     this.#capacity = wholeNumber('capacity', capacity, 1);
     if (knownObjects !== undefined) {
       callable('knownObjects.keys', knownObjects?.keys ?? null);
@@ -186,7 +186,7 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
 
   /** The key, and the object to queue, of what a producer passed. User code, so it comes before any change. */
   protected enter(object: T): readonly [key: string, object: T] {
-    return [checkText('keyOf', this.#keyOf(object)), transformed(object, this.#transform)];
+    return [checkText('keyOf', this.#keyOf(object)), this.#transform ? this.#transform(object) : object];
   }
 
   #prepared(object: T | Prepared<T>): Prepared<T> {

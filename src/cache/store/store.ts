@@ -25,12 +25,16 @@ export function checkIterable(list: Iterable<unknown>): void {
   }
 }
 
-/** What is kept of an object. Throws what the transform throws, and INVALID_ARGUMENT for what could not be told from no object. */
-export function transformed<T>(object: T, transform: ((object: T) => T) | undefined): T {
-  if (!transform) return object;
-  const kept = transform(object);
-  if (kept === undefined || isPromise(kept)) throw invalid('transform(object)', kept, 'an object');
-  return kept;
+/** A transform that throws INVALID_ARGUMENT instead of returning what could not be told from no object. Checks that it is a function. */
+export function checkedTransform<T>(transform: ((object: T) => T) | undefined): ((object: T) => T) | undefined {
+  return (
+    callable('transform', transform) &&
+    ((object) => {
+      const kept = (transform as (object: T) => T)(object);
+      if (kept === undefined || isPromise(kept)) throw invalid('transform', kept, 'an object');
+      return kept;
+    })
+  );
 }
 
 /** Options of a {@link Store}. */
@@ -84,7 +88,7 @@ export class Store<T> implements ReflectorStore<T> {
   constructor(options: StoreOptions<T> = {}) {
     const { keyOf: own, transform } = checkOptions(options, ['keyOf', 'transform']);
     this.keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
-    this.#transform = callable('transform', transform);
+    this.#transform = checkedTransform(transform);
     takesPrepared(Store.prototype.replace);
   }
 
@@ -199,7 +203,7 @@ export class Store<T> implements ReflectorStore<T> {
 
   /** What is stored of an object. User code, so it may throw. */
   protected transformed(object: T): T {
-    return transformed(object, this.#transform);
+    return this.#transform ? this.#transform(object) : object;
   }
 
   /** What user code makes of an object; or has made, if it was called when the object came. */

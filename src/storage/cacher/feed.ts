@@ -99,7 +99,8 @@ export class Feed<T extends KubernetesObject> {
       let error: unknown;
       this.#isOpen = false;
       try {
-        if (!this.#hasState) await this.#list(signal);
+        // A storage of the user's own may be deaf to signals.
+        if (!this.#hasState) await untilAborted(this.#list(signal), signal);
         await this.#watch(signal);
       } catch (thrown) {
         error = thrown;
@@ -123,8 +124,8 @@ export class Feed<T extends KubernetesObject> {
   async #list(signal: AbortSignal): Promise<void> {
     const { storage, upstream, collection, freshness, readiness, settings } = this.#target;
     const revisions = this.#listsPast ? settings.pastRevisions : 0;
-    const past = await untilAborted(listPast({ storage, upstream }, { revisions, signal }), signal);
-    const { entries, resourceVersion, life } = past ?? (await untilAborted(upstream.list(undefined, { signal }), signal));
+    const past = await listPast({ storage, upstream }, { revisions, signal });
+    const { entries, resourceVersion, life } = past ?? (await upstream.list(undefined, { signal }));
     signal.throwIfAborted();
     this.#listsPast = false;
     this.#goal = past?.goal;
@@ -145,9 +146,7 @@ export class Feed<T extends KubernetesObject> {
     const { upstream, collection, readiness } = this.#target;
     const stateOf = (key: string): T | undefined => collection.get(key);
     const opening = upstream.watch(collection.version, { stateOf, signal, life: this.#life });
-    // One that comes too late: a storage of the user's own may be deaf to signals.
-    opening.then((late) => signal.aborted && late.stop()).catch(() => {});
-    const watch = await untilAborted(opening, signal);
+    const watch = await untilAborted(opening, signal); // if it comes too late, the signal has ended it
     const over = new AbortController();
     let stopAsking: (() => void) | undefined;
     try {
