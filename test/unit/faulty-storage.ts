@@ -201,7 +201,7 @@ class FaultyChanges<T> implements Changes<T> {
   async open(): Promise<void> {
     this.#faults.ask('watch', `changes ${this.#revision}`);
     await this.#changes.open();
-    this.#faults.cuts.add(this.#cut);
+    if (!this.#isOver) this.#faults.cuts.add(this.#cut); // it may have been closed meanwhile
   }
   poll(): ChangeBatch<T> | undefined {
     return this.#faults.isHeld || this.#isOver ? undefined : this.#changes.poll();
