@@ -17,7 +17,7 @@ import { checkedType, Resource, type ResourceDeps } from './resource.ts';
 export interface ClusterOptions extends Omit<ListWatcherOptions, 'fetch' | 'headers'> {
   /**
    * Called with each warning of the server that is new, such as that a field is unknown and was dropped. Default: it is printed
-   * with `console.warn`, as kubectl does.
+   * with `console.warn`, as kubectl does. What it throws is printed: the request goes on, and may have been done.
    */
   readonly onWarning?: ((text: string) => void) | undefined;
   /**
@@ -108,8 +108,9 @@ export class Cluster implements ResourceSource {
   constructor(config: KubeConfigLike, options: ClusterOptions = {}) {
     requireMethod('config', config, 'applyToHTTPSOptions', 'a KubeConfig');
     const { onWarning, telemetry, ...limits } = checkOptions(options, [...LIMITS, ...OWN]);
-    this.#telemetry = toTelemetry(telemetry, reporter('cluster', {}));
-    this.#warnings = new Warnings(callable('onWarning', onWarning));
+    const report = reporter('cluster', {});
+    this.#telemetry = toTelemetry(telemetry, report);
+    this.#warnings = new Warnings(callable('onWarning', onWarning), report);
     const { server } = config.getCurrentCluster() ?? {};
     if (!server) throw invalid('config', config.getCurrentContext(), 'a current context that has a cluster');
     if (!URL.canParse(server) || !/^https?:\/\//.test(server)) throw invalid('config', server, 'an http(s) URL as its server');
@@ -239,9 +240,11 @@ const MAX_TEXTS = 1_000;
 
 class Warnings {
   readonly #onWarning: (text: string) => void;
+  readonly #report: (error: unknown) => void;
   readonly #said: Set<string> = new Set();
 
-  constructor(onWarning: ((text: string) => void) | undefined) {
+  constructor(onWarning: ((text: string) => void) | undefined, report: (error: unknown) => void) {
+    this.#report = report;
     this.#onWarning = onWarning ?? ((text) => console.warn(`watchmux: the cluster warns: ${text}`));
   }
 
@@ -253,7 +256,11 @@ class Warnings {
       if (this.#said.has(text)) continue;
       if (this.#said.size >= MAX_TEXTS) this.#said.clear();
       this.#said.add(text);
-      this.#onWarning(text);
+      try {
+        this.#onWarning(text);
+      } catch (error) {
+        this.#report(error);
+      }
     }
   }
 }

@@ -89,6 +89,11 @@ function begin(url: URL, { method = 'GET', body, headers, signal }: NodeRequest,
   const incoming = new Promise<IncomingMessage>((resolve, reject) => {
     request.on('response', resolve);
     request.on('error', reject);
+    // Without a listener, Node closes the connection, and nobody hears of it.
+    request.on('upgrade', ({ statusCode }, socket) => {
+      socket.destroy();
+      reject(new Error(`the server answered ${statusCode}: nobody has asked for another protocol`));
+    });
   });
   request.end(bytes);
   return { request, incoming };

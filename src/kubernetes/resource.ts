@@ -39,7 +39,7 @@ import {
   WRITE_NAMES,
   type WriteOptions,
 } from '../cache/resource-client.ts';
-import { checkOptions, invalid, WatchError } from '../watch/errors.ts';
+import { checkOptions, invalid, isRecord, WatchError } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 
@@ -136,7 +136,8 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
    */
   async delete(name: string, options: DeleteOptions = {}): Promise<T | undefined> {
     const body = toDeleteBody(checkedDelete(options));
-    return this.#send(placeOf(this, name), options, { method: 'DELETE', body, parameters: {} });
+    const object = await this.#send(placeOf(this, name), options, { method: 'DELETE', body, parameters: {} });
+    return object && stored(object);
   }
 
   /**
@@ -148,7 +149,9 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const parameters = { ...(labelSelector && { labelSelector }), ...(fieldSelector && { fieldSelector }) };
     const asked = { method: 'DELETE', body: toDeleteBody({ dryRun }), parameters, limit: 'maxListBytes' } as const;
     const answer: unknown = await this.#send({ namespace: this.namespace, name: '' }, { signal }, asked);
-    return (answer as Partial<List<T>> | undefined)?.items ?? [];
+    const items: unknown = answer === undefined ? [] : ((answer as Partial<List<T>>).items ?? []);
+    if (!Array.isArray(items)) throw new WatchError('INVALID_FRAME', 'the answer is no list: its items are not an array');
+    return items;
   }
 
   /** A part of the objects with a path of its own, such as `status` or `scale`. */
@@ -171,7 +174,8 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   async #object(place: NamespacedName, options: ObjectOptions, asked: Asked): Promise<T> {
     const object = await this.#send(place, options, asked);
     if (object === undefined) throw new WatchError('INVALID_FRAME', 'expected an object, got a Status');
-    return object;
+    // Only what is created need not be stored, as the review of an access is not.
+    return asked.method === 'POST' ? object : stored(object);
   }
 
   async #send(
@@ -186,6 +190,12 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const question: RequestSpec = rest.method ? { contentType: 'application/json', ...rest } : {};
     return ask(this.#means.means, url, { question, signal, limit, read: toObject<T> });
   }
+}
+
+/** Refuses what is no object of a collection, such as the answer of a proxy. */
+function stored<T>(object: T): T {
+  if (isRecord((object as KubernetesObject).metadata)) return object;
+  throw new WatchError('INVALID_FRAME', 'the answer is not an object of Kubernetes: it has no metadata');
 }
 
 /** The parameters of a write. */

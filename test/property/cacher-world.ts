@@ -13,8 +13,10 @@ export type Command =
   | { readonly do: 'put'; readonly key: string; readonly app: string; readonly node: string }
   | { readonly do: 'remove'; readonly key: string }
   | { readonly do: 'burst'; readonly key: string; readonly count: number }
-  | { readonly do: 'lose' | 'elsewhere' | 'cut' | 'hold' | 'release' | 'compact' | 'settle' | 'progress' }
-  | { readonly do: 'error' | 'failWatch' | 'failList'; readonly code: number }
+  | { readonly do: 'lose' | 'elsewhere' | 'cut' | 'hold' | 'release' | 'compact' | 'drop' | 'mute' | 'settle' | 'progress' }
+  | { readonly do: 'error' | 'failWatch' | 'failList' | 'failVersion'; readonly code: number }
+  | { readonly do: 'get'; readonly key: string; readonly how: 'newest' | 'any' | 'fresh' }
+  | { readonly do: 'abort'; readonly verb: 'list' | 'watch' | 'get'; readonly turns: number }
   | { readonly do: 'watch'; readonly what: Selected; readonly begin: Begin; readonly eager: boolean; readonly bookmarks: boolean }
   | { readonly do: 'read'; readonly at: number; readonly how: 'one' | 'batch' | 'all' }
   | { readonly do: 'stop'; readonly at: number }
@@ -51,15 +53,29 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
-      do: fc.constantFrom('elsewhere' as const, 'lose', 'cut', 'hold', 'release', 'compact', 'settle', 'settle', 'progress'),
+      do: fc.constantFrom(
+        ...(['elsewhere', 'lose', 'cut', 'hold', 'release', 'compact', 'drop', 'mute', 'settle', 'settle', 'progress'] as const),
+      ),
     }),
   },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('burst' as const), key, count: fc.integer({ min: 2, max: 8 }) }) },
   {
     weight: 1,
     arbitrary: fc.record({
-      do: fc.constantFrom('error' as const, 'failWatch', 'failList'),
+      do: fc.constantFrom('error' as const, 'failWatch', 'failList', 'failVersion'),
       code: fc.constantFrom(410, 429, 500),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('get' as const), key, how: fc.constantFrom('newest' as const, 'any', 'fresh') }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('abort' as const),
+      verb: fc.constantFrom('list' as const, 'watch', 'get'),
+      turns: fc.nat(20),
     }),
   },
   {
@@ -123,8 +139,9 @@ export class World implements Judge {
   }
 
   /** A world in which something has happened before the cacher begins. */
-  static async after(before: readonly Past[], options: CacherOptions<Pod>): Promise<World> {
+  static async after(before: readonly Past[], options: CacherOptions<Pod>, isBacked: boolean = false): Promise<World> {
     const pods = new Pods();
+    pods.storage.faults.isBacked = isBacked;
     let n = 1_000_000;
     for (const step of before) {
       if (step === 'elsewhere') await pods.elsewhere();
@@ -202,6 +219,18 @@ export class World implements Judge {
         return storage.release();
       case 'compact':
         return pods.memory.compact();
+      case 'drop':
+        return this.cacher.compact();
+      case 'mute':
+        storage.faults.mutesProgress = !storage.faults.mutesProgress;
+        return;
+      case 'failVersion':
+        storage.faults.codes.currentVersion.push(step.code === 410 ? 503 : step.code);
+        return;
+      case 'get':
+        return await this.get(step);
+      case 'abort':
+        return await this.abort(step);
       case 'settle':
         return await settle();
       case 'progress':
@@ -296,6 +325,44 @@ export class World implements Judge {
     if (how === 'exact') expect(version).toBe(Number(asked));
   }
 
+  async get({ key: name, how }: Command & { do: 'get' }): Promise<void> {
+    const done = this.pods.revisions.at(-1)?.version ?? 0;
+    const low = Number(this.cacher.stats.resourceVersion);
+    const resourceVersion = how === 'newest' ? undefined : how === 'any' ? '0' : `${Math.max(low, done)}`;
+    const found = await this.within(this.cacher.get(name, { resourceVersion }).then((object) => ({ object })));
+    if ('code' in found) {
+      expect([429, 500, 503, 504]).toContain(found.code);
+      return;
+    }
+    const high = this.pods.revisions.at(-1)?.version ?? 0;
+    const states = new Set<Pod | undefined>();
+    const from = how === 'any' ? Math.max(low, this.begun) : done;
+    for (let version = from; version <= Math.max(high, from); version++) states.add(this.pods.at(version).get(name));
+    expect([...states]).toContainEqual(found.object);
+  }
+
+  /** A caller that gives up: nothing pends, and nothing of it stays. */
+  async abort({ verb, turns }: Command & { do: 'abort' }): Promise<void> {
+    const abort = new AbortController();
+    const { signal } = abort;
+    const version = `${Number(this.cacher.stats.resourceVersion || 1) + 1}`;
+    const asked: Promise<unknown> =
+      verb === 'get'
+        ? this.cacher.get('x/a', { resourceVersion: version, signal })
+        : verb === 'list'
+          ? this.cacher.list({ resourceVersion: version, signal })
+          : this.cacher.watch({ sendInitialEvents: true, signal }).then(async (watch) => {
+              while (!(await watch.next()).done);
+            });
+    const outcome = asked.then(
+      () => 'done',
+      (error: unknown) => (error === signal.reason || isWatchError(error, 'REFUSED') ? 'refused' : error),
+    );
+    await settle(turns);
+    abort.abort(new Error('enough'));
+    expect(['done', 'refused']).toContain(await this.within(outcome));
+  }
+
   async pages({ what, limit, writes }: Command & { do: 'pages' }): Promise<void> {
     const { scope: _, ...selectors } = what;
     const items: Pod[] = [];
@@ -327,7 +394,8 @@ export class World implements Judge {
   async mend(): Promise<void> {
     const { storage } = this.pods;
     storage.release();
-    storage.faults.codes.list.length = storage.faults.codes.watch.length = 0;
+    storage.faults.mutesProgress = false;
+    for (const codes of Object.values(storage.faults.codes)) codes.length = 0;
     for (let turn = 0; turn < 8; turn++) {
       await settle();
       this.clock.advance(10_000);

@@ -10,12 +10,42 @@ import type { WatchError } from '../../src/watch/errors.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { type HeapNode, Timetable } from '../../src/watch/timetable.ts';
 import { codeOf, names, type PodWatch, rig, seen } from './cacher-support.ts';
-import { type Pod, type Pods, pod, settle } from './faulty-storage.ts';
+import { FaultyStorage, type Pod, type Pods, pod, settle } from './faulty-storage.ts';
 
 const two = async (pods: Pods): Promise<void> => {
   await pods.put('x/a');
   await pods.put('x/b');
 };
+
+describe('a storage that is deaf to signals', () => {
+  test.each(['currentVersion', 'list', 'watch'] as const)('does not hold back the end of its cacher in %s', async (verb) => {
+    const memory = new MemoryStorage<Pod>();
+    let answer: () => void = () => {};
+    const held = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const storage = new FaultyStorage(memory);
+    const ask = memory[verb].bind(memory) as (options?: object) => Promise<unknown>;
+    Object.assign(storage, { [verb]: (options?: object) => held.then(() => ask({ ...options, signal: undefined })) });
+    const cacher = new Cacher<Pod>(storage, { clock: new FakeClock() });
+    await settle();
+    await cacher.close();
+    answer();
+    await settle();
+    expect(memory.stats.watches).toBe(0); // one that comes too late is returned
+  });
+
+  test('does not hold back the end of its cacher in an open watch', async () => {
+    const { cacher, pods, clock } = await rig();
+    pods.storage.hold();
+    await pods.put('x/a');
+    await settle();
+    await cacher.close();
+    pods.storage.release();
+    await settle();
+    expect([pods.memory.stats.watches, clock.pending]).toEqual([0, 0]);
+  });
+});
 
 describe('readiness', () => {
   const make = (): { clock: FakeClock; readiness: Readiness } => {

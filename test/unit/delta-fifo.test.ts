@@ -251,6 +251,13 @@ describe('a DeltaFifo', () => {
     expect(await popAll(fifo)).toEqual(['!Sync a1', '!Sync b9', '!Deleted? z1']);
   });
 
+  it('refuses what a transform makes nothing of', () => {
+    const fifo = open({ transform: (object) => (object.value === 9 ? (undefined as never) : object) });
+    expect(() => fifo.add(thing('a', 9))).toThrow('transform: expected an object, got undefined');
+    expect(() => fifo.replace(things('a1 b9'), '1')).toThrow('transform: ');
+    expect([fifo.size, fifo.hasSynced]).toEqual([0, false]);
+  });
+
   it("upstream's example: a loop of pops keeps a store equal to what the reflector tells", async () => {
     const store = new Store<Thing>();
     const queue = new DeltaFifo<Thing>({ knownObjects: store, emitReplaced: true });

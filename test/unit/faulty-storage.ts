@@ -2,6 +2,7 @@
 import type { List, ListOptions, ListWatchOptions } from '../../src/cache/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { versionOf } from '../../src/cache/object.ts';
+import type { Backend, Backing, ChangeBatch, Changes, ChangesOptions } from '../../src/storage/backend.ts';
 import {
   type CreateOptions,
   type DeleteOptions,
@@ -43,6 +44,9 @@ class Faults {
   readonly injected: StorageEvent<Pod>[] = [];
   readonly asked: string[] = [];
   mutesProgress: boolean = false;
+  isHeld: boolean = false;
+  /** Whether its storages tell their backend, which has the same faults. */
+  isBacked: boolean = false;
 
   ask(what: 'list' | 'watch' | 'currentVersion', text: string): void {
     this.asked.push(text);
@@ -65,13 +69,21 @@ export class FaultyStorage implements Storage<Pod> {
   /** Holds back all events of watches, until `release`. */
   hold(): void {
     this.release();
+    this.faults.isHeld = true;
     this.faults.gate = new Promise((resolve) => {
       this.faults.open = resolve;
     });
   }
   release(): void {
+    this.faults.isHeld = false;
     this.faults.open();
   }
+
+  get backing(): Backing | undefined {
+    const { backing } = this.#storage;
+    return this.faults.isBacked && backing ? { ...backing, backend: faultyBackend(backing.backend, this.faults) } : undefined;
+  }
+
   /** Ends all watches; with a code, by an ERROR. */
   cut(code?: number): void {
     for (const cut of [...this.faults.cuts]) cut(code);
@@ -145,6 +157,68 @@ export class FaultyStorage implements Storage<Pod> {
   }
   close(): Promise<void> {
     return this.#storage.close();
+  }
+}
+
+/** A backend whose ranges and changes fail as the lists and watches of a storage do. */
+function faultyBackend(backend: Backend, faults: Faults): Backend {
+  const own: Partial<Backend> = {
+    range: async (request) => {
+      faults.ask('list', `range ${request.revision ?? ''}`);
+      return await backend.range(request);
+    },
+    changesAfter: <T extends KubernetesObject>(revision: string, options: ChangesOptions) =>
+      new FaultyChanges<T>(backend.changesAfter<T>(revision, options), faults, revision),
+  };
+  return new Proxy(backend, {
+    get: (target, name) => {
+      const member: unknown = own[name as keyof Backend] ?? Reflect.get(target, name, target);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+}
+
+class FaultyChanges<T> implements Changes<T> {
+  readonly #changes: Changes<T>;
+  readonly #faults: Faults;
+  readonly #revision: string;
+  readonly #ended: Promise<Cut>;
+  #cut: (code?: number) => void = () => {};
+  #isOver: boolean = false;
+
+  constructor(changes: Changes<T>, faults: Faults, revision: string) {
+    this.#changes = changes;
+    this.#faults = faults;
+    this.#revision = revision;
+    this.#ended = new Promise((resolve) => {
+      this.#cut = (code) => {
+        this.#isOver = true;
+        resolve({ cut: true, code });
+      };
+    });
+  }
+
+  async open(): Promise<void> {
+    this.#faults.ask('watch', `changes ${this.#revision}`);
+    await this.#changes.open();
+    if (!this.#isOver) this.#faults.cuts.add(this.#cut); // it may have been closed meanwhile
+  }
+  poll(): ChangeBatch<T> | undefined {
+    return this.#faults.isHeld || this.#isOver ? undefined : this.#changes.poll();
+  }
+  async next(): Promise<ChangeBatch<T> | undefined> {
+    const batch = await Promise.race([this.#changes.next(), this.#ended]);
+    const over = batch !== undefined && 'cut' in batch ? batch : await Promise.race([this.#faults.gate, this.#ended]);
+    if (over?.code !== undefined) throw refused(over.code, over.code === 410 ? 'Expired' : 'No', 'it was told to fail');
+    return over ? undefined : (batch as ChangeBatch<T> | undefined);
+  }
+  requestProgress(): void {
+    if (!this.#faults.mutesProgress) this.#changes.requestProgress();
+  }
+  close(): void {
+    this.#faults.cuts.delete(this.#cut);
+    this.#cut();
+    this.#changes.close();
   }
 }
 

@@ -260,6 +260,33 @@ describe('the store', () => {
   });
 });
 
+describe('a transform that returns nothing', () => {
+  test.each([true, false])(
+    'refuses the object, which is reported, and leaves no key behind; streaming: %s',
+    async (streamingList) => {
+      const failures: InformerFailure<Pod>[] = [];
+      const { informer, start, source } = rig([pod('a', 1), pod('b', 2)], {
+        streamingList,
+        transform: (one) => (one.value === 2 ? (undefined as never) : one),
+        onError: (_error, failure) => void failures.push(failure),
+      });
+      const calls = new Calls();
+      informer.addHandler(calls);
+      await start();
+      expect([informer.store.keys(), informer.store.size]).toEqual([['a'], 1]);
+      source.modify(pod('a', 2)); // its previous state stays
+      await settle();
+      source.delete(pod('a'));
+      source.delete(pod('b'));
+      await settle();
+      expect([informer.store.keys(), informer.store.size, informer.store.list()]).toEqual([[], 0, []]);
+      expect(failures.map((failure) => failure.kind)).toEqual(['object', 'object', 'object']);
+      expect(calls.take()).toEqual(['!a1', '-a1?']); // of the last state there is nothing
+      await informer.stop();
+    },
+  );
+});
+
 describe('atLeast', () => {
   test('resolves when the store has reached the version, by a change, a bookmark or a list', async () => {
     const { source, informer, start } = rig([pod('a', 1)]);

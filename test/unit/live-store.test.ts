@@ -74,6 +74,26 @@ describe('a write', () => {
     expect(read(watch)).toEqual([]);
   });
 
+  test.each([
+    ['its transform', { transform: (one: Pod) => (one.value === 3 ? (undefined as never) : one) }],
+    ['an index', { indexers: { own: ({ value }: Pod) => (value === 3 ? (undefined as never) : ['x']) } }],
+  ])(
+    'that goes back leaves nothing of the other life, not even where %s refuses an object: it would pass for a newer one',
+    (_by, options) => {
+      const { live, told } = liveStore(options);
+      live.replace([pod('a', 4, '5'), pod('b', 1, '1')], '5');
+      const watch = live.join({});
+      read(watch);
+      live.replace([pod('a', 3, '4'), pod('b', 1, '1')], '4');
+      expect(read(watch)).toEqual(['DELETED a4>a4?', 'MODIFIED b1>b1']);
+      expect(told.errors).toHaveLength(1);
+      live.update(pod('a', 5, '5')); // of this life, with a version that the other one has given, too
+      expect(read(watch)).toEqual(['ADDED a5']);
+      live.replace([pod('a', 3, '6')], '6'); // in one life, the state before stays
+      expect([live.keys(), live.get('a')?.value]).toEqual([['a'], 5]);
+    },
+  );
+
   test('without a version is always a change', () => {
     const { live } = liveStore();
     live.add(pod('a', 1));

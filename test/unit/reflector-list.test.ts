@@ -1,7 +1,10 @@
 // How a reflector lists: with which versions, in which pages, and what it does when that fails.
 import { describe, expect, test } from 'vitest';
-import { Store } from '../../src/cache/index.ts';
-import { CLEAN, change, errorEvent, list, pod, Rig, refusal, ScriptedWatch } from './reflector-rig.ts';
+import { Reflector, Store } from '../../src/cache/index.ts';
+import { FakeClock, FakeListWatcher } from '../../src/testing/index.ts';
+import { toStatus } from '../../src/watch/event.ts';
+import { settle } from './faulty-source.ts';
+import { CLEAN, change, errorEvent, list, type Pod, pod, Rig, refusal, ScriptedWatch } from './reflector-rig.ts';
 
 const gone = (): ScriptedWatch => new ScriptedWatch([errorEvent(410, 'Expired')]);
 
@@ -150,6 +153,35 @@ describe('the pages of a list', () => {
     expect(await limits(4)).toEqual([4, 4, 4]);
     expect(await limits(0)).toEqual([0, 0, 0]);
   });
+});
+
+test('pages may be newer than the version: one that makes a list fail is not asked for again and again', async () => {
+  const clock = new FakeClock();
+  const source = new FakeListWatcher<Pod>({ objects: [pod('a', ''), pod('b', '')] });
+  const store = new Store<Pod>();
+  const failures: unknown[] = [];
+  const options = { clock, pageSize: 2, maxObjects: 3, streamingList: false, random: () => 0 };
+  const reflector = new Reflector<Pod>(source, store, { ...options, onError: (error) => void failures.push(error) });
+  const abort = new AbortController();
+  const run = reflector.run(abort.signal);
+  await settle();
+  for (const name of ['c', 'd']) source.add(pod(name, '')); // more than a list may have, but a watch has no end
+  await settle();
+  source.sendError(toStatus({ code: 410, reason: 'Expired', message: '' }));
+  for (const name of ['a', 'b']) source.delete(pod(name, ''));
+  for (let i = 0; i < 5; i++) {
+    await settle();
+    clock.advance(60_000);
+  }
+  expect(store.keys()).toEqual(['c', 'd']);
+  const lists = source.requests.filter(({ verb }) => verb === 'list');
+  expect(lists.map(({ options: { resourceVersion, resourceVersionMatch } }) => [resourceVersion, resourceVersionMatch])).toEqual([
+    ['0', undefined],
+    ['3', 'NotOlderThan'],
+  ]);
+  expect(failures).toMatchObject([{ code: 'REFUSED' }]);
+  abort.abort();
+  await run;
 });
 
 describe('what a list does', () => {

@@ -81,7 +81,8 @@ export class ScriptedSource implements ListWatcher<Pod> {
   #last: List<Pod> = list('1');
 
   async list(options: ListOptions = {}): Promise<List<Pod>> {
-    if (options.resourceVersionMatch === 'NotOlderThan') {
+    // A list of pages that may be newer has pages of more.
+    if (options.resourceVersionMatch === 'NotOlderThan' && options.limit === 1) {
       this.checks.push(options);
       return await answerOf(this.toCheck.shift() ?? list(options.resourceVersion ?? ''));
     }

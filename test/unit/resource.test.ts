@@ -1,13 +1,14 @@
 // The verbs of a resource, as requests to a server of TLS, and what becomes of its answers.
 import type { ServerResponse } from 'node:http';
 import { constants, createGzip, gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { isWatchError } from '../../src/index.ts';
 import { Cluster, type KubeConfigLike, type Resource } from '../../src/kubernetes/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { type ClusterServer, json, serveCluster } from './cluster-server.ts';
+import { macrotask } from './support.ts';
 
 interface Thing extends KubernetesObject {
   readonly data?: Readonly<Record<string, string>>;
@@ -245,6 +246,8 @@ describe('answers', () => {
   it.each([
     ['no JSON', '{', 'application/json', 'INVALID_FRAME'],
     ['no object', '[]', 'application/json', 'INVALID_FRAME'],
+    ['an object without metadata', '{"ok":true}', 'application/json', 'INVALID_FRAME'],
+    ['metadata that are none', '{"metadata":[]}', 'application/json', 'INVALID_FRAME'],
     ['a page', '<html>', 'text/html', 'INVALID_FRAME'],
     ['too long', JSON.stringify({ data: 'x'.repeat(1_000) }), 'application/json', 'FRAME_TOO_LARGE'],
     [
@@ -257,6 +260,88 @@ describe('answers', () => {
   ])('%s is an error', async (_what, body, type, code) => {
     server.reply = (response) => void response.setHeader('content-type', type).end(body);
     await expect(things.get('team/a')).rejects.toMatchObject({ code });
+  });
+
+  it('an answer without metadata is no object, whatever was asked; what is created need not be stored', async () => {
+    server.reply = json({ ok: true });
+    const refused = { code: 'INVALID_FRAME', message: expect.stringContaining('no metadata') };
+    await expect(things.update(thing)).rejects.toMatchObject(refused);
+    await expect(things.patch('team/a', {})).rejects.toMatchObject(refused);
+    await expect(things.delete('team/a')).rejects.toMatchObject(refused);
+    expect(await things.create(thing)).toEqual({ ok: true });
+  });
+
+  it('items that are no array are no answer to the deletion of a collection', async () => {
+    server.reply = json({ metadata: {}, items: { a: 1 } });
+    await expect(things.in('team').deleteCollection()).rejects.toMatchObject({ code: 'INVALID_FRAME' });
+    server.reply = json({ metadata: {}, items: null });
+    expect(await things.in('team').deleteCollection()).toEqual([]);
+  });
+
+  it.each<[string, (response: ServerResponse) => void]>([
+    [
+      'breaks off',
+      (response) => response.writeHead(410, { 'content-length': '500' }).write('{"kind":"Sta', () => response.destroy()),
+    ],
+    [
+      'is a part of a gzip member',
+      (response) =>
+        response
+          .writeHead(410, { 'content-encoding': 'gzip' })
+          .end(gzipSync(JSON.stringify(status(410, 'Expired'))).subarray(0, 40)),
+    ],
+    ['is not in the coding that it names', (response) => response.writeHead(410, { 'content-encoding': 'gzip' }).end('<html>')],
+  ])(
+    'a refusal whose text %s is a refusal: the version has expired, and asking again would be of no use',
+    async (_what, reply) => {
+      server.reply = reply;
+      for (const verb of [() => things.list(), () => things.watch({ resourceVersion: '5' }), () => things.get('team/a')]) {
+        await expect(verb()).rejects.toMatchObject({ code: 'REFUSED', status: { code: 410, reason: 'Expired' } });
+      }
+    },
+  );
+
+  it('a refusal whose text does not come is one after the time-out; a signal is still what ends the request', async () => {
+    const arrived = (): Promise<void> =>
+      expect
+        .poll(() => server.requests.length)
+        .toBe(1)
+        .then(() => macrotask());
+    server.reply = (response) => void response.writeHead(403).write('{');
+    const asked = things.get('team/a').catch((error: unknown) => error);
+    await arrived();
+    clock.advance(5_000);
+    expect(await asked).toMatchObject({ code: 'REFUSED', status: { code: 403 } });
+    server.requests.length = 0;
+    const abort = new AbortController();
+    const aborted = things.get('team/a', { signal: abort.signal }).catch((error: unknown) => error);
+    await arrived();
+    abort.abort(new Error('enough'));
+    expect(await aborted).toMatchObject({ message: 'enough' });
+  });
+
+  it('another protocol, for which nobody has asked, is an error at once', async () => {
+    server.reply = (response) =>
+      void response.socket?.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n');
+    await expect(things.get('team/a')).rejects.toThrow('the server answered 101');
+    expect(clock.pending).toBe(0);
+  });
+
+  it('what onWarning throws is printed, and the request goes on', async () => {
+    const printed = vi.spyOn(console, 'error').mockImplementation(() => {});
+    server.reply = json(thing, 200, { warning: '299 - "mind the gap", 299 - "and the step"' });
+    const heard: string[] = [];
+    const own = new Cluster(config, {
+      onWarning: (text) => {
+        heard.push(text);
+        throw new Error('deaf');
+      },
+    });
+    expect(await own.resource<Thing>('things').in('team').update(thing)).toEqual(thing);
+    expect(heard).toEqual(['mind the gap', 'and the step']);
+    expect(printed).toHaveBeenCalledWith(expect.stringContaining('deaf'));
+    printed.mockRestore();
+    own.close();
   });
 
   it('gzip, also of a bomb: what counts is the size after decompression', async () => {

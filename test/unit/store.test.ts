@@ -135,6 +135,18 @@ describe('a store', () => {
     expect(store.keys()).toEqual(['__proto__']);
   });
 
+  it.each([
+    ['nothing', undefined],
+    ['a promise', Promise.resolve(thing('a'))],
+  ])('refuses a transform that returns %s: nobody could tell the object from one that is not there', (_what, kept) => {
+    const store = new Store<Thing>({ transform: ({ metadata }) => (metadata.name === 'b' ? (kept as never) : thing('kept')) });
+    const refused = expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('transform: ') });
+    store.add(thing('a'));
+    expect(() => store.add(thing('b'))).toThrow(refused);
+    expect(() => store.replace([thing('b')], '7')).toThrow(refused);
+    expect([store.keys(), store.size, store.resourceVersion]).toEqual([['a'], 1, '']);
+  });
+
   it('refuses to be changed by a function that it asks', () => {
     const store: Store<Thing> = new Store<Thing>({
       transform: (object) => {

@@ -96,11 +96,18 @@ export class Exchange {
     return response;
   }
 
-  /** Reads the whole body as text. */
+  /**
+   * Reads the whole body as text. That of a refusal may break off, or be in a coding that cannot be read: the code has come by then,
+   * and an error of the network in its place would say that the server cannot be reached.
+   */
   async text(response: Response, limit: Limit): Promise<string> {
     const utf8 = new TextDecoder();
     const parts: string[] = [];
-    await this.parts(response, limit, (bytes) => parts.push(utf8.decode(bytes, { stream: true })));
+    try {
+      await this.parts(response, limit, (bytes) => parts.push(utf8.decode(bytes, { stream: true })));
+    } catch (error) {
+      if (limit.option || (this.signal.aborted && !isWatchError(error, 'TIMEOUT'))) throw error;
+    }
     return parts.join('') + utf8.decode();
   }
 

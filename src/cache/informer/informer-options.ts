@@ -47,7 +47,8 @@ export interface HandlerOptions<T> {
   /**
    * Number of changes that it may be behind; a whole number >= 1. Default: as many as there are objects with `coalesce`, otherwise
    * 1,000. With `coalesce`, a handler with more changed objects than that is ended, as with `disconnect`. One that is added before the
-   * first list needs room for it; one that is added later has room for the state with which it begins.
+   * first list needs room for it and for its end, which counts as one more; one that is added later has room for the state with which it
+   * begins.
    */
   readonly capacity?: number | undefined;
   /**
@@ -109,7 +110,10 @@ export interface HandlerFailure<T> {
   readonly handler: Handler<T>;
 }
 
-/** `keyOf`, `transform` or an index function has thrown for an object. Its previous state, if there was one, stays. */
+/**
+ * `keyOf`, `transform` or an index function has thrown for an object, or has returned what it must not. Its previous state, if there was
+ * one, stays, unless the source has been restored from a copy since.
+ */
 export interface ObjectFailure<T> {
   readonly kind: 'object';
   readonly object: T;
@@ -126,9 +130,10 @@ export interface InformerOptions<T, Name extends string = string>
   readonly indexers?: Indexers<T, Name> | undefined;
   /**
    * Called once for each object as soon as it has come; the result is stored instead, for example without the fields that nobody
-   * needs. So the first list needs no more memory than what is kept of it. It should keep the name and the namespace, which handlers make keys from (the store's key is that of the original
-   * object), `uid` and `resourceVersion`, which identify an object's state, and the labels that selectors use. It must not change
-   * its argument, which may be shared: a storage in the same process would keep the change.
+   * needs. So the first list needs no more memory than what is kept of it. It must return an object, and no promise: to leave objects
+   * out, use selectors, or the `filter` of a handler. It should keep the name and the namespace, which handlers make keys from (the
+   * store's key is that of the original object), `uid` and `resourceVersion`, which identify an object's state, and the labels that
+   * selectors use. It must not change its argument, which may be shared: a storage in the same process would keep the change.
    */
   readonly transform?: ((object: T) => T) | undefined;
   /** The key of an object; default: namespace and name. */

@@ -153,7 +153,9 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
         const key = this.#ask(object, accepted, { isOther });
         if (key !== undefined) seen.add(key);
       }
-      for (const [key] of this.entries()) if (!seen.has(key)) this.#remove(key);
+      // Of an object that is refused, the state before stays, unless it is of that other life: it would pass for one of this life.
+      const kept = isOther ? accepted : seen;
+      for (const [key] of this.entries()) if (!kept.has(key)) this.#remove(key);
       this.#store(accepted);
       this.#move(resourceVersion);
       if (!this.#hasSynced) this.#unpublished.push(this.#bookmark(true));

@@ -20,6 +20,7 @@ import { callable, checkText, WatchError, wholeNumber } from '../../watch/errors
 import type { ReflectorStore } from '../list-watcher.ts';
 import { type KubernetesObject, keyOf } from '../object.ts';
 import {
+  checkedTransform,
   checkIterable,
   type DeletedFinalStateUnknown,
   type Delta,
@@ -85,7 +86,7 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   constructor(options: DeltaQueueOptions<T>) {
     const { keyOf: own, knownObjects, transform, capacity = DEFAULT_CAPACITY } = options;
     this.#keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
-    this.#transform = callable('transform', transform);
+    this.#transform = checkedTransform(transform);
     this.#capacity = wholeNumber('capacity', capacity, 1);
     if (knownObjects !== undefined) {
       callable('knownObjects.keys', knownObjects?.keys ?? null);

@@ -77,7 +77,9 @@ export class Requests<T> {
     const { labelSelector, fieldSelector, maxObjects, maxTotalListBytes } = this.#settings;
     const { signal } = this.#begin();
     const { prepare } = this.#host;
-    const selection = { resourceVersion, labelSelector, fieldSelector, signal };
+    // Without the match, pages show exactly that version: a state with which a list has failed would come again and again.
+    const resourceVersionMatch = pageSize > 0 && resourceVersion > '0' ? 'NotOlderThan' : undefined;
+    const selection = { resourceVersion, resourceVersionMatch, labelSelector, fieldSelector, signal } as const;
     const listing = readAll(this.#source, { selection, pageSize, maxObjects, maxTotalListBytes, prepare });
     return this.#listed(resourceVersion, listing, (list) => {
       this.#whole = list;

@@ -13,6 +13,7 @@
 
 import { readConditions } from '../../selectors/label-parser.ts';
 import type { LabelSelector } from '../../selectors/label-selector.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { callable, checkOptions, checkText, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { type KubernetesObject, keyOf, metadataOf, namespaceOf, versionOf } from '../object.ts';
@@ -24,12 +25,24 @@ export function checkIterable(list: Iterable<unknown>): void {
   }
 }
 
+/** A transform that throws INVALID_ARGUMENT instead of returning what could not be told from no object. Checks that it is a function. */
+export function checkedTransform<T>(transform: ((object: T) => T) | undefined): ((object: T) => T) | undefined {
+  return (
+    callable('transform', transform) &&
+    ((object) => {
+      const kept = (transform as (object: T) => T)(object);
+      if (kept === undefined || isPromise(kept)) throw invalid('transform', kept, 'an object');
+      return kept;
+    })
+  );
+}
+
 /** Options of a {@link Store}. */
 export interface StoreOptions<T> {
   /** The key of an object; default {@link keyOf}: namespace and name. */
   keyOf?: ((object: T) => string) | undefined;
   /**
-   * Called once for each object before it is stored; the result is stored instead. The key is the original object's. A reflector
+   * Called once for each object before it is stored; the result, an object and no promise, is stored instead. The key is the original object's. A reflector
    * has it called for each object of a list as it comes.
    */
   transform?: ((object: T) => T) | undefined;
@@ -75,7 +88,7 @@ export class Store<T> implements ReflectorStore<T> {
   constructor(options: StoreOptions<T> = {}) {
     const { keyOf: own, transform } = checkOptions(options, ['keyOf', 'transform']);
     this.keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
-    this.#transform = callable('transform', transform);
+    this.#transform = checkedTransform(transform);
     takesPrepared(Store.prototype.replace);
   }
 

@@ -22,6 +22,7 @@
  */
 
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
+import { untilAborted } from '../../watch/abort.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { type Clock, sleep, upkeepClock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
@@ -98,7 +99,8 @@ export class Feed<T extends KubernetesObject> {
       let error: unknown;
       this.#isOpen = false;
       try {
-        if (!this.#hasState) await this.#list(signal);
+        // A storage of the user's own may be deaf to signals.
+        if (!this.#hasState) await untilAborted(this.#list(signal), signal);
         await this.#watch(signal);
       } catch (thrown) {
         error = thrown;
@@ -143,7 +145,8 @@ export class Feed<T extends KubernetesObject> {
   async #watch(signal: AbortSignal): Promise<void> {
     const { upstream, collection, readiness } = this.#target;
     const stateOf = (key: string): T | undefined => collection.get(key);
-    const watch = await upstream.watch(collection.version, { stateOf, signal, life: this.#life });
+    const opening = upstream.watch(collection.version, { stateOf, signal, life: this.#life });
+    const watch = await untilAborted(opening, signal); // if it comes too late, the signal has ended it
     const over = new AbortController();
     let stopAsking: (() => void) | undefined;
     try {

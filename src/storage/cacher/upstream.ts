@@ -91,11 +91,7 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
 
   async watch(version: string, { signal, life }: Pick<WatchTerms<T>, 'signal' | 'life'>): Promise<UpstreamWatch<T>> {
     const changes = this.#backend.changesAfter<T>(version, { prefix: this.#prefix, previous: false, life });
-    const leave = whenAborted(signal, () => changes.close());
-    const stop = (): void => {
-      leave();
-      changes.close();
-    };
+    const stop = endOf(signal, () => changes.close());
     try {
       await changes.open();
     } catch (error) {
@@ -142,6 +138,15 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
   }
 }
 
+/** Calls `end` when the signal aborts, or when what is returned is called. A storage of the user's own may be deaf to signals. */
+function endOf(signal: AbortSignal, end: () => void): () => void {
+  const leave = whenAborted(signal, end);
+  return () => {
+    leave();
+    end();
+  };
+}
+
 function statusOf(error: unknown): Status | undefined {
   return isWatchError(error, 'REFUSED') ? error.status : undefined;
 }
@@ -169,10 +174,11 @@ class StorageUpstream<T extends KubernetesObject> implements Upstream<T> {
     const keyed = (event: ChangeEvent<T>): KeyedChange<T> => new OwnKeyedChange(event, this.keyOf);
     const told = (event: StorageEvent<T>): UpstreamEvent<T> =>
       event.type === 'BOOKMARK' || event.type === 'ERROR' ? event : keyed(event);
+    const stop = endOf(signal, () => void watch.return());
     const batches = watch.batches();
     const next = (): Promise<IteratorResult<readonly UpstreamEvent<T>[], undefined>> =>
       batches.next().then((read) => (read.done ? read : { done: false, value: read.value.map(told) }));
-    return { stop: () => void watch.return(), batches: () => ({ [Symbol.asyncIterator]: () => ({ next }) }) };
+    return { stop, batches: () => ({ [Symbol.asyncIterator]: () => ({ next }) }) };
   }
 
   requestProgress(): Promise<void> {
