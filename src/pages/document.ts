@@ -204,7 +204,7 @@ const STATE = `
 #policy { margin-left: auto; }
 .old { display: none; color: var(--bad); }
 .stale .old { display: block; }
-.stale #overview, .stale .figures, .stale .own { opacity: .7; }`;
+.stale #overview, .stale .figures, .stale .own { color: var(--dim); filter: grayscale(1); }`;
 
 const OVERVIEW = `
 #overview { display: grid; grid-template-columns: auto minmax(12rem, 1fr) auto; gap: .5rem 2rem; align-items: center; }

@@ -75,7 +75,7 @@ const OBJECTS = `
         <select id="breadth"><option value="">as fits</option><option value="few">name and age</option><option value="usual">usual</option><option value="all">all</option></select>
       </div>
     </details>
-    <pre id="fault" role="alert" hidden></pre>
+    <pre id="fault" role="alert" tabindex="0" hidden></pre>
     <div id="lost-bar" class="row"><p id="lost" role="status" hidden></p><button id="go-live" type="button" hidden>Show what there is now</button></div>
   </div>
   <div id="object-list" tabindex="-1">
