@@ -50,7 +50,10 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the pages for everyone', () => {
       server.write(
         ...levels.map((level, at) => ({ level, msg: `message ${at}`, status: 200 + at, nested: { at, on: true } })),
         ...['ADDED', 'MODIFIED', 'DELETED'].map((type) => ({ type, object: { metadata: { name: 'a' } } })),
-        Array.from({ length: 9 }, (_, at) => `\u001b[${30 + at}mink\u001b[0m \u001b[${40 + at}mground\u001b[0m \u001b[7mboth\u001b[0m`).join(' '),
+        Array.from(
+          { length: 9 },
+          (_, at) => `\u001b[${30 + at}mink\u001b[0m \u001b[${40 + at}mground\u001b[0m \u001b[7mboth\u001b[0m`,
+        ).join(' '),
       );
       await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 10);
       await look('rows');
