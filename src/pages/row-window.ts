@@ -24,8 +24,8 @@ interface ShownRow {
 }
 
 /** Screens of rows in the document at a time: few, because a table is laid out as a whole; and rows at least and at most. */
-const SCREENS = 3;
-const MIN_ROWS = 60;
+const SCREENS = 2.25;
+const MIN_ROWS = 40;
 const MAX_ROWS = 300;
 /** The height of a row, until it has been measured. */
 const ROW_PX = 27;
@@ -36,7 +36,8 @@ export function rowsAround({ first, inView, length }: { first: number; inView: n
   readonly end: number;
 } {
   const room = Math.max(MIN_ROWS, Math.min(MAX_ROWS, Math.ceil(SCREENS * inView)));
-  const start = Math.max(0, Math.min(first - Math.floor(room / SCREENS), length - room));
+  const before = Math.floor(Math.max(0, room - inView) / 2);
+  const start = Math.max(0, Math.min(first - before, length - room));
   return { start, end: Math.min(length, start + room) };
 }
 

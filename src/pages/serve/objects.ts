@@ -48,6 +48,7 @@ export class ObjectTable {
   private readonly narrow: MediaQueryList = matchMedia('(max-width: 40rem)');
   private readonly text: HTMLInputElement = byId<HTMLInputElement>('text');
   private readonly breadth: HTMLSelectElement = byId<HTMLSelectElement>('breadth');
+  private readonly list: HTMLElement = byId('object-list');
   private readonly window: RowWindow<string, RowView>;
   private readonly sorted: SortedRows = new SortedRows();
   private readonly work: SlicedWork = new SlicedWork();
@@ -92,7 +93,7 @@ export class ObjectTable {
     const { body } = this.window;
     body.addEventListener('click', ({ target }) => this.onClick(target as Element));
     body.addEventListener('focusin', ({ target }) => this.onFocus(target as HTMLButtonElement));
-    const list = byId('object-list');
+    const { list } = this;
     list.addEventListener('keydown', (event) => this.onKey(event));
     list.addEventListener('scroll', () => this.render(false), { passive: true });
     new ResizeObserver(() => this.render(false)).observe(list);
@@ -263,8 +264,12 @@ export class ObjectTable {
   /** Puts the rows in view into the document. `force`: they have changed. */
   private render(force: boolean = true): void {
     this.keepFocus(() => this.window.draw(force));
-    byId('objects-table').setAttribute('aria-rowcount', String(this.entries.length + 1));
+    const table = byId('objects-table');
+    const rowCount = String(this.entries.length + 1);
+    if (table.getAttribute('aria-rowcount') !== rowCount) table.setAttribute('aria-rowcount', rowCount);
     this.keepStop();
+    // Where nothing is behind the names, they need not stick: each that does is a layer of its own, which is moved and painted by itself.
+    table.classList.toggle('wide', this.list.scrollWidth > this.list.clientWidth);
   }
 
   private view(at: number, view: RowView = new RowView()): RowView {
@@ -300,10 +305,10 @@ export class ObjectTable {
     change();
     if (row === undefined || row === null || document.activeElement === focused) return;
     if (row.isConnected) (focused as HTMLElement).focus({ preventScroll: true });
-    else if (this.entries.some(({ key }) => key === row.dataset.id)) byId('object-list').focus({ preventScroll: true });
+    else if (this.entries.some(({ key }) => key === row.dataset.id)) this.list.focus({ preventScroll: true });
     else {
       const next = body.rows[Math.min(at, body.rows.length - 1)]?.querySelector<HTMLButtonElement>('.name button');
-      (next ?? byId('object-list')).focus({ preventScroll: true });
+      (next ?? this.list).focus({ preventScroll: true });
     }
   }
 
