@@ -352,6 +352,10 @@ export class ObjectTable {
   }
 
   private focusAt(index: number): void {
+    if (this.entries.length === 0) {
+      this.list.focus({ preventScroll: true });
+      return;
+    }
     const at = Math.max(0, Math.min(this.entries.length - 1, index));
     this.window.reveal(at);
     this.render();
