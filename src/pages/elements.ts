@@ -398,7 +398,7 @@ export class PageHistory {
   private announce(): void {
     this.resting = this.next !== undefined;
     if (this.next === undefined) return;
-    byId('announcer').textContent = this.next;
+    say(byId('announcer'), this.next);
     this.next = undefined;
     setTimeout(() => this.announce(), PAUSE_MS);
   }

@@ -177,6 +177,141 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the pages for everyone', () => {
     },
     LONG_MS,
   );
+
+  /** The live regions, as a screen reader knows them. */
+  async function liveRegions(page: Page): Promise<string[]> {
+    const session = await page.context().newCDPSession(page);
+    const { nodes } = await session.send('Accessibility.getFullAXTree');
+    const property = (node: (typeof nodes)[number], name: string): unknown =>
+      node.properties?.find((each) => (each.name as string) === name)?.value.value;
+    const textOf = (id: string): string => {
+      const node = nodes.find(({ nodeId }) => nodeId === id);
+      return node?.role?.value === 'StaticText' ? String(node.name?.value) : (node?.childIds ?? []).map(textOf).join('');
+    };
+    return nodes
+      .filter((node) => property(node, 'live') !== undefined && !node.ignored)
+      .map((node) => `${node.role?.value} ${property(node, 'live')}: ${textOf(node.nodeId)}`);
+  }
+
+  /** Counts how often something is read out from now on. */
+  async function countSpoken(page: Page): Promise<() => Promise<number>> {
+    await page.evaluate(() => {
+      const counted = window as { spoken?: number };
+      counted.spoken = 0;
+      const observer = new MutationObserver((changes) => {
+        // A screen reader reads once what has changed in one region at one time.
+        counted.spoken = (counted.spoken ?? 0) + new Set(changes.map(({ target }) => target)).size;
+      });
+      for (const region of document.querySelectorAll('[aria-live], [role=status], [role=alert], [role=log]'))
+        observer.observe(region, { subtree: true, childList: true, characterData: true });
+    });
+    return () => page.evaluate(() => (window as { spoken?: number }).spoken ?? 0);
+  }
+
+  test('a row and an object that change a hundred times a second are read out every few seconds at most', async () => {
+    const server = await serve('--resource', 'orders.example.com/v1=Order');
+    await send(server, 'POST', ORDERS, order('busy', { spec: { count: 0 } }));
+    const page = await open();
+    await page.goto(`${server.url}/#orders.example.com%2Fv1`);
+    await page.locator('#object-rows tr[data-id="default/busy"] button').first().focus();
+    await eventually(() => liveRegions(page)).toEqual([expect.stringMatching(/^status polite: Following orders/)]);
+    await page.keyboard.press('Enter');
+    await eventually(() => page.locator('#detail-phase').textContent()).toBe('live');
+    const spoken = await countSpoken(page);
+    const begun = performance.now();
+    let sent = 0;
+    for (; performance.now() - begun < 3_000 || sent < 300; sent++) {
+      await send(server, 'PATCH', `${ORDERS}/busy`, { spec: { count: sent }, metadata: { labels: { tier: `t${sent}` } } });
+    }
+    await eventually(() => page.locator('#detail-text').innerText()).toContain(`count: ${sent - 1}\n`);
+    const seconds = (performance.now() - begun) / 1_000;
+    // Each of the two regions: at once, and then one every three seconds.
+    expect(await spoken()).toBeGreaterThan(0);
+    expect(await spoken()).toBeLessThanOrEqual(2 * (1 + Math.ceil(seconds / 3)));
+    await page.close();
+  });
+
+  test('five thousand events a second are not read out; that the connection is lost is, once', async () => {
+    const server = await pipe('--replay', '100', '--capacity', '50000');
+    const page = await open();
+    await page.goto(server.url);
+    await page.waitForSelector('#state[data-state=live]');
+    expect(await liveRegions(page)).toEqual([expect.stringMatching(/^status polite: ./)]);
+    const spoken = await countSpoken(page);
+    for (let at = 0; at < 20; at++) {
+      server.write(...Array.from({ length: 500 }, (_, more) => ({ level: 'info', at: at * 500 + more })));
+      await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)));
+    }
+    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '10000');
+    expect(await spoken()).toBe(0);
+    server.child.kill('SIGKILL');
+    // However often the page tries in vain, it says so once.
+    await eventually(() => liveRegions(page)).toEqual([expect.stringMatching(/^status polite: (Connection lost|Not connected)/)]);
+    await page.waitForFunction(() => document.querySelector('#history li')?.textContent?.includes('(2 times)'));
+    const again = await countSpoken(page);
+    await page.waitForFunction(() => document.querySelector('#history li')?.textContent?.includes('(5 times)'));
+    expect(await again()).toBe(0);
+    await page.close();
+  });
+
+  test('the focus is never lost: not with a token, not by a deletion, not when the token is refused while it is asked for', async () => {
+    const first = await serve('--token', 'one', '--resource', 'orders.example.com/v1=Order');
+    const { port } = new URL(first.url);
+    const create = (name: string, token: string): Promise<unknown> =>
+      fetch(`${first.url}${ORDERS}`, {
+        ...{ method: 'POST', headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` } },
+        body: JSON.stringify(order(name)),
+      });
+    await create('a', 'one');
+    await create('b', 'one');
+    const page = await open();
+    const focused = (): Promise<string> =>
+      page.evaluate(() => document.activeElement?.id || (document.activeElement?.localName ?? ''));
+    await page.goto(`${first.url}/#orders.example.com%2Fv1`);
+    await page.waitForSelector('#ask', { state: 'visible' });
+    await page.keyboard.type('one');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#object-rows tr[data-id="default/a"]');
+    expect(await focused()).toBe('objects');
+    // All by keyboard: to the rows, into one, to the button that deletes it, and to the answer.
+    for (let presses = 0; (await focused()) !== 'button' || presses === 0; presses++) {
+      await page.keyboard.press('Tab');
+      expect(presses).toBeLessThan(30);
+    }
+    while (!(await page.evaluate(() => document.activeElement?.closest('#object-rows')))) await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await eventually(() => page.locator('#detail-phase').textContent()).toBe('live');
+    expect(await focused()).toBe('detail');
+    await eventually(() => page.locator('#detail-delete').isDisabled()).toBe(false);
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('detail-delete');
+    await page.keyboard.press('Enter');
+    expect(await focused()).toBe('delete-no');
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('delete-yes');
+    await page.keyboard.press('Enter');
+    await eventually(() => page.locator('#detail-facts').textContent()).toMatch(/^Deleted at/);
+    await eventually(focused).toBe('detail');
+    await page.keyboard.press('Escape');
+    await eventually(() => page.evaluate(() => document.activeElement?.closest('tr')?.dataset.id)).toBe('default/b');
+    await page.keyboard.press('Enter');
+    await eventually(() => page.locator('#detail-phase').textContent()).toBe('live');
+    await eventually(() => page.locator('#detail-delete').isDisabled()).toBe(false);
+    await page.focus('#detail-delete');
+    await page.keyboard.press('Enter');
+    expect(await focused()).toBe('delete-no');
+    // The server comes back with another token, while the page asks.
+    first.child.kill('SIGKILL');
+    await first.exit;
+    await serve('--token', 'two', '--resource', 'orders.example.com/v1=Order', '--port', port);
+    await page.waitForSelector('#ask', { state: 'visible' });
+    await eventually(focused).toBe('token');
+    await page.keyboard.type('two');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#ask', { state: 'hidden' });
+    await eventually(focused).toBe('detail');
+    await page.close();
+  }, 60_000);
 });
 
 interface Stored {
