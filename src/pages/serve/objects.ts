@@ -1,7 +1,7 @@
 import { byId, make, SlicedWork, say } from '../elements.ts';
 import { RowWindow } from '../row-window.ts';
 import { count, plural } from '../words.ts';
-import { BREADTHS, type Breadth, type Column, toColumns } from './columns.ts';
+import { BREADTHS, type Breadth, type Column, columnsLeftOut, toColumns } from './columns.ts';
 import { labelsIn } from './filters.ts';
 import type { RowFollower } from './follower.ts';
 import { type DetailRef, goTo, type Place } from './place.ts';
@@ -55,6 +55,8 @@ export class ObjectTable {
   private columns: readonly Column[] = [];
   /** The labels that the selector asks for. */
   private asked: ReadonlySet<string> = new Set();
+  /** How many more there are. */
+  private leftOut: number = 0;
   /** Characters of each column. */
   private widths: number[] = [];
   private sort: { readonly column: string; readonly descending: boolean } = { column: '', descending: false };
@@ -177,10 +179,12 @@ export class ObjectTable {
     const { scope, definitions } = this.means.follower;
     const hasNamespaces = scope?.resource.namespaced === true && scope.namespace === '';
     const breadth = (this.breadth.value || (this.narrow.matches ? 'few' : 'usual')) as Breadth;
-    const columns = toColumns({ definitions, hasNamespaces, breadth });
+    const known = { definitions, hasNamespaces, breadth };
+    const columns = toColumns(known);
     const namesOf = (some: readonly Column[]): string => some.map(({ name, role, at }) => `${role} ${at} ${name}`).join('\n');
     if (namesOf(columns) === namesOf(this.columns)) return;
     this.columns = columns;
+    this.leftOut = columnsLeftOut(known);
     this.texts = new WeakMap();
     this.isSearchable = false;
     this.widths = [];
@@ -389,7 +393,9 @@ export class ObjectTable {
     const { hasSynced, scope, size: total } = this.means.follower;
     const searched = this.text.value.trim() !== '';
     const matching = this.entries.length;
-    say(byId('note'), !hasSynced ? '' : searched ? `${count(matching)} of ${plural(total, 'object')}` : plural(total, 'object'));
+    const objects = searched ? `${count(matching)} of ${plural(total, 'object')}` : plural(total, 'object');
+    const more = this.leftOut === 0 ? '' : `; ${plural(this.leftOut, 'column')} not shown`;
+    say(byId('note'), hasSynced ? objects + more : '');
     const isSelected = scope !== undefined && (scope.labelSelector !== '' || scope.fieldSelector !== '');
     const none = isSelected
       ? 'No object is selected.'
