@@ -275,7 +275,7 @@ describe('the window', () => {
         const first = Math.min(Math.floor(top / 33), Math.max(0, count - 1));
         const { start, end } = rowsAround({ first, inView: height / 33, length: count });
         expect(start >= 0 && start <= end && end <= count).toBe(true);
-        expect(end - start).toBeLessThanOrEqual(Math.max(40, Math.ceil((2.25 * height) / 33)));
+        expect(end - start).toBeLessThanOrEqual(Math.max(60, Math.ceil((3 * height) / 33)));
         for (let at = Math.floor(top / 33); at < Math.min(count, (top + height) / 33); at++) {
           expect(at >= start && at < end).toBe(true);
         }

@@ -77,7 +77,8 @@ export class ObjectTable {
   constructor(means: ObjectTableMeans) {
     this.means = means;
     const entries = (): readonly Entry[] => this.entries;
-    const ids = { scroll: 'object-list', body: 'object-rows' };
+    // Its rows have more in them than others, so fewer are drawn in advance.
+    const ids = { scroll: 'object-list', body: 'object-rows', screens: 2.25 };
     this.window = new RowWindow(ids, {
       get length() {
         return entries().length;
