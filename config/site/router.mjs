@@ -56,11 +56,14 @@ export class SiteTheme extends DefaultTheme {
     }));
     const exportsOf = (module) =>
       module.children.filter((child) => !child.isReference() && this.router.hasOwnDocument(child)).map(leaf);
-    const modules = project.children.map((module) => ({
-      ...leaf(module),
-      ...(module === shown ? { children: exportsOf(module) } : {}),
-    }));
-    return [...groups, { text: 'Reference', path: this.router.getFullUrl(project), children: modules }];
+    // What opens and closes is no link as well: nobody could tell what Enter does.
+    const modules = project.children.map((module) =>
+      module === shown
+        ? { text: module.name, children: [{ ...leaf(module), text: 'All exports' }, ...exportsOf(module)] }
+        : leaf(module),
+    );
+    const all = { text: 'All entry points', path: this.router.getFullUrl(project) };
+    return [...groups, { text: 'Reference', children: [all, ...modules] }];
   }
 }
 

@@ -20,3 +20,17 @@
     document.getElementById('tsd-search-trigger').addEventListener(event, load);
   input.addEventListener('focus', load);
 }
+
+// Code and tables that are wider than their place can be scrolled by keyboard.
+{
+  const mark = () => {
+    for (const box of document.querySelectorAll('pre > code, .tsd-typography table')) {
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute('tabindex');
+    }
+  };
+  mark();
+  addEventListener('resize', mark);
+  // What was folded had no width.
+  document.addEventListener('toggle', mark, true);
+}

@@ -1,9 +1,11 @@
 // Writes the site with TypeDoc: documents and reference in one project, so that it resolves the links between them, indexes both for the
 // search, and writes only relative addresses. What TypeDoc does not do is in the parts of this folder: its pages have addresses by entry
-// point (router.mjs), code in a text becomes a link (links.mjs), a search finds sections (search.mjs).
+// point (router.mjs), code in a text becomes a link (links.mjs), a search finds sections (search.mjs), and screen readers and keyboards can use
+// them (access.mjs).
 import { readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { Application, Converter, LiteralType, MinimalSourceFile, PageEvent, ReflectionKind, UnionType } from 'typedoc';
+import { improveAccess, improveResults } from './access.mjs';
 import { linkNames } from './links.mjs';
 import { DOCUMENTS, ENTRY_POINTS, linkedFiles, ROOT, replaceOnce, titleOf } from './pages.mjs';
 import { moduleOf, SiteRouter, SiteTheme, writeNavigations } from './router.mjs';
@@ -160,7 +162,7 @@ function improvePages(app) {
     }
     // Documents have titles of their own.
     if (model.isDocument() || url === 'index.html') html = replaceOnce(html, /<div class="tsd-page-title">.*?<\/div>/, '');
-    page.contents = html;
+    page.contents = improveAccess(html);
   });
 }
 
@@ -201,5 +203,6 @@ export async function write(out, say) {
   project.groups = project.groups.filter(({ title }) => title !== 'Documents');
   await app.generateDocs(project, out);
   improveSearch(out);
+  improveResults(out);
   return complaints;
 }

@@ -204,7 +204,7 @@ const STATE = `
 #policy { margin-left: auto; }
 .old { display: none; color: var(--bad); }
 .stale .old { display: block; }
-.stale #overview, .stale .figures, .stale .own { opacity: .7; }`;
+.stale #overview, .stale .figures, .stale .own { color: var(--dim); filter: grayscale(1); }`;
 
 const OVERVIEW = `
 #overview { display: grid; grid-template-columns: auto minmax(12rem, 1fr) auto; gap: .5rem 2rem; align-items: center; }
@@ -280,6 +280,7 @@ const EVENTS = `
 .detail .key::before { display: none; }
 .detail .key { color: var(--accent); }
 .detail .string { color: var(--good); }
+.detail .key, .detail .string { unicode-bidi: isolate; }
 .detail .number { color: var(--warn); }
 #none { padding: 1.5rem 1rem; }
 @media (max-width: 40rem) {
@@ -291,6 +292,11 @@ const EVENTS = `
 @media (forced-colors: active) {
   .meter, #own-bar, .spark, #rate-chart, #state::before, #history li::before { forced-color-adjust: none; }
   button[aria-pressed=true], button.on { forced-color-adjust: none; background: Highlight; border-color: Highlight; color: HighlightText; }
+}
+@media print {
+  header, .rows .name, .listing thead th { position: static !important; }
+  .listing, .listing > * { position: static !important; height: auto !important; max-height: none !important; overflow: visible !important; }
+  .detail pre { max-height: none; overflow: visible; }
 }
 @media (prefers-reduced-motion: reduce) { * { transition: none !important; animation: none !important; scroll-behavior: auto !important; } }`;
 

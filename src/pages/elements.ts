@@ -398,7 +398,7 @@ export class PageHistory {
   private announce(): void {
     this.resting = this.next !== undefined;
     if (this.next === undefined) return;
-    byId('announcer').textContent = this.next;
+    say(byId('announcer'), this.next);
     this.next = undefined;
     setTimeout(() => this.announce(), PAUSE_MS);
   }
@@ -546,25 +546,33 @@ export class SlicedWork {
     return this.current !== undefined;
   }
 
-  /** Calls `done` when all steps have been done: at once, if they are few. */
+  /** Calls `done` when all steps have been done: at once, if they are few, and otherwise in a task of its own. */
   begin(steps: Iterator<void, void>, done: () => void): void {
     this.current = steps;
-    this.slice(steps, done);
+    if (this.slice(steps, SLICE_MS / 4)) this.end(steps, done);
+    else setTimeout(() => this.goOn(steps, done));
   }
 
   cancel(): void {
     this.current = undefined;
   }
 
-  private slice(steps: Iterator<void, void>, done: () => void): void {
+  private goOn(steps: Iterator<void, void>, done: () => void): void {
     if (this.current !== steps) return;
-    const untilMs = performance.now() + SLICE_MS;
-    while (performance.now() < untilMs) {
-      if (steps.next().done !== true) continue;
-      this.current = undefined;
-      done();
-      return;
-    }
-    setTimeout(() => this.slice(steps, done));
+    const isDone = this.slice(steps, SLICE_MS);
+    setTimeout(() => (isDone ? this.end(steps, done) : this.goOn(steps, done)));
+  }
+
+  /** Returns whether that was all. */
+  private slice(steps: Iterator<void, void>, forMs: number): boolean {
+    const untilMs = performance.now() + forMs;
+    while (performance.now() < untilMs) if (steps.next().done === true) return true;
+    return false;
+  }
+
+  private end(steps: Iterator<void, void>, done: () => void): void {
+    if (this.current !== steps) return;
+    this.current = undefined;
+    done();
   }
 }

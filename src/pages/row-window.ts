@@ -23,20 +23,32 @@ interface ShownRow {
   readonly elements: readonly HTMLTableRowElement[];
 }
 
-/** Screens of rows in the document at a time: few, because a table is laid out as a whole; and rows at least and at most. */
+/** Screens of rows in the document at a time: few, because a table is laid out as a whole. */
 const SCREENS = 3;
-const MIN_ROWS = 60;
+/** Rows at least, for each screen, and at most. */
+const MIN_ROWS = 20;
 const MAX_ROWS = 300;
 /** The height of a row, until it has been measured. */
 const ROW_PX = 27;
 
-/** Which of `length` rows are in the document, if `inView` of them fit into the view, from `first` on. */
-export function rowsAround({ first, inView, length }: { first: number; inView: number; length: number }): {
+/** What is in view. */
+interface InView {
+  readonly first: number;
+  /** How many rows fit into it. */
+  readonly inView: number;
+  /** Of the list. */
+  readonly length: number;
+  readonly screens?: number | undefined;
+}
+
+/** Which rows are in the document. */
+export function rowsAround({ first, inView, length, screens = SCREENS }: InView): {
   readonly start: number;
   readonly end: number;
 } {
-  const room = Math.max(MIN_ROWS, Math.min(MAX_ROWS, Math.ceil(SCREENS * inView)));
-  const start = Math.max(0, Math.min(first - Math.floor(room / SCREENS), length - room));
+  const room = Math.ceil(Math.max(screens * MIN_ROWS, Math.min(MAX_ROWS, screens * inView)));
+  const before = Math.floor(Math.max(0, room - inView) / 2);
+  const start = Math.max(0, Math.min(first - before, length - room));
   return { start, end: Math.min(length, start + room) };
 }
 
@@ -46,13 +58,18 @@ export class RowWindow<Id extends number | string, Row extends ShownRow> {
   private readonly above: HTMLElement = space();
   private readonly below: HTMLElement = space();
   private readonly rows: Rows<Id, Row>;
+  private readonly screens: number | undefined;
   /** The rows in the document, in order. */
   private made: Map<Id, Row> = new Map();
   private start: number = 0;
   private rowPx: number = ROW_PX;
 
-  /** `scroll` and `body` are ids of elements: of what scrolls, and of the body with the rows. */
-  constructor({ scroll, body }: { readonly scroll: string; readonly body: string }, rows: Rows<Id, Row>) {
+  /** `scroll` and `body` are ids of elements: of what scrolls, and of the body with the rows. Default of `screens`: 3. */
+  constructor(
+    { scroll, body, screens }: { readonly scroll: string; readonly body: string; readonly screens?: number },
+    rows: Rows<Id, Row>,
+  ) {
+    this.screens = screens;
     this.scroll = byId(scroll);
     this.body = byId<HTMLTableSectionElement>(body);
     this.rows = rows;
@@ -91,9 +108,10 @@ export class RowWindow<Id extends number | string, Row extends ShownRow> {
     if (!force && this.isEnough()) return;
     const held = this.held();
     const before = held?.element.offsetTop ?? 0;
+    const { screens } = this;
     const { length } = this.rows;
     const inView = this.scroll.clientHeight / this.rowPx;
-    const { start, end } = rowsAround({ first: held?.at ?? this.estimated, inView, length });
+    const { start, end } = rowsAround({ first: held?.at ?? this.estimated, inView, length, screens });
     this.start = start;
     const made = new Map<Id, Row>();
     for (let at = start; at < end; at++) {

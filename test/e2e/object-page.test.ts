@@ -322,6 +322,82 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('an object on the page of serve', () =
     await page.close();
   });
 
+  test('a link to an object that is gone tells what happened to it; it cannot be saved, and Escape leaves it', async () => {
+    await create(ORDERS, 'short-lived', { spec: { count: 1 } });
+    await send('PATCH', `${ORDERS}/short-lived`, { spec: { count: 2 } });
+    await send('DELETE', `${ORDERS}/short-lived`);
+    const page = await browser.newPage({ viewport: { width: 1_440, height: 900 } });
+    const faults: string[] = [];
+    page.on('pageerror', (error) => faults.push(String(error)));
+    // In a namespace where there is nothing else.
+    const link = (kind: string, object: string): string =>
+      `${server.url}/?namespace=kube-system&object=${encodeURIComponent(`${kind} ${object}`)}#orders.example.com%2Fv1`;
+    await page.goto(link('orders.example.com/v1', 'default/short-lived'));
+    await eventually(() => page.locator('#detail-facts').textContent()).toBe('There is no such object.');
+    await page.click('#detail-tab-edit');
+    expect(await page.locator('#edit-about').textContent()).toBe('There is no such object.');
+    expect(await page.locator('#edit-save').isDisabled()).toBe(true);
+    await page.click('#detail-tab-history');
+    const words = async (): Promise<string[]> =>
+      (await page.locator('#detail-entries > li > b').allTextContents()).filter((word) => word !== 'gap');
+    await eventually(words).toEqual(['deleted', 'changed', 'created']);
+    await page.keyboard.press('Escape');
+    expect(await page.locator('#detail').isVisible()).toBe(false);
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('object-list');
+    await page.goto('about:blank');
+    await page.goto(link('nothing.example.com/v1', 'default/a'));
+    await eventually(() => page.locator('#history').textContent()).toContain('of a kind that this server does not have');
+    expect(page.url()).not.toContain('object=');
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('goes and comes with the back and forward buttons, but for text that is not saved', async () => {
+    await create(MAPS, 'back', { data: { k: 'v' } });
+    const { page, faults } = await open('configmaps/v1', 'back');
+    await page.selectOption('#kind', 'orders.example.com/v1');
+    await page.keyboard.press('Escape');
+    await page.goBack();
+    await eventually(() => page.locator('#detail-title').textContent()).toBe('ConfigMap default/back');
+    await eventually(() => page.locator('#detail').isVisible()).toBe(true);
+    await page.goForward();
+    await eventually(() => page.locator('#detail').isVisible()).toBe(false);
+    await page.goBack();
+    await eventually(() => page.locator('#detail-phase').textContent()).toBe('live');
+    await page.click('#detail-tab-edit');
+    await eventually(() => page.locator('#edit-text').inputValue()).toContain('k: v');
+    await page.fill('#edit-text', 'mine');
+    await page.goForward();
+    await eventually(() => page.locator('#edit-said').textContent()).toContain('This text is not saved');
+    expect(await page.locator('#edit-text').inputValue()).toBe('mine');
+    expect(new URL(page.url()).searchParams.get('object')).toBe('configmaps/v1 default/back');
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('is printed in full, and alone; texts from right to left stay at their keys', async () => {
+    const lines = Array.from({ length: 300 }, (_, at) => `line-${at}`).join('\n');
+    await create(MAPS, 'printed', { data: { lines } });
+    await create(ORDERS, 'rtl', { spec: { '\u0645\u0641\u062a\u0627\u062d': '\u0645\u0631\u062d\u0628\u0627 123' } });
+    const { page, faults } = await open('configmaps/v1', 'printed');
+    await eventually(() => page.locator('#detail-text').textContent()).toContain('line-299');
+    await page.emulateMedia({ media: 'print' });
+    expect(await page.locator('#objects').isVisible()).toBe(false);
+    const [inner, outer] = await page.locator('#detail-text').evaluate((it) => [it.scrollHeight, it.clientHeight]);
+    expect(inner).toBeGreaterThan(300 * 15);
+    expect(outer).toBe(inner);
+    expect(await page.locator('#detail').evaluate((it) => getComputedStyle(it).position)).toBe('static');
+    await page.close();
+    const other = await open('orders.example.com/v1', 'rtl');
+    await eventually(() => text(other.page)).toContain(' 123');
+    const [key, value] = await other.page
+      .locator('#detail-text .key', { hasText: '\u0645' })
+      .evaluate((it) => [it, it.nextElementSibling].map((each) => (each as Element).getBoundingClientRect().left) as number[]);
+    expect(key).toBeLessThan(value as number);
+    expect([...faults, ...other.faults]).toEqual([]);
+    await other.page.close();
+  });
+
   test('cannot be written by the page of another origin, in none of the ways that a browser offers', async () => {
     await create(MAPS, 'safe', { data: { k: 'v' } });
     const before = await send('GET', `${MAPS}/safe`);

@@ -391,6 +391,34 @@ inBrowsers('the live page', ({ name, launch, often }) => {
     expect(await page.locator('#announcer').textContent()).toBe(announced);
   });
 
+  once('searches long lines in slices, as it does many', async () => {
+    const server = await pipe('--replay', '200', '--capacity', '1000');
+    server.write(...Array.from({ length: 120 }, (_, at) => ({ msg: `${'x'.repeat(100_000)} ${at}` })));
+    await until(async () => (await server.stats()).accepted === 120);
+    await visit(server.url);
+    await newest(120);
+    // A clock that says that each look at it comes three milliseconds later, and a count of the pauses.
+    await page.evaluate(() => {
+      let nowMs = performance.now();
+      performance.now = () => {
+        nowMs += 3;
+        return nowMs;
+      };
+      const { setTimeout: later } = window;
+      const counted = window as unknown as { setTimeout: unknown; pauses: number };
+      counted.pauses = 0;
+      counted.setTimeout = (code: () => void, delayMs?: number) => {
+        if (delayMs === undefined) counted.pauses++;
+        return later(code, delayMs);
+      };
+    });
+    await page.fill('#filter', 'msg~119');
+    await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 1);
+    expect(await page.evaluate(() => (window as unknown as { pauses: number }).pauses)).toBeGreaterThan(5);
+    await page.fill('#filter', '');
+    await end(server);
+  });
+
   test('by keyboard alone a row can be opened however fast events arrive', async () => {
     const { url, write, before } = await common();
     const { faults } = await visit(url);

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { check, serve } from '../../config/site/parts.mjs';
 import manifest from '../../package.json' with { type: 'json' };
 import { component, isMissing } from '../components.ts';
+import { accessFaults } from './axe.ts';
 import { CHROMIUM_BROWSER } from './browsers.ts';
 
 const SITE = component('site');
@@ -140,6 +141,31 @@ describe.skipIf(isMissing(SITE) || CHROMIUM_BROWSER.missing)('the site', () => {
       expect(await page.locator('pre > code').first().innerText()).toContain('\ngroups:\n  - name: watchmux\n');
     });
   });
+
+  test('axe-core finds nothing on its pages, nor in the search and the menu', async () => {
+    const faults: string[] = [];
+    for (const path of [START, GUIDE, API, 'reference.html', 'docs/operation/alerts.yaml.html'])
+      await visit(path, async (page) => void faults.push(...(await accessFaults(page, path))));
+    await visit(GUIDE, async (page) => {
+      await page.keyboard.press('/');
+      await page.keyboard.type('bookmark');
+      await page.waitForSelector('#tsd-search-results [role=option]');
+      faults.push(...(await accessFaults(page, 'search')));
+      await page.locator('#tsd-search-input').fill('no such thing at all, whatsoever');
+      await expect.poll(() => page.locator('#tsd-search-status').textContent()).toContain('No results found');
+      faults.push(...(await accessFaults(page, 'nothing found')));
+    });
+    const phone = { viewport: { width: 390, height: 844 } };
+    await visit(
+      API,
+      async (page) => {
+        await page.locator('#tsd-toolbar-menu-trigger').click();
+        faults.push(...(await accessFaults(page, 'menu', [phone.viewport])));
+      },
+      phone,
+    );
+    expect(faults).toEqual([]);
+  }, 180_000);
 
   test('is light and dark, as the system is or as the reader chooses', async () => {
     const seen: string[] = [];

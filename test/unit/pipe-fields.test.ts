@@ -147,6 +147,9 @@ describe('the colours of terminals', () => {
   test('are bounded: by characters, and by runs', () => {
     expect(toRuns('x'.repeat(10_000_000), 10)).toEqual({ runs: [{ text: 'x'.repeat(10), name: '' }], cut: true });
     expect(toRuns('x'.repeat(10), 10).cut).toBe(false);
+    // A sequence that is cut, here behind 80 characters, is not shown as a text.
+    const cut = toRuns(`${`${ESC}[31m`.repeat(15)}abc${ESC}[31mdef`, 10);
+    expect(cut).toEqual({ runs: [{ text: 'abc', name: 'fg1' }], cut: true });
     const many = toRuns(Array.from({ length: 100_000 }, (_, i) => `${ESC}[3${(i % 6) + 1}mx`).join(''), 100_000);
     expect(many.runs.length).toBeLessThan(203);
     expect(many.runs.map(({ text }) => text).join('')).toHaveLength(100_000);

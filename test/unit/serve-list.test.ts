@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { rowsAround } from '../../src/pages/row-window.ts';
-import { type Breadth, toColumns, wordsOf } from '../../src/pages/serve/columns.ts';
+import { type Breadth, columnsLeftOut, toColumns, wordsOf } from '../../src/pages/serve/columns.ts';
 import { faultOf, labelsIn, toggleLabel, versionIn } from '../../src/pages/serve/filters.ts';
 import { readPlace, toUrl } from '../../src/pages/serve/place.ts';
 import { naturalKey, type PageRow, quantityOf, SortedRows, type Sorting, spanOf } from '../../src/pages/serve/sorting.ts';
@@ -151,6 +151,14 @@ describe('the columns', () => {
       'name',
       'age',
     ]);
+  });
+
+  test('of hundreds, thirty are shown, with that of the names, and the others are counted', () => {
+    const many = [...Array.from({ length: 200 }, (_, at) => define(`c${at}`)), define('Name', { format: 'name' })];
+    const known = { definitions: many, hasNamespaces: true, breadth: 'usual' } as const;
+    const shown = toColumns(known).map(({ role }) => role);
+    expect([shown.length, shown.at(-2), shown.at(-1), columnsLeftOut(known)]).toEqual([33, 'name', 'labels', 170]);
+    expect(columnsLeftOut({ definitions, hasNamespaces: true, breadth: 'all' })).toBe(0);
   });
 
   test('the column of the names opens an object, wherever it is', () => {

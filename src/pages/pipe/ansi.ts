@@ -30,7 +30,8 @@ export function toRuns(text: string, maxChars: number): { readonly runs: readonl
     else runs.push({ text: room, name });
   };
   // Sequences have no width, so more characters are read than are shown; but not without a limit.
-  const source = text.slice(0, maxChars * SOURCE_FACTOR);
+  const read = text.slice(0, maxChars * SOURCE_FACTOR);
+  const source = read.length < text.length ? read.replace(BEGUN, '') : read;
   let from = 0;
   if (source.includes(ESCAPE)) {
     for (const match of source.matchAll(STYLES)) {
@@ -46,6 +47,8 @@ export function toRuns(text: string, maxChars: number): { readonly runs: readonl
   return { runs, cut };
 }
 
+/** A sequence that the limit has cut. */
+const BEGUN = new RegExp(`${ESCAPE}(?:\\[[\\d;:]{0,64})?$`);
 /** Characters that are read for each that is shown. */
 const SOURCE_FACTOR = 8;
 

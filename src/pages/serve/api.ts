@@ -95,7 +95,11 @@ export class TokenForm {
   }
 
   hide(): void {
+    if (!this.isShown) return;
     document.body.classList.remove('locked');
+    // The field that had the focus is gone.
+    const detail = byId('detail');
+    (detail.hidden ? byId('objects') : detail).focus({ preventScroll: true });
   }
 
   private fail(text: string): void {

@@ -35,20 +35,33 @@ interface Known {
   readonly breadth: Breadth;
 }
 
+/** Columns of the server that are shown: each makes every row slower to draw, and nobody reads two hundred. */
+const MAX_COLUMNS = 30;
+
 /** Chooses the columns. The first of them that names the object opens it. */
-export function toColumns({ definitions = PLAIN, hasNamespaces, breadth }: Known): readonly Column[] {
+export function toColumns(known: Known): readonly Column[] {
+  const { hasNamespaces, breadth } = known;
+  const own = wantedColumns(known).filter(({ role }, at) => at < MAX_COLUMNS || role === 'name');
+  // What matters most is the first: a kind whose names nobody reads has them last.
+  const columns = breadth === 'few' ? own.sort((one, other) => Number(other.role === 'name') - Number(one.role === 'name')) : own;
+  return [...(hasNamespaces ? [NAMESPACE] : []), ...columns, ...(breadth === 'few' ? [] : [LABELS])];
+}
+
+/** How many columns of the server are not shown because there are too many. */
+export function columnsLeftOut(known: Known): number {
+  return wantedColumns(known).filter(({ role }, at) => at >= MAX_COLUMNS && role !== 'name').length;
+}
+
+function wantedColumns({ definitions = PLAIN, breadth }: Known): Column[] {
   const named = definitions.findIndex(({ format }) => format === 'name');
   const nameAt = named < 0 ? 0 : named;
   const all = definitions.map((definition, at) => ({ definition, column: toColumn(definition, { at, isName: at === nameAt }) }));
-  const own = all
+  return all
     .filter(({ definition, column: { role } }) => {
       if (role === 'name') return true;
       return breadth === 'all' || (!definition.wide && (breadth === 'usual' || role === 'age'));
     })
     .map(({ column }) => column);
-  // What matters most is the first: a kind whose names nobody reads has them last.
-  const columns = breadth === 'few' ? own.sort((one, other) => Number(other.role === 'name') - Number(one.role === 'name')) : own;
-  return [...(hasNamespaces ? [NAMESPACE] : []), ...columns, ...(breadth === 'few' ? [] : [LABELS])];
 }
 
 const COMMON = { at: -1, isNumber: false, title: '' };

@@ -30,7 +30,7 @@ import { DetailPanel } from './detail/panel.ts';
 import { Filters, KindList, MAX_NAMESPACES } from './filters.ts';
 import { RowFollower } from './follower.ts';
 import { ObjectTable } from './objects.ts';
-import { type DetailRef, goTo, objectIn, readPlace, withObject } from './place.ts';
+import { type DetailRef, goTo, namesObject, objectIn, readPlace, withObject } from './place.ts';
 import { ResourceTable, showCache } from './resources.ts';
 
 /** The server as a whole: changes per second, as taken by its caches and as received by this page, and the totals. */
@@ -154,8 +154,12 @@ async function start(): Promise<void> {
   poller.start();
   detail.resume();
   arrive();
-  const linked = detail.shown === undefined ? objectIn(location.href, resources) : undefined;
-  if (linked) detail.toggle(linked);
+  const linked = objectIn(location.href, resources);
+  if (detail.shown === undefined && linked !== undefined) detail.goTo(linked);
+  else if (linked === undefined && namesObject(location.href)) {
+    history.add('The link is to an object of a kind that this server does not have.', 'note');
+    window.history.replaceState(null, '', withObject(location.href, undefined));
+  }
   void count();
 }
 
@@ -224,6 +228,7 @@ function lock(): void {
   poller.stop();
   follower.stop();
   detail.pause();
+  detail.dropQuestion();
   if (arrived) history.add('Signed out: the server does not accept the token any more.', 'loss');
   line.show('off', arrived ? 'signed out' : 'a token is needed');
   token.show(access.hasToken);
@@ -282,7 +287,12 @@ const poller = pollNumbers<ApiServerStats>({
 
 byId('retry').addEventListener('click', () => void start());
 byId('go-live').addEventListener('click', () => filters.goLive());
-addEventListener('popstate', () => resources.length > 0 && arrive());
+addEventListener('popstate', () => {
+  if (resources.length === 0) return;
+  const linked = objectIn(location.href, resources);
+  arrive();
+  detail.goTo(linked);
+});
 setInterval(() => state.isLive && table.grow(), AGE_MS);
 onPageLife({
   leave: () => {

@@ -1,7 +1,7 @@
 import { byId, make, SlicedWork, say } from '../elements.ts';
 import { RowWindow } from '../row-window.ts';
 import { count, plural } from '../words.ts';
-import { BREADTHS, type Breadth, type Column, toColumns } from './columns.ts';
+import { BREADTHS, type Breadth, type Column, columnsLeftOut, toColumns } from './columns.ts';
 import { labelsIn } from './filters.ts';
 import type { RowFollower } from './follower.ts';
 import { type DetailRef, goTo, type Place } from './place.ts';
@@ -48,12 +48,15 @@ export class ObjectTable {
   private readonly narrow: MediaQueryList = matchMedia('(max-width: 40rem)');
   private readonly text: HTMLInputElement = byId<HTMLInputElement>('text');
   private readonly breadth: HTMLSelectElement = byId<HTMLSelectElement>('breadth');
+  private readonly list: HTMLElement = byId('object-list');
   private readonly window: RowWindow<string, RowView>;
   private readonly sorted: SortedRows = new SortedRows();
   private readonly work: SlicedWork = new SlicedWork();
   private columns: readonly Column[] = [];
   /** The labels that the selector asks for. */
   private asked: ReadonlySet<string> = new Set();
+  /** How many more there are. */
+  private leftOut: number = 0;
   /** Characters of each column. */
   private widths: number[] = [];
   private sort: { readonly column: string; readonly descending: boolean } = { column: '', descending: false };
@@ -74,7 +77,8 @@ export class ObjectTable {
   constructor(means: ObjectTableMeans) {
     this.means = means;
     const entries = (): readonly Entry[] => this.entries;
-    const ids = { scroll: 'object-list', body: 'object-rows' };
+    // Its rows have more in them than others, so fewer are drawn in advance.
+    const ids = { scroll: 'object-list', body: 'object-rows', screens: 2.25 };
     this.window = new RowWindow(ids, {
       get length() {
         return entries().length;
@@ -92,7 +96,7 @@ export class ObjectTable {
     const { body } = this.window;
     body.addEventListener('click', ({ target }) => this.onClick(target as Element));
     body.addEventListener('focusin', ({ target }) => this.onFocus(target as HTMLButtonElement));
-    const list = byId('object-list');
+    const { list } = this;
     list.addEventListener('keydown', (event) => this.onKey(event));
     list.addEventListener('scroll', () => this.render(false), { passive: true });
     new ResizeObserver(() => this.render(false)).observe(list);
@@ -176,10 +180,12 @@ export class ObjectTable {
     const { scope, definitions } = this.means.follower;
     const hasNamespaces = scope?.resource.namespaced === true && scope.namespace === '';
     const breadth = (this.breadth.value || (this.narrow.matches ? 'few' : 'usual')) as Breadth;
-    const columns = toColumns({ definitions, hasNamespaces, breadth });
+    const known = { definitions, hasNamespaces, breadth };
+    const columns = toColumns(known);
     const namesOf = (some: readonly Column[]): string => some.map(({ name, role, at }) => `${role} ${at} ${name}`).join('\n');
     if (namesOf(columns) === namesOf(this.columns)) return;
     this.columns = columns;
+    this.leftOut = columnsLeftOut(known);
     this.texts = new WeakMap();
     this.isSearchable = false;
     this.widths = [];
@@ -263,8 +269,12 @@ export class ObjectTable {
   /** Puts the rows in view into the document. `force`: they have changed. */
   private render(force: boolean = true): void {
     this.keepFocus(() => this.window.draw(force));
-    byId('objects-table').setAttribute('aria-rowcount', String(this.entries.length + 1));
+    const table = byId('objects-table');
+    const rowCount = String(this.entries.length + 1);
+    if (table.getAttribute('aria-rowcount') !== rowCount) table.setAttribute('aria-rowcount', rowCount);
     this.keepStop();
+    // Where nothing is behind the names, they need not stick: each that does is a layer of its own, which is moved and painted by itself.
+    table.classList.toggle('wide', this.list.scrollWidth > this.list.clientWidth);
   }
 
   private view(at: number, view: RowView = new RowView()): RowView {
@@ -300,10 +310,10 @@ export class ObjectTable {
     change();
     if (row === undefined || row === null || document.activeElement === focused) return;
     if (row.isConnected) (focused as HTMLElement).focus({ preventScroll: true });
-    else if (this.entries.some(({ key }) => key === row.dataset.id)) byId('object-list').focus({ preventScroll: true });
+    else if (this.entries.some(({ key }) => key === row.dataset.id)) this.list.focus({ preventScroll: true });
     else {
       const next = body.rows[Math.min(at, body.rows.length - 1)]?.querySelector<HTMLButtonElement>('.name button');
-      (next ?? byId('object-list')).focus({ preventScroll: true });
+      (next ?? this.list).focus({ preventScroll: true });
     }
   }
 
@@ -347,6 +357,10 @@ export class ObjectTable {
   }
 
   private focusAt(index: number): void {
+    if (this.entries.length === 0) {
+      this.list.focus({ preventScroll: true });
+      return;
+    }
     const at = Math.max(0, Math.min(this.entries.length - 1, index));
     this.window.reveal(at);
     this.render();
@@ -380,7 +394,9 @@ export class ObjectTable {
     const { hasSynced, scope, size: total } = this.means.follower;
     const searched = this.text.value.trim() !== '';
     const matching = this.entries.length;
-    say(byId('note'), !hasSynced ? '' : searched ? `${count(matching)} of ${plural(total, 'object')}` : plural(total, 'object'));
+    const objects = searched ? `${count(matching)} of ${plural(total, 'object')}` : plural(total, 'object');
+    const more = this.leftOut === 0 ? '' : `; ${plural(this.leftOut, 'column')} not shown`;
+    say(byId('note'), hasSynced ? objects + more : '');
     const isSelected = scope !== undefined && (scope.labelSelector !== '' || scope.fieldSelector !== '');
     const none = isSelected
       ? 'No object is selected.'

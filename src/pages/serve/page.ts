@@ -75,7 +75,7 @@ const OBJECTS = `
         <select id="breadth"><option value="">as fits</option><option value="few">name and age</option><option value="usual">usual</option><option value="all">all</option></select>
       </div>
     </details>
-    <pre id="fault" role="alert" hidden></pre>
+    <pre id="fault" role="alert" tabindex="0" hidden></pre>
     <div id="lost-bar" class="row"><p id="lost" role="status" hidden></p><button id="go-live" type="button" hidden>Show what there is now</button></div>
   </div>
   <div id="object-list" tabindex="-1">
@@ -153,8 +153,9 @@ main { grid-template-rows: auto auto auto 1fr; }
 #object-rows .namespace, #object-rows .age, #object-rows .labels { color: var(--dim); }
 #object-rows .number, #object-head .number button { text-align: right; }
 #object-rows .name button { max-width: 100%; overflow: hidden; text-overflow: ellipsis; color: var(--ink); font-weight: 500; text-align: left; }
-#object-rows .name { position: sticky; left: 0; background: var(--panel); }
-#object-head .name { left: 0; z-index: 2; }
+#objects-table.wide tbody .name { position: sticky; left: 0; background: var(--panel); }
+#objects-table.wide thead .name { left: 0; z-index: 2; }
+#object-rows td, #object-rows button { overflow: clip; }
 #object-rows .open td { background: var(--soft); box-shadow: inset 0 2px var(--accent), inset 0 -2px var(--accent); }
 #object-rows .leaving td, #object-rows .leaving button { color: var(--dim); }
 #object-rows .chip { margin: 0 .3rem 0 0; padding: 0 .45rem; border: 1px solid var(--line); max-width: 12rem; overflow: hidden; text-overflow: ellipsis; vertical-align: middle; border-radius: 1rem; background: var(--soft); color: var(--ink); font-size: .78rem; }

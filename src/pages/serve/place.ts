@@ -70,6 +70,11 @@ export function withObject(url: string, ref: DetailRef | undefined): string {
   return changed.href;
 }
 
+/** Whether a URL names an object, of whatever kind. */
+export function namesObject(url: string): boolean {
+  return new URL(url).searchParams.has(PARAMETER);
+}
+
 /** The object that a URL names, if there is such a kind. */
 export function objectIn(url: string, resources: readonly PageResource[]): DetailRef | undefined {
   const [, id, namespace, name] =

@@ -60,7 +60,8 @@ export class RowView {
       if (role === 'labels') chips(cell, row.metadata.labels ?? {}, asked);
       else if (role === 'name') this.name(cell, text);
       else say(cell, text);
-      cell.title = text.length > SHORT_CHARS && role !== 'labels' ? text : '';
+      const title = text.length > SHORT_CHARS && role !== 'labels' ? text : '';
+      if (cell.title !== title) cell.title = title;
       onLength(at, text.length);
     }
     element.classList.toggle('leaving', row.metadata.deletionTimestamp !== undefined);

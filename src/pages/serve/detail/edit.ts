@@ -87,6 +87,11 @@ export class EditView {
   end(): void {
     this.target = undefined;
     this.area.value = this.begun = '';
+    this.area.disabled = true;
+    for (const id of ['edit-save', 'edit-try']) byId<HTMLButtonElement>(id).disabled = true;
+    say(byId('edit-about'), '');
+    this.report('');
+    this.showOther();
     this.theirs.clear();
   }
 

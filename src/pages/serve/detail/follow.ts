@@ -163,15 +163,15 @@ export class ObjectFollower {
   }
 
   /**
-   * What happened to the object from `since`, the oldest version that the server still has, until it was `until`; oldest first.
-   * Rejects if the server does not tell.
+   * What happened to the object from `since`, the oldest version that the server still has, until it was `until`; oldest first. With an
+   * empty `until`, all that the server tells. Rejects if the server does not tell.
    */
   async older(
     { since, until }: { readonly since: string; readonly until: string },
     signal: AbortSignal,
   ): Promise<readonly HistoryEntry[]> {
     const first = await this.listed({ resourceVersion: since, resourceVersionMatch: 'Exact' }, signal);
-    if (versionOf(first.object) === until) return [];
+    if (until !== '' && versionOf(first.object) === until) return [];
     let before = first.object;
     let bytes = 0;
     const entries = before ? [toEntry({ what: 'read', at: writtenAt('read', before), before: undefined, after: before })] : [];

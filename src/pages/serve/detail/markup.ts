@@ -118,6 +118,7 @@ export const DETAIL_STYLE: string = `
 .text mark::before { content: "\u00b1"; position: absolute; left: .35rem; color: var(--accent); }
 .text .key { color: var(--accent); } .text .key::before { display: none; }
 .text .string { color: var(--good); }
+.text .key, .text .string { unicode-bidi: isolate; }
 .text .number { color: var(--warn); }
 #detail-managed { min-height: 0; margin: 0 .2rem 0 0; vertical-align: middle; }
 #detail-all { margin-top: .5rem; }
@@ -144,4 +145,12 @@ export const DETAIL_STYLE: string = `
 #delete::backdrop { background: #0007; }
 @media (min-width: 62rem) { #edit-body:has(> ul:not([hidden])) { grid-template-columns: minmax(0, 1fr) 15rem; } }
 @media (max-width: 40rem) { #detail .head { top: -.75rem; margin: -.75rem -.75rem 0; padding: .6rem .75rem; } .text { max-height: none; } #detail-tabs button { padding: .35rem .55rem; } }
+@media print {
+  main:has(> #detail:not([hidden])) > :not(#detail) { display: none; }
+  #detail { position: static; width: auto; overflow: visible; border: 0; box-shadow: none; }
+  #detail .head { position: static; }
+  #detail :is(button, select, input, label) { display: none; }
+  .text { max-height: none; overflow: visible; }
+  .text div { content-visibility: visible; }
+}
 @media (forced-colors: active) { .text mark { forced-color-adjust: none; background: Highlight; color: HighlightText; } #detail-tabs [aria-selected=true] { border-bottom-color: Highlight; } }`;

@@ -116,6 +116,19 @@ export class DetailPanel {
     this.means.onClose(open.ref);
   }
 
+  /** Shows this object, or none, because the browser has gone back or forward. Text that is being written stays, and the URL says so. */
+  goTo(ref: DetailRef | undefined): void {
+    const { open } = this;
+    if (ref === undefined) this.close();
+    else if (open === undefined || keyOfRef(open.ref) !== keyOfRef(ref)) this.openNow(ref);
+    if (open !== undefined && this.open === open) this.means.onOpen(open.ref);
+  }
+
+  /** Does not ask any more whether to delete the object. While it asks, nothing else on the page can be used. */
+  dropQuestion(): void {
+    this.deletion.close();
+  }
+
   /** Nobody looks: following ends, and goes on where it was. */
   pause(): void {
     this.open?.follower.stop();
@@ -260,11 +273,18 @@ export class DetailPanel {
     if (open === undefined) return;
     const { object, isGone, allowed } = open;
     byId('detail-title').classList.toggle('gone', isGone);
-    byId<HTMLButtonElement>('detail-delete').disabled = isGone || object === undefined || allowed?.delete === false;
+    const deletion = byId<HTMLButtonElement>('detail-delete');
+    const isOff = isGone || object === undefined || allowed?.delete === false;
+    // A button that cannot be used loses the focus, and the page begins again for who uses the keyboard.
+    if (isOff && document.activeElement === deletion) this.section.focus({ preventScroll: true });
+    deletion.disabled = isOff;
     for (const id of ['detail-copy', 'detail-download']) byId<HTMLButtonElement>(id).disabled = object === undefined;
     this.showFacts(open);
     if (this.tab === 'history') this.historyView.show(open.history);
-    if (object === undefined) return;
+    if (object === undefined) {
+      if (isGone) say(byId('edit-about'), 'There is no such object.');
+      return;
+    }
     this.showOwners(object);
     if (this.tab === 'object') this.showText(object);
     if (this.tab === 'edit' && this.edit.isOutdated(object, allowed)) this.beginEdit(open);
@@ -362,7 +382,8 @@ export class DetailPanel {
     const note = byId('detail-older-note');
     const button = byId<HTMLButtonElement>('detail-older');
     const since = this.means.oldestOf(open.ref.resource);
-    if (since === undefined || open.first === '') {
+    // Of an object that was gone before the page looked, all changes are older ones.
+    if (since === undefined || (open.first === '' && !open.isGone)) {
       say(note, 'The server keeps no older changes.');
       return;
     }
@@ -371,7 +392,9 @@ export class DetailPanel {
     say(note, 'Reading older changes \u2026');
     let words: string;
     try {
-      const entries = await open.follower.older({ since, until: open.first }, open.ending.signal);
+      const older = await open.follower.older({ since, until: open.first }, open.ending.signal);
+      const known = new Set(open.history.entries.map(({ version }) => version));
+      const entries = older.filter(({ version }) => open.first !== '' || !known.has(version));
       open.history.addOlder(entries);
       words =
         entries.length === 0
@@ -404,6 +427,9 @@ export class DetailPanel {
     byId('detail-copy').addEventListener('click', () => void this.copy());
     byId('detail-download').addEventListener('click', () => this.download());
     byId('detail-delete').addEventListener('click', () => this.askDelete());
+    byId('delete').addEventListener('close', () => {
+      if (document.activeElement === document.body && this.open !== undefined) this.section.focus({ preventScroll: true });
+    });
     byId('edit-reset').addEventListener('click', () => this.open && this.beginEdit(this.open));
     // Browsers allow few connections to a server, for all its pages: one that nobody sees takes none for a single object.
     document.addEventListener('visibilitychange', () => (document.hidden ? this.pause() : this.resume()));
