@@ -32,6 +32,9 @@ Usage
   watchmux <command> --help              show the help of a command
   watchmux --version                     show the version
 
+Options are --name VALUE or --name=VALUE. Of an option that is given more than once, the last one counts, unless its help says
+that it may be repeated.
+
 Examples
   tail -F /var/log/syslog | watchmux pipe --raw --title 'System log'
   docker events --format '{{json .}}' | watchmux pipe --replay 50

@@ -108,7 +108,8 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
   const scraped = metrics && createMetricsServer(api, { ...command, host: metrics.host });
   let monitor: HealthMonitor | undefined;
   try {
-    const metricsUrl = scraped && metrics && `${await listen(scraped, { ...metrics, command: 'serve' })}${METRICS_PATH}`;
+    const metricsUrl =
+      scraped && metrics && `${await listen(scraped, { ...metrics, command: 'serve', option: '--metrics' })}${METRICS_PATH}`;
     await api.ready;
     await applyCrds(api, crds, log);
     const own = { ...command, maxConnectionsPerAddress: connectionsOf(command) };

@@ -1,5 +1,5 @@
 import { toHeaders } from '../get/get-args.ts';
-import { type Given, type Options, preset, quote, valued } from '../usage.ts';
+import { type Given, type Options, preset, quoteUrl, valued } from '../usage.ts';
 
 /** A kind that is asked for: as `NAME`, `NAME.GROUP`, `NAME.GROUP/VERSION`, or `NAME/VERSION` of the core group. */
 export interface WantedKind {
@@ -66,8 +66,9 @@ function toSource(given: Given): URL | readonly string[] {
   if (given.positionals.includes('')) throw given.error('a file has an empty name');
   if (!/^https?:\/\//i.test(first)) return given.positionals;
   if (more.length > 0) throw given.error('types takes several files, or one URL');
-  if (URL.canParse(first)) return new URL(first);
-  throw given.error(`not an HTTP URL: ${quote(first)}`);
+  const url = given.httpUrl(first);
+  if (url === undefined) throw given.error(`not an HTTP URL: ${quoteUrl(first)}`);
+  return url;
 }
 
 /** Returns undefined for what names no kind. */
