@@ -50,9 +50,9 @@ export class Output {
     return this.stream.isTTY === true;
   }
 
-  /** Width of the terminal, in characters. */
+  /** Width of the terminal, in characters. One that does not know says 0. */
   get columns(): number {
-    return this.stream.columns ?? 80;
+    return this.stream.columns || 80;
   }
 
   /** Writes a text. Resolves when there is room for more, or nothing more can be written. */
