@@ -1,5 +1,6 @@
 // Files of YAML or JSON, several documents in each: what `serve --crd` and `types` read.
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KubernetesObject } from '../cache/object.ts';
 import { isRecord } from '../watch/errors.ts';
@@ -69,10 +70,20 @@ async function filesAt(path: string, fault: Fault): Promise<readonly string[]> {
   }
 }
 
+/** The text of a file. What is no regular file, such as a pipe, has no size before it has been read. */
 async function textOf(file: string): Promise<string> {
   const { size } = await stat(file);
   if (size > MAX_FILE_BYTES) throw new Error(`it has ${size} bytes, more than ${MAX_FILE_BYTES}`);
-  return await readFile(file, 'utf8');
+  const chunks: Buffer[] = [];
+  for await (const chunk of createReadStream(file, { end: MAX_FILE_BYTES }) as AsyncIterable<Buffer>) chunks.push(chunk);
+  const bytes = Buffer.concat(chunks);
+  if (bytes.length > MAX_FILE_BYTES) throw new Error(`it has more than ${MAX_FILE_BYTES} bytes`);
+  try {
+    // Without the mark at the beginning that programs of Windows write.
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new Error('it is not UTF-8');
+  }
 }
 
 const itemsOf = (document: unknown): readonly unknown[] =>

@@ -136,7 +136,8 @@ Options
                            send this header; may be repeated
       --timeout SECONDS    time for the server to answer, default 60; 0: no limit
 
-To trust a server with a private CA, set NODE_EXTRA_CA_CERTS to a file with the CA's certificate.
+To trust a server with a private CA, set NODE_EXTRA_CA_CERTS to a file with the CA's certificate. A URL is asked directly; to a
+cluster, the proxy-url of the kubeconfig counts, and then HTTPS_PROXY and NO_PROXY.
 
 Exit codes: 0 end, or the output is no longer read; 1 the server cannot be reached or refuses, there is no object NAME, or the
 output could not be written; 2 invalid usage, no such resource, or no kubeconfig.
@@ -155,7 +156,7 @@ server has a page, whose address is printed; a button there slows that page down
   DIR            use this directory, to see your own edits as well; the worker touches only its own files, demo-*
   --seconds N    duration, default 10; Ctrl-C ends it earlier
 
-Exit codes: 0 end; 1 the numbers do not add up, or the output could not be written; 2 invalid usage, or no such directory.
+Exit codes: 0 end; 1 the numbers do not add up, or the output could not be written; 2 invalid usage, or no directory.
 `;
 
 const NEW = `watchmux new: begin an operator

@@ -102,6 +102,23 @@ describe('the arguments', () => {
   });
 });
 
+describe('a file', () => {
+  const asked = (file: string) => types(parseCommand(['types', file]) as TypesCommand, {} as Output);
+
+  test('that never ends is refused at the limit', async () => {
+    await expect(asked('/dev/zero')).rejects.toThrow('watchmux types: "/dev/zero": it has more than 67108864 bytes');
+  });
+
+  test('may begin with the mark of UTF-8, and is nothing but UTF-8', async () => {
+    const crd = JSON.stringify(crdOf({}, schemaOf({})));
+    const marked = filesOf({ 'a.json': `\ufeff${crd}` });
+    expect(await written(marked)).toBe(await written(filesOf({ 'a.json': crd })));
+    const file = join(filesOf({}), 'wide.json');
+    writeFileSync(file, Buffer.from(`\ufeff${crd}`, 'utf16le'));
+    await expect(asked(file)).rejects.toThrow('wide.json": it is not UTF-8');
+  });
+});
+
 describe('the types of a definition', () => {
   test('are those that the tests of types use', async () => {
     const known = readFileSync(WEBSITE.replace('-crd.yaml', '.ts'), 'utf8');

@@ -33,7 +33,7 @@ import {
 import { UsageError } from '../usage.ts';
 import { applyCrds, type CrdFile, readCrdFiles } from './crd-files.ts';
 import { Log } from './log.ts';
-import { Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens } from './reload.ts';
+import { Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens, warnIfExpired } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 import { HealthMonitor, ServeEvents } from './serve-events.ts';
 import { closeStorage, openStorage } from './storages.ts';
@@ -103,7 +103,7 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
     };
   }
   const state: Departure = { isLeaving: false };
-  const server = createHttpServer(api, { command, tls, events, state });
+  const server = createHttpServer(api, { command, tls, log, events, state });
   const { metrics } = command;
   const scraped = metrics && createMetricsServer(api, { ...command, host: metrics.host });
   let monitor: HealthMonitor | undefined;
@@ -197,9 +197,10 @@ function createHttpServer(
   {
     command: { host, keepAliveMs },
     tls,
+    log,
     events,
     state,
-  }: Pick<ServeMeans, 'command' | 'tls'> & { events: ServeEvents; state: Departure },
+  }: Pick<ServeMeans, 'command' | 'tls' | 'log'> & { events: ServeEvents; state: Departure },
 ): Server {
   const page = objectsPage();
   const pipelining = new Pipelining();
@@ -225,7 +226,7 @@ function createHttpServer(
   const server: Server =
     tls === undefined
       ? createServer(patience, listener)
-      : securely(tls, (pair) => createSecureServer({ ...patience, ...pair }, listener));
+      : securely(tls, log, (pair) => createSecureServer({ ...patience, ...pair }, listener));
   refuseBadRequests(server);
   server.on('drop', (dropped) => events.dropped(dropped?.remoteAddress));
   server.on('upgrade', (request, socket, head) => {
@@ -239,9 +240,11 @@ function createHttpServer(
 }
 
 /** A server whose new connections get the certificate as it is at present. */
-function securely(tls: FromFiles<Pair>, create: (pair: Pair) => ReturnType<typeof createSecureServer>): Server {
+function securely(tls: FromFiles<Pair>, log: Log, create: (pair: Pair) => ReturnType<typeof createSecureServer>): Server {
   const server = create(tls.value);
+  warnIfExpired(tls.value, log);
   tls.onChange = (pair) => {
+    warnIfExpired(pair, log);
     // Bun has no such thing.
     if (!('setSecureContext' in server))
       throw new Error('this runtime cannot replace the certificate: restart to use the new one');
