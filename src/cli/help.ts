@@ -64,8 +64,8 @@ Options
 ${POLICY_LINES}
   --max-queued-bytes N
                      a client for which more bytes are queued is cut, whatever the policy; default 67108864 (64 MiB)
-  --replay N         send the last N events to a new client first, default 0
-  --window N         events kept (at most 8 MiB) for clients that reconnect and resume, default 1000
+  --replay N         send the last N events to a new client first, if they have at most 8 MiB, and fewer if not; default 0
+  --window N         events kept (at most 8 MiB) for clients that reconnect and resume, default 1000, or --replay if that is more
   --raw              pass on each line as a string; a blank line is an empty string
   --keep-open        continue to serve after the end of stdin, until a signal
   --title TEXT       heading of the live page

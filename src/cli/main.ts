@@ -43,7 +43,10 @@ async function main(argv: readonly string[]): Promise<number> {
     void messages.write(`${name}: cannot write to stdout: ${output.failure}\n`);
   }
   await messages.flushed();
-  return output.failure === undefined && messages.failure === undefined ? code : Math.max(code, 1);
+  const all = output.failure === undefined && messages.failure === undefined ? code : Math.max(code, 1);
+  // What nobody reads would keep the process alive.
+  if (output.gone) process.exit(all);
+  return all;
 }
 
 main(process.argv.slice(2)).then(

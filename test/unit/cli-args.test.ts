@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { parseCommand } from '../../src/cli/args.ts';
+import { parseCommand, READERS } from '../../src/cli/args.ts';
 import { helpText } from '../../src/cli/help.ts';
 import type { InputLine } from '../../src/cli/lines.ts';
 import { InputLines, readLine } from '../../src/cli/lines.ts';
@@ -72,6 +72,18 @@ describe('the command line', () => {
   test('watch uses the transport that is asked for, whatever the URL', () => {
     expect(parseCommand(words('watch ws://h --transport http'))).toMatchObject({ transport: 'http' });
     expect(parseCommand(words('watch http://h --transport websocket'))).toMatchObject({ transport: 'websocket' });
+  });
+
+  test.each(Object.entries(READERS))('the help of %s says what each option is by default', (topic, [options]) => {
+    const help = helpText(topic as keyof typeof READERS);
+    for (const [name, option] of Object.entries(options)) {
+      const [, own] = help.split(new RegExp(`^ +(?:-\\w, |--[\\w-]+ \\S+, )*--${name}\\b`, 'm'));
+      const ends = own?.search(/\n( +-|\n)/);
+      const told = own?.slice(0, ends) ?? '';
+      if (typeof option.default === 'string') expect(told).toMatch(new RegExp(`(?=[^]*default)[^]*\\b${option.default}\\b`, 'i'));
+      if (option.multiple) expect(told).toContain('may be repeated');
+      expect(`${name}: ${told}`).not.toBe(`${name}: `);
+    }
   });
 
   test('of an option that is given twice, the last one counts', () => {

@@ -91,7 +91,7 @@ test('a gauge shows what is queued, and something if that is little', () => {
 });
 
 test('a terminal that does not know its width has the usual one', () => {
-  const stream = { write: () => true, on: () => undefined };
+  const stream = { write: () => true, on: () => undefined, writableLength: 0 };
   expect([0, undefined, 100].map((columns) => new Output({ ...stream, columns } as typeof stream).columns)).toEqual([
     80, 80, 100,
   ]);

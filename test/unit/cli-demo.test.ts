@@ -13,7 +13,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 test('no place for a temporary directory is one line, not a stack', async () => {
   vi.stubEnv('TMPDIR', join(directory, 'gone'));
   onTestFinished(() => void vi.unstubAllEnvs());
-  const output = new Output({ write: () => true, on: () => undefined });
+  const output = new Output({ write: () => true, on: () => undefined, writableLength: 0 });
   const failed = demo({ command: 'demo', directory: undefined, durationMs: 0 }, output);
   await expect(failed).rejects.toThrow(UsageError);
   await expect(failed).rejects.toThrow(/^watchmux demo: cannot make a temporary directory: ENOENT.*; name another one$/);

@@ -35,6 +35,7 @@ async function run(line: string): Promise<string> {
       return true;
     },
     on: () => undefined,
+    writableLength: 0,
   };
   expect(await newProject(parseCommand(line.split(' ')) as NewCommand, new Output(stream), parent)).toBe(0);
   return printed;
@@ -183,7 +184,7 @@ describe('the project', () => {
     const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
     onTestFinished(() => said.mockRestore());
     const command = parseCommand(['new', 'operator', 'dangling']) as NewCommand;
-    expect(await newProject(command, new Output({ write: () => true, on: () => undefined }), parent)).toBe(1);
+    expect(await newProject(command, new Output({ write: () => true, on: () => undefined, writableLength: 0 }), parent)).toBe(1);
     expect(said.mock.calls).toEqual([
       [expect.stringMatching(/^watchmux new: cannot write "dangling\/[^"]+": E[A-Z]+: [^\n]+\n$/)],
     ]);

@@ -35,7 +35,10 @@ const REFRESH_MS = 100;
  */
 export async function demo({ directory, durationMs }: DemoCommand, output: Output): Promise<number> {
   const end = new AbortController();
-  const release = onSignals(() => end.abort());
+  const release = onSignals(() => {
+    end.abort();
+    output.hurry();
+  });
   output.onGone = () => end.abort();
   const path = directory ?? (await temporary());
   const worker = new DemoWorker(path);

@@ -172,7 +172,10 @@ async function follow({ command, source, printer, output, signal }: GetWork): Pr
   const informer = new Informer<KubernetesObject>(source, { labelSelector, fieldSelector, onError });
   const events = informer.watch();
   const stop = (): void => void informer.stop();
-  const release = onSignals(stop);
+  const release = onSignals(() => {
+    stop();
+    output.hurry();
+  });
   signal.addEventListener('abort', stop);
   const running = informer.run();
   for await (const batch of events.batches()) {
