@@ -112,7 +112,8 @@ export class Given {
     // Node's timers are limited to 2^31 ms; a day is more than anyone waits.
     if (!(seconds <= 86_400)) throw this.wrong(option, 'seconds, from 0 to 86400');
     if (seconds < min) throw this.wrong(option, `seconds, from ${min} to 86400`);
-    return Math.round(seconds * 1_000);
+    // Only 0 is 0, which often means something else: no limit.
+    return Math.max(Math.round(seconds * 1_000), seconds > 0 ? 1 : 0);
   }
 
   /** Reads the host to listen on. */

@@ -86,6 +86,11 @@ describe('the command line', () => {
     }
   });
 
+  test('the shortest time is not none', () => {
+    expect(parseCommand(words('get pods --timeout 0.0001'))).toMatchObject({ responseTimeoutMs: 1 });
+    expect(parseCommand(words('get pods --timeout 0.0'))).toMatchObject({ responseTimeoutMs: 0 });
+  });
+
   test('of an option that is given twice, the last one counts', () => {
     expect(parseCommand(words('pipe --port 1 --raw --port=2 --raw'))).toMatchObject({ port: 2, raw: true });
     expect(() => parseCommand(words('pipe --port 1 --port x'))).toThrow('--port takes');

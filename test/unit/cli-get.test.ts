@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseCommand } from '../../src/cli/args.ts';
+import { said } from '../../src/cli/get/get.ts';
 import type { GetCommand } from '../../src/cli/get/get-args.ts';
 import { AlignedColumns, createPrinter, type PrinterOptions } from '../../src/cli/get/printer.ts';
 import { helpText } from '../../src/cli/help.ts';
@@ -85,6 +86,13 @@ describe('the arguments of get', () => {
     const words = line.split(' ').filter(Boolean);
     expect(() => parseCommand(['get', ...words])).toThrow(UsageError);
     expect(() => parseCommand(['get', ...words])).toThrow(message);
+  });
+
+  test('a context without a kubeconfig', () => {
+    expect(said('context: expected one of none, got "x"', 'get')).toBe(
+      '--context: expected a kubeconfig that has "x", found none',
+    );
+    expect(said('context: expected one of a, got "x"', 'get')).toBe('--context: expected one of a, got "x"');
   });
 
   test('a header that is given twice is sent with both values', () => {
