@@ -141,8 +141,8 @@ describe('watchmux serve: arguments', () => {
     [['--metrics', ':9090'], '--metrics takes a port'],
     [['--metrics', '99999'], '--metrics takes a port'],
     [['--metrics', 'a b:9090'], '--metrics takes a port, or a host and a port such as 0.0.0.0:9090, not "a b:9090"'],
-    [['--etcd', 'http://h:1/path'], '--etcd takes a URL without a path, not "http://h:1/path"'],
-    [['--etcd', 'http://h:1/?x'], '--etcd takes a URL without a path'],
+    [['--etcd', 'http://h:1/path'], '--etcd takes a URL without a path and a query: expected http://h:1'],
+    [['--etcd', 'http://h:1/?x'], '--etcd takes a URL without a path and a query: expected http://h:1'],
     [['--etcd', 'http://u:%zz@h:1'], '"http://h:1": expected %25 for % in the user and the password'],
     [['--etcd', 'tcp://u:secret@h:1'], '--etcd takes a URL such as http://127.0.0.1:2379, not "tcp://h:1"'],
     [

@@ -219,7 +219,7 @@ function toEtcdUrl(given: Given, value: string): URL {
   const url = given.httpUrl(value);
   if (url === undefined) throw given.error(`--etcd takes a URL such as http://127.0.0.1:2379, not ${quoteUrl(value)}`);
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
-    throw given.error(`--etcd takes a URL without a path, not ${quoteUrl(value)}`);
+    throw given.error(`--etcd takes a URL without a path and a query: expected ${url.origin}`);
   }
   return url;
 }

@@ -86,9 +86,10 @@ interface ServeMeans {
 async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
   const { command, tls, tokens, log, crds } = means;
   const events = new ServeEvents(log, systemClock);
+  const resources = withBuiltIn(command.resources);
   const api = new ApiServer<string>({
     storage,
-    resources: withBuiltIn(command.resources),
+    resources,
     customResourceDefinitions: true,
     garbageCollection: true,
     ...hooksOf(means),
@@ -115,7 +116,8 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
     const own = { ...command, maxConnectionsPerAddress: connectionsOf(command) };
     const url = await listen(server, own, tls === undefined ? 'http' : 'https');
     for (const each of [server, scraped]) each?.on('error', (error) => log.error('error', { error: error.message }));
-    events.started(command);
+    // Definitions are a kind, too.
+    events.started(command, resources.length + 1 + crds.length);
     log.info('listening', { url, metrics: metricsUrl });
     monitor = new HealthMonitor({ health: () => api.health(), log, clock: systemClock });
     await untilEnd(
