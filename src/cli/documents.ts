@@ -60,11 +60,9 @@ export function crdOf(document: Document, fault: Fault): KubernetesObject | unde
 async function filesAt(path: string, fault: Fault): Promise<readonly string[]> {
   try {
     if (!(await stat(path)).isDirectory()) return [path];
-    const names = await readdir(path, { recursive: true });
-    return names
-      .filter((name) => FILES.test(name))
-      .sort()
-      .map((name) => join(path, name));
+    const entries = await readdir(path, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => FILES.test(entry.name) && !entry.isDirectory());
+    return files.map((entry) => join(entry.parentPath ?? entry.path, entry.name)).sort();
   } catch (error) {
     throw fault(path, (error as Error).message);
   }
@@ -100,7 +98,8 @@ async function documentsIn(text: string): Promise<readonly unknown[]> {
     const documents = [parseAllDocuments(text, { version: '1.1', logLevel: 'silent' })].flat();
     return documents.map((document) => {
       const [error] = document.errors;
-      if (error) throw error;
+      // The lines that follow show the place.
+      if (error) throw new Error(error.message.split('\n', 1)[0]?.replace(/:$/, ''));
       const value: unknown = document.toJS();
       if (isEndless(value)) throw new Error('expected what JSON can say, but an alias stands within what it stands for');
       return value;
