@@ -65,7 +65,8 @@ ${POLICY_LINES}
   --max-queued-bytes N
                      a client for which more bytes are queued is cut, whatever the policy; default 67108864 (64 MiB)
   --replay N         send the last N events to a new client first, if they have at most 8 MiB, and fewer if not; default 0
-  --window N         events kept (at most 8 MiB) for clients that reconnect and resume, default 1000, or --replay if that is more
+  --window N         events kept (at most 8 MiB) for clients that reconnect and resume, default 1000 or --replay, whichever is
+                     more
   --raw              pass on each line as a string; a blank line is an empty string
   --keep-open        continue to serve after the end of stdin, until a signal
   --title TEXT       heading of the live page

@@ -9,7 +9,6 @@
  * file system reports changes. What belongs together is replaced together: a new certificate without its key is broken until the key
  * has come.
  */
-import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
@@ -129,7 +128,7 @@ function checkPem({ option, file, part }: PemFile, text: string, fault: Fault): 
   if (certificates.length === 0) throw fault(`${option}: there is no certificate in ${file}`);
   for (const [at, each] of certificates.entries()) {
     try {
-      new X509Certificate(each);
+      createSecureContext({ cert: each });
     } catch (error) {
       throw fault(`${option}: certificate ${at + 1} in ${file}: ${(error as Error).message}`);
     }
