@@ -16,6 +16,7 @@ import {
   type Options,
   preset,
   quote,
+  quoteUrl,
   UsageError,
   valued,
 } from './usage.ts';
@@ -87,7 +88,7 @@ export function parseCommand(argv: readonly string[]): Command {
     case 'help':
     case '--help':
     case '-h':
-      return { command: 'help', topic: toTopic(rest[0]) };
+      return { command: 'help', topic: /^(-h|--help)$/.test(rest[0] ?? '') ? undefined : toTopic(rest[0]) };
     case '--version':
     case '-v':
       return { command: 'version' };
@@ -125,7 +126,7 @@ function helpOr(topic: CommandName, args: readonly string[]): Command {
     parsed = parseArgs({ args: joined(args, options), options: { ...help, ...options }, allowPositionals: true, strict: true });
   } catch (error) {
     // Node's message is long; its first sentence says what is wrong.
-    const [sentence = 'bad option'] = (error as Error).message.split(/[.\n]/, 1);
+    const [sentence = 'bad option'] = (error as Error).message.split(/\.(?=\s|$)|\n/, 1);
     const missing = /^Option '(?:-\w, )?(--[\w-]+).* argument (?:missing|is ambiguous)$/.exec(sentence);
     const [, unknown = ''] = /^Unknown option '--([\w-]+)/.exec(sentence) ?? [];
     const near = nearest(unknown, Object.keys(options));
@@ -181,8 +182,8 @@ function toWatch(given: Given): WatchCommand {
   if (address === undefined) throw given.error('missing URL, for example: watchmux watch http://127.0.0.1:8080');
   given.atMost(1, 'watch takes one URL');
   const text = (address.includes('://') ? address : `http://${address}`).replace(/^ws(s?):/i, 'http$1:');
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol)) throw given.error(`not an HTTP URL: ${quote(address)}`);
+  const url = given.httpUrl(text);
+  if (url === undefined) throw given.error(`not an HTTP URL: ${quoteUrl(address)}`);
   const asked = given.text('transport') ?? (/^wss?:/i.test(address) ? 'websocket' : 'http');
   const transport = given.oneOf('transport', TRANSPORTS, asked);
   given.notEmpty(['resume'], 'the resourceVersion of an event');

@@ -1,6 +1,6 @@
 // `watchmux check`: whether a file of `serve --data`, or a copy of one, is whole, and what is in it. It changes nothing, and may look at
 // the file of a running server.
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { type LoadTarget, type Scanned, scan } from '../storage/journal/load.ts';
 import type { JournalRecord } from '../storage/journal/records.ts';
 import { isWatchError } from '../watch/errors.ts';
@@ -27,14 +27,12 @@ export async function check({ file }: CheckCommand, output: Output): Promise<num
 }
 
 async function opened(file: string): Promise<FileHandle> {
-  let handle: FileHandle;
   try {
-    handle = await open(file, 'r');
+    // Before it is opened, which a pipe without a writer would hold up for ever.
+    if ((await stat(file)).isFile()) return await open(file, 'r');
   } catch (error) {
     throw new UsageError(`cannot read ${quote(file)}: ${(error as Error).message}`, 'check');
   }
-  if ((await handle.stat()).isFile()) return handle;
-  await handle.close();
   throw new UsageError(`${quote(file)} is not a file`, 'check');
 }
 

@@ -1,5 +1,6 @@
 // Files of YAML or JSON, several documents in each: what `serve --crd` and `types` read.
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KubernetesObject } from '../cache/object.ts';
 import { isRecord } from '../watch/errors.ts';
@@ -59,20 +60,28 @@ export function crdOf(document: Document, fault: Fault): KubernetesObject | unde
 async function filesAt(path: string, fault: Fault): Promise<readonly string[]> {
   try {
     if (!(await stat(path)).isDirectory()) return [path];
-    const names = await readdir(path, { recursive: true });
-    return names
-      .filter((name) => FILES.test(name))
-      .sort()
-      .map((name) => join(path, name));
+    const entries = await readdir(path, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => FILES.test(entry.name) && !entry.isDirectory());
+    return files.map((entry) => join(entry.parentPath ?? entry.path, entry.name)).sort();
   } catch (error) {
     throw fault(path, (error as Error).message);
   }
 }
 
+/** The text of a file. What is no regular file, such as a pipe, has no size before it has been read. */
 async function textOf(file: string): Promise<string> {
   const { size } = await stat(file);
   if (size > MAX_FILE_BYTES) throw new Error(`it has ${size} bytes, more than ${MAX_FILE_BYTES}`);
-  return await readFile(file, 'utf8');
+  const chunks: Buffer[] = [];
+  for await (const chunk of createReadStream(file, { end: MAX_FILE_BYTES }) as AsyncIterable<Buffer>) chunks.push(chunk);
+  const bytes = Buffer.concat(chunks);
+  if (bytes.length > MAX_FILE_BYTES) throw new Error(`it has more than ${MAX_FILE_BYTES} bytes`);
+  try {
+    // Without the mark at the beginning that programs of Windows write.
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new Error('it is not UTF-8');
+  }
 }
 
 const itemsOf = (document: unknown): readonly unknown[] =>
@@ -89,7 +98,8 @@ async function documentsIn(text: string): Promise<readonly unknown[]> {
     const documents = [parseAllDocuments(text, { version: '1.1', logLevel: 'silent' })].flat();
     return documents.map((document) => {
       const [error] = document.errors;
-      if (error) throw error;
+      // The lines that follow show the place.
+      if (error) throw new Error(error.message.split('\n', 1)[0]?.replace(/:$/, ''));
       const value: unknown = document.toJS();
       if (isEndless(value)) throw new Error('expected what JSON can say, but an alias stands within what it stands for');
       return value;

@@ -32,6 +32,9 @@ Usage
   watchmux <command> --help              show the help of a command
   watchmux --version                     show the version
 
+Options are --name VALUE or --name=VALUE. Of an option that is given more than once, the last one counts, unless its help says
+that it may be repeated.
+
 Examples
   tail -F /var/log/syslog | watchmux pipe --raw --title 'System log'
   docker events --format '{{json .}}' | watchmux pipe --replay 50
@@ -61,8 +64,9 @@ Options
 ${POLICY_LINES}
   --max-queued-bytes N
                      a client for which more bytes are queued is cut, whatever the policy; default 67108864 (64 MiB)
-  --replay N         send the last N events to a new client first, default 0
-  --window N         events kept (at most 8 MiB) for clients that reconnect and resume, default 1000
+  --replay N         send the last N events to a new client first, if they have at most 8 MiB, and fewer if not; default 0
+  --window N         events kept (at most 8 MiB) for clients that reconnect and resume, default 1000 or --replay, whichever is
+                     more
   --raw              pass on each line as a string; a blank line is an empty string
   --keep-open        continue to serve after the end of stdin, until a signal
   --title TEXT       heading of the live page
@@ -133,7 +137,8 @@ Options
                            send this header; may be repeated
       --timeout SECONDS    time for the server to answer, default 60; 0: no limit
 
-To trust a server with a private CA, set NODE_EXTRA_CA_CERTS to a file with the CA's certificate.
+To trust a server with a private CA, set NODE_EXTRA_CA_CERTS to a file with the CA's certificate. A URL is asked directly; to a
+cluster, the proxy-url of the kubeconfig counts, and then HTTPS_PROXY and NO_PROXY.
 
 Exit codes: 0 end, or the output is no longer read; 1 the server cannot be reached or refuses, there is no object NAME, or the
 output could not be written; 2 invalid usage, no such resource, or no kubeconfig.
@@ -152,7 +157,7 @@ server has a page, whose address is printed; a button there slows that page down
   DIR            use this directory, to see your own edits as well; the worker touches only its own files, demo-*
   --seconds N    duration, default 10; Ctrl-C ends it earlier
 
-Exit codes: 0 end; 1 the numbers do not add up, or the output could not be written; 2 invalid usage, or no such directory.
+Exit codes: 0 end; 1 the numbers do not add up, or the output could not be written; 2 invalid usage, or no directory.
 `;
 
 const NEW = `watchmux new: begin an operator

@@ -164,6 +164,14 @@ export function printable(text: string): string {
   return text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, '.');
 }
 
+/** Why a server could not be asked, in words that say what to do, if OpenSSL's do not. */
+export function hinted(message: string): string {
+  if (/wrong version number/.test(message)) return 'the server does not speak TLS here: try an http: URL';
+  if (/unable to (verify|get)\b.*\b(certificate|cert)\b|self.signed certificate/.test(message))
+    return `${message}: NODE_EXTRA_CA_CERTS may name a file with the CA to trust`;
+  return message;
+}
+
 /** A URL for a message, which often ends up in a log. */
 export function withoutSecret(url: URL): string {
   const shown = new URL(url);

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { version } from '../../package.json';
+import { endUnheard } from '../operator/signals.ts';
 import { type Command, parseCommand } from './args.ts';
 import { helpText } from './help.ts';
 import { printable } from './lines.ts';
@@ -31,6 +32,7 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<(command: never, outp
 
 /** Runs a command line, and says so if its output could not be written. Returns the exit code. */
 async function main(argv: readonly string[]): Promise<number> {
+  endUnheard();
   const output = new Output(process.stdout);
   const messages = new Output(process.stderr);
   const command = parseCommand(argv);
@@ -41,7 +43,10 @@ async function main(argv: readonly string[]): Promise<number> {
     void messages.write(`${name}: cannot write to stdout: ${output.failure}\n`);
   }
   await messages.flushed();
-  return output.failure === undefined && messages.failure === undefined ? code : Math.max(code, 1);
+  const all = output.failure === undefined && messages.failure === undefined ? code : Math.max(code, 1);
+  // What nobody reads would keep the process alive.
+  if (output.gone) process.exit(all);
+  return all;
 }
 
 main(process.argv.slice(2)).then(

@@ -1,10 +1,12 @@
 import { setImmediate } from 'node:timers';
+import { type Clock, systemClock, upkeepClock } from '../watch/clock.ts';
 
 /** The part of a standard stream that {@link Output} needs. */
 interface StandardStream {
   write(text: string, written?: (error?: Error | null) => void): boolean;
   on(event: 'drain', listener: () => void): unknown;
   on(event: 'error', listener: (error: NodeJS.ErrnoException) => void): unknown;
+  readonly writableLength: number;
   readonly isTTY?: boolean;
   readonly columns?: number;
 }
@@ -17,6 +19,9 @@ export interface UnwaitedStream {
 
 /** At most this waits for a reader: further lines are only counted. */
 export const MAX_WAITING_BYTES = 65_536;
+
+/** After a signal, a reader of the output has this time to take what it has not read. */
+const PATIENCE_MS = 5_000;
 
 /**
  * Standard output, or standard error. Waits for its reader, and notices when nothing more can be written.
@@ -50,9 +55,9 @@ export class Output {
     return this.stream.isTTY === true;
   }
 
-  /** Width of the terminal, in characters. */
+  /** Width of the terminal, in characters. One that does not know says 0. */
   get columns(): number {
-    return this.stream.columns ?? 80;
+    return this.stream.columns || 80;
   }
 
   /** Writes a text. Resolves when there is room for more, or nothing more can be written. */
@@ -66,9 +71,23 @@ export class Output {
   /** Resolves when everything has been written, or nothing more can be. */
   flushed(): Promise<void> {
     return new Promise((resolve) => {
+      if (this.gone) {
+        resolve();
+        return;
+      }
+      this.relieve = resolve;
       // The callback may come before the event that reports the same error, but in the same turn of the event loop.
-      if (this.gone) resolve();
-      else this.stream.write('', () => setImmediate(resolve));
+      this.stream.write('', () => setImmediate(resolve));
+    });
+  }
+
+  /** The process is asked to end: a reader that does not read, but has not ended either, cannot hold it up for long. */
+  hurry(clock: Clock = systemClock): void {
+    upkeepClock(clock).schedule(PATIENCE_MS, () => {
+      if (this.gone || this.stream.writableLength === 0) return;
+      this.gone = true;
+      this.relieve();
+      this.onGone();
     });
   }
 }

@@ -96,7 +96,8 @@ export class Given {
     const value = this.text(option);
     const number = /^\d+$/.test(String(value)) ? Number(value) : Number.NaN;
     if (Number.isSafeInteger(number) && number >= min && number <= (max ?? number)) return number;
-    throw this.wrong(option, `a whole number from ${min}${max === undefined ? '' : ` to ${max}`}`);
+    const most = max ?? (number > Number.MAX_SAFE_INTEGER ? Number.MAX_SAFE_INTEGER : undefined);
+    throw this.wrong(option, `a whole number from ${min}${most === undefined ? '' : ` to ${most}`}`);
   }
 
   /** The same, or undefined if there is none. */
@@ -111,15 +112,27 @@ export class Given {
     // Node's timers are limited to 2^31 ms; a day is more than anyone waits.
     if (!(seconds <= 86_400)) throw this.wrong(option, 'seconds, from 0 to 86400');
     if (seconds < min) throw this.wrong(option, `seconds, from ${min} to 86400`);
-    return Math.round(seconds * 1_000);
+    // Only 0 is 0, which often means something else: no limit.
+    return Math.max(Math.round(seconds * 1_000), seconds > 0 ? 1 : 0);
   }
 
-  /** Reads the host to listen on. An IPv6 address may be in brackets, as in a URL. */
-  host(value: string = this.text('host') ?? ''): string {
-    const host = value.replace(/^\[(.*)\]$/, '$1');
-    // An empty name, such as that of an unset variable, would mean all interfaces.
-    if (isIPv6(host) || /^[^\s:/[\]]+$/.test(host)) return host;
-    throw this.wrong('host', 'an address or a host name, without a port', value);
+  /** Reads the host to listen on. */
+  host(): string {
+    const host = toHost(this.text('host') ?? '');
+    if (host === undefined) throw this.wrong('host', 'an address or a host name, without a port');
+    return host;
+  }
+
+  /** Reads an HTTP URL. Undefined: it is none. Throws if nobody can tell what its user or its password is. */
+  httpUrl(text: string): URL | undefined {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (url === undefined || !/^https?:$/.test(url.protocol)) return undefined;
+    try {
+      decodeURIComponent(url.username + url.password);
+    } catch {
+      throw this.error(`${quoteUrl(text)}: expected %25 for % in the user and the password`);
+    }
+    return url;
   }
 
   /** The error of an option's value. */
@@ -130,6 +143,18 @@ export class Given {
   error(text: string): UsageError {
     return new UsageError(text, this.topic);
   }
+}
+
+/** The host that a text names, with an IPv6 address perhaps in brackets, as in a URL; undefined if it names none. */
+export function toHost(text: string): string | undefined {
+  const host = text.replace(/^\[(.*)\]$/, '$1');
+  // An empty name, such as that of an unset variable, would mean all interfaces.
+  return isIPv6(host) || /^[^\s:/[\]]+$/.test(host) ? host : undefined;
+}
+
+/** Quotes what should be a URL, without its user and its password: messages end up in logs. */
+export function quoteUrl(text: string): string {
+  return quote(text.replace(/\/\/[^/]*@/, '//'));
 }
 
 /** Quotes user input for a message: shortened, and without characters that a terminal would act on. */

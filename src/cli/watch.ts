@@ -6,7 +6,7 @@ import { createNodeFetch, type NodeFetch } from '../kubernetes/node-fetch.ts';
 import { excerpt } from '../pages/words.ts';
 import { isErrorEvent, type Status, type WatchEvent } from '../watch/event.ts';
 import type { WatchCommand } from './args.ts';
-import { harmless, MAX_LINE_BYTES, withoutSecret } from './lines.ts';
+import { harmless, hinted, MAX_LINE_BYTES, withoutSecret } from './lines.ts';
 import type { Output } from './output.ts';
 import { UsageError } from './usage.ts';
 
@@ -140,7 +140,7 @@ class ConnectionStory implements Codec<Printed> {
     const { failure, answer, opened } = this;
     if (opened || failure === undefined) return undefined;
     const where = excerpt(withoutSecret(this.target), 200);
-    const why = excerpt(failure.message);
+    const why = excerpt(hinted(failure.message), 200);
     if (answer === undefined) return `cannot connect to ${where}: ${why}`;
     const { status, type, location } = answer;
     if (status === 200) return `${where} is not a watch: it answered with ${excerpt(type ?? 'no content type')}`;

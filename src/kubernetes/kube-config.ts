@@ -361,8 +361,18 @@ export async function readDefault(): Promise<Kubeconfig> {
 
 function homes(): readonly string[] {
   const { HOME, HOMEDRIVE, HOMEPATH } = process.env;
-  if (process.platform !== 'win32') return [HOME || homedir()];
-  return [HOME, HOMEDRIVE && HOMEPATH && HOMEDRIVE + HOMEPATH, homedir()].filter((each): each is string => Boolean(each));
+  const known =
+    process.platform === 'win32' ? [HOME, HOMEDRIVE && HOMEPATH && HOMEDRIVE + HOMEPATH, ownHome()] : [HOME || ownHome()];
+  return known.filter((each): each is string => Boolean(each));
+}
+
+/** In a container, a user may be a mere number, of whom nothing else is known. */
+function ownHome(): string | undefined {
+  try {
+    return homedir();
+  } catch {
+    return undefined;
+  }
 }
 
 /** Where a pod has its service account. */

@@ -4,6 +4,22 @@ const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 type EndSignal = keyof typeof EXIT_CODES;
 const SIGNALS = Object.keys(EXIT_CODES) as readonly EndSignal[];
 
+/** The part of `process` that {@link endUnheard} needs. */
+type OwnProcess = Pick<NodeJS.Process, 'pid' | 'on' | 'listenerCount' | 'exit'>;
+
+/**
+ * Ends the process on a signal that nobody else listens to. It does so by itself, unless it is the first one of a container: there the
+ * kernel drops such signals, and neither Ctrl-C nor an orderly stop would end it.
+ */
+export function endUnheard(own: OwnProcess = process): void {
+  if (own.pid !== 1) return;
+  for (const signal of SIGNALS) {
+    own.on(signal, () => {
+      if (own.listenerCount(signal) === 1) own.exit(EXIT_CODES[signal]);
+    });
+  }
+}
+
 /**
  * Calls `end` on the first of these signals, by default all three; a second one exits at once. Returns a function that restores the
  * previous behaviour.

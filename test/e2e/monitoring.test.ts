@@ -195,6 +195,9 @@ describe('the unit of systemd', () => {
     expect(Number(value('TimeoutStopSec')) * 1_000).toBeGreaterThan(drainMs);
     expect(value('ExecReload')).toBe('/bin/kill -HUP $MAINPID');
     expect(unit).not.toContain('KillSignal'); // SIGTERM
+    // 2 is also the exit code for an etcd that is away when the server starts.
+    expect(unit).not.toContain('RestartPreventExitStatus');
+    expect([value('Restart'), value('StartLimitIntervalSec')]).toEqual(['always', '0']);
   });
 
   test.skipIf(isMissing(SYSTEMD))('is one: systemd has nothing to say about it', () => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { parseCommand } from '../../src/cli/args.ts';
+import { parseCommand, READERS } from '../../src/cli/args.ts';
 import { helpText } from '../../src/cli/help.ts';
 import type { InputLine } from '../../src/cli/lines.ts';
 import { InputLines, readLine } from '../../src/cli/lines.ts';
@@ -74,6 +74,29 @@ describe('the command line', () => {
     expect(parseCommand(words('watch http://h --transport websocket'))).toMatchObject({ transport: 'websocket' });
   });
 
+  test.each(Object.entries(READERS))('the help of %s says what each option is by default', (topic, [options]) => {
+    const help = helpText(topic as keyof typeof READERS);
+    for (const [name, option] of Object.entries(options)) {
+      const [, own] = help.split(new RegExp(`^ +(?:-\\w, |--[\\w-]+ \\S+, )*--${name}\\b`, 'm'));
+      const ends = own?.search(/\n( +-|\n)/);
+      const told = own?.slice(0, ends) ?? '';
+      if (typeof option.default === 'string') expect(told).toMatch(new RegExp(`(?=[^]*default)[^]*\\b${option.default}\\b`, 'i'));
+      if (option.multiple) expect(told).toContain('may be repeated');
+      expect(`${name}: ${told}`).not.toBe(`${name}: `);
+    }
+  });
+
+  test('the shortest time is not none', () => {
+    expect(parseCommand(words('get pods --timeout 0.0001'))).toMatchObject({ responseTimeoutMs: 1 });
+    expect(parseCommand(words('get pods --timeout 0.0'))).toMatchObject({ responseTimeoutMs: 0 });
+  });
+
+  test('of an option that is given twice, the last one counts', () => {
+    expect(parseCommand(words('pipe --port 1 --raw --port=2 --raw'))).toMatchObject({ port: 2, raw: true });
+    expect(() => parseCommand(words('pipe --port 1 --port x'))).toThrow('--port takes');
+    expect(helpText(undefined)).toContain('Of an option that is given more than once, the last one counts');
+  });
+
   test.each([
     ['[::1]', '::1'],
     ['::', '::'],
@@ -105,6 +128,8 @@ describe('the command line', () => {
     for (const spelling of ['--help', '-h', 'help'])
       expect(parseCommand([spelling])).toEqual({ command: 'help', topic: undefined });
     for (const spelling of ['--version', '-v']) expect(parseCommand([spelling])).toEqual({ command: 'version' });
+    for (const spelling of ['--help', '-h'])
+      expect(parseCommand(['help', spelling])).toEqual({ command: 'help', topic: undefined });
     for (const topic of ['pipe', 'watch', 'demo'] as const) {
       expect(parseCommand([topic, '--help'])).toEqual({ command: 'help', topic });
       expect(parseCommand(['help', topic])).toEqual({ command: 'help', topic });
@@ -127,6 +152,7 @@ describe('the command line', () => {
     ['demo --secnds', "watchmux demo: Unknown option '--secnds': did you mean --seconds?; see watchmux demo --help"],
     ['pipe -x', "watchmux pipe: Unknown option '-x'; see watchmux pipe --help"],
     ['pipe --frob', "watchmux pipe: Unknown option '--frob'"],
+    ['pipe --max.events 1', "watchmux pipe: Unknown option '--max.events'; see watchmux pipe --help"],
     ['pipe --port', 'watchmux pipe: --port needs a value; see'],
     ['pipe --port --raw', 'watchmux pipe: --port needs a value; see'],
     ['pipe --raw=yes', "watchmux pipe: Option '--raw' does not take an argument"],
@@ -142,7 +168,10 @@ describe('the command line', () => {
     ['pipe --capacity 1.5', 'watchmux pipe: --capacity takes'],
     ['pipe --max-queued-bytes 0', 'watchmux pipe: --max-queued-bytes takes a whole number from 1'],
     ['pipe --capacity=', 'watchmux pipe: --capacity takes'],
-    ['pipe --capacity 99999999999999999999', 'watchmux pipe: --capacity takes'],
+    [
+      'pipe --capacity 99999999999999999999',
+      'watchmux pipe: --capacity takes a whole number from 1 to 9007199254740991, not "99999999999999999999"',
+    ],
     ['pipe --replay many', 'watchmux pipe: --replay takes'],
     ['pipe --capacity 0', 'watchmux pipe: --capacity takes a whole number from 1'],
     ['pipe --window -1', 'watchmux pipe: --window takes a whole number from 0, not "-1"'],
@@ -162,6 +191,10 @@ describe('the command line', () => {
     ['watch a b', 'watchmux watch: unexpected argument "b"'],
     ['watch ftp://x', 'watchmux watch: not an HTTP URL'],
     ['watch http://', 'watchmux watch: not an HTTP URL'],
+    ['watch http://u:%zz@h:1/', 'watchmux watch: "http://h:1/": expected %25 for % in the user and the password'],
+    ['watch ws://%@h', 'watchmux watch: "http://h": expected %25 for %'],
+    ['watch http://u:secret@h:99999', 'watchmux watch: not an HTTP URL: "http://h:99999"'],
+    ['watch ftp://u:secret@h', 'watchmux watch: not an HTTP URL: "ftp://h"'],
     ['demo a b', 'watchmux demo: unexpected argument "b"'],
     ['new', 'watchmux new: expected "operator" and a name, for example: watchmux new operator website-operator'],
     ['new operator', 'watchmux new: expected "operator" and a name'],

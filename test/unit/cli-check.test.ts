@@ -1,4 +1,5 @@
 // `watchmux check`: what it says of a file, and the exit code.
+import { execFileSync } from 'node:child_process';
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -108,6 +109,11 @@ test.each([
   [['check', 'a', '--repair'], 'unknown option'],
 ])('%o is refused', (argv, message) => {
   expect(() => parseCommand(argv)).toThrow(new RegExp(message, 'i'));
+});
+
+test('a pipe is not waited for', async () => {
+  execFileSync('mkfifo', [file]);
+  await expect(told()).rejects.toThrow('data" is not a file');
 });
 
 test.each([

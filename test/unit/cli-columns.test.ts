@@ -1,6 +1,7 @@
 // The columns of the demo, on a terminal of 80 by 24 characters, and in a file.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { DemoColumns, gauge } from '../../src/cli/demo/columns.ts';
+import { Output } from '../../src/cli/output.ts';
 
 const ESC = '\u001b';
 const COLOUR = new RegExp(`${ESC}\\[[\\d;]*m`, 'g');
@@ -69,9 +70,14 @@ describe('on a terminal', () => {
   });
 });
 
-test('in a file there is no panel, and no control character', () => {
+test.each([
+  ['a file', false, 'xterm'],
+  ['a dumb terminal', true, 'dumb'],
+])('in %s there is no panel, and no control character', (_name, isTTY, term) => {
+  vi.stubEnv('TERM', term);
+  onTestFinished(() => void vi.unstubAllEnvs());
   const written: string[] = [];
-  const output = { isTTY: false, columns: 80, write: (text: string) => written.push(text) };
+  const output = { isTTY, columns: 80, write: (text: string) => written.push(text) };
   const columns = new DemoColumns(output);
   columns.keep(() => ['the title']);
   columns.left('one', 'added');
@@ -82,4 +88,11 @@ test('in a file there is no panel, and no control character', () => {
 test('a gauge shows what is queued, and something if that is little', () => {
   expect([0, 1, 2, 4, 9].map((queued) => gauge(queued, 4, 4))).toEqual(['[....]', '[#...]', '[##..]', '[####]', '[####]']);
   expect(gauge(1, 100, 8)).toBe('[#.......]');
+});
+
+test('a terminal that does not know its width has the usual one', () => {
+  const stream = { write: () => true, on: () => undefined, writableLength: 0 };
+  expect([0, undefined, 100].map((columns) => new Output({ ...stream, columns } as typeof stream).columns)).toEqual([
+    80, 80, 100,
+  ]);
 });

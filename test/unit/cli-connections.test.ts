@@ -30,3 +30,17 @@ test('an address has no more connections than its share, and gets new ones when 
   held[0]?.destroy();
   await expect.poll(() => answered(enter('127.0.0.1'))).toBe(true);
 });
+
+test('a port that is taken: the message names the option that chose it', async () => {
+  const taken = createServer();
+  await listen(taken, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => close(taken));
+  const { port } = taken.address() as AddressInfo;
+  const where = { host: '127.0.0.1', port, command: 'serve' } as const;
+  await expect(listen(createServer(), where)).rejects.toThrow(
+    `watchmux serve: port ${port} is in use; choose another with --port, or any free one with --port 0`,
+  );
+  await expect(listen(createServer(), { ...where, option: '--metrics' })).rejects.toThrow(
+    `watchmux serve: port ${port} is in use; choose another with --metrics, or any free one with --metrics 0`,
+  );
+});

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseCommand } from '../../src/cli/args.ts';
+import { said } from '../../src/cli/get/get.ts';
 import type { GetCommand } from '../../src/cli/get/get-args.ts';
 import { AlignedColumns, createPrinter, type PrinterOptions } from '../../src/cli/get/printer.ts';
 import { helpText } from '../../src/cli/help.ts';
@@ -62,6 +63,21 @@ describe('the arguments of get', () => {
     ['pods --kubeconfig=', '--kubeconfig takes a non-empty value, not ""'],
     ['pods --header x', '--header takes "NAME: VALUE", not "x"'],
     ['pods --token', '--token needs a value'],
+    ['pods --token=\u00e9', '--token takes visible ASCII characters without spaces'],
+    ['pods --token=secret\n', '--token takes visible ASCII characters without spaces'],
+    ['pods --token t --header Authorization:x', '--token and --header "authorization: ..." cannot be combined'],
+    ['pods --header authorization:s\u20ac', '--header takes "NAME: VALUE", not "authorization ..."'],
+    ['pods --header Content-Length:5', '--header cannot set "Content-Length", which says how a request is sent'],
+    ['pods --header transfer-encoding:chunked', '--header cannot set "transfer-encoding"'],
+    ['http://u:%zz@x/', '"http://x/": expected %25 for % in the user and the password'],
+    ['https://u:secret@x:99999/', 'neither an HTTP URL nor a resource such as pods or deployments.apps: "https://x:99999/"'],
+    ['http://x/?watch=1', 'a watch is --watch, not a parameter of the URL'],
+    ['http://x/?labelSelector=a -l b', 'labelSelector in the URL cannot be combined with --selector'],
+    [
+      'http://x/?fieldSelector=a=b --field-selector c=d',
+      'fieldSelector in the URL cannot be combined with --field-selector or a name',
+    ],
+    ['http://x/?fieldSelector=a=b name', 'fieldSelector in the URL cannot be combined with --field-selector or a name'],
     ['http://x/ -n a', '--namespace goes with a resource, not with a URL'],
     ['http://x/ -A', '--all-namespaces goes with a resource, not with a URL'],
     ['http://x/ --kubeconfig f', '--kubeconfig goes with a resource, not with a URL'],
@@ -70,6 +86,23 @@ describe('the arguments of get', () => {
     const words = line.split(' ').filter(Boolean);
     expect(() => parseCommand(['get', ...words])).toThrow(UsageError);
     expect(() => parseCommand(['get', ...words])).toThrow(message);
+  });
+
+  test('a context without a kubeconfig', () => {
+    expect(said('context: expected one of none, got "x"', 'get')).toBe(
+      '--context: expected a kubeconfig that has "x", found none',
+    );
+    expect(said('context: expected one of a, got "x"', 'get')).toBe('--context: expected one of a, got "x"');
+  });
+
+  test('a header that is given twice is sent with both values', () => {
+    const line = ['get', 'pods', '--header', 'X-A: 1', '--header', 'x-a: 2', '--header', 'cookie: a', '--header', 'Cookie: b'];
+    expect(parseCommand(line)).toMatchObject({ headers: { 'x-a': '1, 2', cookie: 'a; b' } });
+  });
+
+  test('parameters of the URL that the options say nothing about go with them', () => {
+    for (const line of ['http://x/?watch=1 -w', 'http://x/?labelSelector=a n', 'http://x/?fieldSelector=a=b -l c'])
+      expect(parseCommand(['get', ...line.split(' ')])).toMatchObject({ target: expect.any(URL) });
   });
 
   test('its help names every option', () => {

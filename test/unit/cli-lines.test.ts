@@ -1,6 +1,6 @@
 // What `watchmux pipe` makes of its input: lines, events, and what it says about those that are none. What is printed is harmless.
 import { describe, expect, test } from 'vitest';
-import { harmless, InputLines, type LineOptions, printable, readLine } from '../../src/cli/lines.ts';
+import { harmless, hinted, InputLines, type LineOptions, printable, readLine } from '../../src/cli/lines.ts';
 import { Reports } from '../../src/cli/pipe.ts';
 import { excerpt } from '../../src/pages/words.ts';
 
@@ -109,4 +109,17 @@ describe('what is printed of what came from elsewhere', () => {
     expect(printable('✓ é\n  at 日本 😀')).toBe('✓ é\n  at 日本 😀');
     expect(printable('\u001b]0;title\u0007\t\0')).toBe('.]0;title...');
   });
+});
+
+test.each([
+  [
+    'write EPROTO 80C:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:..',
+    'the server does not speak TLS here: try an http: URL',
+  ],
+  ['unable to verify the first certificate', 'unable to verify the first certificate: NODE_EXTRA_CA_CERTS may name'],
+  ['self-signed certificate in certificate chain', 'chain: NODE_EXTRA_CA_CERTS may name a file with the CA to trust'],
+  ['unable to get local issuer certificate', 'NODE_EXTRA_CA_CERTS'],
+  ['connect ECONNREFUSED 127.0.0.1:1', 'connect ECONNREFUSED 127.0.0.1:1'],
+])('why a server could not be asked: %s', (message, told) => {
+  expect(hinted(message)).toContain(told);
 });

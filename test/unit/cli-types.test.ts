@@ -1,5 +1,5 @@
 // `watchmux types`: what is written for definitions and OpenAPI documents, and which input is refused.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -89,13 +89,46 @@ describe('the arguments', () => {
     ['http://h --context c', '--context goes with a kubeconfig, not with a URL'],
     ['http://h http://i', 'types takes several files, or one URL'],
     ['http://', 'not an HTTP URL: "http://"'],
+    ['http://u:%@h', '"http://h": expected %25 for % in the user and the password'],
+    ['http://u:secret@h:x', 'not an HTTP URL: "http://h:x"'],
+    ['http://h --token t --header Authorization:x', '--token and --header "authorization: ..." cannot be combined'],
     ['a.yaml --kind=', '--kind takes NAME, NAME.GROUP or NAME.GROUP/VERSION, not ""'],
     ['a.yaml --kind a/b/c', '--kind takes NAME'],
     ['a.yaml --out=', '--out takes a non-empty value'],
+    ['a.yaml b.yaml --out ./b.yaml', '--out is "./b.yaml", which is read: expected another file'],
     ['a.yaml --kinds x', "Unknown option '--kinds': did you mean --kind?"],
     ['--context c --header x', '--header takes "NAME: VALUE"'],
   ])('are refused: %s', (line, why) => {
     expect(() => parseCommand(['types', ...line.split(' ').filter(Boolean)])).toThrow(`watchmux types: ${why}`);
+  });
+});
+
+describe('a file', () => {
+  const asked = (file: string) => types(parseCommand(['types', file]) as TypesCommand, {} as Output);
+
+  test('that never ends is refused at the limit', async () => {
+    await expect(asked('/dev/zero')).rejects.toThrow('watchmux types: "/dev/zero": it has more than 67108864 bytes');
+  });
+
+  test('of YAML that is none: one line', async () => {
+    const file = join(filesOf({ 'a.yaml': 'a: [' }), 'a.yaml');
+    await expect(asked(file)).rejects.toThrow(/^watchmux types: .*a\.yaml": Flow sequence .* at line 1, column 5$/);
+  });
+
+  test('is no folder, whatever that is called', async () => {
+    const files = filesOf({ 'a.json': crdOf({}, schemaOf({})) });
+    mkdirSync(join(files, 'b.yaml'));
+    symlinkSync('a.json', join(files, 'b.yaml', 'not.txt'));
+    expect(exported(await written(files))).toContain('Widget');
+  });
+
+  test('may begin with the mark of UTF-8, and is nothing but UTF-8', async () => {
+    const crd = JSON.stringify(crdOf({}, schemaOf({})));
+    const marked = filesOf({ 'a.json': `\ufeff${crd}` });
+    expect(await written(marked)).toBe(await written(filesOf({ 'a.json': crd })));
+    const file = join(filesOf({}), 'wide.json');
+    writeFileSync(file, Buffer.from(`\ufeff${crd}`, 'utf16le'));
+    await expect(asked(file)).rejects.toThrow('wide.json": it is not UTF-8');
   });
 });
 

@@ -1,9 +1,11 @@
 // Clusters over a real server of TLS: who asks, whom to trust, and how connections are used.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { syncBuiltinESMExports } from 'node:module';
 import { type AddressInfo, Socket } from 'node:net';
+import os from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createListWatcher, type KubernetesObject } from '../../src/cache/index.ts';
 import { Cluster, createNodeFetch, type KubeConfigLike, loadCluster } from '../../src/kubernetes/index.ts';
 import { base64, type ClusterServer, json, serveCluster } from './cluster-server.ts';
@@ -187,6 +189,21 @@ describe('where the cluster is', () => {
     expect(cluster.namespace).toBe('home');
     await list(cluster);
     expect(server.requests[0]?.headers.authorization).toBe('Bearer from-file');
+  });
+
+  it('of a user that is a mere number: without a home, its pod still has a service account', async () => {
+    const { homedir } = os;
+    os.homedir = () => {
+      throw new Error('uv_os_homedir returned ENOENT');
+    };
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      os.homedir = homedir;
+      syncBuiltinESMExports();
+    });
+    vi.stubEnv('KUBECONFIG', '');
+    vi.stubEnv('HOME', undefined);
+    await expect(loadCluster()).rejects.toThrow('kubeconfig: expected $KUBECONFIG, ~/.kube/config, or the service account');
   });
 
   it('nowhere is an error, not a server at port 8080', async () => {

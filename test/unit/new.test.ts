@@ -1,11 +1,11 @@
 // `watchmux new operator`: which files it writes, and what they are called. test/e2e/new.test.ts builds and runs them.
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Script } from 'node:vm';
 import ts from 'typescript';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { parseCommand } from '../../src/cli/args.ts';
@@ -35,6 +35,7 @@ async function run(line: string): Promise<string> {
       return true;
     },
     on: () => undefined,
+    writableLength: 0,
   };
   expect(await newProject(parseCommand(line.split(' ')) as NewCommand, new Output(stream), parent)).toBe(0);
   return printed;
@@ -176,6 +177,17 @@ describe('the project', () => {
     writeFileSync(join(parent, 'file'), '');
     await expect(run('new operator file')).rejects.toThrow('watchmux new: "file" is a file: expected no such file');
     expect(readFileSync(join(parent, 'file'), 'utf8')).toBe('');
+  });
+
+  test('that cannot be written is one line, and exit code 1', async () => {
+    symlinkSync('gone/too', join(parent, 'dangling'));
+    const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    onTestFinished(() => said.mockRestore());
+    const command = parseCommand(['new', 'operator', 'dangling']) as NewCommand;
+    expect(await newProject(command, new Output({ write: () => true, on: () => undefined, writableLength: 0 }), parent)).toBe(1);
+    expect(said.mock.calls).toEqual([
+      [expect.stringMatching(/^watchmux new: cannot write "dangling\/[^"]+": E[A-Z]+: [^\n]+\n$/)],
+    ]);
   });
 });
 

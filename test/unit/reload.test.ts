@@ -1,11 +1,20 @@
 // What is read again when it changes: replaced files, links to links as in Kubernetes' secrets, SIGHUP, and files that are broken.
+import { createPrivateKey } from 'node:crypto';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parseCommand } from '../../src/cli/args.ts';
 import { Log } from '../../src/cli/serve/log.ts';
-import { type Reloadable, Reloads, toEtcdTls, toEtcdUser, toServerTls, toTokens } from '../../src/cli/serve/reload.ts';
+import {
+  type Reloadable,
+  Reloads,
+  toEtcdTls,
+  toEtcdUser,
+  toServerTls,
+  toTokens,
+  warnIfExpired,
+} from '../../src/cli/serve/reload.ts';
 import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually } from '../eventually.ts';
@@ -181,6 +190,17 @@ describe('tokens', () => {
   });
 });
 
+test('a token has one tenant', () => {
+  const file = join(place(), 'tokens');
+  writeFileSync(file, 'one ada\none ada\n');
+  expect(tokensOf(file).value.nameOf('Bearer one')).toBe('ada');
+  expect(() => toTokens(command('--token-file', file, '--token', 'one'))).toThrow(
+    'watchmux serve: --token is also in --token-file, as that of "ada"',
+  );
+  writeFileSync(file, 'one ada\n# another\none bob\n');
+  expect(() => tokensOf(file)).toThrow('watchmux serve: --token-file: line 3 gives the token of "ada" to "bob", too');
+});
+
 describe('a certificate and its key', () => {
   test('are replaced together: a new one whose key has not come is told, and waits', async () => {
     const own = place();
@@ -232,6 +252,45 @@ describe('a certificate and its key', () => {
     expect(() => toServerTls(command('--tls-cert', cert, '--tls-key', key))).toThrow(
       /^watchmux serve: --tls-cert, --tls-key: .*mismatch/,
     );
+  });
+
+  test('are certificates and a key without a passphrase: OpenSSL would take a broken CA for none', () => {
+    const own = place();
+    const { ca, server } = certify();
+    const at = (name: string, text: string): string => {
+      writeFileSync(join(own, name), text);
+      return join(own, name);
+    };
+    const encrypted = createPrivateKey(server.key).export({
+      type: 'pkcs8',
+      format: 'pem',
+      cipher: 'aes-256-cbc',
+      passphrase: 'x',
+    });
+    const broken = ca.replace(/(?<=\n).{64}/, (line) => `${line.slice(0, 40)}${'A'.repeat(24)}`);
+    const files = { cert: at('cert', server.cert), key: at('key', server.key), locked: at('locked', String(encrypted)) };
+    expect(() => toServerTls(command('--tls-cert', files.cert, '--tls-key', files.locked))).toThrow(
+      `watchmux serve: --tls-key: ${files.locked} is encrypted: expected a key without a passphrase`,
+    );
+    expect(() => toServerTls(command('--tls-cert', files.key, '--tls-key', files.cert))).toThrow(
+      `watchmux serve: --tls-cert: there is no certificate in ${files.key}`,
+    );
+    const etcd = ['--etcd', 'https://a:2379', '--etcd-ca'];
+    expect(() => toEtcdTls(command(...etcd, files.key))).toThrow(`--etcd-ca: there is no certificate in ${files.key}`);
+    const both = at('both', ca + broken);
+    expect(() => toEtcdTls(command(...etcd, both))).toThrow(`watchmux serve: --etcd-ca: certificate 2 in ${both}: `);
+    expect(toEtcdTls(command(...etcd, at('chain', server.cert + ca)))).toBeDefined();
+  });
+
+  test('a certificate that has expired is in the log: its clients tell nobody here', () => {
+    const pair = { cert: Buffer.from(certify().server.cert), key: Buffer.from('') };
+    const lines: unknown[] = [];
+    const log = { warn: (...line: unknown[]) => void lines.push(line) };
+    const until = '2049-12-31T23:59:59.000Z';
+    warnIfExpired(pair, log, Date.parse(until));
+    expect(lines).toEqual([]);
+    warnIfExpired(pair, log, Date.parse(until) + 1);
+    expect(lines).toEqual([['certificate-expired', { until }]]);
   });
 
   test('for etcd: any of the three, each as it is at present', async () => {

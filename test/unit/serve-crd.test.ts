@@ -37,6 +37,12 @@ describe('files of definitions', () => {
     await expect(names(join(path, 'c.yml'))).rejects.toThrow(/c\.yml": there is no CustomResourceDefinition/);
   });
 
+  test('have each definition once, and do not contradict each other', async () => {
+    const path = folder({ 'a.json': json(), 'b.json': json(), 'c/d.json': json({}, { served: false }) });
+    expect(await names(join(path, 'a.json'), join(path, 'b.json'))).toEqual(['widgets.example.com']);
+    await expect(names(path)).rejects.toThrow(/"[^"]+d\.json": "widgets\.example\.com" is in it and, otherwise, in .*a\.json$/);
+  });
+
   test.each([
     ['no.yaml', undefined, 'ENOENT'],
     ['a.yaml', 'a: [', 'a.yaml": '],

@@ -9,6 +9,7 @@ import { Log, LogDigest, type LogFields, type LogFormat } from '../../src/cli/se
 import { Tokens, toTokens } from '../../src/cli/serve/reload.ts';
 import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
 import { HealthMonitor, ServeEvents } from '../../src/cli/serve/serve-events.ts';
+import { UsageError } from '../../src/cli/usage.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 
 function logTo(format: LogFormat = 'text'): { log: Log; lines: string[]; output: { writableLength: number } } {
@@ -148,13 +149,18 @@ describe('events of a server', () => {
 
 test('a start says where everything is, and no secret', () => {
   const { log, lines } = logTo();
-  const args = ['--etcd', 'http://root:hunter2@127.0.0.1:2379/?x=hunter2', '--token', 'hunter2', '--token-file', 'f'];
-  new ServeEvents(log, new FakeClock()).started(parseCommand(['serve', ...args]) as ServeCommand);
+  const args = (query: string): string[] => ['--etcd', `http://root:hunter2@127.0.0.1:2379/${query}`, '--token', 'hunter2'];
+  const command = parseCommand(['serve', ...args(''), '--token-file', 'f']) as ServeCommand;
+  new ServeEvents(log, new FakeClock()).started(command, 12);
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatch(
     /^watchmux serve: start version=\S+ pid=\d+ storage=etcd etcd=http:\/\/127\.0\.0\.1:2379 prefix=\/watchmux\/ /,
   );
+  expect(lines[0]).toContain(' resources=12 ');
   expect(lines[0]).not.toContain('hunter2');
+  expect(() => parseCommand(['serve', ...args('?x=hunter2')])).toThrow(
+    new UsageError('--etcd takes a URL without a path and a query: expected http://127.0.0.1:2379', 'serve'),
+  );
 });
 
 describe('tokens', () => {

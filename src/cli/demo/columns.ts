@@ -16,9 +16,11 @@ const GAP = '  ';
 /**
  * Two columns of text, each filled from the top independently; in colour on a terminal. There, a panel stays in view below them:
  * it is erased before each line and drawn again after it. The lines above scroll as usual, and remain when the panel is removed.
+ * A dumb terminal, which knows no sequences, is written to like a file.
  */
 export class DemoColumns {
   private readonly output: ColumnsOutput;
+  private readonly isTerminal: boolean;
   private readonly colour: boolean;
   private readonly startMs: number = performance.now();
   private panel: () => readonly string[] = () => [];
@@ -27,7 +29,9 @@ export class DemoColumns {
 
   constructor(output: ColumnsOutput) {
     this.output = output;
-    this.colour = output.isTTY && !process.env.NO_COLOR;
+    const { NO_COLOR, TERM } = process.env;
+    this.isTerminal = output.isTTY && TERM !== 'dumb';
+    this.colour = this.isTerminal && !NO_COLOR;
   }
 
   /** Width of one column. */
@@ -48,7 +52,7 @@ export class DemoColumns {
 
   /** Draws the panel again. */
   refresh(): void {
-    if (this.output.isTTY) this.output.write(this.erased() + this.shown());
+    if (this.isTerminal) this.output.write(this.erased() + this.shown());
   }
 
   /** Writes a line across both columns. */
@@ -96,7 +100,7 @@ export class DemoColumns {
   }
 
   private shown(): string {
-    if (!this.output.isTTY) return '';
+    if (!this.isTerminal) return '';
     // A line that wraps would take two, and only one would be erased.
     const lines = this.panel().map((line) => cut(line, this.output.columns - 1).trimEnd());
     this.drawn = lines.length;

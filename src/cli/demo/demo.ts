@@ -8,7 +8,7 @@ import { Broadcaster } from '../../broadcast/broadcaster.ts';
 import { toDecoder } from '../../decode/decoder.ts';
 import { StreamWatcher } from '../../decode/stream-watcher.ts';
 import { onSignals } from '../../operator/signals.ts';
-import { placeOf, SLOW } from '../../pages/words.ts';
+import { excerpt, placeOf, SLOW } from '../../pages/words.ts';
 import { sleep } from '../../watch/clock.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { DemoCommand } from '../args.ts';
@@ -35,9 +35,12 @@ const REFRESH_MS = 100;
  */
 export async function demo({ directory, durationMs }: DemoCommand, output: Output): Promise<number> {
   const end = new AbortController();
-  const release = onSignals(() => end.abort());
+  const release = onSignals(() => {
+    end.abort();
+    output.hurry();
+  });
   output.onGone = () => end.abort();
-  const path = directory ?? (await mkdtemp(join(tmpdir(), 'watchmux-demo-')));
+  const path = directory ?? (await temporary());
   const worker = new DemoWorker(path);
   try {
     return await new Demo(new DemoColumns(output), end).play(worker, { path, durationMs });
@@ -45,6 +48,14 @@ export async function demo({ directory, durationMs }: DemoCommand, output: Outpu
     await worker.tidy();
     if (directory === undefined) await rm(path, { recursive: true, force: true }).catch(() => {});
     release();
+  }
+}
+
+async function temporary(): Promise<string> {
+  try {
+    return await mkdtemp(join(tmpdir(), 'watchmux-demo-'));
+  } catch (error) {
+    throw new UsageError(`cannot make a temporary directory: ${(error as Error).message}; name another one`, 'demo');
   }
 }
 
@@ -97,7 +108,8 @@ class Demo {
       columns.pair(queue(bridge.queued(), FAST_CAPACITY), `${queue(slow.queued, SLOW_CAPACITY)}, lost ${slow.dropped}`),
     ]);
     const reading = [this.readFast(bridge), this.readSlow(slow, pauseMs)];
-    const working = [worker.work({ pauseMs: Math.min(110, durationMs / 60), signal }), this.keepFresh()];
+    const refused = ({ message }: Error): void => columns.line(`! nothing is changed here: ${excerpt(message, 200)}`);
+    const working = [worker.work({ pauseMs: Math.min(110, durationMs / 60), signal, refused }), this.keepFresh()];
     await sleep(durationMs, { signal }).catch(() => {});
     end.abort();
     await Promise.all(working);
@@ -202,21 +214,38 @@ function isText({ object }: FileEvent): boolean {
 
 const FRUITS = ['apple', 'pear', 'plum', 'fig', 'quince', 'cherry', 'lemon', 'grape'];
 
+/** Options of {@link DemoWorker.work}. */
+interface WorkOptions {
+  readonly pauseMs: number;
+  readonly signal: AbortSignal;
+  /** Learns why files cannot be changed. */
+  readonly refused: (error: Error) => void;
+}
+
 /** Simulates a user who adds, changes, renames and removes files, some of them irrelevant. */
-class DemoWorker {
+export class DemoWorker {
   private readonly directory: string;
   /** The files this worker created. It touches no others. */
   private readonly mine: Set<string> = new Set();
-  private turn: number = 0;
+  /** Steps so far. */
+  turns: number = 0;
 
   constructor(directory: string) {
     this.directory = directory;
   }
 
-  /** Performs one step every `pauseMs` until the signal aborts. Ignores files that others have removed or created. */
-  async work({ pauseMs, signal }: { pauseMs: number; signal: AbortSignal }): Promise<void> {
+  /**
+   * Performs one step every `pauseMs` until the signal aborts. Ignores files that others have removed or created. Tells the first
+   * other reason why a step fails.
+   */
+  async work({ pauseMs, signal, refused }: WorkOptions): Promise<void> {
+    let told = false;
     while (!signal.aborted) {
-      await this.step(this.turn++).catch(() => {});
+      await this.step(this.turns++).catch((error: NodeJS.ErrnoException) => {
+        if (told || ['EEXIST', 'ENOENT'].includes(error.code ?? '')) return;
+        told = true;
+        refused(error);
+      });
       await sleep(pauseMs, { signal }).catch(() => {});
     }
   }

@@ -1,4 +1,4 @@
-import { type Given, type Options, preset, quote, valued } from '../usage.ts';
+import { type Given, type Options, preset, quote, quoteUrl, valued } from '../usage.ts';
 
 /** How objects are printed. */
 export type Format = 'table' | 'json' | 'name';
@@ -76,22 +76,44 @@ export function toGet(given: Given): GetCommand {
 
 function toTarget(given: Given, wanted: string): URL | string {
   if (/^[a-z0-9-]+(\.[a-z0-9.-]+)?(\/[a-z0-9-]+)?$/i.test(wanted)) return wanted;
-  const url = URL.canParse(wanted) ? new URL(wanted) : undefined;
-  if (url !== undefined && /^https?:$/.test(url.protocol)) return url;
-  throw given.error(`neither an HTTP URL nor a resource such as pods or deployments.apps: ${quote(wanted)}`);
+  const url = given.httpUrl(wanted);
+  if (url === undefined)
+    throw given.error(`neither an HTTP URL nor a resource such as pods or deployments.apps: ${quoteUrl(wanted)}`);
+  checkQuery(given, url.searchParams);
+  return url;
 }
+
+/** What the options say replaces parameters of the URL, which would be lost without a word. */
+function checkQuery(given: Given, query: URLSearchParams): void {
+  if (query.has('watch') && !given.flag('watch')) throw given.error('a watch is --watch, not a parameter of the URL');
+  if (query.has('labelSelector') && given.has('selector'))
+    throw given.error('labelSelector in the URL cannot be combined with --selector');
+  if (query.has('fieldSelector') && (given.has('field-selector') || given.positionals.length > 1))
+    throw given.error('fieldSelector in the URL cannot be combined with --field-selector or a name');
+}
+
+/** Headers that say how a request is sent, which is not for its user to say. */
+const FRAMING = /^(connection|content-length|expect|keep-alive|te|trailer|transfer-encoding|upgrade)$/i;
 
 export function toHeaders(given: Given): Record<string, string> {
   const token = given.text('token');
-  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  // Neither the token nor the value of a header is shown: these messages may end up in a log.
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
+    throw given.error('--token takes visible ASCII characters without spaces');
+  }
+  const headers = new Headers(token === undefined ? {} : { authorization: `Bearer ${token}` });
   for (const line of given.list('header')) {
     const [, name = '', value = ''] = /^([^:]+):\s*(.*)$/.exec(line) ?? [];
-    try {
-      new Headers([[name, value]]);
-    } catch {
-      throw given.wrong('header', '"NAME: VALUE"', line);
+    if (FRAMING.test(name)) throw given.error(`--header cannot set ${quote(name)}, which says how a request is sent`);
+    if (token !== undefined && name.toLowerCase() === 'authorization') {
+      throw given.error('--token and --header "authorization: ..." cannot be combined');
     }
-    headers[name.toLowerCase()] = value;
+    try {
+      // One that is given again does not replace the one before.
+      headers.append(name, value);
+    } catch {
+      throw given.wrong('header', '"NAME: VALUE"', line.replace(/[:\s].*/s, ' ...'));
+    }
   }
-  return headers;
+  return Object.fromEntries(headers);
 }

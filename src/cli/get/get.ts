@@ -10,7 +10,7 @@ import { onSignals } from '../../operator/signals.ts';
 import { type Collection, type CollectionTarget, objectSource, TableSource } from '../../pages/table-source.ts';
 import { excerpt } from '../../pages/words.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { withoutSecret } from '../lines.ts';
+import { hinted, withoutSecret } from '../lines.ts';
 import type { Output } from '../output.ts';
 import { type CommandName, quote, UsageError } from '../usage.ts';
 import type { GetCommand } from './get-args.ts';
@@ -113,7 +113,7 @@ function explain(error: unknown, where: string): string {
   if (isWatchError(error, 'REFUSED')) return `${where} answered ${pointed(message)}${hint(error.status?.code, where)}`;
   if (isWatchError(error, 'INVALID_FRAME')) return `${where} is not a collection: ${excerpt(message, 200)}`;
   if (isWatchError(error)) return `${where}: ${excerpt(message, 200)}`;
-  return `cannot read ${where}: ${excerpt(message, 200)}`;
+  return `cannot read ${where}: ${excerpt(hinted(message), 200)}`;
 }
 
 /** The URL that errors name at their end, which the message already has. */
@@ -172,7 +172,10 @@ async function follow({ command, source, printer, output, signal }: GetWork): Pr
   const informer = new Informer<KubernetesObject>(source, { labelSelector, fieldSelector, onError });
   const events = informer.watch();
   const stop = (): void => void informer.stop();
-  const release = onSignals(stop);
+  const release = onSignals(() => {
+    stop();
+    output.hurry();
+  });
   signal.addEventListener('abort', stop);
   const running = informer.run();
   for await (const batch of events.batches()) {
@@ -218,6 +221,7 @@ export function said(message: string, command: CommandName): string {
   if (message.startsWith('kubeconfig: expected')) return `${message}: name one with --kubeconfig, or give a URL`;
   return message
     .replace(/: npm install (\S+)$/, `: npm install $1, beside watchmux; or run npx -p watchmux -p $1 watchmux ${command}`)
+    .replace(/^context: expected one of none, got (.*)$/, '--context: expected a kubeconfig that has $1, found none')
     .replace(/^resource: expected one that the server has, got/, 'the server has no resource')
     .replace(/^context:/, '--context:');
 }

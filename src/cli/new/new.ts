@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { version } from '../../../package.json';
+import { excerpt } from '../../pages/words.ts';
 import type { Output } from '../output.ts';
 import { quote, UsageError } from '../usage.ts';
 import type { NewCommand } from './new-args.ts';
@@ -41,8 +42,14 @@ export async function newProject(
     files.set(to, path === 'package.json' ? text.replace('"watchmux": "*"', `"watchmux": "^${version}"`) : text);
   }
   for (const [path, text] of files) {
-    await mkdir(dirname(join(folder, path)), { recursive: true });
-    await writeFile(join(folder, path), text);
+    const file = join(folder, path);
+    try {
+      await mkdir(dirname(file), { recursive: true });
+      await writeFile(file, text);
+    } catch (error) {
+      process.stderr.write(`watchmux new: cannot write ${quote(join(name, path))}: ${excerpt((error as Error).message)}\n`);
+      return 1;
+    }
   }
   await output.write(saying(name, `${plural}.${group}`));
   return 0;

@@ -1,6 +1,7 @@
 // The definitions of `--crd`: read before anything else happens, and stored when the server has started.
 import type { ApiServer } from '../../apiserver/server.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import { equals } from '../../operator/equals.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { CRD, CRD_API_VERSION, crdOf, documentsAt } from '../documents.ts';
 import { quote, UsageError } from '../usage.ts';
@@ -26,9 +27,17 @@ export async function readCrdFiles(paths: readonly string[]): Promise<readonly C
       return crd ? [{ file: document.file, crd }] : [];
     });
     if (own.length === 0) throw fault(path, `there is no ${CRD} of ${CRD_API_VERSION} in it`);
-    found.push(...own);
+    for (const each of own) if (isNew(each, found)) found.push(each);
   }
   return found;
+}
+
+/** Whether a definition is not among these. What is there twice must be the same: otherwise one of them would be lost, now or later. */
+function isNew({ file, crd }: CrdFile, found: readonly CrdFile[]): boolean {
+  const before = found.find((each) => each.crd.metadata?.name === crd.metadata?.name);
+  if (before === undefined) return true;
+  if (equals(before.crd, crd)) return false;
+  throw fault(file, `${quote(crd.metadata?.name ?? '')} is in it and, otherwise, in ${before.file}`);
 }
 
 /** Creates what is absent, and updates what differs. Resolves when all are served, or cannot be. */

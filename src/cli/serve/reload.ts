@@ -1,5 +1,5 @@
 /** What `serve` has read from files, and reads again from time to time and on SIGHUP: tokens, certificates, the password for etcd. */
-import { createHash } from 'node:crypto';
+import { createHash, X509Certificate } from 'node:crypto';
 import {
   EVERY_MS,
   type Fault,
@@ -88,8 +88,12 @@ const NAME = /^[\w.@:-]{1,100}$/;
 export class Tokens {
   private readonly names: Map<string, string> = new Map();
 
-  add(token: string, name: string): void {
-    this.names.set(hashOf(token), name);
+  /** Returns the name that has this token already, if it is another one. */
+  add(token: string, name: string): string | undefined {
+    const hash = hashOf(token);
+    const before = this.names.get(hash);
+    this.names.set(hash, name);
+    return before === name ? undefined : before;
   }
 
   /** The name of the client that sends this header; undefined if it has no known token. */
@@ -120,7 +124,8 @@ export function toTokens({ token, tokenFile }: TokenOptions): FromFiles<Tokens> 
   const make = ([content]: readonly Buffer[]): Tokens => {
     const tokens = new Tokens();
     if (content !== undefined) readTokens(content.toString('utf8'), tokens);
-    if (token !== undefined) tokens.add(token, 'token');
+    const other = token === undefined ? undefined : tokens.add(token, 'token');
+    if (other !== undefined) throw fault(`--token is also in --token-file, as that of ${quote(other)}`);
     return tokens;
   };
   return new FromFiles({ files: namedFiles('--token-file', tokenFile), make, fault });
@@ -142,7 +147,9 @@ function readTokens(text: string, tokens: Tokens): void {
     if (!isToken(token) || name === undefined || !NAME.test(name) || more !== undefined) {
       throw new UsageError(`--token-file: line ${at + 1} is not a token, a space, and the name of its tenant`, 'serve');
     }
-    tokens.add(token, name);
+    const other = tokens.add(token, name);
+    if (other !== undefined)
+      throw fault(`--token-file: line ${at + 1} gives the token of ${quote(other)} to ${quote(name)}, too`);
     count++;
   }
   if (count === 0) throw new UsageError('--token-file: there is no token in it', 'serve');
@@ -156,6 +163,12 @@ export function toServerTls({ tls }: Pick<ServeCommand, 'tls'>): FromFiles<Pair>
     { option: '--tls-key', file: tls.keyFile, part: 'key' },
   ];
   return fromPemFiles<Pair>(files, fault);
+}
+
+/** Warns of a certificate that has expired: clients refuse it, and say so to nobody here. */
+export function warnIfExpired({ cert }: Pair, log: Pick<Log, 'warn'>, now: number = Date.now()): void {
+  const until = new Date(new X509Certificate(cert).validTo);
+  if (until.getTime() < now) log.warn('certificate-expired', { until: until.toISOString() });
 }
 
 /** Those for etcd. */

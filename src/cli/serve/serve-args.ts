@@ -1,4 +1,4 @@
-import { type Given, KEEP_ALIVE_SECONDS, type Options, preset, quote, UsageError, valued } from '../usage.ts';
+import { type Given, KEEP_ALIVE_SECONDS, type Options, preset, quote, quoteUrl, toHost, UsageError, valued } from '../usage.ts';
 import type { LogFormat } from './log.ts';
 
 /** The options of `watchmux serve`. */
@@ -173,6 +173,8 @@ function toEtcd(given: Given): Pick<ServeCommand, 'etcd' | 'etcdTls' | 'etcdUser
   const [caFile, certFile, keyFile] = OF_ETCD_TLS.map((option) => given.text(option));
   const [etcdUser, etcdPasswordFile] = [given.text('etcd-user'), given.text('etcd-password-file')];
   const named = etcd.some(({ username }) => username !== '');
+  const users = etcd.flatMap(({ username, password }) => (username === '' ? [] : [`${username}:${password}`]));
+  if (new Set(users).size > 1) throw given.error('--etcd takes one user and one password for all members, not several');
   if (named && etcdUser !== undefined) throw given.error('--etcd-user and a user in --etcd cannot be combined');
   if (etcdPasswordFile !== undefined && etcdUser === undefined && !named) {
     throw given.error('--etcd-password-file goes with --etcd-user');
@@ -188,8 +190,11 @@ function toMetrics(given: Given): ServeCommand['metrics'] {
   const value = given.text('metrics');
   if (value === undefined) return undefined;
   const [, host = '127.0.0.1', port = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(value) ?? [];
-  if (port === '' || Number(port) > 65_535) throw given.wrong('metrics', 'a port, or a host and a port such as 0.0.0.0:9090');
-  return { host: given.host(host), port: Number(port) };
+  const address = toHost(host);
+  if (address === undefined || port === '' || Number(port) > 65_535) {
+    throw given.wrong('metrics', 'a port, or a host and a port such as 0.0.0.0:9090');
+  }
+  return { host: address, port: Number(port) };
 }
 
 function toLogFormat(given: Given): LogFormat {
@@ -211,9 +216,12 @@ function toLimits(given: Given): ServeLimits {
 }
 
 function toEtcdUrl(given: Given, value: string): URL {
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  if (url !== undefined && /^https?:$/.test(url.protocol)) return url;
-  throw given.wrong('etcd', 'a URL such as http://127.0.0.1:2379', value);
+  const url = given.httpUrl(value);
+  if (url === undefined) throw given.error(`--etcd takes a URL such as http://127.0.0.1:2379, not ${quoteUrl(value)}`);
+  if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
+    throw given.error(`--etcd takes a URL without a path and a query: expected ${url.origin}`);
+  }
+  return url;
 }
 
 /** A kind of object, as `--resource` names it. */

@@ -39,8 +39,8 @@ export class ServeEvents {
     };
   }
 
-  /** The server has begun. Logs its options without secrets: only the address of a URL. */
-  started({ etcd, prefix, dataFile, sqliteFile, resources, token, tokenFile, tls }: ServeCommand): void {
+  /** The server has begun, with so many kinds. Logs its options without secrets: only the address of a URL. */
+  started({ etcd, prefix, dataFile, sqliteFile, token, tokenFile, tls }: ServeCommand, resources: number): void {
     this.log.info('start', {
       version,
       pid: process.pid,
@@ -48,7 +48,7 @@ export class ServeEvents {
       etcd: etcd.length > 0 ? etcd.map(({ origin }) => origin).join(',') : undefined,
       prefix: etcd.length > 0 ? prefix : undefined,
       file: sqliteFile ?? dataFile,
-      resources: resources.length + 2,
+      resources,
       tokens: token !== undefined || tokenFile !== undefined,
       tls: tls !== undefined,
     });

@@ -33,7 +33,7 @@ import {
 import { UsageError } from '../usage.ts';
 import { applyCrds, type CrdFile, readCrdFiles } from './crd-files.ts';
 import { Log } from './log.ts';
-import { Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens } from './reload.ts';
+import { Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens, warnIfExpired } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 import { HealthMonitor, ServeEvents } from './serve-events.ts';
 import { closeStorage, openStorage } from './storages.ts';
@@ -86,9 +86,10 @@ interface ServeMeans {
 async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
   const { command, tls, tokens, log, crds } = means;
   const events = new ServeEvents(log, systemClock);
+  const resources = withBuiltIn(command.resources);
   const api = new ApiServer<string>({
     storage,
-    resources: withBuiltIn(command.resources),
+    resources,
     customResourceDefinitions: true,
     garbageCollection: true,
     ...hooksOf(means),
@@ -103,18 +104,20 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
     };
   }
   const state: Departure = { isLeaving: false };
-  const server = createHttpServer(api, { command, tls, events, state });
+  const server = createHttpServer(api, { command, tls, log, events, state });
   const { metrics } = command;
   const scraped = metrics && createMetricsServer(api, { ...command, host: metrics.host });
   let monitor: HealthMonitor | undefined;
   try {
-    const metricsUrl = scraped && metrics && `${await listen(scraped, { ...metrics, command: 'serve' })}${METRICS_PATH}`;
+    const metricsUrl =
+      scraped && metrics && `${await listen(scraped, { ...metrics, command: 'serve', option: '--metrics' })}${METRICS_PATH}`;
     await api.ready;
     await applyCrds(api, crds, log);
     const own = { ...command, maxConnectionsPerAddress: connectionsOf(command) };
     const url = await listen(server, own, tls === undefined ? 'http' : 'https');
     for (const each of [server, scraped]) each?.on('error', (error) => log.error('error', { error: error.message }));
-    events.started(command);
+    // Definitions are a kind, too.
+    events.started(command, resources.length + 1 + crds.length);
     log.info('listening', { url, metrics: metricsUrl });
     monitor = new HealthMonitor({ health: () => api.health(), log, clock: systemClock });
     await untilEnd(
@@ -196,9 +199,10 @@ function createHttpServer(
   {
     command: { host, keepAliveMs },
     tls,
+    log,
     events,
     state,
-  }: Pick<ServeMeans, 'command' | 'tls'> & { events: ServeEvents; state: Departure },
+  }: Pick<ServeMeans, 'command' | 'tls' | 'log'> & { events: ServeEvents; state: Departure },
 ): Server {
   const page = objectsPage();
   const pipelining = new Pipelining();
@@ -224,7 +228,7 @@ function createHttpServer(
   const server: Server =
     tls === undefined
       ? createServer(patience, listener)
-      : securely(tls, (pair) => createSecureServer({ ...patience, ...pair }, listener));
+      : securely(tls, log, (pair) => createSecureServer({ ...patience, ...pair }, listener));
   refuseBadRequests(server);
   server.on('drop', (dropped) => events.dropped(dropped?.remoteAddress));
   server.on('upgrade', (request, socket, head) => {
@@ -238,9 +242,11 @@ function createHttpServer(
 }
 
 /** A server whose new connections get the certificate as it is at present. */
-function securely(tls: FromFiles<Pair>, create: (pair: Pair) => ReturnType<typeof createSecureServer>): Server {
+function securely(tls: FromFiles<Pair>, log: Log, create: (pair: Pair) => ReturnType<typeof createSecureServer>): Server {
   const server = create(tls.value);
+  warnIfExpired(tls.value, log);
   tls.onChange = (pair) => {
+    warnIfExpired(pair, log);
     // Bun has no such thing.
     if (!('setSecureContext' in server))
       throw new Error('this runtime cannot replace the certificate: restart to use the new one');

@@ -258,8 +258,9 @@ export const MAX_CONNECTIONS_PER_ADDRESS = 4_000;
 interface ListenAddress {
   readonly host: string;
   readonly port: number;
-  /** Which command listens. */
+  /** Which command listens, and the option that names the port. */
   readonly command?: CommandName;
+  readonly option?: string;
   /** Default {@link MAX_CONNECTIONS_PER_ADDRESS}. Further ones are closed, and the server emits `drop`, as Node does for its limit. */
   readonly maxConnectionsPerAddress?: number | undefined;
 }
@@ -281,9 +282,10 @@ export function listen(server: Server, address: ListenAddress, scheme: string = 
   });
 }
 
-function explain(error: NodeJS.ErrnoException, { host, port }: ListenAddress): string {
-  if (error.code === 'EADDRINUSE') return `port ${port} is in use; choose another with --port, or any free one with --port 0`;
-  if (error.code === 'EACCES') return `no permission to listen on port ${port}; choose 1024 or higher`;
+function explain(error: NodeJS.ErrnoException, { host, port, option = '--port' }: ListenAddress): string {
+  if (error.code === 'EADDRINUSE')
+    return `port ${port} is in use; choose another with ${option}, or any free one with ${option} 0`;
+  if (error.code === 'EACCES') return `no permission to listen on port ${port}; choose 1024 or higher with ${option}`;
   if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL') {
     return `cannot listen on ${host}: it is not an address of this machine`;
   }

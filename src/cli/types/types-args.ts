@@ -1,5 +1,6 @@
+import { normalize } from 'node:path';
 import { toHeaders } from '../get/get-args.ts';
-import { type Given, type Options, preset, quote, valued } from '../usage.ts';
+import { type Given, type Options, preset, quote, quoteUrl, valued } from '../usage.ts';
 
 /** A kind that is asked for: as `NAME`, `NAME.GROUP`, `NAME.GROUP/VERSION`, or `NAME/VERSION` of the core group. */
 export interface WantedKind {
@@ -50,8 +51,12 @@ export function toTypes(given: Given): TypesCommand {
         `--${option} goes with ${stray.length > 2 ? 'a server' : 'a kubeconfig'}, not with ${isFile ? 'files' : 'a URL'}`,
       );
   }
+  const out = given.text('out');
+  if (out !== undefined && isFile && from.some((file) => normalize(file) === normalize(out))) {
+    throw given.error(`--out is ${quote(out)}, which is read: expected another file`);
+  }
   return {
-    ...{ command: 'types', from, kinds, out: given.text('out'), headers: toHeaders(given) },
+    ...{ command: 'types', from, kinds, out, headers: toHeaders(given) },
     ...{ responseTimeoutMs: given.milliseconds('timeout'), file: given.text('kubeconfig'), context: given.text('context') },
   };
 }
@@ -66,8 +71,9 @@ function toSource(given: Given): URL | readonly string[] {
   if (given.positionals.includes('')) throw given.error('a file has an empty name');
   if (!/^https?:\/\//i.test(first)) return given.positionals;
   if (more.length > 0) throw given.error('types takes several files, or one URL');
-  if (URL.canParse(first)) return new URL(first);
-  throw given.error(`not an HTTP URL: ${quote(first)}`);
+  const url = given.httpUrl(first);
+  if (url === undefined) throw given.error(`not an HTTP URL: ${quoteUrl(first)}`);
+  return url;
 }
 
 /** Returns undefined for what names no kind. */

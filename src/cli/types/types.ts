@@ -9,7 +9,7 @@ import { dotted, excerpt } from '../../pages/words.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { CRD, CRD_API_VERSION, crdOf, type Document, documentsAt, type Fault } from '../documents.ts';
 import { said, withHeaders } from '../get/get.ts';
-import { withoutSecret } from '../lines.ts';
+import { hinted, withoutSecret } from '../lines.ts';
 import type { Output } from '../output.ts';
 import { quote, UsageError } from '../usage.ts';
 import { byText, type Described, isOpenApi, kindsOfCrd, kindsOfOpenApi, recordOf, select, together } from './described.ts';
@@ -26,7 +26,7 @@ export async function types(command: TypesCommand, output: Output): Promise<numb
     described = isServer ? await fromServer(command) : await fromFiles(from);
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    process.stderr.write(`watchmux types: cannot read ${excerpt(where, 200)}: ${excerpt(messageOf(error), 300)}\n`);
+    process.stderr.write(`watchmux types: cannot read ${excerpt(where, 200)}: ${excerpt(hinted(messageOf(error)), 300)}\n`);
     return 1;
   }
   const text = toText(described, { wanted, where });

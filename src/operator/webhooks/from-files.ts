@@ -114,12 +114,31 @@ export interface PemFile extends NamedFile {
   readonly part: 'ca' | 'cert' | 'key';
 }
 
+const CERTIFICATE = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END [A-Z0-9 ]*-----/g;
+const ENCRYPTED = /-----BEGIN ENCRYPTED |Proc-Type: 4,ENCRYPTED/;
+
+/** OpenSSL takes a CA in which it finds no certificate for none, and then trusts nobody. */
+function checkPem({ option, file, part }: PemFile, text: string, fault: Fault): void {
+  if (!text.includes('-----BEGIN ')) throw fault(`${option}: ${file} is not in PEM`);
+  if (part === 'key') {
+    if (ENCRYPTED.test(text)) throw fault(`${option}: ${file} is encrypted: expected a key without a passphrase`);
+    return;
+  }
+  const certificates = text.match(CERTIFICATE) ?? [];
+  if (certificates.length === 0) throw fault(`${option}: there is no certificate in ${file}`);
+  for (const [at, each] of certificates.entries()) {
+    try {
+      createSecureContext({ cert: each });
+    } catch (error) {
+      throw fault(`${option}: certificate ${at + 1} in ${file}: ${(error as Error).message}`);
+    }
+  }
+}
+
 /** What files in PEM contain. They must fit together. */
 export function fromPemFiles<T extends object>(files: readonly PemFile[], fault: Fault = INVALID): FromFiles<T> {
   const make = (contents: readonly Buffer[]): T => {
-    for (const [at, { option, file }] of files.entries()) {
-      if (contents[at]?.includes('-----BEGIN ') !== true) throw fault(`${option}: ${file} is not in PEM`);
-    }
+    for (const [at, each] of files.entries()) checkPem(each, contents[at]?.toString('latin1') ?? '', fault);
     const pem = Object.fromEntries(files.map(({ part }, at) => [part, contents[at]])) as T;
     try {
       createSecureContext(pem);
