@@ -150,6 +150,8 @@ class HubReader {
   private look(envelope: Envelope): WatchEvent | undefined {
     // Not an event of the hub, but the ERROR of a watch that has fallen behind.
     if (!(envelope instanceof Envelope)) {
+      // What it has read last may be kept no more, though everything that it has not read is: between them are events of other topics.
+      this.version = this.core.versionOf(this.live?.position) ?? this.version;
       this.live = undefined;
       return undefined;
     }
