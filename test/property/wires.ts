@@ -27,8 +27,9 @@ export interface Endpoint {
   readonly serve: (sink: Sink, search: string) => ReturnType<ReturnType<typeof createConnectionHandler>>;
 }
 
-export function toEndpoint(hub: Hub, clock: Clock): Endpoint {
-  const limits = { clock, stallTimeoutMs: 0 };
+/** `hooks`: who is admitted, and to what. */
+export function toEndpoint(hub: Hub, clock: Clock, hooks: object = {}): Endpoint {
+  const limits = { clock, stallTimeoutMs: 0, ...hooks };
   const serve = createConnectionHandler(hub, { ...limits, transport: 'websocket' });
   return {
     fetch: createFetchHandler(hub, { ...limits, maxBufferedBytes: 1 }),
