@@ -10,6 +10,9 @@ const RUNS = runs(300, { least: 80 });
 /** The suite's own, or more for more runs: a run took 60 ms on a loaded machine. */
 const timeout = Math.max(30_000, 400 * RUNS);
 
+/** How many clients ended up how. */
+const seen = { whole: 0, lost: 0, lossy: 0, again: 0 };
+
 /** Returns what is wrong after a plan. */
 async function faultsOf(plan: Plan, tamper?: Tamper): Promise<unknown> {
   const world = new World(plan, tamper);
@@ -18,6 +21,8 @@ async function faultsOf(plan: Plan, tamper?: Tamper): Promise<unknown> {
   const isRight = await world.calm();
   const wrong = isRight ? undefined : world.report();
   world.check();
+  for (const outcome of world.outcomes) seen[outcome]++;
+  if (world.reconnects > 0) seen.again++;
   const isOver = !isRight || !plan.ends || plan.hub.hasSource || (await world.finish());
   const atEnd = isOver ? undefined : world.report();
   const left = await world.end();
@@ -34,5 +39,6 @@ describe('options that meet', { timeout }, () => {
       }),
       { numRuns: RUNS },
     );
+    process.stderr.write(`SEEN ${JSON.stringify(seen)}\n`);
   });
 });

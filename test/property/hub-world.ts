@@ -33,8 +33,7 @@ const hubs = fc.record({
   overflow,
   capacity: fc.constantFrom(1, 2, 5, 100),
   maxQueuedBytes: fc.constantFrom(undefined, undefined, 150, 1_000),
-  replay: fc.constantFrom(0, 0, 2),
-  replayItems: fc.constantFrom(2, 5, EVERYTHING, EVERYTHING),
+  replayItems: fc.constantFrom(0, 2, 5, EVERYTHING, EVERYTHING, EVERYTHING),
   replayBytes: fc.constantFrom(undefined, undefined, 400),
   snapshot: fc.constantFrom('none', 'at once', 'later', 'by object', 'fails', 'is stuck', 'is too large'),
   maxSnapshots: fc.integer({ min: 1, max: 3 }),
@@ -45,6 +44,14 @@ const hubs = fc.record({
   hasOwnKey: fc.boolean(),
   hasSource: fc.boolean(),
   maxCatchUpItems: fc.constantFrom(undefined, 5),
+  /** Whether new clients get what is kept. */
+  replays: fc.boolean(),
+  /** Whether there are places for all clients, and no more. */
+  isFull: fc.boolean(),
+  /** Whether each event is published after the one before it, or all at once. */
+  isPatient: fc.boolean(),
+  /** Whether a client that comes or goes is an event itself. */
+  tellsOfClients: fc.boolean(),
 });
 type HubPlan = typeof hubs extends fc.Arbitrary<infer T> ? T : never;
 
@@ -57,11 +64,24 @@ const clients = fc.record({
   bookmarks: fc.constantFrom(true, true, false),
   hasCodec: fc.boolean(),
   query: fc.constantFrom('', '', '?allowWatchBookmarks=true', '?sendInitialEvents=true', '?timeoutSeconds=3'),
-  filter: fc.constantFrom('none', 'none', 'visible', 'visible', 'fails'),
+  filter: fc.constantFrom('none', 'none', 'visible', 'visible', 'fails', 'disconnects'),
   topics: fc.constantFrom(undefined, undefined, ['even'], ['even', 'odd']),
   overflow: fc.oneof(fc.constant(undefined), overflow),
   capacity: fc.constantFrom(undefined, undefined, 1, 4),
   maxQueuedBytes: fc.constantFrom(undefined, undefined, undefined, 150),
+  /** Where it begins, if not now: it may have been elsewhere before. */
+  after: fc.constantFrom(
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    'x.5',
+    'e1.99',
+    'e1.0',
+    'fake1~0.0',
+    'fake1~zz.1',
+    'fake1~zz.99',
+  ),
   lastsMs: fc.constantFrom(undefined, undefined, 2_000, 15_000),
   hooks: fc.constantFrom('at once', 'later', 'fail'),
 });
@@ -74,8 +94,14 @@ const how = fc.constantFrom<Cut>('break', 'break', 'end');
 const steps = fc.array(
   fc.oneof(
     { weight: 9, arbitrary: fc.record({ op: fc.constant('change' as const), all: changes }) },
-    { weight: 5, arbitrary: fc.record({ op: fc.constant('cut' as const), who, bytes: fc.oneof(fc.constant(0), fc.nat(600)), how }) },
-    { weight: 2, arbitrary: fc.record({ op: fc.constant('cut next' as const), who, bytes: fc.integer({ min: 1, max: 600 }), how }) },
+    {
+      weight: 5,
+      arbitrary: fc.record({ op: fc.constant('cut' as const), who, bytes: fc.oneof(fc.constant(0), fc.nat(600)), how }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({ op: fc.constant('cut next' as const), who, bytes: fc.integer({ min: 1, max: 600 }), how }),
+    },
     { weight: 1, arbitrary: fc.record({ op: fc.constantFrom('fault' as const, 'reset' as const) }) },
     { weight: 6, arbitrary: fc.record({ op: fc.constantFrom('stall' as const, 'resume' as const), who }) },
     { weight: 6, arbitrary: fc.record({ op: fc.constant('read' as const), who, count }) },
@@ -86,7 +112,9 @@ const steps = fc.array(
     },
     {
       weight: 4,
-      arbitrary: fc.record({ op: fc.constantFrom('sever' as const, 'down' as const, 'up' as const, 'hold' as const, 'release' as const) }),
+      arbitrary: fc.record({
+        op: fc.constantFrom('sever' as const, 'down' as const, 'up' as const, 'hold' as const, 'release' as const),
+      }),
     },
     { weight: 1, arbitrary: fc.record({ op: fc.constantFrom('trim' as const, 'lose' as const, 'recreate' as const), count }) },
     { weight: 1, arbitrary: fc.record({ op: fc.constantFrom('crash' as const, 'leave' as const) }) },
@@ -104,7 +132,12 @@ export type Plan = typeof plans extends fc.Arbitrary<infer T> ? T : never;
 
 const status = (code: number) => toStatus({ code, reason: code === 410 ? 'Expired' : 'Because', message: 'of the application' });
 
-const TOPICS: Readonly<Record<string, readonly string[] | undefined>> = { a: ['odd'], b: ['even'], c: ['odd', 'even'], d: undefined };
+const TOPICS: Readonly<Record<string, readonly string[] | undefined>> = {
+  a: ['odd'],
+  b: ['even'],
+  c: ['odd', 'even'],
+  d: undefined,
+};
 
 function topicsOf({ type, object }: WatchEvent): readonly string[] | undefined {
   return type === 'ERROR' ? ['odd', 'even'] : TOPICS[(object as Thing).metadata.name];
@@ -119,6 +152,7 @@ interface Surroundings {
   /** The hub that is there now. */
   readonly hub: () => Hub;
   readonly wires: Wires;
+  readonly filter: ClientOptions['filter'];
   readonly sees: (event: WatchEvent) => boolean;
 }
 
@@ -175,9 +209,10 @@ abstract class Follower {
 
   /** Versions grow, and are of one stream, until it is told. */
   private look({ type, resourceVersion }: Event): void {
+    const { last } = this;
     const [, epoch, digits] = /^([^~]+)(?:~\w+)?\.(\d+)$/.exec(resourceVersion ?? '') ?? [];
     if (epoch === undefined) return;
-    const [sequence, { last }] = [Number(digits), this];
+    const sequence = Number(digits);
     this.last = { epoch, sequence };
     if (last === undefined) return;
     const isNext = type === 'BOOKMARK' ? sequence >= last.sequence : sequence > last.sequence;
@@ -191,7 +226,7 @@ class Connected extends Follower {
 
   constructor(plan: ClientPlan, around: Surroundings) {
     super(plan, around);
-    this.watch = this.connect();
+    this.watch = this.connect(plan.after);
   }
 
   private connect(resourceVersion?: string): ClientWatch<Event> {
@@ -223,7 +258,7 @@ class Connected extends Follower {
     if (this.isClosed) return;
     void watch.return();
     const { resourceVersion } = watch;
-    if (resourceVersion === undefined) this.startOver();
+    if (resourceVersion === undefined || (this.hasSnapshot && this.plan.query.includes('sendInitialEvents'))) this.startOver();
     this.watch = this.connect(resourceVersion);
   }
 
@@ -295,11 +330,11 @@ class Plain extends Follower {
   private over: boolean = false;
   private reader: ReadableStreamDefaultReader<Uint8Array> | undefined = undefined;
   private again: (() => void) | undefined = undefined;
-  private wanted: number = 0;
   private readonly inbox: Event[] = [];
 
   constructor(plan: ClientPlan, around: Surroundings) {
     super(plan, around);
+    this.id = plan.after ?? '';
     void this.run();
   }
 
@@ -380,11 +415,10 @@ class InProcess extends Follower {
   private watch: Watch<Event> | undefined = undefined;
   private hub: Hub | undefined = undefined;
   private version: string | undefined = undefined;
-  private readonly filter: ReturnType<typeof filterOf>;
 
   constructor(plan: ClientPlan, around: Surroundings) {
     super(plan, around);
-    this.filter = filterOf(plan);
+    this.version = plan.after;
     this.open();
   }
 
@@ -404,7 +438,7 @@ class InProcess extends Follower {
       ...(of.hasTopics && topics && { topics }),
       ...(capacity !== undefined && { capacity }),
       after: this.version,
-      filter: this.filter,
+      filter: this.around.filter,
     }) as Watch<Event>;
   }
 
@@ -438,15 +472,16 @@ class InProcess extends Follower {
 }
 
 /** The filter of a client. One that fails does so once for an event, or its client would never get past it. */
-function filterOf({ filter }: ClientPlan): ((event: WatchEvent) => boolean) | undefined {
+function filterOf({ filter }: ClientPlan, disconnect: () => void): ((event: WatchEvent) => boolean) | undefined {
   if (filter === 'none') return undefined;
   const failed = new Set<number>();
   return (event) => {
     if (event.type === 'ERROR') return true;
     const { n } = event.object as Thing;
-    if (filter === 'fails' && n % 7 === 3 && !failed.has(n)) {
+    if (n % 7 === 3 && !failed.has(n)) {
       failed.add(n);
-      throw new Error(`no verdict on ${n}`);
+      if (filter === 'fails') throw new Error(`no verdict on ${n}`);
+      if (filter === 'disconnects') disconnect();
     }
     return visible(event);
   };
@@ -459,6 +494,11 @@ interface Opened {
   readonly from: number;
 }
 
+const isIts =
+  (at: number) =>
+  ({ identity }: { readonly identity?: unknown }): boolean =>
+    (identity as Opened['identity']).at === at;
+
 export class World {
   readonly clock: FakeClock = new FakeClock();
   readonly followers: Follower[];
@@ -467,6 +507,7 @@ export class World {
   private readonly plan: Plan;
   private readonly source: FakeSource | undefined;
   private readonly wires: Wires[];
+  private readonly filters: readonly ClientOptions['filter'][];
   private readonly endpoints: Map<Hub, Endpoint[]> = new Map();
   private readonly dropped: number[] = [];
   private readonly opened: Map<number, Opened> = new Map();
@@ -480,10 +521,13 @@ export class World {
   private ids: number = 0;
   private lives: number = 0;
   private snapshots: number = 0;
+  /** How often the application may still publish because of its clients. */
+  private deeds: number = 6;
 
   constructor(plan: Plan, tamper?: Tamper) {
     this.plan = plan;
     this.source = plan.hub.hasSource ? new FakeSource() : undefined;
+    this.filters = plan.clients.map((its, at) => filterOf(its, () => void this.hub.disconnect(isIts(at))));
     this.hub = this.born();
     this.wires = plan.clients.map((_, at) => new Wires(() => this.endpointsOf(this.hub)[at] as Endpoint));
     for (const wires of this.wires) wires.tamper = tamper;
@@ -492,7 +536,8 @@ export class World {
 
   private follower(its: ClientPlan, at: number): Follower {
     const wires = this.wires[at] as Wires;
-    const around = { clock: this.clock, plan: this.plan.hub, hub: () => this.hub, wires, sees: this.seenBy(its) };
+    const filter = this.filters[at];
+    const around = { filter, clock: this.clock, plan: this.plan.hub, hub: () => this.hub, wires, sees: this.seenBy(its) };
     if (its.kind === 'plain') return new Plain(its, around);
     if (its.kind === 'in process') return new InProcess(its, around);
     return its.isCollection && this.plan.hub.snapshot !== 'none' ? new Collected(its, around) : new Connected(its, around);
@@ -508,7 +553,8 @@ export class World {
 
   private born(): Hub {
     const { clock, source } = this;
-    const { snapshot, hasTopics, hasOwnKey, hasSource, maxCatchUpItems, ...more } = this.plan.hub;
+    const { snapshot, hasTopics, hasOwnKey, hasSource, maxCatchUpItems, replays, isFull, isPatient, tellsOfClients, ...more } =
+      this.plan.hub;
     const hub = new Hub({
       ...more,
       ...(hasTopics && { topicsOf }),
@@ -517,6 +563,8 @@ export class World {
       }),
       ...(hasSource ? { source, maxCatchUpItems } : { epoch: `e${++this.lives}` }),
       ...{ clock, random: () => 0.5, now: () => clock.now(), onError: () => {} },
+      ...(isFull && { maxClients: this.plan.clients.length }),
+      replay: replays ? more.replayItems : 0,
       maxEventBytes: MAX_EVENT_BYTES,
       snapshotTimeoutMs: 5_000,
       snapshot: snapshot === 'none' ? undefined : () => this.read(snapshot),
@@ -535,6 +583,9 @@ export class World {
     hub.observe({
       tell: (notice) => {
         if (notice.type === 'close') this.closed(hub, notice.client);
+        if (!tellsOfClients || !isPatient || coreOf(hub).lifetime.closing || hub !== this.hub) return;
+        if (notice.type !== 'open' && notice.type !== 'close') return;
+        if (this.deeds-- > 0) this.publish(this.state.change('b', false));
       },
     });
     return hub;
@@ -567,7 +618,7 @@ export class World {
   private hooksOf(its: ClientPlan, at: number): object {
     const { clock } = this;
     const { topics, overflow: policy, capacity, maxQueuedBytes, lastsMs, hooks } = its;
-    const filter = filterOf(its);
+    const filter = this.filters[at];
     const own = (): ClientOptions => ({
       ...{ filter, overflow: policy, capacity, maxQueuedBytes },
       ...(this.plan.hub.hasTopics && topics && { topics }),
@@ -576,7 +627,7 @@ export class World {
     let asked = 0;
     return {
       authenticate: () => {
-        if (hooks === 'fail' && ++asked % 3 === 2) throw new Error('nobody can tell now');
+        if (hooks === 'fail' && ++asked % 3 === 2 && asked < 8) throw new Error('nobody can tell now');
         return { at };
       },
       watchOptions: () => (hooks === 'later' ? Promise.resolve().then(own) : own()),
@@ -598,12 +649,13 @@ export class World {
     if (kind === 'by object' || (kind === 'fails' && attempt % 3 === 1) || kind === 'is stuck') return byObject();
     if (kind === 'fails' && attempt % 3 === 0) throw new Error('no snapshot');
     const all = [...things.values()];
-    if (kind === 'is too large' && attempt % 2 === 0) return [...all, { metadata: { name: 'a' }, n: 0, x: 'x'.repeat(MAX_EVENT_BYTES) } as Thing];
+    if (kind === 'is too large' && attempt % 2 === 0)
+      return [...all, { metadata: { name: 'a' }, n: 0, x: 'x'.repeat(MAX_EVENT_BYTES) } as Thing];
     return kind === 'later' ? turn().then(() => all) : all;
   }
 
   private publish(event: WatchEvent): void {
-    if (this.source !== undefined) {
+    if (this.plan.hub.hasSource || this.plan.hub.isPatient) {
       this.outbox.push(event);
       void this.pump();
       return;
@@ -617,12 +669,16 @@ export class World {
     if (this.pumping) return;
     this.pumping = true;
     for (let next = this.outbox[0]; next !== undefined; next = this.outbox[0]) {
+      const { published, hub } = this;
+      published.push(next);
       try {
-        await this.hub.publish(next, { id: `${this.lives}-${this.ids}` });
+        await hub.publish(next, this.source && { id: `its-${this.ids}` });
         this.outbox.shift();
         this.ids++;
       } catch {
-        break;
+        published.pop();
+        // Another hub may have taken its place.
+        if (hub === this.hub) break;
       }
     }
     this.pumping = false;
@@ -640,7 +696,7 @@ export class World {
     else if (step.op === 'read') follower.read(step.count);
     else if (step.op === 'pass') this.clock.advance(step.ms);
     else if (step.op === 'continue' || step.op === 'reconnect') follower[step.op]();
-    else if (step.op === 'disconnect') this.hub.disconnect(({ identity }) => (identity as Opened['identity']).at === at);
+    else if (step.op === 'disconnect') this.hub.disconnect(isIts(at));
     else if (step.op === 'crash' || step.op === 'leave') await this.restart(step.op);
     else await this.disturb(step as { op: 'sever'; count?: number });
     await settle();
@@ -719,15 +775,28 @@ export class World {
     return this.followers.every((_, at) => this.isRightFor(at));
   }
 
+  /** How many connections more than clients there were. */
+  get reconnects(): number {
+    return this.wires.reduce((sum, { all }) => sum + Math.max(0, all.length - 1), 0);
+  }
+
+  /** How it is with each client at the end. */
+  get outcomes(): readonly ('lossy' | 'lost' | 'whole')[] {
+    return this.followers.map((follower, at) => (this.isLossy(at) ? 'lossy' : follower.isLost ? 'lost' : 'whole'));
+  }
+
+  /** It may have missed something without being told, as its policy says. */
+  private isLossy(at: number): boolean {
+    const { plan } = this.followers[at] as Follower;
+    const { clients: live } = this.hub.stats();
+    const dropped = live.filter(isIts(at)).reduce((sum, client) => sum + client.dropped, this.dropped[at] ?? 0);
+    return plan.kind !== 'in process' && LOSSY.includes(plan.overflow ?? this.plan.hub.overflow) && dropped > 0;
+  }
+
   private isRightFor(at: number): boolean {
     const follower = this.followers[at] as Follower;
     const { plan } = follower;
-    const { clients: live } = this.hub.stats();
-    const dropped = live.reduce(
-      (sum, client) => sum + ((client.identity as Opened['identity']).at === at ? client.dropped : 0),
-      this.dropped[at] ?? 0,
-    );
-    if (plan.kind !== 'in process' && LOSSY.includes(plan.overflow ?? this.plan.hub.overflow) && dropped > 0) return true;
+    if (this.isLossy(at)) return true;
     return follower.isLost || (!follower.told && same(follower.shown, this.truthFor(plan)));
   }
 
@@ -756,6 +825,7 @@ export class World {
   /** The stream ends with a last change. Returns whether everybody has it, and knows. */
   async finish(): Promise<boolean> {
     for (const name of NAMES) this.publish(this.state.change(name, false));
+    await this.calm(() => this.outbox.length === 0);
     void this.hub.shutdown();
     return this.calm(() => this.isRight && this.followers.every(({ isClosed }) => isClosed));
   }
@@ -770,7 +840,9 @@ export class World {
     for (const wires of this.wires) for (const wire of wires.all) wire.cut(0, 'break');
     await settle();
     const { sessions, readers, slots, timers } = coreOf(this.hub) as unknown as Record<string, Record<string, unknown>>;
-    const sizes = [sessions?.all, sessions?.opening, sessions?.waiting, sessions?.byView, readers].map((one) => (one as unknown as Set<unknown>).size);
+    const sizes = [sessions?.all, sessions?.opening, sessions?.waiting, sessions?.byView, readers].map(
+      (one) => (one as unknown as Set<unknown>).size,
+    );
     void slots;
     void timers;
     return { pending: this.clock.pending, following: this.source?.following ?? 0, sizes };

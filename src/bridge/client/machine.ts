@@ -107,7 +107,8 @@ export class ClientMachine {
 
   /** An event has arrived. Only a `next` event is for the consumer. */
   accept(version: string | undefined): Order {
-    const order = orderOf(version, this.position);
+    // A snapshot takes the place of all before it, also one of nothing from a stream that has gone back.
+    const order = this.copying ? 'next' : orderOf(version, this.position);
     if (order === 'next') {
       this.#partial = !version;
       if (version) {
