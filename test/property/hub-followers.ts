@@ -8,6 +8,7 @@ import type { WireEvent } from '../../src/bridge/protocol.ts';
 import type { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { isErrorEvent, isInitialEventsEnd, type WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { LOSSY } from '../policies.ts';
 import type { KINDS } from '../unit/client-network.ts';
 import type { Copy, Thing } from './copies.ts';
 import { apply, visible } from './copies.ts';
@@ -52,6 +53,11 @@ export abstract class Follower {
   continue(): void {}
   reconnect(): void {}
 
+  /** How many events it has lost itself. */
+  get dropped(): number {
+    return 0;
+  }
+
   get hasSnapshot(): boolean {
     return this.around.plan.snapshot !== 'none';
   }
@@ -94,6 +100,7 @@ export abstract class Follower {
 /** The client of this package. */
 export class Connected extends Follower {
   watch: ClientWatch<Event>;
+  private before: number = 0;
 
   constructor(plan: ClientPlan, around: Surroundings) {
     super(plan, around);
@@ -120,6 +127,10 @@ export class Connected extends Follower {
     }
   }
 
+  override get dropped(): number {
+    return this.before + (LOSSY.includes(this.plan.loses) ? this.watch.dropped : 0);
+  }
+
   override reconnect(): void {
     this.watch.reconnect();
   }
@@ -127,6 +138,7 @@ export class Connected extends Follower {
   override continue(): void {
     const { watch } = this;
     if (this.isClosed) return;
+    this.before = this.dropped;
     void watch.return();
     const { resourceVersion } = watch;
     if (resourceVersion === undefined || (this.hasSnapshot && this.plan.query.includes('sendInitialEvents'))) this.startOver();
@@ -147,7 +159,7 @@ export class Collected extends Follower {
   constructor(plan: ClientPlan, around: Surroundings) {
     super(plan, around);
     const open = ({ signal }: { signal: AbortSignal }): ClientWatch<never> => {
-      this.watch = connectTo({ ...plan, onExpired: 'restart' }, around, { signal });
+      this.watch = connectTo({ ...plan, onExpired: 'restart', loses: 'wait' }, around, { signal });
       return this.watch as unknown as ClientWatch<never>;
     };
     const collection = toCollection<Thing>({ watch: open } as never, { clock: around.clock });
@@ -186,7 +198,14 @@ function connectTo(plan: ClientPlan, { clock, wires, plan: hub }: Surroundings, 
   const bookmarks = plan.bookmarks || hub.snapshot === 'none';
   const asksInVain = query === '?sendInitialEvents=true' && hub.snapshot === 'none';
   const decoder = new TextDecoder();
-  return connect<Event>(`http://h/watch${asksInVain ? '' : query}`, {
+  const url = `http://h/watch${asksInVain ? '' : query}`;
+  let asked = 0;
+  const ask = (): string | Promise<string> => {
+    if (plan.url === 'fails' && ++asked % 3 === 2) throw new Error('no URL now');
+    return Promise.resolve(url);
+  };
+  return connect<Event>(plan.url === 'text' ? url : ask, {
+    overflow: plan.loses,
     ...wires.options(kind as (typeof KINDS)[number]),
     ...{ onExpired, capacity, maxBufferedBytes, bookmarks, clock, ...more },
     ...(hasCodec && { codec: { decode: (bytes: Uint8Array) => JSON.parse(decoder.decode(bytes)) as Event } }),

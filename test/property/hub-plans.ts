@@ -28,6 +28,8 @@ const hubs = fc.record({
   replays: fc.boolean(),
   /** Whether there are places for all clients, and no more. */
   isFull: fc.boolean(),
+  /** Whether it gets its events from a watch. */
+  follows: fc.boolean(),
   /** Whether each event is published after the one before it, or all at once. */
   isPatient: fc.boolean(),
   /** Whether a client that comes or goes is an event itself. */
@@ -43,6 +45,16 @@ const clients = fc.record({
   maxBufferedBytes: fc.constantFrom(undefined, undefined, 100),
   bookmarks: fc.constantFrom(true, true, false),
   hasCodec: fc.boolean(),
+  /** What it loses itself, besides what is lost for it. */
+  loses: fc.constantFrom(
+    'wait' as const,
+    'wait' as const,
+    'wait' as const,
+    'drop-newest' as const,
+    'drop-oldest' as const,
+    'disconnect' as const,
+  ),
+  url: fc.constantFrom('text', 'text', 'later', 'fails'),
   query: fc.constantFrom('', '', '?allowWatchBookmarks=true', '?sendInitialEvents=true', '?timeoutSeconds=3'),
   filter: fc.constantFrom('none', 'none', 'visible', 'visible', 'fails', 'disconnects'),
   topics: fc.constantFrom<readonly string[] | undefined>(undefined, undefined, ['even'], ['even', 'odd']),

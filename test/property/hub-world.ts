@@ -3,6 +3,7 @@
 import type { ClientOptions } from '../../src/bridge/fetch.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Objects } from '../../src/bridge/hub/hub-options.ts';
+import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeSource } from '../../src/testing/fakes/fake-source.ts';
 import { toStatus, type WatchEvent } from '../../src/watch/event.ts';
@@ -60,6 +61,7 @@ export class World {
   private readonly opened: Map<number, Opened> = new Map();
   private readonly old: Promise<void>[] = [];
   private hub: Hub;
+  private feed: Broadcaster<WatchEvent> = new Broadcaster();
   private isDown: boolean = false;
   /** What the hub of now has been given, in order. */
   private published: WatchEvent[] = [];
@@ -100,8 +102,19 @@ export class World {
 
   private born(): Hub {
     const { clock, source } = this;
-    const { snapshot, hasTopics, hasOwnKey, hasSource, maxCatchUpItems, replays, isFull, isPatient, tellsOfClients, ...more } =
-      this.plan.hub;
+    const {
+      snapshot,
+      hasTopics,
+      hasOwnKey,
+      hasSource,
+      maxCatchUpItems,
+      replays,
+      isFull,
+      follows,
+      isPatient,
+      tellsOfClients,
+      ...more
+    } = this.plan.hub;
     const hub = new Hub({
       ...more,
       ...(hasTopics && { topicsOf }),
@@ -116,6 +129,8 @@ export class World {
       snapshotTimeoutMs: 5_000,
       snapshot: snapshot === 'none' ? undefined : () => this.read(snapshot),
     });
+    this.feed = new Broadcaster<WatchEvent>({ capacity: 10_000 });
+    if (this.follows) this.old.push(hub.follow(this.feed.watch()));
     const core = coreOf(hub);
     const open = core.open.bind(core);
     core.open = (sink, client) => {
@@ -152,6 +167,11 @@ export class World {
     const due = began.missed + this.published.slice(began.from, this.hub.stats().accepted).filter(sees).length;
     const sum = client.delivered + client.dropped + client.queued;
     if (isExact ? sum !== due : sum > due) this.faults.push(`counted ${sum} of ${due}: ${JSON.stringify(client)}`);
+  }
+
+  /** Whether the hub gets its events from a watch, which ends with it. */
+  private get follows(): boolean {
+    return this.plan.hub.follows && !this.plan.hub.hasSource;
   }
 
   private endpointsOf(hub: Hub): Endpoint[] {
@@ -202,13 +222,13 @@ export class World {
   }
 
   private publish(event: WatchEvent): void {
-    if (this.plan.hub.hasSource || this.plan.hub.isPatient) {
+    if (!this.follows && (this.plan.hub.hasSource || this.plan.hub.isPatient)) {
       this.outbox.push(event);
       void this.pump();
       return;
     }
     this.published.push(event);
-    void this.hub.publish(event).catch(() => {});
+    void (this.follows ? this.feed : this.hub).publish(event).catch(() => {});
   }
 
   /** Publishes one after the other, each until the stream has it. */
@@ -334,7 +354,8 @@ export class World {
 
   /** It may have missed something without being told, as its policy says. */
   private isLossy(at: number): boolean {
-    const { plan } = this.followers[at] as Follower;
+    const { plan, dropped: own } = this.followers[at] as Follower;
+    if (own > 0) return true;
     const { clients: live } = this.hub.stats();
     const dropped = live.filter(isIts(at)).reduce((sum, client) => sum + client.dropped, this.dropped[at] ?? 0);
     return plan.kind !== 'in process' && LOSSY.includes(plan.overflow ?? this.plan.hub.overflow) && dropped > 0;
@@ -373,7 +394,7 @@ export class World {
   async finish(): Promise<boolean> {
     for (const name of NAMES) this.publish(this.state.change(name, false));
     await this.calm(() => this.outbox.length === 0);
-    void this.hub.shutdown();
+    void (this.follows ? this.feed : this.hub).shutdown();
     return this.calm(() => this.isRight && this.followers.every(({ isClosed }) => isClosed));
   }
 
