@@ -3,6 +3,7 @@
 import type { ClientOptions } from '../../src/bridge/fetch.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Objects } from '../../src/bridge/hub/hub-options.ts';
+import type { Publisher } from '../../src/bridge/hub/publisher.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeSource } from '../../src/testing/fakes/fake-source.ts';
@@ -47,6 +48,22 @@ const isIts =
   ({ identity }: { readonly identity?: unknown }): boolean =>
     (identity as Opened['identity']).at === at;
 
+/** What a hub has been given, in order. */
+function recordOf(publisher: Publisher): readonly WatchEvent[] {
+  const published: WatchEvent[] = [];
+  const publish = publisher.publish.bind(publisher);
+  publisher.publish = async (event, ...more) => {
+    published.push(event);
+    try {
+      await publish(event, ...more);
+    } catch (error) {
+      published.pop();
+      throw error;
+    }
+  };
+  return published;
+}
+
 export class World {
   readonly clock: FakeClock = new FakeClock();
   readonly followers: Follower[];
@@ -64,7 +81,7 @@ export class World {
   private feed: Broadcaster<WatchEvent> = new Broadcaster();
   private isDown: boolean = false;
   /** What the hub of now has been given, in order. */
-  private published: WatchEvent[] = [];
+  private published: readonly WatchEvent[] = [];
   private outbox: WatchEvent[] = [];
   private pumping: boolean = false;
   private ids: number = 0;
@@ -132,6 +149,7 @@ export class World {
     this.feed = new Broadcaster<WatchEvent>({ capacity: 10_000 });
     if (this.follows) this.old.push(hub.follow(this.feed.watch()));
     const core = coreOf(hub);
+    this.published = recordOf(core.publisher);
     const open = core.open.bind(core);
     core.open = (sink, client) => {
       const identity = client.identity as Opened['identity'];
@@ -139,7 +157,8 @@ export class World {
       const missed = (client.start?.missed ?? []).filter((event) => event.sequence > 0 && sees(event)).length;
       const from = hub.stats().accepted;
       const session = open(sink, client);
-      this.opened.set(session.id, { identity, missed, from });
+      // How many of what it reads in the stream are for it, is not known.
+      if (client.start?.catchUp === undefined) this.opened.set(session.id, { identity, missed, from });
       return session;
     };
     hub.observe({
@@ -162,7 +181,7 @@ export class World {
   /** What came for a client was delivered, dropped, or is queued. */
   private count(client: ReturnType<Hub['stats']>['clients'][number], isExact: boolean): void {
     const began = this.opened.get(client.id);
-    if (this.source !== undefined || began === undefined) return;
+    if (began === undefined) return;
     const sees = this.seenBy(this.plan.clients[began.identity.at] as ClientPlan);
     const due = began.missed + this.published.slice(began.from, this.hub.stats().accepted).filter(sees).length;
     const sum = client.delivered + client.dropped + client.queued;
@@ -227,7 +246,6 @@ export class World {
       void this.pump();
       return;
     }
-    this.published.push(event);
     void (this.follows ? this.feed : this.hub).publish(event).catch(() => {});
   }
 
@@ -236,14 +254,12 @@ export class World {
     if (this.pumping) return;
     this.pumping = true;
     for (let next = this.outbox[0]; next !== undefined; next = this.outbox[0]) {
-      const { published, hub } = this;
-      published.push(next);
+      const { hub } = this;
       try {
         await hub.publish(next, this.source && { id: `its-${this.ids}` });
         this.outbox.shift();
         this.ids++;
       } catch {
-        published.pop();
         // Another hub may have taken its place.
         if (hub === this.hub) break;
       }
@@ -315,7 +331,6 @@ export class World {
       this.dropped[at] = (this.dropped[at] ?? 0) + dropped;
     }
     this.hub = this.born();
-    this.published = [];
     this.opened.clear();
     if (op === 'crash') for (const wires of this.wires) for (const wire of wires.all) wire.cut(0, 'break');
     const deadline = new AbortController();
