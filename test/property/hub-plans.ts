@@ -28,6 +28,8 @@ const hubs = fc.record({
   replays: fc.boolean(),
   /** Whether there are places for all clients, and no more. */
   isFull: fc.boolean(),
+  /** Whether there is another one on its stream, to which every other connection goes. */
+  isPair: fc.boolean(),
   /** Whether it gets its events from a watch. */
   follows: fc.boolean(),
   /** Whether each event is published after the one before it, or all at once. */

@@ -43,6 +43,19 @@ interface Opened {
   readonly from: number;
 }
 
+/** What is known of a hub: what it has been given, in order, and its sessions. */
+interface Recorded {
+  readonly published: readonly WatchEvent[];
+  readonly opened: Map<number, Opened>;
+}
+
+/** What a hub keeps of clients and readers. */
+function holdingsOf(hub: Hub): { readonly size: number }[] {
+  const { sessions, readers, source } = coreOf(hub);
+  const checks = source === undefined ? new Set() : Reflect.get(source.follower, 'checks');
+  return [readers, checks, ...['all', 'opening', 'waiting', 'byView'].map((name) => Reflect.get(sessions, name))];
+}
+
 const isIts =
   (at: number) =>
   ({ identity }: { readonly identity?: unknown }): boolean =>
@@ -75,13 +88,13 @@ export class World {
   private readonly filters: readonly ClientOptions['filter'][];
   private readonly endpoints: Map<Hub, Endpoint[]> = new Map();
   private readonly dropped: number[] = [];
-  private readonly opened: Map<number, Opened> = new Map();
   private readonly old: Promise<void>[] = [];
-  private hub: Hub;
+  /** Those that serve now. */
+  private readonly hubs: Hub[] = [];
+  private readonly records: Map<Hub, Recorded> = new Map();
+  private turn: number = 0;
   private feed: Broadcaster<WatchEvent> = new Broadcaster();
   private isDown: boolean = false;
-  /** What the hub of now has been given, in order. */
-  private published: readonly WatchEvent[] = [];
   private outbox: WatchEvent[] = [];
   private pumping: boolean = false;
   private ids: number = 0;
@@ -93,9 +106,12 @@ export class World {
   constructor(plan: Plan, tamper?: Tamper) {
     this.plan = plan;
     this.source = plan.hub.hasSource ? new FakeSource() : undefined;
-    this.filters = plan.clients.map((its, at) => filterOf(its, () => void this.hub.disconnect(isIts(at))));
-    this.hub = this.born();
-    this.wires = plan.clients.map((_, at) => new Wires(() => this.endpointsOf(this.hub)[at] as Endpoint));
+    this.filters = plan.clients.map((its, at) => filterOf(its, () => this.disconnect(at)));
+    this.hubs.push(this.born());
+    if (plan.hub.isPair && plan.hub.hasSource) this.hubs.push(this.born());
+    this.wires = plan.clients.map(
+      (_, at) => new Wires(() => this.endpointsOf(this.hubs[this.turn++ % this.hubs.length] as Hub)[at] as Endpoint),
+    );
     for (const wires of this.wires) wires.tamper = tamper;
     this.followers = plan.clients.map((its, at) => this.follower(its, at));
   }
@@ -107,6 +123,11 @@ export class World {
     if (its.kind === 'plain') return new Plain(its, around);
     if (its.kind === 'in process') return new InProcess(its, around);
     return its.isCollection && this.plan.hub.snapshot !== 'none' ? new Collected(its, around) : new Connected(its, around);
+  }
+
+  /** The one that has served longest. */
+  private get hub(): Hub {
+    return this.hubs[0] as Hub;
   }
 
   private seenBy({ filter, topics }: ClientPlan): (event: WatchEvent) => boolean {
@@ -127,6 +148,7 @@ export class World {
       maxCatchUpItems,
       replays,
       isFull,
+      isPair,
       follows,
       isPatient,
       tellsOfClients,
@@ -149,7 +171,8 @@ export class World {
     this.feed = new Broadcaster<WatchEvent>({ capacity: 10_000 });
     if (this.follows) this.old.push(hub.follow(this.feed.watch()));
     const core = coreOf(hub);
-    this.published = recordOf(core.publisher);
+    const record: Recorded = { published: recordOf(core.publisher), opened: new Map() };
+    this.records.set(hub, record);
     const open = core.open.bind(core);
     core.open = (sink, client) => {
       const identity = client.identity as Opened['identity'];
@@ -158,13 +181,13 @@ export class World {
       const from = hub.stats().accepted;
       const session = open(sink, client);
       // How many of what it reads in the stream are for it, is not known.
-      if (client.start?.catchUp === undefined) this.opened.set(session.id, { identity, missed, from });
+      if (client.start?.catchUp === undefined) record.opened.set(session.id, { identity, missed, from });
       return session;
     };
     hub.observe({
       tell: (notice) => {
         if (notice.type === 'close') this.closed(hub, notice.client);
-        if (!tellsOfClients || !isPatient || coreOf(hub).lifetime.closing || hub !== this.hub) return;
+        if (!tellsOfClients || !isPatient || coreOf(hub).lifetime.closing || !this.hubs.includes(hub)) return;
         if (notice.type !== 'open' && notice.type !== 'close') return;
         if (this.deeds-- > 0) this.publish(this.state.change('b', false));
       },
@@ -175,15 +198,16 @@ export class World {
   private closed(hub: Hub, client: ReturnType<Hub['stats']>['clients'][number]): void {
     const { at } = client.identity as Opened['identity'];
     this.dropped[at] = (this.dropped[at] ?? 0) + client.dropped;
-    if (hub === this.hub) this.count(client, false);
+    this.count(hub, client, false);
   }
 
   /** What came for a client was delivered, dropped, or is queued. */
-  private count(client: ReturnType<Hub['stats']>['clients'][number], isExact: boolean): void {
-    const began = this.opened.get(client.id);
+  private count(hub: Hub, client: ReturnType<Hub['stats']>['clients'][number], isExact: boolean): void {
+    const { published, opened } = this.records.get(hub) as Recorded;
+    const began = opened.get(client.id);
     if (began === undefined) return;
     const sees = this.seenBy(this.plan.clients[began.identity.at] as ClientPlan);
-    const due = began.missed + this.published.slice(began.from, this.hub.stats().accepted).filter(sees).length;
+    const due = began.missed + published.slice(began.from, hub.stats().accepted).filter(sees).length;
     const sum = client.delivered + client.dropped + client.queued;
     if (isExact ? sum !== due : sum > due) this.faults.push(`counted ${sum} of ${due}: ${JSON.stringify(client)}`);
   }
@@ -279,10 +303,14 @@ export class World {
     else if (step.op === 'read') follower.read(step.count);
     else if (step.op === 'pass') this.clock.advance(step.ms);
     else if (step.op === 'continue' || step.op === 'reconnect') follower[step.op]();
-    else if (step.op === 'disconnect') this.hub.disconnect(isIts(at));
+    else if (step.op === 'disconnect') this.disconnect(at);
     else if (step.op === 'crash' || step.op === 'leave') await this.restart(step.op);
     else await this.disturb(step as { op: 'sever'; count?: number });
     await settle();
+  }
+
+  private disconnect(at: number): void {
+    for (const hub of this.hubs) hub.disconnect(isIts(at));
   }
 
   private reset(): void {
@@ -325,13 +353,8 @@ export class World {
   private async restart(op: 'crash' | 'leave'): Promise<void> {
     if (this.isDown) return;
     const old = this.hub;
-    const { clients: live } = old.stats();
-    for (const { identity, dropped } of live) {
-      const { at } = identity as Opened['identity'];
-      this.dropped[at] = (this.dropped[at] ?? 0) + dropped;
-    }
-    this.hub = this.born();
-    this.opened.clear();
+    this.hubs.push(this.born());
+    this.hubs.shift();
     if (op === 'crash') for (const wires of this.wires) for (const wire of wires.all) wire.cut(0, 'break');
     const deadline = new AbortController();
     this.old.push(old.shutdown({ retryAfterMs: 1_000, signal: deadline.signal }));
@@ -371,8 +394,10 @@ export class World {
   private isLossy(at: number): boolean {
     const { plan, dropped: own } = this.followers[at] as Follower;
     if (own > 0) return true;
-    const { clients: live } = this.hub.stats();
-    const dropped = live.filter(isIts(at)).reduce((sum, client) => sum + client.dropped, this.dropped[at] ?? 0);
+    const dropped = [...this.records.keys()]
+      .flatMap((hub) => hub.stats().clients)
+      .filter(isIts(at))
+      .reduce((sum, client) => sum + client.dropped, this.dropped[at] ?? 0);
     return plan.kind !== 'in process' && LOSSY.includes(plan.overflow ?? this.plan.hub.overflow) && dropped > 0;
   }
 
@@ -401,7 +426,7 @@ export class World {
 
   /** Counts of all who are connected and have everything. */
   check(): void {
-    for (const client of this.hub.stats().clients) this.count(client, true);
+    for (const hub of this.hubs) for (const client of hub.stats().clients) this.count(hub, client, true);
     for (const { faults } of this.followers) this.faults.push(...faults);
   }
 
@@ -419,15 +444,10 @@ export class World {
     this.clock.advance(10_000);
     await settle();
     const done = AbortSignal.abort();
-    await Promise.all([...this.old, this.hub.shutdown({ signal: done })]);
+    await Promise.all([...this.old, ...this.hubs.map((hub) => hub.shutdown({ signal: done }))]);
     for (const wires of this.wires) for (const wire of wires.all) wire.cut(0, 'break');
     await settle();
-    const { sessions, readers } = coreOf(this.hub) as unknown as Record<'sessions' | 'readers', object>;
-    const sets = [
-      readers,
-      ...['all', 'opening', 'waiting', 'byView'].map((name) => Reflect.get(sessions, name)),
-    ] as Set<unknown>[];
-    const held = sets.reduce((sum, { size }) => sum + size, 0);
+    const held = [...this.records.keys()].flatMap(holdingsOf).reduce((sum, { size }) => sum + size, 0);
     return { pending: this.clock.pending, following: this.source?.following ?? 0, held };
   }
 }

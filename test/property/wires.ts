@@ -153,9 +153,18 @@ class StreamWire implements Wire {
   private async pull(): Promise<void> {
     if (this.gate) await this.gate;
     if (this.over) return;
-    const { done, value } = await this.reader.read().catch(() => ({ done: true, value: undefined }));
+    const { done, value, error } = await this.reader.read().then(
+      (result) => ({ ...result, error: undefined }),
+      (error: unknown) => ({ done: true, value: undefined, error }),
+    );
     if (this.gate) await this.gate;
     if (this.over) return;
+    // The server has broken it off.
+    if (error !== undefined) {
+      this.over = true;
+      this.controller?.error(new TypeError('terminated'));
+      return;
+    }
     if (done || value === undefined) {
       this.over = true;
       this.controller?.close();
