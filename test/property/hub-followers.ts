@@ -33,6 +33,8 @@ export abstract class Follower {
   copy: Copy = new Map();
   /** It knows that its copy is not whole: it was told, or has lost its place, and no snapshot has come since. */
   told: boolean = false;
+  /** Nothing has come since it has begun, or begun anew. */
+  protected isEmpty: boolean = true;
   /** What no client may see. */
   readonly faults: string[] = [];
   readonly plan: ClientPlan;
@@ -67,12 +69,14 @@ export abstract class Follower {
   }
 
   protected startOver(): void {
+    this.isEmpty = true;
     this.copy.clear();
     this.told = true;
     this.last = undefined;
   }
 
   protected take(event: Event): void {
+    this.isEmpty = false;
     this.look(event);
     if (event.type !== 'ERROR') {
       if (isInitialEventsEnd(event)) this.told = false;
@@ -116,7 +120,8 @@ export class Connected extends Follower {
   }
 
   get isLost(): boolean {
-    return this.told && (!this.hasSnapshot || this.isClosed);
+    // A stream that ends before anything has come is over, and no more is known of it.
+    return this.told ? !this.hasSnapshot || this.isClosed : this.isClosed && this.isEmpty;
   }
 
   read(most: number): void {
