@@ -33,6 +33,8 @@ export abstract class Follower {
   copy: Copy = new Map();
   /** It knows that its copy is not whole: it was told, or has lost its place, and no snapshot has come since. */
   told: boolean = false;
+  /** It was told that what the hub follows has failed. */
+  knowsFailure: boolean = false;
   /** Nothing has come since it has begun, or begun anew. */
   protected isEmpty: boolean = true;
   /** What no client may see. */
@@ -86,6 +88,7 @@ export abstract class Follower {
       if (isErrorEvent(event) && event.object.code < 410 && event.object.code >= 400) this.faults.push(JSON.stringify(event));
       this.startOver();
     } else if (isErrorEvent(event) && event.object.code === 410) this.copy.clear();
+    else if (isErrorEvent(event) && event.object.message === 'the source of this watch failed') this.knowsFailure = true;
   }
 
   /** Versions grow, and are of one stream, until it is told. */
@@ -167,7 +170,7 @@ export class Collected extends Follower {
       this.watch = connectTo({ ...plan, onExpired: 'restart', loses: 'wait' }, around, { signal });
       return this.watch as unknown as ClientWatch<never>;
     };
-    const collection = toCollection<Thing>({ watch: open } as never, { clock: around.clock });
+    const collection = toCollection<Thing>({ watch: open } as never, { clock: around.clock, onError: () => {} });
     this.leave = collection.subscribe(() => {});
     this.items = () => collection.getSnapshot().items;
   }

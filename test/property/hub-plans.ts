@@ -119,7 +119,7 @@ export const plans = fc.record({
   hub: hubs,
   clients: fc.array(clients, { minLength: 1, maxLength: 3 }),
   steps,
-  /** The stream ends, and not only its server goes. */
-  ends: fc.boolean(),
+  /** Whether the stream ends, and not only its server goes; or whether what it follows fails. */
+  ends: fc.constantFrom('no' as const, 'yes' as const, 'fails' as const),
 });
 export type Plan = typeof plans extends fc.Arbitrary<infer T> ? T : never;

@@ -49,6 +49,14 @@ interface Recorded {
   readonly opened: Map<number, Opened>;
 }
 
+/** An event at which a watch that a hub follows fails. */
+const FAILURE = 'FAILURE';
+
+function failing({ type }: WatchEvent): boolean {
+  if (type === FAILURE) throw new Error('the source is gone');
+  return true;
+}
+
 /** What a hub keeps of clients and readers. */
 function holdingsOf(hub: Hub): { readonly size: number }[] {
   const { sessions, readers, source } = coreOf(hub);
@@ -169,7 +177,7 @@ export class World {
       snapshot: snapshot === 'none' ? undefined : () => this.read(snapshot),
     });
     this.feed = new Broadcaster<WatchEvent>({ capacity: 10_000 });
-    if (this.follows) this.old.push(hub.follow(this.feed.watch()));
+    if (this.follows) this.old.push(hub.follow(this.feed.watch({ filter: failing })).catch(() => {}));
     const core = coreOf(hub);
     const record: Recorded = { published: recordOf(core.publisher), opened: new Map() };
     this.records.set(hub, record);
@@ -434,8 +442,12 @@ export class World {
   async finish(): Promise<boolean> {
     for (const name of NAMES) this.publish(this.state.change(name, false));
     await this.calm(() => this.outbox.length === 0);
-    void (this.follows ? this.feed : this.hub).shutdown();
-    return this.calm(() => this.isRight && this.followers.every(({ isClosed }) => isClosed));
+    const fails = this.follows && this.plan.ends === 'fails';
+    if (fails) void this.feed.publish({ type: FAILURE, object: null });
+    else void (this.follows ? this.feed : this.hub).shutdown();
+    const knows = (follower: Follower, at: number): boolean =>
+      follower.isClosed && (!fails || follower instanceof Collected || this.outcomes[at] !== 'whole' || follower.knowsFailure);
+    return this.calm(() => this.isRight && this.followers.every(knows));
   }
 
   /** Everybody leaves. Returns what is left of it. */
