@@ -36,7 +36,7 @@ const NOTHING = { wrong: undefined, atEnd: undefined, faults: [], left: { pendin
 /** Ways to break the wire, each of which must show. */
 const BREAKS: Readonly<Record<string, Tamper>> = {
   'a DELETED that does not come': (text) => text.replace(/"type":"DELETED"/g, '"type":"deleted"'),
-  'ERRORs without a code': (text) => text.replace(/"code":410/g, '"code":499'),
+  'an object under the name of another': (text) => text.replace(/"name":"c"/g, '"name":"d"'),
   'versions that are ahead': (text) =>
     text.replace(/"resourceVersion":"(e\d+)\.(\d+)"\}/g, (_, epoch, n) => `"resourceVersion":"${epoch}.${+n + 1}"}`),
 };
