@@ -1,5 +1,7 @@
 // What is drawn for the property test of options that meet: a hub, its clients, and what happens to them.
 import fc from 'fast-check';
+import type { ClientOverflow } from '../../src/bridge/client/client-options.ts';
+import { CLIENT_POLICIES } from '../../src/bridge/client/connect.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { KINDS } from '../unit/client-network.ts';
 import { NAMES } from './copies.ts';
@@ -48,14 +50,7 @@ const clients = fc.record({
   bookmarks: fc.constantFrom(true, true, false),
   hasCodec: fc.boolean(),
   /** What it loses itself, besides what is lost for it. */
-  loses: fc.constantFrom(
-    'wait' as const,
-    'wait' as const,
-    'wait' as const,
-    'drop-newest' as const,
-    'drop-oldest' as const,
-    'disconnect' as const,
-  ),
+  loses: fc.constantFrom<ClientOverflow>('wait', 'wait', ...(Object.keys(CLIENT_POLICIES) as ClientOverflow[])),
   url: fc.constantFrom('text', 'text', 'later', 'fails'),
   query: fc.constantFrom('', '', '?allowWatchBookmarks=true', '?sendInitialEvents=true', '?timeoutSeconds=3'),
   filter: fc.constantFrom('none', 'none', 'visible', 'visible', 'fails', 'disconnects'),
