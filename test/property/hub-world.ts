@@ -443,10 +443,12 @@ export class World {
     for (const name of NAMES) this.publish(this.state.change(name, false));
     await this.calm(() => this.outbox.length === 0);
     const fails = this.follows && this.plan.ends === 'fails';
+    // Who comes after that, and gets the state, hears nothing of it.
+    const isTold = fails && this.plan.hub.snapshot === 'none';
     if (fails) void this.feed.publish({ type: FAILURE, object: null });
     else void (this.follows ? this.feed : this.hub).shutdown();
     const knows = (follower: Follower, at: number): boolean =>
-      follower.isClosed && (!fails || follower instanceof Collected || this.outcomes[at] !== 'whole' || follower.knowsFailure);
+      follower.isClosed && (!isTold || this.outcomes[at] !== 'whole' || follower.knowsFailure);
     return this.calm(() => this.isRight && this.followers.every(knows));
   }
 
