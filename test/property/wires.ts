@@ -27,8 +27,9 @@ export interface Endpoint {
   readonly serve: (sink: Sink, search: string) => ReturnType<ReturnType<typeof createConnectionHandler>>;
 }
 
-export function toEndpoint(hub: Hub, clock: Clock): Endpoint {
-  const limits = { clock, stallTimeoutMs: 0 };
+/** `hooks`: who is admitted, and to what. */
+export function toEndpoint(hub: Hub, clock: Clock, hooks: object = {}): Endpoint {
+  const limits = { clock, stallTimeoutMs: 0, ...hooks };
   const serve = createConnectionHandler(hub, { ...limits, transport: 'websocket' });
   return {
     fetch: createFetchHandler(hub, { ...limits, maxBufferedBytes: 1 }),
@@ -152,9 +153,18 @@ class StreamWire implements Wire {
   private async pull(): Promise<void> {
     if (this.gate) await this.gate;
     if (this.over) return;
-    const { done, value } = await this.reader.read().catch(() => ({ done: true, value: undefined }));
+    const { done, value, error } = await this.reader.read().then(
+      (result) => ({ ...result, error: undefined }),
+      (error: unknown) => ({ done: true, value: undefined, error }),
+    );
     if (this.gate) await this.gate;
     if (this.over) return;
+    // The server has broken it off.
+    if (error !== undefined) {
+      this.over = true;
+      this.controller?.error(new TypeError('terminated'));
+      return;
+    }
     if (done || value === undefined) {
       this.over = true;
       this.controller?.close();

@@ -136,6 +136,19 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await expectOver();
   });
 
+  test.each([at(2), at(0, 'other')])(
+    'a snapshot of nothing is where it continues, though it is behind the version: at %s',
+    async (begin) => {
+      const url = 'http://h.example/watch?sendInitialEvents=true';
+      const { accept, watch, read } = open(kind, { resourceVersion: at(9) }, url);
+      const [epoch = '', sequence] = begin.split('.');
+      await accept(toBookmark(begin, { initialEventsEnd: true }) as Event, event(Number(sequence) + 1, epoch));
+      expect(await read()).toEqual([expect.anything(), Number(sequence) + 1]);
+      expect(watch.resourceVersion).toBe(at(Number(sequence) + 1, epoch));
+      await watch.return();
+    },
+  );
+
   test('once it has come, a folded batch behind it is continued from before the batch', async () => {
     const url = 'http://h.example/watch?sendInitialEvents=1';
     const { accept, watch, network, clock, read } = open(kind, { resourceVersion: at(1) }, url);

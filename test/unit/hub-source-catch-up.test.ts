@@ -96,6 +96,19 @@ describe('a client that is further behind than the hub remembers', () => {
     expect(sink.objects).toEqual([6, 9, 12]);
   });
 
+  test('gets what comes before an event for which its filter throws, and no later one', async () => {
+    const failure = new Error('no verdict');
+    const all = await world(9, { replayItems: 2, onError: () => {} });
+    const filter = ({ object }: WatchEvent): boolean => {
+      if (object === 4) throw failure;
+      return true;
+    };
+    const sink = await catchUp(all, 1, { options: { filter } });
+    await publish(all, 10, 11);
+    expect([sink.objects, sink.ended]).toEqual([[2, 3], 'failed']);
+    expect(all.notices.at(-1)).toMatchObject({ type: 'close', reason: 'failed', error: failure });
+  });
+
   test('gets each event with its own version, with every policy: none vouches for what is still to be read', async () => {
     for (const overflow of OVERFLOWS) {
       const all = await world(600, { replayItems: 2 });

@@ -1,6 +1,7 @@
 // A watch of a hub in its own process: where it begins, by version.
 import { expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub/hub.ts';
+import { FakeSource } from '../../src/testing/fakes/fake-source.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { added } from './fake-sink.ts';
 
@@ -65,3 +66,28 @@ test.each([1_000, 8])(
     expect(await read(chosen)).toEqual(replayItems === 8 ? [1, 2, 3, 4, 5, 410] : some);
   },
 );
+
+test('one with topics goes on after it was behind, if what it has not read is kept, however old what it has read is', async () => {
+  const topicsOf = ({ object }: WatchEvent): string => String(object).slice(0, 1);
+  const hub = new Hub({ replayItems: 10, topicsOf });
+  const watch = hub.watch({ capacity: 2, topics: ['x'] });
+  for (const at of [1, 2]) await hub.publish(added(`x${at}`));
+  for (let at = 1; at <= 50; at++) await hub.publish(added(`y${at}`));
+  for (const at of [3, 4, 5]) await hub.publish(added(`x${at}`));
+  const got: unknown[] = [];
+  for (let at = 1; at <= 5; at++) got.push((await watch.next()).value?.object);
+  expect(got).toEqual(['x1', 'x2', 'x3', 'x4', 'x5']);
+  await watch.return();
+});
+
+test('one of a hub that is not ready begins where the hub is then, however late it is read', async () => {
+  const source = new FakeSource();
+  source.append(JSON.stringify(added('before')));
+  const hub = new Hub({ source });
+  const watch = hub.watch();
+  await hub.ready();
+  await hub.publish(added('after'));
+  await hub.watch({ after: 'x.1' }).next(); // the hub has it by then
+  expect((await watch.next()).value).toMatchObject({ object: 'after' });
+  await hub.shutdown();
+});

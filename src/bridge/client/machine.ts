@@ -107,7 +107,8 @@ export class ClientMachine {
 
   /** An event has arrived. Only a `next` event is for the consumer. */
   accept(version: string | undefined): Order {
-    const order = orderOf(version, this.position);
+    // A snapshot takes the place of all before it, also one of nothing from a stream that has gone back.
+    const order = orderOf(version, this.copying || this.position);
     if (order === 'next') {
       this.#partial = !version;
       if (version) {
@@ -170,7 +171,7 @@ export class ClientMachine {
  * Versions have the form `<epoch>.<sequence>`, with the mark of an event after the epoch if a hub has a source. Versions of any other
  * form can only be compared for equality.
  */
-function orderOf(version: string | undefined, last: string | undefined): Order {
+function orderOf(version: string | undefined, last: string | boolean | undefined): Order {
   if (version && version === last) return 'known';
   const [, lastEpoch, lastSequence, epoch, sequence] =
     /^([^~\n]+)(?:~\w+)?\.(\d+)\n([^~\n]+)(?:~\w+)?\.(\d+)$/.exec(`${last}\n${version}`) ?? [];

@@ -133,6 +133,11 @@ export class HubCore {
     return place === undefined ? undefined : this.log.watchAfter(place, options);
   }
 
+  /** Returns the version of a place in the log; undefined if it is not known. */
+  versionOf(place: number | undefined): string | undefined {
+    return place === undefined ? undefined : this.log.versionOf(place);
+  }
+
   /** Returns the events after a version, once a hub that shuts down has distributed all; undefined if not all of them are kept. */
   async rest(version: string, topics: readonly string[] | undefined): Promise<readonly Envelope[] | undefined> {
     await this.log.broadcaster.shutdown(); // it has begun

@@ -79,7 +79,9 @@ class HubReader {
     core.readers.add(this);
     this.options = options;
     this.version = options.after;
-    this.find();
+    if (this.find() || this.version !== undefined) return;
+    // It begins where the hub is once that is ready, and not where it is at the first read.
+    void core.source?.follower.until(() => this.version !== undefined || this.find(), this.gone.signal);
   }
 
   /** Whatever follows does not continue what this has read. */
@@ -139,6 +141,7 @@ class HubReader {
   /** Stands among the live events, if all that follow are kept here. */
   private find(): boolean {
     const { core } = this;
+    if (this.live !== undefined) return true;
     if (this.lost !== undefined || core.lifetime.closing || core.source?.follower.ready === false) return false;
     this.version ??= core.version;
     const { topics, capacity } = this.options;
@@ -150,6 +153,8 @@ class HubReader {
   private look(envelope: Envelope): WatchEvent | undefined {
     // Not an event of the hub, but the ERROR of a watch that has fallen behind.
     if (!(envelope instanceof Envelope)) {
+      // What it has read last may be kept no more, though everything that it has not read is: between them are events of other topics.
+      this.version = this.core.versionOf(this.live?.position) ?? this.version;
       this.live = undefined;
       return undefined;
     }

@@ -48,6 +48,8 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
   private inner: SessionWatch<Envelope> | undefined = undefined;
   /** The ERROR that ends it, once everything before has been read. */
   private notice: ErrorEvent | undefined = undefined;
+  /** What its client's filter has thrown, once everything before has been read. */
+  private failure: { readonly error: unknown } | undefined = undefined;
   private over: boolean = false;
   private reading: boolean = false;
   private bytes: number = 0;
@@ -94,6 +96,9 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
       if (this.page !== undefined) {
         const batch = this.turnPage(this.page);
         if (batch.length > 0) return batch;
+      } else if (this.failure !== undefined) {
+        this.finish();
+        throw this.failure.error;
       } else if (this.notice !== undefined) {
         const { notice } = this;
         this.finish();
@@ -142,7 +147,13 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
       this.at = position;
       if (envelope === undefined) continue;
       this.bytes += envelope.bytes.length;
-      if (this.accepts(envelope, topics)) batch.push(envelope);
+      try {
+        if (this.accepts(envelope, topics)) batch.push(envelope);
+      } catch (error) {
+        // What comes before it is still for the client.
+        this.failure = { error };
+        break;
+      }
     }
     if (this.bytes > maxBytes) this.notice = toNotice(`more than ${maxBytes} bytes would have to be read`);
     return batch;
