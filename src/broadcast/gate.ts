@@ -181,6 +181,7 @@ export class Stalls {
   readonly #blocked: Set<Gate> = new Set();
   readonly #reported: Set<Gate> = new Set();
   #cancel: (() => void) | undefined;
+  #ended: boolean = false;
 
   /** @param nameOf describes a watcher in a report. */
   constructor(options: StallOptions, nameOf: (watcher: Gated) => string) {
@@ -194,7 +195,7 @@ export class Stalls {
     const { stalledMs, clock } = this.#options;
     this.#free(gate);
     gate.sinceMs = clock.now();
-    if (stalledMs === 0) return;
+    if (stalledMs === 0 || this.#ended) return; // a filter that was asked whether its queue is full may have shut down
     this.#blocked.add(gate);
     this.#cancel ??= this.#clock.schedule(stalledMs, () => this.#check());
   }
@@ -207,6 +208,7 @@ export class Stalls {
 
   /** Nothing is held up any more. */
   end(): void {
+    this.#ended = true;
     this.#cancel?.();
     this.#cancel = undefined;
     this.#blocked.clear();
