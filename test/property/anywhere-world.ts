@@ -56,7 +56,8 @@ interface Watched {
   readonly watch: Watch<ModelEvent>;
   readonly batches: WatchBatches<ModelEvent>;
   readonly prefix: readonly ModelEvent[];
-  readonly delivered: ModelEvent[];
+  /** What each read has got, in the order of the calls. */
+  readonly reads: ModelEvent[][];
   readonly gaps: number[];
   /** The events whose publish had been called, and those known to be accepted, when it began. */
   readonly called: ReadonlySet<ModelEvent>;
@@ -70,6 +71,9 @@ interface Watched {
   failure: unknown;
   cut: { readonly missed: number | undefined } | undefined;
   ended: boolean;
+  /** How many of its calls are running, and whether one ever ran inside another. */
+  reading: number;
+  isNested: boolean;
   position: number;
 }
 
@@ -226,9 +230,9 @@ export class AnywhereWorld {
     this.watches.push({
       ...{ name, plan, watch, prefix, gaps, called, accepted, after, position },
       batches: watch.batches(),
-      delivered: [],
+      reads: [],
       heads: [before, this.witness.queued],
-      ...{ left: undefined, failure: undefined, cut: undefined, ended: false },
+      ...{ left: undefined, failure: undefined, cut: undefined, ended: false, reading: 0, isNested: false },
     });
     // Was published while it began, by its own filter or by looking at it.
     for (const event of this.called) called.add(event);
@@ -243,9 +247,13 @@ export class AnywhereWorld {
 
   private touch(watched: Watched, what: 'next' | 'batch' | 'tryNext' | 'tryBatch' | 'stop' | 'return' | 'look'): void {
     const { watch, batches } = watched;
+    const read: ModelEvent[] = [];
+    watched.reads.push(read);
+    // Which of two reads joins the line first, one inside the other, depends on what waits.
+    if (watched.reading++ > 0) watched.isNested = true;
     const got = ({ done, value }: IteratorResult<ModelEvent | readonly ModelEvent[], undefined>): void => {
       if (done) watched.ended = true;
-      else this.got(watched, value);
+      else this.got(watched, read, value);
     };
     const failed = (error: unknown): void => {
       watched.failure = error;
@@ -262,19 +270,20 @@ export class AnywhereWorld {
     else {
       try {
         const value = what === 'tryNext' ? watch.tryNext() : (watch as unknown as { tryBatch(): ModelEvent[] }).tryBatch();
-        if (value !== undefined) this.got(watched, value);
+        if (value !== undefined) this.got(watched, read, value);
       } catch (error) {
         failed(error);
       }
     }
+    watched.reading--;
     this.act('read');
   }
 
-  private got(watched: Watched, value: ModelEvent | readonly ModelEvent[]): void {
+  private got(watched: Watched, read: ModelEvent[], value: ModelEvent | readonly ModelEvent[]): void {
     for (const event of Array.isArray(value) ? (value as ModelEvent[]) : [value as ModelEvent]) {
       if (event.type === 'ERROR' && !this.called.has(event) && isErrorEvent(event)) {
         watched.cut = { missed: event.object.details?.missed };
-      } else watched.delivered.push(event);
+      } else read.push(event);
     }
   }
 
@@ -309,12 +318,12 @@ export class AnywhereWorld {
     for (let quiet = 0; quiet < 2; ) {
       let more = false;
       for (const watched of this.watches) {
-        const { length } = watched.delivered;
+        const { length } = watched.reads.flat();
         // With a capacity of 0 there is an event only for a read that waits.
         this.touch(watched, 'tryNext');
         if (![...this.pending.values()].includes(`next of ${watched.name}`)) this.touch(watched, 'next');
         await macrotask();
-        more ||= watched.delivered.length > length;
+        more ||= watched.reads.flat().length > length;
       }
       await macrotask();
       quiet = more ? 0 : quiet + 1;
@@ -397,7 +406,8 @@ export class AnywhereWorld {
     since: readonly ModelEvent[],
     { start, places }: { start: number; places: ReadonlyMap<ModelEvent, number> },
   ): string | undefined {
-    const { plan, delivered, prefix } = watched;
+    const { plan, prefix } = watched;
+    const delivered = watched.reads.flat();
     const topics = this.plan.hasTopics ? plan.topics : undefined;
     const due = since.filter(
       (event) => (!topics || topicsOf(event).some((topic) => topics.includes(topic))) && passes(plan.filter, event),
@@ -406,11 +416,10 @@ export class AnywhereWorld {
     const wanted = [...first, ...due];
     const at = new Map(wanted.map((event, index) => [event, index]));
     if (plan.overflow === 'coalesce') return this.foldFault(watched, wanted);
-    // Reads settle later than `tryNext` returns: here they are compared in the order of the events.
     const got = delivered.map((event) => at.get(event) ?? -1);
     if (got.includes(-1)) return `from ${start}: an event that is not due (${delivered.map(({ object: { id } }) => id)}, ${[...places.values()].length})`;
-    if (new Set(got).size < got.length) return `from ${start}: an event twice`;
-    got.sort((a, b) => a - b);
+    if (watched.isNested) got.sort((a, b) => a - b);
+    if (got.some((index, at) => index <= (got[at - 1] ?? -1))) return `from ${start}: not in order`;
     const skips: number[] = [];
     let next = 0;
     for (const index of got) {
@@ -439,12 +448,15 @@ export class AnywhereWorld {
   /** Folding what it got gives the same objects as folding everything. */
   private foldFault(watched: Watched, wanted: readonly ModelEvent[]): string | undefined {
     const placeOf = ({ object }: ModelEvent): number => wanted.findIndex((event) => event.object === object);
-    const delivered = [...watched.delivered].sort((a, b) => placeOf(a) - placeOf(b));
+    const delivered = watched.reads.flat();
+    if (watched.isNested) delivered.sort((a, b) => placeOf(a) - placeOf(b));
     if (delivered.some((event) => placeOf(event) < 0)) return 'an object that is not due';
     if (watched.left !== undefined || watched.failure !== undefined || this.isAborted(watched) || watched.cut) return undefined;
     for (const name of new Set(wanted.map(({ object }) => object.metadata.name))) {
       const isOfKey = (event: ModelEvent): boolean => event.object.metadata.name === name && event.type !== 'ERROR';
       const last = wanted.findLastIndex(isOfKey);
+      const places = delivered.filter(isOfKey).map(placeOf);
+      if (places.some((place, at) => place <= (places[at - 1] ?? -1))) return `${name} goes back`;
       const seen = delivered.findLast(isOfKey);
       const from = seen === undefined ? -1 : placeOf(seen);
       if (from === last) continue;
@@ -452,8 +464,8 @@ export class AnywhereWorld {
       const rest = wanted.slice(from + 1).filter(isOfKey);
       if (rest.at(-1)?.type !== 'DELETED' || !rest.some(({ type }) => type === 'ADDED')) return `${name} is at ${from}, not at ${last}`;
     }
-    const count = watched.delivered.length + watched.watch.dropped;
-    return count === wanted.length ? undefined : `${watched.delivered.length} + ${watched.watch.dropped} of ${wanted.length}`;
+    const count = delivered.length + watched.watch.dropped;
+    return count === wanted.length ? undefined : `${delivered.length} + ${watched.watch.dropped} of ${wanted.length}`;
   }
 }
 

@@ -15,10 +15,17 @@ export function checkExact<E>(history: History<E>): Violation | undefined {
     const { folds } = RULES[run.options.overflow];
     const stray = run.given.find(({ reason }) => reason.includes('after stop'));
     if (stray !== undefined) return fault(run, stray.event, 'only events that its array would hold', stray.reason);
+    if (run.afterCut !== undefined) return fault(run, run.afterCut.event, 'nothing after a loss but one ERROR event', 'this event');
+    const other = folds ? undefined : run.given.find((given) => isOther(given, run.due[given.place]));
+    if (other !== undefined) return fault(run, other.event, 'it as it was published', 'another type');
     const wrong = folds ? wrongFold(run) : (wrongLoss(run, known.gaveUp) ?? wrongKeep(run) ?? wrongAfterCut(run));
     if (wrong !== undefined) return wrong;
   }
   return undefined;
+}
+
+function isOther<E>({ event }: Given<E>, due: Due<E> | undefined): boolean {
+  return due !== undefined && (event as WatchEvent).type !== (due.event as WatchEvent).type;
 }
 
 function fault<E>(run: Run<E>, event: unknown, expected: string, seen: string): Violation {
@@ -82,7 +89,7 @@ function isHeld<E>(run: Run<E>, other: Given<E>, due: Due<E>): boolean {
 function wrongAfterCut<E>(run: Run<E>): Violation | undefined {
   const { cut, given } = run;
   const [lost] = RULES[run.options.overflow].cutsAtLoss ? lostOf(run) : [];
-  const late = given.find(({ place, asked }) => place > (lost ?? Number.POSITIVE_INFINITY) || (cut && asked > cut.seen));
+  const late = given.find(({ place }) => place > (lost ?? Number.POSITIVE_INFINITY));
   if (late !== undefined) return fault(run, late.event, 'nothing after a loss but one ERROR event', 'this event');
   if (lost === undefined || cut !== undefined || run.ends.some(({ failed }) => failed)) return undefined;
   return fault(run, (run.due[lost] as Due<E>).event, 'an ERROR event (410) at its loss', 'the end without one');
