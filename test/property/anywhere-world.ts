@@ -96,7 +96,6 @@ export class AnywhereWorld {
   private foreign = 1_000_000;
   private depth = 0;
   private gaveUp = false;
-  private reports = 0;
 
   constructor(plan: Plan) {
     this.plan = plan;
@@ -113,7 +112,6 @@ export class AnywhereWorld {
         return sizeOf(event);
       },
       onError: () => {
-        this.reports++;
         this.act('error');
       },
       ...(hasTopics && {
@@ -307,7 +305,10 @@ export class AnywhereWorld {
     if (how === 'giveUp') limit.abort();
     if (how !== 'shutdown') this.limits.push(limit);
     if (how === 'giveUp') this.gaveUp = true;
-    this.later('shutdown', this.broadcaster.shutdown(how === 'shutdown' ? {} : { signal: limit.signal }).catch(() => {}));
+    this.later(
+      'shutdown',
+      this.broadcaster.shutdown(how === 'shutdown' ? {} : { signal: limit.signal }).catch(() => {}),
+    );
   }
 
   /** Everybody reads what is left, so that the shutdown ends, and then once more. */
@@ -417,7 +418,8 @@ export class AnywhereWorld {
     const at = new Map(wanted.map((event, index) => [event, index]));
     if (plan.overflow === 'coalesce') return this.foldFault(watched, wanted);
     const got = delivered.map((event) => at.get(event) ?? -1);
-    if (got.includes(-1)) return `from ${start}: an event that is not due (${delivered.map(({ object: { id } }) => id)}, ${[...places.values()].length})`;
+    if (got.includes(-1))
+      return `from ${start}: an event that is not due (${delivered.map(({ object: { id } }) => id)}, ${[...places.values()].length})`;
     if (watched.isNested) got.sort((a, b) => a - b);
     if (got.some((index, at) => index <= (got[at - 1] ?? -1))) return `from ${start}: not in order`;
     const skips: number[] = [];
@@ -430,7 +432,8 @@ export class AnywhereWorld {
     const lost = skips.reduce((sum, skip) => sum + skip, 0);
     const { dropped } = watched.watch;
     const isWhole = watched.left === undefined && watched.failure === undefined && !this.isAborted(watched);
-    if (plan.overflow === 'wait' && !this.gaveUp && (lost > 0 || (isWhole && rest > 0))) return `from ${start}: ${lost} + ${rest} lost with wait`;
+    if (plan.overflow === 'wait' && !this.gaveUp && (lost > 0 || (isWhole && rest > 0)))
+      return `from ${start}: ${lost} + ${rest} lost with wait`;
     if (plan.overflow === 'disconnect' && lost > 0) return `from ${start}: ${lost} lost before others`;
     if (plan.told && watched.left !== 'return' && watched.failure === undefined) {
       const told = watched.gaps.reduce((sum, missed) => sum + missed, 0);
@@ -438,10 +441,12 @@ export class AnywhereWorld {
     }
     if (plan.overflow === 'disconnect' && isWhole) {
       if (rest > 0 !== (watched.cut !== undefined)) return `from ${start}: ${rest} lost, cut: ${watched.cut !== undefined}`;
-      if (watched.cut && !((watched.cut.missed ?? 0) >= 1 && (watched.cut.missed ?? 0) <= rest)) return `from ${start}: missed ${watched.cut.missed} of ${rest}`;
+      if (watched.cut && !((watched.cut.missed ?? 0) >= 1 && (watched.cut.missed ?? 0) <= rest))
+        return `from ${start}: missed ${watched.cut.missed} of ${rest}`;
       return watched.cut && dropped < (watched.cut.missed as number) ? `from ${start}: ${dropped} dropped` : undefined;
     }
-    if (isWhole ? dropped !== lost + rest : dropped < lost || (dropped > lost + rest)) return `from ${start}: ${lost} + ${rest} lost, ${dropped} dropped`;
+    if (isWhole ? dropped !== lost + rest : dropped < lost || dropped > lost + rest)
+      return `from ${start}: ${lost} + ${rest} lost, ${dropped} dropped`;
     return undefined;
   }
 
@@ -462,7 +467,8 @@ export class AnywhereWorld {
       if (from === last) continue;
       // What was added again and deleted again is nothing.
       const rest = wanted.slice(from + 1).filter(isOfKey);
-      if (rest.at(-1)?.type !== 'DELETED' || !rest.some(({ type }) => type === 'ADDED')) return `${name} is at ${from}, not at ${last}`;
+      if (rest.at(-1)?.type !== 'DELETED' || !rest.some(({ type }) => type === 'ADDED'))
+        return `${name} is at ${from}, not at ${last}`;
     }
     const count = delivered.length + watched.watch.dropped;
     return count === wanted.length ? undefined : `${delivered.length} + ${watched.watch.dropped} of ${wanted.length}`;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { test } from 'vitest';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { runs } from '../runs.ts';
 import { AnywhereWorld, type Deed, type Plan, type Step, type WatchPlan, type Where } from './anywhere-world.ts';
@@ -49,7 +49,20 @@ const stepArb: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: deedArb },
   { weight: 4, arbitrary: fc.constant({ do: 'turn' as const }) },
 );
-const WHERE: readonly Where[] = ['filter', 'filter', 'filter', 'gap', 'gap', 'key', 'key', 'topics', 'size', 'error', 'read', 'abort'];
+const WHERE: readonly Where[] = [
+  'filter',
+  'filter',
+  'filter',
+  'gap',
+  'gap',
+  'key',
+  'key',
+  'topics',
+  'size',
+  'error',
+  'read',
+  'abort',
+];
 
 const planArb: fc.Arbitrary<Plan> = fc.record({
   capacity: fc.constantFrom(0, 1, 3, 100),
@@ -72,5 +85,4 @@ test('whatever user code does, and wherever: each watch gets what is due, losses
     }),
     { numRuns: RUNS },
   );
-  expect.assertions;
 });

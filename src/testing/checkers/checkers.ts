@@ -241,13 +241,24 @@ function wrongCut<E>(run: Run<E>): Violation | undefined {
   const rest = folds ? untold(run) : due.slice(next);
   const most = rest.filter(({ from }) => from < cut.seen).length;
   const sure = rest.filter(({ doubtful, to }) => !doubtful && to < Math.min(cut.asked, run.stopped)).length;
-  // Keys that fold were delivered in any order, and changes that cancelled out are not a loss.
-  const least = folds ? options.capacity + 1 : Math.max(1, sure);
+  const least = folds ? Math.max(options.capacity + 1, foldedAway(run, cut)) : Math.max(1, sure);
   if (missed >= least && missed <= most) return undefined;
   if (folds && least > most) return undefined; // too few keys: that it was cut at all is for **Exact**
   const range = folds && missed < least ? `at least ${least}` : least === most ? most : `${least} to ${most}`;
   const expected = least > most ? 'no cut, as nothing was lost' : `details.missed of ${range}`;
   return violation('Counted', { watcher, event: cut.event, expected, seen: `${missed}` });
+}
+
+/** How many events a fold that was cut has certainly lost. What was deleted may have cancelled out before, and is not a loss. */
+function foldedAway<E>(run: Run<E>, cut: Given<E>): number {
+  const until = Math.min(cut.asked, run.stopped);
+  const counts = new Map<unknown, number>();
+  for (const { event, doubtful, to } of untold(run)) {
+    const key = run.options.keyOf(event);
+    const isSure = !doubtful && to < until;
+    counts.set(key, (event as WatchEvent).type === 'DELETED' ? 0 : (counts.get(key) ?? 0) + (isSure ? 1 : 0));
+  }
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
 }
 
 /** Returns the events of a watch that folds which came after the last one of their key that it delivered. */
@@ -348,7 +359,11 @@ export function checkDrained<E>(history: History<E>): Violation | undefined {
     // Reads that are pending together settle in another order: a rejection is seen later.
     const [failure, again] = ends.filter(({ failed }) => failed);
     if (failure && (again || failure.asked > (ends.find(({ failed }) => !failed)?.at ?? NEVER))) {
-      return violation('Drained', { watcher, expected: 'one error, before the end', seen: again ? 'another one' : 'it after the end' });
+      return violation('Drained', {
+        watcher,
+        expected: 'one error, before the end',
+        seen: again ? 'another one' : 'it after the end',
+      });
     }
     if (!RULES[run.options.overflow].waits || shutdown === NEVER || gaveUp < closed || run.stopped < NEVER || run.broken)
       continue;

@@ -55,6 +55,8 @@ export interface Run<E> {
   readonly broken: boolean;
   /** The reads that reached the end: when they were called, and when that was seen. */
   readonly ends: readonly { readonly failed: boolean; readonly asked: number; readonly at: number }[];
+  /** A read that has returned without an event, though it is one that waits. */
+  readonly misread: string | undefined;
   /** How many reads never settled. */
   readonly waiting: number;
 }
@@ -133,8 +135,19 @@ function runOf<E>({ steps }: History<E>, { watcher, options: own }: StepOf<E, 'w
       const asked = indexOf(mine, (other) => other?.step === 'read' && other.read === read);
       return [{ failed: failure !== undefined, asked: Math.min(asked, at), at }];
     }),
+    misread: misreadOf(mine),
     waiting,
   };
+}
+
+/** Only `tryNext` may return nothing. A history written by hand may leave out how it was read. */
+function misreadOf<E>(mine: readonly (Step<E> | undefined)[]): string | undefined {
+  const by = new Map(mine.flatMap((step) => (step?.step === 'read' ? [[step.read, step.by ?? 'tryNext'] as const] : [])));
+  for (const step of mine) {
+    const call = step?.step === 'delivered' && step.events.length === 0 ? by.get(step.read) : undefined;
+    if (call !== undefined && call !== 'tryNext') return `nothing by ${call}`;
+  }
+  return undefined;
 }
 
 function dueTo<E>(
