@@ -181,7 +181,6 @@ export class Stalls {
   readonly #blocked: Set<Gate> = new Set();
   readonly #reported: Set<Gate> = new Set();
   #cancel: (() => void) | undefined;
-  #ended: boolean = false;
 
   /** @param nameOf describes a watcher in a report. */
   constructor(options: StallOptions, nameOf: (watcher: Gated) => string) {
@@ -195,7 +194,7 @@ export class Stalls {
     const { stalledMs, clock } = this.#options;
     this.#free(gate);
     gate.sinceMs = clock.now();
-    if (stalledMs === 0 || this.#ended) return; // a filter that was asked whether its queue is full may have shut down
+    if (stalledMs === 0) return;
     this.#blocked.add(gate);
     this.#cancel ??= this.#clock.schedule(stalledMs, () => this.#check());
   }
@@ -208,11 +207,9 @@ export class Stalls {
 
   /** Nothing is held up any more. */
   end(): void {
-    this.#ended = true;
     this.#cancel?.();
-    this.#cancel = undefined;
-    this.#blocked.clear();
-    for (const gate of [...this.#reported]) this.#free(gate);
+    this.#cancel = () => {}; // no timer from now on: a filter that is asked whether its queue is full may have shut down
+    for (const gate of this.#reported) this.#free(gate);
   }
 
   #free(gate: Gate): void {
@@ -223,7 +220,7 @@ export class Stalls {
     const { stalledMs: limit, clock, failures } = this.#options;
     const nowMs = clock.now();
     this.#cancel = undefined;
-    let leftMs = Number.POSITIVE_INFINITY;
+    let leftMs = Infinity;
     for (const gate of this.#blocked) {
       const { blocker } = gate;
       const restMs = gate.sinceMs + limit - nowMs;
@@ -238,7 +235,7 @@ export class Stalls {
       failures.down('publishing', new WatchError('TIMEOUT', text, { limit }), ' to go on');
     }
     // What was reported may have run code that blocks a gate.
-    if (this.#blocked.size > 0 && leftMs < Number.POSITIVE_INFINITY) {
+    if (this.#blocked.size > 0 && leftMs < Infinity) {
       this.#cancel ??= this.#clock.schedule(leftMs, () => this.#check());
     }
   }

@@ -1,6 +1,6 @@
 import type { WatchEvent } from '../../watch/event.ts';
 import { checkExact } from './check-exact.ts';
-import { type Digest, type Due, digest, lostOf, type Run, takenAt } from './digest.ts';
+import { type Digest, type Due, digest, type Given, lostOf, type Run, takenAt } from './digest.ts';
 import { type CacheGuaranteeName, type GuaranteeName, type History, RULES, show, type Violation, violation } from './history.ts';
 
 /** Returns how a history violates a guarantee, or undefined if it does not. */
