@@ -140,7 +140,7 @@ export class AnywhereWorld {
   private act(where: Where): void {
     const at = this.inside.findIndex((each) => each.where === where);
     if (at < 0 || this.depth > 3) return;
-    const [{ deed }] = this.inside.splice(at, 1) as [{ deed: Deed }];
+    const { deed } = this.inside.splice(at, 1)[0] as { readonly deed: Deed };
     this.depth++;
     try {
       if (deed.do === 'throw') throw new Error(`thrown in ${where}`);
@@ -157,8 +157,11 @@ export class AnywhereWorld {
     else if (deed.do === 'advance') this.clock.advance(deed.ms);
     else if (deed.do === 'stats') this.stats();
     else if (deed.do === 'shutdown' || deed.do === 'limited' || deed.do === 'giveUp') this.shutdown(deed.do);
-    else if (deed.do === 'abort') this.signals[deed.at % 3]?.abort();
-    else if (deed.do !== 'throw') {
+    else if ('at' in deed) {
+      if (deed.do === 'abort') {
+        this.signals[deed.at % 3]?.abort();
+        return;
+      }
       const watched = this.watches[deed.at % Math.max(1, this.watches.length)];
       if (watched) this.touch(watched, deed.do);
     }

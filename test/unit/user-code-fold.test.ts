@@ -5,10 +5,11 @@ import { done, event, events, ids, range, readAll, type TestBroadcaster, type Te
 
 describe('from inside a filter', () => {
   test('a read does not get a change before an older one of its key', async () => {
-    const broadcaster = new Broadcaster<TestEvent>({ overflow: 'coalesce', capacity: 5 });
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 5 });
     const reads: Promise<unknown>[] = [];
-    const watch = broadcaster.watch({
-      filter: ({ object }) => object.id !== 1 || reads.push(watch.next()) > 0,
+    const watch: TestWatch = broadcaster.watch({
+      overflow: 'coalesce',
+      filter: ({ object }): boolean => object.id !== 1 || reads.push(watch.next()) > 0,
     });
     for (const at of [0, 1]) broadcaster.tryPublish(event(at, 'MODIFIED', 'k'));
     expect(watch.tryNext()).toMatchObject({ object: { id: 1 } });
