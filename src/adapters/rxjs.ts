@@ -63,7 +63,9 @@ export function observe<E extends WatchEvent>(
  * watch when it unsubscribes, errors or completes.
  *
  * A watch has one consumer, so a second subscription fails with INVALID_ARGUMENT, even after the first one has ended; only one that
- * begins within the event in which the first one ends, as with `retry`, continues with it. For several observers, use RxJS' `share()` on the result, or {@link observe}.
+ * begins within the event in which the first one ends, as with `retry`, continues with it. The events that are queued at `subscribe`
+ * are no such events: `retry` subscribes again when they have been delivered. For several observers, use RxJS' `share()` on the
+ * result, or {@link observe}.
  */
 export function toObservable<E>(watch: Watch<E>): Observable<E> {
   requireMethod('watch', watch, 'tryNext', 'a Watch');

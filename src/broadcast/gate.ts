@@ -208,9 +208,8 @@ export class Stalls {
   /** Nothing is held up any more. */
   end(): void {
     this.#cancel?.();
-    this.#cancel = undefined;
-    this.#blocked.clear();
-    for (const gate of [...this.#reported]) this.#free(gate);
+    this.#cancel = () => {}; // no timer from now on: a filter that is asked whether its queue is full may have shut down
+    for (const gate of this.#reported) this.#free(gate);
   }
 
   #free(gate: Gate): void {
@@ -221,7 +220,7 @@ export class Stalls {
     const { stalledMs: limit, clock, failures } = this.#options;
     const nowMs = clock.now();
     this.#cancel = undefined;
-    let leftMs = Number.POSITIVE_INFINITY;
+    let leftMs = Infinity;
     for (const gate of this.#blocked) {
       const { blocker } = gate;
       const restMs = gate.sinceMs + limit - nowMs;
@@ -236,7 +235,7 @@ export class Stalls {
       failures.down('publishing', new WatchError('TIMEOUT', text, { limit }), ' to go on');
     }
     // What was reported may have run code that blocks a gate.
-    if (this.#blocked.size > 0 && leftMs < Number.POSITIVE_INFINITY) {
+    if (this.#blocked.size > 0 && leftMs < Infinity) {
       this.#cancel ??= this.#clock.schedule(leftMs, () => this.#check());
     }
   }

@@ -163,7 +163,8 @@ class Coalesce extends Policy {
   override offer<E>(queue: PolicyQueue<E>, event: E): void {
     if (queue.state.cut) {
       queue.lose(1);
-    } else if (queue.state.kept.length < queue.claims) {
+    } else if (queue.state.kept.length < queue.claims && !queue.state.fold?.count) {
+      // A read that a filter has begun meanwhile gets the oldest change of the fold, not this one.
       queue.keep(event);
     } else {
       const key = foldKey(event, queue.view.chain.keyOf);

@@ -7,7 +7,7 @@ import type { Decoder } from './stream-watcher.ts';
 /** Like `NoInfer`, which exists only from TypeScript 5.4 on. The caller must state the event type; the context cannot know it. */
 type Stated<E> = [E][E extends unknown ? 0 : never];
 
-/** A chunk of a source. Text is encoded as UTF-8. */
+/** A chunk of a source. Text is encoded as UTF-8, each chunk on its own: it must not end within a surrogate pair. */
 type Chunk = Uint8Array | string;
 
 /**

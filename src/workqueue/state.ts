@@ -121,7 +121,7 @@ export class QueueState<K> {
     }
     entry.dirty = true;
     entry.priority = priority;
-    if (!entry.working) this.#join(entry);
+    this.#join(entry);
     this.#options.meter?.added(entry);
   }
 
@@ -163,7 +163,7 @@ export class QueueState<K> {
     else this.#release(entry);
   }
 
-  /** Takes back a key on which no work was begun. It gets its old place in the line. */
+  /** Takes back a key on which no work was begun. It gets its old place in the line, unless it was added for a better one. */
   putBack(key: K): void {
     const entry = this.find(key);
     if (!entry?.working) return;
@@ -181,9 +181,12 @@ export class QueueState<K> {
     this.#options.meter?.end();
   }
 
+  /** Into the line. A key in work joins it later, unless it is put back: then the better of its two places counts. */
   #join(entry: Entry<K>): void {
     const { clock, agingMs } = this.#options;
-    this.#line.add(entry, clock.now() - entry.priority * agingMs);
+    const rank = clock.now() - entry.priority * agingMs;
+    if (entry.working) entry.heapRank = Math.min(rank, entry.heapRank);
+    else this.#line.add(entry, rank);
   }
 
   #undelay(entry: Entry<K>): void {

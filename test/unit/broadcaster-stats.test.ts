@@ -155,6 +155,16 @@ describe('a watcher that holds up the publisher', () => {
     expect(clock.pending).toBe(0);
   });
 
+  test('leaves no timer if its filter has shut down while the gate asked whether it is full', () => {
+    const { clock, told, source } = rig();
+    source.watch({ filter: () => Boolean(source.shutdown()) });
+    expect([0, 1].map((n) => source.tryPublish(count(n)))).toEqual([true, true]);
+    expect(() => source.tryPublish(count(2))).toThrow(/shut down/);
+    expect(clock.pending).toBe(0);
+    clock.advance(60_000);
+    expect(told).toEqual([]);
+  });
+
   test('sets one timer, however often it blocks', async () => {
     const { clock, source, publish } = rig();
     const watch = source.watch();

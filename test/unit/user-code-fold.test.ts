@@ -3,6 +3,22 @@ import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { done, event, events, ids, range, readAll, type TestBroadcaster, type TestEvent, type TestWatch } from './support.ts';
 
+describe('from inside a filter', () => {
+  test('a read does not get a change before an older one of its key', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 5 });
+    const reads: Promise<unknown>[] = [];
+    const watch: TestWatch = broadcaster.watch({
+      overflow: 'coalesce',
+      filter: ({ object }): boolean => object.id !== 1 || reads.push(watch.next()) > 0,
+    });
+    for (const at of [0, 1]) broadcaster.tryPublish(event(at, 'MODIFIED', 'k'));
+    expect(watch.tryNext()).toMatchObject({ object: { id: 1 } });
+    expect(watch.dropped).toBe(1);
+    broadcaster.tryPublish(event(2, 'MODIFIED', 'k'));
+    expect(await reads[0]).toMatchObject({ value: { object: { id: 2 } } });
+  });
+});
+
 describe('from inside keyOf', () => {
   test('publishing and stopping keep order, and terminate', () => {
     let more = 0;

@@ -185,6 +185,20 @@ describe('run', () => {
     expect([await queue.get(), await queue.get()]).toEqual(['a', 'b']);
   });
 
+  it('and with the priority that it was added with since, if that is higher', async () => {
+    const { queue, work, onError } = rig();
+    const controller = new AbortController();
+    const run = queue.run(1, work, { onError, signal: controller.signal });
+    await turn();
+    queue.add('a');
+    queue.add('a', { priority: 5 });
+    controller.abort();
+    await run;
+    queue.add('b', { priority: 3 });
+    queue.shutDown();
+    expect([await queue.get(), await queue.get()]).toEqual(['a', 'b']);
+  });
+
   it('the same while the queue drains: the key is not lost', async () => {
     const { queue, began, work, onError, end } = rig();
     const controller = new AbortController();

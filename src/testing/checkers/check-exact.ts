@@ -15,10 +15,19 @@ export function checkExact<E>(history: History<E>): Violation | undefined {
     const { folds } = RULES[run.options.overflow];
     const stray = run.given.find(({ reason }) => reason.includes('after stop'));
     if (stray !== undefined) return fault(run, stray.event, 'only events that its array would hold', stray.reason);
+    if (run.misread !== undefined) return fault(run, undefined, 'an event or the end for each read that waits', run.misread);
+    if (run.afterCut !== undefined)
+      return fault(run, run.afterCut.event, 'nothing after a loss but one ERROR event', 'this event');
+    const other = folds ? undefined : run.given.find((given) => isOther(given, run.due[given.place]));
+    if (other !== undefined) return fault(run, other.event, 'it as it was published', 'another type');
     const wrong = folds ? wrongFold(run) : (wrongLoss(run, known.gaveUp) ?? wrongKeep(run) ?? wrongAfterCut(run));
     if (wrong !== undefined) return wrong;
   }
   return undefined;
+}
+
+function isOther<E>({ event }: Given<E>, due: Due<E> | undefined): boolean {
+  return due !== undefined && (event as WatchEvent).type !== (due.event as WatchEvent).type;
 }
 
 function fault<E>(run: Run<E>, event: unknown, expected: string, seen: string): Violation {
@@ -82,7 +91,7 @@ function isHeld<E>(run: Run<E>, other: Given<E>, due: Due<E>): boolean {
 function wrongAfterCut<E>(run: Run<E>): Violation | undefined {
   const { cut, given } = run;
   const [lost] = RULES[run.options.overflow].cutsAtLoss ? lostOf(run) : [];
-  const late = given.find(({ place, asked }) => place > (lost ?? Number.POSITIVE_INFINITY) || (cut && asked > cut.seen));
+  const late = given.find(({ place }) => place > (lost ?? Number.POSITIVE_INFINITY));
   if (late !== undefined) return fault(run, late.event, 'nothing after a loss but one ERROR event', 'this event');
   if (lost === undefined || cut !== undefined || run.ends.some(({ failed }) => failed)) return undefined;
   return fault(run, (run.due[lost] as Due<E>).event, 'an ERROR event (410) at its loss', 'the end without one');
@@ -97,7 +106,7 @@ function wrongFold<E>(run: Run<E>): Violation | undefined {
   for (const given of run.given) {
     const change = story.changes[given.place];
     if (change === undefined) continue;
-    const wrong = wrongChange(story, given, change.key) ?? overtakes(story, given);
+    const wrong = wrongChange(story, given, change.key) ?? overtakes(story, given) ?? comesEarly(story, given, change.key);
     if (wrong !== undefined) return wrong;
     story.told.set(change.key, given.place);
   }
@@ -160,6 +169,22 @@ function overtakes<E>(story: Story<E>, given: Given<E>): Violation | undefined {
     if (last === undefined || (last.place >= given.place && isBookmark(last.event))) continue;
     const sure = changes.findLastIndex(({ place, doubtful }) => place < given.place && !doubtful) + 1;
     if (!mayBeNothing(changes, sure)) return fault(story.run, given.event, `it after ${typesOf(changes)}`, 'it before');
+  }
+  return undefined;
+}
+
+/** Finds an event that was delivered before one of another key, whose first unseen change was earlier, and was in the queue. */
+function comesEarly<E>(story: Story<E>, given: Given<E>, key: unknown): Violation | undefined {
+  if (isBookmark(given.event)) return undefined; // it comes last
+  const { from } = takenAt(story.run, given);
+  const first = (untold(story, key)[0] as KeyedChange<E>).place;
+  for (const other of story.byKey.keys()) {
+    const changes = other === key ? [] : untold(story, other).filter((change) => change.from < given.seen);
+    const [before] = changes;
+    if (!before || before.place > first || before.doubtful || before.to >= from || isBookmark(before.event)) continue;
+    // What was added and deleted may have been passed over by an earlier read, and counts from when it was added again.
+    if (changes.some((_, index) => netTypes(changes.slice(0, index + 1)).has(''))) continue;
+    return fault(story.run, given.event, 'it behind a key that changed before it', 'it first');
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
 import type { WatchEvent } from '../../watch/event.ts';
 import { checkExact } from './check-exact.ts';
-import { type Digest, type Due, digest, lostOf, type Run, takenAt } from './digest.ts';
+import { type Digest, type Due, digest, type Given, lostOf, type Run, takenAt } from './digest.ts';
 import { type CacheGuaranteeName, type GuaranteeName, type History, RULES, show, type Violation, violation } from './history.ts';
 
 /** Returns how a history violates a guarantee, or undefined if it does not. */
@@ -93,7 +93,9 @@ export function checkComplete<E>(history: History<E>): Violation | undefined {
       const { event } = due[lost] as { event: E };
       return violation('Complete', { watcher, event, expected: 'it to be delivered', seen: 'it missing' });
     }
-    const counted = run.counts.find(({ dropped, at }) => dropped > 0 && at < Math.min(run.stopped, gaveUp));
+    // `stop` leaves what is queued; a filter that ends its own watch loses the event that it was asked about.
+    const until = options.filter || run.returned ? Math.min(run.stopped, gaveUp) : gaveUp;
+    const counted = run.counts.find(({ dropped, at }) => dropped > 0 && at < until);
     if (counted !== undefined && !run.broken) {
       return violation('Complete', { watcher, expected: 'nothing dropped', seen: `dropped is ${counted.dropped}` });
     }
@@ -137,7 +139,7 @@ function missingAtFirst<E>(run: Run<E>): Violation | undefined {
  */
 export function checkCounted<E>(history: History<E>): Violation | undefined {
   for (const run of digest(history).runs) {
-    const fault = wrongSum(run) ?? wrongGap(run) ?? wrongCut(run);
+    const fault = wrongSum(run) ?? wrongCount(run) ?? wrongGap(run) ?? wrongCut(run);
     if (fault !== undefined) return fault;
   }
   return undefined;
@@ -167,13 +169,39 @@ function wrongSum<E>(run: Run<E>): Violation | undefined {
   return undefined;
 }
 
+/** Finds a count that contradicts what the watch has said before. */
+function wrongCount<E>(run: Run<E>): Violation | undefined {
+  const { name: watcher, cut, options, ends } = run;
+  const { cutsAtLoss } = RULES[options.overflow];
+  const fault = (expected: string, seen: string): Violation => violation('Counted', { watcher, expected, seen });
+  const over = Math.min(ends.find(({ failed }) => !failed)?.at ?? NEVER, run.returned ? run.over : NEVER);
+  let before = 0;
+  for (const { queued, dropped, at } of run.counts) {
+    if (queued < 0 || (queued > 0 && at > over)) return fault('0 queued, or more before the end', `${queued} queued`);
+    if (dropped < before) return fault(`no less than ${before} dropped`, `${dropped} dropped`);
+    before = dropped;
+    const told = run.gaps.reduce((sum, gap) => (gap.at < at ? sum + gap.missed : sum), 0);
+    if (dropped < told) return fault(`the ${told} that were told among those dropped`, `${dropped} dropped`);
+    if (!cut || cut.seen > at) continue;
+    const missed = missedBy(cut.event);
+    // What a stop or an error leaves behind counts as dropped, and nobody misses it.
+    const isExact = cutsAtLoss && run.stopped === NEVER && !run.broken;
+    if (dropped < missed || (isExact && dropped > missed)) return fault(`the ${missed} missed as dropped`, `${dropped} dropped`);
+  }
+  return undefined;
+}
+
+function missedBy(cut: unknown): number {
+  return (cut as { object: { details: { missed: number } } }).object.details.missed;
+}
+
 /**
  * Each gap must be reported once, with its size, between the call of the read that gets the first event behind it and that event.
  */
 function wrongGap<E>(run: Run<E>): Violation | undefined {
   const { name: watcher, options, given, due } = run;
-  if (RULES[options.overflow].folds) return undefined;
   const gaps = [...run.gaps];
+  if (RULES[options.overflow].folds) return gaps[0] && tellsNothing(watcher, gaps[0]);
   let next = 0;
   for (const { event, place, asked, seen } of given) {
     const skipped = due.slice(next, Math.max(next, place));
@@ -193,25 +221,51 @@ function wrongGap<E>(run: Run<E>): Violation | undefined {
     return violation('Counted', { watcher, event, expected: `a gap of ${least} told before it`, seen: `${told} told by then` });
   }
   const [gap] = gaps;
-  if (gap === undefined || run.returned || run.broken) return undefined;
-  return violation('Counted', { watcher, expected: 'no gap', seen: `a gap of ${gap.missed} told` });
+  if (gap === undefined) return undefined;
+  // An `onGap` that ends its watch is told of a gap whose event is not delivered any more.
+  const missed = gaps.reduce((sum, each) => sum + each.missed, 0);
+  const isLast = gap.at > (given.at(-1)?.asked ?? -1) && missed <= due.length - next;
+  return (run.returned || run.broken) && isLast ? undefined : tellsNothing(watcher, gap);
+}
+
+function tellsNothing(watcher: string, { missed }: { readonly missed: number }): Violation {
+  return violation('Counted', { watcher, expected: 'no gap', seen: `a gap of ${missed} told` });
 }
 
 function wrongCut<E>(run: Run<E>): Violation | undefined {
   const { cut, name: watcher, options, due } = run;
   if (cut === undefined) return undefined;
   const next = Math.max(-1, ...run.given.map(({ place }) => place)) + 1;
-  const { missed } = (cut.event as { object: { details: { missed: number } } }).object.details;
-  const rest = due.slice(next);
+  const missed = missedBy(cut.event);
+  const { folds } = RULES[options.overflow];
+  const rest = folds ? untold(run) : due.slice(next);
   const most = rest.filter(({ from }) => from < cut.seen).length;
   const sure = rest.filter(({ doubtful, to }) => !doubtful && to < Math.min(cut.asked, run.stopped)).length;
-  // Keys that fold were delivered in any order, and changes that cancelled out are not a loss.
-  const { folds } = RULES[options.overflow];
-  const least = folds ? options.capacity + 1 : Math.max(1, sure);
-  if (missed >= least && (folds || missed <= most)) return undefined;
-  const range = folds ? `at least ${least}` : least === most ? most : `${least} to ${most}`;
+  const least = folds ? Math.max(options.capacity + 1, foldedAway(run, cut)) : Math.max(1, sure);
+  if (missed >= least && missed <= most) return undefined;
+  if (folds && least > most) return undefined; // too few keys: that it was cut at all is for **Exact**
+  const range = folds && missed < least ? `at least ${least}` : least === most ? most : `${least} to ${most}`;
   const expected = least > most ? 'no cut, as nothing was lost' : `details.missed of ${range}`;
   return violation('Counted', { watcher, event: cut.event, expected, seen: `${missed}` });
+}
+
+/** How many events a fold that was cut has certainly lost. What was deleted may have cancelled out before, and is not a loss. */
+function foldedAway<E>(run: Run<E>, cut: Given<E>): number {
+  const until = Math.min(cut.asked, run.stopped);
+  const counts = new Map<unknown, number>();
+  for (const { event, doubtful, to } of untold(run)) {
+    const key = run.options.keyOf(event);
+    const isSure = !doubtful && to < until;
+    counts.set(key, (event as WatchEvent).type === 'DELETED' ? 0 : (counts.get(key) ?? 0) + (isSure ? 1 : 0));
+  }
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
+}
+
+/** Returns the events of a watch that folds which came after the last one of their key that it delivered. */
+function untold<E>({ options, given, due }: Run<E>): readonly Due<E>[] {
+  const told = new Map<unknown, number>();
+  for (const { event, place } of given) if (place >= 0) told.set(options.keyOf(event), place);
+  return due.filter(({ event }, place) => place > (told.get(options.keyOf(event)) ?? -1));
 }
 
 /** **Bounded**: memory never exceeds what the capacities allow: no queue exceeds its capacity, whatever its watcher does. */
@@ -301,6 +355,15 @@ export function checkDrained<E>(history: History<E>): Violation | undefined {
     const after = given.find(({ asked }) => asked > (ends.find(({ failed }) => !failed)?.at ?? NEVER));
     if (after !== undefined) {
       return violation('Drained', { watcher, event: after.event, expected: 'nothing after the end', seen: 'this event' });
+    }
+    // Reads that are pending together settle in another order: a rejection is seen later.
+    const [failure, again] = ends.filter(({ failed }) => failed);
+    if (failure && (again || failure.asked > (ends.find(({ failed }) => !failed)?.at ?? NEVER))) {
+      return violation('Drained', {
+        watcher,
+        expected: 'one error, before the end',
+        seen: again ? 'another one' : 'it after the end',
+      });
     }
     if (!RULES[run.options.overflow].waits || shutdown === NEVER || gaveUp < closed || run.stopped < NEVER || run.broken)
       continue;

@@ -44,6 +44,8 @@ export interface Run<E> {
   readonly counts: readonly { readonly queued: number; readonly dropped: number; readonly at: number }[];
   /** The ERROR event with which `disconnect` or `coalesce` cut the watch. */
   readonly cut: Given<E> | undefined;
+  /** What it gave after that, although that is the last. */
+  readonly afterCut: Given<E> | undefined;
   /** When its consumer ended it; Infinity if it did not. */
   readonly stopped: number;
   /** When that call returned. */
@@ -51,7 +53,10 @@ export interface Run<E> {
   readonly returned: boolean;
   /** Whether its filter, its `keyOf` or `onGap` threw. */
   readonly broken: boolean;
-  readonly ends: readonly { readonly failed: boolean; readonly at: number }[];
+  /** The reads that reached the end: when they were called, and when that was seen. */
+  readonly ends: readonly { readonly failed: boolean; readonly asked: number; readonly at: number }[];
+  /** A read that has returned without an event, though it is one that waits. */
+  readonly misread: string | undefined;
   /** How many reads never settled. */
   readonly waiting: number;
 }
@@ -119,13 +124,30 @@ function runOf<E>({ steps }: History<E>, { watcher, options: own }: StepOf<E, 'w
     gaps: mine.flatMap((step, at) => (step?.step === 'gap' ? [{ missed: step.missed, at }] : [])),
     counts: mine.flatMap((step, at) => (step?.step === 'counts' ? [{ queued: step.queued, dropped: step.dropped, at }] : [])),
     cut: given[cutAt],
+    afterCut: cutAt < 0 ? undefined : given[cutAt + 1],
     stopped,
     over: stop.over,
     returned: mine.some((step) => step?.step === 'return'),
     broken: broken || mine.some((step) => step?.step === 'threw'),
-    ends: mine.flatMap((step, at) => (step?.step === 'end' ? [{ failed: step.failure !== undefined, at }] : [])),
+    ends: mine.flatMap((step, at) => {
+      if (step?.step !== 'end') return [];
+      const { read, failure } = step;
+      const asked = indexOf(mine, (other) => other?.step === 'read' && other.read === read);
+      return [{ failed: failure !== undefined, asked: Math.min(asked, at), at }];
+    }),
+    misread: misreadOf(mine),
     waiting,
   };
+}
+
+/** Only `tryNext` may return nothing. A history written by hand may leave out how it was read. */
+function misreadOf<E>(mine: readonly (Step<E> | undefined)[]): string | undefined {
+  const by = new Map(mine.flatMap((step) => (step?.step === 'read' ? [[step.read, step.by ?? 'tryNext'] as const] : [])));
+  for (const step of mine) {
+    const call = step?.step === 'delivered' && step.events.length === 0 ? by.get(step.read) : undefined;
+    if (call !== undefined && call !== 'tryNext') return `nothing by ${call}`;
+  }
+  return undefined;
 }
 
 function dueTo<E>(
