@@ -108,7 +108,8 @@ export class ClientMachine {
   /** An event has arrived. Only a `next` event is for the consumer. */
   accept(version: string | undefined): Order {
     // A snapshot takes the place of all before it, also one of nothing from a stream that has gone back.
-    const order = orderOf(version, this.copying || this.position);
+    if (this.copying) this.position = undefined;
+    const order = orderOf(version, this.position);
     if (order === 'next') {
       this.#partial = !version;
       if (version) {
@@ -116,7 +117,7 @@ export class ClientMachine {
         this.copying = false;
         // An event without a version may be the start of a snapshot that breaks off every time, so it does not count as success.
         this.#backoff.failures = 0;
-      } else if (this.copying) this.position = undefined;
+      }
     }
     return order;
   }
@@ -171,7 +172,7 @@ export class ClientMachine {
  * Versions have the form `<epoch>.<sequence>`, with the mark of an event after the epoch if a hub has a source. Versions of any other
  * form can only be compared for equality.
  */
-function orderOf(version: string | undefined, last: string | boolean | undefined): Order {
+function orderOf(version: string | undefined, last: string | undefined): Order {
   if (version && version === last) return 'known';
   const [, lastEpoch, lastSequence, epoch, sequence] =
     /^([^~\n]+)(?:~\w+)?\.(\d+)\n([^~\n]+)(?:~\w+)?\.(\d+)$/.exec(`${last}\n${version}`) ?? [];
