@@ -97,6 +97,9 @@ async function storm({ proxies, writers, faults, behind = [], follows = () => tr
   await written();
   for (const [seed, proxy] of proxies.entries()) proxy.play(seededFaults(seed, SHARES));
   await until(() => proxies.every((each) => each.faults >= faults && each.counts.size === KINDS_OF_FAULTS));
+  // Only who watches feels a compaction: a list shows what is there by now.
+  for (const proxy of proxies) proxy.calm();
+  await until(follows);
   cutOff(proxies);
   await written();
   await server.compact();

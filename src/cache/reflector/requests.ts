@@ -78,8 +78,8 @@ export class Requests<T> {
     const { signal } = this.#begin();
     const { prepare } = this.#host;
     // Without the match, pages show exactly that version: a state with which a list has failed would come again and again.
-    const resourceVersionMatch = pageSize > 0 && resourceVersion > '0' ? 'NotOlderThan' : undefined;
-    const selection = { resourceVersion, resourceVersionMatch, labelSelector, fieldSelector, signal } as const;
+    const match = pageSize > 0 && resourceVersion > '0' && ({ resourceVersionMatch: 'NotOlderThan' } as const);
+    const selection = { resourceVersion, ...match, labelSelector, fieldSelector, signal };
     const listing = readAll(this.#source, { selection, pageSize, maxObjects, maxTotalListBytes, prepare });
     return this.#listed(resourceVersion, listing, (list) => {
       this.#whole = list;
