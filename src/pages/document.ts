@@ -280,7 +280,7 @@ const EVENTS = `
 .detail .key::before { display: none; }
 .detail .key { color: var(--accent); }
 .detail .string { color: var(--good); }
-.detail .key, .detail .string { unicode-bidi: isolate; }
+.detail span { unicode-bidi: isolate; }
 .detail .number { color: var(--warn); }
 #none { padding: 1.5rem 1rem; }
 @media (max-width: 40rem) {
@@ -294,9 +294,9 @@ const EVENTS = `
   button[aria-pressed=true], button.on { forced-color-adjust: none; background: Highlight; border-color: Highlight; color: HighlightText; }
 }
 @media print {
-  header, .rows .name, .listing thead th { position: static !important; }
-  .listing, .listing > * { position: static !important; height: auto !important; max-height: none !important; overflow: visible !important; }
-  .detail pre { max-height: none; overflow: visible; }
+  header, .rows .name, .listing, .listing > *, .listing thead th { position: static !important; }
+  .listing, .listing > * { height: auto !important; max-height: none !important; overflow: visible !important; }
+  .detail pre { max-height: none; }
 }
 @media (prefers-reduced-motion: reduce) { * { transition: none !important; animation: none !important; scroll-behavior: auto !important; } }`;
 

@@ -549,8 +549,7 @@ export class SlicedWork {
   /** Calls `done` when all steps have been done: at once, if they are few, and otherwise in a task of its own. */
   begin(steps: Iterator<void, void>, done: () => void): void {
     this.current = steps;
-    if (this.slice(steps, SLICE_MS / 4)) this.end(steps, done);
-    else setTimeout(() => this.goOn(steps, done));
+    this.goOn(steps, done);
   }
 
   cancel(): void {
@@ -559,20 +558,14 @@ export class SlicedWork {
 
   private goOn(steps: Iterator<void, void>, done: () => void): void {
     if (this.current !== steps) return;
-    const isDone = this.slice(steps, SLICE_MS);
-    setTimeout(() => (isDone ? this.end(steps, done) : this.goOn(steps, done)));
-  }
-
-  /** Returns whether that was all. */
-  private slice(steps: Iterator<void, void>, forMs: number): boolean {
-    const untilMs = performance.now() + forMs;
-    while (performance.now() < untilMs) if (steps.next().done === true) return true;
-    return false;
-  }
-
-  private end(steps: Iterator<void, void>, done: () => void): void {
-    if (this.current !== steps) return;
-    this.current = undefined;
-    done();
+    const fromMs = performance.now();
+    let isDone = false;
+    while (!isDone && performance.now() < fromMs + SLICE_MS) isDone = steps.next().done === true;
+    if (isDone && performance.now() < fromMs + SLICE_MS / 4) {
+      this.current = undefined;
+      done();
+    } else {
+      setTimeout(() => this.goOn(steps, done)); // what is done says so again
+    }
   }
 }

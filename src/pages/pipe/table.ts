@@ -28,10 +28,9 @@ const SHOWN_CHARS = 300;
 const WRAPPED_CHARS = 2_000;
 /** Characters of a text below its row. */
 const DETAIL_CHARS = 100_000;
-/** How long the page may be busy with matching at a stretch, and after how many rows, or characters, it looks at the clock. */
+/** How long the page may be busy with matching at a stretch, and after how many rows, or KiB of text, it looks at the clock. */
 const SLICE_MS = 8;
 const SLICE_ROWS = 256;
-const SLICE_CHARS = 256 * 1_024;
 /** After the last step of scrolling, the tab key leads to what is in view. */
 const REST_MS = 150;
 
@@ -162,14 +161,13 @@ export class EventTable {
     const work = (): void => {
       this.slice = undefined;
       const until = performance.now() + SLICE_MS;
-      let [rows, chars] = [0, 0];
+      let left = SLICE_ROWS;
       for (const row of this.store.from(this.next)) {
         this.next = row.id + 1;
         if (this.isWanted(row)) list.push(row);
-        rows++;
-        if (row.kind === 'event') chars += row.text.length;
-        if (rows < SLICE_ROWS && chars < SLICE_CHARS) continue;
-        [rows, chars] = [0, 0];
+        left -= row.kind === 'event' ? 1 + row.text.length / 1_024 : 1;
+        if (left > 0) continue;
+        left = SLICE_ROWS;
         if (performance.now() < until) continue;
         this.slice = setTimeout(work);
         return;
