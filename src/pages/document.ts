@@ -204,7 +204,7 @@ const STATE = `
 #policy { margin-left: auto; }
 .old { display: none; color: var(--bad); }
 .stale .old { display: block; }
-.stale #overview, .stale .figures, .stale .own { color: var(--dim); filter: grayscale(1); }`;
+.stale :is(#overview, .figures, .own) { color: var(--dim); filter: grayscale(1); }`;
 
 const OVERVIEW = `
 #overview { display: grid; grid-template-columns: auto minmax(12rem, 1fr) auto; gap: .5rem 2rem; align-items: center; }
@@ -295,8 +295,7 @@ const EVENTS = `
 }
 @media print {
   header, .rows .name, .listing, .listing > *, .listing thead th { position: static !important; }
-  .listing, .listing > * { height: auto !important; max-height: none !important; overflow: visible !important; }
-  .detail pre { max-height: none; }
+  .listing, .listing > *, .detail pre { height: auto !important; max-height: none !important; overflow: visible !important; }
 }
 @media (prefers-reduced-motion: reduce) { * { transition: none !important; animation: none !important; scroll-behavior: auto !important; } }`;
 

@@ -220,6 +220,8 @@ export class EventTable {
     const place = this.list.length > 0 ? this.window.first : -1;
     const first = place < 0 ? undefined : this.window.shown.get(this.at(place).id)?.elements[0];
     const stop = (chosen ?? first)?.querySelector<HTMLButtonElement>('.open') ?? body.querySelector<HTMLButtonElement>('.open');
+    // Without rows, their headings may still have to be scrolled.
+    this.scroll.tabIndex = stop === null ? 0 : -1;
     if (stop === this.stop) return;
     if (this.stop !== null) this.stop.tabIndex = -1;
     if (stop !== null) stop.tabIndex = 0;

@@ -323,6 +323,8 @@ export class ObjectTable {
     const kept = this.stop !== undefined && body.contains(this.stop) ? this.stop : undefined;
     const [first] = this.window.shown.values();
     const stop = button ?? kept ?? this.window.shown.get(this.active ?? '')?.opener ?? first?.opener;
+    // Without rows, their headings may still have to be scrolled.
+    this.list.tabIndex = stop === undefined ? 0 : -1;
     if (stop === this.stop) return;
     if (this.stop !== undefined) this.stop.tabIndex = -1;
     if (stop !== undefined) stop.tabIndex = 0;
