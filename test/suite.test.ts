@@ -2,6 +2,7 @@
 import { tmpdir } from 'node:os';
 import { basename } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { MORE_PEERS } from './peers/binary.mjs';
 import { runs } from './runs.ts';
 import { FILES, readText } from './tracked.ts';
 
@@ -38,6 +39,16 @@ describe('all tests', () => {
 
   test('files that share a process have no hooks in what they import: it is loaded once', () => {
     expect(found(/^(?:before|after)(?:Each|All)\(/gm, (path) => path.endsWith('.test.ts'))).toEqual([]);
+  });
+
+  test('what .ci/run runs needs no program that only .ci/full builds', () => {
+    const left = /--exclude 'test\/peers\/\{([^}]*)\}/.exec(readText('.ci/run'))?.[1]?.split(',') ?? [];
+    const isRun = (path: string): boolean =>
+      /^test\/peers\/[^/]*\.test\.ts$/.test(path) && !left.includes(basename(path, '.test.ts'));
+    const more = new RegExp(`'(?:${MORE_PEERS.map(({ name }) => name).join('|')})'`, 'g');
+    expect(tests.filter(isRun).length).toBeGreaterThan(30);
+    expect(found(more, (path) => !isRun(path))).toEqual([]);
+    expect(found(more, isRun).length).toBeGreaterThan(5);
   });
 
   test('waits in unit tests have no limit of their own', () => {

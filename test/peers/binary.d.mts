@@ -28,6 +28,8 @@ export declare const NPM_CLIENTS: Peer;
 export declare const REACT_18: Peer;
 export declare const STRUCTURED_MERGE: Peer;
 export declare const ETCDUTL: Peer;
+export declare const PEERS: readonly Peer[];
+export declare const MORE_PEERS: readonly Peer[];
 export declare const OUTPUT: string;
 export declare const HOW: string;
 export declare const FLAGS: readonly string[];

@@ -83,6 +83,20 @@ export const NPM_CLIENTS = {
 /** The older version of React that watchmux/react supports. */
 export const REACT_18 = { name: 'react-18', requires: 'react-dom', variable: 'WATCHMUX_REACT_18', language: 'npm' };
 
+/** Those that .ci/run builds. */
+export const PEERS = [
+  KUBE_APISERVER,
+  KUBECTL,
+  CLIENT_GO,
+  GARBAGE_COLLECTOR,
+  SCHEMAS,
+  STRUCTURED_MERGE,
+  CONTROLLER_RUNTIME,
+  KUBE_RS,
+];
+/** Those that only .ci/full builds: the tests that use them are not in .ci/run. */
+export const MORE_PEERS = [ETCDUTL, HELM_3, HELM_4, E2E_SUITE, PYTHON_CLIENTS, JAVA_CLIENTS, NPM_CLIENTS, REACT_18];
+
 /** Where users' caches are. */
 const CACHE = process.env.XDG_CACHE_HOME || join(homedir() || tmpdir(), '.cache');
 

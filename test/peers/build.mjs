@@ -1,7 +1,7 @@
 // Builds the programs of the tests of this folder: node test/peers/build.mjs [NAME...], by default kube-apiserver, kubectl, client-go,
-// garbage-collector, schemas, structured-merge and kube-rs, one after the other. With `all`, also what only .ci/full uses: etcdutl, controller-runtime, helm-3,
-// helm-4, e2e-suite, python-clients, java-clients, npm-clients and react-18. A kubectl after a kube-apiserver takes half a minute: they have
-// most packages in common.
+// garbage-collector, schemas, structured-merge, controller-runtime and kube-rs, one after the other. With `all`, also what only .ci/full
+// uses: etcdutl, helm-3, helm-4, e2e-suite, python-clients, java-clients, npm-clients and react-18. A kubectl after a kube-apiserver takes
+// half a minute: they have most packages in common.
 //
 // They are kept in the folder that WATCHMUX_PEERS names, by default ~/.cache/watchmux/peers, so this happens once, for any number of clones;
 // afterwards it only prints the paths. The first build downloads 90 MB of Go modules and takes both cores of a small
@@ -12,44 +12,10 @@ import { execFile, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import {
-  CLIENT_GO,
-  CONTROLLER_RUNTIME,
-  E2E_SUITE,
-  ETCDUTL,
-  GARBAGE_COLLECTOR,
-  HELM_3,
-  HELM_4,
-  JAVA_CLIENTS,
-  KUBE_APISERVER,
-  KUBE_RS,
-  KUBECTL,
-  moduleOf,
-  NPM_CLIENTS,
-  OUTPUT,
-  PYTHON_CLIENTS,
-  REACT_18,
-  release,
-  SCHEMAS,
-  STRUCTURED_MERGE,
-  stem,
-} from './binary.mjs';
+import { KUBE_APISERVER, MORE_PEERS, moduleOf, OUTPUT, PEERS, release, stem } from './binary.mjs';
 import { toolchainOf } from './toolchains.mjs';
 
-const PEERS = [KUBE_APISERVER, KUBECTL, CLIENT_GO, GARBAGE_COLLECTOR, SCHEMAS, STRUCTURED_MERGE, KUBE_RS];
-/** Those and what only .ci/full uses. */
-const ALL = [
-  ...PEERS,
-  ETCDUTL,
-  CONTROLLER_RUNTIME,
-  HELM_3,
-  HELM_4,
-  E2E_SUITE,
-  PYTHON_CLIENTS,
-  JAVA_CLIENTS,
-  NPM_CLIENTS,
-  REACT_18,
-];
+const ALL = [...PEERS, ...MORE_PEERS];
 const PROGRESS_MS = 15_000;
 /** Binaries of one peer that are kept: each has 20 to 140 MB. */
 const KEPT = 3;

@@ -173,11 +173,36 @@ function bare(body: unknown): unknown {
   return { ...rest, details: { ...more, ...(causes && { causes: causes.map(({ message: __, ...cause }) => cause) }) } };
 }
 
+/** What both answered to a request, and the parts in which they differ. */
+interface Told {
+  readonly asked: Asked;
+  readonly theirs: Answered;
+  readonly ours: Answered;
+  readonly parts: readonly Part[];
+}
+
+async function both(sides: readonly [Side, Side], asked: Asked): Promise<Told> {
+  const [theirs, ours] = await Promise.all([ask(sides[0], asked), ask(sides[1], asked)]);
+  return { asked, theirs, ours, parts: differing(theirs, ours) };
+}
+
+const isAsListed = ({ asked, parts }: Told): boolean =>
+  parts.length === 0 || parts.join() === differenceOf(asked.title)?.parts.join();
+
+/**
+ * A watch of a second ends after that second, even where it has not told everything yet: a kube-apiserver that gets no processor time
+ * meanwhile cuts it off. So a watch whose answers differ is asked for again, alone, and what differs then, too, differs.
+ */
+async function settled(sides: readonly [Side, Side], asked: Asked, told: Told): Promise<Told> {
+  const path = typeof asked.path === 'string' ? asked.path : asked.path(sides[0].memory);
+  return isAsListed(told) || !/timeoutSeconds=1\b/.test(path) ? told : both(sides, asked);
+}
+
 describe.skipIf(missing)('a kube-apiserver and ours', () => {
   let real: ApiServer;
   let our: OurServer;
   let server: Server;
-  const told: { asked: Asked; theirs: Answered; ours: Answered; parts: Part[] }[] = [];
+  const told: Told[] = [];
 
   beforeAll(async () => {
     real = await startApiServer();
@@ -196,11 +221,8 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
       { url, fetch, memory: newMemory() },
     ];
     for (const batch of batches([...REQUESTS, ...FIELD_REQUESTS, ...SCALE_REQUESTS, ...KIND_REQUESTS])) {
-      const answers = await Promise.all(batch.map((asked) => Promise.all(sides.map((side) => ask(side, asked)))));
-      for (const [at, asked] of batch.entries()) {
-        const [theirs, ours] = answers[at] as [Answered, Answered];
-        told.push({ asked, theirs, ours, parts: differing(theirs, ours) });
-      }
+      const answers = await Promise.all(batch.map((asked) => both(sides, asked)));
+      for (const [at, asked] of batch.entries()) told.push(await settled(sides, asked, answers[at] as Told));
     }
   }, START_MS * 4);
 
@@ -213,11 +235,12 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
 
   it('answer alike, but for what differs on purpose', () => {
     expect(told.length).toBeGreaterThan(300);
-    const wrong = told.filter(({ asked, parts }) => {
-      return parts.length > 0 && parts.join() !== differenceOf(asked.title)?.parts.join();
-    });
+    const wrong = told.filter((each) => !isAsListed(each));
     expect(
-      wrong.map(({ asked, theirs, ours, parts }) => `${asked.title}: ${parts.join()}\n${shown(theirs)}\n${shown(ours)}\n`),
+      wrong.map(({ asked, theirs, ours, parts }) => {
+        const [one, other] = [JSON.stringify(theirs), JSON.stringify(ours)];
+        return `${asked.title}: ${parts.join()}\n${shown(one, other)}\n${shown(other, one)}\n`;
+      }),
     ).toEqual([]);
   });
 
@@ -255,4 +278,14 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
   });
 });
 
-const shown = (answered: Answered): string => JSON.stringify(answered).slice(0, 1_200);
+const SHOWN_CHARACTERS = 600;
+
+/** Its beginning, and what stands where its body, which comes last, differs from the other. */
+function shown(text: string, other: string): string {
+  const body = text.indexOf('"body":');
+  const start = other.indexOf('"body":') - body;
+  let at = body;
+  while (at < text.length && text[at] === other[at + start]) at += 1;
+  const from = Math.max(body, at - SHOWN_CHARACTERS / 2);
+  return `${text.slice(0, body)}…${text.slice(from, from + SHOWN_CHARACTERS)}`;
+}
