@@ -1,0 +1,138 @@
+// A new operator with the rights of its manifests alone, on a kube-apiserver that checks them: the audit log says what it asks for.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFailed, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { component, isMissing } from '../components.ts';
+import { until } from '../e2e/cli.ts';
+import { newProject } from '../e2e/new-project.ts';
+import { compareRights } from '../e2e/rights.ts';
+import { eventually } from '../eventually.ts';
+import { type ApiServer, startApiServer } from './apiserver.ts';
+
+const LIMIT_MS = 60_000;
+const NAME = 'website-operator';
+const USER = `system:serviceaccount:${NAME}:${NAME}`;
+const WEBSITES = '/apis/example.com/v1/namespaces/default/websites';
+const PATHS: Readonly<Record<string, string>> = {
+  CustomResourceDefinition: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
+  Namespace: '/api/v1/namespaces',
+  ServiceAccount: `/api/v1/namespaces/${NAME}/serviceaccounts`,
+  Deployment: `/apis/apps/v1/namespaces/${NAME}/deployments`,
+  ClusterRole: '/apis/rbac.authorization.k8s.io/v1/clusterroles',
+  ClusterRoleBinding: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
+  Role: `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAME}/roles`,
+  RoleBinding: `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAME}/rolebindings`,
+};
+
+interface Audited {
+  readonly verb: string;
+  readonly objectRef?: {
+    readonly resource: string;
+    readonly apiGroup?: string;
+    readonly subresource?: string;
+    readonly namespace?: string;
+  };
+  readonly responseStatus?: { readonly code: number };
+}
+
+describe.skipIf(isMissing(component('kube-apiserver')))('a new operator on a kube-apiserver with RBAC', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'watchmux-rbac-'));
+  const log = join(folder, 'audit.log');
+  let made: ReturnType<typeof newProject> | undefined;
+  let server: ApiServer | undefined;
+
+  beforeAll(async () => {
+    made = newProject();
+    const policy = join(folder, 'policy.json');
+    const rules = [{ level: 'Metadata', users: [USER] }];
+    writeFileSync(
+      policy,
+      JSON.stringify({ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', omitStages: ['RequestReceived'], rules }),
+    );
+    server = await startApiServer({
+      flags: ['--authorization-mode=RBAC', `--audit-policy-file=${policy}`, `--audit-log-path=${log}`],
+    });
+  }, LIMIT_MS);
+  afterAll(async () => {
+    made?.remove();
+    await server?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test(
+    'works with exactly what they grant',
+    async () => {
+      const [api, project] = [server as ApiServer, made?.project as string];
+      const built = spawnSync('npm', ['run', 'build'], { cwd: project, encoding: 'utf8' });
+      expect([built.status, built.stderr]).toEqual([0, '']);
+      for (const name of ['deployment', 'rbac', 'crd'])
+        for (const document of parseAllDocuments(readFileSync(join(project, `manifests/${name}.yaml`), 'utf8'))) {
+          const object = document.toJS();
+          await api.create(PATHS[object.kind] as string, object);
+        }
+      const token = await api.create(`${PATHS.ServiceAccount}/${NAME}/token`, {});
+      const config = {
+        clusters: [{ name: 'c', cluster: { server: api.url, 'certificate-authority-data': btoa(api.ca) } }],
+        contexts: [{ name: 'x', context: { cluster: 'c', user: 'u', namespace: NAME } }],
+        users: [{ name: 'u', user: { token: token.status.token } }],
+        'current-context': 'x',
+      };
+      writeFileSync(join(folder, 'config'), JSON.stringify(config));
+
+      const audited = (): readonly Audited[] =>
+        readFileSync(log, 'utf8')
+          .split('\n')
+          .slice(0, -1)
+          .map((line) => JSON.parse(line));
+      const asked = (): Map<string, Set<string | undefined>> => {
+        const rights = new Map<string, Set<string | undefined>>();
+        for (const { verb, objectRef } of audited()) {
+          if (!objectRef) continue; // discovery, which everybody may ask for
+          const { resource, apiGroup, subresource, namespace } = objectRef;
+          const right = `${verb} ${[resource, apiGroup].filter(Boolean).join('.')}${subresource ? `/${subresource}` : ''}`;
+          rights.set(right, (rights.get(right) ?? new Set()).add(namespace));
+        }
+        return rights;
+      };
+      const createSite = (name: string): Promise<unknown> =>
+        api.create(WEBSITES, { apiVersion: 'example.com/v1', kind: 'Website', metadata: { name }, spec: { message: 'first' } });
+      await eventually(() => api.get(WEBSITES));
+      const env = { ...process.env, KUBECONFIG: join(folder, 'config'), PORT: '0' };
+      const child = spawn(process.execPath, [join(project, 'dist/src/main.js')], { env });
+      let out = '';
+      for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (out += text));
+      onTestFailed(() => console.log(out));
+      try {
+        await createSite('a');
+        // Others write at the same time, until a write of the operator's was too late.
+        for (let at = 1; !asked().has('get websites.example.com'); at++) {
+          await api.patch(`${WEBSITES}/a`, { spec: { message: String(at) } });
+          await api.patch(`${WEBSITES}/a`, { metadata: { labels: { at: String(at) } } });
+        }
+        const { generation } = (await api.patch(`${WEBSITES}/a`, { spec: { message: 'last' } })).metadata;
+        await until(async () => (await api.get(`${WEBSITES}/a`)).status?.conditions?.[0]?.observedGeneration === generation);
+        expect((await api.get('/api/v1/namespaces/default/configmaps/a')).data).toEqual({ message: 'last' });
+        expect(audited().filter(({ responseStatus }) => responseStatus?.code === 403)).toEqual([]);
+        // Whether an apply may create is asked within that request: what is missing is refused.
+        const role = await api.get(`${PATHS.ClusterRole}/${NAME}`);
+        for (const { resources, verbs } of role.rules)
+          if (resources[0] === 'configmaps') verbs.splice(verbs.indexOf('create'), 1);
+        await api.request('PUT', `${PATHS.ClusterRole}/${NAME}`, role);
+        for (let at = 0; !out.includes('cannot create resource "configmaps"'); at++) await createSite(`b${at}`);
+      } finally {
+        child.kill('SIGTERM');
+        await once(child, 'close');
+      }
+      expect(child.exitCode).toBe(0);
+      expect(compareRights(asked(), join(project, 'manifests/rbac.yaml'))).toEqual({
+        missing: [],
+        unused: ['create configmaps'],
+      });
+    },
+    LIMIT_MS,
+  );
+});
