@@ -19,6 +19,10 @@ interface Tea extends KubernetesObject {
   readonly spec: { readonly herbs: string | readonly string[] };
   readonly status?: { readonly conditions?: readonly Condition[] };
 }
+interface Told extends KubernetesObject {
+  readonly involvedObject: { readonly apiVersion: string };
+  readonly message: string;
+}
 const TEA = { group: 'example.com', plural: 'teas', kind: 'Tea', namespaced: true } as const;
 const [V1, V2] = [kind<Tea>({ ...TEA, version: 'v1' }), kind<Tea>({ ...TEA, version: 'v2' })];
 
@@ -76,8 +80,8 @@ it('of two versions of a kind come to what each says, whichever the objects were
   expect(said.sort()).toEqual(['v1 "sage,thyme"', 'v2 ["sage","thyme"]']);
   expect((await v1.list()).items).toEqual([]);
   await stop();
-  const events = (await server.resource<CoreEvent>('events/v1').list()).items;
-  expect(events.map(({ involvedObject, message }) => `${involvedObject?.apiVersion} ${message}`).sort()).toEqual([
+  const events = (await server.resource<Told>('events/v1').list()).items;
+  expect(events.map(({ involvedObject, message }) => `${involvedObject.apiVersion} ${message}`).sort()).toEqual([
     'example.com/v1 "mint"',
     'example.com/v1 "sage,thyme"',
     'example.com/v2 ["mint"]',
