@@ -1,15 +1,15 @@
 // Operators on an `ApiServer` in the same process that has a kind in two versions: each sees and writes the one that it names.
 import { expect, it } from 'vitest';
-import {
-  ApiServer,
-  CONFIG_MAPS,
-  type CoreEvent,
-  EVENTS,
-  NAMESPACES,
-  type ResourceDefinition,
-} from '../../src/apiserver/index.ts';
+import { ApiServer, CONFIG_MAPS, EVENTS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/index.ts';
-import { type Condition, kind, Operator, type OperatorControllerOptions, setCondition } from '../../src/operator/index.ts';
+import {
+  type Condition,
+  controllerOf,
+  kind,
+  Operator,
+  type OperatorControllerOptions,
+  setCondition,
+} from '../../src/operator/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { CONFIG_MAP, type ConfigMap, settle, started } from './operator-rig.ts';
@@ -67,7 +67,7 @@ it('of two versions of a kind come to what each says, whichever the objects were
   await clock.advanceAsync(1_000); // what met a conflict
 
   const maps = (await server.resource<ConfigMap>('configmaps').list()).items;
-  expect(maps.map(({ metadata, data }) => [metadata?.name, data?.herbs, metadata?.ownerReferences?.[0]?.apiVersion])).toEqual([
+  expect(maps.map((map) => [map.metadata?.name, map.data?.herbs, controllerOf(map)?.apiVersion])).toEqual([
     ['v1', '"sage,thyme"', 'example.com/v1'],
     ['v2', '["sage","thyme"]', 'example.com/v2'],
   ]);
