@@ -118,6 +118,10 @@ describe.skipIf(isMissing(component('kube-apiserver')))('a new operator on a kub
             metadata: { name: site },
             spec: { message: 'first' },
           });
+        const mayCreate = async (): Promise<boolean> => {
+          const spec = { user: USER, resourceAttributes: { verb: 'create', resource: 'configmaps', namespace: 'default' } };
+          return (await api.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec })).status.allowed;
+        };
         const before = audited().length;
         const asked = () => askedOf(audited().slice(before));
         const site = name.toLowerCase();
@@ -146,8 +150,11 @@ describe.skipIf(isMissing(component('kube-apiserver')))('a new operator on a kub
           verbs: verbs.filter((verb) => verb !== 'create' || !of.resources.includes('configmaps')),
         }));
         await api.patch(ROLE, { rules: without });
-        for (let at = 0; !err().includes('cannot create resource "configmaps"'); at++) await createSite(`${site}-${at}`);
+        await until(async () => !(await mayCreate()));
+        await createSite(`${site}-refused`);
+        await until(() => err().includes('cannot create resource "configmaps"'));
         await api.patch(ROLE, { rules: role.rules });
+        await until(mayCreate);
         child.kill('SIGTERM');
         expect((await ended)[0]).toBe(0);
         await api.delete(`/apis/coordination.k8s.io/v1/namespaces/${NAME}/leases/${NAME}`);
