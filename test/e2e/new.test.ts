@@ -1,40 +1,20 @@
 // `watchmux new operator`: the project builds and passes its test at once, and its manifests grant what the operator asks for.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { freePorts } from '../peers/ports.ts';
-import { CLI, until } from './cli.ts';
+import { until } from './cli.ts';
+import { newProject } from './new-project.ts';
 import { type OperatorServer, serveOperator } from './rights.ts';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const parent = mkdtempSync(join(tmpdir(), 'watchmux-new-'));
-const project = join(parent, 'website-operator');
+const { project, remove } = newProject();
 const servers: OperatorServer[] = [];
-
-/** As `npm install` does it, but from what is installed here. */
-function install(): void {
-  const packages = { watchmux: '.', typescript: 'node_modules/typescript-7', yaml: 'node_modules/yaml' };
-  const modules = join(project, 'node_modules');
-  mkdirSync(join(modules, '.bin'), { recursive: true });
-  mkdirSync(join(modules, '@types'));
-  for (const [name, path] of Object.entries(packages)) symlinkSync(join(root, path), join(modules, name));
-  symlinkSync(join(root, 'node_modules/@types/node'), join(modules, '@types/node'));
-  symlinkSync('../typescript/bin/tsc', join(modules, '.bin/tsc'));
-}
-
-beforeAll(() => {
-  const created = spawnSync(process.execPath, [CLI, 'new', 'operator', 'website-operator'], { cwd: parent, encoding: 'utf8' });
-  expect([created.status, created.stderr]).toEqual([0, '']);
-  install();
-});
 afterAll(() => {
   for (const server of servers) server.kill();
-  rmSync(parent, { recursive: true, force: true });
+  remove();
 });
 
 const manifest = (name: string): string => join(project, 'manifests', name);

@@ -108,21 +108,34 @@ export class OperatorServer {
   }
 
   /** What was asked that a manifest does not grant, and what it grants that was not asked. */
-  compare(file: string): { readonly missing: readonly string[]; readonly unused: readonly string[] } {
-    const granted = rightsOf(file);
-    const missing = Array.from(this.#asked, ([name, namespaces]) =>
-      [...namespaces]
-        .filter((each) => !granted.has(name) && !granted.has(`${name} in ${each}`))
-        .map((each) => `${name} in ${each}`),
-    ).flat();
-    const unused = [...granted].filter((right) => {
-      const [, name = '', namespace] = /^(\S+ \S+)(?: in (.*))?$/.exec(right) ?? [];
-      // Lists come as the beginning of watches, but not from servers before Kubernetes 1.32.
-      const asked = this.#asked.get(name.replace(/^list /, 'watch '));
-      return !asked || (namespace !== undefined && !asked.has(namespace));
-    });
-    return { missing, unused };
+  compare(file: string): Compared {
+    return compareRights(this.#asked, file);
   }
+}
+
+/** By `VERB RESOURCE.GROUP/PART`: in which namespaces that was asked. */
+export type Asked = ReadonlyMap<string, ReadonlySet<string | undefined>>;
+
+interface Compared {
+  readonly missing: readonly string[];
+  readonly unused: readonly string[];
+}
+
+/** What was asked that a manifest does not grant, and what it grants that was not asked. */
+export function compareRights(asked: Asked, file: string): Compared {
+  const granted = rightsOf(file);
+  const missing = Array.from(asked, ([name, namespaces]) =>
+    [...namespaces]
+      .filter((each) => !granted.has(name) && !granted.has(`${name} in ${each}`))
+      .map((each) => `${name} in ${each}`),
+  ).flat();
+  const unused = [...granted].filter((right) => {
+    const [, name = '', namespace] = /^(\S+ \S+)(?: in (.*))?$/.exec(right) ?? [];
+    // Lists come as the beginning of watches, but not from servers before Kubernetes 1.32.
+    const found = asked.get(name.replace(/^list /, 'watch '));
+    return !found || (namespace !== undefined && !found.has(namespace));
+  });
+  return { missing, unused };
 }
 
 /** Starts a server with the definition in a file, if there is one, and with the namespace of the operator's lease. */

@@ -1,6 +1,8 @@
 // What input costs in time. Nothing runs beside these tests. The control is the same with a quarter of the input: what takes the time
 // of its square takes sixteen times as long.
+import { execFileSync } from 'node:child_process';
 import { connect } from 'node:net';
+import ts from 'typescript';
 import { afterAll, describe, expect, test } from 'vitest';
 import { duplicateFields } from '../../src/apiserver/request/json.ts';
 import type { Backend, Change } from '../../src/storage/backend.ts';
@@ -8,6 +10,7 @@ import { BackedStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { atOnce, FairQueue } from '../../src/watch/fair-queue.ts';
 import { httpStream, killAll, pipe, until } from '../e2e/cli.ts';
+import { type Block, PROGRAMS, ROOT } from '../e2e/documents.mjs';
 import { ORDERS_PATH, rig } from '../unit/apiserver-rig.ts';
 
 afterAll(killAll);
@@ -95,6 +98,24 @@ test('a watch that is stopped in the middle of a revision delivers the rest of i
     await storage.close();
   };
   expect((await measured(100_000, read)).timesQuarter).toBeLessThan(10);
+});
+
+test('the test of docs/operators.md takes less than 300 ms', () => {
+  const isExample = ({ page, heading }: Block): boolean => page === 'docs/operators.md' && heading === 'Test an operator';
+  const { code = '', prints } = PROGRAMS.find(isExample) ?? {};
+  const body = code.slice(code.indexOf('\n\n'));
+  const timed = `${code.slice(0, -body.length)}
+    for (let round = 0; round < 3; round++) {
+      const begun = performance.now();
+      await (async () => {${body}})();
+      console.log(performance.now() - begun, 'ms');
+    }`;
+  const module = ts.transpile(timed, { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext });
+  const args = ['--input-type=module', '--eval', module];
+  const printed = execFileSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', env: { ...process.env, NO_COLOR: '1' } });
+  const times = Array.from(printed.matchAll(/^(.*) ms\n/gm), ([, ms]) => Number(ms));
+  expect(printed.replace(/^.* ms\n/gm, '')).toBe(prints?.repeat(3));
+  expect(Math.min(...times)).toBeLessThan(300);
 });
 
 describe('64 KB of requests in one pipeline', () => {

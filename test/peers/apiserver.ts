@@ -21,7 +21,7 @@ import { createSecureFetch, type SecureFetch } from './secure-fetch.ts';
 
 /** How a server starts. */
 export interface ApiServerOptions {
-  /** More arguments, such as {@link WITHOUT_WATCH_LIST}. */
+  /** More arguments, such as {@link WITHOUT_WATCH_LIST}. One that is given here takes the place of its default. */
   readonly flags?: readonly string[];
 }
 
@@ -112,7 +112,10 @@ export class ApiServer {
     this.#flags = flags;
     const log = openSync(join(this.#dir, 'log'), 'a');
     const env = { ...process.env, ETCD_DIR: join(this.#dir, 'etcd'), ETCD_URL: this.etcdUrl, END_WITH_STDIN: '1' };
-    const child = spawn(this.#binary, [...this.#arguments(), ...flags], { env, stdio: ['pipe', log, log] });
+    const nameOf = (flag: string): string | undefined => flag.split('=')[0];
+    const given = new Set(flags.map(nameOf));
+    const args = [...this.#arguments().filter((flag) => !given.has(nameOf(flag))), ...flags];
+    const child = spawn(this.#binary, args, { env, stdio: ['pipe', log, log] });
     this.#child = child;
     child.stdin?.on('error', () => {});
     try {
