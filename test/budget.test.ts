@@ -6,7 +6,9 @@ import { expect, test } from 'vitest';
 const read = (path: string): string => readFileSync(fileURLToPath(new URL(`../${path}`, import.meta.url)), 'utf8');
 
 const [, part = ''] = read('docs/limits.md').split('## What an adversary may spend\n');
-const budget = Array.from(part.matchAll(/^\|(.*)\|$/gm), ([, row = '']) => row.split('|').map((cell) => cell.trim())).slice(2);
+const budget = Array.from(part.matchAll(/^\|(.*)\|$/gm), ([, row = '']) => row.split('|').map((cell) => cell.trim())).filter(
+  (cells) => cells.at(-1)?.startsWith('`test'),
+);
 
 test('the table has a line for each entry point', () => {
   expect(budget.length).toBeGreaterThan(15);
@@ -15,20 +17,17 @@ test('the table has a line for each entry point', () => {
   }
 });
 
-const tests = budget.flatMap(([what, ...cells]) =>
-  String(cells.at(-1))
-    .split(/; (?=`test)/)
-    .map((test): [string, string] => [String(what), test]),
+test.each(budget.map(([what, ...cells]): [string, string] => [String(what), String(cells.at(-1))]))(
+  '%s: its test is there: %s',
+  (_, cell) => {
+    const [, file = '', title = ''] = /^`(test\/[\w./-]+)`: (.+)$/.exec(cell) ?? [];
+    expect([cell, existsSync(fileURLToPath(new URL(`../${file}`, import.meta.url)))]).toEqual([cell, true]);
+    const titles = read(file)
+      .split('\n')
+      .filter((line) => /(?:\b(?:test|it)\b.*\(|\bname: |^ *(?:\]\)\()?)['"`]/.test(line));
+    expect([cell, titles.some((line) => line.includes(title))]).toEqual([cell, true]);
+  },
 );
-
-test.each(tests)('%s: its test is there: %s', (_, cell) => {
-  const [, file = '', title = ''] = /^`(test\/[\w./-]+)`: (.+)$/.exec(cell) ?? [];
-  expect([cell, existsSync(fileURLToPath(new URL(`../${file}`, import.meta.url)))]).toEqual([cell, true]);
-  const titles = read(file)
-    .split('\n')
-    .filter((line) => /(?:\b(?:test|it)\b.*\(|\bname: |^ *(?:\]\)\()?)['"`]/.test(line));
-  expect([cell, titles.some((line) => line.includes(title))]).toEqual([cell, true]);
-});
 
 /** What a line says, by the constants of a file. */
 const FIGURES: readonly (readonly [entry: string, file: string, names: readonly string[]])[] = [

@@ -284,7 +284,13 @@ class World {
     const { hub, relay, restart } = this.plan;
     const { replayItems, hasSnapshot } = relay === null ? hub : relay[1];
     // One that is slower than it may be tells itself.
-    return this.last.told && this.last.plan.overflow !== 'disconnect' && replayItems === EVERYTHING && !hasSnapshot && (relay !== null || restart === null);
+    return (
+      this.last.told &&
+      this.last.plan.overflow !== 'disconnect' &&
+      replayItems === EVERYTHING &&
+      !hasSnapshot &&
+      (relay !== null || restart === null)
+    );
   }
 
   async end(): Promise<void> {

@@ -179,7 +179,11 @@ describe('code of the application that throws', () => {
   test('a hook of webhooks: each review is refused with 500, and one line', async () => {
     const webhooks = new Webhooks({ validate: wrong });
     const object = { metadata: { name: 'a' } };
-    const [kind, resource] = [{ kind: 'Order' }, { resource: 'orders' }].map((of) => ({ group: 'example.com', version: 'v1', ...of }));
+    const [kind, resource] = [{ kind: 'Order' }, { resource: 'orders' }].map((of) => ({
+      group: 'example.com',
+      version: 'v1',
+      ...of,
+    }));
     const request = { uid: 'u', operation: 'CREATE', object, kind, resource, userInfo: {}, options: {} };
     const body = JSON.stringify({ kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1', request });
     const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
@@ -194,7 +198,11 @@ describe('code of the application that throws', () => {
     const server = new ApiServer({ storage: new MemoryStorage(), resources });
     const recorder = new EventRecorder({ cluster: server, name: 'a', clock: new FakeClock() });
     for (let n = 0; n < 20; n++) {
-      recorder.normal({ apiVersion: 'v1', kind: 'A', metadata: { name: `a${n}`, namespace: 'default', uid: `${n}` } }, 'Synced', 'x');
+      recorder.normal(
+        { apiVersion: 'v1', kind: 'A', metadata: { name: `a${n}`, namespace: 'default', uid: `${n}` } },
+        'Synced',
+        'x',
+      );
       await recorder.flush();
     }
     await server.shutdown();
