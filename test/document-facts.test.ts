@@ -6,6 +6,7 @@ import manifest from '../package.json' with { type: 'json' };
 import { ApiServer } from '../src/apiserver/index.ts';
 import { Hub } from '../src/bridge/hub/hub.ts';
 import { DEFAULTS } from '../src/bridge/protocol.ts';
+import { Broadcaster } from '../src/broadcast/broadcaster.ts';
 import { parseCommand } from '../src/cli/args.ts';
 import { helpText } from '../src/cli/help.ts';
 import type { CommandName } from '../src/cli/usage.ts';
@@ -69,6 +70,15 @@ describe('the facts in the documents', () => {
     );
     expect(listed.length).toBeGreaterThan(4);
     expect(listed).toEqual(rows(read('src/watch/errors.ts')));
+  });
+
+  test('what `tryPublish` loses beside a slow watcher is what docs/embed.md says', async () => {
+    const orders = new Broadcaster();
+    const watches = [orders.watch({ capacity: 10 }), orders.watch({ capacity: 10_000 })];
+    let lost = 0;
+    for (let object = 0; object < 5_000; object++) if (!orders.tryPublish({ type: 'placed', object })) lost++;
+    expect(read('docs/embed.md')).toContain(` ${lost.toLocaleString('en')} of these events are lost`);
+    for (const watch of watches) await watch.return();
   });
 
   test('the policies are all in their table, in the order of the code, and README.md names them all', () => {

@@ -105,18 +105,18 @@ const OPENS = 0x7b;
 const CLOSES = 0x7d;
 
 /** How often a character occurs, at most once more than the limit. Far faster than to look at each character. */
-function countOf(text: string, char: string): number {
+function countOf(text: string, char: string, most: number): number {
   let count = 0;
-  for (let at = text.indexOf(char); at >= 0 && count <= MAX_DEPTH; at = text.indexOf(char, at + 1)) count++;
+  for (let at = text.indexOf(char); at >= 0 && count <= most; at = text.indexOf(char, at + 1)) count++;
   return count;
 }
 
 /**
- * Whether a JSON text is nested deeper than {@link MAX_DEPTH} levels. `JSON.parse` takes any depth, but whatever walks through its
+ * Whether a JSON text is nested deeper than so many levels. `JSON.parse` takes any depth, but whatever walks through its
  * result, such as `JSON.stringify`, needs a stack. Looks at long texts only: each level takes two characters.
  */
-export function isTooDeep(text: string): boolean {
-  if (text.length <= 2 * MAX_DEPTH || countOf(text, '{') + countOf(text, '[') <= MAX_DEPTH) return false;
+export function isTooDeep(text: string, most: number = MAX_DEPTH): boolean {
+  if (text.length <= 2 * most || countOf(text, '{', most) + countOf(text, '[', most) <= most) return false;
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
     const char = text.charCodeAt(at);
@@ -126,8 +126,14 @@ export function isTooDeep(text: string): boolean {
         if (next === BACKSLASH) at++;
       }
     } else if ((char | BRACE) === OPENS) {
-      if (++depth > MAX_DEPTH) return true;
+      if (++depth > most) return true;
     } else if ((char | BRACE) === CLOSES) depth--;
   }
   return false;
+}
+
+/** What a JSON text says. Throws a SyntaxError if it is none, and INVALID_FRAME if it is nested too deep. */
+export function parseJson(text: string): unknown {
+  if (isTooDeep(text)) throw new WatchError('INVALID_FRAME', `nested deeper than ${MAX_DEPTH} levels`);
+  return JSON.parse(text);
 }

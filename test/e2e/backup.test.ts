@@ -87,7 +87,7 @@ it('a damaged copy is found, and what is no copy is said', async () => {
   expect([await gone.exit, gone.err()]).toEqual([2, expect.stringContaining('watchmux check: cannot read')]);
 });
 
-it('a disk that fails: 500 without a path, reads go on, /livez fails, and the exit code is 1', async () => {
+it('a disk that fails: 500 without a path, reads go on, /livez and the metrics say so, and the exit code is 1', async () => {
   const server = await serve('--data', file);
   await create(server.url, 'a');
   await appendFile(file, 'of another process'); // as bad as a disk that fails: nothing may be written any more
@@ -101,6 +101,8 @@ it('a disk that fails: 500 without a path, reads go on, /livez fails, and the ex
   expect((await list(server.url)).names).toBe('a');
   await until(async () => (await fetch(`${server.url}/livez`)).status === 503);
   expect((await fetch(`${server.url}/readyz`)).status).toBe(503);
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  for (const sample of ['storage_healthy 0', 'ready 0']) expect(metrics).toContain(`\nwatchmux_apiserver_${sample}\n`);
   expect(server.err()).toMatch(/storage-failed .*restart the server/);
   expect(await stop(server)).toBe(1);
 });

@@ -103,3 +103,27 @@ describe('a client that reads its answer late, while it sends a body that is not
     expect([answered, clock.pending]).toEqual([1, 0]);
   });
 });
+
+test.each([
+  [405, `PUT ${ORDERS_PATH}`, 'application/json'],
+  [415, `POST ${ORDERS_PATH}`, 'text/plain'],
+  [404, 'POST /none', 'application/json'],
+])(
+  'a refusal with %i, whose small body nobody reads, leaves its connection for the next request: %s',
+  async (code, line, type) => {
+    const { port } = await open();
+    const socket = client(port);
+    let said = '';
+    socket.on('data', (bytes) => {
+      said += bytes;
+    });
+    const codes = (): number[] => Array.from(said.matchAll(/HTTP\/1\.1 (\d+) /g), ([, each]) => Number(each));
+    for (const round of [1, 2]) {
+      socket.write(`${line} HTTP/1.1\r\nHost: a\r\nContent-Type: ${type}\r\nContent-Length: 10\r\n\r\n01234`);
+      await eventually(() => expect(codes()).toHaveLength(round));
+      socket.write('56789');
+    }
+    socket.write('GET /livez HTTP/1.1\r\nHost: a\r\n\r\n');
+    await eventually(() => expect(codes()).toEqual([code, code, 200]));
+  },
+);

@@ -55,6 +55,18 @@ test('the parameters of a query, or nothing', () => {
   ]);
 });
 
+test.each([
+  [{}, 2_048],
+  [{ maxQueryBytes: 20 }, 20],
+])('a query of a hub has so many bytes, and no more: %j', async (options, most) => {
+  const hub = new Hub();
+  const serve = createConnectionHandler(hub, options);
+  const ask = (bytes: number) => serve(new FakeSink(), { request: undefined, search: 'a=1&'.repeat(bytes).slice(0, bytes) });
+  expect(await ask(most)).toBeUndefined();
+  expect(await ask(most + 1)).toMatchObject({ code: 400, message: expect.stringContaining(`at most ${most} bytes`) });
+  await hub.shutdown({ signal: AbortSignal.abort() }).catch(() => {});
+});
+
 describe.each(BAD)('%s', (bad) => {
   test.each(['watch', 'limit', 'labelSelector', 'timeoutSeconds', 'pretty', 'anything'])(
     'as %s of an API server',

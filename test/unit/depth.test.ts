@@ -2,6 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub/hub.ts';
 import { parse } from '../../src/bridge/hub/source/source-follower.ts';
+import { toObject } from '../../src/cache/http/answer.ts';
+import { createListWatcher } from '../../src/cache/index.ts';
 import { isTooDeep, jsonCodec, MAX_DEPTH } from '../../src/decode/codec.ts';
 import { StreamWatcher, toDecoder } from '../../src/index.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
@@ -11,6 +13,7 @@ const objects = (levels: number): string => `${'{"a":'.repeat(levels)}1${'}'.rep
 /** An event whose nesting is that of its object and one more. */
 const event = (object: string): string => `{"type":"ADDED","object":${object}}`;
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+const jsonOf = (text: string): Response => new Response(text, { headers: { 'content-type': 'application/json' } });
 const depthOf = (value: unknown): number => {
   let depth = 0;
   for (let at = value; Array.isArray(at); at = at[0]) depth++;
@@ -77,6 +80,36 @@ describe('what is nested deeper', () => {
   test('is no event of a stream that a hub follows', () => {
     expect(parse(event(lists(9_999)))).toMatchObject({ type: 'ADDED' });
     expect(parse(event(lists(10_000)))).toBeUndefined();
+  });
+
+  test.each([
+    ['an item', (deep: string) => `{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"},"n":${deep}}]}`, 9_997],
+    ['what stands before them', (deep: string) => `{"metadata":{"resourceVersion":"1","n":${deep}},"items":[]}`, 9_998],
+    ['what is read whole', (deep: string) => `{"metadata":{"name":"a"},"n":${deep}}`, 9_999],
+  ])('is refused in an answer to a list or a get: %s', async (what, toText, levels) => {
+    const read = async (text: string): Promise<void> => {
+      if (what === 'what is read whole') toObject(text);
+      else await createListWatcher('http://a/pods', { fetch: async () => jsonOf(text) }).list();
+    };
+    await read(toText(lists(levels)));
+    for (const deeper of [10_001, 100_000])
+      await expect(read(toText(lists(deeper)))).rejects.toMatchObject({
+        code: 'INVALID_FRAME',
+        message: expect.stringContaining('nested deeper than 10000 levels'),
+      });
+  });
+
+  test.each([false, true])('is an ERROR in a watch of a server, also if its object is stored: %s', async (isStored) => {
+    const change = (deep: string): string => `{"type":"MODIFIED","object":{"metadata":{"name":"a"},"n":${deep}}}\n`;
+    const fetch = async (): Promise<Response> => jsonOf(change(lists(9_998)) + change(lists(9_999)));
+    const stored = isStored ? () => ({ metadata: { name: 'a' }, n: 1 }) : undefined;
+    const seen: unknown[] = [];
+    for await (const { type, object } of await createListWatcher('http://a/pods', { fetch }).watch({ stored }))
+      seen.push([type, 'code' in object ? object.message : depthOf((object as { n?: unknown }).n)]);
+    expect(seen).toEqual([
+      ['MODIFIED', 9_998],
+      ['ERROR', expect.stringContaining('nested deeper than 10000 levels')],
+    ]);
   });
 
   test.each([

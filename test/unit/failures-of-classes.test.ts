@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import { Hub } from '../../src/bridge/http.ts';
 import { Informer, type KubernetesObject, Reflector, RetryWatcher, Store, until } from '../../src/cache/index.ts';
+import { EventRecorder, Webhooks } from '../../src/operator/index.ts';
 import { Cacher, MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock, FakeListWatcher, FakeSource } from '../../src/testing/index.ts';
 import { WatchError } from '../../src/watch/errors.ts';
@@ -173,6 +174,39 @@ describe('code of the application that throws', () => {
       expect.stringMatching(/^watchmux memory storage: Error: wrong/),
       expect.stringMatching(/^watchmux cacher: a field failed: Error: wrong/),
     ]);
+  });
+
+  test('a hook of webhooks: each review is refused with 500, and one line', async () => {
+    const webhooks = new Webhooks({ validate: wrong });
+    const object = { metadata: { name: 'a' } };
+    const [kind, resource] = [{ kind: 'Order' }, { resource: 'orders' }].map((of) => ({
+      group: 'example.com',
+      version: 'v1',
+      ...of,
+    }));
+    const request = { uid: 'u', operation: 'CREATE', object, kind, resource, userInfo: {}, options: {} };
+    const body = JSON.stringify({ kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1', request });
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+    for (let n = 0; n < 20; n++) {
+      const answer = await (await webhooks.fetch(new Request('http://localhost/validate', init))).json();
+      expect(answer).toMatchObject({ response: { allowed: false, status: { code: 500 } } });
+    }
+    expect(said).toEqual(['watchmux webhooks: Error: webhook: validate of orders.example.com failed: wrong']);
+  });
+
+  test('events that cannot be written, however many', async () => {
+    const server = new ApiServer({ storage: new MemoryStorage(), resources });
+    const recorder = new EventRecorder({ cluster: server, name: 'a', clock: new FakeClock() });
+    for (let n = 0; n < 20; n++) {
+      recorder.normal(
+        { apiVersion: 'v1', kind: 'A', metadata: { name: `a${n}`, namespace: 'default', uid: `${n}` } },
+        'Synced',
+        'x',
+      );
+      await recorder.flush();
+    }
+    await server.shutdown();
+    expect(said).toEqual([expect.stringMatching(/^watchmux events: WatchError: /)]);
   });
 
   test('a handler, 10,000 times', async () => {

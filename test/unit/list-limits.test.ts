@@ -18,6 +18,7 @@ import { INITIAL_EVENTS_END } from '../../src/watch/event.ts';
 import { until } from './fake-sink.ts';
 import { settle } from './faulty-source.ts';
 import { bookmark, CLEAN, change, list as listOf, Rig, ScriptedSource, ScriptedWatch } from './reflector-rig.ts';
+import { collectedUntil, NO_GC } from './support.ts';
 
 interface Thing extends KubernetesObject {
   readonly metadata: { readonly name: string; readonly resourceVersion: string; readonly uid?: string };
@@ -208,6 +209,32 @@ describe('transform is called for each object as it comes', () => {
     expect(store.get('a')).toBe(sent.items[0]);
     expect(await rig.stop()).toEqual(CLEAN);
   });
+});
+
+describe.skipIf(globalThis.gc === undefined)(`with garbage collection${NO_GC}`, () => {
+  test.each([true, false])(
+    'what transform has read is held no longer, while the list goes on; streamed: %s',
+    async (streamingList) => {
+      const refs: WeakRef<object>[] = [];
+      const transform = (object: Thing): Thing => {
+        refs.push(new WeakRef(object));
+        return { metadata: { ...object.metadata } };
+      };
+      const { informer } = slim({ streamingList, transform });
+      const { response } = await request(0);
+      const names = Array.from({ length: 10 }, (_, n) => `a${n}`);
+      response.write(
+        streamingList
+          ? names.map((name) => line('ADDED', { kind: 'Thing', ...thing(name) })).join('')
+          : HEAD + names.map((name) => `${JSON.stringify(thing(name))},`).join(''),
+      );
+      await until(() => refs.length === names.length);
+      // The last one may still be in a variable of whoever reads.
+      expect(await collectedUntil(() => refs.filter((ref) => ref.deref() !== undefined).length <= 1)).toBe(true);
+      expect(informer.hasSynced).toBe(false);
+      await informer.stop();
+    },
+  );
 });
 
 describe('a streamed list', () => {

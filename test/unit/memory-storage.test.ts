@@ -398,5 +398,9 @@ describe('a MemoryStorage', () => {
     expect(await storage.create('e', thing('e'.repeat(100))).catch(codeOf)).toBe(413);
     await storage.delete('a');
     await storage.create('d', thing('d'));
+    await storage.delete('b');
+    // As JSON, which is what clients get: each is six bytes.
+    expect(await storage.create('f', thing('\0'.repeat(10))).catch(codeOf)).toBe(413);
+    await storage.create('f', thing('f'.repeat(10)));
   });
 });

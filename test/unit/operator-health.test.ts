@@ -1,6 +1,8 @@
 // What a kubelet hears of an operator.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
 import type { Server } from 'node:http';
+import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/index.ts';
@@ -191,6 +193,25 @@ describe('its server', () => {
     unsubscribe('http.server.request.start', note);
     expect(servers[0]?.emit('error', new Error('accept EMFILE'))).toBe(true); // somebody listens
     expect([first.status, (await fetch(`${server.url}/healthz`)).status]).toEqual([200, 200]);
+  });
+
+  it('has so many connections, and so many of one address: further ones are closed', async () => {
+    server = await serveHealth(rig().health, { port: 0, host: '127.0.0.1' });
+    const port = Number(new URL(server.url).port);
+    let closed = 0;
+    const enter = async (localAddress: string, count: number): Promise<void> => {
+      const opened = Array.from({ length: count }, () => {
+        const socket = connect({ port, host: '127.0.0.1', localAddress }).on('error', () => {});
+        socket.resume().on('close', () => closed++);
+        return once(socket, 'connect');
+      });
+      await Promise.all(opened);
+    };
+    await enter('127.0.0.2', 65);
+    await eventually(() => expect(closed).toBe(1));
+    for (const address of ['127.0.0.3', '127.0.0.4', '127.0.0.5']) await enter(address, 64);
+    await enter('127.0.0.6', 1);
+    await eventually(() => expect(closed).toBe(2));
   });
 
   it('on all addresses by default', async () => {

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { Agent, request as httpsRequest, type RequestOptions, type Server } from 'node:https';
-import { createServer, type Socket } from 'node:net';
+import { connect as connectPlainly, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
@@ -161,6 +161,22 @@ describe('certificates', () => {
     await eventually(() => expect(asked(other)).resolves.toMatchObject({ text: 'hello' }));
     await expect(asked(trusted)).rejects.toThrow();
   });
+});
+
+test('one address has so many connections: further ones are closed, and another address has its own', async () => {
+  const { ca, server } = certify();
+  const { url } = await running(mount(server));
+  const port = Number(new URL(url).port);
+  let closed = 0;
+  const opened = Array.from({ length: 1_001 }, () => {
+    const socket = connectPlainly({ port, host: '127.0.0.1', localAddress: '127.0.0.2' }).on('error', () => {});
+    socket.resume().on('close', () => closed++);
+    return socket;
+  });
+  await Promise.all(opened.map((socket) => once(socket, 'connect')));
+  await eventually(() => expect(closed).toBe(1));
+  expect((await ask(url, { ca })).text).toBe('hello');
+  for (const socket of opened) socket.destroy();
 });
 
 describe('the end', () => {

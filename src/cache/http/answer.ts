@@ -1,7 +1,7 @@
 // Server responses: lists, events and refusals. All of it comes over the wire, so none of it is trusted.
 
 import { isPage, toHintMs, toStatusIn, UNEXPECTED } from '../../bridge/client/transport.ts';
-import { type Codec, jsonCodec } from '../../decode/codec.ts';
+import { type Codec, jsonCodec, parseJson } from '../../decode/codec.ts';
 import { MAX_HINT_MS } from '../../watch/backoff.ts';
 import { isRecord, WatchError } from '../../watch/errors.ts';
 import { CHANGES, isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
@@ -193,7 +193,7 @@ export function toObject<T>(text: string): T | undefined {
 }
 
 function parse(what: string, text: string): unknown {
-  return orUnreadable(what, () => JSON.parse(text));
+  return orUnreadable(what, () => parseJson(text));
 }
 
 function orUnreadable<R>(what: string, read: () => R): R {

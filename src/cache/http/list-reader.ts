@@ -8,14 +8,15 @@
  *                                         each is parsed as soon as it is complete
  *
  * Invariants
- * - The result is what `JSON.parse` returns for the whole text; what it refuses is refused. For that, each item must be valid by
- *   itself, with one comma between any two, and the frame must be valid with a number in their place. (If the frame has that
- *   number for `items` again, which no server sends, the items before it count.)
+ * - The result is what `JSON.parse` returns for the whole text; what it refuses is refused, and so is what is nested too deep. For
+ *   that, each item must be valid by itself, with one comma between any two, and the frame must be valid with a number in their
+ *   place. (If the frame has that number for `items` again, which no server sends, the items before it count.)
  * - It holds the frame, the bytes of one unfinished item, and the items. The cost of a list is proportional to its length,
  *   however it is cut.
  * - A text without such an array is all frame.
  */
 
+import { parseJson } from '../../decode/codec.ts';
 import { hold, joined } from '../../decode/framing.ts';
 
 /** The bytes that structure JSON. */
@@ -79,7 +80,7 @@ export class ListReader {
 
   /** Returns the list. Throws a SyntaxError if the text is not JSON, or incomplete. */
   end(): unknown {
-    const value = JSON.parse(UTF8.decode(joined(this.#frame))) as { items?: unknown };
+    const value = parseJson(UTF8.decode(joined(this.#frame))) as { items?: unknown };
     if (this.#place === 'tail' && value.items === PLACEHOLDER) value.items = this.#items;
     return value;
   }
@@ -170,7 +171,7 @@ export class ListReader {
     this.#parts = [];
     this.#depth = 0;
     const isNone = isLast && this.#items.length === 0 && /^[ \t\n\r]*$/.test(text);
-    if (!isNone) this.#items.push(this.#each ? this.#each(JSON.parse(text), this.#readHead) : JSON.parse(text));
+    if (!isNone) this.#items.push(this.#each ? this.#each(parseJson(text), this.#readHead) : parseJson(text));
     if (isLast) this.#place = 'tail';
   }
 }

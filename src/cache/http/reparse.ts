@@ -17,6 +17,7 @@
  * - Anything unusual is left to `JSON.parse`: escapes, numbers that are not integers, deep nesting, and anything that is not
  *   JSON, so that errors are those of `JSON.parse`.
  */
+import { isTooDeep, MAX_DEPTH as MOST_LEVELS } from '../../decode/codec.ts';
 import type { ObjectLookup } from '../list-watcher.ts';
 import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './list-reader.ts';
 
@@ -72,7 +73,10 @@ export class Reparser {
       return String.fromCharCode.apply(undefined, this.#bytes.subarray(from + 1, end) as unknown as number[]);
     }
     this.skip();
-    return JSON.parse(UTF8.decode(this.#bytes.subarray(from, this.at)));
+    const text = UTF8.decode(this.#bytes.subarray(from, this.at));
+    // With what it stands in, it may be nested too deep: the decoder knows.
+    if (isTooDeep(text, MOST_LEVELS - MAX_DEPTH - 2)) throw UNUSUAL;
+    return JSON.parse(text);
   }
 
   /** Passes a value without checking whether it is valid. */
