@@ -7,6 +7,7 @@ import { get } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
 import { until } from '../eventually.ts';
+import { freePort } from '../peers/ports.ts';
 
 /** The built command line. WATCHMUX_CLI names another one, such as that of an installed package. */
 export const CLI: string = process.env.WATCHMUX_CLI ?? fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -67,6 +68,9 @@ export interface Stats {
   readonly clients: { transport: string; queued: number; dropped: number; delivered: number; bufferedBytes: number }[];
   readonly total: { clients: number; refused: number; delivered: number; dropped: number };
 }
+
+/** For a server that is started again. What listens at a port of the kernel's choice may lose it to another program in between. */
+export const atFreePort = async (): Promise<string[]> => ['--port', String(await freePort())];
 
 /** Starts `watchmux pipe` on a free port and waits until it listens. */
 export async function pipe(...args: string[]): Promise<Pipe> {

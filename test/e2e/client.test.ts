@@ -20,7 +20,7 @@ import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { isErrorEvent } from '../../src/watch/event.ts';
-import { killAll, pipe, until } from './cli.ts';
+import { atFreePort, killAll, pipe, until } from './cli.ts';
 import { closeAll, serveFetch } from './servers.ts';
 
 type Count = WatchEvent<string, number>;
@@ -267,7 +267,7 @@ describe.each(TRANSPORTS)('connect over %s, to a hub', (transport) => {
 
 describe('connect, to watchmux pipe', () => {
   test.each(TRANSPORTS)('%s: the server is killed and replaced by another one: exactly one 410', async (transport) => {
-    const first = await pipe();
+    const first = await pipe(...(await atFreePort()));
     const { port } = new URL(first.url);
     const watch = open(`${first.url}/watch`, { transport });
     const { got, done } = collect(watch);
@@ -286,7 +286,7 @@ describe('connect, to watchmux pipe', () => {
   });
 
   test('restart: the 410 in its place, and then the events of the new server', async () => {
-    const first = await pipe();
+    const first = await pipe(...(await atFreePort()));
     const { port } = new URL(first.url);
     const watch = open(`${first.url}/watch`, { transport: 'http', onExpired: 'restart' });
     const { got } = collect(watch);

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
+import { freePort } from '../peers/ports.ts';
 import { CHROMIUM_BROWSER } from './browsers.ts';
 import type { Client } from './cli.ts';
 import { httpStream, open, sse, until, webSocket } from './cli.ts';
@@ -105,7 +106,7 @@ describe('live-table', () => {
     'the page shows jobs from an index, says when it is offline, and catches up',
     async () => {
       const cache = mkdtempSync(join(tmpdir(), 'watchmux-live-table-'));
-      const env = { EVERY: '0', VITE_CACHE: cache };
+      const env = { EVERY: '0', VITE_CACHE: cache, PORT: String(await freePort()) };
       const server = await serve('live-table', env);
       const browser = await CHROMIUM_BROWSER.launch();
       const page = await browser.newPage();
@@ -122,7 +123,7 @@ describe('live-table', () => {
       await end(server);
       await shows('[role=status]', /^offline: showing [1-9]\d* jobs as they were$/);
       expect(await page.locator('tbody tr').count()).toBe(queued);
-      const again = await serve('live-table', { ...env, EVERY: '20', PORT: new URL(server.url).port });
+      const again = await serve('live-table', { ...env, EVERY: '20' });
       await shows('[role=status]', /^live: \d+ jobs$/);
       await shows('tbody', /job-[1-9]\d/); // a job that came later
       await browser.close();
@@ -192,7 +193,8 @@ describe('orders', () => {
   });
 
   test('the client continues after a restart of the server: 410, a new snapshot, then changes', async () => {
-    const first = await serve('orders', { EVERY: '0' });
+    const env = { EVERY: '0', PORT: String(await freePort()) };
+    const first = await serve('orders', env);
     const client = start('orders/client.mjs', { args: [`${first.url}/watch`] });
     await until(() => client.out().includes('-- end of the snapshot: 3 orders'));
     await put(first.url, '7', { total: 30 });
@@ -200,7 +202,7 @@ describe('orders', () => {
     first.child.kill('SIGKILL');
     await until(() => client.out().includes('waiting'));
     const before = client.out().length;
-    const second = await serve('orders', { EVERY: '0', PORT: new URL(first.url).port });
+    const second = await serve('orders', env);
     await until(() => client.out().slice(before).includes('-- end of the snapshot: 3 orders'));
     expect(client.out().slice(before)).toMatch(/ERROR 410: .*ADDED 1: 10, placed; 1 orders/s);
     await put(second.url, '1', { total: 5 });

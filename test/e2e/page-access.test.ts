@@ -4,7 +4,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { accessFaults } from './axe.ts';
 import { CHROMIUM_BROWSER } from './browsers.ts';
-import { killAll, pipe, type Serving, serve } from './cli.ts';
+import { atFreePort, killAll, pipe, type Serving, serve } from './cli.ts';
 
 const LONG_MS = 180_000;
 const ORDERS = '/apis/example.com/v1/namespaces/default/orders';
@@ -263,7 +263,7 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the pages for everyone', () => {
   });
 
   test('the focus is never lost: not with a token, not by a deletion, not when the token is refused while it is asked for', async () => {
-    const first = await serve('--token', 'one', '--resource', 'orders.example.com/v1=Order');
+    const first = await serve('--token', 'one', '--resource', 'orders.example.com/v1=Order', ...(await atFreePort()));
     const { port } = new URL(first.url);
     const create = (name: string, token: string): Promise<unknown> =>
       fetch(`${first.url}${ORDERS}`, {

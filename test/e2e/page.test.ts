@@ -6,7 +6,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { PipeStats } from '../../src/pages/words.ts';
 import { inBrowsers } from './browsers.ts';
-import { killAll, type Pipe, pipe, run, text, until, webSocket } from './cli.ts';
+import { atFreePort, killAll, type Pipe, pipe, run, text, until, webSocket } from './cli.ts';
 
 interface Visit {
   readonly page: Page;
@@ -567,7 +567,7 @@ inBrowsers('the live page', ({ name, launch, often }) => {
   );
 
   often('shows that a server is gone, and when it is back; the 410 of the restarted server is explained', async () => {
-    const first = await pipe('--replay', '5');
+    const first = await pipe('--replay', '5', ...(await atFreePort()));
     await visit(first.url);
     first.write('before');
     await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 1);

@@ -15,6 +15,7 @@ import type { Clock } from '../../src/watch/clock.ts';
 import { systemClock } from '../../src/watch/clock.ts';
 import { isErrorEvent } from '../../src/watch/event.ts';
 import { until } from '../eventually.ts';
+import { freePort } from '../peers/ports.ts';
 import { raw } from './servers.ts';
 
 const TRANSPORTS = ['websocket', 'sse', 'http'] as const;
@@ -47,7 +48,7 @@ const hasty: Clock = {
 
 async function serve(listen: Listen = {}): Promise<Listening & { peer: Peer }> {
   const peer = new Peer(script);
-  return { peer, ...(await peer.ask<Listening>('listen', listen)) };
+  return { peer, ...(await peer.ask<Listening>('listen', { port: await freePort(), ...listen })) };
 }
 
 const statsOf = (peer: Peer): Promise<HubStats> => peer.ask<HubStats>('stats');

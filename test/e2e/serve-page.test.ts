@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CHROMIUM_BROWSER } from './browsers.ts';
-import { killAll, type Serving, serve } from './cli.ts';
+import { atFreePort, killAll, type Serving, serve } from './cli.ts';
 
 const ORDERS = ['--resource', 'orders.example.com/v1=Order', '--resource', 'regions.example.com/v1=Region:cluster'];
 const MAPS = '/api/v1/namespaces/default/configmaps';
@@ -442,7 +442,7 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
   test('a server that goes away and comes back: the state says so, and what happened meanwhile is there', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'watchmux-page-'));
     const file = join(folder, 'data');
-    const first = await serve('--data', file);
+    const first = await serve('--data', file, ...(await atFreePort()));
     await send(first, 'POST', MAPS, map('a'));
     const { page, faults } = await visit(`${first.url}/#configmaps%2Fv1`);
     await page.waitForSelector('#state[data-state=live]');

@@ -2,13 +2,13 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createServer as createVite, loadConfigFromFile, type ViteDevServer } from 'vite';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { freePort } from '../peers/ports.ts';
 import { until } from './cli.ts';
 import { markedBlock, ROOT } from './documents.mjs';
 
@@ -33,10 +33,10 @@ export class Backend {
       else handle(request, response);
     });
     attachWebSocket(server, hub);
+    this.port ||= await freePort();
     await new Promise<void>((resolve) => server.listen(this.port, '127.0.0.1', resolve));
     this.hub = hub;
     this.#server = server;
-    this.port = (server.address() as AddressInfo).port;
   }
 
   /** As when the process is killed: connections break. */

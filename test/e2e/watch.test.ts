@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer as createRawServer } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
-import { killAll, pipe, run, until } from './cli.ts';
+import { atFreePort, killAll, pipe, run, until } from './cli.ts';
 
 const servers: Server[] = [];
 
@@ -279,7 +279,7 @@ describe('watchmux watch with a connection that breaks', () => {
   });
 
   test.each(['http', 'sse', 'websocket'])('over %s, a departing server is not the end of the stream', async (transport) => {
-    const first = await pipe();
+    const first = await pipe(...(await atFreePort()));
     const watching = run('watch', first.url, '--transport', transport);
     await until(async () => (await first.stats()).clients.length === 1);
     first.child.stdin.write('1\n');

@@ -54,13 +54,15 @@ async function next(watch: Watch<StorageEvent<Thing>>): Promise<StorageEvent<Thi
 
 describe.skipIf(missing)('a storage on a real etcd', () => {
   it('RunTestCreateWithTTL: an object with a time to live is DELETED by itself, one that is updated without lives on', async () => {
-    const { storage } = open();
-    await storage.create('short', thing('short'), { ttlSeconds: 1 });
-    const kept = await storage.create('kept', thing('kept', 1), { ttlSeconds: 1 });
+    const { storage, prefix } = open();
+    const kept = await storage.create('kept', thing('kept', 1), { ttlSeconds: 600 });
+    const { kvs } = await etcd.json('/v3/kv/range', { key: btoa(`${prefix}kept`) });
     const updated = await storage.update('kept', () => thing('kept', 2));
+    await etcd.json('/v3/lease/revoke', { ID: kvs[0].lease });
+    await storage.create('short', thing('short'), { ttlSeconds: 1 });
     const watch = await storage.watch({ resourceVersion: updated.metadata?.resourceVersion });
-    const event = await next(watch);
-    expect(event).toMatchObject({
+    expect(await next(watch)).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'short' } } });
+    expect(await next(watch)).toMatchObject({
       type: 'DELETED',
       object: { metadata: { name: 'short' } },
       previous: { metadata: { name: 'short' } },

@@ -38,6 +38,9 @@ afterEach(async () => {
 });
 afterAll(() => server?.stop(), START_MS);
 
+/** `responseTimeoutMs`: only where answers stop coming. A busy server takes its time, and an informer lists after two vain streams. */
+type RunOptions = InformerOptions<KubernetesObject> & { readonly responseTimeoutMs?: number };
+
 /** An informer behind a proxy, its handlers, and the writers. */
 class Run {
   readonly path: string;
@@ -48,10 +51,10 @@ class Run {
   readonly writers: Writers;
   readonly #ran: Promise<void>;
 
-  constructor(path: string, proxy: FaultProxy, options: InformerOptions<KubernetesObject>) {
+  constructor(path: string, proxy: FaultProxy, { responseTimeoutMs, ...options }: RunOptions) {
     this.path = path;
     this.proxy = proxy;
-    const source = createListWatcher(`${proxy.url}${path}`, { responseTimeoutMs: 1_000 });
+    const source = createListWatcher(`${proxy.url}${path}`, { responseTimeoutMs });
     const quick = { minMs: 20, maxMs: 200, random: randomOf(runs), minWatchTimeoutMs: 2_000 };
     this.informer = new Informer(source, { ...quick, onError: (_, { kind }) => this.failures.push(kind), ...options });
     const [all, odd, later] = this.folds as [Fold, Fold, Fold];
@@ -118,7 +121,7 @@ class Run {
 const nameOf = (object: KubernetesObject): string => object.metadata?.name ?? '';
 const isOdd = ({ metadata }: KubernetesObject): boolean => metadata?.labels?.parity === 'odd';
 
-async function start(plural: string, options: InformerOptions<KubernetesObject> = {}): Promise<Run> {
+async function start(plural: string, options: RunOptions = {}): Promise<Run> {
   const path = await server.collection(`run-${runs++}`, plural);
   for (const name of ['a', 'b', 'c']) await server.put(path, name);
   const run = new Run(path, await startProxy(server), options);
@@ -189,7 +192,7 @@ describe.skipIf(missing)('informers, a kube-apiserver', () => {
   it(
     'a proxy that cuts, delays, half-opens, truncates and refuses',
     async () => {
-      const options = { idleTimeoutMs: 400, minWatchTimeoutMs: 1_000, minMs: 5, maxMs: 50 };
+      const options = { responseTimeoutMs: 1_000, idleTimeoutMs: 400, minWatchTimeoutMs: 1_000, minMs: 5, maxMs: 50 };
       const both = [await start('secrets', options), await start('configmaps', options)];
       const shares = { none: 1, cut: 10, truncate: 6, halfOpen: 2, delay: 1, refuse: 6 };
       for (const [seed, { proxy }] of both.entries()) proxy.play(seededFaults(seed, shares));

@@ -8,6 +8,7 @@ import type { HubSource, SourceEvent, SourcePosition } from '../../src/bridge/hu
 import { NatsStream, type NatsStreamOptions } from '../../src/nats/index.ts';
 import { FakeSource } from '../../src/testing/index.ts';
 import { component, isMissing } from '../components.ts';
+import { eventually } from '../eventually.ts';
 import { type NatsServer, startNats } from './nats-server.ts';
 
 /** Waits as long as the test may take. */
@@ -174,13 +175,16 @@ describe.skipIf(missing)('hubs on NATS', () => {
     const name = `s${++streamCount}`;
     const limits = { max_msgs: 1, discard: DiscardPolicy.New };
     await (await jetstreamManager(admin)).streams.add({ name, subjects: [name, `${name}.>`], ...limits });
+    await open({ stream: name }).publish(message(1));
     const hub = new Hub({ source: open({ stream: name, publishTimeoutMs: 300 }) });
-    await hub.publish({ type: 'MODIFIED', object: 1 });
-    await expect(hub.publish({ type: 'MODIFIED', object: 2 })).rejects.toMatchObject({
-      code: 'REFUSED',
-      message: expect.stringContaining('maximum messages exceeded'),
-      status: { code: 503 },
-    });
+    const refused = (): Promise<void> =>
+      expect(hub.publish({ type: 'MODIFIED', object: 2 })).rejects.toMatchObject({
+        code: 'REFUSED',
+        message: expect.stringContaining('maximum messages exceeded'),
+        status: { code: 503 },
+      });
+    // A server that has answered nothing within that time has refused nothing.
+    await eventually(refused);
     await hub.ready();
     expect(hub.stats().accepted).toBe(1);
     await hub.shutdown();

@@ -1,8 +1,10 @@
 // The proxy with faults does what its script says, and nothing else; and what each fault is to a list and a watch.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createListWatcher, type KubernetesObject, type ListWatcher } from '../../src/cache/index.ts';
+import { createListWatcher, type KubernetesObject, type ListWatcher, type ListWatcherOptions } from '../../src/cache/index.ts';
 import { isWatchError } from '../../src/index.ts';
+import { FakeClock } from '../../src/testing/index.ts';
 import { component, isMissing } from '../components.ts';
+import { until } from '../eventually.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 import { type FaultProxy, type Script, seededFaults, startProxy } from './proxy.ts';
 
@@ -22,7 +24,7 @@ beforeAll(async () => {
 afterEach(() => proxy?.close());
 afterAll(() => server?.stop(), START_MS);
 
-async function through(script?: Script, options: { responseTimeoutMs?: number } = {}): Promise<ListWatcher<KubernetesObject>> {
+async function through(script?: Script, options: ListWatcherOptions = {}): Promise<ListWatcher<KubernetesObject>> {
   proxy = await startProxy(server, script);
   return createListWatcher(`${proxy.url}${path}`, options);
 }
@@ -62,11 +64,15 @@ describe.skipIf(missing)('a proxy with faults before a kube-apiserver', () => {
   });
 
   it('a list that stops in the middle times out', async () => {
-    const source = await through(always({ kind: 'halfOpen', after: 100 }), { responseTimeoutMs: 500 });
-    expect(await failure(source.list())).toMatchObject({ code: 'TIMEOUT' });
-    proxy.play(always({ kind: 'halfOpen', after: -1 }));
-    expect(await failure(source.list())).toMatchObject({ code: 'TIMEOUT' });
-    expect(proxy.counts.get('halfOpen')).toBe(2);
+    const clock = new FakeClock();
+    const source = await through(undefined, { responseTimeoutMs: 500, clock });
+    for (const [at, after] of [100, -1].entries()) {
+      proxy.play(always({ kind: 'halfOpen', after }));
+      const failed = failure(source.list());
+      await until(() => proxy.counts.get('halfOpen') === at + 1);
+      clock.advance(500);
+      expect(await failed).toMatchObject({ code: 'TIMEOUT' });
+    }
   });
 
   it('refusals carry their Status, and Retry-After if there is one', async () => {

@@ -38,7 +38,7 @@ async function start(plural: string): Promise<{ path: string; source: ListWatche
   proxy = await startProxy(server);
   // The server ends each watch after a second.
   const source = createListWatcher(`${proxy.url}${path}?timeoutSeconds=1`, { responseTimeoutMs: 1_000 });
-  const { resourceVersion } = await source.list();
+  const { resourceVersion } = (await server.get(path)).metadata;
   writers = new Writers(server, path, runs);
   return { path, source, resourceVersion };
 }

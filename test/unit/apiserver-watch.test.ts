@@ -8,6 +8,7 @@ import { MemoryStorage } from '../../src/storage/index.ts';
 import { expired, refused, tooLarge } from '../../src/storage/statuses.ts';
 import { FakeClock, FakeWatcher } from '../../src/testing/index.ts';
 import { toStatus } from '../../src/watch/event.ts';
+import { until } from '../eventually.ts';
 import { listening, ORDERS, ORDERS_PATH, type Order, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
@@ -417,19 +418,13 @@ describe('a client that does not read', () => {
       for (; sent < 400; sent++) await fake.action('ADDED' as never, object as never);
     };
     void feed().catch(() => {});
-    await expect
-      .poll(
-        async () => {
-          const before = sent;
-          await new Promise((resolve) => setTimeout(resolve, 50));
-          return sent > 0 && sent === before;
-        },
-        { timeout: 10_000 },
-      )
-      .toBe(true);
+    let before = 0;
+    await until(() => {
+      if (sent > 0 && sent === before) clock.advance(7_500);
+      before = sent;
+      return fake.stopped;
+    });
     expect(sent).toBeLessThan(400);
-    for (let tick = 0; tick < 8 && !fake.stopped; tick++) clock.advance(7_500);
-    expect(fake.stopped).toBe(true);
     expect(made.server.metrics).toContain('watchmux_apiserver_watchers_stalled_total 1');
   });
 });
@@ -723,7 +718,7 @@ function raw(
     get text(): string {
       return text;
     },
-    until: (wanted) => expect.poll(() => text.includes(wanted), { timeout: 5_000 }).toBe(true) as Promise<void>,
+    until: (wanted) => until(() => text.includes(wanted)),
   };
 }
 
