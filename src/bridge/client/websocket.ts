@@ -3,6 +3,7 @@ import { LOST, UNREADABLE } from './machine.ts';
 import {
   BROKEN,
   type Connection,
+  type ConnectionEnd,
   listen,
   MAX_REFUSAL_CHARS,
   type Receiver,
@@ -57,9 +58,11 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
     const { date, 'retry-after': retryAfter } = response.headers;
     // A page, say. For a stream, 200 would mean a regular end, and 204 that nothing is left.
     const code = statusCode < 300 ? UNREADABLE : statusCode;
+    const refusal = (): ConnectionEnd => ({ ...toRefusal(statusCode, body, { retryAfter, date }), code });
     const over = (): void => {
-      if (socket.onclose) receiver.over({ ...toRefusal(statusCode, body, { retryAfter, date }), code });
+      if (socket.onclose) receiver.over(refusal());
     };
+    receiver.refusal = refusal;
     response
       .on('data', (chunk) => {
         body += chunk;
