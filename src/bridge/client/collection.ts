@@ -11,7 +11,7 @@
  * - An object that is what it was keeps its identity, also over a new snapshot, and so does the array of items if no item changed.
  * - The order is total: what `sort` takes for equal is in the order of the keys. So equal states are shown equally.
  */
-import { callable, checkOptions, invalid, isRecord, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, isPlain, isRecord, wholeNumber } from '../../watch/errors.ts';
 import type { ChangeType, WatchEvent } from '../../watch/event.ts';
 import { identityOf, type SharedOptions, type Source, type Watchable } from './feed.ts';
 import type { ConnectionState } from './shown-connection.ts';
@@ -269,7 +269,7 @@ function isEqual(one: unknown, other: unknown, depth: number = MAX_DEPTH): boole
   if (depth === 0) return false;
   if (Array.isArray(one))
     return Array.isArray(other) && one.length === other.length && one.every((item, at) => isEqual(item, other[at], depth - 1));
-  if (!isPlain(one) || !isPlain(other)) return false;
+  if (!isJsonObject(one) || !isJsonObject(other)) return false;
   const names = Object.keys(one);
   return (
     names.length === Object.keys(other).length &&
@@ -277,6 +277,6 @@ function isEqual(one: unknown, other: unknown, depth: number = MAX_DEPTH): boole
   );
 }
 
-function isPlain(value: unknown): value is Record<string, unknown> {
-  return isRecord(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
+function isJsonObject(value: unknown): value is Record<string, unknown> {
+  return isRecord(value) && isPlain(value);
 }
