@@ -70,7 +70,7 @@ export function bucket(
       const now = clock.now();
       tokens = Math.min(burst, tokens + (Math.max(0, now - countedAtMs) / 1000) * perSecond) - 1;
       countedAtMs = now;
-      return tokens >= 0 ? 0 : (-tokens / perSecond) * 1000;
+      return Math.max(0, (-tokens / perSecond) * 1000);
     },
     forget() {},
     requeues: () => 0,

@@ -179,9 +179,10 @@ class View<T> {
   constructor(fold: ObjectFold<T>, options: ViewOptions<T>, nothing: Items<T>) {
     this.fold = fold;
     this.#options = options;
+    const { selector } = options;
     const get = (key: string): T | undefined => {
       const object = fold.objects.get(key);
-      return object !== undefined && this.#matches(object) ? object : undefined;
+      return object === undefined || !selector || selector(object) ? object : undefined;
     };
     this.#shown = { ...nothing, get };
   }
@@ -204,11 +205,6 @@ class View<T> {
     return this.#shown;
   }
 
-  #matches(object: T): boolean {
-    const { selector } = this.#options;
-    return !selector || !!selector(object);
-  }
-
   #compare(one: Row<T>, other: Row<T>): number {
     return this.#options.sort?.(one.object, other.object) || (one.key < other.key ? -1 : Number(one.key > other.key));
   }
@@ -216,8 +212,8 @@ class View<T> {
   #rowsOf(keys: Iterable<string>): Row<T>[] {
     const rows: Row<T>[] = [];
     for (const key of keys) {
-      const object = this.fold.objects.get(key);
-      if (object !== undefined && this.#matches(object)) rows.push({ key, object });
+      const object = this.#shown.get(key);
+      if (object !== undefined) rows.push({ key, object });
     }
     return rows.sort((one, other) => this.#compare(one, other));
   }
