@@ -25,6 +25,7 @@ import { isPromise } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { checkOptions, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
+import { inPieces, paceOf } from '../../watch/fair-queue.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
 import { type LogLimits, StateEntry, type Step } from '../collection/change-log.ts';
 import { Collection } from '../collection/collection.ts';
@@ -40,7 +41,9 @@ import {
   encoded,
   encodedBytes,
   encodedOnce,
+  encoding,
   fromBytes,
+  isLarge,
   type PreparedValue,
   type Value,
 } from '../values.ts';
@@ -338,10 +341,27 @@ export class Writer implements Source<KubernetesObject> {
     this.#expiry.set(key, ttlMs);
   }
 
+  /** As in `delete` of a storage: the JSON of a large object is made in pieces before it is copied. */
   #expire(key: string): void {
-    if (this.head(key) && !this.#broken) this.write(key, undefined);
+    const head = this.head(key);
+    if (!head || this.#broken) return;
+    const making = isLarge(head) && inPieces(encoding(head, true), { pace: paceOf(undefined) });
+    if (!isPromise(making)) {
+      this.write(key, undefined);
+      return;
+    }
+    // The journal may be written anew meanwhile, and must not forget that it expires.
+    this.#expiry.set(key, MAKING_MS);
+    void making.then(() => {
+      if (this.#broken || this.#closed || this.head(key) !== head) return;
+      this.write(key, undefined);
+      dropEncoded(head);
+    });
   }
 }
+
+/** Within this time, the JSON of an object that has expired is made. */
+const MAKING_MS = 60_000;
 
 const UNKNOWN = 'the journal has failed before it was certain that the write is safe: it may have happened';
 
