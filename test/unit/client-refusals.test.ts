@@ -159,6 +159,20 @@ describe('refusals', () => {
     }
   });
 
+  test.each(readingStatus)('%s: the words of a refusal may be cut into chunks within a character', async (kind) => {
+    const { network, clock, read, details } = open(kind);
+    await settle();
+    const bytes = new TextEncoder().encode('nö 😀\n');
+    network.link.refuse(
+      403,
+      Array.from(bytes, (byte) => Uint8Array.of(byte)),
+    );
+    await settle();
+    clock.advance(10_000);
+    expect(await read()).toEqual([403]);
+    expect(details[0]?.error?.message).toBe('nö 😀');
+  });
+
   test.each(readingStatus)('%s: a refusal whose body breaks off is that refusal', async (kind) => {
     const server = createServer((request, response) => {
       response.writeHead(403, { 'content-length': 1_000 }).write('the first half\n', () => request.socket.destroy());

@@ -18,7 +18,7 @@ import {
 interface RefusedUpgrade {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
-  on(event: 'data' | 'close', listener: (chunk: unknown) => void): this;
+  on(event: 'data' | 'close', listener: (chunk: Uint8Array) => void): this;
 }
 
 /** Whether an implementation accepts headers. Those of browsers, Node 22 and Deno do not. */
@@ -54,6 +54,7 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
   };
   socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
     let body = '';
+    const utf8 = new TextDecoder();
     const { statusCode } = response;
     const { date, 'retry-after': retryAfter } = response.headers;
     // A page, say. For a stream, 200 would mean a regular end, and 204 that nothing is left.
@@ -65,7 +66,7 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
     receiver.refusal = refusal;
     response
       .on('data', (chunk) => {
-        body += chunk;
+        body += utf8.decode(chunk, { stream: true });
         if (body.length > MAX_REFUSAL_CHARS) over();
       })
       .on('close', over);

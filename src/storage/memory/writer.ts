@@ -25,7 +25,7 @@ import { isPromise } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { checkOptions, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
-import { inPieces, paceOf } from '../../watch/fair-queue.ts';
+import { inPieces, paceOf, type Soon } from '../../watch/fair-queue.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
 import { type LogLimits, StateEntry, type Step } from '../collection/change-log.ts';
 import { Collection } from '../collection/collection.ts';
@@ -341,27 +341,27 @@ export class Writer implements Source<KubernetesObject> {
     this.#expiry.set(key, ttlMs);
   }
 
-  /** As in `delete` of a storage: the JSON of a large object is made in pieces before it is copied. */
+  /** The JSON of a large object that is to be deleted, made in pieces: those who watch are sent a copy of it at another version. */
+  json(head: KubernetesObject, signal?: AbortSignal): Soon<unknown> {
+    return isLarge(head) && inPieces(encoding(head, true), { pace: paceOf(signal), signal });
+  }
+
   #expire(key: string): void {
     const head = this.head(key);
-    if (!head || this.#broken) return;
-    const making = isLarge(head) && inPieces(encoding(head, true), { pace: paceOf(undefined) });
-    if (!isPromise(making)) {
-      this.write(key, undefined);
-      return;
-    }
-    // The journal may be written anew meanwhile, and must not forget that it expires.
-    this.#expiry.set(key, MAKING_MS);
-    void making.then(() => {
+    if (!head) return;
+    const making = this.json(head);
+    const expire = (): void => {
       if (this.#broken || this.#closed || this.head(key) !== head) return;
       this.write(key, undefined);
-      dropEncoded(head);
-    });
+      if (making) dropEncoded(head);
+    };
+    if (isPromise(making)) {
+      // The journal may be written anew meanwhile, and must not forget that it expires.
+      this.#expiry.set(key, 60_000);
+      void making.then(expire);
+    } else expire();
   }
 }
-
-/** Within this time, the JSON of an object that has expired is made. */
-const MAKING_MS = 60_000;
 
 const UNKNOWN = 'the journal has failed before it was certain that the write is safe: it may have happened';
 
@@ -442,7 +442,7 @@ export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOpt
     history: {
       maxItems: wholeNumber('maxHistoryItems', given.maxHistoryItems ?? 100_000),
       maxBytes: wholeNumber('maxHistoryBytes', given.maxHistoryBytes ?? 2 ** 26),
-      maxAgeMs: historyMs === undefined ? Number.POSITIVE_INFINITY : wholeNumber('historyMs', historyMs),
+      maxAgeMs: historyMs === undefined ? Infinity : wholeNumber('historyMs', historyMs),
     },
     maxObjectBytes: wholeNumber('maxObjectBytes', given.maxObjectBytes ?? 3 * 2 ** 20, 1),
     maxBytes: wholeNumber('maxBytes', given.maxBytes ?? 2 ** 30, 1),
@@ -493,14 +493,13 @@ export class Expiry {
   set(key: string, inMs: number | undefined): void {
     let deadline = this.#byKey.get(key);
     if (inMs === undefined) {
-      if (!deadline) return;
-      this.#table.remove(deadline);
+      if (deadline) this.#table.remove(deadline);
       this.#byKey.delete(key);
-      return;
+    } else {
+      deadline ??= { key, heapRank: 0, heapTurn: 0, heapAt: -1 };
+      this.#byKey.set(key, deadline);
+      this.#table.after(deadline, inMs);
     }
-    deadline ??= { key, heapRank: 0, heapTurn: 0, heapAt: -1 };
-    this.#byKey.set(key, deadline);
-    this.#table.after(deadline, inMs);
   }
 
   /** How long a key has left, in ms. */
