@@ -11,6 +11,7 @@ import { checkOptions, invalid, requireMethod, WatchError, wholeNumber } from '.
 import type { MissingError, WatchEvent } from '../watch/event.ts';
 import type { KeepingOverflow } from '../watch/overflow.ts';
 import { Batches, Iteration } from '../watch/reader.ts';
+import { soon } from '../watch/turn.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
 
 /**
@@ -63,9 +64,8 @@ export function observe<E extends WatchEvent>(
  * watch when it unsubscribes, errors or completes.
  *
  * A watch has one consumer, so a second subscription fails with INVALID_ARGUMENT, even after the first one has ended; only one that
- * begins within the event in which the first one ends, as with `retry`, continues with it. The events that are queued at `subscribe`
- * are no such events: `retry` subscribes again when they have been delivered. For several observers, use RxJS' `share()` on the
- * result, or {@link observe}.
+ * begins within the event in which the first one ends, as with `retry`, continues with it. If that event was queued at `subscribe`, the
+ * watch is returned a microtask later. For several observers, use RxJS' `share()` on the result, or {@link observe}.
  */
 export function toObservable<E>(watch: Watch<E>): Observable<E> {
   requireMethod('watch', watch, 'tryNext', 'a Watch');
@@ -92,6 +92,8 @@ interface Place<E> {
  *
  *     event ---> observer ---> error, complete, unsubscribe ---> left ---> subscribe, before the observer returns: continues there
  *                                                                  '-----> otherwise: the watch is returned
+ *
+ * An observer of an event that was queued at the first `subscribe` has not returned until that has, and `retry` waits for it.
  */
 class Subscriptions<E> {
   readonly #open: () => Watch<E>;
@@ -119,22 +121,30 @@ class Subscriptions<E> {
       delivering = true;
       subscriber.next(event);
       delivering = false;
+    };
+    const leave = (): void => {
       if (this.#left !== place) return;
       this.#left = undefined;
       void place.watch.return();
     };
-    if (!left) deliverQueued(place.watch, subscriber);
-    if (!subscriber.closed) void deliverBatches(place, subscriber, deliver);
+    if (!left) deliverQueued(place.watch, subscriber, deliver);
+    if (subscriber.closed)
+      soon(leave); // `retry` subscribes again when `subscribe` has returned
+    else
+      void deliverBatches(place, subscriber, (event) => {
+        deliver(event);
+        leave();
+      });
   }
 }
 
 /** Delivers what is queued now, and nothing that comes meanwhile: an observer that publishes must not keep `subscribe` from returning. */
-function deliverQueued<E>(watch: Watch<E>, subscriber: Subscriber<E>): void {
+function deliverQueued<E>(watch: Watch<E>, subscriber: Subscriber<E>, deliver: (event: E) => void): void {
   try {
     for (let left = watch.queued; left > 0 && !subscriber.closed; left--) {
       const event = watch.tryNext();
       if (event === undefined) break;
-      subscriber.next(event);
+      deliver(event);
     }
   } catch (error) {
     subscriber.error(error);

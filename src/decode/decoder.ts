@@ -1,5 +1,6 @@
 import { callable, checkOptions, invalid, oneOf } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
+import { quietly } from '../watch/failures.ts';
 import { type Codec, jsonCodec } from './codec.ts';
 import { type Framer, type FramerOptions, LengthPrefixedFramer, NewlineFramer } from './framing.ts';
 import type { Decoder } from './stream-watcher.ts';
@@ -7,7 +8,10 @@ import type { Decoder } from './stream-watcher.ts';
 /** Like `NoInfer`, which exists only from TypeScript 5.4 on. The caller must state the event type; the context cannot know it. */
 type Stated<E> = [E][E extends unknown ? 0 : never];
 
-/** A chunk of a source. Text is encoded as UTF-8, each chunk on its own: it must not end within a surrogate pair. */
+/**
+ * A chunk of a source. Text is encoded as UTF-8, wherever it is cut into chunks. Half a surrogate pair at the end of the source is
+ * dropped; before bytes it is refused.
+ */
 type Chunk = Uint8Array | string;
 
 /**
@@ -53,21 +57,29 @@ function open(source: ByteSource): Input {
   return { read: () => iterator.next(), cancel };
 }
 
-function toBytes(chunk: unknown): Uint8Array {
-  if (typeof chunk === 'string') return new TextEncoder().encode(chunk);
-  // Not `instanceof`, because bytes may come from another realm.
-  if ((chunk as Partial<Uint8Array> | undefined)?.[Symbol.toStringTag] === 'Uint8Array') return chunk as Uint8Array;
-  throw invalid('chunk', chunk, 'bytes (a Uint8Array) or a string');
-}
-
 /**
  * Like {@link toDecoder}, but given a framer and a codec, so that code that needs one kind of frames does not import the other.
  */
 export function decoderOf<E>(source: ByteSource, framer: Framer, codec: Codec<E>): ByteDecoder<E> {
   const input = open(source);
   let over = false;
+  /** Half a surrogate pair, with which a text has ended. */
+  let half = '';
   let failure: { readonly error: unknown } | undefined;
   let release: ((nothing: undefined) => void) | undefined;
+
+  const toBytes = (chunk: unknown): Uint8Array => {
+    if (typeof chunk === 'string') {
+      const text = half + chunk;
+      // The first half of a pair begins with these six bits.
+      const end = text.length - +(text.charCodeAt(text.length - 1) >> 10 === 0b110110);
+      half = text.slice(end);
+      return new TextEncoder().encode(text.slice(0, end));
+    }
+    // Not `instanceof`, because bytes may come from another realm.
+    if (!half && (chunk as Partial<Uint8Array> | undefined)?.[Symbol.toStringTag] === 'Uint8Array') return chunk as Uint8Array;
+    throw invalid('chunk', chunk, 'bytes (a Uint8Array) or a string');
+  };
 
   const poll = (): E | undefined => {
     while (!over) {
@@ -133,8 +145,7 @@ export function decoderOf<E>(source: ByteSource, framer: Framer, codec: Codec<E>
       if (over) return;
       over = true;
       release?.(undefined);
-      // Nobody is left to hear of a failure to cancel.
-      new Promise((resolve) => resolve(input.cancel())).catch(() => {});
+      quietly(() => input.cancel()); // nobody is left to hear of a failure
     },
   };
 }

@@ -238,7 +238,7 @@ export class EventCorrelator {
       this.#buckets.add(subject, bucket);
       return bucket;
     }
-    known.tokens = Math.min(burst, known.tokens + (at - known.at) / refillMs);
+    known.tokens = Math.min(burst, known.tokens + Math.max(0, at - known.at) / refillMs);
     known.at = at;
     if (known.tokens === burst) known.told = false;
     return known;

@@ -31,13 +31,22 @@ export type KindName<T = KubernetesObject> = string | Kind<T>;
  * Gives a kind the type of its objects.
  *
  *     const WEBSITES = kind<Website>('websites.example.com/v1');
+ *
+ * A text is `PLURAL.GROUP/VERSION`, `PLURAL/v1`, or one word. An operator asks the server for a word, which may be any name that the
+ * server has for a kind, such as `deploy`; a `Cluster` or an `ApiServer` takes it for a plural of the core group.
  */
 export function kind<T extends object = KubernetesObject>(type: GroupVersionKind): GroupVersionKind & Kind<T>;
 export function kind<T extends object = KubernetesObject>(type: FullType): FullType & Kind<T>;
 export function kind<T extends object = KubernetesObject>(type: string | ResourceType): ResourceType & Kind<T>;
 export function kind<T extends object = KubernetesObject>(type: string | ResourceType | GroupVersionKind): Kind<T> {
-  return (typeof type === 'string' ? checkedType(type) : type) as Kind<T>;
+  if (typeof type !== 'string') return type as Kind<T>;
+  const named = checkedType(type);
+  if (!type.includes('/')) WORDS.add(named);
+  return named as Kind<T>;
 }
+
+/** Types made from one word, which a server may take for more than a plural of the core group: `deploy`. */
+const WORDS: WeakSet<object> = new WeakSet();
 
 /** A {@link ResourceType} that lacks nothing. */
 export type FullType = { readonly [Name in keyof ResourceType]-?: NonNullable<ResourceType[Name]> };
@@ -61,7 +70,7 @@ export function isKindName(given: unknown): given is KindName {
 /** What to ask a server for. Throws INVALID_ARGUMENT for what names no kind. */
 export function queryOf(name: KindName<object>): string | GroupVersionKind {
   if (typeof name === 'string') return name;
-  if (isType(name)) return nameOf(checkedType(name));
+  if (isType(name)) return WORDS.has(name) ? name.plural : nameOf(checkedType(name));
   const { apiVersion, kind }: Partial<GroupVersionKind> = isRecord(name) ? name : {};
   if (typeof apiVersion === 'string' && typeof kind === 'string') return { apiVersion, kind };
   throw invalid('kind', name, '"PLURAL.GROUP/VERSION", a ResourceType, or { apiVersion, kind }');

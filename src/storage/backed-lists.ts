@@ -144,7 +144,7 @@ async function readPage<T extends KubernetesObject>(backend: Backend, options: P
   const parts = new Parts<T>(backend, options);
   const items: T[] = [];
   for (;;) {
-    const wanted = limit === 0 ? Number.POSITIVE_INFINITY : limit - items.length;
+    const wanted = limit === 0 ? Infinity : limit - items.length;
     const { entries, revision, left, isLeftCounted } = await parts.next(selects ? MAX_PART : wanted);
     for (const [at, entry] of entries.entries()) {
       const { object } = entry;

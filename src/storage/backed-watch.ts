@@ -103,7 +103,7 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
     }
     const read = { exact: undefined, atLeast: plan.atLeast, from: undefined };
     this.#parts = new Parts(this.#shared.backend, { prefix, plan: read, signal: this.#abort.signal });
-    this.#took(await this.#parts.next(Number.POSITIVE_INFINITY));
+    this.#took(await this.#parts.next(Infinity));
   }
 
   async pull(): Promise<IteratorResult<StorageEvent<T>, undefined>> {
@@ -114,7 +114,7 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
       if (value) return { done: false, value };
       if (this.#over || this.#abort.signal.aborted) return { done: true, value: undefined };
       try {
-        if (this.#parts) this.#took(await this.#parts.next(Number.POSITIVE_INFINITY));
+        if (this.#parts) this.#took(await this.#parts.next(Infinity));
         else this.#told(await this.#changes?.next());
       } catch (error) {
         this.#abort.signal.throwIfAborted();

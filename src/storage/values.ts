@@ -12,7 +12,7 @@
  * object, and are made again in two microseconds per KB. Objects must not be changed after their first use; a change would not be seen.
  */
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
-import { invalid, type WatchError } from '../watch/errors.ts';
+import { invalid, isRecord, type WatchError } from '../watch/errors.ts';
 import { atOnce, type Work } from '../watch/fair-queue.ts';
 import { comparing, parsing, put, stringifying } from './json.ts';
 import { refused } from './statuses.ts';
@@ -60,16 +60,6 @@ function noted(object: object, text: string): Uint8Array {
     if (parts.length === 2) versionAt.set(object, encoder.encode(parts[0]).length);
   }
   return encoder.encode(text);
-}
-
-/** Sets the JSON of an object, for callers that already have it. */
-function setEncoded(object: object, bytes: Uint8Array): void {
-  made.set(object, bytes);
-}
-
-/** Sets how many bytes the JSON of an object has. It is made again when it is needed: of a million objects that is not at once. */
-function setEncodedBytes(object: object, bytes: number): void {
-  made.set(object, bytes);
 }
 
 /** Forgets the JSON of an object, if it has been made, but not its size. */
@@ -120,7 +110,7 @@ export class PreparedValue<T extends KubernetesObject> {
       const before = encoder.encode(text.slice(0, text.indexOf(standIn)));
       versionAt.set(copy, before.length - VERSION_NAME.length - 1);
     }
-    setEncoded(copy, bytes);
+    made.set(copy, bytes);
     return { object: copy, bytes: bytes.byteLength };
   }
 }
@@ -138,7 +128,7 @@ const LARGE_BYTES = 262_144;
 /** An object whose JSON is there already, as `toValue` has made it. */
 export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
   const object = JSON.parse(decoder.decode(bytes)) as T;
-  setEncodedBytes(object, bytes.byteLength);
+  made.set(object, bytes.byteLength); // made again when it is needed: of a million objects that is not at once
   return { object, bytes: bytes.byteLength };
 }
 
@@ -329,15 +319,11 @@ function finished<T>({ object, isSpliced }: Parsed<T>, value: Uint8Array, revisi
     encoder.encodeInto(head, bytes);
     bytes.set(value.subarray(start.length), head.length);
     if (bytes.length >= SPLICED_BYTES) versionAt.set(object as object, START.length);
-    setEncoded(object as object, bytes);
+    made.set(object as object, bytes);
   }
   return object;
 }
 
 function corrupt(key: string, why: string): WatchError {
   return refused(500, 'StorageReadError', `the value under ${JSON.stringify(key)} ${why}`);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -69,6 +69,6 @@ export class Backoff {
     const { random, apart } = this.#options;
     // A negative hint or NaN means no hint.
     const askedMs = Math.min(hintMs > 0 ? hintMs : 0, MAX_HINT_MS);
-    return Math.max(askedMs, apart ? longestMs - ranMs : 0) + random() * longestMs;
+    return Math.max(askedMs, apart ? longestMs - Math.max(0, ranMs) : 0) + random() * longestMs;
   }
 }

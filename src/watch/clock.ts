@@ -5,25 +5,34 @@ import { checkOptions, WatchError } from './errors.ts';
 export interface Clock {
   /** Milliseconds since some fixed point. Never goes backwards. */
   now(): number;
-  /** Calls `callback` once after `delayMs`. Returns a function that cancels the call. */
+  /**
+   * Calls `callback` once after `delayMs`, which may be longer than a timer of the host can be (2^31 - 1 ms, about 24 days), and
+   * infinite. Returns a function that cancels the call.
+   */
   schedule(delayMs: number, callback: () => void): () => void;
 }
 
-/**
- * The host's clock. Delays longer than 2^31 - 1 ms (about 24 days) are shortened to that. Overdue calls run as soon as possible.
- */
+/** The host's clock. Overdue calls run as soon as possible. */
 export const systemClock: Clock = {
   now: () => performance.now(),
-  schedule: (delayMs, callback) => {
-    const timer = setTimeout(callback, toTimerDelay(delayMs));
-    return () => clearTimeout(timer);
-  },
+  schedule: wait,
 };
 
-/** The delay of a timer: for a longer one it would fire at once, and Node warns of a negative one. */
-export function toTimerDelay(delayMs: number): number {
-  return Math.max(0, Math.min(delayMs, 2 ** 31 - 1));
+type Timer = ReturnType<typeof setTimeout> & { unref?(): void };
+
+/** Waits in parts as long as a timer can be: for a longer delay one would fire at once. Node warns of a negative one. */
+function wait(leftMs: number, callback: () => void, isUpkeep?: true): () => void {
+  let timer: Timer;
+  const next = (): void => {
+    timer = setTimeout(leftMs > MAX_TIMER_MS ? next : callback, Math.max(0, Math.min(leftMs, MAX_TIMER_MS)));
+    leftMs -= MAX_TIMER_MS;
+    if (isUpkeep) timer.unref?.();
+  };
+  next();
+  return () => clearTimeout(timer);
 }
+
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * The clock for upkeep that nobody waits for. If it is the host's, its timers do not keep the process alive, so a program that
@@ -31,14 +40,7 @@ export function toTimerDelay(delayMs: number): number {
  */
 export function upkeepClock(clock: Clock): Clock {
   if (clock !== systemClock) return clock;
-  return {
-    now: clock.now,
-    schedule: (delayMs, callback) => {
-      const timer = setTimeout(callback, toTimerDelay(delayMs)) as { unref?(): void } & ReturnType<typeof setTimeout>;
-      timer.unref?.();
-      return () => clearTimeout(timer);
-    },
-  };
+  return { now: clock.now, schedule: (delayMs, callback) => wait(delayMs, callback, true) };
 }
 
 /** A limit for {@link within}. */

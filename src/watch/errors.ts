@@ -132,7 +132,7 @@ export function checkOptions<O extends object>(options: O, names: readonly (keyo
 }
 
 /** Whether an object is plain, whatever its realm: it has no prototype, or one without a prototype. */
-function isPlain(object: object): boolean {
+export function isPlain(object: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(object);
   return !prototype || !Object.getPrototypeOf(prototype);
 }

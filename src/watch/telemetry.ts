@@ -110,7 +110,7 @@ function samplesOf({ labels, value }: Series, name: string): string {
   let count = 0;
   const buckets = value.counts.map((some, at) => {
     count += some;
-    return `${name}_bucket{${own},le="${numeral(value.bounds[at] ?? Number.POSITIVE_INFINITY)}"} ${count}\n`;
+    return `${name}_bucket{${own},le="${numeral(value.bounds[at] ?? Infinity)}"} ${count}\n`;
   });
   return `${buckets.join('')}${name}_sum{${own}} ${numeral(value.sum)}\n${name}_count{${own}} ${count}\n`;
 }

@@ -17,10 +17,10 @@
  *
  * Invariants
  * - No element of a heap precedes its parent; each knows its own index.
- * - Exactly while something waits, one timer runs. It fires when the first is due, or before: if one that was removed was first,
- *   or that is farther away than a timer of JavaScript can reach. Then it is set again.
+ * - Exactly while something waits, one timer runs. It fires when the first is due, or before, if one that was removed was first.
+ *   Then it is set again.
  */
-import { type Clock, toTimerDelay } from './clock.ts';
+import type { Clock } from './clock.ts';
 
 /** How long it calls at a stretch, as a fair queue works, unless a single call takes longer. */
 const PIECE_MS = 5;
@@ -175,13 +175,11 @@ export class Timetable<D extends HeapNode> {
   }
 
   #arm(): void {
-    const { first } = this.#heap;
-    if (!first || first.heapRank >= this.#timerMs) return;
+    const firstMs = this.#heap.first?.heapRank ?? Infinity;
+    if (firstMs >= this.#timerMs) return;
     this.#disarm();
-    const nowMs = this.#clock.now();
-    const delayMs = toTimerDelay(first.heapRank - nowMs);
-    this.#timerMs = nowMs + delayMs;
-    this.#cancel = this.#clock.schedule(delayMs, () => this.#fire());
+    this.#timerMs = firstMs;
+    this.#cancel = this.#clock.schedule(firstMs - this.#clock.now(), () => this.#fire());
   }
 
   #disarm(): void {
@@ -191,7 +189,6 @@ export class Timetable<D extends HeapNode> {
   }
 
   #fire(): void {
-    this.#cancel = undefined;
     this.#timerMs = -Infinity;
     const nowMs = this.#clock.now();
     try {

@@ -303,7 +303,7 @@ function iterate<K>(get: (signal: AbortSignal) => Promise<K | undefined>): KeyIt
   const stopped = new AbortController();
   const { signal } = stopped;
   const resultOf = (key: K | undefined): IteratorResult<K, undefined> =>
-    key === undefined ? { done: true, value: undefined } : { done: false, value: key };
+    ({ done: key === undefined, value: key }) as IteratorResult<K, undefined>;
   return {
     next: () => get(signal).then(resultOf, (error: unknown) => (signal.aborted ? resultOf(undefined) : Promise.reject(error))),
     return: () => {

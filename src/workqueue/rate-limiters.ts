@@ -68,9 +68,9 @@ export function bucket(
   return {
     when() {
       const now = clock.now();
-      tokens = Math.min(burst, tokens + ((now - countedAtMs) / 1000) * perSecond) - 1;
+      tokens = Math.min(burst, tokens + (Math.max(0, now - countedAtMs) / 1000) * perSecond) - 1;
       countedAtMs = now;
-      return tokens >= 0 ? 0 : (-tokens / perSecond) * 1000;
+      return Math.max(0, (-tokens / perSecond) * 1000);
     },
     forget() {},
     requeues: () => 0,

@@ -22,10 +22,11 @@ export interface Link {
   /** Ends the connection regularly. `code` and `reason` are those of a WebSocket. */
   end(code?: number, reason?: string): void;
   /** Refuses. A body in chunks does not end. */
-  refuse(code: number, body?: string | readonly string[], headers?: Record<string, string>): void;
+  refuse(code: number, body?: string | readonly (string | Uint8Array)[], headers?: Record<string, string>): void;
 }
 
 const encoder = new TextEncoder();
+const toBytes = (chunk: string | Uint8Array): Uint8Array => (typeof chunk === 'string' ? encoder.encode(chunk) : chunk);
 
 /** Runs everything that is due, including streams. */
 export async function settle(): Promise<void> {
@@ -96,10 +97,10 @@ class StreamLink implements Link {
     attempt(() => this.controller?.close());
   }
 
-  refuse(status: number, body: string | readonly string[] = '', headers: Record<string, string> = {}): void {
+  refuse(status: number, body: string | readonly (string | Uint8Array)[] = '', headers: Record<string, string> = {}): void {
     const stream = typeof body === 'string' ? body : new ReadableStream<Uint8Array>({ start: (own) => this.hold(own) });
     this.answer(new Response(status === 204 ? null : stream, { status, headers }));
-    if (typeof body !== 'string') this.send(...body);
+    if (typeof body !== 'string') for (const chunk of body) attempt(() => this.controller?.enqueue(toBytes(chunk)));
   }
 }
 
@@ -144,7 +145,7 @@ class SocketLink implements Link {
   }
 
   /** Like Node 22, which reports a failed handshake only by `error`. */
-  refuse(_code: number, _body?: string | readonly string[], _headers?: Record<string, string>): void {
+  refuse(_code: number, _body?: string | readonly (string | Uint8Array)[], _headers?: Record<string, string>): void {
     this.onerror?.({ message: 'no handshake' });
   }
 }
@@ -185,12 +186,16 @@ class RichSocketLink extends SocketLink {
     else super.cut();
   }
 
-  override refuse(statusCode: number, body: string | readonly string[] = '', headers: Record<string, string> = {}): void {
+  override refuse(
+    statusCode: number,
+    body: string | readonly (string | Uint8Array)[] = '',
+    headers: Record<string, string> = {},
+  ): void {
     const response = {
       statusCode,
       headers,
-      on(event: string, listener: (chunk?: string) => void) {
-        if (event === 'data') for (const chunk of typeof body === 'string' ? [body] : body) listener(chunk);
+      on(event: string, listener: (chunk?: Uint8Array) => void) {
+        if (event === 'data') for (const chunk of typeof body === 'string' ? [body] : body) listener(toBytes(chunk));
         if (event === 'close' && typeof body === 'string') listener();
         return response;
       },

@@ -1,7 +1,8 @@
 // How a client handles a response that is not a stream, and a missing response.
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
+import { WebSocket } from 'ws';
 import { connect, type FetchLike } from '../../src/bridge/client.ts';
 import { FakeNetwork, KINDS, settle } from './client-network.ts';
 import type { Event } from './client-rig.ts';
@@ -133,6 +134,60 @@ describe('refusals', () => {
       await expectOver();
     },
   );
+
+  test.each(readingStatus)('%s: a refusal whose body stalls is that refusal when the time is over', async (kind) => {
+    for (const code of [403, 429]) {
+      const { network, clock, details, watch, read, expectOver } = open(kind);
+      await settle();
+      network.link.refuse(code, ['the first half\n'], { 'retry-after': '7' });
+      await settle();
+      expect(watch.state).toBe('connecting');
+      clock.advance(10_000);
+      expect(await read()).toEqual(code === 403 ? [403] : []);
+      expect(details[0]?.error).toMatchObject({ code, message: 'the first half' });
+      if (code === 403) await expectOver();
+      else expect(details[0]?.delayMs).toBe(7_500);
+      // What one connection was refused for is nothing that the next one says.
+      if (code === 429) {
+        clock.advance(7_500);
+        await settle();
+        network.link.cut();
+        await settle();
+        expect(details.at(-1)?.error?.code).toBe(503);
+      }
+      await watch.return();
+    }
+  });
+
+  test.each(readingStatus)('%s: the words of a refusal may be cut into chunks within a character', async (kind) => {
+    const { network, clock, read, details } = open(kind);
+    await settle();
+    const bytes = new TextEncoder().encode('nö 😀\n');
+    network.link.refuse(
+      403,
+      Array.from(bytes, (byte) => Uint8Array.of(byte)),
+    );
+    await settle();
+    clock.advance(10_000);
+    expect(await read()).toEqual([403]);
+    expect(details[0]?.error?.message).toBe('nö 😀');
+  });
+
+  test.each(readingStatus)('%s: a refusal whose body breaks off is that refusal', async (kind) => {
+    const server = createServer((request, response) => {
+      response.writeHead(403, { 'content-length': 1_000 }).write('the first half\n', () => request.socket.destroy());
+    });
+    server.on('upgrade', (_request, socket: Socket) => {
+      socket.end('HTTP/1.1 403 Forbidden\r\ncontent-length: 1000\r\n\r\nthe first half\n');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const means = kind === 'ws' ? ({ transport: 'websocket', WebSocket } as const) : ({ transport: kind as 'http' } as const);
+    const watch = connect<Event>(`http://127.0.0.1:${port}/`, { ...means, maxAttempts: 0 });
+    expect(await watch.next()).toMatchObject({ value: { object: { code: 403, message: 'the first half' } } });
+    expect((await watch.next()).done).toBe(true);
+    await new Promise((resolve) => server.close(resolve));
+  });
 
   describe.each(readingStatus)('%s: a Retry-After that is a date', (kind) => {
     test.each([

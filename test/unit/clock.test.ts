@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
-import { sleep, systemClock } from '../../src/watch/clock.ts';
+import { sleep, systemClock, upkeepClock } from '../../src/watch/clock.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { thrown } from './support.ts';
 
@@ -168,6 +168,46 @@ describe('systemClock', () => {
     expect(calls).toEqual(['called']);
     expect(systemClock.now() - before).toBe(10);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test.each([
+    ['systemClock', systemClock],
+    ['upkeepClock', upkeepClock(systemClock)],
+  ])('%s calls neither early nor late what is farther away than a timer can be', (_name, clock) => {
+    const calls: string[] = [];
+    const delayMs = 3 * 2 ** 31;
+    clock.schedule(delayMs, () => calls.push('called'));
+    const cancel = clock.schedule(delayMs, () => calls.push('cancelled'));
+    vi.advanceTimersByTime(delayMs - 1);
+    expect(calls).toEqual([]);
+    cancel();
+    vi.advanceTimersByTime(1);
+    expect(calls).toEqual(['called']);
+    expect(vi.getTimerCount()).toBe(0);
+    const never = clock.schedule(Number.POSITIVE_INFINITY, () => calls.push('never'));
+    vi.advanceTimersByTime(2 ** 33);
+    expect(calls).toEqual(['called']);
+    never();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('no part of a long wait for upkeep keeps the process alive', () => {
+    vi.useRealTimers();
+    const timers: ReturnType<typeof setTimeout>[] = [];
+    const parts: (() => void)[] = [];
+    const { setTimeout: real } = globalThis;
+    vi.spyOn(globalThis, 'setTimeout').mockImplementation(((callback: () => void, delayMs: number) => {
+      parts.push(callback);
+      timers.push(real(callback, delayMs));
+      return timers.at(-1);
+    }) as typeof setTimeout);
+    const cancel = upkeepClock(systemClock).schedule(2 ** 32, () => undefined);
+    parts[0]?.();
+    parts[1]?.();
+    expect(timers.map((timer) => timer.hasRef())).toEqual([false, false, false]);
+    cancel();
+    for (const timer of timers) clearTimeout(timer);
+    vi.restoreAllMocks();
   });
 
   test.each([2 ** 31, Number.POSITIVE_INFINITY])('waits long for a delay of %d ms, instead of not at all', (delayMs) => {

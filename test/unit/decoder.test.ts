@@ -95,6 +95,25 @@ describe('toDecoder over an async iterable', () => {
     ]);
   });
 
+  it('decodes text wherever it is cut into chunks, also between the halves of a surrogate pair', async () => {
+    const text = line('é😀😀') + line({ '👩‍💻': 2 });
+    const events = [event('é😀😀'), event({ '👩‍💻': 2 })];
+    for (let cut = 0; cut <= text.length; cut++)
+      expect(await all(toDecoder(iterate(text.slice(0, cut), '', text.slice(cut))))).toEqual(events);
+    expect(await all(toDecoder(iterate(...text.split(''))))).toEqual(events);
+  });
+
+  it('replaces a half in the middle of text, drops one at the end, and refuses bytes in its place', async () => {
+    const texts: Codec<string> = { decode: (frame) => new TextDecoder().decode(frame) };
+    const read = (...chunks: (string | Uint8Array)[]) => outcomes(toDecoder<string>(iterate(...chunks), { codec: texts }));
+    expect(await read('a\ud83d', 'b\n')).toEqual(['a\ufffdb']);
+    expect(await read('a', '\ude00b\ud83d', '\ud83d', '\ude00\n')).toEqual(['a\ufffdb\ufffd😀']);
+    expect(await read('a\n', 'b\ud83d')).toEqual(['a', 'b']);
+    expect(await read('a\n\ud83d', bytes('\n'))).toEqual(['a', 'INVALID_ARGUMENT']);
+    // Cut off in a string, so no event.
+    expect(await all(toDecoder(iterate(line(1), line('😀').slice(0, -4))))).toEqual([event(1)]);
+  });
+
   it('decodes a last line without a line end if it can, and drops it otherwise', async () => {
     expect(await all(toDecoder(iterate(line(1) + line(2).trimEnd())))).toEqual([event(1), event(2)]);
     expect(await all(toDecoder(iterate(line(1) + line(2).slice(0, -3))))).toEqual([event(1)]);

@@ -4,6 +4,7 @@ import type { KubernetesObject } from '../../src/cache/index.ts';
 import { versionOf } from '../../src/cache/object.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from '../../src/storage/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
+import { dropEncoded, isReady } from '../../src/storage/values.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { fate, turn } from './support.ts';
 
@@ -61,6 +62,25 @@ function newGroup(): { promise: Promise<number>; resolve: (last: number) => void
   });
   return { promise, resolve, reject };
 }
+
+test('a large object that has expired keeps its time to live until its JSON is made, and is not deleted after the end', async () => {
+  const clock = new FakeClock();
+  const journal = new HeldJournal();
+  const storage = new MemoryStorage({ startRevision: 1, journal, clock });
+  const items = Array.from({ length: 60_000 }, (_, i) => ({ i, pad: 'x'.repeat(10) }));
+  const creating = storage.create('a', { metadata: { name: 'a' }, items } as KubernetesObject, { ttlSeconds: 3 });
+  await expect.poll(() => journal.records.length).toBe(1);
+  await journal.settle();
+  const object = await creating;
+  dropEncoded(object);
+  clock.advance(3_000);
+  expect(journal.records).toHaveLength(1);
+  expect([...journal.snapshot(2).records].map(({ key, ttlMs }) => [key, (ttlMs ?? 0) > 0])).toEqual([['a', true]]);
+  await storage.close();
+  await expect.poll(() => isReady(object)).toBe(true);
+  await turn();
+  expect([journal.records.length, clock.pending]).toEqual([1, 0]);
+});
 
 describe('a write', () => {
   test('is neither answered nor visible before it is safe', async () => {

@@ -73,6 +73,34 @@ describe('what is put into a MemoryStorage', () => {
     expect(JSON.parse(new TextDecoder().decode(encoded(last)))).toEqual(expected);
   });
 
+  test('is written in pieces when it expires, though its JSON was let go; what watches are sent is a copy of that', async () => {
+    const clock = new FakeClock();
+    const storage = new MemoryStorage({ clock });
+    for (const key of ['a', 'b']) dropEncoded(await storage.create(key, big(), { ttlSeconds: 10 }));
+    const watch = await storage.watch({ resourceVersion: '3' });
+    const texts: unknown[] = [];
+    const { stringify } = JSON;
+    JSON.stringify = (value, ...more) => {
+      texts.push(value);
+      return stringify(value, ...(more as []));
+    };
+    try {
+      clock.advance(10_000);
+      const deleting = storage.delete('b').catch(codeOf); // whoever is first
+      for (const version of ['4', '5']) {
+        const last = (await watch.next()).value as { type: string; object: KubernetesObject };
+        expect(last).toMatchObject({ type: 'DELETED', object: { metadata: { resourceVersion: version } } });
+        expect(JSON.parse(new TextDecoder().decode(encoded(last.object)))).toEqual(last.object);
+      }
+      await deleting;
+      expect(Math.max(...texts.map((value) => stringify(value)?.length ?? 0))).toBeLessThan(300_000);
+    } finally {
+      JSON.stringify = stringify;
+    }
+    expect(await storage.list()).toEqual({ items: [], resourceVersion: '5' });
+    expect(clock.pending).toBe(0);
+  });
+
   test('is not deleted if it is changed while it is written', async () => {
     const storage = new MemoryStorage();
     await storage.create('a', big());

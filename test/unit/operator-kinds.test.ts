@@ -140,6 +140,27 @@ const reached = (clock: FakeClock, holds: () => boolean): Promise<void> =>
     .toBe(true) as never;
 
 describe('what the server calls a kind', () => {
+  it('is asked for by the word that names it, typed or not: a plural of the core group, or a name that the server has for one', async () => {
+    const { server, source, asked, said, follow } = world();
+    const deployments = { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', shortNames: ['deploy'] };
+    const other = new ApiServer({ storage: new MemoryStorage(), resources: [CONFIG_MAPS, deployments] });
+    const followed = new FollowedKind({ ...source, kind: (name, options) => other.kind(name, options) }, kind('deploy'), {
+      tell: (text) => void said.push(text),
+    });
+    expect(await followed.resolve()).toMatchObject({ group: 'apps', plural: 'deployments', kind: 'Deployment' });
+    expect([followed.name, said]).toEqual([new FollowedKind(source, 'deploy').name, []]);
+    expect(await follow(kind('configmaps')).resolve()).toMatchObject({ group: '', plural: 'configmaps' });
+    // With its version, it is a plural of the core group, and nothing else.
+    expect([kind('deploy'), kind('deploy/v1')]).toEqual(Array(2).fill({ plural: 'deploy', version: 'v1' }));
+    await expect(other.kind('deploy/v1')).rejects.toHaveProperty('code', 'INVALID_ARGUMENT');
+    follow(kind('deploy/v1'))
+      .resolve()
+      .catch(() => undefined);
+    await expect.poll(() => said).toEqual(['waits for deploy/v1: the server does not have it yet']);
+    expect(asked).toEqual(['configmaps', 'deploy/v1']);
+    expect(server.resource(kind('configmaps')).type).toMatchObject({ plural: 'configmaps' });
+  });
+
   it('asks nothing of a complete type', () => {
     const { source, asked } = world();
     expect(new FollowedKind(source, kind(WIDGETS)).type).toEqual(WIDGETS);

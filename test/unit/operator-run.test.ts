@@ -203,7 +203,7 @@ describe('the beginning of an operator', () => {
     const source = {
       ...cluster,
       resource: (type: string) => (type === 'configmaps/v1' ? maps : server.resource(type)),
-      kind: async (type: string) => (type === 'configmaps/v1' ? maps : server.kind(type)),
+      kind: async (type: string) => (type === 'configmaps' ? maps : server.kind(type)),
     };
     const maps = Object.assign(server.resource('configmaps'), {
       list: () => Promise.reject(denied),

@@ -234,10 +234,11 @@ describe('toObservable', () => {
     expect(heard).toEqual(['1']);
   });
 
-  test('a synchronous take(1) leaves the rest unread and the watch returned', () => {
+  test('a synchronous take(1) leaves the rest unread and the watch returned', async () => {
     const fake = filled(1, 2, 3);
     const { heard } = hear(toObservable(fake).pipe(take(1)));
     expect(heard).toEqual(['1', 'complete']);
+    await null; // until then, another subscription may continue
     expect([fake.isStopped(), fake.dropped]).toEqual([true, 2]);
   });
 
@@ -643,6 +644,29 @@ describe('a subscription that follows another at once', () => {
       expect(heard.slice(0, 2)).toEqual(['7', 'prefix' in options ? '7' : '2']);
       stop();
     }
+  });
+
+  test('of one watch continues with what was queued before the first one, whichever of these events ends it', async () => {
+    const watch = filled(1, 2, 3, 4);
+    const { heard } = hear(toObservable(watch).pipe(failsAt(1, 2, 4, 6), retry()));
+    expect(heard).toEqual([]);
+    await macrotask();
+    for (const object of [5, 6, 7]) void watch.action('count', object);
+    watch.stop();
+    await macrotask();
+    expect(heard).toEqual(['3', '5', '7', 'complete']);
+    const { heard: repeated } = hear(toObservable(filled(1, 2, 3, 4, 5)).pipe(take(2), repeat(2)));
+    await macrotask();
+    expect(repeated).toEqual(['1', '2', '3', '4', 'complete']);
+  });
+
+  test('of one watch after an event that was queued, but later, is refused, and the watch is returned', async () => {
+    const watch = filled(1, 2);
+    const events = toObservable(watch);
+    hear(events.pipe(failsAt(1)));
+    await null;
+    expect([watch.isStopped(), watch.dropped]).toEqual([true, 1]);
+    expect(hear(events).heard).toEqual([expect.stringContaining('a second subscription')]);
   });
 
   test('of one watch continues with it, and every other one is refused', async () => {

@@ -105,6 +105,8 @@ export class Rates {
   }
 
   private turn(nowMs: number): void {
+    // Clocks exist that go back.
+    this.beganMs = Math.min(this.beganMs, nowMs);
     const passed = Math.floor((nowMs - this.beganMs) / PART_MS);
     if (passed < 1) return;
     if (passed > PARTS) {

@@ -11,7 +11,7 @@
  * - An object that is what it was keeps its identity, also over a new snapshot, and so does the array of items if no item changed.
  * - The order is total: what `sort` takes for equal is in the order of the keys. So equal states are shown equally.
  */
-import { callable, checkOptions, invalid, isRecord, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, isPlain, isRecord, wholeNumber } from '../../watch/errors.ts';
 import type { ChangeType, WatchEvent } from '../../watch/event.ts';
 import { identityOf, type SharedOptions, type Source, type Watchable } from './feed.ts';
 import type { ConnectionState } from './shown-connection.ts';
@@ -179,9 +179,10 @@ class View<T> {
   constructor(fold: ObjectFold<T>, options: ViewOptions<T>, nothing: Items<T>) {
     this.fold = fold;
     this.#options = options;
+    const { selector } = options;
     const get = (key: string): T | undefined => {
       const object = fold.objects.get(key);
-      return object !== undefined && this.#matches(object) ? object : undefined;
+      return object === undefined || !selector || selector(object) ? object : undefined;
     };
     this.#shown = { ...nothing, get };
   }
@@ -204,11 +205,6 @@ class View<T> {
     return this.#shown;
   }
 
-  #matches(object: T): boolean {
-    const { selector } = this.#options;
-    return !selector || !!selector(object);
-  }
-
   #compare(one: Row<T>, other: Row<T>): number {
     return this.#options.sort?.(one.object, other.object) || (one.key < other.key ? -1 : Number(one.key > other.key));
   }
@@ -216,8 +212,8 @@ class View<T> {
   #rowsOf(keys: Iterable<string>): Row<T>[] {
     const rows: Row<T>[] = [];
     for (const key of keys) {
-      const object = this.fold.objects.get(key);
-      if (object !== undefined && this.#matches(object)) rows.push({ key, object });
+      const object = this.#shown.get(key);
+      if (object !== undefined) rows.push({ key, object });
     }
     return rows.sort((one, other) => this.#compare(one, other));
   }
@@ -269,7 +265,7 @@ function isEqual(one: unknown, other: unknown, depth: number = MAX_DEPTH): boole
   if (depth === 0) return false;
   if (Array.isArray(one))
     return Array.isArray(other) && one.length === other.length && one.every((item, at) => isEqual(item, other[at], depth - 1));
-  if (!isPlain(one) || !isPlain(other)) return false;
+  if (!isJsonObject(one) || !isJsonObject(other)) return false;
   const names = Object.keys(one);
   return (
     names.length === Object.keys(other).length &&
@@ -277,6 +273,6 @@ function isEqual(one: unknown, other: unknown, depth: number = MAX_DEPTH): boole
   );
 }
 
-function isPlain(value: unknown): value is Record<string, unknown> {
-  return isRecord(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
+function isJsonObject(value: unknown): value is Record<string, unknown> {
+  return isRecord(value) && isPlain(value);
 }

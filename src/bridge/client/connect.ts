@@ -75,10 +75,10 @@ export const CLIENT_POLICIES: Readonly<Record<ClientOverflow, 1>> = {
 };
 
 /** The options that accept one of a few words. */
-const WORDS: Readonly<Record<string, string>> = {
-  transport: TRANSPORTS.join(', '),
-  overflow: Object.keys(CLIENT_POLICIES).join(', '),
-  onExpired: 'fail, restart',
+const WORDS: Readonly<Record<string, readonly unknown[]>> = {
+  transport: TRANSPORTS,
+  overflow: Object.keys(CLIENT_POLICIES),
+  onExpired: ['fail', 'restart'],
 };
 
 const BACKOFF: readonly (keyof Backoff)[] = ['minMs', 'maxMs', 'factor'];
@@ -114,9 +114,9 @@ export function toSettings<E>(options: ConnectOptions<E>): ClientSettings<E> & A
     const min = whole || name === 'maxBufferedBytes' ? 1 : 0;
     const isNumber = typeof settings[name] === 'number' || name === 'idleTimeoutMs';
     const fits = words
-      ? words.split(', ').includes(value as string)
+      ? words.includes(value)
       : !isNumber || ((whole ? Number.isInteger(value) : typeof value === 'number') && (value as number) >= min);
-    if (!fits) throw invalid(name, value, words ? `one of ${words}` : `a ${whole ? 'whole ' : ''}number >= ${min}`);
+    if (!fits) throw invalid(name, value, words ? `one of ${words.join(', ')}` : `a ${whole ? 'whole ' : ''}number >= ${min}`);
     settings[name] = value;
   }
   return settings as unknown as ClientSettings<E> & AttemptSettings;

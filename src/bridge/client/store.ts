@@ -71,7 +71,7 @@ export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
   readonly #failures: Failures;
   #isDirty: boolean = false;
   #isPending: boolean = false;
-  #flushedMs: number = Number.NEGATIVE_INFINITY;
+  #flushedMs: number = -Infinity;
   #cancelFlush: (() => void) | undefined;
   #cancelLeave: (() => void) | undefined;
   /** The connection of a fold that has failed: it reads from none. */

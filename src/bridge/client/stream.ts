@@ -62,27 +62,27 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     const [retryAfter, date] = [answered.get('retry-after'), answered.get('date')];
     const end = (): ConnectionEnd =>
       toRefusal(status, location ? `a redirect to ${location.split('?')[0]}` : refusal, { retryAfter, date });
-    const parse = !streams
-      ? jsonLines(MAX_REFUSAL_CHARS)
-      : sse
-        ? serverSentEvents(maxFrameChars, onField)
-        : jsonLines(maxFrameChars);
+    const limit = streams ? maxFrameChars : MAX_REFUSAL_CHARS;
+    const parse = streams && sse ? serverSentEvents(limit, onField) : jsonLines(limit);
     const feed = async (chunk?: Uint8Array): Promise<void> => {
       for (const { text, id } of parse(chunk)) {
         if (gate) await gate;
         if (signal.aborted) return;
         if (streams) receiver.frame(text, id);
         else refusal += text;
-        if (refusal.length > MAX_REFUSAL_CHARS) over(end());
+        checkLength(refusal.length, limit);
       }
     };
     const write = (chunk: Uint8Array): Promise<void> => {
       receiver.alive();
-      return feed(chunk).catch((error) => over(streams ? { code: UNREADABLE, why: messageOf(error) } : end()));
+      return feed(chunk).catch((error) => over({ code: UNREADABLE, why: messageOf(error) }));
     };
 
     if (streams && !type?.toLowerCase().includes(sse ? accept : 'json')) over({ code: UNREADABLE, why: `not a stream: ${type}` });
-    else if (streams && !signal.aborted) receiver.opened();
+    else if (!signal.aborted) {
+      if (streams) receiver.opened();
+      else receiver.refusal = end;
+    }
     // Even if the connection has already ended: the aborted signal then releases the body, because a custom `fetch` may not.
     const broken = await body?.pipeTo(new WritableStream({ write }), { signal }).catch(lost);
     // A frame cut off by the end of the stream, or of the connection, counts only if it can be decoded.

@@ -11,6 +11,8 @@ export interface Receiver {
   alive(isHeartbeat?: boolean): void;
   /** One frame, and the version that the transport has for it. Throws if the frame cannot be decoded. */
   frame(text: string, id?: string): void;
+  /** The server has refused, as far as it has said why. However the connection ends then, this is what counts. */
+  refusal?: (() => ConnectionEnd) | undefined;
   /** The connection has ended. The client closes it at once, so the transport need not. */
   over(end: ConnectionEnd): void;
 }

@@ -29,6 +29,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   protected readonly queue: ClientQueue<E>;
   readonly #open: Open;
   #connection: Connection | undefined;
+  refusal: (() => ConnectionEnd) | undefined;
   #cancelTimer: (() => void) | undefined;
   #told: ClientState = 'connecting';
   /** The queue is full. The connection is paused or closed until there is room. */
@@ -155,7 +156,8 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     else this.#accept(event, { chars: text.length, version: resourceVersion || id || undefined });
   }
 
-  over({ code, why, hintMs, planned }: ConnectionEnd, event?: E): void {
+  over(end: ConnectionEnd, event?: E): void {
+    const { code, why, hintMs, planned } = this.refusal?.() ?? end;
     const { clock, maxMs } = this.#settings;
     if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.lasted();
     const error = isStatus(why) ? why : toFailure(code, why);
@@ -285,7 +287,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.#expect(0);
     this.#blocked = false;
     this.#connection?.close();
-    this.#connection = undefined;
+    this.#connection = this.refusal = undefined;
   }
 
   /** Declares the connection lost if nothing arrives in time; 0: no limit. The delay between connections uses the same timer. */

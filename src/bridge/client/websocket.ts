@@ -3,6 +3,7 @@ import { LOST, UNREADABLE } from './machine.ts';
 import {
   BROKEN,
   type Connection,
+  type ConnectionEnd,
   listen,
   MAX_REFUSAL_CHARS,
   type Receiver,
@@ -17,7 +18,7 @@ import {
 interface RefusedUpgrade {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
-  on(event: 'data' | 'close', listener: (chunk: unknown) => void): this;
+  on(event: 'data' | 'close', listener: (chunk: Uint8Array) => void): this;
 }
 
 /** Whether an implementation accepts headers. Those of browsers, Node 22 and Deno do not. */
@@ -53,16 +54,19 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
   };
   socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
     let body = '';
+    const utf8 = new TextDecoder();
     const { statusCode } = response;
     const { date, 'retry-after': retryAfter } = response.headers;
     // A page, say. For a stream, 200 would mean a regular end, and 204 that nothing is left.
     const code = statusCode < 300 ? UNREADABLE : statusCode;
+    const refusal = (): ConnectionEnd => ({ ...toRefusal(statusCode, body, { retryAfter, date }), code });
     const over = (): void => {
-      if (socket.onclose) receiver.over({ ...toRefusal(statusCode, body, { retryAfter, date }), code });
+      if (socket.onclose) receiver.over(refusal());
     };
+    receiver.refusal = refusal;
     response
       .on('data', (chunk) => {
-        body += chunk;
+        body += utf8.decode(chunk, { stream: true });
         if (body.length > MAX_REFUSAL_CHARS) over();
       })
       .on('close', over);

@@ -25,6 +25,7 @@
  */
 
 import type { BroadcastWatch } from '../../broadcast/broadcast-watch.ts';
+import { UNLIMITED } from '../../broadcast/broadcaster.ts';
 import { Cursor } from '../../broadcast/cursor.ts';
 import { withVersionOf } from '../../broadcast/filter.ts';
 import { Mux } from '../../broadcast/mux.ts';
@@ -67,8 +68,6 @@ interface JoinOptions<T> {
 }
 
 const DEFAULT_CAPACITY = 1_000;
-/** The capacity of a queue that folds: the number of objects is its only limit. */
-const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 /** What is to be stored: user code has accepted it. */
 interface Accepted<T> {

@@ -134,7 +134,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
     this.read = resourceVersion;
     this.#source = source;
     this.#settings = settings;
-    const options = { ...settings, apart: true, maxAttempts: Number.POSITIVE_INFINITY, reconnectOnEnd: true };
+    const options = { ...settings, apart: true, maxAttempts: Infinity, reconnectOnEnd: true };
     this.#machine = new ClientMachine(options, resourceVersion);
     this.#attempt = new Attempt(clock);
   }

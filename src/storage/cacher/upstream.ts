@@ -77,7 +77,7 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
 
   async list(version: string | undefined, { start, limit = 0, signal }: ListedPart): ReturnType<Upstream<T>['list']> {
     const plan = { exact: version, atLeast: undefined, from: start ? { revision: version, start } : undefined };
-    const most = limit === 0 ? Number.POSITIVE_INFINITY : limit + 1;
+    const most = limit === 0 ? Infinity : limit + 1;
     const parts = new Parts<T>(this.#backend, { prefix: this.#prefix, plan, signal });
     const entries: { key: string; object: T }[] = [];
     for (;;) {

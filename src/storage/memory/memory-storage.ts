@@ -30,7 +30,7 @@ import type {
   Storage,
   UpdateOptions,
 } from '../storage.ts';
-import { comparingContent, copying, dropEncoded, encoding, isLarge, type PreparedValue, preparing } from '../values.ts';
+import { comparingContent, copying, dropEncoded, isLarge, type PreparedValue, preparing } from '../values.ts';
 import { MemoryBackend } from './memory-backend.ts';
 import { type MemoryStorageOptions, settingsOf, Writer } from './writer.ts';
 
@@ -130,13 +130,12 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       if (unmet) throw await writer.sure(unmet);
       const answer = validate && writer.decided(() => validate(head));
       if (isPromise(answer)) await this.pending.until(answer, signal);
-      // Those who watch are sent its JSON at another version, which is copied from this one.
-      const making = isLarge(head) && inPieces(encoding(head, true), { pace: paceOf(signal), signal });
+      const making = writer.json(head, signal);
       if (isPromise(making)) await making;
       this.pending.check(signal);
       if (writer.head(wholeKey) !== head) continue;
       const last = writer.write(wholeKey, undefined) as T;
-      if (making !== false) dropEncoded(head);
+      if (making) dropEncoded(head);
       await writer.safe();
       return last;
     }

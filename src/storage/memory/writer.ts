@@ -25,6 +25,7 @@ import { isPromise } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { checkOptions, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
+import { inPieces, paceOf, type Soon } from '../../watch/fair-queue.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
 import { type LogLimits, StateEntry, type Step } from '../collection/change-log.ts';
 import { Collection } from '../collection/collection.ts';
@@ -40,7 +41,9 @@ import {
   encoded,
   encodedBytes,
   encodedOnce,
+  encoding,
   fromBytes,
+  isLarge,
   type PreparedValue,
   type Value,
 } from '../values.ts';
@@ -338,8 +341,25 @@ export class Writer implements Source<KubernetesObject> {
     this.#expiry.set(key, ttlMs);
   }
 
+  /** The JSON of a large object that is to be deleted, made in pieces: those who watch are sent a copy of it at another version. */
+  json(head: KubernetesObject, signal?: AbortSignal): Soon<unknown> {
+    return isLarge(head) && inPieces(encoding(head, true), { pace: paceOf(signal), signal });
+  }
+
   #expire(key: string): void {
-    if (this.head(key) && !this.#broken) this.write(key, undefined);
+    const head = this.head(key);
+    if (!head) return;
+    const making = this.json(head);
+    const expire = (): void => {
+      if (this.#broken || this.#closed || this.head(key) !== head) return;
+      this.write(key, undefined);
+      if (making) dropEncoded(head);
+    };
+    if (isPromise(making)) {
+      // The journal may be written anew meanwhile, and must not forget that it expires.
+      this.#expiry.set(key, 60_000);
+      void making.then(expire);
+    } else expire();
   }
 }
 
@@ -422,7 +442,7 @@ export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOpt
     history: {
       maxItems: wholeNumber('maxHistoryItems', given.maxHistoryItems ?? 100_000),
       maxBytes: wholeNumber('maxHistoryBytes', given.maxHistoryBytes ?? 2 ** 26),
-      maxAgeMs: historyMs === undefined ? Number.POSITIVE_INFINITY : wholeNumber('historyMs', historyMs),
+      maxAgeMs: historyMs === undefined ? Infinity : wholeNumber('historyMs', historyMs),
     },
     maxObjectBytes: wholeNumber('maxObjectBytes', given.maxObjectBytes ?? 3 * 2 ** 20, 1),
     maxBytes: wholeNumber('maxBytes', given.maxBytes ?? 2 ** 30, 1),
@@ -473,14 +493,13 @@ export class Expiry {
   set(key: string, inMs: number | undefined): void {
     let deadline = this.#byKey.get(key);
     if (inMs === undefined) {
-      if (!deadline) return;
-      this.#table.remove(deadline);
+      if (deadline) this.#table.remove(deadline);
       this.#byKey.delete(key);
-      return;
+    } else {
+      deadline ??= { key, heapRank: 0, heapTurn: 0, heapAt: -1 };
+      this.#byKey.set(key, deadline);
+      this.#table.after(deadline, inMs);
     }
-    deadline ??= { key, heapRank: 0, heapTurn: 0, heapAt: -1 };
-    this.#byKey.set(key, deadline);
-    this.#table.after(deadline, inMs);
   }
 
   /** How long a key has left, in ms. */

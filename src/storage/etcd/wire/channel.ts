@@ -184,8 +184,8 @@ export class Channel {
 
   /** A read leaves time for the other members. */
   #timeout(deadline: number, isWrite: boolean | undefined): number {
-    const leftMs = Math.max(deadline - this.#config.clock.now(), 1);
-    return isWrite ? leftMs : Math.max(Math.ceil(leftMs / this.#connections.length), 1);
+    const leftMs = Math.max(Math.ceil(deadline - this.#config.clock.now()), 1);
+    return isWrite ? leftMs : Math.ceil(leftMs / this.#connections.length);
   }
 
   /**
