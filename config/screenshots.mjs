@@ -2,7 +2,7 @@
 //
 // It needs a build and Chromium. Without a folder, docs/images gets the pictures that documents show; with one, it gets all.
 import { spawn } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
@@ -37,7 +37,7 @@ async function start({ args, feed }) {
 
 mkdirSync(into, { recursive: true });
 const browser = await chromium.launch({
-  executablePath: '/usr/bin/chromium',
+  executablePath: ['/usr/bin/chromium', '/usr/bin/chromium-headless-shell'].find(existsSync),
   args: ['--no-sandbox', '--disable-gpu', '--disable-lcd-text'],
 });
 try {

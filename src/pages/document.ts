@@ -191,7 +191,7 @@ section { background: var(--panel); border: 1px solid var(--line); border-radius
 #overview { grid-column: 1 / -1; }
 .side { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1fr); }
 .row, .bar { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem; }
-@media (max-width: 62rem) { main { grid-template-columns: minmax(0, 1fr); } .skip { position: static; display: block; padding: .4rem .75rem 0; background: none; font-size: .85rem; text-align: right; } header #policy { flex-basis: 100%; margin-left: 0; } }
+@media (max-width: 62rem) { main { grid-template-columns: minmax(0, 1fr); } header #policy { flex-basis: 100%; margin-left: 0; } }
 @media (max-width: 40rem) { header, main { padding-left: .75rem; padding-right: .75rem; } main, .side { gap: .75rem; } section { padding: .75rem; } }`;
 
 const STATE = `

@@ -193,6 +193,70 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the pages for everyone', () => {
       .map((node) => `${node.role?.value} ${property(node, 'live')}: ${textOf(node.nodeId)}`);
   }
 
+  /** What a screen reader finds on a page, without what is in its rows: roles and names, in its order. */
+  async function outline(page: Page, roles: RegExp): Promise<string[]> {
+    const lines = (await page.locator('body').ariaSnapshot()).split('\n').map((line) => line.trim().replace(/^- |:$/g, ''));
+    return lines.filter((line) => roles.test(line));
+  }
+
+  test('pages are read in their order; a heading is its words, and what is hidden has no label', async () => {
+    const stream = await pipe('--replay', '10');
+    const page = await open();
+    await page.goto(stream.url);
+    stream.write({ level: 'info', msg: 'one' });
+    await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 1);
+    const parts = /^(?:link|banner|main|region|table|columnheader|status|text: Event type)/;
+    expect(await outline(page, parts)).toEqual([
+      ...['link "Skip to the events"', 'banner', 'main', 'region "Events"', 'table "Events"'],
+      ...['no.', 'received', 'level', 'msg', 'object'].map((head) => `columnheader "${head}"`),
+      ...['region "The stream"', 'region "This page"', 'region "Clients"', 'table "Clients"'],
+      ...['client', 'queue', 'lag', 'dropped'].map((head) => `columnheader "${head}"`),
+      expect.stringMatching(/^status: ./),
+    ]);
+    const server = await serve('--resource', 'orders.example.com/v1=Order');
+    await send(server, 'POST', ORDERS, order('tea'));
+    await page.goto(`${server.url}/?sort=-name#orders.example.com%2Fv1`);
+    await page.waitForSelector('#object-head [aria-sort=descending]');
+    const orders = page.locator('#objects');
+    expect(await orders.getByRole('columnheader', { name: 'name', exact: true }).count()).toBe(1);
+    expect((await outline(page, /^(?:link|banner|main|region)/)).slice(0, 7)).toEqual([
+      ...['link "Skip to the objects"', 'banner', 'main', 'region "orders"', 'region "The server"', 'region "Resources"'],
+      'region "Cache of orders"',
+    ]);
+    await page.close();
+  });
+
+  test('nothing is cut off: on a phone no hint in a field, at a desk no name of a resource', async () => {
+    const server = await serve();
+    const page = await open();
+    await page.goto(`${server.url}/#configmaps%2Fv1`);
+    const name = page.locator('#resources button', { hasText: 'customresourcedefinitions' });
+    expect(
+      await name.evaluate(({ firstChild }) => {
+        const range = document.createRange();
+        range.selectNodeContents(firstChild as Node);
+        return range.getClientRects().length;
+      }),
+    ).toBe(1);
+    await page.setViewportSize({ width: 390, height: 844 });
+    const cut = (): Promise<string[]> =>
+      page.locator('input:visible').evaluateAll((inputs) =>
+        (inputs as HTMLInputElement[]).flatMap((input) => {
+          input.value = input.placeholder; // a hint has no size of its own
+          const { scrollWidth, clientWidth, placeholder } = input;
+          input.value = '';
+          return scrollWidth > clientWidth ? [placeholder] : [];
+        }),
+      );
+    expect(await page.locator('input:visible').count()).toBeGreaterThan(1);
+    expect(await cut()).toEqual([]);
+    const skip = page.locator('.skip');
+    expect((await skip.boundingBox())?.y).toBeLessThan(-20);
+    await skip.focus();
+    expect((await skip.boundingBox())?.y).toBeGreaterThan(0);
+    await page.close();
+  });
+
   /** Counts how often something is read out from now on. */
   async function countSpoken(page: Page): Promise<() => Promise<number>> {
     await page.evaluate(() => {

@@ -65,7 +65,6 @@ tr[data-level=error], tr[data-level=fatal], tr[data-level=alert], tr[data-level=
 @media (max-width: 40rem) {
   header { min-height: 0; padding-top: .5rem; padding-bottom: .5rem; }
   header #policy { font-size: .78rem; }
-  .skip { position: absolute; padding: .5rem .8rem; background: var(--panel); }
   #events h2 { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   #events .bar { padding: .6rem .75rem .4rem; gap: .4rem; }
   #events .bar > button { flex: 1 1 auto; min-width: 0; padding: .35rem .4rem; font-size: .85rem; }
@@ -146,8 +145,7 @@ const EVENTS = `
       <input id="filter" type="search" placeholder="Filter" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="${MAX_QUERY_CHARS}" aria-describedby="hint">
       <p id="hint" class="dim"></p>
     </div>
-    <label class="hidden" for="type">Event type</label>
-    <select id="type" hidden></select>
+    <select id="type" aria-label="Event type" hidden></select>
     <button id="wrap" type="button" aria-pressed="false">Wrap</button>
     <button id="columns" type="button" aria-expanded="false" aria-controls="columns-panel">Columns</button>
     <button id="download" type="button" title="Save what is shown, one event per line">Download</button>

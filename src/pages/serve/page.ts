@@ -60,9 +60,9 @@ const OBJECTS = `
     <label class="hidden" for="namespace">Namespace</label>
     <select id="namespace"><option value="">all namespaces</option></select>
     <label class="hidden" for="selector">Label selector</label>
-    <input id="selector" class="code" placeholder="Labels, such as app=web" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="5000" aria-describedby="fault">
+    <input id="selector" class="code" placeholder="Labels: app=web" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="5000" aria-describedby="fault">
     <label class="hidden" for="text">Search what is shown</label>
-    <input id="text" type="search" placeholder="Search what is shown" autocomplete="off" spellcheck="false" maxlength="200">
+    <input id="text" type="search" placeholder="Search" autocomplete="off" spellcheck="false" maxlength="200">
     <span id="note" class="dim"></span>
     <details id="more">
       <summary>Fields, version, columns</summary>
@@ -104,6 +104,8 @@ main { grid-template-rows: auto auto auto 1fr; }
 #overview { grid-row: 1; }
 #objects { grid-column: 2; grid-row: 2 / span 3; }
 #kinds, #cache { grid-column: 1; }
+#resources-table thead th:first-child { width: 40%; }
+@media (min-width: 80rem) { main { grid-template-columns: minmax(0, 29rem) minmax(0, 1fr); } #resources-table thead th:first-child { width: 54%; } #resources button { letter-spacing: -.01em; } }
 @media (max-width: 62rem) { main { grid-template-rows: none; } #overview, #objects { grid-column: 1; grid-row: auto; } }
 #ask { display: none; grid-column: 1 / -1; justify-self: center; width: min(30rem, 100%); margin-top: 3rem; padding: 1.4rem 1.5rem; background: var(--panel); border: 1px solid var(--line); border-radius: 10px; }
 #ask .dim { margin: .3rem 0 .9rem; }
@@ -114,7 +116,6 @@ main { grid-template-rows: auto auto auto 1fr; }
 [aria-invalid=true] { border-color: var(--bad); }
 #total-behind.some, #cache-behind.some { color: var(--warn); }
 #total-dropped.some, #total-cut.some, #total-expired.some { color: var(--bad); }
-#resources-table thead th:first-child { width: 40%; }
 #resources-table { margin-bottom: -.3rem; }
 #resources button { min-height: 0; margin-left: -.45rem; padding: .05rem .45rem; border: 0; border-radius: 6px; background: none; font-weight: 600; text-align: left; overflow-wrap: anywhere; }
 #resources button:hover { background: var(--soft); }
@@ -145,8 +146,8 @@ main { grid-template-rows: auto auto auto 1fr; }
 #object-head button:hover { background: var(--soft); }
 #object-head button:focus-visible, #object-rows button:focus-visible { outline-offset: -2px; }
 #object-head [aria-sort] { color: var(--ink); }
-#object-head [aria-sort] button::after { content: " \u2191"; }
-#object-head [aria-sort=descending] button::after { content: " \u2193"; }
+#object-head [aria-sort] button::after { content: " \u2191"; content: " \u2191" / ""; }
+#object-head [aria-sort=descending] button::after { content: " \u2193"; content: " \u2193" / ""; }
 #object-rows tr { height: 2.1rem; }
 #object-rows td { padding: 0 .5rem; }
 #objects-table th:first-child button, #object-rows td:first-child { padding-left: 1rem; }

@@ -97,6 +97,7 @@ const MONO = '.82rem/1.5 var(--mono)';
 /** What the detail has besides the style of all pages. */
 export const DETAIL_STYLE: string = `
 #detail { position: fixed; inset: 0 0 0 auto; z-index: 4; width: min(50rem, 100%); overflow-y: auto; overscroll-behavior: contain; border-radius: 0; border-width: 0 0 0 1px; box-shadow: 0 0 2rem #0003; }
+#detail:focus-visible { outline: 0; border-color: var(--accent); }
 #detail .head { position: sticky; top: -.9rem; z-index: 1; display: flex; align-items: center; gap: .5rem; margin: -.9rem -1rem 0; padding: .7rem 1rem; background: var(--panel); }
 #detail-title { flex: 1; min-width: 0; overflow-wrap: anywhere; }
 #detail .gone { text-decoration: line-through; color: var(--dim); }
