@@ -125,12 +125,52 @@ export class PreparedValue<T extends KubernetesObject> {
   }
 }
 
-/** Makes what is to be kept. Throws INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on. */
-export function* preparing<T extends KubernetesObject>(object: T): Work<PreparedValue<T>> {
+/**
+ * Makes what is to be kept. What it has in common with `before`, which is kept already, it shares with it. Throws INVALID_ARGUMENT for
+ * what is not an object. What JSON.stringify throws is passed on.
+ */
+export function* preparing<T extends KubernetesObject>(object: T, before?: T): Work<PreparedValue<T>> {
   const { plain, metadata } = plainOf(object);
-  const text = yield* stringifying({ ...plain, metadata: metadataAt(metadata, standInOfVersion()) });
-  return new PreparedValue(text, (yield* parsing(text)) as T);
+  const whole = { ...plain, metadata: metadataAt(metadata, standInOfVersion()) };
+  const text = yield* stringifying(whole);
+  const copy = before && text.length <= LARGE_BYTES ? sharedWith(before, whole) : undefined;
+  return new PreparedValue(text, (copy ?? (yield* parsing(text))) as T);
 }
+
+/** What JSON makes of a value, but for parts that are those of a kept value; undefined: that only shows when it is parsed. */
+function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
+  if (typeof value !== 'object') return typeof value === 'number' && !isExact(value) ? undefined : value;
+  if (value === kept || value === null) return value;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (depth > MAX_DEPTH || 'toJSON' in value || (prototype !== (Array.isArray(value) ? Array : Object).prototype && prototype !== null)) return undefined;
+  const before = (typeof kept === 'object' && kept) || NOTHING;
+  const copy: object = Array.isArray(value) ? [] : {};
+  for (const name of (Array.isArray(value) ? value.keys() : Object.keys(value)) as Iterable<string>) {
+    const member = (value as Record<string, unknown>)[name];
+    if (member === undefined && !Array.isArray(value)) continue;
+    const made = sharedWith((before as Record<string, unknown>)[name], member, depth + 1);
+    if (made === undefined || typeof made === 'function' || typeof made === 'symbol') return undefined;
+    put(copy as Record<string, unknown>, name, made);
+  }
+  return copy;
+}
+
+const NOTHING = {};
+/** What is deeper is parsed. */
+const MAX_DEPTH = 256;
+/** Whether a number is the same after it was JSON. */
+const isExact = (value: number): boolean => Number.isFinite(value) && !Object.is(value, -0);
+
+/** Changes that leave alone what they get, and what they return. */
+const gentle: WeakSet<object> = new WeakSet();
+
+/** A change that gets what is kept, not a copy. */
+export function asGentle<C extends object>(change: C): C {
+  gentle.add(change);
+  return change;
+}
+
+export const isGentle = (change: object): boolean => gentle.has(change);
 
 /** The size from which an object is copied in pieces, in bytes of JSON. */
 const LARGE_BYTES = 262_144;
