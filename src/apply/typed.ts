@@ -15,6 +15,7 @@ import { comparing, put } from '../storage/json.ts';
 import { isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
 import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownNumber, shownPath } from './field-set.ts';
+import { areAlike } from './quick.ts';
 import { handledAs, type Kind, kindOf, type ListType, type MapType, type Scalar, type Type, TypedError } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -35,9 +36,13 @@ const MAX_ERRORS = 100;
 /** Items of a set or map, whose elements are found out at a stretch. */
 const MAX_ITEMS = 50_000;
 
-/** Throws a TypedError if a value is not of a type. Items of lists may occur twice if that is `lenient`. */
-export function* checkType(type: Type, value: unknown, lenient: boolean): Work<void> {
+/**
+ * Throws a TypedError if a value is not of a type. Items of lists may occur twice if that is `lenient`. `fitting`: parts of
+ * which that is known, as nobody changes them.
+ */
+export function* checkType(type: Type, value: unknown, lenient: boolean, fitting?: Fitting): Work<void> {
   left = MAX_VALUES;
+  checkedParts = fitting;
   if (fits(type, value, lenient)) return;
   const errors: string[] = [];
   yield* new Checker(errors, lenient).check(type, value, []);
@@ -45,15 +50,30 @@ export function* checkType(type: Type, value: unknown, lenient: boolean): Work<v
   if (errors.length > 1) throw new TypedError(`errors:\n  ${errors.join('\n  ')}`);
 }
 
+/** Objects and lists that have been found to be of a type. */
+export type Fitting = WeakMap<object, Type>;
+
 /** The most values that are looked at at a stretch. */
 const MAX_VALUES = 8_192;
 let left = 0;
+let checkedParts: Fitting | undefined;
+/** Values of which a part is worth remembering. */
+const MANY = 32;
 
 /** Whether a value is certainly of a type. What this does not know, as of many values, a {@link Checker} finds out in pieces. */
 function fits(type: Type, value: unknown, lenient: boolean): boolean {
   if (--left < 0) return false;
   if (value === null) return true;
   if (typeof value !== 'object') return isScalar(type, value);
+  if (!checkedParts) return partsFit(type, value, lenient);
+  if (checkedParts.get(value) === type) return true;
+  const before = left;
+  const isFit = partsFit(type, value, lenient);
+  if (isFit && before - left > MANY) checkedParts.set(value, type);
+  return isFit;
+}
+
+function partsFit(type: Type, value: object, lenient: boolean): boolean {
   if (Array.isArray(value)) {
     const { list } = type;
     if (!list || value.length > left) return false;
@@ -393,12 +413,12 @@ export function merged(type: Type, one: unknown, other: unknown): Work<unknown> 
   const kind = handledAs(type, kindOf(type, other));
   if (kind === 'map') {
     const [left, right] = [mapOf(one), mapOf(other)];
-    if (type.map?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(other);
+    if (type.map?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(areAlike(one, other) ? one : other);
     return left && right ? mergedMap(type.map as MapType, left, right) : done(left ?? right);
   }
   if (kind === 'scalar') return done(other);
   const [left, right] = [listOf(one), listOf(other)];
-  if (type.list?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(other);
+  if (type.list?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(areAlike(one, other) ? one : other);
   return left && right ? mergedList(type.list as ListType, left, right) : done(left ?? right);
 }
 

@@ -140,9 +140,14 @@ export function* preparing<T extends KubernetesObject>(object: T, before?: T): W
 /** What JSON makes of a value, but for parts that are those of a kept value; undefined: that only shows when it is parsed. */
 function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
   if (typeof value !== 'object') return typeof value === 'number' && !isExact(value) ? undefined : value;
-  if (value === kept || value === null) return value;
+  if (value === kept || value === null || constant.has(value)) return value;
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (depth > MAX_DEPTH || 'toJSON' in value || (prototype !== (Array.isArray(value) ? Array : Object).prototype && prototype !== null)) return undefined;
+  if (
+    depth > MAX_DEPTH ||
+    'toJSON' in value ||
+    (prototype !== (Array.isArray(value) ? Array : Object).prototype && prototype !== null)
+  )
+    return undefined;
   const before = (typeof kept === 'object' && kept) || NOTHING;
   const copy: object = Array.isArray(value) ? [] : {};
   for (const name of (Array.isArray(value) ? value.keys() : Object.keys(value)) as Iterable<string>) {
@@ -160,6 +165,14 @@ const NOTHING = {};
 const MAX_DEPTH = 256;
 /** Whether a number is the same after it was JSON. */
 const isExact = (value: number): boolean => Number.isFinite(value) && !Object.is(value, -0);
+
+/** Parts of values, as JSON makes them, that nobody changes. */
+const constant: WeakSet<object> = new WeakSet();
+
+/** Says that a part of what will be kept is as JSON makes it, and never changes: it need not be copied. */
+export function noteConstant(part: object): void {
+  constant.add(part);
+}
 
 /** Changes that leave alone what they get, and what they return. */
 const gentle: WeakSet<object> = new WeakSet();

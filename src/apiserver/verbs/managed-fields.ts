@@ -15,6 +15,7 @@ import { FieldManager, type WriteBy } from '../../apply/field-manager.ts';
 import { checkOwnerCount } from '../../apply/managers.ts';
 import { comparing } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
+import { noteConstant } from '../../storage/values.ts';
 import type { StatusCause } from '../../watch/event.ts';
 import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
@@ -137,6 +138,7 @@ export function toApply(context: ResourceContext, { config, row, writer, force }
     try {
       const applied = yield* managerOf(context, row).applied(live && viewed(context, live, row), config as Json, terms);
       yield* checkingParts(applied);
+      for (const { fieldsV1 } of entriesOf(applied) ?? []) if (fieldsV1) noteConstant(fieldsV1);
       // What is only ever sent becomes what is stored, such as a secret's stringData.
       return (yield* typed(kind, applied)) as Json;
     } catch (error) {
