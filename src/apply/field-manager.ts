@@ -49,8 +49,8 @@ import {
   toEntries,
   withEntries,
 } from './managers.ts';
-import { hasFields } from './quick.ts';
-import { type Comparison, checkType, compared, type Fitting, fieldsOf, merged, reconciled, withNamed, without } from './typed.ts';
+import { hasFields, type Known, likened } from './quick.ts';
+import { type Comparison, checkType, compared, fieldsOf, merged, reconciled, withNamed, without } from './typed.ts';
 import { beginOperation, type JsonSchema, kindType, type Type, TypedError } from './types.ts';
 
 export type { Json } from './managers.ts';
@@ -114,7 +114,7 @@ export class FieldManager {
   readonly #ignored: Map<string, FieldSet> = new Map();
   /** What is known of objects that are stored, and of what they share. */
   readonly #fields: KnownFields = new WeakMap();
-  readonly #fitting: Fitting = new WeakMap();
+  readonly #known: Known = { types: new WeakMap(), fields: new WeakMap() };
 
   constructor(options: FieldManagerOptions) {
     this.#options = options;
@@ -187,7 +187,11 @@ export class FieldManager {
   *#update(live: Json, next: Json, { owners, by }: { owners: Owners; by: WriteBy }): Work<void> {
     const type = this.#type;
     yield* checked(type, next, { as: 'convert new object (%) to smd typed', lenient: true });
-    yield* checked(type, live, { as: 'convert live object (%) to smd typed', lenient: true, fitting: this.#fitting });
+    yield* checked(type, live, {
+      as: 'convert live object (%) to smd typed',
+      lenient: true,
+      stored: { known: this.#known, notes: true },
+    });
     yield* this.#reconcile(live, owners);
     const changes = yield* this.#disown(live, next, { owners, self: SELF, force: true, subresource: by.subresource });
     const changed = yield* union(changes.modified, changes.added);
@@ -229,11 +233,16 @@ export class FieldManager {
     }
   }
 
-  *#merge(live: Json, config: Json, { owners, by }: ApplyOf): Work<{ object: Json; owners: Owners }> {
+  *#merge(live: Json, given: Json, { owners, by }: ApplyOf): Work<{ object: Json; owners: Owners }> {
     const [type, { apiVersion }] = [this.#type, this.#options];
-    if (entriesOf(config)) throw refused(400, 'BadRequest', 'metadata.managedFields must be nil');
-    yield* checked(type, config, { as: 'create typed patch object (%)', lenient: false });
-    yield* checked(type, live, { as: 'create typed live object (%)', lenient: true, fitting: this.#fitting });
+    if (entriesOf(given)) throw refused(400, 'BadRequest', 'metadata.managedFields must be nil');
+    const config = likened(live, given) as Json;
+    yield* checked(type, config, { as: 'create typed patch object (%)', lenient: false, stored: { known: this.#known } });
+    yield* checked(type, live, {
+      as: 'create typed live object (%)',
+      lenient: true,
+      stored: { known: this.#known, notes: true },
+    });
     const { manager, subresource, time } = by;
     const self: Omit<Owner, 'set'> = { manager: manager || 'unknown', operation: 'Apply', apiVersion, subresource, time };
     const id = ownerId(self);
@@ -244,7 +253,7 @@ export class FieldManager {
     const apart = this.#ignoredBy(subresource, apiVersion);
     // Mostly, a manager has the same fields as last time: nothing is given up then.
     const isKept = last?.read && last.read.set === last.set && this.#isPlain(owners, last);
-    const hasSame = isKept && hasFields(type, config, { fields: last.read.fields, but: IDENTITY, apart });
+    const hasSame = isKept && hasFields(type, config, { fields: last.read.fields, but: IDENTITY, apart, known: this.#known });
     const set = hasSame ? last.set : yield* difference(yield* fieldsOf(type, config), apart, true);
     owners.set(id, { ...self, set });
     const object = hasSame ? whole : yield* told('failed to prune fields', this.#prune(whole, owners, { id, last }));
@@ -549,9 +558,9 @@ function* told<R>(what: string, work: Work<R>): Work<R> {
 function checked(
   type: Type,
   object: Json,
-  { as, lenient, fitting }: { as: string; lenient: boolean; fitting?: Fitting },
+  { as, lenient, stored }: { as: string; lenient: boolean; stored?: Parameters<typeof checkType>[3] },
 ): Work<void> {
-  return told(`failed to ${as.replace('%', () => shownObject(object))}`, checkType(type, object, lenient, fitting));
+  return told(`failed to ${as.replace('%', () => shownObject(object))}`, checkType(type, object, lenient, stored));
 }
 
 function shownObject({ apiVersion, kind, metadata }: Json): string {

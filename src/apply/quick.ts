@@ -2,6 +2,7 @@
  * What is seen at a stretch, without allocating: that something is the same as before, as it mostly is. Of what is large or odd, nothing
  * is said: that is found out by typed.ts, in pieces.
  */
+import { put } from '../storage/json.ts';
 import { isRecord } from '../watch/errors.ts';
 import { type FieldSet, fieldElement } from './field-set.ts';
 import { handledAs, kindOf, type Type } from './types.ts';
@@ -12,33 +13,83 @@ type Members = Readonly<Record<string, unknown>>;
 const MAX_VALUES = 8_192;
 let left = 0;
 
-const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
-
-/** Whether two values certainly have the same JSON. */
-export function areAlike(one: unknown, other: unknown): boolean {
-  left = MAX_VALUES;
-  return isAlike(one, other);
+/** What is known of parts of objects that are stored: nobody changes them. */
+export interface Known {
+  /** Of which type those are that have not too few values; items of their lists occur once. */
+  readonly types: WeakMap<object, Type>;
+  /** The FieldsV1 that such a part has. */
+  readonly fields: WeakMap<object, unknown>;
 }
 
-function isAlike(one: unknown, other: unknown): boolean {
-  if (one === other) return true;
-  if (--left < 0 || !isContainer(one) || !isContainer(other) || Array.isArray(one) !== Array.isArray(other)) return false;
-  const [names, others] = [Object.keys(one), Object.keys(other)];
+const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+/**
+ * A value, in which what has the same JSON as the part of another one in its place is that part: so that everything later sees at once
+ * that it is the same.
+ */
+export function likened(one: unknown, other: unknown): unknown {
+  left = MAX_VALUES;
+  return likenedTo(one, other);
+}
+
+function likenedTo(one: unknown, other: unknown): unknown {
+  if (one === other || --left < 0 || !isContainer(one) || !isContainer(other)) return other;
+  return Array.isArray(other) ? listLike(one, other) : Array.isArray(one) ? other : mapLike(one as Members, other as Members);
+}
+
+function listLike(one: object, other: readonly unknown[]): unknown {
+  if (!Array.isArray(one)) return other;
+  let isSame = one.length === other.length;
+  let made: unknown[] | undefined;
+  for (let at = 0; at < other.length && left >= 0; at++) {
+    const each = likenedTo(one[at], other[at]);
+    if (each !== one[at]) isSame = false;
+    if (each === other[at]) continue;
+    made ??= [...other];
+    made[at] = each;
+  }
+  return isSame && left >= 0 ? one : (made ?? other);
+}
+
+function mapLike(one: Members, other: Members): unknown {
+  const names = Object.keys(one);
   left -= names.length;
-  if (names.length !== others.length || left < 0) return false;
-  return names.every((name, at) => name === others[at] && isAlike((one as Members)[name], (other as Members)[name]));
+  let at = 0;
+  let isSame = true;
+  let made: Record<string, unknown> | undefined;
+  for (const name in other) {
+    if (--left < 0) break;
+    if (name !== names[at++]) isSame = false;
+    const before = Object.hasOwn(one, name) ? one[name] : undefined;
+    const each = likenedTo(before, other[name]);
+    if (each !== before) isSame = false;
+    if (each === other[name]) continue;
+    made ??= { ...other };
+    put(made, name, each);
+  }
+  return isSame && at === names.length && left >= 0 ? one : (made ?? other);
 }
 
 /**
  * Whether the fields of a value that is of a type are certainly those that FieldsV1 say, but for those that are nobody's: the members
  * of `but`, and all that is in a member of `apart`.
  */
-export function hasFields(type: Type, value: unknown, terms: { fields: Members; but: FieldSet; apart: FieldSet }): boolean {
+export function hasFields(type: Type, value: unknown, terms: Terms): boolean {
   left = MAX_VALUES;
   const { fields, but, apart } = terms;
+  known = terms.known;
   for (const child of apart.children?.values() ?? []) if (!child.isMember) return false;
   return isContainer(value) && hasNode(type, value, { fields, but, apart, isMember: false });
 }
+
+interface Terms {
+  readonly fields: Members;
+  readonly but: FieldSet;
+  readonly apart: FieldSet;
+  readonly known: Known;
+}
+
+let known: Known;
 
 /** What is expected of a node. */
 interface Node {
@@ -59,8 +110,12 @@ function hasNode(type: Type, value: object, { fields, isMember, but, apart }: No
     if (apart?.has(element)) return own === undefined;
     const nobodys = but?.children?.get(element);
     if (own !== undefined) count++;
-    if (below && isContainer(each) && !isLeaf(below, each))
-      return hasNode(below, each, { fields: own, isMember: isOwn && !nobodys?.isMember, but: nobodys });
+    if (below && isContainer(each) && !isLeaf(below, each)) {
+      if (own !== undefined && known.fields.get(each) === own) return true;
+      const isSame = hasNode(below, each, { fields: own, isMember: isOwn && !nobodys?.isMember, but: nobodys });
+      if (isSame && own && !nobodys && known.types.get(each) === below) known.fields.set(each, own);
+      return isSame;
+    }
     const isOwned = !nobodys?.isMember;
     return isOwned ? own !== undefined && isNothing(own) : own === undefined;
   };

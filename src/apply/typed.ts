@@ -15,7 +15,7 @@ import { comparing, put } from '../storage/json.ts';
 import { isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
 import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownNumber, shownPath } from './field-set.ts';
-import { areAlike } from './quick.ts';
+import type { Known } from './quick.ts';
 import { handledAs, type Kind, kindOf, type ListType, type MapType, type Scalar, type Type, TypedError } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -37,26 +37,32 @@ const MAX_ERRORS = 100;
 const MAX_ITEMS = 50_000;
 
 /**
- * Throws a TypedError if a value is not of a type. Items of lists may occur twice if that is `lenient`. `fitting`: parts of
- * which that is known, as nobody changes them.
+ * Throws a TypedError if a value is not of a type. Items of lists may occur twice if that is `lenient`. `stored`: what is known
+ * already, to which parts of the value are added if it is stored itself.
  */
-export function* checkType(type: Type, value: unknown, lenient: boolean, fitting?: Fitting): Work<void> {
+export function* checkType(type: Type, value: unknown, lenient: boolean, stored?: Stored): Work<void> {
+  parts = stored?.known.types;
+  notes = stored?.notes === true;
   left = MAX_VALUES;
-  checkedParts = fitting;
-  if (fits(type, value, lenient)) return;
+  if (fits(type, value, lenient && !parts)) return;
+  if (lenient && parts) return yield* checkType(type, value, lenient);
   const errors: string[] = [];
   yield* new Checker(errors, lenient).check(type, value, []);
   if (errors.length === 1) throw new TypedError(errors[0]);
   if (errors.length > 1) throw new TypedError(`errors:\n  ${errors.join('\n  ')}`);
 }
 
-/** Objects and lists that have been found to be of a type. */
-export type Fitting = WeakMap<object, Type>;
+/** What is known of what is stored, and whether the value is a part of that. */
+interface Stored {
+  readonly known: Known;
+  readonly notes?: boolean;
+}
 
 /** The most values that are looked at at a stretch. */
 const MAX_VALUES = 8_192;
 let left = 0;
-let checkedParts: Fitting | undefined;
+let parts: Known['types'] | undefined;
+let notes = false;
 /** Values of which a part is worth remembering. */
 const MANY = 32;
 
@@ -65,11 +71,11 @@ function fits(type: Type, value: unknown, lenient: boolean): boolean {
   if (--left < 0) return false;
   if (value === null) return true;
   if (typeof value !== 'object') return isScalar(type, value);
-  if (!checkedParts) return partsFit(type, value, lenient);
-  if (checkedParts.get(value) === type) return true;
+  if (!parts) return partsFit(type, value, lenient);
+  if (parts.get(value) === type) return true;
   const before = left;
   const isFit = partsFit(type, value, lenient);
-  if (isFit && before - left > MANY) checkedParts.set(value, type);
+  if (isFit && notes && before - left > MANY) parts.set(value, type);
   return isFit;
 }
 
@@ -413,12 +419,12 @@ export function merged(type: Type, one: unknown, other: unknown): Work<unknown> 
   const kind = handledAs(type, kindOf(type, other));
   if (kind === 'map') {
     const [left, right] = [mapOf(one), mapOf(other)];
-    if (type.map?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(areAlike(one, other) ? one : other);
+    if (type.map?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(other);
     return left && right ? mergedMap(type.map as MapType, left, right) : done(left ?? right);
   }
   if (kind === 'scalar') return done(other);
   const [left, right] = [listOf(one), listOf(other)];
-  if (type.list?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(areAlike(one, other) ? one : other);
+  if (type.list?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(other);
   return left && right ? mergedList(type.list as ListType, left, right) : done(left ?? right);
 }
 
