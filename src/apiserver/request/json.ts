@@ -199,10 +199,15 @@ export function* extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INF
       next = at + PIECE_BYTES;
       yield;
     }
-    const byte = bytes[at];
+    let byte = bytes[at];
     if (inText) {
-      if (byte === BACKSLASH) at++;
-      else if (byte === QUOTE) inText = false;
+      // Most of a text is in texts.
+      while (byte !== QUOTE && at < next) {
+        if (byte === BACKSLASH) at++;
+        byte = bytes[++at];
+      }
+      if (byte === QUOTE) inText = false;
+      else at--;
     } else if (byte === QUOTE) inText = true;
     else if (byte === 0x7b || byte === 0x5b) {
       containers++;
