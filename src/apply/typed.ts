@@ -64,7 +64,7 @@ let left = 0;
 let parts: Known['types'] | undefined;
 let notes = false;
 /** Values of which a part is worth remembering. */
-const MANY = 32;
+const MANY = 16;
 
 /** Whether a value is certainly of a type. What this does not know, as of many values, a {@link Checker} finds out in pieces. */
 function fits(type: Type, value: unknown, lenient: boolean): boolean {

@@ -50,6 +50,57 @@ describe('what is stored', () => {
   });
 });
 
+describe('what is kept instead of something', () => {
+  /** What JSON changes, leaves out or asks. */
+  const odd = fc.constantFrom<unknown>(
+    ...[undefined, -0, Number.NaN, new Date(0), () => 1, Symbol('x'), Object.assign([1], { x: 1 })],
+  );
+  const sparse: unknown[] = [];
+  sparse[2] = 1;
+  const values = fc.letrec<{ any: unknown }>((tie) => ({
+    any: fc.oneof(
+      { depthSize: 'small', withCrossShrink: true },
+      fc.constantFrom<unknown>('', 'a', null, true, 0, 1.5),
+      fc.oneof({ weight: 9, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.oneof(odd, fc.constant(sparse)) }),
+      fc.array(tie('any'), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom('a', '7', 'toJSON', 'constructor'), tie('any'), { maxKeys: 3 }),
+    ),
+  })).any;
+
+  it('is what JSON makes of it, and shares with that what is the same part of it', () => {
+    const property = fc.property(values, values, values, (same, one, other) => {
+      const before = atOnce(preparing({ metadata: { name: 'a' }, same, one } as object)).at('1').object as Record<
+        string,
+        unknown
+      >;
+      const object = { ...before, one: other, two: [before.same], __proto__: null };
+      const alone = atOnce(preparing(object as object)).copy;
+      const made = atOnce(preparing(object, before)).copy as Record<string, unknown>;
+      expect(JSON.stringify(made)).toBe(JSON.stringify(alone));
+      expect(made).toEqual(alone);
+      const [own, given] = [
+        [made.one, made.two, made.metadata],
+        [other, object.two, object.metadata],
+      ];
+      // Of the caller's own objects, none is kept.
+      for (const [at, each] of given.entries()) expect(typeof each === 'object' && each !== null && own[at] === each).toBe(false);
+    });
+    fc.assert(property, { numRuns: runs(500) });
+    const before = atOnce(preparing({ metadata: { labels: { a: 'b' } }, spec: { list: [{ n: 1 }, { n: 2 }] } } as object)).at(
+      '1',
+    ).object;
+    const { spec, metadata } = before as unknown as { spec: { list: object[] }; metadata: { labels: object } };
+    const made = atOnce(preparing({ metadata, spec: { list: [...spec.list, { n: 3 }] } } as object, before as object))
+      .copy as typeof before;
+    expect((made as unknown as { spec: typeof spec }).spec.list.map((each, at) => each === spec.list[at])).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect([made.metadata === metadata, (made.metadata as typeof metadata).labels === metadata.labels]).toEqual([false, true]);
+  });
+});
+
 describe('what is read', () => {
   it.each([
     ['{"metadata":{"name":"a"},"x":1}', { metadata: { name: 'a', resourceVersion: '7' }, x: 1 }],

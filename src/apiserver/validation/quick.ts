@@ -22,7 +22,7 @@ const made: WeakMap<Structural, Accepts> = new WeakMap();
 /** Parts of stored objects that have been accepted in a place: nobody changes them. */
 const accepted: WeakMap<object, Structural> = new WeakMap();
 /** Values of which a part is worth remembering. */
-const MANY = 32;
+const MANY = 16;
 
 /** Whether an object certainly fits, with the sets, maps and objects in it. Nothing is known of rules. */
 export function fitsQuickly(tree: Structural, object: unknown): boolean {

@@ -291,7 +291,7 @@ const stayed: readonly WeakMap<object, Structural>[] = [new WeakMap(), new WeakM
 /** Whether what is looked at is stored. */
 let isStored = false;
 /** Values of which a part is worth remembering. */
-const MANY = 32;
+const MANY = 16;
 
 /** Whether a part is known to be one of a stored object. */
 export const isPartOfStored = (part: object): boolean => stayed.some((each) => each.has(part));
