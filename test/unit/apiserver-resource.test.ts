@@ -224,10 +224,10 @@ describe('what is stored', () => {
     expect(await all.get('a')).toMatchObject({ metadata: { labels: { app: 'web' } }, spec: { count: 1 } });
   });
 
-  const spoil = (old: unknown): void => void Object.assign((old as Mutable | undefined)?.spec ?? {}, { item: 'spoilt' });
+  const spoil = (old: unknown): object => Object.assign((old as Mutable | undefined)?.spec ?? {}, { item: 'spoilt' });
   const refusal = [{ field: 'spec', message: 'Forbidden: no' }];
   it.each<[string, () => Resource<Mutable>]>([
-    ['validate of a definition', () => serve({ ...plain, validate: (_, old) => (spoil(old), old && refusal) })],
+    ['validate of a definition', () => serve({ ...plain, validate: (_, old) => old && spoil(old) && refusal })],
     [
       'a hook',
       () =>
