@@ -67,37 +67,30 @@ describe('what is kept instead of something', () => {
     ),
   })).any;
 
-  it('is what JSON makes of it, and shares with that what is the same part of it', () => {
+  type Kept = Record<string, unknown>;
+  const kept = (object: object, before?: Kept): Kept => atOnce(preparing(object, before)).copy as Kept;
+
+  it('is what JSON makes of it, of which nothing is the one that was given', () => {
     const property = fc.property(values, values, values, (same, one, other) => {
-      const before = atOnce(preparing({ metadata: { name: 'a' }, same, one } as object)).at('1').object as Record<
-        string,
-        unknown
-      >;
-      const object = { ...before, one: other, two: [before.same], __proto__: null };
-      const alone = atOnce(preparing(object as object)).copy;
-      const made = atOnce(preparing(object, before)).copy as Record<string, unknown>;
-      expect(JSON.stringify(made)).toBe(JSON.stringify(alone));
-      expect(made).toEqual(alone);
-      const [own, given] = [
-        [made.one, made.two, made.metadata],
-        [other, object.two, object.metadata],
-      ];
-      // Of the caller's own objects, none is kept.
-      for (const [at, each] of given.entries()) expect(typeof each === 'object' && each !== null && own[at] === each).toBe(false);
+      const before = kept({ metadata: { name: 'a' }, same, one });
+      const object: Kept = { ...before, one: other, two: [before.same] };
+      const made = kept(object, before);
+      expect(JSON.stringify(made)).toBe(JSON.stringify(kept(object)));
+      expect(made).toEqual(kept(object));
+      for (const name of ['one', 'two', 'metadata']) {
+        const given = object[name];
+        expect(typeof given === 'object' && given !== null && given === made[name]).toBe(false);
+      }
     });
     fc.assert(property, { numRuns: runs(500) });
-    const before = atOnce(preparing({ metadata: { labels: { a: 'b' } }, spec: { list: [{ n: 1 }, { n: 2 }] } } as object)).at(
-      '1',
-    ).object;
-    const { spec, metadata } = before as unknown as { spec: { list: object[] }; metadata: { labels: object } };
-    const made = atOnce(preparing({ metadata, spec: { list: [...spec.list, { n: 3 }] } } as object, before as object))
-      .copy as typeof before;
-    expect((made as unknown as { spec: typeof spec }).spec.list.map((each, at) => each === spec.list[at])).toEqual([
-      true,
-      true,
-      false,
-    ]);
-    expect([made.metadata === metadata, (made.metadata as typeof metadata).labels === metadata.labels]).toEqual([false, true]);
+  });
+
+  it('shares what is the same part of what was kept before', () => {
+    const labels = { a: 'b' };
+    const before = kept({ metadata: { labels }, list: [{ n: 1 }, { n: 2 }] }) as { metadata: { labels: object }; list: object[] };
+    const made = kept({ ...before, list: [...before.list, { n: 3 }] }, before) as typeof before;
+    expect(made.list.map((each, at) => each === before.list[at])).toEqual([true, true, false]);
+    expect([made.metadata === before.metadata, made.metadata.labels === before.metadata.labels]).toEqual([false, true]);
   });
 });
 
