@@ -5,6 +5,7 @@
 import { put } from '../storage/json.ts';
 import { isRecord } from '../watch/errors.ts';
 import { type FieldSet, fieldElement } from './field-set.ts';
+import type { KnownFields } from './managers.ts';
 import { handledAs, kindOf, type Type } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -13,12 +14,19 @@ type Members = Readonly<Record<string, unknown>>;
 const MAX_VALUES = 8_192;
 let left = 0;
 
-/** What is known of parts of objects that are stored: nobody changes them. */
-export interface Known {
+/** What is known of parts of objects that are stored, as nobody changes them, and what is seen at once because of that. */
+export class StoredParts {
   /** Of which type those are that have not too few values; items of their lists occur once. */
-  readonly types: WeakMap<object, Type>;
+  readonly types: WeakMap<object, Type> = new WeakMap();
   /** The FieldsV1 that such a part has. */
-  readonly fields: WeakMap<object, unknown>;
+  readonly fields: WeakMap<object, unknown> = new WeakMap();
+  /** FieldsV1 that have been read. */
+  readonly owners: KnownFields = new WeakMap();
+  readonly likened: typeof likened = likened;
+
+  hasFields(type: Type, value: unknown, terms: Omit<Terms, 'known'>): boolean {
+    return hasFields(type, value, { ...terms, known: this });
+  }
 }
 
 const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
@@ -27,7 +35,7 @@ const isContainer = (value: unknown): value is object => typeof value === 'objec
  * A value, in which what has the same JSON as the part of another one in its place is that part: so that everything later sees at once
  * that it is the same.
  */
-export function likened(one: unknown, other: unknown): unknown {
+function likened(one: unknown, other: unknown): unknown {
   left = MAX_VALUES;
   return likenedTo(one, other);
 }
@@ -74,7 +82,7 @@ function mapLike(one: Members, other: Members): unknown {
  * Whether the fields of a value that is of a type are certainly those that FieldsV1 say, but for those that are nobody's: the members
  * of `but`, and all that is in a member of `apart`.
  */
-export function hasFields(type: Type, value: unknown, terms: Terms): boolean {
+function hasFields(type: Type, value: unknown, terms: Terms): boolean {
   left = MAX_VALUES;
   const { fields, but, apart } = terms;
   known = terms.known;
@@ -86,10 +94,10 @@ interface Terms {
   readonly fields: Members;
   readonly but: FieldSet;
   readonly apart: FieldSet;
-  readonly known: Known;
+  readonly known: StoredParts;
 }
 
-let known: Known;
+let known: StoredParts;
 
 /** What is expected of a node. */
 interface Node {

@@ -15,7 +15,7 @@ import { comparing, put } from '../storage/json.ts';
 import { isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
 import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownNumber, shownPath } from './field-set.ts';
-import type { Known } from './quick.ts';
+import type { StoredParts } from './quick.ts';
 import { handledAs, type Kind, kindOf, type ListType, type MapType, type Scalar, type Type, TypedError } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -41,9 +41,7 @@ const MAX_ITEMS = 50_000;
  * already, to which parts of the value are added if it is stored itself.
  */
 export function* checkType(type: Type, value: unknown, lenient: boolean, stored?: Stored): Work<void> {
-  parts = stored?.known.types;
-  notes = stored?.notes === true;
-  left = MAX_VALUES;
+  [parts, notes, left] = [stored?.known.types, stored?.notes === true, MAX_VALUES];
   if (fits(type, value, lenient && !parts)) return;
   if (lenient && parts) return yield* checkType(type, value, lenient);
   const errors: string[] = [];
@@ -53,15 +51,15 @@ export function* checkType(type: Type, value: unknown, lenient: boolean, stored?
 }
 
 /** What is known of what is stored, and whether the value is a part of that. */
-interface Stored {
-  readonly known: Known;
+export interface Stored {
+  readonly known: StoredParts;
   readonly notes?: boolean;
 }
 
 /** The most values that are looked at at a stretch. */
 const MAX_VALUES = 8_192;
 let left = 0;
-let parts: Known['types'] | undefined;
+let parts: StoredParts['types'] | undefined;
 let notes = false;
 /** Values of which a part is worth remembering. */
 const MANY = 16;

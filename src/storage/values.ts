@@ -126,64 +126,29 @@ export class PreparedValue<T extends KubernetesObject> {
 }
 
 /**
- * Makes what is to be kept. What it has in common with `before`, which is kept already, it shares with it. Throws INVALID_ARGUMENT for
- * what is not an object. What JSON.stringify throws is passed on.
+ * Makes what is to be kept; `share` may make the copy. Throws INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is
+ * passed on.
  */
-export function* preparing<T extends KubernetesObject>(object: T, before?: T): Work<PreparedValue<T>> {
+export function* preparing<T extends KubernetesObject>(object: T, share?: (whole: object) => unknown): Work<PreparedValue<T>> {
   const { plain, metadata } = plainOf(object);
   const whole = { ...plain, metadata: metadataAt(metadata, standInOfVersion()) };
   const text = yield* stringifying(whole);
-  const copy = before && text.length <= LARGE_BYTES ? sharedWith(before, whole) : undefined;
+  const copy = text.length <= LARGE_BYTES ? share?.(whole) : undefined;
   return new PreparedValue(text, (copy ?? (yield* parsing(text))) as T);
 }
 
 /** What JSON makes of a value, but for parts that are those of a kept value; undefined: that only shows when it is parsed. */
-function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
-  if (typeof value !== 'object') return typeof value === 'number' && !isExact(value) ? undefined : value;
-  if (value === kept || value === null || constant.has(value)) return value;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (
-    depth > MAX_DEPTH ||
-    'toJSON' in value ||
-    (prototype !== (Array.isArray(value) ? Array : Object).prototype && prototype !== null)
-  )
-    return undefined;
-  const before = (typeof kept === 'object' && kept) || NOTHING;
-  const copy: object = Array.isArray(value) ? [] : {};
-  for (const name of (Array.isArray(value) ? value.keys() : Object.keys(value)) as Iterable<string>) {
-    const member = (value as Record<string, unknown>)[name];
-    if (member === undefined && !Array.isArray(value)) continue;
-    const made = sharedWith((before as Record<string, unknown>)[name], member, depth + 1);
-    if (made === undefined || typeof made === 'function' || typeof made === 'symbol') return undefined;
-    put(copy as Record<string, unknown>, name, made);
-  }
-  return copy;
-}
-
-const NOTHING = {};
-/** What is deeper is parsed. */
-const MAX_DEPTH = 256;
-/** Whether a number is the same after it was JSON. */
-const isExact = (value: number): boolean => Number.isFinite(value) && !Object.is(value, -0);
-
-/** Parts of values, as JSON makes them, that nobody changes. */
-const constant: WeakSet<object> = new WeakSet();
-
-/** Says that a part of what will be kept is as JSON makes it, and never changes: it need not be copied. */
-export function noteConstant(part: object): void {
-  constant.add(part);
-}
+type Sharing = (kept: unknown, value: unknown) => unknown;
 
 /** Changes that leave alone what they get, and what they return. */
-const gentle: WeakSet<object> = new WeakSet();
+const gentle: WeakMap<object, Sharing> = new WeakMap();
 
 /** A change that gets what is kept, not a copy. */
-export function asGentle<C extends object>(change: C): C {
-  gentle.add(change);
-  return change;
+export function asGentle(change: object, sharing: Sharing): void {
+  gentle.set(change, sharing);
 }
 
-export const isGentle = (change: object): boolean => gentle.has(change);
+export const sharingOf = (change: object): Sharing | undefined => gentle.get(change);
 
 /** The size from which an object is copied in pieces, in bytes of JSON. */
 const LARGE_BYTES = 262_144;

@@ -5,6 +5,7 @@ import { describe, expect, it, test } from 'vitest';
 import { FieldManager, type FieldManagerOptions, type Json } from '../../src/apply/field-manager.ts';
 import { fromFields, isSame, toFields } from '../../src/apply/field-set.ts';
 import { ApplyConflict, applyConfiguration, extractManaged } from '../../src/apply/index.ts';
+import { StoredParts } from '../../src/apply/quick.ts';
 import { atOnce, STRIDE, type Work } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
 
@@ -455,8 +456,9 @@ test('what a manager knows of stored objects changes nothing: large ones, applie
   const large: Json = { type: 'object', properties: { spec } };
   const steps = fc.array(fc.record({ manager: fc.constantFrom('one', 'two'), config }), { minLength: 2, maxLength: 8 });
   const property = fc.property(steps, fc.boolean(), (all, hasSchema) => {
-    const make = (): FieldManager => new FieldManager({ schema: hasSchema ? large : undefined, apiVersion });
-    const kept = make();
+    const make = (stored?: StoredParts): FieldManager =>
+      new FieldManager({ schema: hasSchema ? large : undefined, apiVersion, stored });
+    const kept = make(new StoredParts());
     let [live, fresh]: (Json | undefined)[] = [];
     for (const [at, { manager, config: asked }] of all.entries()) {
       const members = (values: readonly number[]): object => Object.fromEntries(values.map((value, n) => [`n${n}`, value]));

@@ -13,9 +13,10 @@
 import { ApplyConflict, conflictCauses } from '../../apply/conflicts.ts';
 import { FieldManager, type WriteBy } from '../../apply/field-manager.ts';
 import { checkOwnerCount } from '../../apply/managers.ts';
+import { StoredParts } from '../../apply/quick.ts';
 import { comparing } from '../../storage/json.ts';
+import { noteConstant } from '../../storage/shared.ts';
 import { refused } from '../../storage/statuses.ts';
-import { noteConstant } from '../../storage/values.ts';
 import type { StatusCause } from '../../watch/event.ts';
 import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
@@ -174,7 +175,7 @@ function managerOf({ info, versions }: ResourceContext, { kind }: Subresource): 
     const others = kind ? [] : (versions?.() ?? []).filter(({ group }) => group === info.group);
     const shape = messageOf(kind ?? info);
     manager = new FieldManager({
-      ...{ schema: knownSchema(kind ?? info), apiVersion, empty: shape && zeroOf(shape) },
+      ...{ schema: knownSchema(kind ?? info), apiVersion, empty: shape && zeroOf(shape), stored: new StoredParts() },
       reset: (subresource, version) => {
         if (kind) return [];
         if (subresource === '') return version === apiVersion ? info.apart : [];

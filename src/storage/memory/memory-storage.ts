@@ -30,7 +30,16 @@ import type {
   Storage,
   UpdateOptions,
 } from '../storage.ts';
-import { comparingContent, copying, dropEncoded, encoding, isGentle, isLarge, type PreparedValue, preparing } from '../values.ts';
+import {
+  comparingContent,
+  copying,
+  dropEncoded,
+  encoding,
+  isLarge,
+  type PreparedValue,
+  preparing,
+  sharingOf,
+} from '../values.ts';
 import { MemoryBackend } from './memory-backend.ts';
 import { type MemoryStorageOptions, settingsOf, Writer } from './writer.ts';
 
@@ -38,9 +47,13 @@ import { type MemoryStorageOptions, settingsOf, Writer } from './writer.ts';
  * Makes what is to be kept, at once: an object is its caller's, who may change it in the next turn. Only a server that works for a
  * request leaves what it has read alone, so that is done in pieces.
  */
-function prepare<T extends KubernetesObject>(object: T, signal: AbortSignal | undefined, before?: T): Soon<PreparedValue<T>> {
+function prepare<T extends KubernetesObject>(
+  object: T,
+  signal: AbortSignal | undefined,
+  share?: (whole: object) => unknown,
+): Soon<PreparedValue<T>> {
   const pace = requestPace(signal);
-  return pace ? inPieces(preparing(object, before), { pace, signal }) : atOnce(preparing(object, before));
+  return pace ? inPieces(preparing(object, share), { pace, signal }) : atOnce(preparing(object, share));
 }
 
 /** A part of a `MemoryStorage`. */
@@ -102,12 +115,12 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. A large
       // object is an exception: a copy, a change and a write of it would block everybody together.
       if (head && isLarge(head)) await terms.pace.heavy?.(signal as AbortSignal);
-      const shares = head !== undefined && !isLarge(head) && isGentle(change);
-      const copy = shares ? head : head && inPieces(copying(head), terms);
+      const sharing = head && !isLarge(head) ? sharingOf(change) : undefined;
+      const copy = sharing ? head : head && inPieces(copying(head), terms);
       const current = (isPromise(copy) ? await copy : copy) as T;
       const answer = writer.decided(() => change(current));
       const changed = isPromise(answer) ? await this.pending.until(answer, signal) : answer;
-      const preparation = prepare(changed, signal, shares ? head : undefined);
+      const preparation = prepare(changed, signal, sharing && ((whole) => sharing(head, whole)));
       const prepared = isPromise(preparation) ? await preparation : preparation;
       const compared = head !== undefined && inPieces(comparingContent(prepared.copy, head), terms);
       const isSame = isPromise(compared) ? await compared : compared;
