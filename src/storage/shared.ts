@@ -3,9 +3,16 @@
  * of an object leave alone what is stored.
  */
 import { put } from './json.ts';
+import type { Share } from './values.ts';
+
+/** Shares with an object that is kept. */
+export const sharing =
+  (kept: object): Share =>
+  (whole) =>
+    sharedWith(kept, whole);
 
 /** What JSON makes of a value, but for parts that are those of a kept value; undefined: that only shows when it is parsed. */
-export function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
+function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
   if (typeof value !== 'object') return typeof value === 'number' && !isExact(value) ? undefined : value;
   if (value === kept || value === null || constant.has(value)) return value;
   const prototype: unknown = Object.getPrototypeOf(value);

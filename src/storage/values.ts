@@ -133,22 +133,14 @@ export function* preparing<T extends KubernetesObject>(object: T, share?: (whole
   const { plain, metadata } = plainOf(object);
   const whole = { ...plain, metadata: metadataAt(metadata, standInOfVersion()) };
   const text = yield* stringifying(whole);
-  const copy = text.length <= LARGE_BYTES ? share?.(whole) : undefined;
-  return new PreparedValue(text, (copy ?? (yield* parsing(text))) as T);
+  return new PreparedValue(text, ((text.length <= LARGE_BYTES && share?.(whole)) || (yield* parsing(text))) as T);
 }
 
-/** What JSON makes of a value, but for parts that are those of a kept value; undefined: that only shows when it is parsed. */
-type Sharing = (kept: unknown, value: unknown) => unknown;
+/** What JSON makes of a value, in which parts of what is kept may be shared; undefined: that only shows when it is parsed. */
+export type Share = (whole: object) => unknown;
 
-/** Changes that leave alone what they get, and what they return. */
-const gentle: WeakMap<object, Sharing> = new WeakMap();
-
-/** A change that gets what is kept, not a copy. */
-export function asGentle(change: object, sharing: Sharing): void {
-  gentle.set(change, sharing);
-}
-
-export const sharingOf = (change: object): Sharing | undefined => gentle.get(change);
+/** Changes that leave alone what they get, which is what is kept, not a copy, and what they return. */
+export const gentle: WeakMap<object, (kept: object) => Share> = new WeakMap();
 
 /** The size from which an object is copied in pieces, in bytes of JSON. */
 const LARGE_BYTES = 262_144;

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
-import { sharedWith } from '../../src/storage/shared.ts';
+import { sharing } from '../../src/storage/shared.ts';
 import { atVersion, Draft, dropEncoded, encoded, encodedBytes, preparing, toObject } from '../../src/storage/values.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
@@ -69,8 +69,7 @@ describe('what is kept instead of something', () => {
   })).any;
 
   type Kept = Record<string, unknown>;
-  const kept = (object: object, before?: Kept): Kept =>
-    atOnce(preparing(object, before && ((whole) => sharedWith(before, whole)))).copy as Kept;
+  const kept = (object: object, before?: Kept): Kept => atOnce(preparing(object, before && sharing(before))).copy as Kept;
 
   it('is what JSON makes of it, of which nothing is the one that was given', () => {
     const property = fc.property(values, values, values, (same, one, other) => {

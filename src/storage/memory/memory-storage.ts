@@ -35,10 +35,11 @@ import {
   copying,
   dropEncoded,
   encoding,
+  gentle,
   isLarge,
   type PreparedValue,
   preparing,
-  sharingOf,
+  type Share,
 } from '../values.ts';
 import { MemoryBackend } from './memory-backend.ts';
 import { type MemoryStorageOptions, settingsOf, Writer } from './writer.ts';
@@ -47,13 +48,10 @@ import { type MemoryStorageOptions, settingsOf, Writer } from './writer.ts';
  * Makes what is to be kept, at once: an object is its caller's, who may change it in the next turn. Only a server that works for a
  * request leaves what it has read alone, so that is done in pieces.
  */
-function prepare<T extends KubernetesObject>(
-  object: T,
-  signal: AbortSignal | undefined,
-  share?: (whole: object) => unknown,
-): Soon<PreparedValue<T>> {
+function prepare<T extends KubernetesObject>(object: T, signal: AbortSignal | undefined, share?: Share): Soon<PreparedValue<T>> {
   const pace = requestPace(signal);
-  return pace ? inPieces(preparing(object, share), { pace, signal }) : atOnce(preparing(object, share));
+  const work = preparing(object, share);
+  return pace ? inPieces(work, { pace, signal }) : atOnce(work);
 }
 
 /** A part of a `MemoryStorage`. */
@@ -115,12 +113,12 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. A large
       // object is an exception: a copy, a change and a write of it would block everybody together.
       if (head && isLarge(head)) await terms.pace.heavy?.(signal as AbortSignal);
-      const sharing = head && !isLarge(head) ? sharingOf(change) : undefined;
-      const copy = sharing ? head : head && inPieces(copying(head), terms);
+      const share = head && !isLarge(head) ? gentle.get(change)?.(head) : undefined;
+      const copy = share ? head : head && inPieces(copying(head), terms);
       const current = (isPromise(copy) ? await copy : copy) as T;
       const answer = writer.decided(() => change(current));
       const changed = isPromise(answer) ? await this.pending.until(answer, signal) : answer;
-      const preparation = prepare(changed, signal, sharing && ((whole) => sharing(head, whole)));
+      const preparation = prepare(changed, signal, share);
       const prepared = isPromise(preparation) ? await preparation : preparation;
       const compared = head !== undefined && inPieces(comparingContent(prepared.copy, head), terms);
       const isSame = isPromise(compared) ? await compared : compared;
