@@ -113,7 +113,7 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. A large
       // object is an exception: a copy, a change and a write of it would block everybody together.
       if (head && isLarge(head)) await terms.pace.heavy?.(signal as AbortSignal);
-      const share = head && (isLarge(head) ? undefined : gentle.get(change)?.(head));
+      const share = head && !isLarge(head) ? gentle.get(change)?.(head) : undefined;
       const copy = share ? head : head && inPieces(copying(head), terms);
       const current = (isPromise(copy) ? await copy : copy) as T;
       const answer = writer.decided(() => change(current));
