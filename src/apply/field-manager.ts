@@ -42,13 +42,15 @@ import {
   fromEntries,
   isReset,
   type Json,
+  type KnownFields,
   type Owner,
   type Owners,
   ownerId,
   toEntries,
   withEntries,
 } from './managers.ts';
-import { type Comparison, checkType, compared, fieldsOf, merged, reconciled, withNamed, without } from './typed.ts';
+import type { StoredParts } from './quick.ts';
+import { type Comparison, checkType, compared, fieldsOf, merged, reconciled, type Stored, withNamed, without } from './typed.ts';
 import { beginOperation, type JsonSchema, kindType, type Type, TypedError } from './types.ts';
 
 export type { Json } from './managers.ts';
@@ -81,6 +83,8 @@ export interface FieldManagerOptions {
   readonly versions?: Readonly<Record<string, JsonSchema | undefined>> | undefined;
   /** Converts an object to another version. Default: only its apiVersion changes. */
   readonly convert?: ((object: Json, apiVersion: string) => Json) | undefined;
+  /** If live objects are those of a storage, which never change. */
+  readonly stored?: StoredParts | undefined;
 }
 
 /** Paths that are never owned. */
@@ -110,9 +114,12 @@ export class FieldManager {
   readonly #options: FieldManagerOptions;
   readonly #types: Map<string, Type> = new Map();
   readonly #ignored: Map<string, FieldSet> = new Map();
+  /** What is known of the parts of a live object. */
+  readonly #live: Stored | undefined;
 
   constructor(options: FieldManagerOptions) {
     this.#options = options;
+    this.#live = options.stored && { known: options.stored, notes: true };
   }
 
   /**
@@ -123,7 +130,7 @@ export class FieldManager {
     beginOperation();
     const before = live ?? this.#emptyOf(sent);
     try {
-      const owners = yield* ownersOf(before, sent, by.subresource);
+      const owners = yield* ownersOf(before, sent, { subresource: by.subresource, known: this.#options.stored?.owners });
       const next = withEntries(sent, undefined);
       if (owners.size === 0 && uidOf(before)) return next;
       yield* this.#update(before, next, { owners, by });
@@ -143,7 +150,7 @@ export class FieldManager {
     beginOperation();
     const before = live ?? this.#emptyOf(config);
     try {
-      const owners = yield* liveOwners(before);
+      const owners = yield* liveOwners(before, this.#options.stored?.owners);
       const { object, owners: after } = yield* this.#apply(before, config, { owners, by });
       checkOwnerCount(after.size);
       const synced = by.manager === 'kubectl' ? withLastApplied(object, config) : object;
@@ -182,7 +189,7 @@ export class FieldManager {
   *#update(live: Json, next: Json, { owners, by }: { owners: Owners; by: WriteBy }): Work<void> {
     const type = this.#type;
     yield* checked(type, next, { as: 'convert new object (%) to smd typed', lenient: true });
-    yield* checked(type, live, { as: 'convert live object (%) to smd typed', lenient: true });
+    yield* checked(type, live, { as: 'convert live object (%) to smd typed', lenient: true, stored: this.#live });
     yield* this.#reconcile(live, owners);
     const changes = yield* this.#disown(live, next, { owners, self: SELF, force: true, subresource: by.subresource });
     const changed = yield* union(changes.modified, changes.added);
@@ -224,11 +231,12 @@ export class FieldManager {
     }
   }
 
-  *#merge(live: Json, config: Json, { owners, by }: ApplyOf): Work<{ object: Json; owners: Owners }> {
-    const [type, { apiVersion }] = [this.#type, this.#options];
-    if (entriesOf(config)) throw refused(400, 'BadRequest', 'metadata.managedFields must be nil');
-    yield* checked(type, config, { as: 'create typed patch object (%)', lenient: false });
-    yield* checked(type, live, { as: 'create typed live object (%)', lenient: true });
+  *#merge(live: Json, given: Json, { owners, by }: ApplyOf): Work<{ object: Json; owners: Owners }> {
+    const [type, { apiVersion, stored }] = [this.#type, this.#options];
+    if (entriesOf(given)) throw refused(400, 'BadRequest', 'metadata.managedFields must be nil');
+    const config = stored ? (stored.likened(live, given) as Json) : given;
+    yield* checked(type, config, { as: 'create typed patch object (%)', lenient: false, stored: stored && { known: stored } });
+    yield* checked(type, live, { as: 'create typed live object (%)', lenient: true, stored: this.#live });
     const { manager, subresource, time } = by;
     const self: Omit<Owner, 'set'> = { manager: manager || 'unknown', operation: 'Apply', apiVersion, subresource, time };
     const id = ownerId(self);
@@ -236,9 +244,13 @@ export class FieldManager {
     yield* this.#reconcile(live, owners);
     const last = owners.get(id);
     const whole = (yield* told('failed to merge config', merged(type, live, config))) as Json;
-    const set = yield* difference(yield* fieldsOf(type, config), this.#ignoredBy(subresource, apiVersion), true);
+    const apart = this.#ignoredBy(subresource, apiVersion);
+    // Mostly, a manager has the same fields as last time: nothing is given up then.
+    const isKept = last?.read && last.read.set === last.set && this.#isPlain(owners, last);
+    const hasSame = isKept && stored?.hasFields(type, config, { fields: last.read.fields, but: IDENTITY, apart });
+    const set = hasSame ? last.set : yield* difference(yield* fieldsOf(type, config), apart, true);
     owners.set(id, { ...self, set });
-    const object = yield* told('failed to prune fields', this.#prune(whole, owners, { id, last }));
+    const object = hasSame ? whole : yield* told('failed to prune fields', this.#prune(whole, owners, { id, last }));
     yield* this.#disown(live, object, { owners, self: id, force: by.force, subresource });
     const isNoop = yield* comparing(live, object);
     const owned = owners.get(id) && (yield* difference(set, IDENTITY));
@@ -299,7 +311,7 @@ export class FieldManager {
 
   /** Fits the owners' fields to schemas that have changed since. Owners of versions that are gone are forgotten. */
   *#reconcile(live: Json, owners: Owners): Work<void> {
-    const versions = new Map<string, boolean>();
+    const [versions, fitting] = [new Map<string, boolean>(), this.#options.stored?.owners];
     for (const [id, owner] of owners) {
       let isThere = versions.get(owner.apiVersion);
       if (isThere === undefined) isThere = yield* this.#isThere(live, owner.apiVersion);
@@ -308,9 +320,12 @@ export class FieldManager {
         owners.delete(id);
         continue;
       }
-      const { children } = owner.set;
-      const set = children ? yield* reconciled(this.#typeOf(owner.apiVersion), owner.set) : owner.set;
+      const type = this.#typeOf(owner.apiVersion);
+      const { read } = owner;
+      if (read && fitting?.get(read.fields) === type) continue;
+      const set = owner.set.children ? yield* reconciled(type, owner.set) : owner.set;
       if (set !== owner.set && set.children) owners.set(id, { ...owner, set });
+      else if (set === owner.set && read && fitting?.has(read.fields)) fitting.set(read.fields, type);
     }
   }
 
@@ -325,12 +340,17 @@ export class FieldManager {
     }
   }
 
+  /** Whether everybody writes as this version has it, as far as that matters. */
+  #isPlain(owners: Owners, last: Owner): boolean {
+    const { convert, apiVersion } = this.#options;
+    return last.apiVersion === apiVersion && (!convert || [...owners.values()].every((each) => each.apiVersion === apiVersion));
+  }
+
   /** Removes what the manager applied last time and not now, unless others own it. */
   *#prune(whole: Json, owners: Owners, { id, last }: { id: string; last: Owner | undefined }): Work<Json> {
     const { set } = owners.get(id) as Owner;
     if (!last || last.set.isEmpty) return whole;
-    const isPlain = !this.#options.convert || [...owners.values(), last].every((each) => each.apiVersion === last.apiVersion);
-    if (isPlain && last.apiVersion === this.#options.apiVersion && (yield* isWithin(last.set, set))) return whole;
+    if (this.#isPlain(owners, last) && (yield* isWithin(last.set, set))) return whole;
     let start: Json;
     try {
       start = yield* this.#convert(whole, last.apiVersion);
@@ -487,7 +507,7 @@ const toVersion = (object: Json, apiVersion: string): Json => ({ ...object, apiV
 const uidOf = ({ metadata }: Json): unknown => (isRecord(metadata) ? metadata.uid : undefined);
 
 /** Owners as the request has them, or those of the object. */
-function* ownersOf(live: Json, sent: Json, subresource: string): Work<Owners> {
+function* ownersOf(live: Json, sent: Json, { subresource, known }: { subresource: string; known: Known }): Work<Owners> {
   const entries = subresource === '' ? entriesOf(sent) : undefined;
   if (entries && isReset(entries)) return new Map();
   try {
@@ -497,16 +517,18 @@ function* ownersOf(live: Json, sent: Json, subresource: string): Work<Owners> {
     if (!isInvalid(error)) throw error;
   }
   try {
-    return yield* fromEntries(entriesOf(live) ?? []);
+    return yield* fromEntries(entriesOf(live) ?? [], known);
   } catch (error) {
     if (!isInvalid(error)) throw error;
     return new Map();
   }
 }
 
-function* liveOwners(live: Json): Work<Owners> {
+type Known = KnownFields | undefined;
+
+function* liveOwners(live: Json, known: Known): Work<Owners> {
   try {
-    return yield* fromEntries(entriesOf(live) ?? []);
+    return yield* fromEntries(entriesOf(live) ?? [], known);
   } catch (error) {
     if (!isInvalid(error)) throw error;
     throw new TypedError(`failed to decode managed fields: ${(error as Error).message}`);
@@ -525,8 +547,12 @@ function* told<R>(what: string, work: Work<R>): Work<R> {
   }
 }
 
-function checked(type: Type, object: Json, { as, lenient }: { as: string; lenient: boolean }): Work<void> {
-  return told(`failed to ${as.replace('%', () => shownObject(object))}`, checkType(type, object, lenient));
+function checked(
+  type: Type,
+  object: Json,
+  { as, lenient, stored }: { as: string; lenient: boolean; stored?: Stored | undefined },
+): Work<void> {
+  return told(`failed to ${as.replace('%', () => shownObject(object))}`, checkType(type, object, lenient, stored));
 }
 
 function shownObject({ apiVersion, kind, metadata }: Json): string {

@@ -29,11 +29,22 @@ type Children = Map<string, FieldSet>;
 export class FieldSet {
   /** Whether the path that leads here is in the set. */
   readonly isMember: boolean;
-  readonly children: ReadonlyMap<string, FieldSet> | undefined;
+  #children: ReadonlyMap<string, FieldSet> | undefined;
+  /** The same as FieldsV1 that are in our form, until somebody asks for the children. */
+  #fields: Fields | undefined;
 
-  constructor(isMember: boolean, children?: ReadonlyMap<string, FieldSet>) {
+  constructor(isMember: boolean, children?: ReadonlyMap<string, FieldSet>, fields?: Fields) {
     this.isMember = isMember;
-    this.children = children?.size ? children : undefined;
+    this.#children = children?.size ? children : undefined;
+    this.#fields = fields;
+  }
+
+  get children(): ReadonlyMap<string, FieldSet> | undefined {
+    if (this.#fields) {
+      this.#children = childrenIn(this.#fields);
+      this.#fields = undefined;
+    }
+    return this.#children;
   }
 
   get isEmpty(): boolean {
@@ -49,6 +60,31 @@ export class FieldSet {
   has(element: string): boolean {
     return this.children?.get(element)?.isMember === true;
   }
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function childrenIn(fields: Fields): Children | undefined {
+  let children: Children | undefined;
+  for (const element in fields) {
+    if (element === '.') continue;
+    const below = fields[element] as Fields;
+    children ??= new Map();
+    children.set(element, isNothing(below) ? LEAF : new FieldSet('.' in below, undefined, below));
+  }
+  return children;
+}
+
+/** The same as `fromFields` says of FieldsV1 that are exact and not large. */
+export const ofExact = (fields: Fields): Read => ({ set: new FieldSet(false, undefined, fields), isExact: true, size: 0 });
+
+/** What was read. */
+interface Read {
+  readonly set: FieldSet;
+  /** Whether it would be written so. */
+  readonly isExact: boolean;
+  /** How many fields there are, if it was not known. */
+  readonly size: number;
 }
 
 export const NO_FIELDS: FieldSet = new FieldSet(false);
@@ -254,15 +290,15 @@ export function* toFields(set: FieldSet): Work<Record<string, unknown>> {
 /**
  * Reads FieldsV1, and says whether `toFields` would write it so. Throws INVALID_ARGUMENT if it is none, or has too many fields.
  */
-export function* fromFields(fields: unknown): Work<{ readonly set: FieldSet; readonly isExact: boolean }> {
+export function* fromFields(fields: unknown): Work<Read> {
   const reader = new Reader();
   const { children } = yield* reader.node(fields ?? {}, 0);
-  return { set: new FieldSet(false, children), isExact: reader.isExact };
+  return { set: new FieldSet(false, children), isExact: reader.isExact, size: reader.fields };
 }
 
 class Reader {
   isExact: boolean = true;
-  #fields: number = 0;
+  fields: number = 0;
 
   *node(fields: unknown, depth: number): Work<FieldSet> {
     if (fields !== null && !isRecord(fields)) throw invalid('fieldsV1', fields, 'an object of fields');
@@ -278,7 +314,7 @@ class Reader {
         continue;
       }
       this.isExact &&= element === key;
-      if (++this.#fields > MAX_FIELDS) throw tooLarge('fields', MAX_FIELDS);
+      if (++this.fields > MAX_FIELDS) throw tooLarge('fields', MAX_FIELDS);
       const below = own[key];
       const child = isRecord(below) && isNothing(below) ? LEAF : yield* this.node(below, depth + 1);
       children ??= new Map();

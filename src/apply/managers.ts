@@ -5,8 +5,8 @@
 import { refused } from '../storage/statuses.ts';
 import { isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
-import { canonical, compareText, type FieldSet, fromFields, toFields, unionOf } from './field-set.ts';
-import { TypedError } from './types.ts';
+import { canonical, compareText, type FieldSet, fromFields, ofExact, toFields, unionOf } from './field-set.ts';
+import { type Type, TypedError } from './types.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -19,8 +19,11 @@ export interface Owner {
   readonly time: string | undefined;
   readonly set: FieldSet;
   /** What was read, if it would be written so. */
-  readonly read?: { readonly set: FieldSet; readonly fields: unknown } | undefined;
+  readonly read?: { readonly set: FieldSet; readonly fields: Json } | undefined;
 }
+
+/** FieldsV1 of no great size that have been read, and would be written so, with the type that they fit. Nobody changes them. */
+export type KnownFields = WeakMap<object, Type | undefined>;
 
 /** All owners of an object, by their ids. */
 export type Owners = Map<string, Owner>;
@@ -75,7 +78,7 @@ export function checkOwnerCount(count: number): void {
 }
 
 /** Reads the entries of `metadata.managedFields`. Throws an error if one of them is invalid. */
-export function* fromEntries(entries: readonly Json[]): Work<Owners> {
+export function* fromEntries(entries: readonly Json[], known?: KnownFields): Work<Owners> {
   if (entries.length > MAX_MANAGERS) throw new TypedError(`expected at most ${MAX_MANAGERS} entries`);
   const owners: Owners = new Map();
   for (const entry of entries) {
@@ -83,15 +86,20 @@ export function* fromEntries(entries: readonly Json[]): Work<Owners> {
     if (operation !== 'Apply' && operation !== 'Update') throw new TypedError('operation must be `Apply` or `Update`');
     if (apiVersion === '') throw new TypedError('apiVersion must not be empty');
     if (entry.fieldsType !== 'FieldsV1') throw new TypedError(`invalid fieldsType ${JSON.stringify(textOf(entry.fieldsType))}`);
-    const { set, isExact } = yield* fromFields(entry.fieldsV1);
+    const fields = isRecord(entry.fieldsV1) ? entry.fieldsV1 : undefined;
+    const isKnown = fields !== undefined && known?.has(fields) === true;
+    const { set, isExact, size } = isKnown ? ofExact(fields) : yield* fromFields(entry.fieldsV1);
+    if (!isKnown && fields && isExact && size <= MAX_KNOWN_FIELDS) known?.set(fields, undefined);
     const time = typeof entry.time === 'string' ? entry.time : undefined;
     const [manager, subresource] = [textOf(entry.manager), textOf(entry.subresource)];
-    const read = isExact && isRecord(entry.fieldsV1) ? { set, fields: entry.fieldsV1 } : undefined;
+    const read = isExact && fields ? { set, fields } : undefined;
     const owner: Owner = { manager, operation, apiVersion, subresource, time, set, read };
     owners.set(ownerId(owner), owner);
   }
   return owners;
 }
+
+const MAX_KNOWN_FIELDS = 4_096;
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 

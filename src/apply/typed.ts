@@ -15,6 +15,7 @@ import { comparing, put } from '../storage/json.ts';
 import { isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
 import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownNumber, shownPath } from './field-set.ts';
+import type { StoredParts } from './quick.ts';
 import { handledAs, type Kind, kindOf, type ListType, type MapType, type Scalar, type Type, TypedError } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -35,25 +36,48 @@ const MAX_ERRORS = 100;
 /** Items of a set or map, whose elements are found out at a stretch. */
 const MAX_ITEMS = 50_000;
 
-/** Throws a TypedError if a value is not of a type. Items of lists may occur twice if that is `lenient`. */
-export function* checkType(type: Type, value: unknown, lenient: boolean): Work<void> {
-  left = MAX_VALUES;
-  if (fits(type, value, lenient)) return;
+/**
+ * Throws a TypedError if a value is not of a type. Items of lists may occur twice if that is `lenient`. `stored`: what is known
+ * already, to which parts of the value are added if it is stored itself.
+ */
+export function* checkType(type: Type, value: unknown, lenient: boolean, stored?: Stored): Work<void> {
+  [parts, notes, left] = [stored?.known.types, stored?.notes === true, MAX_VALUES];
+  if (fits(type, value, lenient && !parts)) return;
+  if (lenient && parts) return yield* checkType(type, value, lenient);
   const errors: string[] = [];
   yield* new Checker(errors, lenient).check(type, value, []);
   if (errors.length === 1) throw new TypedError(errors[0]);
   if (errors.length > 1) throw new TypedError(`errors:\n  ${errors.join('\n  ')}`);
 }
 
+/** What is known of what is stored, and whether the value is a part of that. */
+export interface Stored {
+  readonly known: StoredParts;
+  readonly notes?: boolean;
+}
+
 /** The most values that are looked at at a stretch. */
 const MAX_VALUES = 8_192;
 let left = 0;
+let parts: StoredParts['types'] | undefined;
+let notes = false;
+/** Values of which a part is worth remembering. */
+const MANY = 16;
 
 /** Whether a value is certainly of a type. What this does not know, as of many values, a {@link Checker} finds out in pieces. */
 function fits(type: Type, value: unknown, lenient: boolean): boolean {
   if (--left < 0) return false;
   if (value === null) return true;
   if (typeof value !== 'object') return isScalar(type, value);
+  if (!parts) return partsFit(type, value, lenient);
+  if (parts.get(value) === type) return true;
+  const before = left;
+  const isFit = partsFit(type, value, lenient);
+  if (isFit && notes && before - left > MANY) parts.set(value, type);
+  return isFit;
+}
+
+function partsFit(type: Type, value: object, lenient: boolean): boolean {
   if (Array.isArray(value)) {
     const { list } = type;
     if (!list || value.length > left) return false;

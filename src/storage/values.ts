@@ -115,12 +115,22 @@ export class PreparedValue<T extends KubernetesObject> {
   }
 }
 
-/** Makes what is to be kept. Throws INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on. */
-export function* preparing<T extends KubernetesObject>(object: T): Work<PreparedValue<T>> {
+/**
+ * Makes what is to be kept; `share` may make the copy. Throws INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is
+ * passed on.
+ */
+export function* preparing<T extends KubernetesObject>(object: T, share?: (whole: object) => unknown): Work<PreparedValue<T>> {
   const { plain, metadata } = plainOf(object);
-  const text = yield* stringifying({ ...plain, metadata: metadataAt(metadata, standInOfVersion()) });
-  return new PreparedValue(text, (yield* parsing(text)) as T);
+  const whole = { ...plain, metadata: metadataAt(metadata, standInOfVersion()) };
+  const text = yield* stringifying(whole);
+  return new PreparedValue(text, ((text.length <= LARGE_BYTES && share?.(whole)) || (yield* parsing(text))) as T);
 }
+
+/** What JSON makes of a value, in which parts of what is kept may be shared; undefined: that only shows when it is parsed. */
+export type Share = (whole: object) => unknown;
+
+/** Changes that leave alone what they get, which is what is kept, not a copy, and what they return. */
+export const gentle: WeakMap<object, (kept: object) => Share> = new WeakMap();
 
 /** The size from which an object is copied in pieces, in bytes of JSON. */
 const LARGE_BYTES = 262_144;

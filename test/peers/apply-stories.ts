@@ -2,6 +2,7 @@
 // managers write. Choices are read from numbers that fast-check makes, so that it can make a story that fails smaller: the first choice
 // of everything is the simplest, and stands for all that is missing.
 import { FieldManager, type Json, type JsonSchema } from '../../src/apply/field-manager.ts';
+import { StoredParts } from '../../src/apply/quick.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 
 export type Schemas = Readonly<Record<string, JsonSchema | null>>;
@@ -355,6 +356,7 @@ export function tell(
         ]),
       );
       manager = new FieldManager({
+        stored: new StoredParts(),
         schema: versions[apiVersion],
         apiVersion,
         versions,

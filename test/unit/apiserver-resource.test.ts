@@ -1,6 +1,12 @@
 // A resource of a server in process, used as one of a cluster is: objects are read, changed and sent back.
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ApiServer, NAMESPACES, type Resource, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import {
+  type AdmissionReview,
+  ApiServer,
+  NAMESPACES,
+  type Resource,
+  type ResourceDefinition,
+} from '../../src/apiserver/index.ts';
 import { InformerFactory } from '../../src/cache/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { ORDERS, type Order, remote } from './apiserver-rig.ts';
@@ -196,4 +202,48 @@ it('a server is a source of an informer factory, of all namespaces or of one', a
     await factory.shutdown();
   }
   expect(keys).toEqual([['one/a', 'two/a'], ['two/a']]);
+});
+
+describe('what is stored', () => {
+  const plain: ResourceDefinition<Order> = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' };
+  const serve = (definition: ResourceDefinition<Order>, options: object = {}): Resource<Mutable> => {
+    const server = new ApiServer({ storage: new MemoryStorage(), resources: [definition as ResourceDefinition], ...options });
+    servers.push(server);
+    return server.resource<Mutable>('orders.example.com/v1').in('default');
+  };
+
+  it.each(['update', 'merge', 'apply'] as const)('shares nothing with what was sent: %s', async (how) => {
+    const all = serve(plain);
+    await all.create({ metadata: { name: 'a' }, spec: { item: 'x' } });
+    const metadata = { name: 'a', labels: { app: 'web' } };
+    const sent = { apiVersion: 'example.com/v1', kind: 'Order', metadata, spec: { item: 'x', count: 1 } };
+    if (how === 'update') await all.update(sent);
+    else await all.patch('a', sent, { type: how, fieldManager: 'us', ...(how === 'apply' && { force: true }) });
+    Object.assign(sent.spec, { count: 9 });
+    Object.assign(metadata.labels, { app: 'other' });
+    expect(await all.get('a')).toMatchObject({ metadata: { labels: { app: 'web' } }, spec: { count: 1 } });
+  });
+
+  const spoil = (old: unknown): object => Object.assign((old as Mutable | undefined)?.spec ?? {}, { item: 'spoilt' });
+  const refusal = [{ field: 'spec', message: 'Forbidden: no' }];
+  it.each<[string, () => Resource<Mutable>]>([
+    ['validate of a definition', () => serve({ ...plain, validate: (_, old) => old && spoil(old) && refusal })],
+    [
+      'a hook',
+      () =>
+        serve(plain, {
+          admission: {
+            validate({ oldObject, deny }: AdmissionReview) {
+              spoil(oldObject);
+              if (oldObject) deny('no');
+            },
+          },
+        }),
+    ],
+  ])('is not what %s makes of it that refuses a change', async (_, make) => {
+    const all = make();
+    await all.create({ metadata: { name: 'a' }, spec: { item: 'x' } });
+    await expect(all.patch('a', { metadata: { labels: { app: 'web' } } })).rejects.toThrow(/no/);
+    expect((await all.get('a')).spec).toEqual({ item: 'x' });
+  });
 });

@@ -1,10 +1,13 @@
 // Server-side apply by the scenarios of upstream's own tests (structured-merge-diff's merge, apimachinery's managedfields). Random ones
 // are compared with upstream itself in test/peers/apply.test.ts.
-import { describe, expect, it } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
 import { FieldManager, type FieldManagerOptions, type Json } from '../../src/apply/field-manager.ts';
 import { fromFields, isSame, toFields } from '../../src/apply/field-set.ts';
 import { ApplyConflict, applyConfiguration, extractManaged } from '../../src/apply/index.ts';
+import { StoredParts } from '../../src/apply/quick.ts';
 import { atOnce, STRIDE, type Work } from '../../src/watch/fair-queue.ts';
+import { runs } from '../runs.ts';
 
 const apiVersion = 'example.com/v1';
 const text = { type: 'string' };
@@ -428,4 +431,50 @@ describe('the functions', () => {
   ])('refuse %s', (message, act) => {
     expect(act).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) }));
   });
+});
+
+test('what a manager knows of stored objects changes nothing: large ones, applied again and again by two', () => {
+  const item = fc.record({ name: fc.constantFrom('a', 'b', 'c'), values: fc.array(fc.nat(1), { minLength: 12, maxLength: 13 }) });
+  const config = fc.record(
+    {
+      items: fc.uniqueArray(item, { selector: ({ name }) => name, maxLength: 3 }),
+      more: fc.dictionary(fc.constantFrom('x', 'y'), fc.array(fc.nat(1), { minLength: 40, maxLength: 41 }), { maxKeys: 2 }),
+    },
+    { requiredKeys: [] },
+  );
+  const numbers = { type: 'object', additionalProperties: { type: 'integer' } };
+  const listed = { type: 'object', properties: { name: { type: 'string' }, values: numbers } };
+  const spec = {
+    ...{
+      type: 'object',
+      properties: {
+        items: { type: 'array', items: listed, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] },
+      },
+    },
+    additionalProperties: { type: 'object', additionalProperties: numbers },
+  };
+  const large: Json = { type: 'object', properties: { spec } };
+  const steps = fc.array(fc.record({ manager: fc.constantFrom('one', 'two'), config }), { minLength: 2, maxLength: 8 });
+  const property = fc.property(steps, fc.boolean(), (all, hasSchema) => {
+    const make = (stored?: StoredParts): FieldManager =>
+      new FieldManager({ schema: hasSchema ? large : undefined, apiVersion, stored });
+    const kept = make(new StoredParts());
+    let [live, fresh]: (Json | undefined)[] = [];
+    for (const [at, { manager, config: asked }] of all.entries()) {
+      const members = (values: readonly number[]): object => Object.fromEntries(values.map((value, n) => [`n${n}`, value]));
+      const items = asked.items?.map(({ name, values }) => ({ name, values: members(values) }));
+      const more = Object.entries(asked.more ?? {}).map(([name, values]) => [name, { deep: members(values) }]);
+      const sent = {
+        apiVersion,
+        kind: 'Thing',
+        metadata: { name: 'a' },
+        spec: { ...(items && { items }), ...Object.fromEntries(more) },
+      };
+      const by = { manager, subresource: '', apiVersion, time: `2026-01-01T00:00:${10 + at}Z`, force: true };
+      live = atOnce(kept.applied(live, sent, by));
+      fresh = atOnce(make().applied(fresh && structuredClone(fresh), structuredClone(sent), by));
+      expect(live).toEqual(fresh);
+    }
+  });
+  fc.assert(property, { numRuns: runs(300) });
 });

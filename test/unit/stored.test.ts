@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
+import { sharing } from '../../src/storage/shared.ts';
 import { atVersion, Draft, dropEncoded, encoded, encodedBytes, preparing, toObject } from '../../src/storage/values.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
@@ -47,6 +48,50 @@ describe('what is stored', () => {
       expect([decided, sent(decided)]).toEqual([JSON.parse(expected), expected]);
       expect(decided).toBe(draft.object);
     }
+  });
+});
+
+describe('what is kept instead of something', () => {
+  /** What JSON changes, leaves out or asks. */
+  const odd = fc.constantFrom<unknown>(
+    ...[undefined, -0, Number.NaN, new Date(0), () => 1, Symbol('x'), Object.assign([1], { x: 1 })],
+  );
+  const sparse: unknown[] = [];
+  sparse[2] = 1;
+  const values = fc.letrec<{ any: unknown }>((tie) => ({
+    any: fc.oneof(
+      { depthSize: 'small', withCrossShrink: true },
+      fc.constantFrom<unknown>('', 'a', null, true, 0, 1.5),
+      fc.oneof({ weight: 9, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.oneof(odd, fc.constant(sparse)) }),
+      fc.array(tie('any'), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom('a', '7', 'toJSON', 'constructor'), tie('any'), { maxKeys: 3 }),
+    ),
+  })).any;
+
+  type Kept = Record<string, unknown>;
+  const kept = (object: object, before?: Kept): Kept => atOnce(preparing(object, before && sharing(before))).copy as Kept;
+
+  it('is what JSON makes of it, of which nothing is the one that was given', () => {
+    const property = fc.property(values, values, values, (same, one, other) => {
+      const before = kept({ metadata: { name: 'a' }, same, one });
+      const object: Kept = { ...before, one: other, two: [before.same] };
+      const made = kept(object, before);
+      expect(JSON.stringify(made)).toBe(JSON.stringify(kept(object)));
+      expect(made).toEqual(kept(object));
+      for (const name of ['one', 'two', 'metadata']) {
+        const given = object[name];
+        expect(typeof given === 'object' && given !== null && given === made[name]).toBe(false);
+      }
+    });
+    fc.assert(property, { numRuns: runs(500) });
+  });
+
+  it('shares what is the same part of what was kept before', () => {
+    const labels = { a: 'b' };
+    const before = kept({ metadata: { labels }, list: [{ n: 1 }, { n: 2 }] }) as { metadata: { labels: object }; list: object[] };
+    const made = kept({ ...before, list: [...before.list, { n: 3 }] }, before) as typeof before;
+    expect(made.list.map((each, at) => each === before.list[at])).toEqual([true, true, false]);
+    expect([made.metadata === before.metadata, made.metadata.labels === before.metadata.labels]).toEqual([false, true]);
   });
 });
 

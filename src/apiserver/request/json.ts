@@ -199,10 +199,15 @@ export function* extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INF
       next = at + PIECE_BYTES;
       yield;
     }
-    const byte = bytes[at];
+    let byte = bytes[at];
     if (inText) {
-      if (byte === BACKSLASH) at++;
-      else if (byte === QUOTE) inText = false;
+      // Most of a text is in texts.
+      while (byte !== QUOTE && at < next) {
+        if (byte === BACKSLASH) at++;
+        byte = bytes[++at];
+      }
+      if (byte === QUOTE) inText = false;
+      else at--;
     } else if (byte === QUOTE) inText = true;
     else if (byte === 0x7b || byte === 0x5b) {
       containers++;
@@ -270,11 +275,24 @@ export function tooDeep(limit: number = MAX_DEPTH): Error {
 
 /** Throws 413 for a value with more than twice as many parts as a body may have: patches can add what no body could have. */
 export function* checkingParts(value: unknown): Work<void> {
+  if (partsLeft(value, FEW_PARTS) >= 0) return;
   let left = 2 * MAX_PARTS;
   yield* walking(value, (names) => {
     left -= 1 + (names?.length ?? 0);
     if (left < 0 || (names && names.length > MAX_KEYS)) throw tooManyParts(2 * MAX_PARTS);
   });
+}
+
+/** As many as are counted at a stretch. */
+const FEW_PARTS = 8_192;
+
+/** How many of so many parts a value leaves; below 0: it has more. */
+function partsLeft(value: unknown, most: number): number {
+  if (typeof value !== 'object' || value === null) return most;
+  let left = most - 1;
+  if (Array.isArray(value)) for (let at = 0; at < value.length && left >= 0; at++) left = partsLeft(value[at], left - 1);
+  else for (const name in value) if (left >= 0) left = partsLeft((value as Json)[name], left - 1);
+  return left;
 }
 
 /** The refusal of what has too many parts. */

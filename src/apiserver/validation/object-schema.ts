@@ -140,7 +140,7 @@ export function* fittingStored<T extends object>(kind: Shaped, object: T): Work<
     shaped.set(kind.schema, known);
   }
   let made = known.get(object) as T | undefined;
-  if (made === undefined) made = yield* fitting(kind, object);
+  if (made === undefined) made = yield* shaping(structuralOf(kind.schema), object, { ...termsOf(kind), stored: true });
   known.set(object, made);
   return made;
 }

@@ -8,7 +8,7 @@
 import { isRecord } from '../../watch/errors.ts';
 import { formatCheck } from './formats.ts';
 import { toPattern } from './patterns.ts';
-import { isTextFormat, type Structural } from './structural.ts';
+import { isPartOfStored, isTextFormat, type Structural } from './structural.ts';
 import { headCauses, isMultiple, isSame, keyOfItem, lengthOf, mapKeys } from './values.ts';
 
 type Accepts = (value: unknown) => boolean;
@@ -18,6 +18,11 @@ const MAX_VALUES = 8_192;
 
 let left = 0;
 const made: WeakMap<Structural, Accepts> = new WeakMap();
+
+/** Parts of stored objects that have been accepted in a place: nobody changes them. */
+const accepted: WeakMap<object, Structural> = new WeakMap();
+/** Values of which a part is worth remembering. */
+const MANY = 16;
 
 /** Whether an object certainly fits, with the sets, maps and objects in it. Nothing is known of rules. */
 export function fitsQuickly(tree: Structural, object: unknown): boolean {
@@ -59,8 +64,13 @@ function toAccepts(tree: Structural): Accepts {
         return (Number.isSafeInteger(value) ? wholes : numbers) && number?.(value) === true;
       case 'boolean':
         return flags;
-      default:
-        return (Array.isArray(value) ? list?.(value) : object?.(value as Record<string, unknown>)) === true;
+      default: {
+        if (accepted.get(value as object) === tree) return true;
+        const before = left;
+        const isRight = (Array.isArray(value) ? list?.(value) : object?.(value as Record<string, unknown>)) === true;
+        if (isRight && before - left > MANY && isPartOfStored(value as object)) accepted.set(value as object, tree);
+        return isRight;
+      }
     }
   };
 }

@@ -238,6 +238,8 @@ interface ShapeTerms {
   readonly found?: FieldPaths | undefined;
   /** Whether nothing is done but that. */
   readonly only?: boolean | undefined;
+  /** Whether the object is stored, and never changes. */
+  readonly stored?: boolean | undefined;
 }
 
 /** Whether `shaping` may change an object of this schema. */
@@ -284,6 +286,25 @@ function keepsOf(node: Structural, prunes: boolean, isRoot: boolean = false): Ke
   return keeps;
 }
 
+/** Parts of stored objects that have been seen to stay as they are in a place: nobody changes them. For pruning, and without. */
+const stayed: readonly WeakMap<object, Structural>[] = [new WeakMap(), new WeakMap()];
+/** Whether what is looked at is stored. */
+let isStored = false;
+/** Values of which a part is worth remembering. */
+const MANY = 16;
+
+/** Whether a part is known to be one of a stored object. */
+export const isPartOfStored = (part: object): boolean => stayed.some((each) => each.has(part));
+
+function keepsPart(node: Structural, prunes: boolean, value: object): boolean {
+  const known = stayed[Number(prunes)] as WeakMap<object, Structural>;
+  if (known.get(value) === node) return true;
+  const before = left;
+  const keeps = keepsOf(node, prunes)(value);
+  if (keeps && isStored && before - left > MANY) known.set(value, node);
+  return keeps;
+}
+
 /** One function for each place, which neither allocates nor yields. Oddities are left to Shaper, which says what becomes of a value. */
 function toKeeps(node: Structural, prunes: boolean, isRoot: boolean): Keeps {
   const { items, properties, additional, preserves } = node;
@@ -295,7 +316,7 @@ function toKeeps(node: Structural, prunes: boolean, isRoot: boolean): Keeps {
       const value = list[at];
       if (--left < 0) return false;
       if (value === null && items?.default !== undefined) return false;
-      if (isContainer(value) && !(items === undefined ? preserves : keepsOf(items, prunes)(value))) return false;
+      if (isContainer(value) && !(items === undefined ? preserves : keepsPart(items, prunes, value))) return false;
     }
     return true;
   };
@@ -312,7 +333,7 @@ function toKeeps(node: Structural, prunes: boolean, isRoot: boolean): Keeps {
       if (typeof value !== 'object' || known === undefined) continue;
       if (typeof known === 'boolean') {
         if (value !== null) return false;
-      } else if (value === null ? !known.nullable && (prunes || known.default !== undefined) : !keepsOf(known, prunes)(value)) {
+      } else if (value === null ? !known.nullable && (prunes || known.default !== undefined) : !keepsPart(known, prunes, value)) {
         return false;
       }
     }
@@ -323,13 +344,15 @@ function toKeeps(node: Structural, prunes: boolean, isRoot: boolean): Keeps {
 class Shaper {
   readonly #found: FieldPaths | undefined;
   readonly #only: boolean;
+  readonly #stored: boolean;
   /** How many more values may be looked at at once. */
   #left = MAX_KEPT_VALUES;
   readonly #ways: Ways;
   readonly #steps: Step[] = [];
   #root: Structural | undefined;
 
-  constructor({ prunes, found, only = false }: ShapeTerms) {
+  constructor({ prunes, found, only = false, stored = false }: ShapeTerms) {
+    this.#stored = stored;
     this.#only = only;
     this.#found = found;
     this.#ways = { prunes, drops: prunes };
@@ -345,6 +368,7 @@ class Shaper {
   #keeps(node: Structural | undefined, value: object, ways: Ways): boolean {
     if (node === undefined || this.#only || ways !== this.#ways || this.#left < 0) return false;
     left = this.#left;
+    isStored = this.#stored;
     const keeps = keepsOf(node, ways.prunes, node === this.#root)(value);
     this.#left = left;
     return keeps;

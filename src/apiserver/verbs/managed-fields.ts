@@ -13,7 +13,9 @@
 import { ApplyConflict, conflictCauses } from '../../apply/conflicts.ts';
 import { FieldManager, type WriteBy } from '../../apply/field-manager.ts';
 import { checkOwnerCount } from '../../apply/managers.ts';
+import { StoredParts } from '../../apply/quick.ts';
 import { comparing } from '../../storage/json.ts';
+import { noteConstant } from '../../storage/shared.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StatusCause } from '../../watch/event.ts';
 import type { Work } from '../../watch/fair-queue.ts';
@@ -137,6 +139,7 @@ export function toApply(context: ResourceContext, { config, row, writer, force }
     try {
       const applied = yield* managerOf(context, row).applied(live && viewed(context, live, row), config as Json, terms);
       yield* checkingParts(applied);
+      for (const { fieldsV1 } of entriesOf(applied) ?? []) if (fieldsV1) noteConstant(fieldsV1);
       // What is only ever sent becomes what is stored, such as a secret's stringData.
       return (yield* typed(kind, applied)) as Json;
     } catch (error) {
@@ -172,7 +175,7 @@ function managerOf({ info, versions }: ResourceContext, { kind }: Subresource): 
     const others = kind ? [] : (versions?.() ?? []).filter(({ group }) => group === info.group);
     const shape = messageOf(kind ?? info);
     manager = new FieldManager({
-      ...{ schema: knownSchema(kind ?? info), apiVersion, empty: shape && zeroOf(shape) },
+      ...{ schema: knownSchema(kind ?? info), apiVersion, empty: shape && zeroOf(shape), stored: new StoredParts() },
       reset: (subresource, version) => {
         if (kind) return [];
         if (subresource === '') return version === apiVersion ? info.apart : [];

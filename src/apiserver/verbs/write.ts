@@ -5,6 +5,8 @@
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
 import { comparing } from '../../storage/json.ts';
+import { sharing } from '../../storage/shared.ts';
+import { gentle } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { invalid, isRecord } from '../../watch/errors.ts';
 import { inPieces, paceOf, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
@@ -384,6 +386,8 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
     return next.then((late) => inPieces(toStored(context, late, current), { pace: paceOf(signal), signal }));
   };
   const change: Change = (current) => inPieces(changing(current), { pace: paceOf(signal), signal }) as Soon<KubernetesObject>;
+  // Only what the program's hooks get could be changed.
+  if (!context.admission && !info.validate) gentle.set(change, sharing);
   for (let attempt = 1; ; attempt++) {
     try {
       if (terms.dryRun) return await dry(context, terms, change);

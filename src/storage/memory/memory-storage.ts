@@ -30,7 +30,7 @@ import type {
   Storage,
   UpdateOptions,
 } from '../storage.ts';
-import { comparingContent, copying, dropEncoded, isLarge, type PreparedValue, preparing } from '../values.ts';
+import { comparingContent, copying, dropEncoded, gentle, isLarge, type PreparedValue, preparing, type Share } from '../values.ts';
 import { MemoryBackend } from './memory-backend.ts';
 import { type MemoryStorageOptions, settingsOf, Writer } from './writer.ts';
 
@@ -38,9 +38,10 @@ import { type MemoryStorageOptions, settingsOf, Writer } from './writer.ts';
  * Makes what is to be kept, at once: an object is its caller's, who may change it in the next turn. Only a server that works for a
  * request leaves what it has read alone, so that is done in pieces.
  */
-function prepare<T extends KubernetesObject>(object: T, signal: AbortSignal | undefined): Soon<PreparedValue<T>> {
+function prepare<T extends KubernetesObject>(object: T, signal: AbortSignal | undefined, share?: Share): Soon<PreparedValue<T>> {
   const pace = requestPace(signal);
-  return pace ? inPieces(preparing(object), { pace, signal }) : atOnce(preparing(object));
+  const work = preparing(object, share);
+  return pace ? inPieces(work, { pace, signal }) : atOnce(work);
 }
 
 /** A part of a `MemoryStorage`. */
@@ -102,13 +103,14 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. A large
       // object is an exception: a copy, a change and a write of it would block everybody together.
       if (head && isLarge(head)) await terms.pace.heavy?.(signal as AbortSignal);
-      const copy = head && inPieces(copying(head), terms);
+      const share = head && !isLarge(head) ? gentle.get(change)?.(head) : undefined;
+      const copy = share ? head : head && inPieces(copying(head), terms);
       const current = (isPromise(copy) ? await copy : copy) as T;
       const answer = writer.decided(() => change(current));
       const changed = isPromise(answer) ? await this.pending.until(answer, signal) : answer;
-      const preparation = prepare(changed, signal);
+      const preparation = prepare(changed, signal, share);
       const prepared = isPromise(preparation) ? await preparation : preparation;
-      const compared = head !== undefined && inPieces(comparingContent(prepared.copy, head), terms);
+      const compared = head && inPieces(comparingContent(prepared.copy, head), terms);
       const isSame = isPromise(compared) ? await compared : compared;
       this.pending.check(signal);
       if (writer.head(wholeKey) !== head) continue;

@@ -1,0 +1,157 @@
+/**
+ * What is seen at a stretch, without allocating: that something is the same as before, as it mostly is. Of what is large or odd, nothing
+ * is said: that is found out by typed.ts, in pieces.
+ */
+import { put } from '../storage/json.ts';
+import { isRecord } from '../watch/errors.ts';
+import { type FieldSet, fieldElement } from './field-set.ts';
+import type { KnownFields } from './managers.ts';
+import { handledAs, kindOf, type Type } from './types.ts';
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** The most values that are looked at: about a millisecond. */
+const MAX_VALUES = 8_192;
+let left = 0;
+
+/** What is known of parts of objects that are stored, as nobody changes them, and what is seen at once because of that. */
+export class StoredParts {
+  /** Of which type those are that have not too few values; items of their lists occur once. */
+  readonly types: WeakMap<object, Type> = new WeakMap();
+  /** The FieldsV1 that such a part has. */
+  readonly fields: WeakMap<object, unknown> = new WeakMap();
+  /** FieldsV1 that have been read. */
+  readonly owners: KnownFields = new WeakMap();
+  readonly likened: typeof likened = likened;
+
+  hasFields(type: Type, value: unknown, terms: Omit<Terms, 'known'>): boolean {
+    return hasFields(type, value, { ...terms, known: this });
+  }
+}
+
+const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+/**
+ * A value, in which what has the same JSON as the part of another one in its place is that part: so that everything later sees at once
+ * that it is the same.
+ */
+function likened(one: unknown, other: unknown): unknown {
+  left = MAX_VALUES;
+  return likenedTo(one, other);
+}
+
+function likenedTo(one: unknown, other: unknown): unknown {
+  if (one === other || --left < 0 || !isContainer(one) || !isContainer(other)) return other;
+  return Array.isArray(other) ? listLike(one, other) : Array.isArray(one) ? other : mapLike(one as Members, other as Members);
+}
+
+function listLike(one: object, other: readonly unknown[]): unknown {
+  if (!Array.isArray(one)) return other;
+  let isSame = one.length === other.length;
+  let made: unknown[] | undefined;
+  for (let at = 0; at < other.length && left >= 0; at++) {
+    const each = likenedTo(one[at], other[at]);
+    if (each !== one[at]) isSame = false;
+    if (each === other[at]) continue;
+    made ??= [...other];
+    made[at] = each;
+  }
+  return isSame && left >= 0 ? one : (made ?? other);
+}
+
+function mapLike(one: Members, other: Members): unknown {
+  const names = Object.keys(one);
+  left -= names.length;
+  let at = 0;
+  let isSame = true;
+  let made: Record<string, unknown> | undefined;
+  for (const name in other) {
+    if (--left < 0) break;
+    if (name !== names[at++]) isSame = false;
+    const before = Object.hasOwn(one, name) ? one[name] : undefined;
+    const each = likenedTo(before, other[name]);
+    if (each !== before) isSame = false;
+    if (each === other[name]) continue;
+    made ??= { ...other };
+    put(made, name, each);
+  }
+  return isSame && at === names.length && left >= 0 ? one : (made ?? other);
+}
+
+/**
+ * Whether the fields of a value that is of a type are certainly those that FieldsV1 say, but for those that are nobody's: the members
+ * of `but`, and all that is in a member of `apart`.
+ */
+function hasFields(type: Type, value: unknown, terms: Terms): boolean {
+  left = MAX_VALUES;
+  const { fields, but, apart } = terms;
+  known = terms.known;
+  for (const child of apart.children?.values() ?? []) if (!child.isMember) return false;
+  return isContainer(value) && hasNode(type, value, { fields, but, apart, isMember: false });
+}
+
+interface Terms {
+  readonly fields: Members;
+  readonly but: FieldSet;
+  readonly apart: FieldSet;
+  readonly known: StoredParts;
+}
+
+let known: StoredParts;
+
+/** What is expected of a node. */
+interface Node {
+  readonly fields: Members | undefined;
+  readonly isMember: boolean;
+  readonly but: FieldSet | undefined;
+  readonly apart?: FieldSet | undefined;
+}
+
+function hasNode(type: Type, value: object, { fields, isMember, but, apart }: Node): boolean {
+  const kind = handledAs(type, kindOf(type, value));
+  const { map, list } = type;
+  let count = 0;
+  /** Whether one of what is in it is as it should be. */
+  const has = (element: string, below: Type | undefined, each: unknown, isOwn: boolean): boolean => {
+    if (--left < 0) return false;
+    const own = fields?.[element] as Members | undefined;
+    if (apart?.has(element)) return own === undefined;
+    const nobodys = but?.children?.get(element);
+    if (own !== undefined) count++;
+    if (below && isContainer(each) && !isLeaf(below, each)) {
+      if (own !== undefined && known.fields.get(each) === own) return true;
+      const isSame = hasNode(below, each, { fields: own, isMember: isOwn && !nobodys?.isMember, but: nobodys });
+      if (isSame && own && !nobodys && known.types.get(each) === below) known.fields.set(each, own);
+      return isSame;
+    }
+    const isOwned = !nobodys?.isMember;
+    return isOwned ? own !== undefined && isNothing(own) : own === undefined;
+  };
+  if (map && kind === 'map' && isRecord(value)) {
+    for (const name in value) {
+      const field = map.field(name);
+      const each = value[name];
+      const isOwn = !field || (isRecord(each) && isNothing(each));
+      if (!has(field?.element ?? fieldElement(name), field?.type ?? map.element, each, isOwn)) return false;
+    }
+  } else if (list && kind === 'list' && Array.isArray(value)) {
+    const elements = list.elementsOf(value);
+    for (let at = 0; at < elements.length; at++) if (!has(elements[at] as string, list.element, value[at], true)) return false;
+  } else return false;
+  if (fields === undefined) return count === 0 && !isMember;
+  let size = 0;
+  for (const _ in fields) size++;
+  if (count === 0) return isMember && size === 0;
+  return '.' in fields === isMember && size === count + Number(isMember);
+}
+
+/** Whether a value that is an object or a list is owned as a whole. */
+function isLeaf(type: Type, value: object): boolean {
+  const kind = handledAs(type, kindOf(type, value));
+  return kind === 'scalar' || (kind === 'map' ? type.map : type.list)?.isAtomic === true;
+}
+
+function isNothing(value: Members): boolean {
+  for (const _ in value) return false;
+  return true;
+}

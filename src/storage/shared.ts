@@ -1,0 +1,49 @@
+/**
+ * The copy of a value that shares with the value that was kept before it what it has in common with it: for a server, whose own changes
+ * of an object leave alone what is stored.
+ */
+import { put } from './json.ts';
+import type { Share } from './values.ts';
+
+/** Shares with an object that is kept. */
+export const sharing =
+  (kept: object): Share =>
+  (whole) =>
+    sharedWith(kept, whole);
+
+/** What JSON makes of a value, but for parts that are those of a kept value; undefined: that only shows when it is parsed. */
+function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
+  if (typeof value !== 'object') return typeof value === 'number' && !isExact(value) ? undefined : value;
+  if (value === kept || value === null || constant.has(value)) return value;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (
+    depth > MAX_DEPTH ||
+    'toJSON' in value ||
+    (prototype !== (Array.isArray(value) ? Array : Object).prototype && prototype !== null)
+  )
+    return undefined;
+  const before = (typeof kept === 'object' && kept) || NOTHING;
+  const copy: object = Array.isArray(value) ? [] : {};
+  for (const name of (Array.isArray(value) ? value.keys() : Object.keys(value)) as Iterable<string>) {
+    const member = (value as Record<string, unknown>)[name];
+    if (member === undefined && !Array.isArray(value)) continue;
+    const made = sharedWith((before as Record<string, unknown>)[name], member, depth + 1);
+    if (made === undefined || typeof made === 'function' || typeof made === 'symbol') return undefined;
+    put(copy as Record<string, unknown>, name, made);
+  }
+  return copy;
+}
+
+const NOTHING = {};
+/** What is deeper is parsed. */
+const MAX_DEPTH = 256;
+/** Whether a number is the same after it was JSON. */
+const isExact = (value: number): boolean => Number.isFinite(value) && !Object.is(value, -0);
+
+/** Parts of values, as JSON makes them, that nobody changes. */
+const constant: WeakSet<object> = new WeakSet();
+
+/** Says that a part of what will be kept is as JSON makes it, and never changes: it need not be copied. */
+export function noteConstant(part: object): void {
+  constant.add(part);
+}
