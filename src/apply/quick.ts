@@ -64,18 +64,20 @@ function mapLike(one: Members, other: Members): unknown {
   left -= names.length;
   let at = 0;
   let isSame = true;
-  let made: Record<string, unknown> | undefined;
+  let alike: Record<string, unknown> | undefined;
   for (const name in other) {
-    if (--left < 0) break;
+    // To copy an object of many members takes long.
+    if (--left < 0) return other;
     if (name !== names[at++]) isSame = false;
     const before = Object.hasOwn(one, name) ? one[name] : undefined;
     const each = likenedTo(before, other[name]);
     if (each !== before) isSame = false;
     if (each === other[name]) continue;
-    made ??= { ...other };
-    put(made, name, each);
+    alike ??= {};
+    put(alike, name, each);
   }
-  return isSame && at === names.length && left >= 0 ? one : (made ?? other);
+  if (isSame && at === names.length && left >= 0) return one;
+  return alike ? { ...other, ...alike } : other;
 }
 
 /**
