@@ -62,12 +62,14 @@ function listLike(one: object, other: readonly unknown[]): unknown {
 function mapLike(one: Members, other: Members): unknown {
   const names = Object.keys(one);
   left -= names.length;
+  if (left < -MAX_VALUES) return other;
   let at = 0;
   let isSame = true;
   let alike: Record<string, unknown> | undefined;
   for (const name in other) {
-    // To copy an object of many members takes long.
-    if (--left < 0) return other;
+    // The others are counted only: to copy an object of many members takes long.
+    if (--left < -MAX_VALUES) return other;
+    if (left < 0) continue;
     if (name !== names[at++]) isSame = false;
     const before = Object.hasOwn(one, name) ? one[name] : undefined;
     const each = likenedTo(before, other[name]);

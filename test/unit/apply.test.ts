@@ -436,7 +436,7 @@ describe('the functions', () => {
 });
 
 describe('what is looked at of stored objects at a stretch', () => {
-  const many = Object.fromEntries(Array.from({ length: 9_000 }, (_, n) => [`n${n}`, n]));
+  const many = Object.fromEntries(Array.from({ length: 17_000 }, (_, n) => [`n${n}`, n]));
   const { likened } = new StoredParts();
 
   it.each<[string, Json, Json]>([
@@ -444,6 +444,13 @@ describe('what is looked at of stored objects at a stretch', () => {
     ['in what is applied', { first: {}, last: 1 }, { first: {}, ...many }],
   ])('is no copy of an object because of a part of it: many members %s', (_, live, config) => {
     expect(likened(live, config)).toBe(config);
+  });
+
+  it('is as much of a large object as is looked at', () => {
+    const make = (): object[][] => Array.from({ length: 200 }, () => Array.from({ length: 30 }, () => ({ a: 1 })));
+    const [live, config] = [{ spec: { ...make() } }, { spec: { ...make() } }];
+    const { spec } = likened(live, config) as typeof live;
+    expect([spec[0] === live.spec[0], spec[199] === config.spec[199]]).toEqual([true, true]);
   });
 
   it('is what is the same in an object of few members, whatever their names', () => {
