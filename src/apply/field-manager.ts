@@ -235,6 +235,7 @@ export class FieldManager {
     const [type, { apiVersion, stored }] = [this.#type, this.#options];
     if (entriesOf(given)) throw refused(400, 'BadRequest', 'metadata.managedFields must be nil');
     const config = stored ? (stored.likened(live, given) as Json) : given;
+    yield;
     yield* checked(type, config, { as: 'create typed patch object (%)', lenient: false, stored: stored && { known: stored } });
     yield* checked(type, live, { as: 'create typed live object (%)', lenient: true, stored: this.#live });
     const { manager, subresource, time } = by;

@@ -62,20 +62,24 @@ function listLike(one: object, other: readonly unknown[]): unknown {
 function mapLike(one: Members, other: Members): unknown {
   const names = Object.keys(one);
   left -= names.length;
+  if (left < -MAX_VALUES) return other;
   let at = 0;
   let isSame = true;
-  let made: Record<string, unknown> | undefined;
+  let alike: Record<string, unknown> | undefined;
   for (const name in other) {
-    if (--left < 0) break;
+    // The others are counted only: to copy an object of many members takes long.
+    if (--left < -MAX_VALUES) return other;
+    if (left < 0) continue;
     if (name !== names[at++]) isSame = false;
     const before = Object.hasOwn(one, name) ? one[name] : undefined;
     const each = likenedTo(before, other[name]);
     if (each !== before) isSame = false;
     if (each === other[name]) continue;
-    made ??= { ...other };
-    put(made, name, each);
+    alike ??= {};
+    put(alike, name, each);
   }
-  return isSame && at === names.length && left >= 0 ? one : (made ?? other);
+  if (isSame && at === names.length && left >= 0) return one;
+  return alike ? { ...other, ...alike } : other;
 }
 
 /**

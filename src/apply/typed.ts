@@ -43,7 +43,8 @@ const MAX_ITEMS = 50_000;
 export function* checkType(type: Type, value: unknown, lenient: boolean, stored?: Stored): Work<void> {
   [parts, notes, left] = [stored?.known.types, stored?.notes === true, MAX_VALUES];
   if (fits(type, value, lenient && !parts)) return;
-  if (lenient && parts) return yield* checkType(type, value, lenient);
+  // Of too many values, there are not fewer if items may occur twice.
+  if (lenient && parts && left >= 0) return yield* checkType(type, value, lenient);
   const errors: string[] = [];
   yield* new Checker(errors, lenient).check(type, value, []);
   if (errors.length === 1) throw new TypedError(errors[0]);

@@ -8,11 +8,18 @@ import type { Share } from './values.ts';
 /** Shares with an object that is kept. */
 export const sharing =
   (kept: object): Share =>
-  (whole) =>
-    sharedWith(kept, whole);
+  (whole) => {
+    left = MAX_VALUES;
+    return sharedWith(kept, whole);
+  };
+
+/** The most values that are looked at, at a stretch: about a millisecond. What has more is parsed. */
+const MAX_VALUES = 8_192;
+let left = 0;
 
 /** What JSON makes of a value, but for parts that are those of a kept value; undefined: that only shows when it is parsed. */
 function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
+  if (--left < 0) return undefined;
   if (typeof value !== 'object') return typeof value === 'number' && !isExact(value) ? undefined : value;
   if (value === kept || value === null || constant.has(value)) return value;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -6,6 +6,8 @@ import { FieldManager, type FieldManagerOptions, type Json } from '../../src/app
 import { fromFields, isSame, toFields } from '../../src/apply/field-set.ts';
 import { ApplyConflict, applyConfiguration, extractManaged } from '../../src/apply/index.ts';
 import { StoredParts } from '../../src/apply/quick.ts';
+import { checkType } from '../../src/apply/typed.ts';
+import { MapType } from '../../src/apply/types.ts';
 import { atOnce, STRIDE, type Work } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
 
@@ -430,6 +432,50 @@ describe('the functions', () => {
     ['object: .spec.other: field not declared', () => extractManaged(thing({ other: 1 }), 'one', { schema })],
   ])('refuse %s', (message, act) => {
     expect(act).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) }));
+  });
+});
+
+describe('what is looked at of stored objects at a stretch', () => {
+  const many = Object.fromEntries(Array.from({ length: 17_000 }, (_, n) => [`n${n}`, n]));
+  const { likened } = new StoredParts();
+
+  it.each<[string, Json, Json]>([
+    ['in what is there', { first: {}, ...many }, { first: {}, last: 1 }],
+    ['in what is applied', { first: {}, last: 1 }, { first: {}, ...many }],
+  ])('is no copy of an object because of a part of it: many members %s', (_, live, config) => {
+    expect(likened(live, config)).toBe(config);
+  });
+
+  it('is as much of a large object as is looked at', () => {
+    const make = (): object[][] => Array.from({ length: 200 }, () => Array.from({ length: 30 }, () => ({ a: 1 })));
+    const [live, config] = [{ spec: { ...make() } }, { spec: { ...make() } }];
+    const { spec } = likened(live, config) as typeof live;
+    expect([spec[0] === live.spec[0], spec[199] === config.spec[199]]).toEqual([true, true]);
+  });
+
+  it('is what is the same in an object of few members, whatever their names', () => {
+    const [live, config] = ['{"__proto__":{"a":1},"7":{},"b":[{}],"c":1}', '{"c":2,"__proto__":{"a":1},"7":{},"b":[{},1]}'].map(
+      (each) => JSON.parse(each) as { b: object[] },
+    ) as [{ b: object[] }, { b: object[] }];
+    const made = likened(live, config) as { b: object[] };
+    expect(JSON.stringify(made)).toBe(JSON.stringify(config));
+    expect(Object.getOwnPropertyDescriptor(made, '__proto__')?.value).toBe(
+      Object.getOwnPropertyDescriptor(live, '__proto__')?.value,
+    );
+    expect(made.b[0]).toBe(live.b[0]);
+    expect(Object.getPrototypeOf(made)).toBe(Object.prototype);
+  });
+
+  it('is not looked at again, as too large, before it is done in pieces', () => {
+    let listings = 0;
+    const counted = new Proxy(many, {
+      ownKeys(target) {
+        listings++;
+        return Reflect.ownKeys(target);
+      },
+    });
+    atOnce(checkType({ map: new MapType({}, true) }, counted, true, { known: new StoredParts(), notes: true }));
+    expect(listings).toBe(2);
   });
 });
 

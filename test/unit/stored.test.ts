@@ -86,6 +86,14 @@ describe('what is kept instead of something', () => {
     fc.assert(property, { numRuns: runs(500) });
   });
 
+  it('is left to the parser if many values would have to be copied at a stretch, whatever is shared', () => {
+    const before = kept({ metadata: {}, list: Array.from({ length: 9_000 }, () => ({})), few: [1] });
+    const share = sharing(before);
+    expect(share({ metadata: {}, list: before.list, few: [2] })).toHaveProperty('list', before.list);
+    expect(share({ metadata: {}, list: structuredClone(before.list), few: before.few })).toBeUndefined();
+    expect(share({ metadata: {}, list: before.list, few: [3] })).toHaveProperty('list', before.list);
+  });
+
   it('shares what is the same part of what was kept before', () => {
     const labels = { a: 'b' };
     const before = kept({ metadata: { labels }, list: [{ n: 1 }, { n: 2 }] }) as { metadata: { labels: object }; list: object[] };
