@@ -326,7 +326,7 @@ export class FieldManager {
       if (read && fitting?.get(read.fields) === type) continue;
       const set = owner.set.children ? yield* reconciled(type, owner.set) : owner.set;
       if (set !== owner.set && set.children) owners.set(id, { ...owner, set });
-      else if (set === owner.set && read && fitting?.has(read.fields)) fitting.set(read.fields, type);
+      else if (set === owner.set && read && fitting?.get(read.fields) !== undefined) fitting.set(read.fields, type);
     }
   }
 

@@ -2,6 +2,7 @@
  * `metadata.managedFields`: who owns which fields of an object. An owner is a manager's name with the operation, the version (unless
  * it applies) and the subresource by which it writes.
  */
+import type { Recent } from '../storage/shared.ts';
 import { refused } from '../storage/statuses.ts';
 import { isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
@@ -23,7 +24,7 @@ export interface Owner {
 }
 
 /** FieldsV1 of no great size that have been read, and would be written so, with the type that they fit. Nobody changes them. */
-export type KnownFields = WeakMap<object, Type | undefined>;
+export type KnownFields = Recent<Type | null>;
 
 /** All owners of an object, by their ids. */
 export type Owners = Map<string, Owner>;
@@ -87,9 +88,9 @@ export function* fromEntries(entries: readonly Json[], known?: KnownFields): Wor
     if (apiVersion === '') throw new TypedError('apiVersion must not be empty');
     if (entry.fieldsType !== 'FieldsV1') throw new TypedError(`invalid fieldsType ${JSON.stringify(textOf(entry.fieldsType))}`);
     const fields = isRecord(entry.fieldsV1) ? entry.fieldsV1 : undefined;
-    const isKnown = fields !== undefined && known?.has(fields) === true;
+    const isKnown = fields && known?.get(fields) !== undefined;
     const { set, isExact, size } = isKnown ? ofExact(fields) : yield* fromFields(entry.fieldsV1);
-    if (!isKnown && fields && isExact && size <= MAX_KNOWN_FIELDS) known?.set(fields, undefined);
+    if (!isKnown && fields && isExact && size <= MAX_KNOWN_FIELDS) known?.set(fields, null);
     const time = typeof entry.time === 'string' ? entry.time : undefined;
     const [manager, subresource] = [textOf(entry.manager), textOf(entry.subresource)];
     const read = isExact && fields ? { set, fields } : undefined;

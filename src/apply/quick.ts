@@ -3,6 +3,7 @@
  * is said: that is found out by typed.ts, in pieces.
  */
 import { put } from '../storage/json.ts';
+import { Recent } from '../storage/shared.ts';
 import { isRecord } from '../watch/errors.ts';
 import { type FieldSet, fieldElement } from './field-set.ts';
 import type { KnownFields } from './managers.ts';
@@ -17,11 +18,11 @@ let left = 0;
 /** What is known of parts of objects that are stored, as nobody changes them, and what is seen at once because of that. */
 export class StoredParts {
   /** Of which type those are that have not too few values; items of their lists occur once. */
-  readonly types: WeakMap<object, Type> = new WeakMap();
+  readonly types: Recent<Type> = new Recent();
   /** The FieldsV1 that such a part has. */
-  readonly fields: WeakMap<object, unknown> = new WeakMap();
+  readonly fields: Recent<unknown> = new Recent();
   /** FieldsV1 that have been read. */
-  readonly owners: KnownFields = new WeakMap();
+  readonly owners: KnownFields = new Recent();
   readonly likened: typeof likened = likened;
 
   hasFields(type: Type, value: unknown, terms: Omit<Terms, 'known'>): boolean {

@@ -1,6 +1,6 @@
 /**
- * The copy of a value that shares with the value that was kept before it what it has in common with it: for a server, whose own changes
- * of an object leave alone what is stored.
+ * What a server saves itself because its own changes of an object leave alone what is stored: a copy shares with the value that was kept
+ * before it what it has in common with it, and what was found out about parts of stored objects is not found out again.
  */
 import { put } from './json.ts';
 import type { Share } from './values.ts';
@@ -21,7 +21,7 @@ let left = 0;
 function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
   if (--left < 0) return undefined;
   if (typeof value !== 'object') return typeof value === 'number' && !isExact(value) ? undefined : value;
-  if (value === kept || value === null || constant.has(value)) return value;
+  if (value === kept || value === null || constant.get(value)) return value;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (
     depth > MAX_DEPTH ||
@@ -47,10 +47,33 @@ const MAX_DEPTH = 256;
 /** Whether a number is the same after it was JSON. */
 const isExact = (value: number): boolean => Number.isFinite(value) && !Object.is(value, -0);
 
+/** As many as are known of in a generation: some 100 bytes each. */
+const MAX_RECENT = 16_384;
+
+/** What is known of objects that nobody changes: of those that were noted last. To know nothing only costs time. */
+export class Recent<V> {
+  #young: WeakMap<object, V> = new WeakMap();
+  #old: WeakMap<object, V> = new WeakMap();
+  #noted: number = 0;
+
+  get(object: object): V | undefined {
+    return this.#young.get(object) ?? this.#old.get(object);
+  }
+
+  set(object: object, value: V): void {
+    if (++this.#noted > MAX_RECENT) {
+      this.#old = this.#young;
+      this.#young = new WeakMap();
+      this.#noted = 1;
+    }
+    this.#young.set(object, value);
+  }
+}
+
 /** Parts of values, as JSON makes them, that nobody changes. */
-const constant: WeakSet<object> = new WeakSet();
+const constant: Recent<true> = new Recent();
 
 /** Says that a part of what will be kept is as JSON makes it, and never changes: it need not be copied. */
 export function noteConstant(part: object): void {
-  constant.add(part);
+  constant.set(part, true);
 }

@@ -38,6 +38,16 @@ describe('Owned', () => {
     expect(check(each)).toBeUndefined();
   });
 
+  it("accepts that what is empty goes with what was in it, and stays its manager's", () => {
+    const hollow = { 'f:spec': {} };
+    const emptied = step({ before: live, sent: { spec: {} }, after: { metadata: { managedFields: [entry('one', hollow)] } } });
+    const others = { metadata: { managedFields: [entry('one', hollow), entry('two', { 'f:b': {} })] }, b: 1 };
+    const next = step({ manager: 'two', before: emptied.after, sent: { b: 1 }, after: others });
+    expect(check(step({ after: live }), emptied, next)).toBeUndefined();
+    expect(check(step({ after: live }), { ...emptied, sent })).toMatch(/owned fields in the object.*f:spec/);
+    expect(check(step({ after: live }), { ...emptied, manager: 'two' })).toMatch(/owned fields in the object.*f:spec/);
+  });
+
   it.each<[string, OwnedStep, RegExp]>([
     ['a field that is gone', step({ after: thing({ ...spec, set: [] }, entry('one')) }), /owned fields in the object.*v:1/],
     ['another value than was applied', step({ after: thing({ ...spec, a: 7 }, entry('one')) }), /the value that was applied/],

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
-import { sharing } from '../../src/storage/shared.ts';
+import { Recent, sharing } from '../../src/storage/shared.ts';
 import { atVersion, Draft, dropEncoded, encoded, encodedBytes, preparing, toObject } from '../../src/storage/values.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
@@ -208,4 +208,15 @@ describe('a large object at another version', () => {
     const other = atVersion(object, '9');
     expect(JSON.parse(sent(other))).toEqual(other);
   });
+});
+
+it('of what is known of stored parts, that which was noted last is kept, of so many at most', () => {
+  const recent = new Recent<number>();
+  const parts = Array.from({ length: 60_000 }, () => ({}));
+  for (const [at, part] of parts.entries()) recent.set(part, at);
+  const known = parts.map((part) => recent.get(part));
+  const first = known.findIndex((each) => each !== undefined);
+  expect(parts.length - first).toBeGreaterThanOrEqual(16_384);
+  expect(parts.length - first).toBeLessThanOrEqual(2 * 16_384);
+  expect(known.slice(first)).toEqual(Array.from({ length: parts.length - first }, (_, at) => first + at));
 });

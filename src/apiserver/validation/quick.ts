@@ -5,6 +5,7 @@
  * It gives up on an object of many parts: whoever sends one waits for the slower check, which can be interrupted.
  */
 
+import { Recent } from '../../storage/shared.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { formatCheck } from './formats.ts';
 import { toPattern } from './patterns.ts';
@@ -20,7 +21,7 @@ let left = 0;
 const made: WeakMap<Structural, Accepts> = new WeakMap();
 
 /** Parts of stored objects that have been accepted in a place: nobody changes them. */
-const accepted: WeakMap<object, Structural> = new WeakMap();
+const accepted: Recent<Structural> = new Recent();
 /** Values of which a part is worth remembering. */
 const MANY = 16;
 

@@ -13,6 +13,7 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { parsing, put, stringifying } from '../../storage/json.ts';
+import { Recent } from '../../storage/shared.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
@@ -287,17 +288,17 @@ function keepsOf(node: Structural, prunes: boolean, isRoot: boolean = false): Ke
 }
 
 /** Parts of stored objects that have been seen to stay as they are in a place: nobody changes them. For pruning, and without. */
-const stayed: readonly WeakMap<object, Structural>[] = [new WeakMap(), new WeakMap()];
+const stayed: readonly Recent<Structural>[] = [new Recent(), new Recent()];
 /** Whether what is looked at is stored. */
 let isStored = false;
 /** Values of which a part is worth remembering. */
 const MANY = 16;
 
 /** Whether a part is known to be one of a stored object. */
-export const isPartOfStored = (part: object): boolean => stayed.some((each) => each.has(part));
+export const isPartOfStored = (part: object): boolean => stayed.some((each) => each.get(part) !== undefined);
 
 function keepsPart(node: Structural, prunes: boolean, value: object): boolean {
-  const known = stayed[Number(prunes)] as WeakMap<object, Structural>;
+  const known = stayed[Number(prunes)] as Recent<Structural>;
   if (known.get(value) === node) return true;
   const before = left;
   const keeps = keepsOf(node, prunes)(value);

@@ -35,12 +35,19 @@ interface Owned {
  * and knows no schema: what this leaves open is compared with upstream in the project's own tests.
  */
 export function checkOwned({ steps }: OwnedHistory): Violation | undefined {
+  const hollow: Hollow = new Map();
   for (const [at, step] of steps.entries()) {
-    const found = step.after ? stored(step, step.after) : refusedRightly(step);
+    const found = step.after ? stored(step, step.after, hollow) : refusedRightly(step);
     if (found) return violation('Owned', { watcher: `${step.manager} in step ${at}`, ...found });
   }
   return undefined;
 }
+
+/**
+ * By managers, the paths at which their last apply had an empty object or list. Upstream removes one when all that was in it is pruned,
+ * and it stays its manager's.
+ */
+type Hollow = Map<string, readonly string[]>;
 
 function refusedRightly({ operation, force, before, conflicts = [] }: OwnedStep): Finding | undefined {
   if (conflicts.length === 0) return undefined;
@@ -50,15 +57,16 @@ function refusedRightly({ operation, force, before, conflicts = [] }: OwnedStep)
   return stranger && owners.length > 0 ? { expected: 'conflicts with owners', seen: `one with ${stranger.manager}` } : undefined;
 }
 
-function stored(step: OwnedStep, after: object): Finding | undefined {
+function stored(step: OwnedStep, after: object, hollow: Hollow): Finding | undefined {
   const { operation, manager, force, before, sent } = step;
   const owners = ownersOf(after);
-  for (const { id, paths } of owners) {
-    const gone = paths.find((path) => at(after, path).length === 0);
+  const own = owners.find((owner) => owner.operation === 'Apply' && owner.manager === manager);
+  if (operation === 'Apply') hollow.set(manager, own?.paths.filter((path) => at(sent, path).some(isEmpty)) ?? []);
+  for (const { id, manager: name, operation: by, paths } of owners) {
+    const gone = paths.find((path) => at(after, path).length === 0 && !(by === 'Apply' && hollow.get(name)?.includes(path)));
     if (gone) return { expected: 'owned fields in the object', seen: `${id} owns ${gone}` };
   }
   if (operation === 'Apply') {
-    const own = owners.find((owner) => owner.operation === 'Apply' && owner.manager === manager);
     const other = own?.paths.find((path) => differs(at(sent, path), at(after, path)));
     if (other) return { expected: 'the value that was applied', seen: `another one at ${other}` };
   }
@@ -73,6 +81,7 @@ function stored(step: OwnedStep, after: object): Finding | undefined {
   return undefined;
 }
 
+const isEmpty = (value: unknown): boolean => typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 const isScalar = (value: unknown): boolean => typeof value !== 'object' && value !== undefined;
 /** Whether two places have scalars that differ, and it is sure which those are. */
 function differs(one: readonly unknown[], other: readonly unknown[]): boolean {
