@@ -12,6 +12,7 @@
  *   the first one writes it.
  * - Names are taken in two steps. `NamesAccepted` claims them. A server that sees a claim sees all earlier ones: the later one of two
  *   yields, and the other one is `Established`, which is for ever.
+ *   One that is Established claims other names by its spec; one that gets only some of its names yields them to one that is Established.
  * - Objects are deleted before their definition: a server that creates one looks at the definition once more *after* that, and takes
  *   the object back if the definition is Terminating or another one; a server that deletes a definition looks for objects after
  *   it has been marked. One of the two sees the other.
@@ -42,7 +43,7 @@ import {
   withCondition,
 } from './crd.ts';
 import { faultsOfCrd } from './crd-faults.ts';
-import { decided } from './names.ts';
+import { claimsOf, decided } from './names.ts';
 
 /** The conversions of a program, by the names of resources, such as `orders.example.com`. */
 export type Conversions = Readonly<Record<string, Convert>>;
@@ -231,10 +232,10 @@ export class Definitions {
     else this.known.set(nameOf(crd), crd);
     if (crd === undefined) return;
     if (type !== 'DELETED') this.take(crd);
-    // Names that it has given up may be what others wait for.
-    if (before === undefined || sameNames(before, type === 'DELETED' ? undefined : crd)) return;
+    // Names that it has given up may be what others wait for, and those that are its own now, what they have claimed.
+    if (before === undefined || claimed(before) === claimed(type === 'DELETED' ? undefined : crd)) return;
     for (const other of this.known.values()) {
-      if (other !== crd && other.spec.group === crd.spec.group && !isTrue(other, 'Established')) this.take(other);
+      if (other !== crd && other.spec.group === crd.spec.group && !isTrue(other, 'Established')) this.take(other, true);
     }
   }
 
@@ -244,8 +245,9 @@ export class Definitions {
   }
 
   /** Decides about a definition, and serves it. It is served before anybody can read that it is. */
-  private take(crd: Crd): void {
-    const next = decided(crd, { known: this.known.values(), fixed: this.deps.catalog.fixed, nowMs: this.deps.now() });
+  private take(crd: Crd, isAgain: boolean = false): void {
+    const { fixed } = this.deps.catalog;
+    const next = decided(crd, { known: [...this.known.values()], fixed, nowMs: this.deps.now(), isAgain });
     this.serve(nameOf(crd), next ?? crd);
     if (next) this.write(crd, next);
     if (crd.metadata?.deletionTimestamp !== undefined) this.terminating.hurry(nameOf(crd));
@@ -390,8 +392,8 @@ class Held extends Error {}
 
 const nameOf = ({ metadata }: Crd): string => metadata?.name ?? '';
 
-const sameNames = (one: Crd, other: Crd | undefined): boolean =>
-  JSON.stringify(one.status.acceptedNames) === JSON.stringify(other?.status.acceptedNames);
+/** What others go by. */
+const claimed = (crd?: Crd): string => (crd ? JSON.stringify([claimsOf(crd), isTrue(crd, 'Established')]) : '');
 
 function waysOf({ metadata, status }: Crd): Served {
   const { uid, generation, deletionTimestamp } = metadata ?? {};

@@ -12,10 +12,12 @@ import { type Condition, type Crd, type CrdNames, conditionOf, isTrue, type SING
 /** What a decision depends on. */
 interface Surroundings {
   /** All definitions, at the version of the one that is decided about. */
-  readonly known: Iterable<Crd>;
+  readonly known: readonly Crd[];
   /** What the program of the server serves. */
   readonly fixed: readonly ResourceInfo[];
   readonly nowMs: number;
+  /** Whether that version is older: it was decided about at that time, and something has changed around it since. */
+  readonly isAgain?: boolean;
 }
 
 /** The definition with another status; undefined: it has the right one. */
@@ -26,8 +28,7 @@ export function decided(crd: Crd, around: Surroundings): Crd | undefined {
   if (claimed && isTrue(crd, 'Established')) return undefined;
   const used = usedNames(crd, around);
   const isInstalling = claimed && isTrue(crd, 'NamesAccepted');
-  // What has only been claimed is asked about again. What is Established is its own.
-  const { names, conflict } = accepted(spec.names, isInstalling ? NO_NAMES : status.acceptedNames, used);
+  const { names, conflict } = accepted(spec.names, isInstalling ? NO_NAMES : ownNames(crd, around), used);
   if (isInstalling && conflict === undefined) return withCondition(crd, ESTABLISHED, around.nowMs);
   const naming = conflict ?? NO_CONFLICTS;
   const old = conditionOf(crd, 'NamesAccepted');
@@ -58,6 +59,35 @@ interface Used {
   readonly kinds: ReadonlySet<string | undefined>;
 }
 
+/**
+ * The names that are its own: all if it is Established. What has only been claimed is asked about again at the version of the claim, which
+ * shows all earlier ones; later ones yield to it, unless they are Established meanwhile.
+ */
+function ownNames(crd: Crd, { known, fixed, nowMs, isAgain }: Surroundings): CrdNames {
+  const { acceptedNames } = crd.status;
+  if (isTrue(crd, 'Established')) return acceptedNames;
+  if (!isAgain) return NO_NAMES;
+  const established = known.filter((each) => isTrue(each, 'Established'));
+  const { resources, kinds } = usedNames(crd, { known: established, fixed, nowMs });
+  const { plural, singular, shortNames = [], kind, listKind, ...rest } = acceptedNames;
+  return {
+    ...rest,
+    ...{ plural: resources.has(plural) ? '' : plural, ...(!resources.has(singular) && { singular }) },
+    ...{ shortNames: shortNames.filter((name) => !resources.has(name)) },
+    ...{ kind: kinds.has(kind) ? '' : kind, ...(!kinds.has(listKind) && { listKind }) },
+  };
+}
+
+/**
+ * The names that nobody else gets: those that it has and, of one that is Established and wants others since, those as well until it is
+ * decided whether it gets them.
+ */
+export function claimsOf(crd: Crd): readonly CrdNames[] {
+  const { spec, status } = crd;
+  const isPending = isTrue(crd, 'Established') && isTrue(crd, 'NamesAccepted') && !isSame(spec.names, status.acceptedNames);
+  return isPending ? [status.acceptedNames, spec.names] : [status.acceptedNames];
+}
+
 /** The names that others in the group have. */
 function usedNames({ metadata, spec: { group } }: Crd, { known, fixed }: Surroundings): Used {
   const resources = new Set<string | undefined>();
@@ -68,7 +98,7 @@ function usedNames({ metadata, spec: { group } }: Crd, { known, fixed }: Surroun
   };
   for (const info of fixed) if (info.group === group) add(info);
   for (const other of known) {
-    if (other.spec.group === group && other.metadata?.name !== metadata?.name) add(other.status.acceptedNames);
+    if (other.spec.group === group && other.metadata?.name !== metadata?.name) for (const names of claimsOf(other)) add(names);
   }
   return { resources, kinds };
 }
