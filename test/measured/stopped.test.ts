@@ -24,17 +24,20 @@ const rss = (server: Pipe): number =>
   Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))?.[1]) * 1_024;
 
 /** In pieces, so that the test's own process does not hold it all. */
-async function offer(server: Pipe, count: number, each: () => void): Promise<void> {
-  for (let i = 0; i < count; i += 500) {
-    flood(server, Math.min(500, count - i));
+async function offer(server: Pipe, count: number, each: (offered: number) => unknown, piece: number = 500): Promise<void> {
+  for (let i = 0; i < count; i += piece) {
+    flood(server, Math.min(piece, count - i));
     if (server.child.stdin.writableNeedDrain) await new Promise((resolve) => server.child.stdin.once('drain', resolve));
-    each();
+    await each(i + piece);
   }
 }
 
+/** What is queued for a reader at most. So many lines at a time, and a reader that is waited for loses none, however busy the machine is. */
+const CAPACITY = 100;
+
 describe.skipIf(process.platform !== 'linux').each(TRANSPORTS)('%s', (_name, connect) => {
   test.each(['drop-oldest', 'disconnect'])('under %s', async (overflow) => {
-    const server = await pipe('--overflow', overflow, '--capacity', '100', '--window', '100');
+    const server = await pipe('--overflow', overflow, '--capacity', String(CAPACITY), '--window', '100');
     const fast = await httpStream(server.url);
     let counted = 0;
     // Counts and forgets: the reader's memory is not the question.
@@ -42,15 +45,17 @@ describe.skipIf(process.platform !== 'linux').each(TRANSPORTS)('%s', (_name, con
       counted += fast.texts.length;
       fast.texts.length = 0;
     };
+    const hasCounted = (lines: number): Promise<void> =>
+      until(() => {
+        count();
+        return counted === lines;
+      });
     let before = 0;
-    await offer(server, LINES_BEFORE, () => {
-      count();
+    const lookBefore = async (offered: number): Promise<void> => {
       before = Math.max(before, rss(server));
-    });
-    await until(() => {
-      count();
-      return counted === LINES_BEFORE;
-    });
+      await hasCounted(offered);
+    };
+    await offer(server, LINES_BEFORE, lookBefore, CAPACITY);
     before = Math.max(before, rss(server));
     const slow = await connect(server.url);
     slow.pause();
@@ -60,15 +65,12 @@ describe.skipIf(process.platform !== 'linux').each(TRANSPORTS)('%s', (_name, con
       most = Math.max(most, rss(server));
       held = Math.max(held, ...(await server.stats()).clients.map(({ bufferedBytes }) => bufferedBytes));
     };
-    await offer(server, LINES, () => {
-      count();
-      void look().catch(() => {}); // the test may be over
-    });
-    await until(async () => {
-      count();
+    const lookAgain = async (offered: number): Promise<void> => {
       await look();
-      return counted === LINES_BEFORE + LINES;
-    });
+      await hasCounted(LINES_BEFORE + offered);
+    };
+    await offer(server, LINES, lookAgain, CAPACITY);
+    await look();
     // The limit, a slice, and a chunk's frame. Between two looks there is never more: each write is judged.
     expect(held).toBeLessThanOrEqual(MEGABYTE + SLICE_BYTES + 20_000);
     // 1 MiB buffered and 100 events queued, 1 MB.
