@@ -5,7 +5,7 @@ import { ApiServer } from '../src/apiserver/index.ts';
 import { Hub } from '../src/bridge/hub/hub.ts';
 import { parseCommand, READERS } from '../src/cli/args.ts';
 import { helpText } from '../src/cli/help.ts';
-import type { CommandName } from '../src/cli/usage.ts';
+import { COMMANDS } from '../src/cli/usage.ts';
 import { MemoryStorage } from '../src/storage/index.ts';
 import { cellsOf, withoutCode } from './markdown.ts';
 import { fault } from './sentences.ts';
@@ -14,7 +14,6 @@ import { DOCUMENTS, FILES, readText } from './tracked.ts';
 /** The widest line of a help text. */
 const MAX_WIDTH = 127;
 
-const COMMANDS: readonly CommandName[] = ['pipe', 'watch', 'get', 'serve', 'new', 'types', 'demo'];
 const HELP: readonly (readonly [string, string])[] = [undefined, ...COMMANDS].map((topic) => [
   topic ?? 'watchmux',
   helpText(topic),
@@ -146,21 +145,18 @@ describe('help', () => {
     expect(faultsOf(help)).toEqual([]);
   });
 
-  test.each(COMMANDS.filter((command) => command !== 'check'))(
-    '%s: every option has an entry, and every entry is an option',
-    (command) => {
-      const options = Object.keys(READERS[command][0]).map((name) => `--${name}`);
-      const told = entriesOf(helpText(command)).flatMap(({ term }) =>
-        /^\s*-/.test(term) ? Array.from(term.matchAll(/--[a-z-]+/g), ([name]) => name) : [],
-      );
-      expect([...told].sort()).toEqual([...options].sort());
-      const own = helpText(command).replace(/^ *kubectl .*$/gm, '');
-      for (const [option] of own.matchAll(/(?<![\w-])--[a-z][a-z-]*/g)) {
-        const parse = (): unknown => parseCommand([command, option, '1']);
-        expect(parse, option).not.toThrow(/Unknown option/);
-      }
-    },
-  );
+  test.each(COMMANDS)('%s: every option has an entry, and every entry is an option', (command) => {
+    const options = Object.keys(READERS[command][0]).map((name) => `--${name}`);
+    const told = entriesOf(helpText(command)).flatMap(({ term }) =>
+      /^\s*-/.test(term) ? Array.from(term.matchAll(/--[a-z-]+/g), ([name]) => name) : [],
+    );
+    expect([...told].sort()).toEqual([...options].sort());
+    const own = helpText(command).replace(/^ *kubectl .*$/gm, '');
+    for (const [option] of own.matchAll(/(?<![\w-])--[a-z][a-z-]*/g)) {
+      const parse = (): unknown => parseCommand([command, option, '1']);
+      expect(parse, option).not.toThrow(/Unknown option/);
+    }
+  });
 });
 
 describe('metrics and messages', () => {

@@ -6,7 +6,7 @@ import { parseCommand, READERS } from '../../src/cli/args.ts';
 import { helpText } from '../../src/cli/help.ts';
 import type { InputLine } from '../../src/cli/lines.ts';
 import { InputLines, readLine } from '../../src/cli/lines.ts';
-import { UsageError } from '../../src/cli/usage.ts';
+import { COMMANDS, UsageError } from '../../src/cli/usage.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 
 const words = (line: string): string[] => line.split(' ').filter((word) => word !== '');
@@ -94,7 +94,7 @@ describe('the command line', () => {
   test('of an option that is given twice, the last one counts', () => {
     expect(parseCommand(words('pipe --port 1 --raw --port=2 --raw'))).toMatchObject({ port: 2, raw: true });
     expect(() => parseCommand(words('pipe --port 1 --port x'))).toThrow('--port takes');
-    expect(helpText(undefined)).toContain('Of an option that is given more than once, the last one counts');
+    expect(helpText(undefined)).toContain('If it is given more than once, the last one counts');
   });
 
   test.each([
@@ -130,7 +130,7 @@ describe('the command line', () => {
     for (const spelling of ['--version', '-v']) expect(parseCommand([spelling])).toEqual({ command: 'version' });
     for (const spelling of ['--help', '-h'])
       expect(parseCommand(['help', spelling])).toEqual({ command: 'help', topic: undefined });
-    for (const topic of ['pipe', 'watch', 'demo'] as const) {
+    for (const topic of COMMANDS) {
       expect(parseCommand([topic, '--help'])).toEqual({ command: 'help', topic });
       expect(parseCommand(['help', topic])).toEqual({ command: 'help', topic });
       expect(helpText(topic)).toContain(`watchmux ${topic}`);
