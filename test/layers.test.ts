@@ -5,6 +5,8 @@ import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
+import entryPoints from '../config/entry-points.json' with { type: 'json' };
+import { FILES, readText } from './tracked.ts';
 
 /** An import may point to a lower rank, or stay in its folder. Two folders of one rank do not know each other. */
 const RANKS: Readonly<Record<string, number>> = {
@@ -101,6 +103,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
 const OF_NODE = 'cli/';
 
 const MAX_LINES = 600;
+const MIN_LINES = 60;
 
 const src = fileURLToPath(new URL('../src', import.meta.url));
 
@@ -257,8 +260,40 @@ describe('layers', () => {
     expect(reach).not.toContain('pages/elements.ts');
   });
 
+  test('every export is imported: by another file of src, a test or a benchmark', () => {
+    const imported = new Set<string>();
+    for (const path of FILES.filter((file) => /^(?:src|test|bench|config)\/.*\.m?[jt]sx?$/.test(file))) {
+      const text = readText(path);
+      const add = (file: string, name: string): unknown => imported.add(`${posix.join(dirname(path), file)}#${name}`);
+      for (const [, names = '', file = ''] of text.matchAll(/\{([^{}]*)\} from '(\.[^']+)'/g))
+        for (const name of names.split(',')) add(file, name.trim().replace(/^type | as .*/g, ''));
+      for (const [, file = ''] of text.matchAll(/\* as \w+ from '(\.[^']+)'/g)) add(file, '*');
+      for (const [, file = ''] of text.matchAll(/\bimport\('(\.[^']+)'\)/g)) add(file, '*');
+    }
+    const exported = files
+      .filter((file) => !Object.values(entryPoints).includes(`src/${file}`))
+      .flatMap((file) =>
+        Array.from(
+          code(file).matchAll(/^export (?:abstract |async )?(?:class|interface|type|const|let|function\*?) (\w+)/gm),
+          ([, name]) => `src/${file}#${name}`,
+        ),
+      );
+    expect(exported.length).toBeGreaterThan(1_000);
+    expect(exported.filter((each) => !imported.has(each) && !imported.has(each.replace(/#.*/, '#*')))).toEqual([]);
+  });
+
+  test(`a file of fewer than ${MIN_LINES} lines has several importers, or an entry point: otherwise it lives with its importer`, () => {
+    const alone = files.filter((file) => {
+      const importers = [...new Set(inside.filter(({ to }) => to === file).map(({ from }) => `src/${from}`))];
+      const [only = ''] = importers;
+      const open = Object.values(entryPoints);
+      return importers.length === 1 && !open.includes(only) && !open.includes(`src/${file}`) && linesOf(file) < MIN_LINES;
+    });
+    expect(alone).toEqual([]);
+  });
+
   test(`no file is longer than ${MAX_LINES} lines`, () => {
-    const lengths = files.map((file) => ({ file, lines: readFileSync(join(src, file), 'utf8').split('\n').length - 1 }));
+    const lengths = files.map((file) => ({ file, lines: linesOf(file) }));
     const long = lengths.filter(({ lines }) => lines > MAX_LINES);
     expect(long.map(({ file, lines }) => `src/${file} has ${lines} lines, ${lines - MAX_LINES} too many`)).toEqual([]);
   });
@@ -289,6 +324,8 @@ describe('ARCHITECTURE.md', () => {
     expect(named.filter((file) => file !== undefined && !files.includes(file))).toEqual([]);
   });
 });
+
+const linesOf = (file: string): number => readFileSync(join(src, file), 'utf8').split('\n').length - 1;
 
 /** A file without its comments. */
 function code(file: string): string {

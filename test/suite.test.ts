@@ -4,6 +4,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import manifest from '../package.json' with { type: 'json' };
 import { MORE_PEERS } from './peers/binary.mjs';
 import { runs } from './runs.ts';
 import { FILES, ROOT, readText } from './tracked.ts';
@@ -52,6 +53,24 @@ describe('all tests', () => {
     expect(found(more, (path) => !isRun(path))).toEqual([]);
     expect(found(more, isRun).length).toBeGreaterThan(5);
   });
+
+  test('npm test prints a line for each file, whatever its tests print, and at its end what has run and what was skipped', () => {
+    expect(manifest.scripts.test).toBe('node config/build.mjs && vitest run');
+    const files = ['test/pages.test.ts', 'test/unit/cluster.test.ts']; // many tests, and a program that prints
+    const env = Object.fromEntries(
+      Object.entries(process.env).filter(([name]) => !/^(?:VITEST|TEST$|NODE_ENV|FORCE_COLOR)/.test(name)),
+    );
+    const { stdout, stderr } = spawnSync(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...files], {
+      cwd: ROOT,
+      env: { ...env, NO_COLOR: '1' },
+      encoding: 'utf8',
+    });
+    const lines = stdout.split('\n').filter((line) => line.trim() !== '');
+    const firsts = lines.map((line) => /\btest\/\S+/.exec(line)?.[0] ?? line.trim().split(' ', 1)[0]);
+    expect([...firsts].sort()).toEqual(['Duration', 'RUN', 'Start', 'Test', 'Tests', 'skipped:', ...files]);
+    expect(firsts.at(-1)).toBe('skipped:');
+    expect(stderr).toBe('');
+  }, 90_000);
 
   test('waits in unit tests have no limit of their own', () => {
     expect(found(/vi\.wait(?:For|Until)\(.*/g, (path) => path.startsWith('test/peers/'))).toEqual([]);

@@ -172,7 +172,12 @@ const QUEUES: readonly Row[] = [
     'How long all keys that are being processed have taken so far.',
     ({ unfinishedMs }) => unfinishedMs / 1_000,
   ],
-  ['gauge', 'longest_running_processor_seconds', 'How long the oldest key that is being processed has taken so far.', ({ longestMs }) => longestMs / 1_000],
+  [
+    'gauge',
+    'longest_running_processor_seconds',
+    'How long the oldest key that is being processed has taken so far.',
+    ({ longestMs }) => longestMs / 1_000,
+  ],
 ];
 
 /** What controller-runtime does not say: whether the caches are good. */

@@ -119,7 +119,7 @@ export class Parts<T extends KubernetesObject> {
 }
 
 /** Which objects to list, and how many. */
-export interface PageOptions<T> extends PartOptions {
+interface PageOptions<T> extends PartOptions {
   /** 0: all of them. */
   readonly limit: number;
   /** Absent: all of them. */

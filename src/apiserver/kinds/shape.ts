@@ -16,13 +16,13 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 
 /** A value, or an object of another shape. `json`: anything, which only JSON knows. */
-export type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | 'double' | 'bool' | 'time' | 'microTime' | 'json' | Shape;
+type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | 'double' | 'bool' | 'time' | 'microTime' | 'json' | Shape;
 
 /**
  * How often there is a value: `''` one, left out of JSON while it is zero; `!` one, always in JSON; `?` one that may be absent, even
  * if zero is a value; `[]` a list; `{}` a map.
  */
-export type FieldForm = '' | '!' | '?' | '[]' | '{}';
+type FieldForm = '' | '!' | '?' | '[]' | '{}';
 
 /** One row. `more`: further members of its schema. */
 export type Row = readonly [number: number, type: FieldType, form?: FieldForm, description?: string, more?: JsonSchema];

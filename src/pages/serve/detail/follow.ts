@@ -250,6 +250,6 @@ function refusedBy(object: Members): WatchError {
 }
 
 /** The code with which a server has refused. */
-export function codeOf(error: unknown): number | undefined {
+function codeOf(error: unknown): number | undefined {
   return error instanceof WatchError ? error.status?.code : undefined;
 }
