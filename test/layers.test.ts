@@ -306,6 +306,9 @@ describe('ARCHITECTURE.md', () => {
     const table = Array.from(text.matchAll(/^\| (\d+) \| `src\/(\w+)` \|/gm), ([, rank, folder = '']) => [folder, Number(rank)]);
     const existing = Object.entries(RANKS).filter(([folder]) => files.some((file) => folderOf(file) === folder));
     expect(Object.fromEntries(table)).toEqual(Object.fromEntries(existing));
+    const rows = text.match(/^\| \d+ \| `src\/.*$/gm)?.join('\n') ?? '';
+    const named = new Set(Array.from(rows.matchAll(/`watchmux(?:\/([\w-]+))?`/g), ([, name = 'index']) => name));
+    expect([...named].sort()).toEqual(Object.keys(entryPoints).sort());
   });
 
   test('names no file twice for one question', () => {

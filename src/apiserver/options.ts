@@ -141,7 +141,7 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly tenantOf?: ((identity: I) => string | undefined) | undefined;
   /**
    * The client's address, for the limits per address and for reports. Default: the remote address. Empty: unknown, and not
-   * counted. Behind a proxy, read a header that the proxy sets and that clients cannot set. What is no address counts as it is: in
+   * counted. Behind a proxy, read a header that the proxy sets and that clients cannot set. What is not an address counts as it is: in
    * brackets, each one of IPv6 counts by itself.
    */
   readonly clientAddress?: OfRequest<string> | undefined;

@@ -68,7 +68,7 @@ async function filesAt(path: string, fault: Fault): Promise<readonly string[]> {
   }
 }
 
-/** The text of a file. What is no regular file, such as a pipe, has no size before it has been read. */
+/** The text of a file. What is not a regular file, such as a pipe, has no size before it has been read. */
 async function textOf(file: string): Promise<string> {
   const { size } = await stat(file);
   if (size > MAX_FILE_BYTES) throw new Error(`it has ${size} bytes, more than ${MAX_FILE_BYTES}`);

@@ -168,7 +168,7 @@ function unless(codes: readonly number[]): (error: unknown) => readonly Served[]
   };
 }
 
-/** Where to look, and for what. Throws INVALID_ARGUMENT for what is no name. */
+/** Where to look, and for what. Throws INVALID_ARGUMENT for what is not a name. */
 function toQuestion(name: string | GroupVersionKind): { place: GroupVersion; matches: (known: Known) => boolean } {
   if (typeof name === 'string') {
     const [, word = '', group = '', version = ''] = /^([^./]+)(?:\.([^/]+))?(?:\/([^/]+))?$/.exec(name) ?? [];

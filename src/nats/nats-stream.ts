@@ -257,7 +257,7 @@ function isForbidden(error: unknown): boolean {
   return cause !== undefined && isForbidden(cause);
 }
 
-/** The error of a publish whose time is over. What the server has answered is no question of time: the event is not stored. */
+/** The error of a publish whose time is over. What the server has answered is not a question of time: the event is not stored. */
 function unpublished(cause: unknown, limit: number): WatchError {
   if (nameOf(cause) === 'JetStreamApiError') return toRefusal(cause, { code: 503, reason: 'ServiceUnavailable' });
   const why = cause instanceof Error ? `: ${cause.message}` : '';

@@ -99,7 +99,8 @@ function useMade<Made extends { readonly key: string }>(made: Made): Made {
   const shape = key.replace(/#\d+/g, '#');
   seen.others = seen.key !== key && seen.shape === shape ? seen.others + 1 : 0;
   Object.assign(seen, { key, shape });
-  if (seen.others > MAX_OTHERS) throw new TypeError('a function of a source is another one in each render: make it outside');
+  if (seen.others > MAX_OTHERS)
+    throw new TypeError('the source is a new function in each render: define it outside the component');
   // biome-ignore lint/correctness/useExhaustiveDependencies: only another source starts over
   return useMemo(() => made, [made.key]);
 }

@@ -195,7 +195,7 @@ test('a token has one tenant', () => {
   writeFileSync(file, 'one ada\none ada\n');
   expect(tokensOf(file).value.nameOf('Bearer one')).toBe('ada');
   expect(() => toTokens(command('--token-file', file, '--token', 'one'))).toThrow(
-    'watchmux serve: --token is also in --token-file, as that of "ada"',
+    'watchmux serve: --token is also the token of "ada" in --token-file',
   );
   writeFileSync(file, 'one ada\n# another\none bob\n');
   expect(() => tokensOf(file)).toThrow('watchmux serve: --token-file: line 3 gives the token of "ada" to "bob", too');

@@ -312,7 +312,7 @@ export interface Folded<S> {
   readonly state: S;
   /**
    * Whether the state of the source is in it. It has come with a BOOKMARK, or with the first event that is not of a snapshot: one that
-   * has a version, or is no ADDED. What is published into, such as a broadcaster, has none: it is ready at once. Stays true while the
+   * has a version, or is not an ADDED. What is published into, such as a broadcaster, has none: it is ready at once. Stays true while the
    * connection is away.
    */
   readonly ready: boolean;

@@ -2,7 +2,7 @@
  * The requests of a reflector to its source, one after the other, each an {@link Attempt}; and their results, until the store
  * gets them.
  *
- * How dead connections are noticed. A half-open connection looks like a collection in which nothing happens, and BOOKMARKs are no
+ * How dead connections are noticed. A half-open connection looks like a collection in which nothing happens, and BOOKMARKs are not a
  * heartbeat: a server sends none while its version stands still. So each watch asks the server to end it after a time, and one that
  * outlives that time is dead. `idleTimeoutMs` is for sources that are known to speak more often. Probes on a connection are the
  * transport's business.

@@ -125,7 +125,7 @@ export function toTokens({ token, tokenFile }: TokenOptions): FromFiles<Tokens> 
     const tokens = new Tokens();
     if (content !== undefined) readTokens(content.toString('utf8'), tokens);
     const other = token === undefined ? undefined : tokens.add(token, 'token');
-    if (other !== undefined) throw fault(`--token is also in --token-file, as that of ${quote(other)}`);
+    if (other !== undefined) throw fault(`--token is also the token of ${quote(other)} in --token-file`);
     return tokens;
   };
   return new FromFiles({ files: namedFiles('--token-file', tokenFile), make, fault });

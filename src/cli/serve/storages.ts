@@ -42,7 +42,7 @@ export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeC
         log.error('storage-failed', {
           file: dataFile,
           error: errorText(error),
-          message: 'nothing is written any more: restart the server when the disk is well',
+          message: 'nothing is written any more: fix the disk, then restart the server',
         }),
     });
   } catch (error) {

@@ -7,7 +7,7 @@
  *
  * Invariants
  * - Every request is answered within `timeoutMs`, or `timeout` of its URL, whatever its client, the network or a hook does.
- * - What is no review is refused before a hook is called.
+ * - What is not a review is refused before a hook is called.
  * - A hook that throws refuses the write, as in an `ApiServer`; that it takes too long is a failure of the webhook: 504.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';

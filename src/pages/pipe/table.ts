@@ -293,7 +293,7 @@ export class EventTable {
     if (at < 0 || by === undefined) return;
     event.preventDefault();
     let to = Math.max(0, Math.min(last, at + by));
-    // A gap is no stop.
+    // A gap is not a stop.
     while (this.at(to).kind === 'gap' && to > 0 && to < last) to += Math.sign(by);
     this.moving = true;
     this.window.reveal(to);

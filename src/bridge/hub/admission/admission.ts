@@ -49,7 +49,7 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
   watchOptions?: ((request: R, identity: I) => ClientOptions<E> | PromiseLike<ClientOptions<E>>) | undefined;
   /**
    * The client's address, for `maxClientsPerAddress` and statistics. Default: the remote address. Empty: unknown, not counted. What is
-   * no address counts as it is: in brackets, each one of IPv6 counts by itself.
+   * not an address counts as it is: in brackets, each one of IPv6 counts by itself.
    */
   clientAddress?: ((request: R) => string) | undefined;
 }

@@ -5,7 +5,7 @@
  *     { spec: { count: 2 }, list: [{ name: 'b' }, { name: 'a' }] }   -->   spec.count: 1, 2    list[name=b]: (none), { name: 'b' }
  *
  * - Items of lists are told apart by a member, if one tells them all apart, and otherwise by their place.
- * - What changes with every write is no change: the version, the generation, and who has written which field.
+ * - What changes with every write is not a change: the version, the generation, and who has written which field.
  * - It takes as long as both states are large, and lists as much as asked for.
  */
 import { hasMembers, itemPath, keyMember, type Members, memberPath, scalarText } from './paths.ts';
