@@ -67,7 +67,7 @@ interface Asker {
 }
 
 /** What a server has, as far as it was asked. */
-export class Discovery {
+export class ClusterDiscovery {
   readonly #asker: Asker;
   /** By path. Those that are too old for everybody go when another comes. */
   readonly #answers: Map<string, Answer> = new Map();

@@ -100,7 +100,7 @@ export class EventSeries {
 }
 
 /** A map that forgets what was used least recently. */
-class Recent<V> {
+class RecentEvents<V> {
   readonly #values: Map<string, V> = new Map();
   readonly #max: number;
 
@@ -169,18 +169,18 @@ export class EventCorrelator {
   readonly #api: EventApi;
   readonly #limits: EventSettings;
   readonly #nameOf: (object: string, date: number) => string;
-  readonly #series: Recent<EventSeries>;
-  readonly #similar: Recent<{ at: number; messages: Set<string> }>;
-  readonly #buckets: Recent<Bucket>;
+  readonly #series: RecentEvents<EventSeries>;
+  readonly #similar: RecentEvents<{ at: number; messages: Set<string> }>;
+  readonly #buckets: RecentEvents<Bucket>;
 
   /** `nameOf` makes names of events. */
   constructor(api: EventApi, limits: EventSettings, nameOf: (object: string, date: number) => string) {
     this.#api = api;
     this.#limits = limits;
     this.#nameOf = nameOf;
-    this.#series = new Recent(limits.maxSeries);
-    this.#similar = new Recent(limits.maxSeries);
-    this.#buckets = new Recent(limits.maxSeries);
+    this.#series = new RecentEvents(limits.maxSeries);
+    this.#similar = new RecentEvents(limits.maxSeries);
+    this.#buckets = new RecentEvents(limits.maxSeries);
   }
 
   /** `isQueued`: this series will be written anyway, so it takes no token. */

@@ -56,7 +56,7 @@ interface Subscriber {
 }
 
 /** A shared state. See the top of this file. */
-export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
+export abstract class StoreFold<E extends WatchEvent> implements FeedReader<E> {
   feed: Feed<E> | undefined;
   readonly isIdle: boolean = false;
   /** Grows with each flush. */
@@ -249,7 +249,7 @@ export function toPlan<E extends WatchEvent>(
 const CONNECTING: ConnectionState = { status: 'connecting', reconnect: () => {} };
 
 /** Makes folds, finds them, and counts who uses them. */
-export class Handle<E extends WatchEvent, F extends Fold<E>> {
+export class Handle<E extends WatchEvent, F extends StoreFold<E>> {
   readonly connection: Store<ConnectionState>;
   /** What stores have in common that share a connection. */
   readonly key: string;
@@ -363,7 +363,7 @@ export function toStore<E extends WatchEvent, S>(
 /** How events are folded. Without `reduce`, they are not. */
 type Reduction<E extends WatchEvent, S> = Pick<StoreOptions<E, S>, 'initial'> & Partial<Pick<StoreOptions<E, S>, 'reduce'>>;
 
-class EventFold<E extends WatchEvent, S> extends Fold<E> {
+class EventFold<E extends WatchEvent, S> extends StoreFold<E> {
   override readonly isIdle: boolean;
   shown: Folded<S> | undefined;
   readonly #initial: S;

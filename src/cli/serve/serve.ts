@@ -32,7 +32,7 @@ import {
 } from '../server/server.ts';
 import { UsageError } from '../usage.ts';
 import { applyCrds, type CrdFile, readCrdFiles } from './crd-files.ts';
-import { Log } from './log.ts';
+import { ServeLog } from './log.ts';
 import { Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens, warnIfExpired } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 import { HealthMonitor, ServeEvents } from './serve-events.ts';
@@ -43,7 +43,7 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
   const [tls, tokens] = [toServerTls(command), toTokens(command)];
   const [etcdTls, etcdUser] = [toEtcdTls(command), toEtcdUser(command, process.env)];
   const crds = await readCrdFiles(command.crdFiles);
-  const log = new Log({ format: command.log, output: process.stderr, now: Date.now });
+  const log = new ServeLog({ format: command.log, output: process.stderr, now: Date.now });
   const reloads = new Reloads({ values: [tls, tokens, etcdTls, etcdUser?.password], log, clock: systemClock });
   let code: number | undefined;
   try {
@@ -78,7 +78,7 @@ interface ServeMeans {
   readonly output: Output;
   readonly tls: FromFiles<Pair> | undefined;
   readonly tokens: FromFiles<Tokens> | undefined;
-  readonly log: Log;
+  readonly log: ServeLog;
   /** The definitions of `--crd`. */
   readonly crds: readonly CrdFile[];
 }
@@ -242,7 +242,7 @@ function createHttpServer(
 }
 
 /** A server whose new connections get the certificate as it is at present. */
-function securely(tls: FromFiles<Pair>, log: Log, create: (pair: Pair) => ReturnType<typeof createSecureServer>): Server {
+function securely(tls: FromFiles<Pair>, log: ServeLog, create: (pair: Pair) => ReturnType<typeof createSecureServer>): Server {
   const server = create(tls.value);
   warnIfExpired(tls.value, log);
   tls.onChange = (pair) => {

@@ -11,7 +11,7 @@ import { byId, clone, copyText, jsonBox, make, say } from '../elements.ts';
 import { RowWindow } from '../row-window.ts';
 import { count, plural, timeOf, visible } from '../words.ts';
 import { toRuns, withStyles } from './ansi.ts';
-import type { EventRow, EventStore, ListedRow } from './events.ts';
+import type { EventRow, ListedRow, PipeEvents } from './events.ts';
 import { withoutStyles } from './fields.ts';
 import { matches, type Term } from './query.ts';
 import { type Column, cellText } from './view.ts';
@@ -51,7 +51,7 @@ export class EventTable {
   private readonly scroll: HTMLElement = byId('scroll');
   private readonly body: HTMLTableSectionElement = byId<HTMLTableSectionElement>('rows');
   private readonly pause: HTMLElement = byId('pause');
-  private readonly store: EventStore;
+  private readonly store: PipeEvents;
   private readonly events: TableEvents;
   private readonly window: RowWindow<number, EventView>;
   private wanted: Wanted = { terms: [], type: '' };
@@ -75,7 +75,7 @@ export class EventTable {
   private stop: HTMLButtonElement | null = null;
   private resting: ReturnType<typeof setTimeout> | undefined = undefined;
 
-  constructor(store: EventStore, events: TableEvents) {
+  constructor(store: PipeEvents, events: TableEvents) {
     this.store = store;
     this.events = events;
     const { body, pause, scroll } = this;

@@ -10,7 +10,7 @@ export interface Column {
   readonly width?: number | undefined;
 }
 
-export interface View {
+export interface PipeView {
   readonly filter: string;
   /** Only events of this type; empty for all. */
   readonly type: string;
@@ -29,7 +29,7 @@ const widthWithin = (width: number): number => Math.min(WIDTH.max, Math.max(WIDT
 export const OWN_COLUMNS = ['received', 'level', 'type', 'object'] as const;
 
 /** Reads the view from the query of a URL. */
-export function toView(search: string): View {
+export function toView(search: string): PipeView {
   const query = new URLSearchParams(search);
   const columns = query.get('columns')?.split(' ').slice(0, MAX_COLUMNS).map(toColumn);
   const known = columns?.filter((column) => column !== undefined);
@@ -54,7 +54,7 @@ function without(columns: readonly Column[]): readonly Column[] {
 }
 
 /** Returns the query of a URL with this view, and with whatever else was in it. */
-export function toSearch({ filter, type, wrap, columns }: View, search: string): string {
+export function toSearch({ filter, type, wrap, columns }: PipeView, search: string): string {
   const names = columns?.map(({ name, width }) => (width === undefined ? name : `${name}*${width}`));
   return queryWith(search, { filter, type, wrap: wrap ? 'on' : '', columns: names?.join(' ') ?? '' });
 }

@@ -63,7 +63,7 @@ interface FeedTarget<T extends KubernetesObject> {
   readonly readiness: Readiness;
 }
 
-export class Feed<T extends KubernetesObject> {
+export class CacherFeed<T extends KubernetesObject> {
   /** How often watches were ended because changes were lost. */
   gaps: number = 0;
   readonly #target: FeedTarget<T>;
