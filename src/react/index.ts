@@ -38,8 +38,8 @@ export type { ConnectionState, ConnectionStatus } from '../bridge/client.ts';
  * outside with `toStore`.
  *
  * Only another source, or other connection options, start over: `initial` and `reduce` are those of the first render. Functions count
- * as the same only if they are the same object, so make those that are a source or a connection option outside of components: 50
- * others in as many renders are an error.
+ * as the same only if they are the same object, so make those that are a source or a connection option outside of components: 50 new
+ * ones in as many renders are an error.
  *
  * @throws What `reduce` has thrown.
  */

@@ -51,7 +51,7 @@ export interface Items<T> {
 export interface Collection<T> extends Store<Items<T>> {
   /** The state of the connection. */
   readonly connection: Store<ConnectionState>;
-  /** Equal for collections with the same source and connection options, in one process. Tells nothing of them. */
+  /** Equal for collections with the same source and connection options, in one process. It reveals neither. */
   readonly key: string;
   /** Another view of the same objects. Costs no connection. */
   readonly view: (options: ViewOptions<T>) => Collection<T>;

@@ -324,7 +324,7 @@ export interface Folded<S> {
 export interface EventStore<S> extends Store<Folded<S>> {
   /** The state of the connection. */
   readonly connection: Store<ConnectionState>;
-  /** Equal for stores with the same source and connection options, in one process. Tells nothing of them. */
+  /** Equal for stores with the same source and connection options, in one process. It reveals neither. */
   readonly key: string;
 }
 

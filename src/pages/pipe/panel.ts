@@ -6,11 +6,11 @@ import { learnFields } from './fields.ts';
 import { toQuery } from './query.ts';
 import type { EventTable } from './table.ts';
 import {
-  type Column,
   columnOf,
   MAX_COLUMNS,
   moved,
   OWN_COLUMNS,
+  type PipeColumn,
   type PipeView,
   resized,
   toSearch,
@@ -138,7 +138,7 @@ export class EventPanel {
   }
 
   /** The columns after the number: as chosen, or else those that say something. */
-  private get columns(): readonly Column[] {
+  private get columns(): readonly PipeColumn[] {
     if (this.view.columns !== undefined) return this.view.columns;
     const says: Readonly<Record<string, boolean>> = {
       received: !this.narrow.matches,
@@ -163,7 +163,7 @@ export class EventPanel {
     if (!byId('columns-panel').hidden) this.list();
   }
 
-  private head(columns: readonly Column[]): void {
+  private head(columns: readonly PipeColumn[]): void {
     const row = byId('head');
     const [number] = row.children;
     const isChosen = this.view.columns !== undefined;
@@ -239,7 +239,7 @@ export class EventPanel {
   }
 
   /** `at`: its place; undefined if it is not shown. */
-  private item(column: Column, at: number | undefined): HTMLLIElement {
+  private item(column: PipeColumn, at: number | undefined): HTMLLIElement {
     const { name, width } = column;
     const item = make('li');
     const label = make('label');
@@ -278,7 +278,7 @@ export class EventPanel {
 }
 
 /** A table without columns would show nothing. */
-const orObject = (columns: readonly Column[]): readonly Column[] => (columns.length > 0 ? columns : [{ name: 'object' }]);
+const orObject = (columns: readonly PipeColumn[]): readonly PipeColumn[] => (columns.length > 0 ? columns : [{ name: 'object' }]);
 
 /** Saves what is shown, one event per line. */
 function download(table: EventTable): void {

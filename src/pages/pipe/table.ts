@@ -14,7 +14,7 @@ import { toRuns, withStyles } from './ansi.ts';
 import type { EventRow, ListedRow, PipeEvents } from './events.ts';
 import { withoutStyles } from './fields.ts';
 import { matches, type Term } from './query.ts';
-import { type Column, cellText } from './view.ts';
+import { cellText, type PipeColumn } from './view.ts';
 
 /** A filter for rows. */
 interface Wanted {
@@ -55,7 +55,7 @@ export class EventTable {
   private readonly events: TableEvents;
   private readonly window: RowWindow<number, EventView>;
   private wanted: Wanted = { terms: [], type: '' };
-  private columns: readonly Column[] = [];
+  private columns: readonly PipeColumn[] = [];
   private wrap: boolean = false;
   /** The rows that match, oldest first. */
   private list: ListedRow[] = [];
@@ -115,7 +115,7 @@ export class EventTable {
   }
 
   /** Shows other columns, or whole lines. */
-  arrange(columns: readonly Column[], wrap: boolean): void {
+  arrange(columns: readonly PipeColumn[], wrap: boolean): void {
     this.columns = columns;
     this.wrap = wrap;
     this.body.parentElement?.classList.toggle('wrap', wrap);

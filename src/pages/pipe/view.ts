@@ -5,7 +5,7 @@ import { isName } from './fields.ts';
 import { MAX_QUERY_CHARS, OBJECT, textOf } from './query.ts';
 
 /** A column: what it shows, and its width in pixels if somebody has set it. */
-export interface Column {
+export interface PipeColumn {
   readonly name: string;
   readonly width?: number | undefined;
 }
@@ -16,7 +16,7 @@ export interface PipeView {
   readonly type: string;
   readonly wrap: boolean;
   /** After the number, which is always the first; undefined: the page chooses. */
-  readonly columns: readonly Column[] | undefined;
+  readonly columns: readonly PipeColumn[] | undefined;
 }
 
 /** Columns that are shown at most, and limits of a width. */
@@ -42,14 +42,14 @@ export function toView(search: string): PipeView {
 }
 
 /** `msg*320`. */
-function toColumn(text: string): Column | undefined {
+function toColumn(text: string): PipeColumn | undefined {
   const [name = '', width] = text.split('*');
   if (!isName(name)) return undefined;
   return Number(width) > 0 ? { name, width: widthWithin(Number(width)) } : { name };
 }
 
 /** A column is shown once. */
-function without(columns: readonly Column[]): readonly Column[] {
+function without(columns: readonly PipeColumn[]): readonly PipeColumn[] {
   return columns.filter(({ name }, at) => columns.findIndex((other) => other.name === name) === at);
 }
 
@@ -60,18 +60,18 @@ export function toSearch({ filter, type, wrap, columns }: PipeView, search: stri
 }
 
 /** Returns columns of which one has another width. */
-export function resized(columns: readonly Column[], name: string, width: number | undefined): readonly Column[] {
+export function resized(columns: readonly PipeColumn[], name: string, width: number | undefined): readonly PipeColumn[] {
   return columns.map((column) =>
     column.name !== name ? column : width === undefined ? { name } : { name, width: widthWithin(width) },
   );
 }
 
 /** Returns columns of which one has moved by a number of places. */
-export function moved(columns: readonly Column[], name: string, by: number): readonly Column[] {
+export function moved(columns: readonly PipeColumn[], name: string, by: number): readonly PipeColumn[] {
   const from = columns.findIndex((column) => column.name === name);
   const to = Math.max(0, Math.min(columns.length - 1, from + by));
   const rest = columns.filter((_, at) => at !== from);
-  return from < 0 ? columns : [...rest.slice(0, to), columns[from] as Column, ...rest.slice(to)];
+  return from < 0 ? columns : [...rest.slice(0, to), columns[from] as PipeColumn, ...rest.slice(to)];
 }
 
 /** The name of a field's column: a field may be called as one of the event. */

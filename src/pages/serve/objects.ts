@@ -4,7 +4,7 @@ import { count, plural } from '../words.ts';
 import { BREADTHS, type Breadth, type Column, columnsLeftOut, toColumns } from './columns.ts';
 import { labelsIn } from './filters.ts';
 import type { RowFollower } from './follower.ts';
-import { type DetailRef, goTo, type Place } from './place.ts';
+import { type DetailRef, goTo, type PagePlace } from './place.ts';
 import { RowView } from './row.ts';
 import { type Entry, type PageRow, SortedRows } from './sorting.ts';
 
@@ -103,7 +103,7 @@ export class ObjectTable {
   }
 
   /** Takes over what a URL says. */
-  restore({ search, sort, columns }: Place): void {
+  restore({ search, sort, columns }: PagePlace): void {
     this.text.value = search;
     this.breadth.value = (BREADTHS as readonly string[]).includes(columns) ? columns : '';
     this.sort = { column: sort.replace(/^-/, ''), descending: sort.startsWith('-') };

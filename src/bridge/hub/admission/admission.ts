@@ -48,8 +48,8 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
    */
   watchOptions?: ((request: R, identity: I) => ClientOptions<E> | PromiseLike<ClientOptions<E>>) | undefined;
   /**
-   * The client's address, for `maxClientsPerAddress` and statistics. Default: the remote address. Empty: unknown, not counted. What is
-   * not an address counts as it is: in brackets, each one of IPv6 counts by itself.
+   * The client's address, for `maxClientsPerAddress` and statistics. Default: the remote address. Empty: unknown, not counted. Any
+   * other text counts as it is: addresses of IPv6 in brackets are not counted by their /64.
    */
   clientAddress?: ((request: R) => string) | undefined;
 }
