@@ -73,7 +73,7 @@ export function withBuiltIn(named: ServeCommand['resources']): readonly Resource
   return [...BUILT_IN_KINDS, ...named.filter((each) => !isBuiltIn(each))];
 }
 
-interface ServeMeans {
+interface ServeDeps {
   readonly command: ServeCommand;
   readonly output: Output;
   readonly tls: FromFiles<Pair> | undefined;
@@ -83,8 +83,8 @@ interface ServeMeans {
   readonly crds: readonly CrdFile[];
 }
 
-async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
-  const { command, tls, tokens, log, crds } = means;
+async function serveFrom(storage: Storage, deps: ServeDeps): Promise<number> {
+  const { command, tls, tokens, log, crds } = deps;
   const events = new ServeEvents(log, systemClock);
   const resources = withBuiltIn(command.resources);
   const api = new ApiServer<string>({
@@ -92,7 +92,7 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
     resources,
     customResourceDefinitions: true,
     garbageCollection: true,
-    ...hooksOf(means),
+    ...hooksOf(deps),
     ...command.limits,
     ...events.hooks,
   });
@@ -121,7 +121,7 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
     log.info('listening', { url, metrics: metricsUrl });
     monitor = new HealthMonitor({ health: () => api.health(), log, clock: systemClock });
     await untilEnd(
-      means,
+      deps,
       metricsUrl === undefined ? [`listening on ${url}`] : [`listening on ${url}`, `metrics on ${metricsUrl}`],
     );
     return 0;
@@ -143,7 +143,7 @@ function connectionsOf({ clientHeader, limits }: ServeCommand): number {
 }
 
 /** Prints the addresses, and resolves when the server should end. */
-async function untilEnd({ command, output, tls, tokens, log }: ServeMeans, lines: readonly string[]): Promise<void> {
+async function untilEnd({ command, output, tls, tokens, log }: ServeDeps, lines: readonly string[]): Promise<void> {
   const stop = new AbortController();
   // From then on a signal exits at once: the listener stays until the process ends.
   onSignals((signal) => stop.abort(signal), ['SIGINT', 'SIGTERM']);
@@ -175,7 +175,7 @@ async function drain(
 }
 
 /** Who may ask, and from where. */
-function hooksOf({ command, tokens }: ServeMeans): Pick<ApiServerOptions<string>, 'authenticate' | 'clientAddress'> {
+function hooksOf({ command, tokens }: ServeDeps): Pick<ApiServerOptions<string>, 'authenticate' | 'clientAddress'> {
   const { clientHeader } = command;
   return {
     ...(tokens && { authenticate: (request) => tokens.value.nameOf((request as IncomingMessage).headers.authorization) }),
@@ -202,7 +202,7 @@ function createHttpServer(
     log,
     events,
     state,
-  }: Pick<ServeMeans, 'command' | 'tls' | 'log'> & { events: ServeEvents; state: Departure },
+  }: Pick<ServeDeps, 'command' | 'tls' | 'log'> & { events: ServeEvents; state: Departure },
 ): Server {
   const page = objectsPage();
   const pipelining = new Pipelining();

@@ -15,17 +15,17 @@ import type { ServeCommand } from './serve-args.ts';
 const PATIENCE_MS = 2_000;
 
 /** What is needed to open a storage. */
-interface StorageMeans {
+interface StorageDeps {
   readonly log: ServeLog;
   readonly etcdTls: FromFiles<EtcdTls> | undefined;
   readonly etcdUser: EtcdUser | undefined;
 }
 
 /** Opens what a command names: memory, memory with a file, SQLite, or etcd. */
-export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeCommand, means: StorageMeans): Promise<Storage> {
-  if (etcd.length > 0) return openEtcd({ etcd, prefix }, means);
+export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeCommand, deps: StorageDeps): Promise<Storage> {
+  if (etcd.length > 0) return openEtcd({ etcd, prefix }, deps);
   if (sqliteFile !== undefined) return openSqlite(sqliteFile);
-  const { log } = means;
+  const { log } = deps;
   // Above all versions of a server that ran before: its clients get a 410 instead of waiting for versions that mean something
   // else.
   if (dataFile === undefined) return new MemoryStorage({ startRevision: Date.now() * 1_000 });
@@ -101,7 +101,7 @@ async function openSqlite(file: string): Promise<Storage> {
 
 async function openEtcd(
   { etcd: urls, prefix }: Pick<ServeCommand, 'etcd' | 'prefix'>,
-  { log, etcdTls: tls, etcdUser }: StorageMeans,
+  { log, etcdTls: tls, etcdUser }: StorageDeps,
 ): Promise<Storage> {
   const { EtcdStorage } = await import('../../storage/etcd/index.ts');
   const endpoints = urls.map(({ origin }) => origin);
