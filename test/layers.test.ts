@@ -105,6 +105,9 @@ const OF_NODE = 'cli/';
 const MAX_LINES = 600;
 const MIN_LINES = 60;
 
+/** One of the two is exported to users, or both are; and a storage has a writer, as a write of an object has. */
+const TWO_THINGS = ['Backoff', 'Collection', 'NodeRequest', 'Resource', 'Store', 'Writer'];
+
 const src = fileURLToPath(new URL('../src', import.meta.url));
 
 interface Import {
@@ -280,6 +283,19 @@ describe('layers', () => {
       );
     expect(exported.length).toBeGreaterThan(1_000);
     expect(exported.filter((each) => !imported.has(each) && !imported.has(each.replace(/#.*/, '#*')))).toEqual([]);
+  });
+
+  test('the name of an exported class is that of nothing else that is exported, but for what users know', () => {
+    const exported = files.flatMap((file) =>
+      Array.from(code(file).matchAll(/^export (?:abstract )?(class|interface|type) (\w+)/gm), ([, what = '', name = '']) => ({
+        what,
+        name,
+      })),
+    );
+    const classes = new Set(exported.flatMap(({ what, name }) => (what === 'class' ? [name] : [])));
+    const twice = exported.map(({ name }) => name).filter((name, at, all) => classes.has(name) && all.indexOf(name) !== at);
+    expect(classes.size).toBeGreaterThan(200);
+    expect(twice.sort()).toEqual(TWO_THINGS);
   });
 
   test(`a file of fewer than ${MIN_LINES} lines has several importers, or an entry point: otherwise it lives with its importer`, () => {
