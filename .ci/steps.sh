@@ -217,7 +217,7 @@ build_package() {
 }
 
 use_package() {
-  step "README's first command: npm ci && npm run demo"
+  step "README's commands, after the npm ci above: npm run demo"
   npm run demo -- --seconds 2
   step 'size'
   npm run size

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { Hub } from '../src/bridge/hub/hub.ts';
 import { parseCommand } from '../src/cli/args.ts';
+import { COMMANDS } from '../src/cli/usage.ts';
 import { withoutCode } from './markdown.ts';
 import { DOCUMENTS, FILES, readText } from './tracked.ts';
 
@@ -87,13 +88,11 @@ function missing(find: (page: string, path: string) => readonly string[]): strin
   return DOCUMENTS.flatMap((path) => [...new Set(find(readText(path), path))].map((name) => `${path}: ${name}`));
 }
 
-const COMMANDS = ['pipe', 'watch', 'get', 'serve', 'new', 'types', 'demo'];
-
 /** Commands of watchmux, each with its options: in blocks as well as in the text. */
 function commandsIn(page: string): { readonly command: string; readonly options: readonly string[] }[] {
   const lines = page.replace(/\\\n\s*/g, ' ');
   return Array.from(
-    lines.matchAll(/\bwatchmux (pipe|watch|get|serve|new|types|demo)\b([^|&;#`\n]*)/g),
+    lines.matchAll(new RegExp(`\\bwatchmux (${COMMANDS.join('|')})\\b([^|&;#\`\\n]*)`, 'g')),
     ([, command = '', rest = '']) => ({
       command,
       options: Array.from(rest.matchAll(/(?<=\s)--?[a-zA-Z][\w-]*/g), ([option]) => option),

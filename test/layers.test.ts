@@ -5,6 +5,8 @@ import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
+import entryPoints from '../config/entry-points.json' with { type: 'json' };
+import { FILES, readText } from './tracked.ts';
 
 /** An import may point to a lower rank, or stay in its folder. Two folders of one rank do not know each other. */
 const RANKS: Readonly<Record<string, number>> = {
@@ -101,6 +103,10 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
 const OF_NODE = 'cli/';
 
 const MAX_LINES = 600;
+const MIN_LINES = 60;
+
+/** One of the two is exported to users, or both are; and a storage has a writer, as a write of an object has. */
+const TWO_THINGS = ['Backoff', 'Collection', 'NodeRequest', 'Resource', 'Store', 'Writer'];
 
 const src = fileURLToPath(new URL('../src', import.meta.url));
 
@@ -257,8 +263,53 @@ describe('layers', () => {
     expect(reach).not.toContain('pages/elements.ts');
   });
 
+  test('every export is imported: by another file of src, a test or a benchmark', () => {
+    const imported = new Set<string>();
+    for (const path of FILES.filter((file) => /^(?:src|test|bench|config)\/.*\.m?[jt]sx?$/.test(file))) {
+      const text = readText(path);
+      const add = (file: string, name: string): unknown => imported.add(`${posix.join(dirname(path), file)}#${name}`);
+      for (const [, names = '', file = ''] of text.matchAll(/\{([^{}]*)\} from '(\.[^']+)'/g))
+        for (const name of names.split(',')) add(file, name.trim().replace(/^type | as .*/g, ''));
+      for (const [, file = ''] of text.matchAll(/\* as \w+ from '(\.[^']+)'/g)) add(file, '*');
+      for (const [, file = ''] of text.matchAll(/\bimport\('(\.[^']+)'\)/g)) add(file, '*');
+    }
+    const exported = files
+      .filter((file) => !Object.values(entryPoints).includes(`src/${file}`))
+      .flatMap((file) =>
+        Array.from(
+          code(file).matchAll(/^export (?:abstract |async )?(?:class|interface|type|const|let|function\*?) (\w+)/gm),
+          ([, name]) => `src/${file}#${name}`,
+        ),
+      );
+    expect(exported.length).toBeGreaterThan(1_000);
+    expect(exported.filter((each) => !imported.has(each) && !imported.has(each.replace(/#.*/, '#*')))).toEqual([]);
+  });
+
+  test('the name of an exported class is that of nothing else that is exported, but for what users know', () => {
+    const exported = files.flatMap((file) =>
+      Array.from(code(file).matchAll(/^export (?:abstract )?(class|interface|type) (\w+)/gm), ([, what = '', name = '']) => ({
+        what,
+        name,
+      })),
+    );
+    const classes = new Set(exported.flatMap(({ what, name }) => (what === 'class' ? [name] : [])));
+    const twice = exported.map(({ name }) => name).filter((name, at, all) => classes.has(name) && all.indexOf(name) !== at);
+    expect(classes.size).toBeGreaterThan(200);
+    expect(twice.sort()).toEqual(TWO_THINGS);
+  });
+
+  test(`a file of fewer than ${MIN_LINES} lines has several importers, or an entry point: otherwise it lives with its importer`, () => {
+    const alone = files.filter((file) => {
+      const importers = [...new Set(inside.filter(({ to }) => to === file).map(({ from }) => `src/${from}`))];
+      const [only = ''] = importers;
+      const open = Object.values(entryPoints);
+      return importers.length === 1 && !open.includes(only) && !open.includes(`src/${file}`) && linesOf(file) < MIN_LINES;
+    });
+    expect(alone).toEqual([]);
+  });
+
   test(`no file is longer than ${MAX_LINES} lines`, () => {
-    const lengths = files.map((file) => ({ file, lines: readFileSync(join(src, file), 'utf8').split('\n').length - 1 }));
+    const lengths = files.map((file) => ({ file, lines: linesOf(file) }));
     const long = lengths.filter(({ lines }) => lines > MAX_LINES);
     expect(long.map(({ file, lines }) => `src/${file} has ${lines} lines, ${lines - MAX_LINES} too many`)).toEqual([]);
   });
@@ -271,6 +322,9 @@ describe('ARCHITECTURE.md', () => {
     const table = Array.from(text.matchAll(/^\| (\d+) \| `src\/(\w+)` \|/gm), ([, rank, folder = '']) => [folder, Number(rank)]);
     const existing = Object.entries(RANKS).filter(([folder]) => files.some((file) => folderOf(file) === folder));
     expect(Object.fromEntries(table)).toEqual(Object.fromEntries(existing));
+    const rows = text.match(/^\| \d+ \| `src\/.*$/gm)?.join('\n') ?? '';
+    const named = new Set(Array.from(rows.matchAll(/`watchmux(?:\/([\w-]+))?`/g), ([, name = 'index']) => name));
+    expect([...named].sort()).toEqual(Object.keys(entryPoints).sort());
   });
 
   test('names no file twice for one question', () => {
@@ -289,6 +343,8 @@ describe('ARCHITECTURE.md', () => {
     expect(named.filter((file) => file !== undefined && !files.includes(file))).toEqual([]);
   });
 });
+
+const linesOf = (file: string): number => readFileSync(join(src, file), 'utf8').split('\n').length - 1;
 
 /** A file without its comments. */
 function code(file: string): string {

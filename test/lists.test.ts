@@ -87,7 +87,7 @@ const LISTS: Readonly<Record<string, List>> = {
       'src/workqueue/leader-elector.ts': 'the methods of a store of leases',
     },
   },
-  commands: { names: COMMANDS, home: ['src/cli/usage.ts'], folders: ['src/cli'] },
+  commands: { names: COMMANDS, home: ['src/cli/usage.ts'] },
 };
 
 const files = ['src', 'test'].flatMap(filesIn).filter((file) => file !== 'test/lists.test.ts');

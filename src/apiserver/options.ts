@@ -141,8 +141,8 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly tenantOf?: ((identity: I) => string | undefined) | undefined;
   /**
    * The client's address, for the limits per address and for reports. Default: the remote address. Empty: unknown, and not
-   * counted. Behind a proxy, read a header that the proxy sets and that clients cannot set. What is no address counts as it is: in
-   * brackets, each one of IPv6 counts by itself.
+   * counted. Behind a proxy, read a header that the proxy sets and that clients cannot set. Any other text counts as it is: addresses
+   * of IPv6 in brackets are not counted by their /64.
    */
   readonly clientAddress?: OfRequest<string> | undefined;
   /** Whether a request is allowed; anything but true means 403. Default: everything is allowed. */

@@ -291,12 +291,12 @@ export function* toFields(set: FieldSet): Work<Record<string, unknown>> {
  * Reads FieldsV1, and says whether `toFields` would write it so. Throws INVALID_ARGUMENT if it is none, or has too many fields.
  */
 export function* fromFields(fields: unknown): Work<Read> {
-  const reader = new Reader();
+  const reader = new FieldsReader();
   const { children } = yield* reader.node(fields ?? {}, 0);
   return { set: new FieldSet(false, children), isExact: reader.isExact, size: reader.fields };
 }
 
-class Reader {
+class FieldsReader {
   isExact: boolean = true;
   fields: number = 0;
 

@@ -16,7 +16,7 @@ import { isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
 import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownNumber, shownPath } from './field-set.ts';
 import type { StoredParts } from './quick.ts';
-import { handledAs, type Kind, kindOf, type ListType, type MapType, type Scalar, type Type, TypedError } from './types.ts';
+import { handledAs, kindOf, type ListType, type MapType, type Scalar, type Type, TypedError, type ValueKind } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 type Items = readonly unknown[];
@@ -329,7 +329,7 @@ class Comparer {
   }
 
   /** Whether they were compared as a whole. */
-  *#as(kind: Kind, type: Type, one: unknown, other: unknown): Work<boolean> {
+  *#as(kind: ValueKind, type: Type, one: unknown, other: unknown): Work<boolean> {
     if (kind !== 'scalar') {
       const isMap = kind === 'map';
       const { isAtomic } = (isMap ? type.map : type.list) as MapType | ListType;

@@ -17,7 +17,7 @@ export class TypedError extends Error {
 }
 
 export type Scalar = 'numeric' | 'string' | 'boolean' | 'untyped';
-export type Kind = 'map' | 'list' | 'scalar';
+export type ValueKind = 'map' | 'list' | 'scalar';
 
 /** What values may be there. One that may be several things is the one that a value looks like. */
 export interface Type {
@@ -268,7 +268,7 @@ export function kindType(schema: JsonSchema | undefined): Type {
 }
 
 /** What a value is to be taken for; undefined if it could be several things, as null. */
-export function kindOf(type: Type, value: unknown): Kind | undefined {
+export function kindOf(type: Type, value: unknown): ValueKind | undefined {
   const { map, list, scalar } = type;
   if (typeof value === 'object') {
     if (value !== null && (Array.isArray(value) ? list : map)) return Array.isArray(value) ? 'list' : 'map';
@@ -279,6 +279,6 @@ export function kindOf(type: Type, value: unknown): Kind | undefined {
 }
 
 /** As what a value of several kinds is handled. */
-export function handledAs(type: Type, kind: Kind | undefined): Kind {
+export function handledAs(type: Type, kind: ValueKind | undefined): ValueKind {
   return kind ?? (type.map ? 'map' : type.scalar ? 'scalar' : 'list');
 }

@@ -20,7 +20,7 @@ import {
   isPipelined,
   mayRefuse,
   type Refusable,
-  type WholeAnswer,
+  type WholeHttpAnswer,
 } from './transport/http-connection.ts';
 import { accepts, refusalBody, startOf, WEBSOCKET_KEY } from './transport/http-head.ts';
 import { channelOfHost, HttpServing } from './transport/serving.ts';
@@ -85,7 +85,7 @@ interface Host {
   readonly timeout?: (request: Request, seconds: number) => void;
   readonly remoteAddr?: { readonly hostname?: string };
   readonly incoming?: WithBody;
-  readonly outgoing?: Claimable & Refusable & WholeAnswer;
+  readonly outgoing?: Claimable & Refusable & WholeHttpAnswer;
 }
 
 /** The status of an answer that nobody reads, because the client has left. Some hosts log it, and know this number. */

@@ -24,7 +24,7 @@ import {
   isPipelined,
   mayRefuse,
   type Refusable,
-  type WholeAnswer,
+  type WholeHttpAnswer,
 } from './transport/http-connection.ts';
 import { ALLOW_ORIGIN, accepts, refusalBody, startOf, toCaller, WEBSOCKET_KEY } from './transport/http-head.ts';
 import { type ByteStream, HttpSink, hasClosed, isPlain } from './transport/http-sink.ts';
@@ -197,7 +197,7 @@ class HttpHandler<I> extends HttpServing<IncomingMessage, I> {
   }
 
   private guard(response: ServerResponse): void {
-    guardEnded(response as WholeAnswer, this.stalls);
+    guardEnded(response as WholeHttpAnswer, this.stalls);
   }
 
   /** A browser asks first when a page sends headers of its own, such as `authorization`. */

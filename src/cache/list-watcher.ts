@@ -71,7 +71,7 @@ export interface ListWatchOptions extends Selection {
   readonly resourceVersion?: string | undefined;
   /**
    * Begin with the current state as ADDED, and end it with an annotated BOOKMARK. `false`: begin without the state, even if there
-   * is no version to begin after. Default: neither.
+   * is not a version to begin after. Default: neither.
    */
   readonly sendInitialEvents?: boolean | undefined;
   /** Whether the server may send BOOKMARKs. Default: the value of `sendInitialEvents`, which needs one. */

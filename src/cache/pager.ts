@@ -126,7 +126,7 @@ const NAMES = [
 /**
  * How a reflector gets what its store's `prepare` makes of a list's objects, without the whole list in memory as it was sent.
  *
- * A source of this package that reads a list item by item takes `prepare` as a second parameter of `list`. That is no part of
+ * A source of this package that reads a list item by item takes `prepare` as a second parameter of `list`. That is not part of
  * `ListWatcher`: whoever wraps a source handles objects, and must not meet what a store has made of them. So it is the method that
  * is marked, not the source: one that is overridden, bound or replaced gets options alone, and its items are prepared afterwards.
  */

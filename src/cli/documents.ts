@@ -7,7 +7,7 @@ import { isRecord } from '../watch/errors.ts';
 import { quote, type UsageError } from './usage.ts';
 
 /** A document, and where it stands. */
-export interface Document {
+export interface FileDocument {
   readonly file: string;
   /** From 1; undefined if the file has no other. */
   readonly number: number | undefined;
@@ -27,8 +27,8 @@ const MAX_FILE_BYTES = 67_108_864;
  * Reads a file, or all of their kind in a folder, at any depth, in the order of their names. The items of a List are documents of
  * their own.
  */
-export async function documentsAt(path: string, fault: Fault): Promise<readonly Document[]> {
-  const found: Document[] = [];
+export async function documentsAt(path: string, fault: Fault): Promise<readonly FileDocument[]> {
+  const found: FileDocument[] = [];
   for (const file of await filesAt(path, fault)) {
     let values: readonly unknown[];
     try {
@@ -45,7 +45,7 @@ export async function documentsAt(path: string, fault: Fault): Promise<readonly 
 }
 
 /** The definition that a document is; undefined if it is something else. */
-export function crdOf(document: Document, fault: Fault): KubernetesObject | undefined {
+export function crdOf(document: FileDocument, fault: Fault): KubernetesObject | undefined {
   const { file, number, value } = document;
   if (!isRecord(value) || value.kind !== CRD) return undefined;
   const wrong = (why: string): UsageError => fault(file, `${number === undefined ? '' : `document ${number}: `}${why}`);
@@ -68,7 +68,7 @@ async function filesAt(path: string, fault: Fault): Promise<readonly string[]> {
   }
 }
 
-/** The text of a file. What is no regular file, such as a pipe, has no size before it has been read. */
+/** The text of a file. What is not a regular file, such as a pipe, has no size before it has been read. */
 async function textOf(file: string): Promise<string> {
   const { size } = await stat(file);
   if (size > MAX_FILE_BYTES) throw new Error(`it has ${size} bytes, more than ${MAX_FILE_BYTES}`);

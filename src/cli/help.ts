@@ -3,7 +3,7 @@ import type { CommandName } from './usage.ts';
 
 /** What happens when a client's queue is full. */
 const POLICIES: Readonly<Record<Overflow, string>> = {
-  disconnect: 'it gets its queue, then one ERROR event with the number of events it missed, then the end',
+  disconnect: 'it gets its queued events, then one ERROR event that says how many it missed, then the end',
   wait: 'reading from stdin waits: nothing is lost, but the slowest client sets the pace',
   'drop-newest': 'new events are dropped for this client',
   'drop-oldest': 'its oldest queued events are dropped',
@@ -24,7 +24,7 @@ Usage
   watchmux watch URL                     print the events of such a server, one per line
   watchmux get URL_OR_RESOURCE           print the objects of a collection, and its changes with --watch
   watchmux serve [options]               serve your own objects to kubectl and other Kubernetes clients
-  watchmux new operator NAME             begin an operator: a project that builds and passes its test
+  watchmux new operator NAME             start an operator: a project that builds and passes its test
   watchmux check FILE                    check a file of "watchmux serve --data", or a copy of one
   watchmux types FILE_OR_URL             write TypeScript for the kinds of definitions, or of a server
   watchmux demo [DIR]                    run a demo on real files; needs nothing else
@@ -32,8 +32,8 @@ Usage
   watchmux <command> --help              show the help of a command
   watchmux --version                     show the version
 
-Options are --name VALUE or --name=VALUE. Of an option that is given more than once, the last one counts, unless its help says
-that it may be repeated.
+Write an option as --name VALUE or --name=VALUE. If it is given more than once, the last one counts, unless its help says that
+it may be repeated.
 
 Examples
   tail -F /var/log/syslog | watchmux pipe --raw --title 'System log'
@@ -71,8 +71,8 @@ ${POLICY_LINES}
   --keep-open        continue to serve after the end of stdin, until a signal
   --title TEXT       heading of the live page
   --keep-alive SECONDS
-                     how long a connection is kept that waits for its next request, default 120
-  --drain SECONDS    at the end, time for clients to take their queued events, default 5
+                     how long an idle connection is kept open for the next request, default 120
+  --drain SECONDS    how long clients have at the end to take their queued events, default 5
 
 At the end of stdin, and on SIGINT, SIGTERM or SIGHUP, clients get their queued events, and then their streams end. After a
 signal, clients are also told to reconnect within 5 s. A second signal exits at once. To let it outlive the terminal, start it
@@ -88,7 +88,7 @@ Usage
   watchmux watch URL [options]
 
 URL is what "watchmux pipe" printed, or any address that responds with one JSON event per line. A URL without a path means
-its /watch. Each event is printed as it was received, on one line. Reading is only as fast as the output is read.
+its /watch. Each event is printed as it was received, on one line. It reads no faster than its own output is read.
 
 If the connection breaks, the command reconnects, after a delay that grows up to 5 s, and resumes: no event is printed twice
 or missed. If it cannot resume, because the server has restarted or no longer keeps the missed events, the last line is an
@@ -137,8 +137,8 @@ Options
                            send this header; may be repeated
       --timeout SECONDS    time for the server to answer, default 60; 0: no limit
 
-To trust a server with a private CA, set NODE_EXTRA_CA_CERTS to a file with the CA's certificate. A URL is asked directly; to a
-cluster, the proxy-url of the kubeconfig counts, and then HTTPS_PROXY and NO_PROXY.
+To trust a server with a private CA, set NODE_EXTRA_CA_CERTS to a file with the CA's certificate. A URL is requested
+directly. For a cluster, the proxy-url in the kubeconfig is used, or else HTTPS_PROXY and NO_PROXY.
 
 Exit codes: 0 end, or the output is no longer read; 1 the server cannot be reached or refuses, there is no object NAME, or the
 output could not be written; 2 invalid usage, no such resource, or no kubeconfig.
@@ -160,34 +160,37 @@ server has a page, whose address is printed; a button there slows that page down
 Exit codes: 0 end; 1 the numbers do not add up, or the output could not be written; 2 invalid usage, or no directory.
 `;
 
-const NEW = `watchmux new: begin an operator
+const NEW = `watchmux new: start an operator
 
 Usage
   watchmux new operator NAME [options]
 
-Writes a project into the folder NAME, which does not exist yet or is empty: the definition of a kind, a controller, a test
-of it that needs no cluster, a Dockerfile, and manifests with the rights that the operator uses, and no others. Installs
-nothing, and asks nothing over the network.
+Writes a project into the folder NAME, which must be new or empty: the definition of a kind, a controller, a test of it that
+needs no cluster, a Dockerfile, and manifests with the rights that the operator uses, and no others. It installs nothing, and
+does not use the network.
 
-  NAME               of the folder, of the package, and of the operator in a cluster, such as website-operator
+  NAME               the name of the folder, of the package, and of the operator in a cluster, such as website-operator
 
 Options
   --kind KIND        the kind, such as Website. Default: NAME without -operator, as in Website
-  --group GROUP      the group of the kind, a domain name of yours. Default example.com
+  --group GROUP      the group of the kind: a domain name that is yours. Default example.com
 
-Exit codes: 0 end; 1 the files or the output could not be written; 2 invalid usage, or there is something in the folder.
+Exit codes: 0 end; 1 the files or the output could not be written; 2 invalid usage, or the folder is not empty.
 `;
 
-const CHECK = `watchmux check: check a file of "watchmux serve --data", or a copy of one
+const CHECK = `watchmux check: check a data file of "watchmux serve", or a copy of one
 
 Usage
   watchmux check FILE
 
-Reads the whole file, compares its checksums, and looks into each object. Prints one line: "whole" and what is in it, or "damaged",
-where and why. A copy that was made while the server wrote may end with a part of a write that was not answered yet: that is whole.
-Nothing is changed, and the file may be in use.
+Reads the whole file, compares its checksums, and looks into each object. It changes nothing, and the file may be in use. It
+prints one line, which begins with
+  whole    and says what is in the file. A copy that was made while the server was writing may end with part of a write that
+           was not yet confirmed: such a copy is whole, too
+  damaged  and says where, and why
 
-Exit codes: 0 the file is whole; 1 it is damaged, or the output could not be written; 2 invalid usage, or the file cannot be read.
+Exit codes: 0 the file is whole; 1 it is damaged, or the output could not be written; 2 invalid usage, or the file cannot be
+read.
 `;
 
 const TYPES = `watchmux types: write TypeScript interfaces for kinds
@@ -198,11 +201,11 @@ Usage
   watchmux types --kind KIND [--context NAME] [options]
 
 Reads CustomResourceDefinitions and OpenAPI v3 documents from files of YAML or JSON, several documents in each, or from all
-such files of a folder; or the OpenAPI v3 of a server: that at the URL, or the cluster in your kubeconfig. YAML needs the
-package yaml.
+such files of a folder; or the OpenAPI v3 documents of a server: the one at the URL, or the cluster in your kubeconfig. YAML
+needs the package yaml.
 
 For each kind, it writes an interface with its documentation, interfaces for the objects inside of it, and a constant that
-names the kind, for an operator or a cluster of watchmux. The same input leads to the same bytes.
+names the kind, for an operator or a cluster of watchmux. The same input always gives the same bytes.
 
 Options
   --kind KIND        only this kind, by kind or plural, such as Website, websites.example.com or deployments.apps/v1; a name
@@ -215,7 +218,7 @@ Options
                      send this header; may be repeated
   --timeout SECONDS  time for the server to answer, default 60; 0: no limit
 
-A file, or a document of a server, may have 64 MiB.
+A file, or a document of a server, may have up to 64 MiB.
 
 Exit codes: 0 written; 1 the server cannot be reached or refuses, or the output could not be written; 2 invalid usage, no such
 kind, no kubeconfig, or a file that cannot be read.
@@ -230,9 +233,9 @@ Usage
 The server prints "listening on http://HOST:PORT" on stdout, and then serves Kubernetes' HTTP protocol: get, list, watch,
 create, update, patch, delete, discovery and OpenAPI, and also /healthz, /readyz, /metrics and /stats. Browsers get a page
 at / that shows objects as they change. ConfigMaps, events, leases, namespaces, secrets, service accounts and reviews of
-one's own rights are always served. Clients add kinds of your own by CustomResourceDefinitions, as in a cluster; --resource
-and --crd add them from the start. What belongs to an object that is deleted is deleted, too. Objects are in memory, and lost
-when the server ends, unless --data, --sqlite or --etcd keeps them.
+one's own rights are always served. Clients can add kinds with CustomResourceDefinitions, as in a cluster; --resource and
+--crd add them at the start. When an object is deleted, so is everything that it owns. Objects are in memory, and lost when
+the server ends, unless --data, --sqlite or --etcd keeps them.
 
 Options
   --port P           port, default 8080, which is also kubectl's default; 0 picks a free one
@@ -253,26 +256,26 @@ Options
   --prefix P         prefix of all keys in etcd, default /watchmux/
   --etcd-ca FILE     trust the certificates of this CA, in PEM, for etcd's https: URLs; default: the host's
   --etcd-cert FILE, --etcd-key FILE
-                     show etcd this certificate, both in PEM
-  --etcd-user NAME   the user in etcd. The password is in --etcd-password-file, or in the environment variable
-                     WATCHMUX_ETCD_PASSWORD. Other users of this machine may see one that is in the URL
+                     the client certificate for etcd and its key, both in PEM
+  --etcd-user NAME   the user in etcd. The password comes from --etcd-password-file, or from the environment variable
+                     WATCHMUX_ETCD_PASSWORD. Other users of this machine may see a password that is in the URL
   --etcd-password-file FILE
                      the file with that password
 
 Operation
   --token-file F     file of tokens and their tenants, one "TOKEN TENANT" per line; each tenant has its own limits
-  --keep-alive S     how many seconds a connection is kept that waits for its next request. Default 120: longer than clients
+  --keep-alive S     seconds for which an idle connection is kept open for the next request. Default 120: longer than clients
                      and load balancers keep theirs, so that none of them uses one that has just been closed
   --metrics [HOST:]PORT
                      also serve /metrics, /healthz, /livez and /readyz there, without a token; default host 127.0.0.1
   --log FORMAT       one line per noteworthy event on stderr: text (the default), or json
   --drain S          seconds that a shutdown may take; whatever has not ended by then is cut. Default 10
-  --drain-delay S    how many of these seconds /readyz fails while all is served as before, so that load balancers notice.
-                     Default 0
+  --drain-delay S    how many of these seconds /readyz already fails while everything is still served, so that load balancers
+                     notice. Default 0
   --client-address H behind a proxy: the header in which it passes on the client's address, such as x-forwarded-for, whose
                      last entry counts. Clients that bypass the proxy can forge it
   --max-watchers N, --max-watchers-per-address N, --max-requests-per-address N
-                     limits, beyond which clients get a 429. Default 10000, 1000 and 200
+                     limits; a client beyond them gets a 429. Default 10000, 1000 and 200
   --max-watchers-per-tenant N, --max-requests-per-tenant N, --max-writes-per-second-per-tenant N
                      the same for each tenant of --token-file. Default 2000, 100 and 1000; 0 writes: no limit
 

@@ -100,7 +100,7 @@ export function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** The first line of a server: where it listens. Without a reader of that it is of no use; one that has read it and ended is no failure. */
+/** The first line of a server: where it listens. Without a reader of that it is of no use; one that has read it and ended is not a failure. */
 export function announce(output: Output, lines: readonly string[], stop: AbortController): void {
   output.onGone = () => {
     if (output.failure !== undefined) stop.abort('output');

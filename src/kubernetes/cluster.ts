@@ -8,7 +8,7 @@ import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../
 import { oneLine, reporter } from '../watch/failures.ts';
 import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import { Credentials, type KubeConfigLike, loadKubeConfig } from './credentials.ts';
-import { Discovery } from './discovery.ts';
+import { ClusterDiscovery } from './discovery.ts';
 import type { KubeConfigOptions } from './kube-config.ts';
 import { type NodeFetch, type NodeRequest, send } from './node-fetch.ts';
 import { checkedType, Resource, type ResourceDeps } from './resource.ts';
@@ -100,7 +100,7 @@ export class Cluster implements ResourceSource {
   readonly #warnings: Warnings;
   readonly #telemetry: Telemetry | undefined;
   readonly #means: ResourceDeps;
-  readonly #discovery: Discovery;
+  readonly #discovery: ClusterDiscovery;
   /** By code and method. */
   readonly #requests: Map<string, number> = new Map();
 
@@ -123,7 +123,7 @@ export class Cluster implements ResourceSource {
       means: toHttpSettings({ ...limits, fetch: this.fetch }),
       collection: (url) => createListWatcher(url, { ...limits, fetch: this.fetch }),
     };
-    this.#discovery = new Discovery(this.#means);
+    this.#discovery = new ClusterDiscovery(this.#means);
   }
 
   /**

@@ -17,7 +17,7 @@
 import { toObject } from '../cache/http/answer.ts';
 import { ask, type HttpSettings } from '../cache/http/exchange.ts';
 import { type GroupVersionKind, type KindOptions, type ResourceType, segment } from '../cache/resource-client.ts';
-import { Shared } from '../watch/abort.ts';
+import { SharedWork } from '../watch/abort.ts';
 import { checkOptions, invalid, isRecord, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
 import { urlAt } from './resource.ts';
 
@@ -50,7 +50,7 @@ interface Known {
 /** An answer, and when it was asked for. */
 interface Answer {
   readonly atMs: number;
-  readonly served: Shared<readonly Served[]>;
+  readonly served: SharedWork<readonly Served[]>;
 }
 
 /** How old what is read may be. */
@@ -67,7 +67,7 @@ interface Asker {
 }
 
 /** What a server has, as far as it was asked. */
-export class Discovery {
+export class ClusterDiscovery {
   readonly #asker: Asker;
   /** By path. Those that are too old for everybody go when another comes. */
   readonly #answers: Map<string, Answer> = new Map();
@@ -139,7 +139,7 @@ export class Discovery {
     if (known && known.atMs >= sinceMs && !known.served.abandoned) return known.served.join(signal);
     const atMs = this.#asker.means.clock.now();
     for (const [old, answer] of this.#answers) if (atMs - answer.atMs > MAX_AGE_MS) this.#answers.delete(old);
-    const answer = { atMs, served: new Shared((own) => this.#ask(path, own)) };
+    const answer = { atMs, served: new SharedWork((own) => this.#ask(path, own)) };
     this.#answers.set(path, answer);
     try {
       return await answer.served.join(signal);
@@ -168,7 +168,7 @@ function unless(codes: readonly number[]): (error: unknown) => readonly Served[]
   };
 }
 
-/** Where to look, and for what. Throws INVALID_ARGUMENT for what is no name. */
+/** Where to look, and for what. Throws INVALID_ARGUMENT for what is not a name. */
 function toQuestion(name: string | GroupVersionKind): { place: GroupVersion; matches: (known: Known) => boolean } {
   if (typeof name === 'string') {
     const [, word = '', group = '', version = ''] = /^([^./]+)(?:\.([^/]+))?(?:\/([^/]+))?$/.exec(name) ?? [];

@@ -121,7 +121,7 @@ export class ExecPlugin {
     if (!token && !cert && !key) throw this.#failed('has handed out neither a token nor a certificate');
     if (!cert !== !key) throw this.#failed('has handed out a certificate or a key, not both');
     const untilMs = until ? Date.parse(until as string) : Infinity;
-    if (Number.isNaN(untilMs)) throw this.#failed(`has written an expirationTimestamp that is no time: ${clean(`${until}`)}`);
+    if (Number.isNaN(untilMs)) throw this.#failed(`has written an expirationTimestamp that is not a time: ${clean(`${until}`)}`);
     return {
       token: (token as string) || undefined,
       cert: (cert as string) || undefined,

@@ -148,7 +148,7 @@ function toStream(source: Readable): ReadableStream<Uint8Array<ArrayBuffer>> {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Returns the proxy to a server; undefined if there is none. Throws INVALID_ARGUMENT for one that is no URL. */
+/** Returns the proxy to a server; undefined if there is none. Throws INVALID_ARGUMENT for one that is not a URL. */
 export function proxyOf(server: URL, proxyUrl?: string, env: Environment = process.env): URL | undefined {
   if (proxyUrl) return toProxy('proxy-url', proxyUrl);
   if (server.protocol !== 'https:') return undefined;

@@ -150,7 +150,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const asked = { method: 'DELETE', body: toDeleteBody({ dryRun }), parameters, limit: 'maxListBytes' } as const;
     const answer: unknown = await this.#send({ namespace: this.namespace, name: '' }, { signal }, asked);
     const items: unknown = answer === undefined ? [] : ((answer as Partial<List<T>>).items ?? []);
-    if (!Array.isArray(items)) throw new WatchError('INVALID_FRAME', 'the answer is no list: its items are not an array');
+    if (!Array.isArray(items)) throw new WatchError('INVALID_FRAME', 'the answer is not a list: its items are not an array');
     return items;
   }
 
@@ -192,7 +192,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   }
 }
 
-/** Refuses what is no object of a collection, such as the answer of a proxy. */
+/** Refuses what is not an object of a collection, such as the answer of a proxy. */
 function stored<T>(object: T): T {
   if (isRecord((object as KubernetesObject).metadata)) return object;
   throw new WatchError('INVALID_FRAME', 'the answer is not an object of Kubernetes: it has no metadata');

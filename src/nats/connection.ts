@@ -122,7 +122,7 @@ export class NatsLink {
 }
 
 /** A consumer on the server, which hands out the messages of a stream in order, from one sequence on. */
-export interface Handle {
+export interface NatsHandle {
   readonly nats: NatsConnection;
   /** The subject at which the consumer is asked. */
   readonly subject: string;
@@ -153,7 +153,7 @@ const NO_MORE_NOW = new Set([404, 408]);
  * Messages that were lost on the way are not sent again. The reader sees from their sequences that some are missing.
  */
 export class Pull {
-  private readonly handle: Handle;
+  private readonly handle: NatsHandle;
   private readonly portion: Portion;
   private readonly waits: boolean;
   private readonly inbox: string;
@@ -166,7 +166,7 @@ export class Pull {
   private watchdog: NodeJS.Timeout | undefined = undefined;
 
   /** With `waits`, there is always a next batch, sooner or later. Otherwise it ends with what the stream has now. */
-  constructor(handle: Handle, portion: Portion, waits: boolean) {
+  constructor(handle: NatsHandle, portion: Portion, waits: boolean) {
     this.handle = handle;
     this.portion = portion;
     this.waits = waits;

@@ -23,7 +23,7 @@ import { whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
 import { toStatus } from '../watch/event.ts';
-import { ANSWER_MS, type Handle, NatsLink, type Portion, Pull } from './connection.ts';
+import { ANSWER_MS, type NatsHandle, NatsLink, type Portion, Pull } from './connection.ts';
 import { type NatsSettings, type NatsStreamOptions, toNatsSettings, toSubject, toTopics } from './nats-options.ts';
 
 /** Where a stream begins and ends. */
@@ -156,7 +156,7 @@ export class NatsStream implements HubSource {
     return undefined;
   }
 
-  private portionFor({ nats }: Handle, { items, bytes }: Portion): Portion {
+  private portionFor({ nats }: NatsHandle, { items, bytes }: Portion): Portion {
     // A message that is larger than the request allows would never come.
     return { items, bytes: Math.max(bytes, 2 * (nats.info?.max_payload ?? bytes)) };
   }
@@ -227,7 +227,7 @@ export class NatsStream implements HubSource {
 }
 
 /** A consumer, and a function that removes it from the server. */
-interface Consumer extends Handle {
+interface Consumer extends NatsHandle {
   readonly remove: () => void;
 }
 
@@ -257,7 +257,7 @@ function isForbidden(error: unknown): boolean {
   return cause !== undefined && isForbidden(cause);
 }
 
-/** The error of a publish whose time is over. What the server has answered is no question of time: the event is not stored. */
+/** The error of a publish whose time is over. What the server has answered is not a question of time: the event is not stored. */
 function unpublished(cause: unknown, limit: number): WatchError {
   if (nameOf(cause) === 'JetStreamApiError') return toRefusal(cause, { code: 503, reason: 'ServiceUnavailable' });
   const why = cause instanceof Error ? `: ${cause.message}` : '';

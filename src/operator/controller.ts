@@ -55,7 +55,7 @@ const NAMES = [
 
 const RESYNC_MS = 36_000_000;
 
-/** The conflict of a key in succession that is told: so many are no accident. */
+/** The conflict of a key in succession that is told: so many are not an accident. */
 const TOLD_RACES = 10;
 
 type AnySource = SourceOptions<KubernetesObject>;

@@ -10,7 +10,7 @@
  * - What a server rewrites is different: `1000m` for `1`, or a list in another order. If in doubt, the answer is no: a write
  *   that was not needed changes nothing at the server, and one that is left out is never made.
  *
- * It neither recurses nor loops: depth is no limit, and values that contain themselves are equal if no path tells them apart.
+ * It neither recurses nor loops: depth is not a limit, and values that contain themselves are equal if no path tells them apart.
  */
 import { isRecord } from '../watch/errors.ts';
 

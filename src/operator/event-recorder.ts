@@ -468,7 +468,7 @@ export class EventRecorder {
     const { burst, refillMs } = this.#limits;
     const { kind, namespace, name } = regarding;
     const object = `${kind} ${namespace ? `${namespace}/` : ''}${name}`;
-    const what = `more than ${burst} different events of type ${type} about ${object}: others are dropped, but one in ${refillMs} ms`;
+    const what = `more than ${burst} different events of type ${type} about ${object}: others are dropped, except one every ${refillMs} ms`;
     this.#tell(new WatchError('OVERLOADED', what, { limit: burst }), { regarding, dropped: 1 });
   }
 

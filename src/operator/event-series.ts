@@ -57,7 +57,7 @@ export interface Occurrence {
 }
 
 /** The moment of an occurrence: by the clock, and by the calendar, both in milliseconds. */
-export interface Moment {
+interface Moment {
   readonly at: number;
   readonly date: number;
 }
@@ -100,7 +100,7 @@ export class EventSeries {
 }
 
 /** A map that forgets what was used least recently. */
-class Recent<V> {
+class RecentEvents<V> {
   readonly #values: Map<string, V> = new Map();
   readonly #max: number;
 
@@ -147,7 +147,7 @@ interface Bucket {
 }
 
 /** What became of an occurrence. */
-export interface Observed {
+interface Observed {
   /** Undefined: it is dropped, because its object has no token. */
   readonly series: EventSeries | undefined;
   /** Whether the series is to be written now. */
@@ -169,18 +169,18 @@ export class EventCorrelator {
   readonly #api: EventApi;
   readonly #limits: EventSettings;
   readonly #nameOf: (object: string, date: number) => string;
-  readonly #series: Recent<EventSeries>;
-  readonly #similar: Recent<{ at: number; messages: Set<string> }>;
-  readonly #buckets: Recent<Bucket>;
+  readonly #series: RecentEvents<EventSeries>;
+  readonly #similar: RecentEvents<{ at: number; messages: Set<string> }>;
+  readonly #buckets: RecentEvents<Bucket>;
 
   /** `nameOf` makes names of events. */
   constructor(api: EventApi, limits: EventSettings, nameOf: (object: string, date: number) => string) {
     this.#api = api;
     this.#limits = limits;
     this.#nameOf = nameOf;
-    this.#series = new Recent(limits.maxSeries);
-    this.#similar = new Recent(limits.maxSeries);
-    this.#buckets = new Recent(limits.maxSeries);
+    this.#series = new RecentEvents(limits.maxSeries);
+    this.#similar = new RecentEvents(limits.maxSeries);
+    this.#buckets = new RecentEvents(limits.maxSeries);
   }
 
   /** `isQueued`: this series will be written anyway, so it takes no token. */
@@ -317,7 +317,7 @@ export function eventNames(random: () => number): (object: string, date: number)
 }
 
 /** Who reports. */
-export interface Reporter {
+interface Reporter {
   readonly name: string;
   readonly instance: string;
 }

@@ -47,7 +47,7 @@ export async function ensureFinalizer<T extends object>(
 
 /**
  * Removes a finalizer from an object that has it. If it was the last one, and the object is being deleted, that is gone then; `object`
- * of the result is its last state. It is no failure if the object is gone already.
+ * of the result is its last state. It is not a failure if the object is gone already.
  */
 export async function removeFinalizer<T extends object>(
   resource: ResourceClient<T>,

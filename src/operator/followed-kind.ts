@@ -18,7 +18,7 @@ import type { KubernetesObject } from '../cache/object.ts';
 import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';
 import { nameOf, type ResourceClient, type ResourceSource } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
-import { Shared } from '../watch/abort.ts';
+import { SharedWork } from '../watch/abort.ts';
 import { Backoff } from '../watch/backoff.ts';
 import { type Clock, sleep, systemClock } from '../watch/clock.ts';
 import { isWatchError, WatchError } from '../watch/errors.ts';
@@ -57,7 +57,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   readonly #kind: KindName<T>;
   readonly #options: FollowedKindOptions;
   #found: Found<T> | undefined;
-  #finding: Shared<Found<T>> | undefined;
+  #finding: SharedWork<Found<T>> | undefined;
   /** Whether the server must be asked, even about a kind of which everything is known. */
   #unsure: boolean = false;
   /** Whether the last that was listed or streamed were objects, which a deletion must remove. If the kind is gone: by the next list. */
@@ -141,7 +141,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
 
   async #find(signal: AbortSignal | undefined): Promise<Found<T>> {
     if (this.#found) return this.#found;
-    if (!this.#finding?.pending) this.#finding = new Shared((own) => this.#search(own));
+    if (!this.#finding?.pending) this.#finding = new SharedWork((own) => this.#search(own));
     return await this.#finding.join(signal);
   }
 

@@ -54,7 +54,7 @@ export class OperatorHealth {
   /** Those that have failed when they were last made. */
   readonly #failing: Set<string> = new Set();
 
-  /** @throws {WatchError} INVALID_ARGUMENT for a check that is no function. */
+  /** @throws {WatchError} INVALID_ARGUMENT for a check that is not a function. */
   constructor(deps: HealthDeps) {
     const { healthz = {}, readyz = {} } = checkOptions(deps.checks ?? {}, ['healthz', 'readyz']);
     const checked = (path: string, checks: object): [string, OperatorCheck][] =>

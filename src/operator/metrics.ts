@@ -98,7 +98,7 @@ export class OperatorMetrics implements OperatorObserver {
   groups({ state, lease, requests }: MetricsView): readonly MetricGroup[] {
     for (const { name } of state.controllers) this.#of(name); // from the start, as 0
     const masters = lease === undefined ? [] : [{ labels: { name: lease }, value: Number(state.leads) }];
-    const leads = gauge('master_status', 'Whether this instance leads: 1, or 0 if it waits.', masters);
+    const leads = gauge('master_status', 'Whether this instance leads (1) or waits to lead (0).', masters);
     const asked = counter('requests_total', 'Requests to the API server, by code, method and host.', toSeries(requests ?? []));
     return [
       { prefix: 'controller_runtime_', metrics: this.#reconciles(state) },
@@ -129,7 +129,7 @@ export class OperatorMetrics implements OperatorObserver {
     return [
       counter('reconcile_total', 'Reconciles that have ended, by result; requeue is a conflict.', results.flat()),
       ...this.#metrics(RECONCILES, toLabels),
-      gauge('max_concurrent_reconciles', 'How many keys are reconciled at a time, at most.', most),
+      gauge('max_concurrent_reconciles', 'How many keys may be reconciled at a time.', most),
       ...this.#metrics([ACTIVE], toLabels),
     ];
   }
@@ -150,7 +150,7 @@ type Row = readonly [Metric['type'], name: string, help: string, read: (counts: 
 
 const RECONCILES: readonly Row[] = [
   ['counter', 'reconcile_errors_total', 'Reconciles that have failed.', ({ results }) => results.error],
-  ['counter', 'terminal_reconcile_errors_total', 'Keys that were given up after maxRetries.', ({ dropped }) => dropped],
+  ['counter', 'terminal_reconcile_errors_total', 'Keys that were given up after maxRetries retries.', ({ dropped }) => dropped],
   ['counter', 'reconcile_timeouts_total', 'Reconciles that took longer than reconcileTimeoutMs.', ({ timeouts }) => timeouts],
   ['histogram', 'reconcile_time_seconds', 'How long reconciles took.', ({ time }) => time],
 ];
@@ -163,16 +163,21 @@ const QUEUES: readonly Row[] = [
   [
     'histogram',
     'work_duration_seconds',
-    'How long keys were processed, with the wait for what was written.',
+    'How long keys were processed, until the caches had what was written.',
     ({ worked }) => worked,
   ],
   [
     'gauge',
     'unfinished_work_seconds',
-    'How long the keys in work have been so, in total.',
+    'How long all keys that are being processed have taken so far.',
     ({ unfinishedMs }) => unfinishedMs / 1_000,
   ],
-  ['gauge', 'longest_running_processor_seconds', 'The longest of these times.', ({ longestMs }) => longestMs / 1_000],
+  [
+    'gauge',
+    'longest_running_processor_seconds',
+    'How long the oldest key that is being processed has taken so far.',
+    ({ longestMs }) => longestMs / 1_000,
+  ],
 ];
 
 /** What controller-runtime does not say: whether the caches are good. */
@@ -180,8 +185,8 @@ function kindMetrics({ kinds }: OperatorState): Metric[] {
   const by = (member: 'synced' | 'connected'): Series[] =>
     kinds.map((each) => ({ labels: { kind: each.kind }, value: Number(each[member]) }));
   return [
-    gauge('kind_synced', 'Whether the cache of a kind has its whole collection.', by('synced')),
-    gauge('kind_connected', 'Whether the server answers for a kind.', by('connected')),
+    gauge('kind_synced', 'Whether the cache of a kind has its whole collection (1) or not (0).', by('synced')),
+    gauge('kind_connected', 'Whether the server answers for a kind (1) or not (0).', by('connected')),
   ];
 }
 

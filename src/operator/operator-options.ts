@@ -121,7 +121,7 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
 export interface ReconcileOutcome {
   /**
    * Run this key again after this time, in milliseconds, even if nothing changes. Less than 1, such as the time until something that is
-   * due: as soon as after a failure, in 5 ms at first, and then twice as long each time, until another outcome. What is no finite
+   * due: as soon as after a failure, in 5 ms at first, and then twice as long each time, until another outcome. What is not a finite
    * number is a failure.
    */
   readonly requeueAfterMs?: number | undefined;

@@ -142,7 +142,7 @@ export class Operator {
     Owned extends readonly unknown[] = readonly KubernetesObject[],
     Watched extends readonly unknown[] = readonly KubernetesObject[],
   >(options: OperatorControllerOptions<T, Owned, Watched>): this {
-    if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator that runs takes no further controllers');
+    if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'a running operator takes no more controllers');
     this.#deps.caches.allOrNothing(() => {
       const controller = new OperatorController(options as unknown as OperatorControllerOptions, this.#deps);
       if (this.#controllers.some(({ name }) => name === controller.name)) {
@@ -191,7 +191,7 @@ export class Operator {
    */
   async run(signal?: AbortSignal): Promise<void> {
     if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator runs once');
-    if (this.#controllers.length === 0) throw invalid('controllers', 'none', 'one at least: call controller() before');
+    if (this.#controllers.length === 0) throw invalid('controllers', 'none', 'at least one controller: call controller() first');
     this.#phase = 'running';
     const stop = (reason: unknown): void => this.#stopped.abort(reason);
     const leave = signal

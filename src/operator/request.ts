@@ -47,7 +47,7 @@ export interface RequestDeps {
 
 /**
  * The promises that a reconcile has been given. One that it does not await, and that rejects, would end the process: what its signal
- * has ended is no news, and what still runs when the reconcile has returned is told.
+ * has ended is not news, and what still runs when the reconcile has returned is told.
  *
  * Each is a promise of its own, as nobody else may handle it: one that fails before, and is not awaited, is loud.
  */

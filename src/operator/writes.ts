@@ -160,14 +160,12 @@ export async function retryOnConflict<R>(
 export const HELPER_OPTIONS = ['signal', 'dryRun', 'fieldManager', 'fieldValidation'] as const;
 
 /** What an attempt comes to: nothing has to be written; or a write, which another's may make fail. */
-export type Attempt<R> =
-  | { readonly done: R }
-  | { readonly write: () => Promise<R>; readonly isRaced: (error: unknown) => boolean };
+type WriteAttempt<R> = { readonly done: R } | { readonly write: () => Promise<R>; readonly isRaced: (error: unknown) => boolean };
 
 /** Attempts until one succeeds, or fails for a reason of its own. What `prepare` throws is one. */
 export async function attempting<R>(
   { signal }: { readonly signal?: AbortSignal | undefined },
-  prepare: (attempt: number) => Promise<Attempt<R>>,
+  prepare: (attempt: number) => Promise<WriteAttempt<R>>,
 ): Promise<R> {
   for (let attempt = 1; ; attempt++) {
     const next = await prepare(attempt);

@@ -144,7 +144,7 @@ const ROW_BOX = { width: 64, height: 20 };
 /** A row of figures, made from a template whose parts have names; some of them are charts. */
 export class FigureRow {
   readonly element: HTMLTableRowElement;
-  private readonly charts: Map<string, Series> = new Map();
+  private readonly charts: Map<string, ChartSeries> = new Map();
 
   constructor(template: string) {
     this.element = clone<HTMLTableRowElement>(template);
@@ -160,7 +160,7 @@ export class FigureRow {
 
   /** Adds a value to the chart of this name. `top` makes the value at the upper edge, at least 1, of the largest one. */
   draw(name: string, value: number, { top = (max) => max, as = area }: ChartLooks = {}): void {
-    const series = this.charts.get(name) ?? new Series(ROW_POINTS);
+    const series = this.charts.get(name) ?? new ChartSeries(ROW_POINTS);
     this.charts.set(name, series);
     series.push(value);
     const path = as(series, ROW_BOX, Math.max(top(series.max), 1));
@@ -185,7 +185,7 @@ export function arrange(body: HTMLTableSectionElement, elements: readonly HTMLTa
 }
 
 /** The most recent values of a number that is sampled repeatedly. */
-export class Series {
+export class ChartSeries {
   readonly values: number[] = [];
   /** The maximum number of values. */
   readonly room: number;
@@ -211,7 +211,7 @@ interface Box {
 }
 
 /** Draws a series as a line that ends at the right, as SVG path data. `top` is the value at the upper edge. */
-export function line({ values, room }: Series, { width, height }: Box, top: number): string {
+export function line({ values, room }: ChartSeries, { width, height }: Box, top: number): string {
   const step = width / Math.max(1, room - 1);
   const from = width - (values.length - 1) * step;
   const points = values.map((value, at) => {
@@ -222,14 +222,14 @@ export function line({ values, room }: Series, { width, height }: Box, top: numb
 }
 
 /** Draws the line of a series and the area below it. */
-export function area(series: Series, box: Box, top: number): string {
+export function area(series: ChartSeries, box: Box, top: number): string {
   const path = line(series, box, top);
   // Back along the lower edge, to where the line begins.
   return path && `${path}V${box.height}H${path.slice(1, path.indexOf(' '))}Z`;
 }
 
 /** Draws one bar per value, for occasional events. */
-export function bars({ values, room }: Series, { width, height }: Box, top: number): string {
+export function bars({ values, room }: ChartSeries, { width, height }: Box, top: number): string {
   const step = width / Math.max(1, room);
   const from = width - values.length * step;
   const bar = (value: number, at: number): string => {
@@ -265,8 +265,8 @@ interface Totals {
 
 /** What is counted, per second, as a number and as two lines: of the server, and of this page. */
 class RateChart {
-  private readonly all: Series = new Series(POINTS);
-  private readonly here: Series = new Series(POINTS);
+  private readonly all: ChartSeries = new ChartSeries(POINTS);
+  private readonly here: ChartSeries = new ChartSeries(POINTS);
   /** What is counted: `Events`. */
   private readonly unit: string;
   private last: (Totals & { readonly atMs: number }) | undefined = undefined;

@@ -26,12 +26,12 @@ export interface CollectionTarget {
 }
 
 /** A collection, of which one object can be read where the rest may not be. */
-export interface Collection<T = KubernetesObject> extends ListWatcher<T> {
+export interface TableCollection<T = KubernetesObject> extends ListWatcher<T> {
   get(name: string, signal: AbortSignal): Promise<T | undefined>;
 }
 
 /** A collection whose objects are rows: cells instead of content, which is a small part of the bytes. */
-export class TableSource implements Collection<TableRow> {
+export class TableSource implements TableCollection<TableRow> {
   readonly #target: CollectionTarget;
   readonly #timeoutMs: number;
   readonly #shown: ShownColumns;
@@ -81,7 +81,7 @@ export class TableSource implements Collection<TableRow> {
 }
 
 /** A collection of whole objects. */
-export function objectSource(target: CollectionTarget, responseTimeoutMs: number): Collection {
+export function objectSource(target: CollectionTarget, responseTimeoutMs: number): TableCollection {
   const { fetch, url } = target;
   const means = toHttpSettings({ fetch, responseTimeoutMs });
   return Object.assign(createListWatcher<KubernetesObject>(url, { fetch, responseTimeoutMs }), {

@@ -38,8 +38,8 @@ export type { ConnectionState, ConnectionStatus } from '../bridge/client.ts';
  * outside with `toStore`.
  *
  * Only another source, or other connection options, start over: `initial` and `reduce` are those of the first render. Functions count
- * as the same only if they are the same object, so make those that are a source or a connection option outside of components: 50
- * others in as many renders are an error.
+ * as the same only if they are the same object, so make those that are a source or a connection option outside of components: 50 new
+ * ones in as many renders are an error.
  *
  * @throws What `reduce` has thrown.
  */
@@ -99,7 +99,8 @@ function useMade<Made extends { readonly key: string }>(made: Made): Made {
   const shape = key.replace(/#\d+/g, '#');
   seen.others = seen.key !== key && seen.shape === shape ? seen.others + 1 : 0;
   Object.assign(seen, { key, shape });
-  if (seen.others > MAX_OTHERS) throw new TypeError('a function of a source is another one in each render: make it outside');
+  if (seen.others > MAX_OTHERS)
+    throw new TypeError('the source is a new function in each render: define it outside the component');
   // biome-ignore lint/correctness/useExhaustiveDependencies: only another source starts over
   return useMemo(() => made, [made.key]);
 }

@@ -1,10 +1,10 @@
 import {
-  Condition,
   checkLength,
   type Fault,
   faultOfInteger,
   faultOfKey,
   faultOfValue,
+  LabelCondition,
   type LabelOperator,
   type ParseOptions,
   selectorError,
@@ -22,10 +22,10 @@ import {
  * @throws {WatchError} INVALID_SELECTOR with the `position` of the first character that does not fit; with the `limit` for a text
  *   longer than `maxChars`. INVALID_ARGUMENT for anything but a string.
  */
-export function readConditions(text: string, options: ParseOptions = {}): Condition[] {
+export function readConditions(text: string, options: ParseOptions = {}): LabelCondition[] {
   checkLength('label selector', text, options);
   const lexer = new LabelLexer(text);
-  const conditions: Condition[] = [];
+  const conditions: LabelCondition[] = [];
   if (lexer.is('end')) return conditions;
   for (;;) {
     conditions.push(condition(lexer));
@@ -34,17 +34,17 @@ export function readConditions(text: string, options: ParseOptions = {}): Condit
   }
 }
 
-function condition(lexer: LabelLexer): Condition {
+function condition(lexer: LabelLexer): LabelCondition {
   if (lexer.is('!')) {
     lexer.take();
-    return new Condition(key(lexer), '!');
+    return new LabelCondition(key(lexer), '!');
   }
   const name = key(lexer);
   const { kind } = lexer.next;
-  if (kind === 'end' || kind === ',') return new Condition(name, 'exists');
+  if (kind === 'end' || kind === ',') return new LabelCondition(name, 'exists');
   const operator = operatorOf(lexer);
-  if (operator === 'in' || operator === 'notin') return new Condition(name, operator, values(lexer));
-  return new Condition(name, operator, [value(lexer, operator)]);
+  if (operator === 'in' || operator === 'notin') return new LabelCondition(name, operator, values(lexer));
+  return new LabelCondition(name, operator, [value(lexer, operator)]);
 }
 
 function key(lexer: LabelLexer): string {

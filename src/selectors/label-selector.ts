@@ -2,11 +2,11 @@ import { WatchError } from '../watch/errors.ts';
 import { readConditions } from './label-parser.ts';
 import {
   byCodeUnit,
-  Condition,
   type Fault,
   faultOfInteger,
   faultOfKey,
   faultOfValue,
+  LabelCondition,
   type LabelOperator,
   type Labels,
   labelOf,
@@ -179,7 +179,7 @@ const ARITY: Readonly<Record<LabelOperator, readonly [(count: number) => boolean
 };
 
 /** One condition on one label, such as `app in (web,api)`. Immutable. */
-export class Requirement extends Condition {
+export class Requirement extends LabelCondition {
   /**
    * @throws {WatchError} INVALID_ARGUMENT, which names everything that is wrong: the syntax of the key and the values, how many
    *   values the operator takes, and whether they are integers where they must be.
@@ -257,7 +257,7 @@ interface Possible {
 }
 
 /** What requirements allow together, by key. */
-function possibleLabels(requirements: readonly Condition[]): ReadonlyMap<string, Possible> {
+function possibleLabels(requirements: readonly LabelCondition[]): ReadonlyMap<string, Possible> {
   const byKey = new Map<string, Possible>();
   for (const requirement of requirements) {
     const possible = byKey.get(requirement.key) ?? anything();
@@ -333,7 +333,7 @@ function anything(): Possible {
   return { absent: true, present: true, only: undefined, low: undefined, high: undefined, not: new Set() };
 }
 
-function narrow(possible: Possible, { operator, values }: Condition): void {
+function narrow(possible: Possible, { operator, values }: LabelCondition): void {
   switch (operator) {
     case '!':
       possible.present = false;

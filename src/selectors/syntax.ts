@@ -88,7 +88,7 @@ export type LabelOperator = '=' | '==' | 'in' | '!=' | 'notin' | 'exists' | '!' 
  * One condition on one label, such as `app in (web,api)`, which is known to be well-formed. This is all that selecting needs, so
  * code that imports only this does without the rest of a {@link Requirement}: checking its parts, and printing.
  */
-export class Condition {
+export class LabelCondition {
   readonly key: string;
   readonly operator: LabelOperator;
   /** Sorted, each once. */

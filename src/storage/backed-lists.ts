@@ -16,7 +16,7 @@ import { continueAfter, encodeContinue, type ListPlan } from './requests.ts';
 import { expiredContinue, foreign } from './statuses.ts';
 
 /** What all scopes of one storage share. */
-export interface Shared {
+export interface ScopeSettings {
   readonly backend: Backend;
   readonly clock: Clock;
   readonly random: () => number;
@@ -54,7 +54,7 @@ export interface PartOptions {
 }
 
 /** One part of a list. */
-export interface Part<T> {
+export interface ListPart<T> {
   readonly entries: readonly Entry<T>[];
   /** The revision of all parts. */
   readonly revision: string;
@@ -83,7 +83,7 @@ export class Parts<T extends KubernetesObject> {
   }
 
   /** The next part, of at most `limit` entries. Must not be called if nothing is left after the last part. */
-  async next(limit: number): Promise<Part<T>> {
+  async next(limit: number): Promise<ListPart<T>> {
     const { prefix, plan, anyState, signal } = this.#options;
     const revision = this.#revision;
     const request = {
@@ -119,7 +119,7 @@ export class Parts<T extends KubernetesObject> {
 }
 
 /** Which objects to list, and how many. */
-export interface PageOptions<T> extends PartOptions {
+interface PageOptions<T> extends PartOptions {
   /** 0: all of them. */
   readonly limit: number;
   /** Absent: all of them. */

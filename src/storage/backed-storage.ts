@@ -22,7 +22,7 @@ import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
 import type { Watch } from '../watch/watch.ts';
-import { checkReached, readList, type Shared } from './backed-lists.ts';
+import { checkReached, readList, type ScopeSettings } from './backed-lists.ts';
 import { openWatch } from './backed-watch.ts';
 import type { Backend, Backing, Entry } from './backend.ts';
 import { checkKey, checkPrefix } from './keys.ts';
@@ -66,7 +66,7 @@ interface State<T> {
 
 /** One key, and its name in the backend. */
 interface Target {
-  readonly shared: Shared;
+  readonly shared: ScopeSettings;
   readonly key: string;
   readonly wholeKey: string;
   readonly what: string;
@@ -194,11 +194,11 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
   readonly hasGiven?: (version: string) => Promise<boolean>;
   readonly pastVersion?: (changes: number) => Promise<string>;
   readonly checkHealth?: () => Promise<void>;
-  readonly #shared: Shared;
+  readonly #shared: ScopeSettings;
   readonly #prefix: string;
   readonly #fields: FieldFunctions<T>;
 
-  constructor(shared: Shared, { prefix, fields }: { prefix: string; fields: FieldFunctions<T> }) {
+  constructor(shared: ScopeSettings, { prefix, fields }: { prefix: string; fields: FieldFunctions<T> }) {
     const { backend } = shared;
     this.backing = { backend, prefix };
     if (backend.hasGiven) this.hasGiven = async (version) => !!(await backend.hasGiven?.(version));
@@ -317,14 +317,14 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
  *     class MyStorage extends BackedStorage { constructor() { super(new MyBackend()); } }
  */
 export class BackedStorage<T extends KubernetesObject = KubernetesObject> extends BackedScope<T> {
-  readonly #shared: Shared;
+  readonly #shared: ScopeSettings;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
   constructor(backend: Backend, options: BackedStorageOptions<T> = {}) {
     const { prefix = '', fields = {}, ...given } = checkOptions(options, ['prefix', 'fields', 'clock', 'random', 'onError']);
     const { clock = systemClock, random = Math.random } = given;
     const onError = reporter('storage', { onError: given.onError, clock });
-    const shared: Shared = { backend, clock, random, onError, pending: new Pending(), watches: new Set() };
+    const shared: ScopeSettings = { backend, clock, random, onError, pending: new Pending(), watches: new Set() };
     super(shared, { prefix, fields });
     this.#shared = shared;
   }

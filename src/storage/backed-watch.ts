@@ -17,7 +17,7 @@ import { type BookmarkEvent, INITIAL_EVENTS_END, type Status, toStatus } from '.
 import { type PullSource, PullWatch } from '../watch/pull-watch.ts';
 import { NONE } from '../watch/reader.ts';
 import type { Watch } from '../watch/watch.ts';
-import { type OpenWatch, type Part, Parts, type Shared } from './backed-lists.ts';
+import { type ListPart, type OpenWatch, Parts, type ScopeSettings } from './backed-lists.ts';
 import type { Change, ChangeBatch, Changes, Entry } from './backend.ts';
 import type { WatchPlan } from './requests.ts';
 import { refused } from './statuses.ts';
@@ -25,7 +25,7 @@ import type { StorageEvent } from './storage.ts';
 import { atVersion } from './values.ts';
 
 /** What a watch delivers. */
-export interface WatchOpening<T> {
+interface WatchOpening<T> {
   readonly prefix: string;
   readonly plan: WatchPlan;
   readonly selects: ((object: T) => boolean) | undefined;
@@ -35,7 +35,7 @@ export interface WatchOpening<T> {
 
 /** Opens a watch. It ends with its signal, at its timeout, and with the storage. */
 export async function openWatch<T extends KubernetesObject>(
-  shared: Shared,
+  shared: ScopeSettings,
   opening: WatchOpening<T>,
   { signal, timeoutMs }: { signal: AbortSignal | undefined; timeoutMs: number },
 ): Promise<Watch<StorageEvent<T>>> {
@@ -68,7 +68,7 @@ export async function openWatch<T extends KubernetesObject>(
 
 /** The events of a watch. Only what is next to deliver is decoded. */
 export class BackedEvents<T extends KubernetesObject> implements PullSource<StorageEvent<T>> {
-  readonly #shared: Shared;
+  readonly #shared: ScopeSettings;
   readonly #options: WatchOpening<T> & { readonly onEnd: () => void };
   readonly #abort: AbortController = new AbortController();
   /** The consumer keeps the state; it does not have what a selector hides. */
@@ -85,7 +85,7 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
   #owesProgress: boolean = false;
   #over: boolean = false;
 
-  constructor(shared: Shared, options: WatchOpening<T> & { readonly onEnd: () => void }) {
+  constructor(shared: ScopeSettings, options: WatchOpening<T> & { readonly onEnd: () => void }) {
     this.#shared = shared;
     this.#options = options;
     this.#isAsked = options.previousOf !== undefined && options.selects === undefined;
@@ -178,7 +178,7 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
     return this.#shared.backend.changesAfter<T>(revision, { prefix, previous: !this.#isAsked, life });
   }
 
-  #took({ entries, left, revision, life }: Part<T>): void {
+  #took({ entries, left, revision, life }: ListPart<T>): void {
     this.#put(entries);
     if (left > 0) return;
     this.#parts = undefined;

@@ -206,7 +206,7 @@ class Writer {
   }
 }
 
-/** Whether two values of JSON are the same, whatever the order of members, but for some members of theirs. Undefined is no member. */
+/** Whether two values of JSON are the same, whatever the order of members, but for some members of theirs. Undefined is not a member. */
 export function* comparing(one: unknown, other: unknown, but: readonly string[] = NOTHING): Work<boolean> {
   const pairs: object[] = [];
   let steps = 0;

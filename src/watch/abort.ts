@@ -50,7 +50,7 @@ export function isAbortOf(signal: AbortSignal, error: unknown): boolean {
 }
 
 /** Work that several wait for. It is done once, and is aborted when nobody waits for it any more. */
-export class Shared<T> {
+export class SharedWork<T> {
   readonly #abort: AbortController = new AbortController();
   readonly #result: Promise<T>;
   #waiting: number = 0;

@@ -219,7 +219,7 @@ export function describeHooks(version: string, modules?: string): void {
 
     test('an option that is another function in each render is an error, and no storm of connections', async () => {
       await page.goto(`${url}/?careless`);
-      await text('i', 'a function of a source is another one in each render: make it outside');
+      await text('i', 'the source is a new function in each render: define it outside the component');
       await shows('live', 'a: 1', 'b: 2', 'c: 3');
       faults.length = 0; // React 18 also reports what a boundary has caught
     });

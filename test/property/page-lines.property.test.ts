@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { type Change, changesOf } from '../../src/pages/serve/detail/changes.ts';
+import { changesOf, type FieldChange } from '../../src/pages/serve/detail/changes.ts';
 import { type TextFormat, toLines, toText } from '../../src/pages/serve/detail/text.ts';
 import { visible } from '../../src/pages/words.ts';
 import { runs } from '../runs.ts';
@@ -141,7 +141,7 @@ describe('the changes between two states', () => {
         const { list, more } = changesOf(before, after, 10_000);
         expect(more).toBe(0);
         expect(list.length > 0).toBe(JSON.stringify(sorted(before)) !== JSON.stringify(sorted(after)));
-        const marked = new Set(list.filter((change: Change) => 'after' in change).map(({ path }) => path));
+        const marked = new Set(list.filter((change: FieldChange) => 'after' in change).map(({ path }) => path));
         const old = new Set(toLines(before, { format: 'yaml' }).lines.map(({ text }) => text.trim()));
         for (const line of toLines(after, { format: 'yaml', marked }).lines) {
           const isLabel = line.text.length === line.label || line.text.trim() === '' || /[{}[\]|+-]$/.test(line.text);

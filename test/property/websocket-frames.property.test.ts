@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as ws from 'ws';
-import { Reader } from '../../src/bridge/transport/frames.ts';
+import { WebSocketReader } from '../../src/bridge/transport/frames.ts';
 import { runs } from '../runs.ts';
 
 /** Of which its types say nothing. */
@@ -33,7 +33,7 @@ function toFrame({ kind, isFinal, reserved, isMasked, payload }: Spec): Buffer {
 type Seen = readonly string[];
 
 function ours(chunks: readonly Buffer[]): Seen {
-  const reader = new Reader({ maxInboundBytes: MAX_BYTES, compression: false });
+  const reader = new WebSocketReader({ maxInboundBytes: MAX_BYTES, compression: false });
   const seen: string[] = [];
   try {
     for (const chunk of chunks) {

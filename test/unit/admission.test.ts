@@ -1,6 +1,6 @@
 // Who is admitted: origins, the application's hooks, timeouts, and clients that leave meanwhile.
 import { describe, expect, test, vi } from 'vitest';
-import { Admission, type AdmissionOptions, type Caller, toLimits } from '../../src/bridge/hub/admission/admission.ts';
+import { type AdmissionOptions, type Caller, HubAdmission, toLimits } from '../../src/bridge/hub/admission/admission.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Admitted } from '../../src/bridge/hub/hub-core.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
@@ -34,7 +34,7 @@ function setUp<I = unknown>(options: AdmissionOptions<Request, I> = {}, hub: Hub
   return {
     hub,
     clock,
-    admission: new Admission<Request, I>(coreOf(hub), options, toLimits({ clock, handshakeTimeoutMs: 1_000 })),
+    admission: new HubAdmission<Request, I>(coreOf(hub), options, toLimits({ clock, handshakeTimeoutMs: 1_000 })),
   };
 }
 

@@ -6,7 +6,7 @@ import { parseCommand, READERS } from '../../src/cli/args.ts';
 import { helpText } from '../../src/cli/help.ts';
 import type { InputLine } from '../../src/cli/lines.ts';
 import { InputLines, readLine } from '../../src/cli/lines.ts';
-import { UsageError } from '../../src/cli/usage.ts';
+import { COMMANDS, UsageError } from '../../src/cli/usage.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 
 const words = (line: string): string[] => line.split(' ').filter((word) => word !== '');
@@ -94,7 +94,7 @@ describe('the command line', () => {
   test('of an option that is given twice, the last one counts', () => {
     expect(parseCommand(words('pipe --port 1 --raw --port=2 --raw'))).toMatchObject({ port: 2, raw: true });
     expect(() => parseCommand(words('pipe --port 1 --port x'))).toThrow('--port takes');
-    expect(helpText(undefined)).toContain('Of an option that is given more than once, the last one counts');
+    expect(helpText(undefined)).toContain('If it is given more than once, the last one counts');
   });
 
   test.each([
@@ -130,7 +130,7 @@ describe('the command line', () => {
     for (const spelling of ['--version', '-v']) expect(parseCommand([spelling])).toEqual({ command: 'version' });
     for (const spelling of ['--help', '-h'])
       expect(parseCommand(['help', spelling])).toEqual({ command: 'help', topic: undefined });
-    for (const topic of ['pipe', 'watch', 'demo'] as const) {
+    for (const topic of COMMANDS) {
       expect(parseCommand([topic, '--help'])).toEqual({ command: 'help', topic });
       expect(parseCommand(['help', topic])).toEqual({ command: 'help', topic });
       expect(helpText(topic)).toContain(`watchmux ${topic}`);
@@ -198,14 +198,14 @@ describe('the command line', () => {
     ['demo a b', 'watchmux demo: unexpected argument "b"'],
     ['new', 'watchmux new: expected "operator" and a name, for example: watchmux new operator website-operator'],
     ['new operator', 'watchmux new: expected "operator" and a name'],
-    ['new controller x', 'watchmux new: there is no "controller" to begin: expected "operator"'],
+    ['new controller x', 'watchmux new: there is no new "controller": expected "operator"'],
     ['new operator a b', 'watchmux new: unexpected argument "b": new operator takes one name'],
     ['new operator A', 'watchmux new: NAME is "A": expected at most 63 characters of a-z, 0-9 and -'],
     ['new operator ../a', 'watchmux new: NAME is "../a": expected at most 63'],
     ['new operator 1a', 'watchmux new: NAME is "1a": expected'],
     ['new operator a-', 'watchmux new: NAME is "a-": expected'],
     [`new operator ${'a'.repeat(64)}`, 'watchmux new: NAME is "aaa'],
-    ['new operator yaml', 'watchmux new: NAME is "yaml", a package that the project needs: expected another name'],
+    ['new operator yaml', 'watchmux new: NAME is "yaml", a package that the project needs: choose another name'],
     [
       'new operator a --group example',
       'watchmux new: --group takes a domain name in lower case with a dot in it, such as example.com, not "example"',
@@ -213,10 +213,13 @@ describe('the command line', () => {
     ['new operator a --group Example.com', 'watchmux new: --group takes a domain name in lower case'],
     ['new operator a --group a..b', 'watchmux new: --group takes a domain name'],
     ['new operator a --group=', 'watchmux new: --group takes a domain name'],
-    ['new operator a --group apps.k8s.io', "watchmux new: --group takes a domain of yours, as this one is Kubernetes' own, not"],
+    [
+      'new operator a --group apps.k8s.io',
+      'watchmux new: --group takes a domain of your own, which Kubernetes does not use, not',
+    ],
     [
       'new operator a --kind website',
-      'watchmux new: --kind takes at most 59 letters and digits, the first of them upper case, such as Website, not "website"',
+      'watchmux new: --kind takes at most 59 letters and digits, beginning with a capital letter, such as Website, not "website"',
     ],
     ['new operator a --kind Web-Site', 'watchmux new: --kind takes at most 59'],
     ['new operator a --group 1.5', 'watchmux new: --group takes a domain name'],
@@ -225,9 +228,9 @@ describe('the command line', () => {
       `new operator a --group ${'abc.'.repeat(62)}abcd`,
       'watchmux new: --group takes at most 253 characters together with "as.", not 255',
     ],
-    ['new operator true', 'watchmux new: NAME is "true", which is no text in YAML: expected another name'],
-    ['new operator on --kind Web', 'watchmux new: NAME is "on", which is no text'],
-    ['new operator a --kind On', 'watchmux new: --kind takes a name that is a text in YAML, as its plural is, not "On"'],
+    ['new operator true', 'watchmux new: NAME is "true", which YAML does not read as text: choose another name'],
+    ['new operator on --kind Web', 'watchmux new: NAME is "on", which YAML does not read as text'],
+    ['new operator a --kind On', 'watchmux new: --kind takes a name that YAML reads as text (and its plural, too), not "On"'],
     [
       'new operator a --kind Thi',
       'watchmux new: --kind takes a name whose plural may be that of a constant, which "this" may not',

@@ -126,11 +126,14 @@ describe('who asks', () => {
     expect(readFileSync(count, 'utf8')).toBe('3');
   });
 
-  it('a plugin that fails is the error of the request', async () => {
+  it('a plugin that fails is the error of the request, and what it says is passed on', async () => {
+    const passed = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    onTestFinished(() => passed.mockRestore());
     const exec = { command: process.execPath, args: ['-e', 'console.error("no luck"); process.exit(1)'] };
     const cluster = await load({ file: server.kubeconfig({ exec }) });
     await expect(list(cluster)).rejects.toThrow('no luck');
     await expect(list(cluster)).rejects.toThrow('no luck');
+    expect(passed.mock.calls.map(([part]) => String(part))).toEqual(['no luck\n', 'no luck\n']);
   });
 
   it('an abort does not wait for a plugin', async () => {

@@ -200,7 +200,7 @@ describe('how an exec plugin runs', () => {
     ['console.log("null")', 'has handed out neither a token nor a certificate'],
     ['give({ token: 5 })', 'has written no ExecCredential'],
     ['give({ clientKeyData: "k" })', 'has handed out a certificate or a key, not both'],
-    ['give({ token: "t", expirationTimestamp: "soon" })', 'has written an expirationTimestamp that is no time: soon'],
+    ['give({ token: "t", expirationTimestamp: "soon" })', 'has written an expirationTimestamp that is not a time: soon'],
     ['process.kill(process.pid, "SIGTERM"); setInterval(() => {}, 1_000)', 'was ended by SIGTERM'],
     ['process.stdout.write("x".repeat(2_000_000))', 'has written more than 1048576 bytes'],
   ])('%s', async (script, message) => {

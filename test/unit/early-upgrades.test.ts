@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
-import { guardEnded, type WholeAnswer } from '../../src/bridge/transport/http-connection.ts';
+import { guardEnded, type WholeHttpAnswer } from '../../src/bridge/transport/http-connection.ts';
 import { SharedTimer } from '../../src/bridge/transport/stall.ts';
 import { afterAnswers } from '../../src/bridge/transport/upgrades.ts';
 import { attachWebSocket, attachWebSocketServer } from '../../src/bridge/websocket.ts';
@@ -192,7 +192,7 @@ describe('an answer that is not taken', () => {
     const server = createServer((request, response) => {
       serverSocket = request.socket;
       response.end(request.url === '/big' ? BIG : 'small');
-      guardEnded(response as WholeAnswer, timer, () => sent++);
+      guardEnded(response as WholeHttpAnswer, timer, () => sent++);
     });
     if (then) server.on('upgrade', (request, socket) => then(request, socket as Socket));
     const port = await listening(server);

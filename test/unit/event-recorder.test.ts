@@ -125,7 +125,7 @@ test('an object has 25 events of a type at once, then one in five minutes; what 
   expect(told).toEqual([
     {
       message:
-        'more than 25 different events of type Warning about Website default/web: others are dropped, but one in 300000 ms',
+        'more than 25 different events of type Warning about Website default/web: others are dropped, except one every 300000 ms',
       failure: { regarding: expect.objectContaining({ name: 'web' }), dropped: 1 },
     },
   ]);

@@ -3,7 +3,7 @@
 import { type Form, LINE } from '../../src/bridge/events/forms.ts';
 import type { Sink } from '../../src/bridge/hub/connection.ts';
 import { coreOf, type Hub } from '../../src/bridge/hub/hub.ts';
-import type { Client } from '../../src/bridge/hub/hub-core.ts';
+import type { HubClient } from '../../src/bridge/hub/hub-core.ts';
 import type { Start } from '../../src/bridge/hub/hub-log.ts';
 import type { HubSession } from '../../src/bridge/hub/hub-session.ts';
 import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
@@ -84,7 +84,7 @@ export class FakeSink implements Sink {
 export function connect<S extends FakeSink>(
   hub: Hub,
   sink: S = new FakeSink() as S,
-  client: Partial<Client> = {},
+  client: Partial<HubClient> = {},
 ): S & { session: HubSession } {
   coreOf(hub).open(sink, { transport: 'http', address: 'test', ...client });
   return sink as S & { session: HubSession };

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { LEAVING } from '../../src/bridge/hub/admission/refusals.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
-import type { Client } from '../../src/bridge/hub/hub-core.ts';
+import type { HubClient } from '../../src/bridge/hub/hub-core.ts';
 import type { Start } from '../../src/bridge/hub/hub-log.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { startOf } from '../../src/bridge/transport/http-head.ts';
@@ -10,7 +10,7 @@ import { added, connect, FakeSink, turn } from './fake-sink.ts';
 
 describe('where a client starts', () => {
   const snapshot = (): number[] => [];
-  test.each<[string, Partial<Client>, { resourceVersion?: string }, string | undefined]>([
+  test.each<[string, Partial<HubClient>, { resourceVersion?: string }, string | undefined]>([
     ['SSE, now: the last version there is', { transport: 'sse' }, {}, 'e.5'],
     ['SSE, back with a version: that', { transport: 'sse' }, { resourceVersion: 'e.3' }, 'e.3'],
     ['SSE, back with the last one', { transport: 'sse' }, { resourceVersion: 'e.5' }, 'e.5'],

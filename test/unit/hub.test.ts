@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import type { Reservation } from '../../src/bridge/hub/admission/connection-slots.ts';
 import { coreOf, Hub, type HubOptions } from '../../src/bridge/hub/hub.ts';
-import type { Client } from '../../src/bridge/hub/hub-core.ts';
+import type { HubClient } from '../../src/bridge/hub/hub-core.ts';
 import type { Start } from '../../src/bridge/hub/hub-log.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
@@ -299,7 +299,7 @@ describe('errors in user code', () => {
     throw oops;
   };
 
-  test.each<[string, HubOptions, Partial<Client>, (hub: Hub) => void]>([
+  test.each<[string, HubOptions, Partial<HubClient>, (hub: Hub) => void]>([
     ['a filter, live', {}, { options: { filter: throwing } }, () => {}],
     ['a snapshot', { snapshot: throwing }, {}, () => {}],
   ])('%s: the notice of the end has what was thrown', async (_what, options, client) => {

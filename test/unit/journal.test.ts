@@ -393,6 +393,27 @@ describe('a MemoryStorage in a file', () => {
     expect((error as Error).message).toContain(`${why}. Restore it from a copy`);
   });
 
+  // Written by the first version that had a file: five writes and a deletion, and, after a restart, one with a time to live.
+  test('of an older version opens: objects, a deletion, a key beyond ASCII, a time to live, and the past', async () => {
+    const older =
+      '9VdNSgAAAB5KnZeE3OFzuHsiam91cm5hbCI6MSwiciI6MSwiaXRlbXMiOjB9CvVXTUoAAABNYLqKufbb+ZF7InIiOjIsImsiOiJvcmRlcnMvYSJ9' +
+      'CnsibWV0YWRhdGEiOnsibmFtZSI6ImEiLCJyZXNvdXJjZVZlcnNpb24iOiIyIn0sIm4iOjF9CvVXTUoAAABhjHCWh9VtlnR7InIiOjMsImsiOiJv' +
+      'cmRlcnMvw7wifQp7Im1ldGFkYXRhIjp7Im5hbWUiOiJ1IiwicmVzb3VyY2VWZXJzaW9uIjoiMyJ9LCJ0ZXh0IjoidGVhIOKAkyBmb3IgdHdvIn0K' +
+      '9VdNSgAAAE3YkBtZ05cF8XsiciI6NCwiayI6Im9yZGVycy9hIn0KeyJtZXRhZGF0YSI6eyJuYW1lIjoiYSIsInJlc291cmNlVmVyc2lvbiI6IjQi' +
+      'fSwibiI6Mn0K9VdNSgAAAEeJJCZFVig3qnsiciI6NSwiayI6Im9yZGVycy9jIn0KeyJtZXRhZGF0YSI6eyJuYW1lIjoiYyIsInJlc291cmNlVmVy' +
+      'c2lvbiI6IjUifX0K9VdNSgAAACDi3tiCpnGB03siciI6NiwiayI6Im9yZGVycy9jIiwiZCI6dHJ1ZX0K9VdNSgAAAFn0ew7gjKz2SHsiciI6Nywi' +
+      'ayI6Im9yZGVycy9kIiwieCI6Mjc5NTk1MDQ0MDQ4OH0KeyJtZXRhZGF0YSI6eyJuYW1lIjoiZCIsInJlc291cmNlVmVyc2lvbiI6IjcifX0K';
+    await writeFile(file, Buffer.from(older, 'base64'));
+    const storage = await start({ now: () => Date.UTC(2026, 10, 29) });
+    expect(await stateOf(storage)).toBe('a=2@4 d=undefined@7 u=undefined@3');
+    expect(await storage.get('orders/ü')).toMatchObject({ text: 'tea – for two' });
+    const watch = await storage.watch({ resourceVersion: '4' });
+    const events = [await watch.next(), await watch.next(), await watch.next()];
+    const told = events.map(({ value }) => `${value?.type} ${(value?.object as Thing | undefined)?.metadata?.resourceVersion}`);
+    expect(told).toEqual(['ADDED 5', 'DELETED 6', 'ADDED 7']);
+    await watch.return();
+  });
+
   test('that begins anew can be read by those who could before', async () => {
     const storage = await start({ minCompactBytes: 1 });
     await chmod(file, 0o600);

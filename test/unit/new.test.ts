@@ -172,10 +172,10 @@ describe('the project', () => {
     mkdirSync(join(parent, 'empty'));
     await run('new operator empty');
     await expect(run('new operator empty')).rejects.toThrow(
-      new UsageError('there is something in the folder "empty": expected an empty folder, or none', 'new'),
+      new UsageError('the folder "empty" is not empty: choose another name, or empty it', 'new'),
     );
     writeFileSync(join(parent, 'file'), '');
-    await expect(run('new operator file')).rejects.toThrow('watchmux new: "file" is a file: expected no such file');
+    await expect(run('new operator file')).rejects.toThrow('watchmux new: "file" is a file: choose another name');
     expect(readFileSync(join(parent, 'file'), 'utf8')).toBe('');
   });
 

@@ -1,7 +1,7 @@
 // The parts of the live page that need no browser.
 import { describe, expect, test } from 'vitest';
-import { area, bars, line, Poller, roundUp, Series } from '../../src/pages/elements.ts';
-import { EventStore } from '../../src/pages/pipe/events.ts';
+import { area, bars, ChartSeries, line, Poller, roundUp } from '../../src/pages/elements.ts';
+import { PipeEvents } from '../../src/pages/pipe/events.ts';
 import { livePage } from '../../src/pages/pipe/page.ts';
 import { placeOf, plural, rate, size } from '../../src/pages/words.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
@@ -12,7 +12,7 @@ const event = (sequence: number, object: unknown = sequence, epoch = 'e') => ({
   resourceVersion: `${epoch}.${sequence}`,
 });
 /** The rows from an id on, newest first. */
-const shown = (store: EventStore, from = 0): unknown[] =>
+const shown = (store: PipeEvents, from = 0): unknown[] =>
   [...store.from(from)].map((row) => (row.kind === 'gap' ? `${row.missed} missed` : row.event.object)).reverse();
 
 describe('the page', () => {
@@ -33,7 +33,7 @@ describe('the page', () => {
 
 describe('the event store', () => {
   test('keeps the most recent events, limited by number', () => {
-    const store = new EventStore({ maxRows: 3, maxChars: 1_000 });
+    const store = new PipeEvents({ maxRows: 3, maxChars: 1_000 });
     store.push([event(1), event(2)]);
     store.push([event(3), event(4), event(5), event(6), event(7)]);
     expect(shown(store)).toEqual([7, 6, 5]);
@@ -41,7 +41,7 @@ describe('the event store', () => {
   });
 
   test('keeps the most recent events, limited by size; a single event that is too large is kept', () => {
-    const store = new EventStore({ maxRows: 10, maxChars: 10 });
+    const store = new PipeEvents({ maxRows: 10, maxChars: 10 });
     store.push([event(1, 'aaaa'), event(2, 'bbbb'), event(3, 'cccc')]);
     expect(shown(store)).toEqual(['cccc', 'bbbb']);
     store.push([event(4, 'x'.repeat(100))]);
@@ -52,7 +52,7 @@ describe('the event store', () => {
 
   test('accepts events that are nested too deeply to show, and those after them', () => {
     const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`) as unknown;
-    const store = new EventStore({ maxRows: 10, maxChars: 1_000 });
+    const store = new PipeEvents({ maxRows: 10, maxChars: 1_000 });
     store.push([event(1, deep), event(2)]);
     expect(store.events).toBe(2);
     const [row] = store.from(0);
@@ -60,7 +60,7 @@ describe('the event store', () => {
   });
 
   test('shows where events are missing, and where the server has restarted', () => {
-    const store = new EventStore({ maxRows: 10, maxChars: 1_000 });
+    const store = new PipeEvents({ maxRows: 10, maxChars: 1_000 });
     const error = { type: 'ERROR', object: 'cut' };
     store.push([event(1), event(2), error, event(5), event(1, 'new', 'f'), event(2, 'next', 'f')]);
     expect(shown(store)).toEqual(['next', 'new', 'undefined missed', 5, '2 missed', 'cut', 2, 1]);
@@ -68,7 +68,7 @@ describe('the event store', () => {
   });
 
   test('knows the types; a row is one line of JSON, as it was sent', () => {
-    const store = new EventStore({ maxRows: 10, maxChars: 1_000 });
+    const store = new PipeEvents({ maxRows: 10, maxChars: 1_000 });
     store.push([event(1, { name: 'Anna' }), event(2, 'te"xt'), { type: 'ERROR', object: null }]);
     expect([...store.types]).toEqual(['ODD', 'EVEN', 'ERROR']);
     expect([...store.from(0)].map((row) => row.kind === 'event' && row.toJson())).toEqual([
@@ -79,7 +79,7 @@ describe('the event store', () => {
   });
 
   test('reads a line of text that is JSON, and its level', () => {
-    const store = new EventStore({ maxRows: 10, maxChars: 1_000_000 });
+    const store = new PipeEvents({ maxRows: 10, maxChars: 1_000_000 });
     store.push([
       event(1, '{"level":40,"id":12345678901234567890}'),
       event(2, '{"level":40'),
@@ -91,7 +91,7 @@ describe('the event store', () => {
   });
 
   test('returns the rows from a given one on', () => {
-    const store = new EventStore({ maxRows: 2, maxChars: 1_000 });
+    const store = new PipeEvents({ maxRows: 2, maxChars: 1_000 });
     store.push([event(1)]);
     const drawn = store.head;
     store.push([event(2), event(3), event(4)]);
@@ -176,8 +176,8 @@ describe('the poller', () => {
 });
 
 describe('charts', () => {
-  const series = (...values: number[]): Series => {
-    const made = new Series(3);
+  const series = (...values: number[]): ChartSeries => {
+    const made = new ChartSeries(3);
     for (const value of values) made.push(value);
     return made;
   };

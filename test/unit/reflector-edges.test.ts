@@ -1,7 +1,7 @@
 // What a reflector and its requests do at the edges: each test is about one line that nothing else shows.
 import { describe, expect, test, vi } from 'vitest';
 import { type List, Reflector, RetryWatcher } from '../../src/cache/index.ts';
-import { Attempt } from '../../src/cache/reflector/attempt.ts';
+import { ReflectorAttempt } from '../../src/cache/reflector/attempt.ts';
 import { ReflectorMachine } from '../../src/cache/reflector/machine.ts';
 import type { MachineSettings } from '../../src/cache/reflector/reflector-options.ts';
 import { FakeClock } from '../../src/testing/index.ts';
@@ -35,7 +35,7 @@ class BrokenWatch extends ScriptedWatch {
 
 describe('an attempt', () => {
   test('that was interrupted before it waits does not wait', async () => {
-    const attempt = new Attempt<never, string>(new FakeClock());
+    const attempt = new ReflectorAttempt<never, string>(new FakeClock());
     attempt.interrupt('first');
     attempt.interrupt('second');
     expect(await attempt.rest()).toBe('first');
@@ -44,7 +44,7 @@ describe('an attempt', () => {
   });
 
   test('says what to do about a source whose watch is a plain generator', async () => {
-    const attempt = new Attempt<never, string>(new FakeClock());
+    const attempt = new ReflectorAttempt<never, string>(new FakeClock());
     const source = { list: async () => list('1'), watch: async () => (async function* () {})() };
     expect(await attempt.open(source as never, {})).toMatchObject({
       is: 'error',
@@ -54,7 +54,7 @@ describe('an attempt', () => {
 
   test('that is closed starts no timer, also from a callback', () => {
     const clock = new FakeClock();
-    const attempt = new Attempt<never, string>(clock);
+    const attempt = new ReflectorAttempt<never, string>(clock);
     const calls: number[] = [];
     const again = (): void => {
       calls.push(clock.now());

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parseCommand } from '../../src/cli/args.ts';
-import { Log } from '../../src/cli/serve/log.ts';
+import { ServeLog } from '../../src/cli/serve/log.ts';
 import {
   type Reloadable,
   Reloads,
@@ -43,7 +43,7 @@ interface Running {
 function start(...values: (Reloadable | undefined)[]): Running {
   const [clock, lines, listeners] = [new FakeClock(), [] as string[], process.listenerCount('SIGHUP')];
   const output = { writableLength: 0, write: (text: string) => lines.push(text.replace(/^watchmux serve: /, '').trimEnd()) };
-  const reloads = new Reloads({ values, clock, log: new Log({ format: 'text', output, now: () => 0 }) });
+  const reloads = new Reloads({ values, clock, log: new ServeLog({ format: 'text', output, now: () => 0 }) });
   onTestFinished(() => {
     reloads.end();
     expect([clock.pending, process.listenerCount('SIGHUP')]).toEqual([0, listeners]);
@@ -195,7 +195,7 @@ test('a token has one tenant', () => {
   writeFileSync(file, 'one ada\none ada\n');
   expect(tokensOf(file).value.nameOf('Bearer one')).toBe('ada');
   expect(() => toTokens(command('--token-file', file, '--token', 'one'))).toThrow(
-    'watchmux serve: --token is also in --token-file, as that of "ada"',
+    'watchmux serve: --token is also the token of "ada" in --token-file',
   );
   writeFileSync(file, 'one ada\n# another\none bob\n');
   expect(() => tokensOf(file)).toThrow('watchmux serve: --token-file: line 3 gives the token of "ada" to "bob", too');

@@ -5,17 +5,17 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { Health } from '../../src/apiserver/index.ts';
 import { parseCommand } from '../../src/cli/args.ts';
-import { Log, LogDigest, type LogFields, type LogFormat } from '../../src/cli/serve/log.ts';
+import { LogDigest, type LogFields, type LogFormat, ServeLog } from '../../src/cli/serve/log.ts';
 import { Tokens, toTokens } from '../../src/cli/serve/reload.ts';
 import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
 import { HealthMonitor, ServeEvents } from '../../src/cli/serve/serve-events.ts';
 import { UsageError } from '../../src/cli/usage.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 
-function logTo(format: LogFormat = 'text'): { log: Log; lines: string[]; output: { writableLength: number } } {
+function logTo(format: LogFormat = 'text'): { log: ServeLog; lines: string[]; output: { writableLength: number } } {
   const lines: string[] = [];
   const output = { writableLength: 0, write: (text: string) => lines.push(text) };
-  return { log: new Log({ format, output, now: () => Date.UTC(2026, 0, 2, 3, 4, 5, 678) }), lines, output };
+  return { log: new ServeLog({ format, output, now: () => Date.UTC(2026, 0, 2, 3, 4, 5, 678) }), lines, output };
 }
 
 describe('a log', () => {

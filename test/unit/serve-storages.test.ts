@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Log, LogFields } from '../../src/cli/serve/log.ts';
+import type { LogFields, ServeLog } from '../../src/cli/serve/log.ts';
 import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
 import { closeStorage, openStorage } from '../../src/cli/serve/storages.ts';
 import { WatchError } from '../../src/index.ts';
@@ -19,7 +19,7 @@ class Lines {
     info: (event: string, fields: LogFields) => this.all.push([event, fields]),
     warn: (event: string, fields: LogFields) => this.all.push([event, fields]),
     error: (event: string, fields: LogFields) => this.all.push([event, fields]),
-  } as unknown as Log;
+  } as unknown as ServeLog;
 }
 
 test('a file that takes long says how far it is, every two seconds', async () => {

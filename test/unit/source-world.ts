@@ -1,7 +1,7 @@
 // A hub that follows a stream, on a clock that moves only when told to.
 import { expect } from 'vitest';
 import { coreOf, Hub, type HubOptions } from '../../src/bridge/hub/hub.ts';
-import type { Client } from '../../src/bridge/hub/hub-core.ts';
+import type { HubClient } from '../../src/bridge/hub/hub-core.ts';
 import type { Start } from '../../src/bridge/hub/hub-log.ts';
 import { type CatchUpStart, toSourceVersion } from '../../src/bridge/hub/source/source.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
@@ -75,7 +75,7 @@ export const versionAt = ({ source }: World, sequence: number): string => {
 export async function catchUp(
   all: World,
   sequence: number,
-  client: Partial<Client> = {},
+  client: Partial<HubClient> = {},
   sink: FakeSink = new FakeSink(),
 ): Promise<FakeSink> {
   const core = coreOf(all.hub);

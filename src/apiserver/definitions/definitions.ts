@@ -46,7 +46,7 @@ import { faultsOfCrd } from './crd-faults.ts';
 import { claimsOf, decided } from './names.ts';
 
 /** The conversions of a program, by the names of resources, such as `orders.example.com`. */
-export type Conversions = Readonly<Record<string, Convert>>;
+type Conversions = Readonly<Record<string, Convert>>;
 
 /** `customresourcedefinitions` of `apiextensions.k8s.io/v1`. */
 export function toCrdDefinition(convert: Conversions): ResourceDefinition<Crd> {
@@ -77,7 +77,7 @@ const versionsOf = ({ spec }: Crd): string =>
 
 const WIDE = { type: 'string', priority: 1 } as const;
 
-/** Upstream: `crdConvertor`, whose times are no ages. */
+/** Upstream: `crdConvertor`, whose times are not ages. */
 const COLUMNS: readonly PrinterColumn<Crd>[] = [
   { name: 'Scope', type: 'string', description: 'Cluster/Namespaced', value: ({ spec }) => spec.scope },
   { name: 'Versions', type: 'string', description: 'Served versions', value: versionsOf },
@@ -211,7 +211,7 @@ export class Definitions {
     for (const crd of items) this.take(crd);
   }
 
-  /** Undefined: it was stored past this server, and is no definition. All others are served. */
+  /** Undefined: it was stored past this server, and is not a definition. All others are served. */
   private read(stored: KubernetesObject): Crd | undefined {
     try {
       const crd = shapedCrd(stored);

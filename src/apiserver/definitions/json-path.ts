@@ -26,7 +26,7 @@ const MAX_DEPTH = 8;
 /** Reads a path, as it is written between braces. @throws {SyntaxError} */
 export function toJsonPath(text: string): JsonPath {
   if (text.length > MAX_CHARS) throw new SyntaxError(`a path has at most ${MAX_CHARS} characters`);
-  const walk = new Reader(text, 0).all();
+  const walk = new JsonPathReader(text, 0).all();
   return (object) => walk([object], { count: MAX_STEPS });
 }
 
@@ -38,7 +38,7 @@ const SLICE = /^(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?$/;
 const COMPARISON = /^([^!<>=]+)([!<>=]+)(.+)$/;
 
 /** Reads the text from left to right. Upstream: `parser.go`. */
-class Reader {
+class JsonPathReader {
   private readonly text: string;
   private readonly depth: number;
   private at: number = 0;
@@ -130,7 +130,7 @@ class Reader {
   }
 
   private inner(text: string): Step {
-    return new Reader(text, this.depth + 1).all();
+    return new JsonPathReader(text, this.depth + 1).all();
   }
 
   private quoted(): string {

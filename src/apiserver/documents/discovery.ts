@@ -70,7 +70,7 @@ function singularOf({ singular, kind }: Described): string {
 
 /**
  * Sixty-four bits of a text as hexadecimal digits, which show whether a document has changed. It needs no builtin of Node, and is
- * no protection against anybody who tries to find two texts with the same digest.
+ * not a protection against anybody who tries to find two texts with the same digest.
  */
 export function digest(text: string): string {
   let [one, other] = [0x811c9dc5, 0x1000193];

@@ -49,7 +49,7 @@ export class Hooks {
     try {
       if ((await authorize(verb, resource, namespace, name, identity)) === true) return;
     } catch (error) {
-      // A refusal is meant for the client. Any other error of ours comes from what the hook has asked, and is no answer of this server.
+      // A refusal is meant for the client. Any other error of ours comes from what the hook has asked, and is not an answer of this server.
       if (!isWatchError(error) || hasCode(error, 401) || hasCode(error, 403)) throw error;
       throw new Error(`authorize failed: ${error.message}`, { cause: error });
     }

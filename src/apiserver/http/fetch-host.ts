@@ -6,7 +6,7 @@ import {
   claimConnection,
   guardAnswer,
   isPipelined,
-  type WholeAnswer,
+  type WholeHttpAnswer,
 } from '../../bridge/transport/http-connection.ts';
 import { hold, joined } from '../../decode/framing.ts';
 import { badRequest } from '../api-status.ts';
@@ -22,7 +22,7 @@ interface Host {
   readonly timeout?: (request: Request, seconds: number) => void;
   readonly remoteAddr?: { readonly hostname?: string };
   readonly incoming?: { readonly socket?: { readonly remoteAddress?: string; destroy?(): unknown } };
-  readonly outgoing?: Claimable & WholeAnswer;
+  readonly outgoing?: Claimable & WholeHttpAnswer;
 }
 
 /** The status of an answer that nobody reads, because the client has left. */

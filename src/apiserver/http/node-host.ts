@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   claimConnection,
-  type WholeAnswer as Ended,
+  type WholeHttpAnswer as Ended,
   guardEnded,
   isPipelined,
   mayRefuse,

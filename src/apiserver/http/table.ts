@@ -75,7 +75,7 @@ interface TableOptions {
 }
 
 /** The part of a definition that is needed: its columns. */
-export type Columns = Pick<ResourceDefinition, 'columns'>;
+type Columns = Pick<ResourceDefinition, 'columns'>;
 
 const NAME: TableColumn = {
   name: 'Name',
@@ -162,7 +162,7 @@ function toCell(column: PrinterColumn, object: KubernetesObject, now: number): C
   return typeof value === 'string' && value !== '' ? '<invalid>' : '<unknown>';
 }
 
-/** A JSON value: for a BigInt, the number if that is exact, otherwise its text; for a value that is no cell, its text. */
+/** A JSON value: for a BigInt, the number if that is exact, otherwise its text; for a value that is not a cell, its text. */
 function toJsonCell(value: unknown): Cell {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   if (value instanceof Date) return value.toJSON();

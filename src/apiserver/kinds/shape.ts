@@ -6,7 +6,7 @@
  *        |---> schema: explain, OpenAPI, unknown fields, lists that a strategic merge patch merges
  *        '---> typing: JSON as Go would have read and written it
  *
- * Upstream decodes each body into a Go struct and answers with what that has become: unknown members are gone, null is no value, and a
+ * Upstream decodes each body into a Go struct and answers with what that has become: unknown members are gone, null is not a value, and a
  * value of another type is refused before anything looks at it. `typing` does the same.
  */
 import { put } from '../../storage/json.ts';
@@ -16,13 +16,13 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 
 /** A value, or an object of another shape. `json`: anything, which only JSON knows. */
-export type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | 'double' | 'bool' | 'time' | 'microTime' | 'json' | Shape;
+type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | 'double' | 'bool' | 'time' | 'microTime' | 'json' | Shape;
 
 /**
  * How often there is a value: `''` one, left out of JSON while it is zero; `!` one, always in JSON; `?` one that may be absent, even
  * if zero is a value; `[]` a list; `{}` a map.
  */
-export type FieldForm = '' | '!' | '?' | '[]' | '{}';
+type FieldForm = '' | '!' | '?' | '[]' | '{}';
 
 /** One row. `more`: further members of its schema. */
 export type Row = readonly [number: number, type: FieldType, form?: FieldForm, description?: string, more?: JsonSchema];
@@ -177,7 +177,7 @@ function* readField(field: Field, given: unknown, place: Place): Work<unknown> {
   return form === '' && value === ZERO[type] ? undefined : value;
 }
 
-/** In JSON. A zero time is no time. */
+/** In JSON. A zero time is not a time. */
 const ZERO: Readonly<Record<Exclude<FieldType, Shape>, unknown>> = {
   ...{ string: '', bytes: '', int32: 0, int64: 0, double: 0, bool: false, time: null, microTime: null, json: null },
 };
@@ -261,7 +261,7 @@ function* readBytes(value: unknown, { path, reading }: Place): Work<string> {
   for (let at = 0; at < value.length; at += PIECE_CHARS) {
     if (at > 0) yield;
     const piece = value.slice(at, at + PIECE_CHARS);
-    // Line ends are no part of it, as in Go.
+    // Line ends are not part of it, as in Go.
     base64 += /[\r\n]/.test(piece) ? piece.replace(/[\r\n]/g, '') : piece;
   }
   for (let at = 0; at < base64.length; at += PIECE_CHARS) {

@@ -21,7 +21,7 @@ export class PatchFailure extends Error {
   override readonly name: string = 'PatchFailure';
 }
 
-/** What is no list of operations. */
+/** What is not a list of operations. */
 export class PatchUnreadable extends PatchFailure {}
 
 /** One operation, read but not applied. */

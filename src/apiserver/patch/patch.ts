@@ -28,7 +28,7 @@ const MEDIA_TYPES: Readonly<Record<string, PatchType>> = {
 };
 
 /** A kind: built-in ones, and those whose schema says how lists are merged, take strategic merge patches. */
-export interface PatchedKind extends NamedKind {
+interface PatchedKind extends NamedKind {
   readonly schema?: JsonSchema | undefined;
 }
 

@@ -304,7 +304,7 @@ export function tooManyParts(most: number = MAX_PARTS): Error {
 /** Matches every number that cannot be kept, and few others: a quick check for bodies without any. */
 const LONG_NUMBER = /[0-9]{16}|[0-9][eE]\+?[0-9]{3}/;
 const LONG_NUMBER_CHARS = 16;
-/** Longer integers are no int64, but floating point everywhere. */
+/** Longer integers are not int64s, but floating point everywhere. */
 const LONG_INTEGER = /^-?[0-9]{16,21}$/;
 const MAX_SHOWN = 40;
 

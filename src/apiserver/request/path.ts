@@ -41,7 +41,7 @@ function clausesOf(text: string): readonly MediaRange[] {
     const parameters = new Map(words.map(pair));
     const q = Number(parameters.get('q') ?? 1);
     parameters.delete('q');
-    // A quality that is no number is none, as upstream.
+    // A quality that is not a number is none, as upstream.
     return type && !(q <= 0) ? [{ clause: { type: type.toLowerCase(), parameters }, q: Number.isNaN(q) ? 1 : q }] : [];
   });
   // A sort keeps the order of what is equal.

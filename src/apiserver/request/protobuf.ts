@@ -120,7 +120,7 @@ function add(message: Record<string, unknown>, { name, type, form }: Field, valu
 const TIME: Shape = shape('', { seconds: [1, 'int64', '!', ''], nanos: [2, 'int32', '!', ''] });
 const FIELDS_V1: Shape = shape('', { Raw: [1, 'string', '!', ''] });
 
-/** Zero seconds stand for Go's zero time, which is no time. */
+/** Zero seconds stand for Go's zero time, which is not a time. */
 function toTime({ seconds = 0, nanos = 0 }: { seconds?: unknown; nanos?: unknown }, type: 'time' | 'microTime'): unknown {
   const [ms, micros] = [Number(seconds) * 1_000, type === 'time' ? 0 : Math.floor(Number(nanos) / 1_000)];
   if (ms === 0 && micros === 0) return undefined;

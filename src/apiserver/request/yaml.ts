@@ -42,7 +42,7 @@ export function looksLikeJson(bytes: Uint8Array): boolean {
   return first === 0x7b || first === 0x5b;
 }
 
-/** Reads YAML. Throws 400 for what is no YAML, or says what JSON cannot, and 413 for what has too many parts. */
+/** Reads YAML. Throws 400 for what is not YAML, or says what JSON cannot, and 413 for what has too many parts. */
 export function* readYaml(bytes: Uint8Array, means: YamlMeans): Work<unknown> {
   let text: string;
   try {

@@ -385,7 +385,7 @@ function translated(error: CelError): CelFault {
   }
 }
 
-/** What stands before the point of a function, and is no value. */
+/** What stands before the point of a function, and is not a value. */
 function namespaceOf({ args, checkedType }: Node): string | undefined {
   const { type } = NAMESPACES[String(args)] ?? { type: args === 'optional' ? 'OptionalNamespace' : undefined };
   return type !== undefined && checkedType?.name === type ? String(args) : undefined;

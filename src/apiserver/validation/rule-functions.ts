@@ -22,13 +22,13 @@ const MAX_KEPT_SIZE = 262_144;
 const COMPILE_COST = 16;
 const MATCH_SHIFT = 5;
 
-interface Kept {
+interface CachedProgram {
   readonly program: Program;
   readonly size: number;
 }
 
 /** Those used last are at the end. */
-const kept: Map<string, Kept> = new Map();
+const kept: Map<string, CachedProgram> = new Map();
 let keptSize = 0;
 
 /** About how many instructions a pattern has: repetitions are written out. Linear in its length. */
@@ -55,7 +55,7 @@ function sizeOf(source: string): number {
   return total + outer.reduce((sum, each) => sum + each, 1);
 }
 
-function patternOf(source: string): Kept {
+function patternOf(source: string): CachedProgram {
   if (source.length > MAX_PATTERN_CHARS) {
     throw new Error(`a pattern of ${source.length} characters: expected at most ${MAX_PATTERN_CHARS}`);
   }
@@ -76,7 +76,7 @@ function patternOf(source: string): Kept {
   return pattern;
 }
 
-const costOf = ({ size }: Kept, chars: number): number => 1 + Math.floor((chars * size) / 2 ** MATCH_SHIFT);
+const costOf = ({ size }: CachedProgram, chars: number): number => 1 + Math.floor((chars * size) / 2 ** MATCH_SHIFT);
 
 /** Whether a pattern matches anywhere in a text. */
 function matches(text: string, source: string): boolean {

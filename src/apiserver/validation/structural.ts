@@ -8,7 +8,7 @@
  * Invariants
  * - An object is never changed: what differs is a copy, and all else of it is shared. One that is right already is returned as it is,
  *   so that its bytes, which lists and watches are spliced from, are not encoded again.
- * - `apiVersion`, `kind` and `metadata` of the object itself are no business of its schema.
+ * - `apiVersion`, `kind` and `metadata` of the object itself are not the business of its schema.
  * - The work yields, and takes as long as the object is large, however deep a schema is.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -40,7 +40,7 @@ export interface Structural {
   readonly anyOf: readonly Structural[];
   readonly oneOf: readonly Structural[];
   readonly not: Structural | undefined;
-  /** Whether only its type, format and limits have to be looked at, for a value that is no object or list. */
+  /** Whether only its type, format and limits have to be looked at, for a value that is not an object or list. */
   readonly isPlain: boolean;
   readonly required: readonly string[];
   readonly format: string;

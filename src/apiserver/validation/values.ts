@@ -97,7 +97,7 @@ function* checking(tree: Structural, value: unknown, terms: Terms): Work<number>
   return matches;
 }
 
-/** The same of what is no object or list, where there are no alternatives. */
+/** The same of what is not an object or list, where there are no alternatives. */
 function plain(tree: Structural, value: unknown, terms: Terms): number {
   if (value === null) return nothing(tree, terms);
   return 3 + typed(tree, value, terms) + limited(tree, value, terms) + one(tree, value, terms);
@@ -547,7 +547,7 @@ export function headCauses(value: Json, path: string): FieldCause[] {
   return found;
 }
 
-/** What a server says of a name that is no label. */
+/** What a server says of a name that is not a label. */
 export const LABEL_1035: string =
   "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 

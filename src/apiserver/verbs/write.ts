@@ -232,7 +232,7 @@ function checkIdentity(
     const message = `Precondition failed: UID in precondition: ${uid.slice(0, 100)}, UID in object meta: ${currentUid}`;
     throw conflict(info, name, message);
   }
-  // Version 0 is no version: a client that sends it wants no check.
+  // Version 0 is not a version: a client that sends it wants no check.
   const expected = resourceVersion === '0' ? undefined : resourceVersion;
   if (expected !== undefined && expected !== currentVersion) throw modified(info, name, expected);
 }

@@ -15,7 +15,7 @@ import { callable, checkOptions, invalid, isPlain, isRecord, wholeNumber } from 
 import type { ChangeType, WatchEvent } from '../../watch/event.ts';
 import { identityOf, type SharedOptions, type Source, type Watchable } from './feed.ts';
 import type { ConnectionState } from './shown-connection.ts';
-import { Fold, Handle, type Store, type StorePlan, toPlan } from './store.ts';
+import { Handle, type Store, StoreFold, type StorePlan, toPlan } from './store.ts';
 
 /** Which objects a view shows, and in which order. */
 export interface ViewOptions<T> {
@@ -51,7 +51,7 @@ export interface Items<T> {
 export interface Collection<T> extends Store<Items<T>> {
   /** The state of the connection. */
   readonly connection: Store<ConnectionState>;
-  /** Equal for collections with the same source and connection options, in one process. Tells nothing of them. */
+  /** Equal for collections with the same source and connection options, in one process. It reveals neither. */
   readonly key: string;
   /** Another view of the same objects. Costs no connection. */
   readonly view: (options: ViewOptions<T>) => Collection<T>;
@@ -90,10 +90,10 @@ function toView<T>(handle: Handle<WatchEvent, ObjectFold<T>>, options: ViewOptio
   if (limit !== undefined) wholeNumber('limit', limit);
   const { connection, key } = handle;
   const nothing: Items<T> = { items: [], total: 0, get: () => undefined, ready: false };
-  let view: View<T> | undefined;
+  let view: CollectionView<T> | undefined;
   const read = (fold: ObjectFold<T> | undefined): Items<T> => {
     if (!fold) return nothing;
-    if (view?.fold !== fold) view = new View(fold, options, nothing);
+    if (view?.fold !== fold) view = new CollectionView(fold, options, nothing);
     return view.read();
   };
   return { ...handle.store(read), connection, key, view: (more) => toView(handle, more) };
@@ -108,7 +108,7 @@ function defaultKey(object: unknown): string {
 }
 
 /** The objects by key. See the top of this file. */
-class ObjectFold<T> extends Fold<WatchEvent> {
+class ObjectFold<T> extends StoreFold<WatchEvent> {
   /** What is shown, and what else has come since the last flush. */
   objects: Map<string, T> = new Map();
   /** The keys whose objects the last flush has changed. */
@@ -167,7 +167,7 @@ interface Row<T> {
 }
 
 /** What one selector, order and limit make of the objects. */
-class View<T> {
+class CollectionView<T> {
   readonly fold: ObjectFold<T>;
   readonly #options: ViewOptions<T>;
   #rows: readonly Row<T>[] = [];

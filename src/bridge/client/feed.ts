@@ -171,7 +171,7 @@ export class Feed<E extends WatchEvent> {
       onStateChange: (state, { error, delayMs }) => {
         if (state === 'open') connection.open();
         else if (state === 'closed') connection.over(error);
-        // After a first 410 it starts over at once: that the server has restarted is no failure that somebody should read.
+        // After a first 410 it starts over at once: that the server has restarted is not a failure that somebody should read.
         else connection.lost(delayMs || error?.code !== 410 ? error : undefined, delayMs);
       },
     };

@@ -45,7 +45,7 @@ export interface Loss {
   readonly hintMs?: number | undefined;
   /** How long the connection has existed. */
   readonly ranMs?: number | undefined;
-  /** Who has planned this end, so that it is no failure: the server, which has said when to come back, or the client's user. */
+  /** Who has planned this end, so that it is not a failure: the server, which has said when to come back, or the client's user. */
   readonly planned?: 'server' | 'client' | undefined;
 }
 

@@ -56,7 +56,7 @@ interface Subscriber {
 }
 
 /** A shared state. See the top of this file. */
-export abstract class Fold<E extends WatchEvent> implements FeedReader<E> {
+export abstract class StoreFold<E extends WatchEvent> implements FeedReader<E> {
   feed: Feed<E> | undefined;
   readonly isIdle: boolean = false;
   /** Grows with each flush. */
@@ -249,7 +249,7 @@ export function toPlan<E extends WatchEvent>(
 const CONNECTING: ConnectionState = { status: 'connecting', reconnect: () => {} };
 
 /** Makes folds, finds them, and counts who uses them. */
-export class Handle<E extends WatchEvent, F extends Fold<E>> {
+export class Handle<E extends WatchEvent, F extends StoreFold<E>> {
   readonly connection: Store<ConnectionState>;
   /** What stores have in common that share a connection. */
   readonly key: string;
@@ -312,7 +312,7 @@ export interface Folded<S> {
   readonly state: S;
   /**
    * Whether the state of the source is in it. It has come with a BOOKMARK, or with the first event that is not of a snapshot: one that
-   * has a version, or is no ADDED. What is published into, such as a broadcaster, has none: it is ready at once. Stays true while the
+   * has a version, or is not an ADDED. What is published into, such as a broadcaster, has none: it is ready at once. Stays true while the
    * connection is away.
    */
   readonly ready: boolean;
@@ -324,7 +324,7 @@ export interface Folded<S> {
 export interface EventStore<S> extends Store<Folded<S>> {
   /** The state of the connection. */
   readonly connection: Store<ConnectionState>;
-  /** Equal for stores with the same source and connection options, in one process. Tells nothing of them. */
+  /** Equal for stores with the same source and connection options, in one process. It reveals neither. */
   readonly key: string;
 }
 
@@ -363,7 +363,7 @@ export function toStore<E extends WatchEvent, S>(
 /** How events are folded. Without `reduce`, they are not. */
 type Reduction<E extends WatchEvent, S> = Pick<StoreOptions<E, S>, 'initial'> & Partial<Pick<StoreOptions<E, S>, 'reduce'>>;
 
-class EventFold<E extends WatchEvent, S> extends Fold<E> {
+class EventFold<E extends WatchEvent, S> extends StoreFold<E> {
   override readonly isIdle: boolean;
   shown: Folded<S> | undefined;
   readonly #initial: S;

@@ -46,7 +46,7 @@ export class Envelope implements WatchEvent, ReportsDeletion {
   readonly bytes: Uint8Array;
   /** Clients may know the object from a snapshot that was ahead of its ADDED event, so `coalesce` must report its deletion. */
   readonly reportsDeletion: boolean;
-  /** Its text itself has a `resourceVersion`, as that of an event from another hub. It is no position in this stream. */
+  /** Its text itself has a `resourceVersion`, as that of an event from another hub. It is not a position in this stream. */
   readonly hasOwnVersion: boolean;
   /** The compressed bytes, created on first use; empty if they would be no fewer. */
   deflated: Uint8Array | undefined = undefined;

@@ -14,7 +14,7 @@ import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
 import { HubSession, type ReadableWatch, type SessionWatch } from './hub-session.ts';
 import { Publisher } from './publisher.ts';
 import type { ParsedQuery } from './query.ts';
-import { Sessions } from './sessions.ts';
+import { HubSessions } from './sessions.ts';
 import { Snapshots } from './snapshot.ts';
 import type { CatchUpStart } from './source/source.ts';
 import { SourceAccess } from './source/source-access.ts';
@@ -35,7 +35,7 @@ export interface Admitted {
 }
 
 /** A client, as its transport describes it. Default: it has no rights of its own, and gets a new slot. */
-export interface Client extends ClientInfo, Partial<Omit<Admitted, 'address' | 'catchUp'>> {
+export interface HubClient extends ClientInfo, Partial<Omit<Admitted, 'address' | 'catchUp'>> {
   /** Where it starts, from {@link HubCore.start} in the same synchronous step; default: as for a request without parameters. */
   readonly start?: Start | undefined;
 }
@@ -52,7 +52,7 @@ export class HubCore {
   readonly tally: Tally;
   readonly lifetime: Lifetime;
   readonly publisher: Publisher;
-  readonly sessions: Sessions;
+  readonly sessions: HubSessions;
   /** What a hub with a source does with it. */
   readonly source: SourceAccess | undefined = undefined;
   /** Readers in this process, which are notified when the source cannot be continued. */
@@ -77,7 +77,7 @@ export class HubCore {
     const sourceLog = source && new SourceLog(settings, lifetime);
     const log = sourceLog ?? new HubLog(settings, lifetime);
     const parts = { settings, log, lifetime, slots, tally };
-    const sessions = new Sessions(parts);
+    const sessions = new HubSessions(parts);
     const publisher = new Publisher(parts, sessions);
     this.log = log;
     this.sessions = sessions;
@@ -195,7 +195,7 @@ export class HubCore {
   }
 
   /** Starts a session. */
-  open(sink: Sink, client: Client): HubSession {
+  open(sink: Sink, client: HubClient): HubSession {
     const { version, log, settings } = this;
     // A request without parameters is never refused.
     const { options = {}, reservation, start = log.start({}, options.topics) as Start } = client;
@@ -255,7 +255,7 @@ export class HubCore {
     return seen.missed.length === 0 && seen.thrown === undefined;
   }
 
-  private begin(session: HubSession, sink: Sink, client: Client & Decided): void {
+  private begin(session: HubSession, sink: Sink, client: HubClient & Decided): void {
     const { snapshot: source } = this.settings;
     const { start, version, asked = {}, identity, filter, expiresAtMs = Number.POSITIVE_INFINITY } = client;
     this.timers.endAt(session, expiresAtMs);

@@ -55,7 +55,7 @@ export class HubSession implements Served {
   private ending: Ending | undefined = undefined;
   private readonly watch: SessionWatch;
   private readonly sink: Sink;
-  private readonly host: SessionHost;
+  private readonly host: HubSessionHost;
   private readonly folds: boolean;
   readonly maxQueuedBytes: number;
   /** Something was read from the watch, so what waits in `batch` was queued for this client. */
@@ -78,10 +78,10 @@ export class HubSession implements Served {
   /** The version of the head when the session was stopped. Later events are not for this client. */
   private lastVersion: string = '';
   /** How the hub has said to end. The last BOOKMARK and the transport report the same delay. */
-  private hubEnd: ReturnType<SessionHost['endOfStream']> | undefined = undefined;
+  private hubEnd: ReturnType<HubSessionHost['endOfStream']> | undefined = undefined;
   private cleanups: Cleanup[] | undefined = undefined;
 
-  constructor(options: SessionOptions) {
+  constructor(options: HubSessionOptions) {
     this.id = options.id;
     this.identity = options.identity;
     this.transport = options.transport;
@@ -361,7 +361,7 @@ function bytesOf(event: WatchEvent): number {
 }
 
 /** What a session needs from its hub. */
-export interface SessionHost {
+export interface HubSessionHost {
   readonly slices: Slices;
   /** Position and version of the last distributed event. */
   readonly head: number;
@@ -385,12 +385,12 @@ export interface SessionHost {
 }
 
 /** Options of a session. */
-interface SessionOptions extends ClientInfo {
+interface HubSessionOptions extends ClientInfo {
   readonly id: number;
   readonly identity: unknown;
   readonly watch: SessionWatch;
   readonly sink: Sink;
-  readonly host: SessionHost;
+  readonly host: HubSessionHost;
   /** Events to send before those of the watch, and the position before the first of them. */
   readonly missed: readonly Envelope[];
   readonly after: number;

@@ -233,7 +233,11 @@ export function hubMetrics({ accepted, oversize, clients, total }: HubStats): re
     counter('events_accepted_total', 'Events that were published and accepted.', accepted),
     counter('events_oversize_total', 'Events that were refused, because they are longer than maxEventBytes.', oversize),
     counter('events_delivered_total', 'Events written to connections, over all clients.', total.delivered),
-    counter('events_dropped_total', 'Events that clients did not get: their queues were full, or folded them.', total.dropped),
+    counter(
+      'events_dropped_total',
+      'Events that clients did not get because their queues were full, or that coalesce has folded.',
+      total.dropped,
+    ),
     counter('sent_bytes_total', 'Bytes of events written to connections.', total.sentBytes),
     counter('clients_opened_total', 'Clients that have connected.', total.clients),
     counter('clients_resumed_total', 'Clients that have reconnected and continued where they were.', total.resumes),

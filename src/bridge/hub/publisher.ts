@@ -4,7 +4,7 @@ import { checkSize, Envelope, type Keeper } from '../events/envelope.ts';
 import { toVersion } from '../protocol.ts';
 import type { HubLog } from './hub-log.ts';
 import type { HubSettings } from './hub-options.ts';
-import type { HubParts, Sessions } from './sessions.ts';
+import type { HubParts, HubSessions } from './sessions.ts';
 
 /**
  * Accepts events: numbers and encodes them, one at a time. An event that is not published uses no number. One that clients would
@@ -27,9 +27,9 @@ export class Publisher implements Keeper {
   private busy: boolean = false;
   private readonly settings: HubSettings<WatchEvent>;
   private readonly log: HubLog;
-  private readonly sessions: Sessions;
+  private readonly sessions: HubSessions;
 
-  constructor({ settings, log }: HubParts, sessions: Sessions) {
+  constructor({ settings, log }: HubParts, sessions: HubSessions) {
     this.settings = settings;
     this.log = log;
     this.sessions = sessions;

@@ -5,7 +5,7 @@ import { Slices } from '../events/forms.ts';
 import type { ConnectionSlots } from './admission/connection-slots.ts';
 import type { HubLog, Lifetime } from './hub-log.ts';
 import type { ClientOptions, HubSettings } from './hub-options.ts';
-import type { HubSession, SessionHost } from './hub-session.ts';
+import type { HubSession, HubSessionHost } from './hub-session.ts';
 import type { Tally } from './tally.ts';
 
 const NOBODY: ReadonlySet<never> = new Set();
@@ -37,14 +37,14 @@ export interface HubParts {
  * Invariant: whenever a session without backpressure has something to read, the signal has come and its flush is pending, or that
  * session's own flush is pending.
  */
-export class Sessions implements SessionHost {
+export class HubSessions implements HubSessionHost {
   readonly all: Set<HubSession> = new Set();
   /** Those of which nobody has been told yet: if one ends now, that is told later. */
   readonly opening: Set<HubSession> = new Set();
   readonly slices: Slices = new Slices();
   /** Clients are flushed at the latest after this many events, and after this many bytes. */
-  readonly pace: Pace;
-  readonly bytePace: Pace;
+  readonly pace: FlushPace;
+  readonly bytePace: FlushPace;
   readonly backlog: Backlog<HubSession> = new Backlog();
   seen: number = 0;
   closing: boolean = false;
@@ -73,8 +73,8 @@ export class Sessions implements SessionHost {
     this.log = log;
     this.parts = parts;
     this.bookmarkIntervalMs = settings.bookmarkIntervalMs;
-    this.pace = new Pace(settings.capacity, MOST_EVENTS);
-    this.bytePace = new Pace(settings.maxQueuedBytes, MOST_BYTES);
+    this.pace = new FlushPace(settings.capacity, MOST_EVENTS);
+    this.bytePace = new FlushPace(settings.maxQueuedBytes, MOST_BYTES);
     log.whenVisible((view) => {
       if (this.sessionsOf(view).size === 0) return;
       const count = (this.changed.get(view) ?? 0) + 1;
@@ -332,7 +332,7 @@ function stepOf({ maxQueuedBytes }: Backlogged): number {
  * How much a publisher accepts before it writes to its clients, and gives their connections a turn: half of what the smallest
  * queue holds, so that a burst does not overflow it, and no more than `most`.
  */
-class Pace {
+class FlushPace {
   /** Events, or bytes. */
   value: number;
   private readonly most: number;

@@ -47,7 +47,7 @@ export interface HubFailure {
    *   client continues. The client was refused with 503.
    * - `client`: a filter, a snapshot or a connection. The client was cut, or got an ERROR.
    * - `source`: the hub's source. It is tried again.
-   * - `telemetry`: the hub's telemetry, of which the first failure is told.
+   * - `telemetry`: the hub's telemetry, whose first failure is reported.
    */
   readonly during: 'admission' | 'client' | 'source' | 'telemetry';
 }

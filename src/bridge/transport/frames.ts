@@ -58,7 +58,7 @@ const [PROTOCOL_ERROR, INVALID_TEXT, TOO_LONG] = [1002, 1007, 1009];
 const NO_CODE = 1005;
 
 /** Closes the connection with a code. */
-class Violation {
+class ProtocolViolation {
   readonly code: number;
 
   constructor(code: number) {
@@ -74,7 +74,7 @@ export class Frames extends EventEmitter implements ServerWebSocket {
   readyState: number = OPEN;
   readonly #socket: Socket;
   readonly #options: FramesOptions;
-  #reader: Reader | undefined = undefined;
+  #reader: WebSocketReader | undefined = undefined;
   #cancel: (() => void) | undefined = undefined;
 
   /** The handshake has been answered. `head` is what the client has sent since. */
@@ -110,14 +110,14 @@ export class Frames extends EventEmitter implements ServerWebSocket {
 
   /** Reads what has come. */
   received(chunk: Uint8Array): void {
-    this.#reader ??= new Reader(this.#options);
+    this.#reader ??= new WebSocketReader(this.#options);
     try {
       for (const frame of this.#reader.frames(chunk)) {
         this.#take(frame);
         if (this.#socket.destroyed || frame.kind === CLOSE) return;
       }
     } catch (error) {
-      if (!(error instanceof Violation)) throw error;
+      if (!(error instanceof ProtocolViolation)) throw error;
       this.close(error.code);
       this.#end();
     }
@@ -191,8 +191,8 @@ interface Frame {
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
-/** Takes frames apart as they come, in any pieces. Exported for tests. Throws a {@link Violation}. */
-export class Reader {
+/** Takes frames apart as they come, in any pieces. Exported for tests. Throws a {@link ProtocolViolation}. */
+export class WebSocketReader {
   readonly #maxBytes: number;
   readonly #compression: boolean;
   readonly #head: Uint8Array = new Uint8Array(MAX_HEAD_BYTES);
@@ -243,10 +243,11 @@ export class Reader {
     const isControl = kind >= CLOSE;
     // Only the first frame of a message says that it is compressed.
     const allowed = this.#compression && (kind === TEXT || kind === BINARY) ? COMPRESSED : 0;
-    if ((first & RESERVED & ~allowed) !== 0 || (second & MASKED) === 0) throw new Violation(PROTOCOL_ERROR);
+    if ((first & RESERVED & ~allowed) !== 0 || (second & MASKED) === 0) throw new ProtocolViolation(PROTOCOL_ERROR);
     if (isControl) {
-      if (kind > PONG || (first & FINAL) === 0 || (second & 0x7f) > MAX_CONTROL_BYTES) throw new Violation(PROTOCOL_ERROR);
-    } else if (kind > BINARY || (kind === CONTINUATION) !== this.#message >= 0) throw new Violation(PROTOCOL_ERROR);
+      if (kind > PONG || (first & FINAL) === 0 || (second & 0x7f) > MAX_CONTROL_BYTES)
+        throw new ProtocolViolation(PROTOCOL_ERROR);
+    } else if (kind > BINARY || (kind === CONTINUATION) !== this.#message >= 0) throw new ProtocolViolation(PROTOCOL_ERROR);
   }
 
   /** The head is there. */
@@ -259,7 +260,7 @@ export class Reader {
       for (let at = 2; at < this.#headBytes - 4; at++) length = length * 256 + (this.#head[at] as number);
     }
     const kind = first & 0x0f;
-    if (kind < CLOSE && this.#messageBytes + length > this.#maxBytes) throw new Violation(TOO_LONG);
+    if (kind < CLOSE && this.#messageBytes + length > this.#maxBytes) throw new ProtocolViolation(TOO_LONG);
     this.#isFinal = (first & FINAL) !== 0;
     this.#left = length;
     this.#maskAt = 0;
@@ -290,7 +291,7 @@ export class Reader {
     try {
       this.#text?.decode(bytes, { stream });
     } catch {
-      throw new Violation(INVALID_TEXT);
+      throw new ProtocolViolation(INVALID_TEXT);
     }
   }
 
@@ -318,10 +319,10 @@ function checkClose(payload: Uint8Array): void {
   if (payload.length === 0) return;
   const code = (payload[0] as number) * 256 + (payload[1] ?? 0);
   const isKnown = (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || (code >= 3000 && code <= 4999);
-  if (payload.length === 1 || !isKnown) throw new Violation(PROTOCOL_ERROR);
+  if (payload.length === 1 || !isKnown) throw new ProtocolViolation(PROTOCOL_ERROR);
   try {
     new TextDecoder('utf-8', { fatal: true }).decode(payload.subarray(2));
   } catch {
-    throw new Violation(INVALID_TEXT);
+    throw new ProtocolViolation(INVALID_TEXT);
   }
 }

@@ -4,18 +4,18 @@ import { nextTurn } from '../../watch/turn.ts';
 import { IN_BUN, type Outbound, type SharedTimer, StallGuard, type TimerMember } from './stall.ts';
 
 /** The used part of a response. */
-export interface Answer {
+export interface HttpAnswer {
   readonly writableEnded: boolean;
   once(event: 'close', listener: () => void): unknown;
 }
 
 /** A connection, with Node's own note of the response whose turn it is. Bun and Deno have none, and take no request before that. */
 export interface Answering {
-  readonly _httpMessage?: Answer | null;
+  readonly _httpMessage?: HttpAnswer | null;
 }
 
 /** A response of node:http, or one that is compatible with it; that of HTTP/2 has a stream. */
-export interface WholeAnswer extends Outbound, Answer {
+export interface WholeHttpAnswer extends Outbound, HttpAnswer {
   readonly headersSent: boolean;
   readonly writableFinished: boolean;
   readonly socket: unknown;
@@ -36,7 +36,7 @@ const guards: WeakMap<object, AnswerGuard> = new WeakMap();
  * Cuts a client that takes nothing of an answer for one interval of the timer. Streams of ours have a guard of their own, which
  * reports it. Does nothing in Bun, which does not show what waits.
  */
-export function guardAnswer(answer: WholeAnswer, timer: SharedTimer | undefined): void {
+export function guardAnswer(answer: WholeHttpAnswer, timer: SharedTimer | undefined): void {
   const { stream } = answer;
   if (timer === undefined || IN_BUN) return;
   if (stream !== undefined) {
@@ -56,7 +56,7 @@ export function guardAnswer(answer: WholeAnswer, timer: SharedTimer | undefined)
  * The same for an answer that has been given: most have gone into the system's buffer by then, and need no guard. Calls `sent`
  * once, when that is so or the connection has closed; but not for an answer that still waits for its turn when that happens.
  */
-export function guardEnded(answer: WholeAnswer, timer: SharedTimer | undefined, sent: () => void = () => {}): void {
+export function guardEnded(answer: WholeHttpAnswer, timer: SharedTimer | undefined, sent: () => void = () => {}): void {
   if (isSent(answer)) {
     sent();
     return;
@@ -74,7 +74,7 @@ export function guardEnded(answer: WholeAnswer, timer: SharedTimer | undefined, 
   });
 }
 
-function isSent(answer: WholeAnswer): boolean {
+function isSent(answer: WholeHttpAnswer): boolean {
   const { writableLength } = (answer.stream === undefined ? answer.req.socket : answer) as Outbound;
   if (IN_BUN || answer.writableFinished) return true;
   // One that waits for the end of a body that nobody reads has not begun.
@@ -82,7 +82,7 @@ function isSent(answer: WholeAnswer): boolean {
 }
 
 /** A stream that reports by itself when its client does not take it. */
-export function unguard(answer: WholeAnswer): void {
+export function unguard(answer: WholeHttpAnswer): void {
   guards.get(answer.req.socket as object)?.answers.delete(answer);
 }
 

@@ -140,7 +140,7 @@ export function readSubprotocols(header: string | null | undefined): Subprotocol
   return { protocols, token: fault === undefined ? token : undefined, fault };
 }
 
-/** Returns undefined for what is no token. */
+/** Returns undefined for what is not a token. */
 function decoded(text: string): string | undefined {
   if (!/^[A-Za-z0-9_-]+$/.test(text)) return undefined;
   try {

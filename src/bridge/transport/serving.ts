@@ -2,11 +2,11 @@ import { checkOptions } from '../../watch/errors.ts';
 import { type Status, toStatus } from '../../watch/event.ts';
 import {
   ADMISSION_OPTIONS,
-  Admission,
   type AdmissionOptions,
   type Caller,
   CONNECTION_OPTIONS,
   type ConnectionOptions,
+  HubAdmission,
   type Limits,
   toLimits,
 } from '../hub/admission/admission.ts';
@@ -35,7 +35,7 @@ interface ServingOptions {
 export class Serving<R, I> {
   readonly core: HubCore;
   readonly limits: Limits;
-  readonly admission: Admission<R, I>;
+  readonly admission: HubAdmission<R, I>;
   /** Looks for clients that take nothing. */
   readonly stalls: SharedTimer | undefined;
 
@@ -44,7 +44,7 @@ export class Serving<R, I> {
     const given = checkOptions(options as Record<string, unknown>, names) as Options<R, I>;
     this.core = coreOf(hub as Hub);
     this.limits = toLimits(given);
-    this.admission = new Admission(this.core, given, this.limits);
+    this.admission = new HubAdmission(this.core, given, this.limits);
     const { stallTimeoutMs, clock } = this.limits;
     this.stalls = toSharedTimer(stallTimeoutMs, clock);
     if (channel !== undefined) publishNotices(hub as Hub, channel);

@@ -6,12 +6,12 @@ import type { Status } from '../../watch/event.ts';
 import { ConnectionSlots } from '../hub/admission/connection-slots.ts';
 import { NO_WEBSOCKET } from '../hub/admission/refusals.ts';
 import { JSON_LINES } from '../protocol.ts';
-import type { Answer, Answering } from './http-connection.ts';
+import type { Answering, HttpAnswer } from './http-connection.ts';
 
 /** A listener for an HTTP server's `upgrade` event. Returns whether the request was meant for it. */
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
-const servers: WeakMap<Server, Upgrades> = new WeakMap();
+const servers: WeakMap<Server, ServerUpgrades> = new WeakMap();
 
 /** Marks the listeners that refuse, including those of another copy of this package: a server may be passed to both builds. */
 const REFUSES: unique symbol = Symbol.for('watchmux.refuses');
@@ -23,7 +23,7 @@ type Refuser = ((request: IncomingMessage, socket: Duplex) => void) & { [REFUSES
  * is answered with 404. Returns a function that removes the handler.
  */
 export function attachHandler(server: Server, handler: UpgradeHandler): () => void {
-  const upgrades = servers.get(server) ?? new Upgrades(server);
+  const upgrades = servers.get(server) ?? new ServerUpgrades(server);
   servers.set(server, upgrades);
   upgrades.add(handler);
   return () => upgrades.remove(handler);
@@ -34,7 +34,7 @@ export function attachHandler(server: Server, handler: UpgradeHandler): () => vo
  * not for them: `ws` servers that are given a server (graphql-ws), NestJS, Fastify, and Socket.IO after a second. Listeners cannot
  * withhold an event from each other, so `emit` of this server does.
  */
-class Upgrades {
+class ServerUpgrades {
   private readonly server: Server;
   private readonly handlers: Set<UpgradeHandler> = new Set();
   private restore = (): void => {};
@@ -111,7 +111,7 @@ interface TooEarly {
  * earlier ones would end up inside a WebSocket. Node no longer watches the connection either: it has no time limit but ours.
  */
 export function afterAnswers(socket: Duplex, next: () => void, { cut, clock = systemClock }: TooEarly = {}): void {
-  const due = (): Answer | null | undefined => (socket as Answering)._httpMessage;
+  const due = (): HttpAnswer | null | undefined => (socket as Answering)._httpMessage;
   if (!due()) {
     next();
     return;

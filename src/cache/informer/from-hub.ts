@@ -70,7 +70,7 @@ class HubListWatcher<T> implements ListWatcher<T> {
     return filter(watch, (event) => {
       const beside = (event as { resourceVersion?: unknown }).resourceVersion;
       if (isErrorEvent(event)) {
-        // One with a version is an event of the application. It is no object, and only a 410 makes the copy worthless.
+        // One with a version is an event of the application. It is not an object, and only a 410 makes the copy worthless.
         if (beside !== undefined && event.object.code !== 410) return undefined;
         return { type: 'ERROR', object: resumable(event.object) };
       }

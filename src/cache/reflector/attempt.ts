@@ -23,7 +23,7 @@ interface Interruption<I> {
   readonly reason: I;
 }
 
-export class Attempt<T, I> {
+export class ReflectorAttempt<T, I> {
   readonly clock: Clock;
   readonly startedMs: number;
   readonly #abort: AbortController = new AbortController();

@@ -18,7 +18,7 @@ import { requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { ListWatcher, ReflectorStore } from '../list-watcher.ts';
-import type { Attempt } from './attempt.ts';
+import type { ReflectorAttempt } from './attempt.ts';
 import { toBroken, versionBeside, versionIn } from './events.ts';
 import { type MachineAction, type MachineInput, ReflectorMachine } from './machine.ts';
 import {
@@ -228,7 +228,7 @@ export class Reflector<T> {
   }
 
   /** Has the store resync while a watch is open. A period continues in the next watch, unless it has ended between the two. */
-  #resyncIfDue(attempt: Attempt<T, MachineInput>): void {
+  #resyncIfDue(attempt: ReflectorAttempt<T, MachineInput>): void {
     const { resyncMs, shouldResync, clock } = this.#settings;
     if (resyncMs === 0 || this.#resyncing === attempt || this.#machine.state !== 'watching') return;
     this.#resyncing = attempt;

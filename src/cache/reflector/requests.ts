@@ -1,8 +1,8 @@
 /**
- * The requests of a reflector to its source, one after the other, each an {@link Attempt}; and their results, until the store
+ * The requests of a reflector to its source, one after the other, each an {@link ReflectorAttempt}; and their results, until the store
  * gets them.
  *
- * How dead connections are noticed. A half-open connection looks like a collection in which nothing happens, and BOOKMARKs are no
+ * How dead connections are noticed. A half-open connection looks like a collection in which nothing happens, and BOOKMARKs are not a
  * heartbeat: a server sends none while its version stands still. So each watch asks the server to end it after a time, and one that
  * outlives that time is dead. `idleTimeoutMs` is for sources that are known to speak more often. Probes on a connection are the
  * transport's business.
@@ -11,7 +11,7 @@ import { WatchError } from '../../watch/errors.ts';
 import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.ts';
 import type { ListOptions, ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
 import { checkTotal, preparedList, readAll } from '../pager.ts';
-import { Attempt, type Outcome } from './attempt.ts';
+import { type Outcome, ReflectorAttempt } from './attempt.ts';
 import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toFailure, toSilence, versionIn } from './events.ts';
 import type { MachineInput } from './machine.ts';
 import type { ReflectorSettings } from './reflector-options.ts';
@@ -42,7 +42,7 @@ const SILENT_STREAM_MS = 30_000;
 
 export class Requests<T> {
   /** The current request. */
-  attempt: Attempt<T, MachineInput>;
+  attempt: ReflectorAttempt<T, MachineInput>;
   /** When the source has last answered or sent something. */
   contactMs: number | undefined;
   readonly #source: ListWatcher<T>;
@@ -63,7 +63,7 @@ export class Requests<T> {
     this.#source = source;
     this.#settings = settings;
     this.#host = host;
-    this.attempt = new Attempt(settings.clock);
+    this.attempt = new ReflectorAttempt(settings.clock);
   }
 
   /** Ends the current request, and waits. */
@@ -224,9 +224,9 @@ export class Requests<T> {
   }
 
   /** Begins a request: the previous one ends. */
-  #begin(): Attempt<T, MachineInput> {
+  #begin(): ReflectorAttempt<T, MachineInput> {
     this.close();
-    this.attempt = new Attempt(this.#settings.clock);
+    this.attempt = new ReflectorAttempt(this.#settings.clock);
     return this.attempt;
   }
 

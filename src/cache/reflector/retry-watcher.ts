@@ -20,7 +20,7 @@ import { Failures } from '../../watch/failures.ts';
 import { type PullSource, PullWatch } from '../../watch/pull-watch.ts';
 import { done, NONE } from '../../watch/reader.ts';
 import type { ListWatcher } from '../list-watcher.ts';
-import { Attempt } from './attempt.ts';
+import { ReflectorAttempt } from './attempt.ts';
 import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toBroken, toFailure, toSilence, versionIn } from './events.ts';
 import { type CheckedRetry, checkRetry, RETRY_NAMES, type RetryOptions } from './reflector-options.ts';
 
@@ -122,7 +122,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
   readonly #source: ListWatcher<T>;
   readonly #settings: RetrySettings;
   readonly #machine: ClientMachine;
-  #attempt: Attempt<T, SourceFailure | undefined>;
+  #attempt: ReflectorAttempt<T, SourceFailure | undefined>;
   #delayMs: number = 0;
   /** The ERROR that is the last event. */
   #last: Status | undefined;
@@ -136,7 +136,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
     this.#settings = settings;
     const options = { ...settings, apart: true, maxAttempts: Infinity, reconnectOnEnd: true };
     this.#machine = new ClientMachine(options, resourceVersion);
-    this.#attempt = new Attempt(clock);
+    this.#attempt = new ReflectorAttempt(clock);
   }
 
   /** Calls `onAbort` when the signal aborts, which may be now. */
@@ -180,13 +180,13 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
   async #connect(): Promise<undefined> {
     const { clock, labelSelector, fieldSelector, idleTimeoutMs } = this.#settings;
     if (this.#delayMs > 0) {
-      this.#attempt = new Attempt(clock);
+      this.#attempt = new ReflectorAttempt(clock);
       this.#attempt.after(this.#delayMs, () => this.#attempt.interrupt(undefined));
       await this.#attempt.rest();
     }
     this.#machine.connect();
     if (this.#machine.state === 'closed') return;
-    this.#attempt = new Attempt(clock);
+    this.#attempt = new ReflectorAttempt(clock);
     if (idleTimeoutMs > 0) this.#attempt.limitSilence(idleTimeoutMs, () => toSilence(idleTimeoutMs));
     const options = { resourceVersion: this.#machine.position, allowWatchBookmarks: true, labelSelector, fieldSelector };
     const outcome = await this.#attempt.open(this.#source, options);

@@ -7,7 +7,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { loadCluster } from '../../kubernetes/cluster.ts';
 import { createNodeFetch, type NodeFetch } from '../../kubernetes/node-fetch.ts';
 import { onSignals } from '../../operator/signals.ts';
-import { type Collection, type CollectionTarget, objectSource, TableSource } from '../../pages/table-source.ts';
+import { type CollectionTarget, objectSource, type TableCollection, TableSource } from '../../pages/table-source.ts';
 import { excerpt } from '../../pages/words.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { hinted, withoutSecret } from '../lines.ts';
@@ -138,7 +138,7 @@ function note(text: string): void {
 /** What to print: from where, how, and where to. */
 interface GetWork {
   readonly command: GetCommand;
-  readonly source: Collection;
+  readonly source: TableCollection;
   readonly printer: Printer;
   readonly output: Output;
   /** Aborts when nobody reads the output any more. */

@@ -37,15 +37,14 @@ export function toNew(given: Given): NewCommand {
   const [what, name] = given.positionals;
   const example = 'watchmux new operator website-operator';
   if (what === undefined || name === undefined) throw given.error(`expected "operator" and a name, for example: ${example}`);
-  if (what !== 'operator') throw given.error(`there is no ${quote(what)} to begin: expected "operator", for example: ${example}`);
+  if (what !== 'operator') throw given.error(`there is no new ${quote(what)}: expected "operator", for example: ${example}`);
   given.atMost(2, 'new operator takes one name');
   if (!NAME.test(name))
     throw given.error(
-      `NAME is ${quote(name)}: expected at most 63 characters of a-z, 0-9 and -, the first of them a letter, the last one no -`,
+      `NAME is ${quote(name)}: expected at most 63 characters of a-z, 0-9 and -, beginning with a letter and not ending with -`,
     );
-  if (PACKAGES.includes(name))
-    throw given.error(`NAME is ${quote(name)}, a package that the project needs: expected another name`);
-  if (NO_TEXT.test(name)) throw given.error(`NAME is ${quote(name)}, which is no text in YAML: expected another name`);
+  if (PACKAGES.includes(name)) throw given.error(`NAME is ${quote(name)}, a package that the project needs: choose another name`);
+  if (NO_TEXT.test(name)) throw given.error(`NAME is ${quote(name)}, which YAML does not read as text: choose another name`);
   const [group, kind] = [toGroup(given), toKind(given, name)];
   const plural = pluralOf(kind);
   const length = plural.length + 1 + group.length;
@@ -57,12 +56,12 @@ export function toNew(given: Given): NewCommand {
 function toGroup(given: Given): string {
   const group = given.text('group') ?? '';
   const labels = group.split('.');
-  // A number is no text in YAML.
+  // A number is not a text in YAML.
   if (labels.length < 2 || !labels.every((label) => LABEL.test(label)) || !Number.isNaN(Number(group)))
     throw given.wrong('group', 'a domain name in lower case with a dot in it, such as example.com');
   // There, a definition needs an approval in an annotation. Upstream: `apihelpers.IsProtectedCommunityGroup`.
   if (/(?:^|\.)(?:k8s|kubernetes)\.io$/.test(group))
-    throw given.wrong('group', "a domain of yours, as this one is Kubernetes' own");
+    throw given.wrong('group', 'a domain of your own, which Kubernetes does not use');
   return group;
 }
 
@@ -70,12 +69,12 @@ function toKind(given: Given, name: string): string {
   const words = name.replace(/(?<=.)-(?:operator|controller)$/, '').split('-');
   const kind = given.text('kind') ?? words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
   if (!KIND.test(kind))
-    throw given.wrong('kind', 'at most 59 letters and digits, the first of them upper case, such as Website', kind);
+    throw given.wrong('kind', 'at most 59 letters and digits, beginning with a capital letter, such as Website', kind);
   if (NAMES_IN_USE.includes(kind)) throw given.wrong('kind', 'a name that the project does not import', kind);
   const plural = pluralOf(kind);
   if (RESERVED.includes(plural))
     throw given.wrong('kind', `a name whose plural may be that of a constant, which ${quote(plural)} may not`, kind);
   if (NO_TEXT.test(kind) || NO_TEXT.test(plural))
-    throw given.wrong('kind', 'a name that is a text in YAML, as its plural is', kind);
+    throw given.wrong('kind', 'a name that YAML reads as text (and its plural, too)', kind);
   return kind;
 }

@@ -72,7 +72,7 @@ async function checkEmpty(folder: string, name: string): Promise<void> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return;
-    throw new UsageError(code === 'ENOTDIR' ? `${quote(name)} is a file: expected no such file` : message, 'new');
+    throw new UsageError(code === 'ENOTDIR' ? `${quote(name)} is a file: choose another name` : message, 'new');
   }
-  throw new UsageError(`there is something in the folder ${quote(name)}: expected an empty folder, or none`, 'new');
+  throw new UsageError(`the folder ${quote(name)} is not empty: choose another name, or empty it`, 'new');
 }

@@ -5,7 +5,7 @@ import { equals } from '../../operator/equals.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { CRD, CRD_API_VERSION, crdOf, documentsAt } from '../documents.ts';
 import { quote, UsageError } from '../usage.ts';
-import type { Log } from './log.ts';
+import type { ServeLog } from './log.ts';
 
 /** A definition, and the file that it is from. */
 export interface CrdFile {
@@ -41,7 +41,7 @@ function isNew({ file, crd }: CrdFile, found: readonly CrdFile[]): boolean {
 }
 
 /** Creates what is absent, and updates what differs. Resolves when all are served, or cannot be. */
-export async function applyCrds(api: ApiServer<string>, crds: readonly CrdFile[], log: Pick<Log, 'warn'>): Promise<void> {
+export async function applyCrds(api: ApiServer<string>, crds: readonly CrdFile[], log: Pick<ServeLog, 'warn'>): Promise<void> {
   if (crds.length === 0) return;
   for (const each of crds) {
     await applyCrd(api, each).catch((error: unknown) => {

@@ -18,7 +18,7 @@ type LogLevel = 'info' | 'warn' | 'error';
 /** What is said besides the name of the event. Undefined members are left out. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Options of a {@link Log}. */
+/** Options of a {@link ServeLog}. */
 interface LogOptions {
   readonly format: LogFormat;
   readonly output: UnwaitedStream;
@@ -31,7 +31,7 @@ const MAX_CHARS = 1_000;
 /** A value that needs no quotes. */
 const WORD = /^[\w.:/@+\-[\]]+$/;
 
-export class Log {
+export class ServeLog {
   private readonly options: LogOptions;
   private untold: number = 0;
 

@@ -12,7 +12,7 @@ import {
 import type { EtcdTls } from '../../storage/etcd/options.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { quote, UsageError } from '../usage.ts';
-import { errorText, type Log } from './log.ts';
+import { errorText, type ServeLog } from './log.ts';
 import { isToken, type ServeCommand } from './serve-args.ts';
 
 /** What is wrong with an option of `serve`. */
@@ -25,7 +25,7 @@ export type Reloadable = Pick<FromFiles<unknown>, 'files' | 'refresh'>;
 interface ReloadsOptions {
   /** Those that the command line does not name are undefined. */
   readonly values: readonly (Reloadable | undefined)[];
-  readonly log: Pick<Log, 'info' | 'error'>;
+  readonly log: Pick<ServeLog, 'info' | 'error'>;
   readonly clock: Clock;
 }
 
@@ -125,7 +125,7 @@ export function toTokens({ token, tokenFile }: TokenOptions): FromFiles<Tokens> 
     const tokens = new Tokens();
     if (content !== undefined) readTokens(content.toString('utf8'), tokens);
     const other = token === undefined ? undefined : tokens.add(token, 'token');
-    if (other !== undefined) throw fault(`--token is also in --token-file, as that of ${quote(other)}`);
+    if (other !== undefined) throw fault(`--token is also the token of ${quote(other)} in --token-file`);
     return tokens;
   };
   return new FromFiles({ files: namedFiles('--token-file', tokenFile), make, fault });
@@ -166,7 +166,7 @@ export function toServerTls({ tls }: Pick<ServeCommand, 'tls'>): FromFiles<Pair>
 }
 
 /** Warns of a certificate that has expired: clients refuse it, and say so to nobody here. */
-export function warnIfExpired({ cert }: Pair, log: Pick<Log, 'warn'>, now: number = Date.now()): void {
+export function warnIfExpired({ cert }: Pair, log: Pick<ServeLog, 'warn'>, now: number = Date.now()): void {
   const until = new Date(new X509Certificate(cert).validTo);
   if (until.getTime() < now) log.warn('certificate-expired', { until: until.toISOString() });
 }

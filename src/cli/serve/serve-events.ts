@@ -3,7 +3,7 @@ import { version } from '../../../package.json';
 import type { Health, HealthCheck } from '../../apiserver/health.ts';
 import type { ApiServerOptions } from '../../apiserver/options.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { errorText, type Log, LogDigest } from './log.ts';
+import { errorText, LogDigest, type ServeLog } from './log.ts';
 import type { ServeCommand } from './serve-args.ts';
 
 /**
@@ -19,11 +19,11 @@ const PROBES = /^\/(healthz|livez|readyz)\b/;
 export class ServeEvents {
   /** For the server. */
   readonly hooks: Pick<ApiServerOptions, 'onRequest' | 'onCut' | 'onError'>;
-  private readonly log: Log;
+  private readonly log: ServeLog;
   private readonly refused: LogDigest;
   private readonly digests: readonly LogDigest[];
 
-  constructor(log: Log, clock: Clock) {
+  constructor(log: ServeLog, clock: Clock) {
     this.log = log;
     const cut = new LogDigest({ keys: 'reasons', clock, tell: (fields) => log.warn('client-cut', fields) });
     const failed = new LogDigest({ keys: 'kinds', clock, tell: (fields) => log.error('error', fields) });
@@ -76,7 +76,7 @@ const EVERY_MS = 1_000;
 /** Options of a {@link HealthMonitor}. */
 interface HealthMonitorOptions {
   readonly health: () => Promise<Health>;
-  readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
+  readonly log: Pick<ServeLog, 'info' | 'warn' | 'error'>;
   readonly clock: Clock;
 }
 

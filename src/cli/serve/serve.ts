@@ -32,7 +32,7 @@ import {
 } from '../server/server.ts';
 import { UsageError } from '../usage.ts';
 import { applyCrds, type CrdFile, readCrdFiles } from './crd-files.ts';
-import { Log } from './log.ts';
+import { ServeLog } from './log.ts';
 import { Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens, warnIfExpired } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 import { HealthMonitor, ServeEvents } from './serve-events.ts';
@@ -43,7 +43,7 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
   const [tls, tokens] = [toServerTls(command), toTokens(command)];
   const [etcdTls, etcdUser] = [toEtcdTls(command), toEtcdUser(command, process.env)];
   const crds = await readCrdFiles(command.crdFiles);
-  const log = new Log({ format: command.log, output: process.stderr, now: Date.now });
+  const log = new ServeLog({ format: command.log, output: process.stderr, now: Date.now });
   const reloads = new Reloads({ values: [tls, tokens, etcdTls, etcdUser?.password], log, clock: systemClock });
   let code: number | undefined;
   try {
@@ -73,18 +73,18 @@ export function withBuiltIn(named: ServeCommand['resources']): readonly Resource
   return [...BUILT_IN_KINDS, ...named.filter((each) => !isBuiltIn(each))];
 }
 
-interface ServeMeans {
+interface ServeDeps {
   readonly command: ServeCommand;
   readonly output: Output;
   readonly tls: FromFiles<Pair> | undefined;
   readonly tokens: FromFiles<Tokens> | undefined;
-  readonly log: Log;
+  readonly log: ServeLog;
   /** The definitions of `--crd`. */
   readonly crds: readonly CrdFile[];
 }
 
-async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
-  const { command, tls, tokens, log, crds } = means;
+async function serveFrom(storage: Storage, deps: ServeDeps): Promise<number> {
+  const { command, tls, tokens, log, crds } = deps;
   const events = new ServeEvents(log, systemClock);
   const resources = withBuiltIn(command.resources);
   const api = new ApiServer<string>({
@@ -92,7 +92,7 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
     resources,
     customResourceDefinitions: true,
     garbageCollection: true,
-    ...hooksOf(means),
+    ...hooksOf(deps),
     ...command.limits,
     ...events.hooks,
   });
@@ -121,7 +121,7 @@ async function serveFrom(storage: Storage, means: ServeMeans): Promise<number> {
     log.info('listening', { url, metrics: metricsUrl });
     monitor = new HealthMonitor({ health: () => api.health(), log, clock: systemClock });
     await untilEnd(
-      means,
+      deps,
       metricsUrl === undefined ? [`listening on ${url}`] : [`listening on ${url}`, `metrics on ${metricsUrl}`],
     );
     return 0;
@@ -143,7 +143,7 @@ function connectionsOf({ clientHeader, limits }: ServeCommand): number {
 }
 
 /** Prints the addresses, and resolves when the server should end. */
-async function untilEnd({ command, output, tls, tokens, log }: ServeMeans, lines: readonly string[]): Promise<void> {
+async function untilEnd({ command, output, tls, tokens, log }: ServeDeps, lines: readonly string[]): Promise<void> {
   const stop = new AbortController();
   // From then on a signal exits at once: the listener stays until the process ends.
   onSignals((signal) => stop.abort(signal), ['SIGINT', 'SIGTERM']);
@@ -175,7 +175,7 @@ async function drain(
 }
 
 /** Who may ask, and from where. */
-function hooksOf({ command, tokens }: ServeMeans): Pick<ApiServerOptions<string>, 'authenticate' | 'clientAddress'> {
+function hooksOf({ command, tokens }: ServeDeps): Pick<ApiServerOptions<string>, 'authenticate' | 'clientAddress'> {
   const { clientHeader } = command;
   return {
     ...(tokens && { authenticate: (request) => tokens.value.nameOf((request as IncomingMessage).headers.authorization) }),
@@ -202,7 +202,7 @@ function createHttpServer(
     log,
     events,
     state,
-  }: Pick<ServeMeans, 'command' | 'tls' | 'log'> & { events: ServeEvents; state: Departure },
+  }: Pick<ServeDeps, 'command' | 'tls' | 'log'> & { events: ServeEvents; state: Departure },
 ): Server {
   const page = objectsPage();
   const pipelining = new Pipelining();
@@ -242,7 +242,7 @@ function createHttpServer(
 }
 
 /** A server whose new connections get the certificate as it is at present. */
-function securely(tls: FromFiles<Pair>, log: Log, create: (pair: Pair) => ReturnType<typeof createSecureServer>): Server {
+function securely(tls: FromFiles<Pair>, log: ServeLog, create: (pair: Pair) => ReturnType<typeof createSecureServer>): Server {
   const server = create(tls.value);
   warnIfExpired(tls.value, log);
   tls.onChange = (pair) => {

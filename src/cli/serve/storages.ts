@@ -7,7 +7,7 @@ import type { Storage } from '../../storage/storage.ts';
 import { systemClock, within } from '../../watch/clock.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { quote, UsageError } from '../usage.ts';
-import { errorText, type Log } from './log.ts';
+import { errorText, type ServeLog } from './log.ts';
 import type { EtcdUser } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 
@@ -15,17 +15,17 @@ import type { ServeCommand } from './serve-args.ts';
 const PATIENCE_MS = 2_000;
 
 /** What is needed to open a storage. */
-interface StorageMeans {
-  readonly log: Log;
+interface StorageDeps {
+  readonly log: ServeLog;
   readonly etcdTls: FromFiles<EtcdTls> | undefined;
   readonly etcdUser: EtcdUser | undefined;
 }
 
 /** Opens what a command names: memory, memory with a file, SQLite, or etcd. */
-export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeCommand, means: StorageMeans): Promise<Storage> {
-  if (etcd.length > 0) return openEtcd({ etcd, prefix }, means);
+export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeCommand, deps: StorageDeps): Promise<Storage> {
+  if (etcd.length > 0) return openEtcd({ etcd, prefix }, deps);
   if (sqliteFile !== undefined) return openSqlite(sqliteFile);
-  const { log } = means;
+  const { log } = deps;
   // Above all versions of a server that ran before: its clients get a 410 instead of waiting for versions that mean something
   // else.
   if (dataFile === undefined) return new MemoryStorage({ startRevision: Date.now() * 1_000 });
@@ -42,7 +42,7 @@ export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeC
         log.error('storage-failed', {
           file: dataFile,
           error: errorText(error),
-          message: 'nothing is written any more: restart the server when the disk is well',
+          message: 'nothing is written any more: fix the disk, then restart the server',
         }),
     });
   } catch (error) {
@@ -51,7 +51,7 @@ export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeC
 }
 
 /** Tells whoever waits for a large file how much of it has been read. */
-function progressOf(file: string, log: Pick<Log, 'info'>): (progress: LoadProgress) => void {
+function progressOf(file: string, log: Pick<ServeLog, 'info'>): (progress: LoadProgress) => void {
   let nextMs = performance.now() + PATIENCE_MS;
   return ({ bytes, ofBytes }) => {
     if (performance.now() < nextMs) return;
@@ -64,7 +64,10 @@ function progressOf(file: string, log: Pick<Log, 'info'>): (progress: LoadProgre
 const KNOWN_MS = 500;
 
 /** Closes a storage. Returns the exit code: 1 if its disk has failed, now or before. */
-export async function closeStorage(storage: Pick<Storage, 'checkHealth' | 'close'>, log: Pick<Log, 'error'>): Promise<number> {
+export async function closeStorage(
+  storage: Pick<Storage, 'checkHealth' | 'close'>,
+  log: Pick<ServeLog, 'error'>,
+): Promise<number> {
   let failure: unknown;
   // Only a disk that has failed is a failure of this process, and that is known at once. A distant storage may be away at the moment.
   const health = within(storage.checkHealth?.() ?? Promise.resolve(), {
@@ -98,7 +101,7 @@ async function openSqlite(file: string): Promise<Storage> {
 
 async function openEtcd(
   { etcd: urls, prefix }: Pick<ServeCommand, 'etcd' | 'prefix'>,
-  { log, etcdTls: tls, etcdUser }: StorageMeans,
+  { log, etcdTls: tls, etcdUser }: StorageDeps,
 ): Promise<Storage> {
   const { EtcdStorage } = await import('../../storage/etcd/index.ts');
   const endpoints = urls.map(({ origin }) => origin);

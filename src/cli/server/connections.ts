@@ -1,7 +1,7 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { DEFAULTS } from '../../bridge/protocol.ts';
-import { guardAnswer, unguard, type WholeAnswer } from '../../bridge/transport/http-connection.ts';
+import { guardAnswer, unguard, type WholeHttpAnswer } from '../../bridge/transport/http-connection.ts';
 import { type SharedTimer, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { answerStatus } from '../../bridge/transport/upgrades.ts';
 import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
@@ -28,7 +28,7 @@ export class Pipelining {
   takes(response: ServerResponse): boolean {
     const { socket } = response.req;
     if (socket.destroyed) return false;
-    guardAnswer(response as WholeAnswer, this.stalls);
+    guardAnswer(response as WholeHttpAnswer, this.stalls);
     // A response gets its socket when it is its turn.
     if (response.socket !== null) return true;
     const count = (this.waiting.get(socket) ?? 0) + 1;
@@ -45,7 +45,7 @@ export class Pipelining {
   /** This response is a stream, with a guard of its own: its connection may ask for nothing until it has ended. */
   stream(response: ServerResponse): void {
     const { socket } = response.req;
-    unguard(response as WholeAnswer);
+    unguard(response as WholeHttpAnswer);
     this.streaming.add(socket);
     response.once('close', () => this.streaming.delete(socket));
   }

@@ -180,7 +180,7 @@ export function isMeant(request: IncomingMessage, { server, host }: NamedServer)
   return asked === undefined || isOwn(asked, host) || !isLocal(server);
 }
 
-/** Whether a header `Host` has a name that only this machine has: `evil.example/.localhost` is no name at all. */
+/** Whether a header `Host` has a name that only this machine has: `evil.example/.localhost` is not a name at all. */
 function isOwn(header: string, host: string): boolean {
   const [given = ''] = /^([\w.-]+|\[[\da-f:.]+\])(?=(:\d*)?$)/i.exec(header) ?? [];
   const name = given.replace(/^\[|\]$/g, '').toLowerCase();

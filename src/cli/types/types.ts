@@ -7,7 +7,7 @@ import { loadCluster } from '../../kubernetes/cluster.ts';
 import { createNodeFetch } from '../../kubernetes/node-fetch.ts';
 import { dotted, excerpt } from '../../pages/words.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { CRD, CRD_API_VERSION, crdOf, type Document, documentsAt, type Fault } from '../documents.ts';
+import { CRD, CRD_API_VERSION, crdOf, documentsAt, type Fault, type FileDocument } from '../documents.ts';
 import { said, withHeaders } from '../get/get.ts';
 import { hinted, withoutSecret } from '../lines.ts';
 import type { Output } from '../output.ts';
@@ -93,7 +93,7 @@ async function fromFiles(paths: readonly string[]): Promise<Described> {
   }
 }
 
-function describe(document: Document): Described {
+function describe(document: FileDocument): Described {
   const { file, number, value } = document;
   const place = number === undefined ? '' : `document ${number}: `;
   const crd = crdOf(document, fault);

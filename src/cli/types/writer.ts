@@ -23,7 +23,7 @@ import { byText, type Components, type DescribedKind, recordOf } from './describ
 import { Names, pascal, sortedComponents } from './names.ts';
 
 /** What to write: the kinds, and what they may refer to. */
-export interface Selection {
+interface Selection {
   readonly kinds: readonly DescribedKind[];
   /** All kinds that there are: some may be parts of the others. */
   readonly known: readonly DescribedKind[];

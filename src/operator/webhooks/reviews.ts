@@ -33,7 +33,7 @@ export interface UserInfo {
 }
 
 /** What it takes to answer. */
-export interface ReviewMeans {
+export interface ReviewDeps {
   /** Does work in pieces. */
   readonly done: <R>(work: Work<R>) => Soon<R>;
   /** Aborts when nobody waits for the answer. */
@@ -48,13 +48,13 @@ const FAILED = { code: 500, reason: 'InternalError', message: 'Internal error oc
 /** The answer to an AdmissionReview. Throws 400 for what is none, and whatever aborts the signal. */
 export async function answeredAdmission(
   body: unknown,
-  { hook, hooks, ...means }: ReviewMeans & { readonly hook: 'mutate' | 'validate'; readonly hooks: AdmissionHooks<UserInfo> },
+  { hook, hooks, ...deps }: ReviewDeps & { readonly hook: 'mutate' | 'validate'; readonly hooks: AdmissionHooks<UserInfo> },
 ): Promise<object> {
   const { apiVersion, request } = reviewIn(body, 'AdmissionReview', 'admission.k8s.io/v1');
   const uid = text(request, 'uid');
   const facts = factsOf(request);
   const warnings: string[] = [];
-  const { signal, onError } = means;
+  const { signal, onError } = deps;
   const answer = (response: object): object => {
     const told = warnings.length > 0 && { warnings };
     return { kind: 'AdmissionReview', apiVersion, response: { uid, ...response, ...told } };
@@ -64,7 +64,7 @@ export async function answeredAdmission(
   const review = { ...facts, deny, warn: warnInto(warnings), signal };
   try {
     if (hook === 'validate') await hooks.validate?.(review);
-    else return answer({ allowed: true, ...(await patchBy(hooks, review as Writing, means)) });
+    else return answer({ allowed: true, ...(await patchBy(hooks, review as Writing, deps)) });
   } catch (error) {
     if (signal.aborted && !(error instanceof Denied) && !isAbortOf(signal, error))
       onError(new Error(`webhook: ${hook} of ${facts.resource} failed after its time`, { cause: error }));
@@ -82,7 +82,7 @@ export async function answeredAdmission(
 type Writing = AdmissionReview<UserInfo> & { readonly object: KubernetesObject };
 
 /** What `mutate` changes, as a part of the answer. */
-async function patchBy(hooks: AdmissionHooks<UserInfo>, review: Writing, { done }: ReviewMeans): Promise<object> {
+async function patchBy(hooks: AdmissionHooks<UserInfo>, review: Writing, { done }: ReviewDeps): Promise<object> {
   const before = await done(stringifying(review.object));
   const made = (await hooks.mutate?.(review)) ?? review.object;
   if (!isRecord(made)) throw new TypeError(`mutate of ${review.resource}: expected an object or undefined, got ${shownOf(made)}`);
@@ -98,7 +98,7 @@ async function patchBy(hooks: AdmissionHooks<UserInfo>, review: Writing, { done 
 /** The answer to a ConversionReview. Throws 400 for what is none. */
 export async function answeredConversion(
   body: unknown,
-  { convert, done, signal, onError }: ReviewMeans & { readonly convert: Convert },
+  { convert, done, signal, onError }: ReviewDeps & { readonly convert: Convert },
 ): Promise<object> {
   const { apiVersion, request } = reviewIn(body, 'ConversionReview', 'apiextensions.k8s.io/v1');
   const uid = text(request, 'uid');

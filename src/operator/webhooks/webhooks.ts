@@ -7,7 +7,7 @@
  *
  * Invariants
  * - Every request is answered within `timeoutMs`, or `timeout` of its URL, whatever its client, the network or a hook does.
- * - What is no review is refused before a hook is called.
+ * - What is not a review is refused before a hook is called.
  * - A hook that throws refuses the write, as in an `ApiServer`; that it takes too long is a failure of the webhook: 504.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -28,7 +28,7 @@ import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import { inPieces, paceOf } from '../../watch/fair-queue.ts';
-import { answeredAdmission, answeredConversion, type ReviewMeans, type UserInfo } from './reviews.ts';
+import { answeredAdmission, answeredConversion, type ReviewDeps, type UserInfo } from './reviews.ts';
 
 /** Options of {@link Webhooks}. `mutate` and `validate` are those of `admission`, an `ApiServer`'s option. */
 export interface WebhooksOptions extends AdmissionHooks<UserInfo> {
@@ -158,20 +158,20 @@ export class Webhooks {
   }
 
   async #review(asked: Asked, request: WireRequest, signal: AbortSignal): Promise<string> {
-    const means: ReviewMeans = {
+    const deps: ReviewDeps = {
       done: (work) => inPieces(work, { pace: paceOf(signal), signal }),
       signal,
       onError: this.#onError,
     };
     const { maxBodyBytes } = this.#limits;
     const bytes = await request.body(asked === 'convert' ? LIST * maxBodyBytes : maxBodyBytes, signal);
-    const body = await means.done(parsingBody(bytes, EXTENT[asked]));
+    const body = await deps.done(parsingBody(bytes, EXTENT[asked]));
     const { convert } = this.#options;
     const answer =
       asked === 'convert'
-        ? await answeredConversion(body, { ...means, convert: convert as Convert })
-        : await answeredAdmission(body, { ...means, hook: asked, hooks: this.#options });
-    return means.done(stringifying(answer));
+        ? await answeredConversion(body, { ...deps, convert: convert as Convert })
+        : await answeredAdmission(body, { ...deps, hook: asked, hooks: this.#options });
+    return deps.done(stringifying(answer));
   }
 }
 

@@ -79,7 +79,7 @@ interface GapRow {
 /** A row of the table. */
 export type ListedRow = EventRow | GapRow;
 
-/** The limits of an {@link EventStore}. */
+/** The limits of an {@link PipeEvents}. */
 interface StoreLimits {
   readonly maxRows: number;
   readonly maxChars: number;
@@ -92,7 +92,7 @@ interface StoreLimits {
  * - It holds at most `maxRows` rows, and at most `maxChars` characters unless there is only one row.
  * - Rows are in the order in which they came, and their ids increase.
  */
-export class EventStore {
+export class PipeEvents {
   /** The event types seen, up to a limit. */
   readonly types: Set<string> = new Set();
   received: number = 0;

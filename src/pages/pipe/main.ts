@@ -12,7 +12,7 @@ import { STATS_PATH } from '../../bridge/protocol.ts';
 import { arrange, bars, byId, drawingSoon, FigureRow, Overview, onPageLife, PageHistory, pollNumbers, say } from '../elements.ts';
 import { count, type PipeClient, type PipeStats, plural, size } from '../words.ts';
 import { ConnectionPanel, PageConnection } from './connection.ts';
-import { EventStore } from './events.ts';
+import { PipeEvents } from './events.ts';
 import { EventPanel } from './panel.ts';
 import { EventTable } from './table.ts';
 
@@ -102,7 +102,7 @@ class ClientRow extends FigureRow {
   }
 }
 
-const store = new EventStore({ maxRows: 10_000, maxChars: 16_000_000 });
+const store = new PipeEvents({ maxRows: 10_000, maxChars: 16_000_000 });
 const history = new PageHistory();
 const table: EventTable = new EventTable(store, {
   onLevel: () => events.onLevel(),

@@ -1,11 +1,22 @@
 /** What is above the events: the filter, and which columns there are, in which order and how wide. */
 import { byId, make, saveAs, say } from '../elements.ts';
 import { visible } from '../words.ts';
-import type { EventStore } from './events.ts';
+import type { PipeEvents } from './events.ts';
 import { learnFields } from './fields.ts';
 import { toQuery } from './query.ts';
 import type { EventTable } from './table.ts';
-import { type Column, columnOf, MAX_COLUMNS, moved, OWN_COLUMNS, resized, toSearch, toView, type View, WIDTH } from './view.ts';
+import {
+  columnOf,
+  MAX_COLUMNS,
+  moved,
+  OWN_COLUMNS,
+  type PipeColumn,
+  type PipeView,
+  resized,
+  toSearch,
+  toView,
+  WIDTH,
+} from './view.ts';
 
 /** Events of a batch whose fields are learned. */
 const LEARNED_EVENTS = 100;
@@ -25,12 +36,12 @@ const HINT = 'level>=warn status=500 msg~timeout "some words"';
 export class EventPanel {
   private readonly filter: HTMLInputElement = byId<HTMLInputElement>('filter');
   private readonly type: HTMLSelectElement = byId<HTMLSelectElement>('type');
-  private readonly store: EventStore;
+  private readonly store: PipeEvents;
   private readonly table: EventTable;
   private readonly tell: (text: string) => void;
   private readonly narrow: MediaQueryList = matchMedia('(max-width: 40rem)');
   private readonly known: Set<string> = new Set();
-  private view: View = toView(location.search);
+  private view: PipeView = toView(location.search);
   private leveled: boolean = false;
   /** The fields of events before this row are known, or were skipped. */
   private learned: number = 0;
@@ -40,7 +51,7 @@ export class EventPanel {
   private settling: ReturnType<typeof setTimeout> | undefined = undefined;
 
   /** `tell` reads out a text. */
-  constructor(store: EventStore, { table, tell }: { readonly table: EventTable; readonly tell: (text: string) => void }) {
+  constructor(store: PipeEvents, { table, tell }: { readonly table: EventTable; readonly tell: (text: string) => void }) {
     this.store = store;
     this.table = table;
     this.tell = tell;
@@ -83,7 +94,7 @@ export class EventPanel {
     if (!byId('columns-panel').hidden) this.list();
   }
 
-  private change(changed: Partial<View>): void {
+  private change(changed: Partial<PipeView>): void {
     this.view = { ...this.view, ...changed };
     if (changed.filter !== undefined || changed.type !== undefined) this.search();
     else this.arrange();
@@ -91,7 +102,7 @@ export class EventPanel {
     this.settling = setTimeout(() => this.settle(changed), SETTLED_MS);
   }
 
-  private settle({ filter, type }: Partial<View>): void {
+  private settle({ filter, type }: Partial<PipeView>): void {
     const search = toSearch(this.view, location.search);
     if (search !== location.search) history.replaceState(null, '', search === '' ? location.pathname : search);
     const searched = filter !== undefined || type !== undefined;
@@ -127,7 +138,7 @@ export class EventPanel {
   }
 
   /** The columns after the number: as chosen, or else those that say something. */
-  private get columns(): readonly Column[] {
+  private get columns(): readonly PipeColumn[] {
     if (this.view.columns !== undefined) return this.view.columns;
     const says: Readonly<Record<string, boolean>> = {
       received: !this.narrow.matches,
@@ -152,7 +163,7 @@ export class EventPanel {
     if (!byId('columns-panel').hidden) this.list();
   }
 
-  private head(columns: readonly Column[]): void {
+  private head(columns: readonly PipeColumn[]): void {
     const row = byId('head');
     const [number] = row.children;
     const isChosen = this.view.columns !== undefined;
@@ -228,7 +239,7 @@ export class EventPanel {
   }
 
   /** `at`: its place; undefined if it is not shown. */
-  private item(column: Column, at: number | undefined): HTMLLIElement {
+  private item(column: PipeColumn, at: number | undefined): HTMLLIElement {
     const { name, width } = column;
     const item = make('li');
     const label = make('label');
@@ -267,7 +278,7 @@ export class EventPanel {
 }
 
 /** A table without columns would show nothing. */
-const orObject = (columns: readonly Column[]): readonly Column[] => (columns.length > 0 ? columns : [{ name: 'object' }]);
+const orObject = (columns: readonly PipeColumn[]): readonly PipeColumn[] => (columns.length > 0 ? columns : [{ name: 'object' }]);
 
 /** Saves what is shown, one event per line. */
 function download(table: EventTable): void {

@@ -25,17 +25,15 @@ export interface Searched {
 
 /** How a field is compared; longer ones first. */
 const OPERATORS = ['>=', '<=', '!=', '!~', '=', '~', '>', '<'] as const;
-type Operator = (typeof OPERATORS)[number];
+type QueryOperator = (typeof OPERATORS)[number];
 
 /** A part of a filter: a text anywhere, or a comparison of a field. */
 export type Term =
   | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'field'; readonly field: string; readonly operator: Operator; readonly value: string };
+  | { readonly kind: 'field'; readonly field: string; readonly operator: QueryOperator; readonly value: string };
 
 /** A filter, or what is wrong with it. */
-export type Query =
-  | { readonly terms: readonly Term[]; readonly fault?: never }
-  | { readonly fault: string; readonly terms?: never };
+type Query = { readonly terms: readonly Term[]; readonly fault?: never } | { readonly fault: string; readonly terms?: never };
 
 /** Characters of a filter. */
 export const MAX_QUERY_CHARS = 500;
@@ -97,7 +95,7 @@ function readText(source: string, at: number): { readonly text: string; readonly
   return undefined;
 }
 
-const isOrder = (operator: Operator): boolean => /[<>]/.test(operator);
+const isOrder = (operator: QueryOperator): boolean => /[<>]/.test(operator);
 
 /** A number, or the beginning of a time. */
 const ORDERED = /^(?:[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\d{4}-\d\d[\dT:.Z+-]*)$/;
@@ -145,7 +143,7 @@ function compares(searched: Searched, { field, operator, value }: Term & { reado
 const rank = (level: Level | undefined): number => (level === undefined ? Number.NaN : rankOf(level));
 
 /** NaN, which no number stands in an order with, is what a missing level is. */
-function ordered<T extends number | string>(one: T, operator: Operator, other: T): boolean {
+function ordered<T extends number | string>(one: T, operator: QueryOperator, other: T): boolean {
   switch (operator) {
     case '=':
       return one === other;

@@ -11,13 +11,13 @@ import { byId, clone, copyText, jsonBox, make, say } from '../elements.ts';
 import { RowWindow } from '../row-window.ts';
 import { count, plural, timeOf, visible } from '../words.ts';
 import { toRuns, withStyles } from './ansi.ts';
-import type { EventRow, EventStore, ListedRow } from './events.ts';
+import type { EventRow, ListedRow, PipeEvents } from './events.ts';
 import { withoutStyles } from './fields.ts';
 import { matches, type Term } from './query.ts';
-import { type Column, cellText } from './view.ts';
+import { cellText, type PipeColumn } from './view.ts';
 
 /** A filter for rows. */
-export interface Wanted {
+interface Wanted {
   readonly terms: readonly Term[];
   /** Empty for all. */
   readonly type: string;
@@ -51,11 +51,11 @@ export class EventTable {
   private readonly scroll: HTMLElement = byId('scroll');
   private readonly body: HTMLTableSectionElement = byId<HTMLTableSectionElement>('rows');
   private readonly pause: HTMLElement = byId('pause');
-  private readonly store: EventStore;
+  private readonly store: PipeEvents;
   private readonly events: TableEvents;
   private readonly window: RowWindow<number, EventView>;
   private wanted: Wanted = { terms: [], type: '' };
-  private columns: readonly Column[] = [];
+  private columns: readonly PipeColumn[] = [];
   private wrap: boolean = false;
   /** The rows that match, oldest first. */
   private list: ListedRow[] = [];
@@ -75,7 +75,7 @@ export class EventTable {
   private stop: HTMLButtonElement | null = null;
   private resting: ReturnType<typeof setTimeout> | undefined = undefined;
 
-  constructor(store: EventStore, events: TableEvents) {
+  constructor(store: PipeEvents, events: TableEvents) {
     this.store = store;
     this.events = events;
     const { body, pause, scroll } = this;
@@ -115,7 +115,7 @@ export class EventTable {
   }
 
   /** Shows other columns, or whole lines. */
-  arrange(columns: readonly Column[], wrap: boolean): void {
+  arrange(columns: readonly PipeColumn[], wrap: boolean): void {
     this.columns = columns;
     this.wrap = wrap;
     this.body.parentElement?.classList.toggle('wrap', wrap);
@@ -293,7 +293,7 @@ export class EventTable {
     if (at < 0 || by === undefined) return;
     event.preventDefault();
     let to = Math.max(0, Math.min(last, at + by));
-    // A gap is no stop.
+    // A gap is not a stop.
     while (this.at(to).kind === 'gap' && to > 0 && to < last) to += Math.sign(by);
     this.moving = true;
     this.window.reveal(to);

@@ -5,18 +5,18 @@ import { isName } from './fields.ts';
 import { MAX_QUERY_CHARS, OBJECT, textOf } from './query.ts';
 
 /** A column: what it shows, and its width in pixels if somebody has set it. */
-export interface Column {
+export interface PipeColumn {
   readonly name: string;
   readonly width?: number | undefined;
 }
 
-export interface View {
+export interface PipeView {
   readonly filter: string;
   /** Only events of this type; empty for all. */
   readonly type: string;
   readonly wrap: boolean;
   /** After the number, which is always the first; undefined: the page chooses. */
-  readonly columns: readonly Column[] | undefined;
+  readonly columns: readonly PipeColumn[] | undefined;
 }
 
 /** Columns that are shown at most, and limits of a width. */
@@ -29,7 +29,7 @@ const widthWithin = (width: number): number => Math.min(WIDTH.max, Math.max(WIDT
 export const OWN_COLUMNS = ['received', 'level', 'type', 'object'] as const;
 
 /** Reads the view from the query of a URL. */
-export function toView(search: string): View {
+export function toView(search: string): PipeView {
   const query = new URLSearchParams(search);
   const columns = query.get('columns')?.split(' ').slice(0, MAX_COLUMNS).map(toColumn);
   const known = columns?.filter((column) => column !== undefined);
@@ -42,36 +42,36 @@ export function toView(search: string): View {
 }
 
 /** `msg*320`. */
-function toColumn(text: string): Column | undefined {
+function toColumn(text: string): PipeColumn | undefined {
   const [name = '', width] = text.split('*');
   if (!isName(name)) return undefined;
   return Number(width) > 0 ? { name, width: widthWithin(Number(width)) } : { name };
 }
 
 /** A column is shown once. */
-function without(columns: readonly Column[]): readonly Column[] {
+function without(columns: readonly PipeColumn[]): readonly PipeColumn[] {
   return columns.filter(({ name }, at) => columns.findIndex((other) => other.name === name) === at);
 }
 
 /** Returns the query of a URL with this view, and with whatever else was in it. */
-export function toSearch({ filter, type, wrap, columns }: View, search: string): string {
+export function toSearch({ filter, type, wrap, columns }: PipeView, search: string): string {
   const names = columns?.map(({ name, width }) => (width === undefined ? name : `${name}*${width}`));
   return queryWith(search, { filter, type, wrap: wrap ? 'on' : '', columns: names?.join(' ') ?? '' });
 }
 
 /** Returns columns of which one has another width. */
-export function resized(columns: readonly Column[], name: string, width: number | undefined): readonly Column[] {
+export function resized(columns: readonly PipeColumn[], name: string, width: number | undefined): readonly PipeColumn[] {
   return columns.map((column) =>
     column.name !== name ? column : width === undefined ? { name } : { name, width: widthWithin(width) },
   );
 }
 
 /** Returns columns of which one has moved by a number of places. */
-export function moved(columns: readonly Column[], name: string, by: number): readonly Column[] {
+export function moved(columns: readonly PipeColumn[], name: string, by: number): readonly PipeColumn[] {
   const from = columns.findIndex((column) => column.name === name);
   const to = Math.max(0, Math.min(columns.length - 1, from + by));
   const rest = columns.filter((_, at) => at !== from);
-  return from < 0 ? columns : [...rest.slice(0, to), columns[from] as Column, ...rest.slice(to)];
+  return from < 0 ? columns : [...rest.slice(0, to), columns[from] as PipeColumn, ...rest.slice(to)];
 }
 
 /** The name of a field's column: a field may be called as one of the event. */

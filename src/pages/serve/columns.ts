@@ -87,7 +87,7 @@ function toColumn({ name, type, description }: ColumnDefinition, { at, isName }:
   };
   if (isName) return { ...column, role: 'name', cellOf: ({ metadata }) => ({ text: metadata.name ?? '' }) };
   const textOf = ({ cells }: PageRow): string => cells?.[at] ?? '';
-  // Another kind may call something else its age: that is no span of time.
+  // Another kind may call something else its age: that is not a span of time.
   if (column.name === 'age') return { ...column, role: 'age', cellOf: (row) => ageCell(textOf(row), row) };
   return {
     ...column,

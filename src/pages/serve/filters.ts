@@ -6,7 +6,7 @@ import { parseLabelSelector, type Requirement } from '../../selectors/label-sele
 import { byId, make, say } from '../elements.ts';
 import { count, visible } from '../words.ts';
 import type { PageResource } from './api.ts';
-import { goTo, type Place } from './place.ts';
+import { goTo, type PagePlace } from './place.ts';
 
 /** Namespaces that are offered. */
 export const MAX_NAMESPACES = 500;
@@ -97,7 +97,7 @@ export class Filters {
   }
 
   /** Takes over what a URL says, without a word about it. */
-  restore({ namespace, labelSelector, fieldSelector, resourceVersion }: Place): void {
+  restore({ namespace, labelSelector, fieldSelector, resourceVersion }: PagePlace): void {
     clearTimeout(this.timer);
     this.setNamespace(namespace);
     this.labels.value = labelSelector;

@@ -4,7 +4,7 @@ import { count, plural } from '../words.ts';
 import { BREADTHS, type Breadth, type Column, columnsLeftOut, toColumns } from './columns.ts';
 import { labelsIn } from './filters.ts';
 import type { RowFollower } from './follower.ts';
-import { type DetailRef, goTo, type Place } from './place.ts';
+import { type DetailRef, goTo, type PagePlace } from './place.ts';
 import { RowView } from './row.ts';
 import { type Entry, type PageRow, SortedRows } from './sorting.ts';
 
@@ -21,7 +21,7 @@ const TYPING_MS = 700;
 const STEP_TEXTS = 500;
 
 /** What the table needs. */
-interface ObjectTableMeans {
+interface ObjectTableDeps {
   readonly follower: RowFollower;
   /** The time for which the table is right. */
   readonly nowMs: () => number;
@@ -43,7 +43,7 @@ interface ObjectTableMeans {
  * and the labels of one, Enter opens it.
  */
 export class ObjectTable {
-  private readonly means: ObjectTableMeans;
+  private readonly deps: ObjectTableDeps;
   /** There is room for few columns. */
   private readonly narrow: MediaQueryList = matchMedia('(max-width: 40rem)');
   private readonly text: HTMLInputElement = byId<HTMLInputElement>('text');
@@ -74,8 +74,8 @@ export class ObjectTable {
   private open: string | undefined = undefined;
   private announcing: ReturnType<typeof setTimeout> | undefined = undefined;
 
-  constructor(means: ObjectTableMeans) {
-    this.means = means;
+  constructor(deps: ObjectTableDeps) {
+    this.deps = deps;
     const entries = (): readonly Entry[] => this.entries;
     // Its rows have more in them than others, so fewer are drawn in advance.
     const ids = { scroll: 'object-list', body: 'object-rows', screens: 2.25 };
@@ -103,7 +103,7 @@ export class ObjectTable {
   }
 
   /** Takes over what a URL says. */
-  restore({ search, sort, columns }: Place): void {
+  restore({ search, sort, columns }: PagePlace): void {
     this.text.value = search;
     this.breadth.value = (BREADTHS as readonly string[]).includes(columns) ? columns : '';
     this.sort = { column: sort.replace(/^-/, ''), descending: sort.startsWith('-') };
@@ -114,7 +114,7 @@ export class ObjectTable {
   clear(): void {
     this.work.cancel();
     this.window.clear();
-    this.asked = labelsIn(this.means.follower.scope?.labelSelector ?? '');
+    this.asked = labelsIn(this.deps.follower.scope?.labelSelector ?? '');
     this.columns = [];
     this.isNew = true;
     this.window.toStart();
@@ -129,7 +129,7 @@ export class ObjectTable {
 
   /** What takes time in proportion to all rows. */
   private *prepare(): Generator<void, void> {
-    const { follower } = this.means;
+    const { follower } = this.deps;
     const { sortColumn } = this;
     if (sortColumn !== undefined && (this.isNew || this.isUnsorted)) {
       const { hasSynced } = follower;
@@ -149,7 +149,7 @@ export class ObjectTable {
   }
 
   private show(): void {
-    const { follower } = this.means;
+    const { follower } = this.deps;
     const changed = follower.takeChanged();
     this.sorted.change(changed, (key) => follower.get(key));
     this.entries = this.found(this.sorted.all);
@@ -160,7 +160,7 @@ export class ObjectTable {
 
   /** Time has passed. */
   grow(): void {
-    const now = this.means.nowMs();
+    const now = this.deps.nowMs();
     for (const view of this.window.shown.values()) view.grow(now);
   }
 
@@ -177,7 +177,7 @@ export class ObjectTable {
 
   /** Makes the head, and all rows again, if the columns have changed. */
   private layOut(): void {
-    const { scope, definitions } = this.means.follower;
+    const { scope, definitions } = this.deps.follower;
     const hasNamespaces = scope?.resource.namespaced === true && scope.namespace === '';
     const breadth = (this.breadth.value || (this.narrow.matches ? 'few' : 'usual')) as Breadth;
     const known = { definitions, hasNamespaces, breadth };
@@ -238,7 +238,7 @@ export class ObjectTable {
     this.window.toStart();
     this.draw();
     clearTimeout(this.announcing);
-    this.announcing = setTimeout(() => this.means.tell(byId('note').textContent ?? ''), TYPING_MS);
+    this.announcing = setTimeout(() => this.deps.tell(byId('note').textContent ?? ''), TYPING_MS);
   }
 
   private get wanted(): string {
@@ -280,7 +280,7 @@ export class ObjectTable {
   private view(at: number, view: RowView = new RowView()): RowView {
     const entry = this.entries[at] as Entry;
     if (view.entry?.row !== entry.row) {
-      const looks = { columns: this.columns, nowMs: this.means.nowMs(), asked: this.asked };
+      const looks = { columns: this.columns, nowMs: this.deps.nowMs(), asked: this.asked };
       view.fill(entry, looks, (column, chars) => this.widen(column, chars));
     }
     view.open(entry.key === this.open);
@@ -372,14 +372,14 @@ export class ObjectTable {
   private onClick(target: Element): void {
     const { label } = target.closest<HTMLElement>('[data-label]')?.dataset ?? {};
     if (label !== undefined) {
-      this.means.onLabel(label);
+      this.deps.onLabel(label);
       return;
     }
     const row = this.window.shown.get(target.closest('tr')?.dataset.id ?? '')?.entry?.row;
-    const { resource } = this.means.follower.scope ?? {};
+    const { resource } = this.deps.follower.scope ?? {};
     if (row === undefined || resource === undefined || String(getSelection()) !== '') return;
     const { namespace, name = '', uid } = row.metadata;
-    this.means.onObject({ resource, namespace, name, uid });
+    this.deps.onObject({ resource, namespace, name, uid });
   }
 
   private mark(changed: ReadonlySet<string>): void {
@@ -393,7 +393,7 @@ export class ObjectTable {
 
   /** How many there are, or why there are none. */
   private tell(): void {
-    const { hasSynced, scope, size: total } = this.means.follower;
+    const { hasSynced, scope, size: total } = this.deps.follower;
     const searched = this.text.value.trim() !== '';
     const matching = this.entries.length;
     const objects = searched ? `${count(matching)} of ${plural(total, 'object')}` : plural(total, 'object');

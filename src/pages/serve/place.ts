@@ -8,7 +8,7 @@ const NAMES = ['namespace', 'labelSelector', 'fieldSelector', 'resourceVersion',
 type Name = (typeof NAMES)[number];
 
 /** Where the page is. */
-export type Place = Readonly<Record<Name, string>> & {
+export type PagePlace = Readonly<Record<Name, string>> & {
   /** The kind: `orders.example.com/v1`; empty: none was chosen. */
   readonly kind: string;
 };
@@ -17,20 +17,20 @@ export type Place = Readonly<Record<Name, string>> & {
 const MAX_CHARS = 5_000;
 
 /** Reads a URL. Names that are not known are of others. */
-export function readPlace({ search, hash }: Pick<URL, 'search' | 'hash'> = location): Place {
+export function readPlace({ search, hash }: Pick<URL, 'search' | 'hash'> = location): PagePlace {
   const query = new URLSearchParams(search);
   const values = NAMES.map((name) => [name, (query.get(name) ?? '').slice(0, MAX_CHARS)]);
   return { ...(Object.fromEntries(values) as Record<Name, string>), kind: decoded(hash.slice(1)) };
 }
 
 /** The URL of another place, without the origin. Of what others keep in the query, nothing is lost. */
-export function toUrl({ search, hash, pathname }: Pick<URL, 'search' | 'hash' | 'pathname'>, change: Partial<Place>): string {
+export function toUrl({ search, hash, pathname }: Pick<URL, 'search' | 'hash' | 'pathname'>, change: Partial<PagePlace>): string {
   const { kind, ...values } = change;
   return `${pathname}${queryWith(search, values)}${kind === undefined ? hash : `#${encodeURIComponent(kind)}`}`;
 }
 
 /** Goes to another place. `step`: the browser's button goes back from there. */
-export function goTo(change: Partial<Place>, { step = false }: { readonly step?: boolean } = {}): void {
+export function goTo(change: Partial<PagePlace>, { step = false }: { readonly step?: boolean } = {}): void {
   const url = toUrl(new URL(location.href), change);
   if (url === location.pathname + location.search + location.hash) return;
   if (step) history.pushState(null, '', url);

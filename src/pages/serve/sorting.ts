@@ -109,7 +109,7 @@ export class SortedRows {
   private sorted: readonly SortedEntry[] = [];
   private sorting: Sorting = { descending: false, cellOf: () => ({ text: '' }) };
   private measure: Measure = 'text';
-  /** The entries whose cells are not empty, and how many of these are no quantity, or no span. */
+  /** The entries whose cells are not empty, and how many of these are neither quantities nor spans. */
   private filled: number = 0;
   private noQuantity: number = 0;
   private noSpan: number = 0;

@@ -21,7 +21,7 @@ import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { checkOptions, invalid, requireMethod } from '../../watch/errors.ts';
 import type { Backing } from '../backend.ts';
-import type { ListedPart, ListedState, Source } from '../collection/lists.ts';
+import type { ListedPart, ListedState, ListSource } from '../collection/lists.ts';
 import type { Part } from '../collection/router.ts';
 import type { FieldReader } from '../collection/view.ts';
 import { CollectionScope, partStats, type Watches } from '../collection/watches.ts';
@@ -207,7 +207,7 @@ class ServedCacherScope<T extends KubernetesObject> extends CacherScope<T> {
 }
 
 /** What a scope's reads need of the cacher, and of the scope's part of the storage. */
-class ScopeSource<T extends KubernetesObject> implements Source<T> {
+class ScopeSource<T extends KubernetesObject> implements ListSource<T> {
   readonly #engine: Engine<T>;
   readonly #storage: Storage<T>;
   readonly #prefix: string;

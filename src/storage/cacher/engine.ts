@@ -6,12 +6,12 @@ import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, checkOptions, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { Failures } from '../../watch/failures.ts';
 import { Collection } from '../collection/collection.ts';
-import type { Source } from '../collection/lists.ts';
+import type { ListSource } from '../collection/lists.ts';
 import { type Watches, WatchGroups } from '../collection/watches.ts';
 import type { Pending } from '../life.ts';
 import type { CacherStats, FieldFunctions, Storage } from '../storage.ts';
 import { encoded } from '../values.ts';
-import { Feed } from './feed.ts';
+import { CacherFeed } from './feed.ts';
 import { Freshness, Readiness } from './freshness.ts';
 import { type Upstream, upstreamOf } from './upstream.ts';
 
@@ -35,7 +35,7 @@ export function collectionOf<T extends KubernetesObject>(settings: CacherSetting
   });
 }
 
-export class Engine<T extends KubernetesObject> implements Source<T> {
+export class Engine<T extends KubernetesObject> implements ListSource<T> {
   readonly storage: Storage<T>;
   readonly upstream: Upstream<T>;
   readonly settings: CacherSettings<T>;
@@ -45,7 +45,7 @@ export class Engine<T extends KubernetesObject> implements Source<T> {
   readonly watchGroups: WatchGroups<T>;
   readonly watches: Watches<T>;
   readonly compareVersions: VersionComparator;
-  readonly #feed: Feed<T>;
+  readonly #feed: CacherFeed<T>;
   readonly #abort: AbortController = new AbortController();
   readonly #running: Promise<void>;
 
@@ -68,7 +68,7 @@ export class Engine<T extends KubernetesObject> implements Source<T> {
       currentVersion: async () => storage.currentVersion({ signal: this.#abort.signal }),
       hasGiven: storage.hasGiven && (async (version) => (storage as Required<Storage<T>>).hasGiven(version)),
     });
-    this.#feed = new Feed(this);
+    this.#feed = new CacherFeed(this);
     this.#running = this.#feed.run(this.#abort.signal);
   }
 

@@ -46,7 +46,7 @@ const MAX_FAILING_MS = 30_000;
 const MAX_GOAL_WAITS = 4;
 
 /** What a feed feeds. */
-export interface FeedTarget<T extends KubernetesObject> {
+interface FeedTarget<T extends KubernetesObject> {
   readonly storage: Storage<T>;
   readonly upstream: Upstream<T>;
   readonly settings: {
@@ -63,7 +63,7 @@ export interface FeedTarget<T extends KubernetesObject> {
   readonly readiness: Readiness;
 }
 
-export class Feed<T extends KubernetesObject> {
+export class CacherFeed<T extends KubernetesObject> {
   /** How often watches were ended because changes were lost. */
   gaps: number = 0;
   readonly #target: FeedTarget<T>;

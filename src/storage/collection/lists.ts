@@ -43,7 +43,7 @@ export interface ListedPart {
 }
 
 /** Where the state of a collection comes from, and how new it is. */
-export interface Source<T extends KubernetesObject> {
+export interface ListSource<T extends KubernetesObject> {
   /** Waits until requests can be answered. Throws, or rejects, if they cannot. */
   ready(signal: AbortSignal | undefined): Soon<void>;
   /** Waits until the state has everything that was written before this call; its version by then, or a little less. 504 if that takes too long. */
@@ -57,7 +57,7 @@ export interface Source<T extends KubernetesObject> {
 /** What a list asks for. */
 interface Request<T extends KubernetesObject> {
   readonly collection: Collection<T>;
-  readonly source: Source<T>;
+  readonly source: ListSource<T>;
   readonly selection: Selection<T>;
   readonly plan: ListPlan;
   /** Where a page begins, relative to the prefix. */

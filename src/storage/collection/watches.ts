@@ -16,7 +16,7 @@ import { LIST_NAMES, parseVersion, planWatch, WATCH_NAMES } from '../requests.ts
 import { expired, tooManyRequests } from '../statuses.ts';
 import type { CacherStats, ServedOptions, StorageEvent, StorageWatchOptions } from '../storage.ts';
 import type { Collection, JoinOptions } from './collection.ts';
-import { listOf, type Source } from './lists.ts';
+import { type ListSource, listOf } from './lists.ts';
 import type { Part } from './router.ts';
 import { type FieldReader, Selection } from './view.ts';
 import type { CollectionWatch, Progress, WatchHost } from './watch.ts';
@@ -48,14 +48,14 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
   /** Watches that got a 410 because they were too slow. */
   behind: number = 0;
   readonly #collection: Collection<T>;
-  readonly #source: Source<T>;
+  readonly #source: ListSource<T>;
   readonly #options: WatchesOptions;
   /** When watches are due, for a BOOKMARK or for their end. */
   readonly #schedule: Timetable<CollectionWatch<T>>;
   readonly #open: Set<CollectionWatch<T>> = new Set();
   #joining: number = 0;
 
-  constructor({ collection, source }: { collection: Collection<T>; source: Source<T> }, options: WatchesOptions) {
+  constructor({ collection, source }: { collection: Collection<T>; source: ListSource<T> }, options: WatchesOptions) {
     this.#collection = collection;
     this.#source = source;
     this.#options = options;
@@ -183,12 +183,12 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
 
 /** All watches of a collection: those of the storage, and those of each server before it. */
 export class WatchGroups<T extends KubernetesObject> {
-  readonly #parts: { readonly collection: Collection<T>; readonly source: Source<T> };
+  readonly #parts: { readonly collection: Collection<T>; readonly source: ListSource<T> };
   readonly #clock: Clock;
   readonly #groups: Set<Watches<T>> = new Set();
   #closed: boolean = false;
 
-  constructor(parts: { readonly collection: Collection<T>; readonly source: Source<T> }, clock: Clock) {
+  constructor(parts: { readonly collection: Collection<T>; readonly source: ListSource<T> }, clock: Clock) {
     this.#parts = parts;
     this.#clock = clock;
   }
@@ -260,7 +260,7 @@ function startOf(options: ListWatchOptions): StartPlan {
 /** A part of a collection, and what it needs to answer. */
 export interface ScopeParts<T extends KubernetesObject> {
   readonly collection: Collection<T>;
-  readonly source: Source<T>;
+  readonly source: ListSource<T>;
   readonly watches: Watches<T>;
   readonly prefix: string;
   readonly reader: FieldReader<T>;

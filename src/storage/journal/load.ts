@@ -54,7 +54,7 @@ export interface LoadTarget {
 }
 
 /** How to read a file. */
-export interface LoadOptions {
+interface LoadOptions {
   readonly file: string;
   /** The time of the day in ms. */
   readonly now: number;
@@ -80,7 +80,7 @@ export async function load(
 export async function scan(handle: FileHandle, options: LoadOptions, target: LoadTarget): Promise<Scanned> {
   const { file, now, onProgress } = options;
   const { size: whole } = await handle.stat();
-  const reader = new Reader(target, now);
+  const reader = new JournalReader(target, now);
   let at = 0;
   let window = { start: 0, bytes: new Uint8Array(0) };
   for (;;) {
@@ -101,7 +101,7 @@ export async function scan(handle: FileHandle, options: LoadOptions, target: Loa
   return { size: at, began, revision, torn };
 }
 
-function read(reader: Reader, body: Uint8Array, { file, at }: { file: string; at: number }): void {
+function read(reader: JournalReader, body: Uint8Array, { file, at }: { file: string; at: number }): void {
   try {
     reader.read(body, at);
   } catch (error) {
@@ -132,7 +132,7 @@ function damaged(file: string, at: number, why: string): WatchError {
 }
 
 /** Takes frames apart, and checks that nothing is missing between them. */
-class Reader {
+class JournalReader {
   revision: number = 0;
   /** Where the snapshot ends. */
   began: number = 0;

@@ -4,7 +4,7 @@ import { checkOptions, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { atOnce, inPieces, paceOf, requestPace, type Soon } from '../../watch/fair-queue.ts';
 import type { Backing } from '../backend.ts';
 import type { Collection } from '../collection/collection.ts';
-import type { Source } from '../collection/lists.ts';
+import type { ListSource } from '../collection/lists.ts';
 import type { Part } from '../collection/router.ts';
 import { CollectionScope, partStats, type ScopeParts, type Watches } from '../collection/watches.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
@@ -54,7 +54,7 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
 
   constructor(writer: Writer, parts: MemoryScopeParts<T>) {
     const { collection } = writer as unknown as { readonly collection: Collection<T> };
-    super({ ...parts, collection, source: writer as Source<KubernetesObject> as Source<T> });
+    super({ ...parts, collection, source: writer as ListSource<KubernetesObject> as ListSource<T> });
     this.writer = writer;
   }
 

@@ -29,7 +29,7 @@ import { inPieces, paceOf, type Soon } from '../../watch/fair-queue.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
 import { type LogLimits, StateEntry, type Step } from '../collection/change-log.ts';
 import { Collection } from '../collection/collection.ts';
-import type { Source } from '../collection/lists.ts';
+import type { ListSource } from '../collection/lists.ts';
 import { type Watches, WatchGroups } from '../collection/watches.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/records.ts';
 import { newLife } from '../life.ts';
@@ -60,7 +60,7 @@ interface Unsafe {
   readonly step: Step<KubernetesObject> | undefined;
 }
 
-export class Writer implements Source<KubernetesObject> {
+export class Writer implements ListSource<KubernetesObject> {
   readonly collection: Collection<KubernetesObject>;
   readonly settings: Settings;
   readonly watchGroups: WatchGroups<KubernetesObject>;

@@ -316,7 +316,7 @@ export class SqliteBackend implements Backend, SqliteReads {
         for (const each of this.#followers) each.wake();
       } catch (error) {
         restMs = this.#expiryBackoff.failed({});
-        // That others write is no failure.
+        // That others write is not a failure.
         if (!isWatchError(error) || error.status?.code !== 429) this.#failure = error;
         for (const { reject } of batch) reject(error);
       }

@@ -1,5 +1,5 @@
 import type { WatchEvent } from '../../watch/event.ts';
-import { type Due, digest, type Given, lostOf, type Run, readOut, takenAt } from './digest.ts';
+import { type Due, digest, lostOf, type ReceivedEvent, type Run, readOut, takenAt } from './digest.ts';
 import { type History, RULES, type Violation, violation } from './history.ts';
 
 /**
@@ -26,7 +26,7 @@ export function checkExact<E>(history: History<E>): Violation | undefined {
   return undefined;
 }
 
-function isOther<E>({ event }: Given<E>, due: Due<E> | undefined): boolean {
+function isOther<E>({ event }: ReceivedEvent<E>, due: Due<E> | undefined): boolean {
   return due !== undefined && (event as WatchEvent).type !== (due.event as WatchEvent).type;
 }
 
@@ -84,7 +84,7 @@ function wrongKeep<E>(run: Run<E>): Violation | undefined {
 }
 
 /** Whether an event was certainly in the queue when another one was distributed. */
-function isHeld<E>(run: Run<E>, other: Given<E>, due: Due<E>): boolean {
+function isHeld<E>(run: Run<E>, other: ReceivedEvent<E>, due: Due<E>): boolean {
   return other.place >= 0 && takenAt(run, other).from > due.to;
 }
 
@@ -146,7 +146,7 @@ function untold<E>({ byKey, told }: Story<E>, key: unknown): readonly KeyedChang
   return (byKey.get(key) as readonly KeyedChange<E>[]).filter(({ place }) => place > last);
 }
 
-function wrongChange<E>(story: Story<E>, given: Given<E>, key: unknown): Violation | undefined {
+function wrongChange<E>(story: Story<E>, given: ReceivedEvent<E>, key: unknown): Violation | undefined {
   const { type } = given.event as WatchEvent;
   const { from } = takenAt(story.run, given);
   const changes = untold(story, key);
@@ -159,7 +159,7 @@ function wrongChange<E>(story: Story<E>, given: Given<E>, key: unknown): Violati
 }
 
 /** Finds a BOOKMARK that was delivered before an event that it covers, or an ERROR before one that came before it. */
-function overtakes<E>(story: Story<E>, given: Given<E>): Violation | undefined {
+function overtakes<E>(story: Story<E>, given: ReceivedEvent<E>): Violation | undefined {
   const error = isError(given.event);
   if (!isBookmark(given.event) && !error) return undefined;
   for (const key of story.byKey.keys()) {
@@ -174,7 +174,7 @@ function overtakes<E>(story: Story<E>, given: Given<E>): Violation | undefined {
 }
 
 /** Finds an event that was delivered before one of another key, whose first unseen change was earlier, and was in the queue. */
-function comesEarly<E>(story: Story<E>, given: Given<E>, key: unknown): Violation | undefined {
+function comesEarly<E>(story: Story<E>, given: ReceivedEvent<E>, key: unknown): Violation | undefined {
   if (isBookmark(given.event)) return undefined; // it comes last
   const { from } = takenAt(story.run, given);
   const first = (untold(story, key)[0] as KeyedChange<E>).place;
@@ -210,7 +210,7 @@ function neverTold<E>(story: Story<E>): Violation | undefined {
   return undefined;
 }
 
-function tooFewKeys<E>(story: Story<E>, cut: Given<E>): Violation | undefined {
+function tooFewKeys<E>(story: Story<E>, cut: ReceivedEvent<E>): Violation | undefined {
   const { capacity } = story.run.options;
   const errorsBefore = (at: number): number => story.errors.filter((place) => place < at).length;
   let keys = 0;

@@ -1,6 +1,6 @@
 import type { WatchEvent } from '../../watch/event.ts';
 import { checkExact } from './check-exact.ts';
-import { type Digest, type Due, digest, type Given, lostOf, type Run, takenAt } from './digest.ts';
+import { type Digest, type Due, digest, lostOf, type ReceivedEvent, type Run, takenAt } from './digest.ts';
 import { type CacheGuaranteeName, type GuaranteeName, type History, RULES, show, type Violation, violation } from './history.ts';
 
 /** Returns how a history violates a guarantee, or undefined if it does not. */
@@ -250,7 +250,7 @@ function wrongCut<E>(run: Run<E>): Violation | undefined {
 }
 
 /** How many events a fold that was cut has certainly lost. What was deleted may have cancelled out before, and is not a loss. */
-function foldedAway<E>(run: Run<E>, cut: Given<E>): number {
+function foldedAway<E>(run: Run<E>, cut: ReceivedEvent<E>): number {
   const until = Math.min(cut.asked, run.stopped);
   const counts = new Map<unknown, number>();
   for (const { event, doubtful, to } of untold(run)) {

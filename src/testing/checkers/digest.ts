@@ -17,7 +17,7 @@ export interface Due<E> {
 }
 
 /** An event that a watcher received. */
-export interface Given<E> {
+export interface ReceivedEvent<E> {
   readonly event: E;
   /** Its index among the due events; -1 if it is not one of them, and `reason` says why. */
   readonly place: number;
@@ -39,13 +39,13 @@ export interface Run<E> {
   readonly options: WatcherOptions<E> & { readonly keyOf: (event: E) => unknown };
   readonly joined: number;
   readonly due: readonly Due<E>[];
-  readonly given: readonly Given<E>[];
+  readonly given: readonly ReceivedEvent<E>[];
   readonly gaps: readonly { readonly missed: number; readonly at: number }[];
   readonly counts: readonly { readonly queued: number; readonly dropped: number; readonly at: number }[];
   /** The ERROR event with which `disconnect` or `coalesce` cut the watch. */
-  readonly cut: Given<E> | undefined;
+  readonly cut: ReceivedEvent<E> | undefined;
   /** What it gave after that, although that is the last. */
-  readonly afterCut: Given<E> | undefined;
+  readonly afterCut: ReceivedEvent<E> | undefined;
   /** When its consumer ended it; Infinity if it did not. */
   readonly stopped: number;
   /** When that call returned. */
@@ -194,7 +194,7 @@ function givenTo<E>(
   mine: readonly (Step<E> | undefined)[],
   due: readonly Due<E>[],
   known: RunContext<E>,
-): { given: Given<E>[]; waiting: number } {
+): { given: ReceivedEvent<E>[]; waiting: number } {
   const places = new Map(due.map(({ event }, place) => [known.idOf(event), place]));
   const asked = new Map<number, { at: number; waits: number; batch: boolean }>();
   const got: { read: number; seen: number; events: readonly E[] }[] = [];
@@ -232,7 +232,7 @@ function isCut<E>(event: E, { overflow }: WatcherOptions<E>): boolean {
 }
 
 /** Returns the range of steps in which an event left the queue: at once for a pending read, otherwise when the read came. */
-export function takenAt<E>(run: Run<E>, { place, asked, seen, batch, waits }: Given<E>): { from: number; to: number } {
+export function takenAt<E>(run: Run<E>, { place, asked, seen, batch, waits }: ReceivedEvent<E>): { from: number; to: number } {
   const { from = 0, to = seen } = run.due[place] ?? {};
   // A pending batch also takes events that come after its first one, somewhat later. User code inside a read may publish.
   const late = batch && to > asked;

@@ -11,13 +11,13 @@ import { readQuery } from '../query.ts';
 import {
   type AllowedOrigins,
   checkExpiry,
-  Denied,
   expiryOf,
   type FromWhere,
   type Identified,
   identityOf,
   LEAVING,
   Origins,
+  RefusalError,
   toDenied,
   unavailable,
 } from './refusals.ts';
@@ -48,8 +48,8 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
    */
   watchOptions?: ((request: R, identity: I) => ClientOptions<E> | PromiseLike<ClientOptions<E>>) | undefined;
   /**
-   * The client's address, for `maxClientsPerAddress` and statistics. Default: the remote address. Empty: unknown, not counted. What is
-   * no address counts as it is: in brackets, each one of IPv6 counts by itself.
+   * The client's address, for `maxClientsPerAddress` and statistics. Default: the remote address. Empty: unknown, not counted. Any
+   * other text counts as it is: addresses of IPv6 in brackets are not counted by their /64.
    */
   clientAddress?: ((request: R) => string) | undefined;
 }
@@ -79,7 +79,7 @@ export type Verdict = Admitted | Status;
  *
  * If the hooks return no promises, all of this is one synchronous step.
  */
-export class Admission<R, I> {
+export class HubAdmission<R, I> {
   private readonly core: HubCore;
   private readonly options: AdmissionOptions<R, I>;
   private readonly limits: Limits;
@@ -172,9 +172,9 @@ export class Admission<R, I> {
     const { clock, handshakeTimeoutMs } = this.limits;
     return new Promise((resolve, reject) => {
       const late = unavailable('the decision whether to admit this client took too long');
-      const cancel = clock.schedule(handshakeTimeoutMs, () => settle(() => reject(new Denied('timeout', late))));
+      const cancel = clock.schedule(handshakeTimeoutMs, () => settle(() => reject(new RefusalError('timeout', late))));
       const cancelGone = caller.onGone(() => settle(() => resolve(undefined)));
-      const cancelClosing = this.core.lifetime.whenClosing(() => settle(() => reject(new Denied('ended', LEAVING))));
+      const cancelClosing = this.core.lifetime.whenClosing(() => settle(() => reject(new RefusalError('ended', LEAVING))));
       const settle = (how: () => void): void => {
         cancel();
         cancelGone();

@@ -47,7 +47,7 @@ export type Identified<I> = I | Nobody | { readonly status: 401 | 403; readonly 
 type Nobody = undefined | null | false | '' | 0 | 0n;
 
 /** A refusal, as an error. */
-export class Denied extends Error {
+export class RefusalError extends Error {
   readonly reason: RefusalReason;
   readonly status: Status;
 
@@ -59,14 +59,14 @@ export class Denied extends Error {
 }
 
 /** What a hook has thrown, as a refusal: 401 and 403 as it says, 503 for anything else, so that an error admits nobody. */
-export function toDenied(error: unknown): Denied {
-  if (error instanceof Denied) return error;
+export function toDenied(error: unknown): RefusalError {
+  if (error instanceof RefusalError) return error;
   const { status, message } = (error ?? {}) as { status?: unknown; message?: unknown };
   // An Error's message was written for the application's log. Only that of a plain object is meant for the client.
   const told = error instanceof Error || typeof message !== 'string' ? undefined : message;
-  if (status === 401) return new Denied('unauthorized', unauthorized(told));
-  if (status === 403) return new Denied('forbidden', forbidden(told ?? 'this client may not watch'));
-  return new Denied('failed', unavailable('the server could not decide whether to admit this client'));
+  if (status === 401) return new RefusalError('unauthorized', unauthorized(told));
+  if (status === 403) return new RefusalError('forbidden', forbidden(told ?? 'this client may not watch'));
+  return new RefusalError('failed', unavailable('the server could not decide whether to admit this client'));
 }
 
 /** What `authenticate` has returned, unless it refuses. */
@@ -86,7 +86,7 @@ export function expiryOf(said: unknown): number {
 
 /** Throws 401 for what has expired. */
 export function checkExpiry(expiresAtMs: number, now: () => number): void {
-  if (expiresAtMs <= now()) throw new Denied('unauthorized', unauthorized('the authentication has expired'));
+  if (expiresAtMs <= now()) throw new RefusalError('unauthorized', unauthorized('the authentication has expired'));
 }
 
 /** Which web pages may connect. `R` is the host's request. */

@@ -3,7 +3,7 @@ import { concerns } from '../../../broadcast/topics.ts';
 import { type ErrorEvent, toExpired } from '../../../watch/event.ts';
 import { Envelope, type Keeper } from '../../events/envelope.ts';
 import type { HubSession, SessionWatch } from '../hub-session.ts';
-import type { Sessions } from '../sessions.ts';
+import type { HubSessions } from '../sessions.ts';
 import { Semaphore } from '../snapshot.ts';
 import {
   type CatchUpStart,
@@ -24,7 +24,7 @@ interface CatchUpOptions {
   readonly maxBytes: number;
   /** How the client watches, and what it may see. */
   readonly own: WatchOptions<Envelope>;
-  readonly sessions: Sessions;
+  readonly sessions: HubSessions;
   /** Its session, which is made after its watch. */
   readonly session: () => HubSession;
 }

@@ -6,7 +6,7 @@ import type { WatchEvent } from '../../../watch/event.ts';
 import { HubLog, type Lifetime } from '../hub-log.ts';
 import type { HubSettings } from '../hub-options.ts';
 import type { Publisher } from '../publisher.ts';
-import type { HubParts, Sessions } from '../sessions.ts';
+import type { HubParts, HubSessions } from '../sessions.ts';
 import {
   type Following,
   type HubSource,
@@ -124,7 +124,7 @@ export interface SourceParts extends HubParts {
   readonly source: HubSource;
   readonly log: SourceLog;
   readonly publisher: Publisher;
-  readonly sessions: Sessions;
+  readonly sessions: HubSessions;
   /** The stream cannot be continued. Everybody must be notified, in this synchronous step. */
   readonly onReset: () => void;
 }

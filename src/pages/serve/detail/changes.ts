@@ -5,21 +5,21 @@
  *     { spec: { count: 2 }, list: [{ name: 'b' }, { name: 'a' }] }   -->   spec.count: 1, 2    list[name=b]: (none), { name: 'b' }
  *
  * - Items of lists are told apart by a member, if one tells them all apart, and otherwise by their place.
- * - What changes with every write is no change: the version, the generation, and who has written which field.
+ * - What changes with every write is not a change: the version, the generation, and who has written which field.
  * - It takes as long as both states are large, and lists as much as asked for.
  */
 import { hasMembers, itemPath, keyMember, type Members, memberPath, scalarText } from './paths.ts';
 
 /** A value that has changed. Without `before` there was none, without `after` there is none. */
-export interface Change {
+export interface FieldChange {
   readonly path: string;
   readonly before?: unknown;
   readonly after?: unknown;
 }
 
 /** The first changes, and how many more there are. */
-export interface Changes {
-  readonly list: readonly Change[];
+export interface FieldChanges {
+  readonly list: readonly FieldChange[];
   readonly more: number;
 }
 
@@ -27,7 +27,7 @@ export interface Changes {
 const UNSAID: ReadonlySet<string> = new Set(['metadata.managedFields', 'metadata.resourceVersion', 'metadata.generation']);
 
 /** The differences between two JSON values, at most `max` of them. */
-export function changesOf(before: unknown, after: unknown, max: number = 200): Changes {
+export function changesOf(before: unknown, after: unknown, max: number = 200): FieldChanges {
   const comparison = new Comparison(max);
   try {
     comparison.compare({ before, after }, '');
@@ -45,7 +45,7 @@ interface Two {
 }
 
 class Comparison {
-  readonly list: Change[] = [];
+  readonly list: FieldChange[] = [];
   more: number = 0;
   private readonly max: number;
 
@@ -88,7 +88,7 @@ class Comparison {
       this.add({ path, before, after });
   }
 
-  private add(change: Change): void {
+  private add(change: FieldChange): void {
     if (UNSAID.has(change.path)) return;
     if (this.list.length < this.max) this.list.push(change);
     else this.more++;

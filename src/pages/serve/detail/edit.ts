@@ -11,7 +11,7 @@ import { byId, make, say } from '../../elements.ts';
 import { parseExactly, plural, size, visible } from '../../words.ts';
 import { changeList, toEntry, versionOf } from './history.ts';
 import { hasMembers, type Members } from './paths.ts';
-import { type Allowed, type Cause, type Outcome, write } from './requests.ts';
+import { type Allowed, type Cause, type WriteAnswer, write } from './requests.ts';
 import { type TextFormat, TextView, toText } from './text.ts';
 
 /** A longer text is not edited in a page. */
@@ -177,7 +177,7 @@ export class EditView {
     changeList(changes, more, byId<HTMLUListElement>('edit-differences'));
   }
 
-  private async refused(target: EditTarget, { code, message, causes }: Outcome): Promise<void> {
+  private async refused(target: EditTarget, { code, message, causes }: WriteAnswer): Promise<void> {
     const hint = code === 415 ? ' Choose JSON, and start again.' : '';
     this.report(`${code === 0 ? 'Not saved, as far as is known' : 'Not saved'}: ${message}.${hint}`, causes);
     if (code !== 409) return;

@@ -190,7 +190,7 @@ export class ObjectFollower {
     return entries;
   }
 
-  /** The events of a watch until it ends. Throws what the server says, and for what is no event. */
+  /** The events of a watch until it ends. Throws what the server says, and for what is not an event. */
   private async *events(
     query: Readonly<Record<string, string>>,
     { signal, onOpen, onBytes }: EventsOptions,
@@ -235,7 +235,7 @@ function exactly(onBytes: EventsOptions['onBytes']): Codec<WireEvent> {
     decode: (frame) => {
       onBytes?.(frame.length);
       const { type, object } = parseExactly(utf8.decode(frame)) as { type?: unknown; object?: unknown };
-      if (!hasMembers(object)) throw new WatchError('INVALID_FRAME', 'the server has sent something that is no event');
+      if (!hasMembers(object)) throw new WatchError('INVALID_FRAME', 'the server has sent something that is not an event');
       return { type, object };
     },
   };
@@ -250,6 +250,6 @@ function refusedBy(object: Members): WatchError {
 }
 
 /** The code with which a server has refused. */
-export function codeOf(error: unknown): number | undefined {
+function codeOf(error: unknown): number | undefined {
   return error instanceof WatchError ? error.status?.code : undefined;
 }

@@ -1,7 +1,7 @@
 /** The history of one object: what has changed, and when. Bounded in entries and in bytes; the oldest entries go first. */
 import { byId, make } from '../../elements.ts';
 import { plural, timeOf, visible } from '../../words.ts';
-import { type Changes, changesOf } from './changes.ts';
+import { changesOf, type FieldChanges } from './changes.ts';
 import { hasMembers, type Members } from './paths.ts';
 
 /** What can happen to an object. `gap`: it may have changed in between without being seen. */
@@ -97,7 +97,7 @@ interface Step {
 
 /** Makes an entry. Without a state before, or after, there is nothing to compare. */
 export function toEntry({ what, at, before, after }: Step): HistoryEntry {
-  const { list, more }: Changes = before && after ? changesOf(before, after, MAX_CHANGES) : { list: [], more: 0 };
+  const { list, more }: FieldChanges = before && after ? changesOf(before, after, MAX_CHANGES) : { list: [], more: 0 };
   const changes = list.map((change) => ({
     path: change.path.slice(0, MAX_VALUE_CHARS),
     before: 'before' in change ? valueText(change.before) : undefined,

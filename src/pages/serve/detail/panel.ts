@@ -22,7 +22,7 @@ import { type Allowed, askAllowed } from './requests.ts';
 import { type TextFormat, TextView, toText } from './text.ts';
 
 /** What the detail needs. */
-interface DetailMeans {
+interface DetailDeps {
   readonly access: Access;
   readonly resources: () => readonly PageResource[];
   /** The oldest version of a collection from which the server can tell what has happened. */
@@ -61,7 +61,7 @@ interface Open {
 }
 
 export class DetailPanel {
-  private readonly means: DetailMeans;
+  private readonly deps: DetailDeps;
   private readonly http: HttpSettings;
   private readonly section: HTMLElement = byId('detail');
   private readonly text: TextView = new TextView(byId('detail-text'));
@@ -80,9 +80,9 @@ export class DetailPanel {
   private isSilent: boolean = false;
   private readonly draw: () => void = drawingSoon(() => this.show());
 
-  constructor(means: DetailMeans) {
-    this.means = means;
-    this.http = toHttpSettings({ fetch: means.access.fetch, responseTimeoutMs: ANSWER_MS });
+  constructor(deps: DetailDeps) {
+    this.deps = deps;
+    this.http = toHttpSettings({ fetch: deps.access.fetch, responseTimeoutMs: ANSWER_MS });
     this.events = new EventsView(this.http);
     this.edit = new EditView(this.http);
     this.deletion = new DeleteDialog(this.http);
@@ -112,8 +112,8 @@ export class DetailPanel {
     const { open } = this;
     if (open === undefined || !this.end()) return;
     this.section.hidden = true;
-    this.means.onOpen(undefined);
-    this.means.onClose(open.ref);
+    this.deps.onOpen(undefined);
+    this.deps.onClose(open.ref);
   }
 
   /** Shows this object, or none, because the browser has gone back or forward. Text that is being written stays, and the URL says so. */
@@ -121,7 +121,7 @@ export class DetailPanel {
     const { open } = this;
     if (ref === undefined) this.close();
     else if (open === undefined || keyOfRef(open.ref) !== keyOfRef(ref)) this.openNow(ref);
-    if (open !== undefined && this.open === open) this.means.onOpen(open.ref);
+    if (open !== undefined && this.open === open) this.deps.onOpen(open.ref);
   }
 
   /** Does not ask any more whether to delete the object. While it asks, nothing else on the page can be used. */
@@ -149,11 +149,11 @@ export class DetailPanel {
       follower: new ObjectFollower({
         url: new URL(collectionPath(resource, namespace), location.origin),
         name,
-        fetch: this.means.access.fetch,
+        fetch: this.deps.access.fetch,
         type: { apiVersion: apiVersionOf(resource), kind },
         onState: (state) => this.open === open && this.onState(open, state),
         onPhase: (phase) => this.open === open && this.onPhase(phase),
-        onDenied: () => this.open === open && this.means.onDenied(),
+        onDenied: () => this.open === open && this.deps.onDenied(),
       }),
       ...{ history: new ObjectHistory(), ending: new AbortController(), object: undefined, isGone: false, first: '' },
       ...{ allowed: undefined, olderAsked: false },
@@ -169,7 +169,7 @@ export class DetailPanel {
     this.show();
     open.follower.start();
     void this.askAllowed(open);
-    this.means.onOpen(ref);
+    this.deps.onOpen(ref);
     this.section.focus();
     this.section.scrollTop = 0;
   }
@@ -324,9 +324,7 @@ export class DetailPanel {
     const { apiVersion, kind, name, uid } = memberTexts(owner, 'apiVersion', 'kind', 'name', 'uid');
     const text = visible(`${kind} ${name}`);
     const [version = '', group = ''] = apiVersion.split('/').reverse();
-    const resource = this.means
-      .resources()
-      .find((each) => each.group === group && each.version === version && each.kind === kind);
+    const resource = this.deps.resources().find((each) => each.group === group && each.version === version && each.kind === kind);
     if (resource === undefined) return text;
     const link = make('a', { text });
     link.href = `#${encodeURIComponent(resource.id)}`;
@@ -363,7 +361,7 @@ export class DetailPanel {
   }
 
   private startEvents({ ref, object }: Open): void {
-    const resources = this.means.resources();
+    const resources = this.deps.resources();
     const events = resources.filter(
       ({ plural: name, group }) => name === 'events' && (group === '' || group === 'events.k8s.io'),
     );
@@ -381,7 +379,7 @@ export class DetailPanel {
   private async readOlder(open: Open): Promise<void> {
     const note = byId('detail-older-note');
     const button = byId<HTMLButtonElement>('detail-older');
-    const since = this.means.oldestOf(open.ref.resource);
+    const since = this.deps.oldestOf(open.ref.resource);
     // Of an object that was gone before the page looked, all changes are older ones.
     if (since === undefined || (open.first === '' && !open.isGone)) {
       say(note, 'The server keeps no older changes.');

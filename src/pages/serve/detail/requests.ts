@@ -21,7 +21,7 @@ export interface Cause {
 }
 
 /** The answer to a write. */
-export interface Outcome {
+export interface WriteAnswer {
   /** What the server has made of it. Undefined: it was refused, or there was no answer. */
   readonly object?: Members | undefined;
   /** 0: there was no answer. */
@@ -41,7 +41,7 @@ const MAX_CAUSES = 100;
 export async function write(
   means: HttpSettings,
   { method, path, query = {}, body, format = 'json' }: WriteRequest,
-): Promise<Outcome> {
+): Promise<WriteAnswer> {
   const url = new URL(path, location.origin);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
   const question = { method, body, contentType: `application/${format}` };
@@ -54,7 +54,7 @@ export async function write(
 }
 
 /** What an error says to users. Nothing is certain about what is in it. */
-export function toRefusal(error: unknown): Outcome {
+export function toRefusal(error: unknown): WriteAnswer {
   const status = isWatchError(error) ? error.status : undefined;
   if (status === undefined) return { code: 0, message: `no answer: ${(error as Error).message}`, causes: [] };
   const { causes } = (status.details ?? {}) as { causes?: unknown };
@@ -82,7 +82,7 @@ const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 /** Asks what may be done. The first question is in YAML: whether that is read is one more answer. */
 export async function askAllowed(means: HttpSettings, subject: Subject): Promise<Allowed> {
-  const review = async (verb: string, format: TextFormat): Promise<Outcome> => {
+  const review = async (verb: string, format: TextFormat): Promise<WriteAnswer> => {
     const spec = { resourceAttributes: { ...subject, verb } };
     const body = toText({ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec }, format);
     return write(means, { method: 'POST', path: REVIEWS, body, format });

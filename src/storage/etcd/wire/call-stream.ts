@@ -61,7 +61,7 @@ export class FrameReader {
     if (this.#bytes < HEAD_BYTES) return false;
     if ((this.#chunks[0] as Uint8Array).length < HEAD_BYTES) this.#chunks = [joined(this.#chunks)];
     const head = this.#chunks[0] as Uint8Array;
-    if (head[0] !== 0) throw new WatchError('INVALID_FRAME', "etcd's answer is compressed, or it is no gRPC");
+    if (head[0] !== 0) throw new WatchError('INVALID_FRAME', "etcd's answer is compressed, or it is not gRPC");
     const length = new DataView(head.buffer, head.byteOffset, HEAD_BYTES).getUint32(1);
     if (length > this.#maxBytes) throw tooLong(this.#maxBytes);
     this.#wanted = HEAD_BYTES + length;

@@ -1,5 +1,5 @@
 import { type CacheGuaranteeName, type Finding, show, type Violation } from '../history.ts';
-import { type CacheHistory, type CacheState, type CacheStepOf, difference, judged, type SourceLog } from './cache-history.ts';
+import { type CacheHistory, type CacheState, type CacheStepOf, difference, judged, type SourceHistory } from './cache-history.ts';
 import { checkFolded } from './check-folded.ts';
 import { checkTold } from './check-told.ts';
 
@@ -37,7 +37,7 @@ export function checkConsistent(history: CacheHistory): Violation | undefined {
 function inconsistent(
   watcher: string,
   { version, state }: { readonly version: string; readonly state: CacheState },
-  source: SourceLog,
+  source: SourceHistory,
 ): Finding | undefined {
   if (version === '') {
     const wrong = difference(new Map(), state);
@@ -54,7 +54,7 @@ export function checkFresh(history: CacheHistory): Violation | undefined {
   const floors = new Map<string, string>();
   const exact = new Map<string, string>();
   const caches = new Map<string, string>();
-  const older = (watcher: string, version: string, source: SourceLog): Finding | undefined => {
+  const older = (watcher: string, version: string, source: SourceHistory): Finding | undefined => {
     const floor = floors.get(watcher) ?? '';
     const wanted = exact.get(watcher);
     if (wanted !== undefined && wanted !== version) return { watcher, expected: `version ${wanted}`, seen: version };
@@ -159,13 +159,13 @@ export function checkMonotonic(history: CacheHistory): Violation | undefined {
 
 function back(
   watcher: string,
-  { last, version, source }: { readonly last: string; readonly version: string; readonly source: SourceLog },
+  { last, version, source }: { readonly last: string; readonly version: string; readonly source: SourceHistory },
 ): Finding | undefined {
   if (source.compare(version, last) >= 0) return undefined;
   return { watcher, event: version, expected: `version ${last} or a later one`, seen: 'an older one' };
 }
 
-function advance(progress: Progress, step: Told, source: SourceLog): Finding | undefined {
+function advance(progress: Progress, step: Told, source: SourceHistory): Finding | undefined {
   const { watch: watcher, version } = step;
   const { folded, initial, version: last, keys } = progress;
   // A folded event keeps its key's place in the queue, so it may be newer than a BOOKMARK behind it: only the versions of one key
@@ -253,13 +253,13 @@ export function checkSynced(history: CacheHistory): Violation | undefined {
   });
 }
 
-function incomplete(watcher: string, { seen: { version, state } }: Cache, source: SourceLog): Finding | undefined {
+function incomplete(watcher: string, { seen: { version, state } }: Cache, source: SourceHistory): Finding | undefined {
   if (version === '') return { watcher, expected: 'a list before it has synced', seen: 'none' };
   const wrong = difference(source.at(version), state);
   return wrong && { watcher, ...wrong, expected: `${wrong.expected} when it has synced` };
 }
 
-function untold(watcher: string, handler: Handler | undefined, source: SourceLog): Finding | undefined {
+function untold(watcher: string, handler: Handler | undefined, source: SourceHistory): Finding | undefined {
   if (!handler) return undefined;
   const { cache, initial, selects, told, running } = handler;
   if (!cache.synced || !initial) return { watcher, expected: 'its cache synced before', seen: 'it not synced' };

@@ -131,7 +131,7 @@ type Changed = Extract<CacheStep, { step: 'changed' }>;
 type Restored = Extract<CacheStep, { step: 'restored' }>;
 
 /** What a source held at any version, according to the history so far. */
-export class SourceLog {
+export class SourceHistory {
   readonly #compare: VersionComparator;
   readonly #changes: Changed[] = [];
   /** The present life, and those that it comes from. */
@@ -230,11 +230,11 @@ export function difference(
 }
 
 /** What a checker does with each step. */
-type Judge = (step: CacheStep, source: SourceLog) => Finding | undefined;
+type Judge = (step: CacheStep, source: SourceHistory) => Finding | undefined;
 
 /** Goes through a history, and returns the first thing that is wrong. */
 export function judged(guarantee: Violation['guarantee'], { steps, compare }: CacheHistory, judge: Judge): Violation | undefined {
-  const source = new SourceLog(compare);
+  const source = new SourceHistory(compare);
   for (const step of steps) {
     source.learn(step);
     const wrong = judge(step, source);

@@ -6,7 +6,7 @@ import {
   difference,
   type HandlerCall,
   judged,
-  type SourceLog,
+  type SourceHistory,
 } from './cache-history.ts';
 
 /** What a handler or a watch has been told, folded. */
@@ -70,7 +70,7 @@ function all(): boolean {
   return true;
 }
 
-function beginning({ cache, resourceVersion = '', sendInitialEvents }: CacheStepOf<'watch'>, source: SourceLog): Fold {
+function beginning({ cache, resourceVersion = '', sendInitialEvents }: CacheStepOf<'watch'>, source: SourceHistory): Fold {
   const fresh = cache !== undefined || sendInitialEvents || resourceVersion === '' || resourceVersion === '0';
   if (fresh) return { cache, selects: all, state: new Map(), version: undefined };
   return { cache, selects: all, state: new Map(source.at(resourceVersion)), version: resourceVersion };
@@ -97,7 +97,7 @@ function called(fold: Fold | undefined, step: CacheStepOf<'call'>): Finding | un
   return { watcher, event: key, expected: `what it was told last, ${show(known)}, as old`, seen: show(old) };
 }
 
-function happened(fold: Fold | undefined, step: CacheStepOf<'event'>, source: SourceLog): Finding | undefined {
+function happened(fold: Fold | undefined, step: CacheStepOf<'event'>, source: SourceHistory): Finding | undefined {
   if (!fold) return undefined;
   const { watch: watcher, type, key, object, version } = step;
   // What came before is complete when the next version begins.
@@ -106,14 +106,14 @@ function happened(fold: Fold | undefined, step: CacheStepOf<'event'>, source: So
   return wrong ?? apply(fold, watcher, { kind: KINDS[type], key, object });
 }
 
-function marked(fold: Fold | undefined, { watch, version }: CacheStepOf<'bookmark'>, source: SourceLog): Finding | undefined {
+function marked(fold: Fold | undefined, { watch, version }: CacheStepOf<'bookmark'>, source: SourceHistory): Finding | undefined {
   if (!fold || fold.cache !== undefined) return undefined;
   fold.version = version;
   return unlike(watch, fold, source);
 }
 
 /** Where a watch of the source differs from the source at the version that the watch has reached. */
-function unlike(watcher: string, { cache, state, version }: Fold, source: SourceLog): Finding | undefined {
+function unlike(watcher: string, { cache, state, version }: Fold, source: SourceHistory): Finding | undefined {
   if (cache !== undefined || version === undefined) return undefined;
   const wrong = difference(source.at(version), state);
   return wrong && { watcher, ...wrong, expected: `${wrong.expected} at version ${version}` };

@@ -1,5 +1,5 @@
 import type { Finding, Violation } from '../history.ts';
-import { type CacheHistory, type CacheStepOf, judged, type SourceLog } from './cache-history.ts';
+import { type CacheHistory, type CacheStepOf, judged, type SourceHistory } from './cache-history.ts';
 
 interface Open {
   readonly client: string | undefined;
@@ -103,7 +103,7 @@ function fromVersion({ resourceVersion = '', sendInitialEvents }: CacheStepOf<'w
   return sendInitialEvents || resourceVersion === '' || resourceVersion === '0' ? undefined : resourceVersion;
 }
 
-function opened(step: CacheStepOf<'watch'>, source: SourceLog): Open {
+function opened(step: CacheStepOf<'watch'>, source: SourceHistory): Open {
   const { client, cache } = step;
   const from = cache === undefined ? fromVersion(step) : undefined;
   const isForeign = from !== undefined && source.isForeign(from);
