@@ -38,7 +38,7 @@ interface PolicyQueue<E> {
  * This class is what most policies do: a full queue keeps what it has, and the events that do not fit are lost and counted. To add
  * a policy, add its name in watch/overflow.ts; the compiler then names every place that has to decide.
  */
-export class Policy {
+class Policy {
   /** Whether a full queue holds back the publisher, and with it every other watcher. */
   readonly holdsPublisher: boolean = false;
   /** Whether a full queue changes with every further event. */

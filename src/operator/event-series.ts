@@ -57,7 +57,7 @@ export interface Occurrence {
 }
 
 /** The moment of an occurrence: by the clock, and by the calendar, both in milliseconds. */
-export interface Moment {
+interface Moment {
   readonly at: number;
   readonly date: number;
 }
@@ -147,7 +147,7 @@ interface Bucket {
 }
 
 /** What became of an occurrence. */
-export interface Observed {
+interface Observed {
   /** Undefined: it is dropped, because its object has no token. */
   readonly series: EventSeries | undefined;
   /** Whether the series is to be written now. */
@@ -317,7 +317,7 @@ export function eventNames(random: () => number): (object: string, date: number)
 }
 
 /** Who reports. */
-export interface Reporter {
+interface Reporter {
   readonly name: string;
   readonly instance: string;
 }

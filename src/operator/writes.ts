@@ -160,9 +160,7 @@ export async function retryOnConflict<R>(
 export const HELPER_OPTIONS = ['signal', 'dryRun', 'fieldManager', 'fieldValidation'] as const;
 
 /** What an attempt comes to: nothing has to be written; or a write, which another's may make fail. */
-export type Attempt<R> =
-  | { readonly done: R }
-  | { readonly write: () => Promise<R>; readonly isRaced: (error: unknown) => boolean };
+type Attempt<R> = { readonly done: R } | { readonly write: () => Promise<R>; readonly isRaced: (error: unknown) => boolean };
 
 /** Attempts until one succeeds, or fails for a reason of its own. What `prepare` throws is one. */
 export async function attempting<R>(

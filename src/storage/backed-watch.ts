@@ -25,7 +25,7 @@ import type { StorageEvent } from './storage.ts';
 import { atVersion } from './values.ts';
 
 /** What a watch delivers. */
-export interface WatchOpening<T> {
+interface WatchOpening<T> {
   readonly prefix: string;
   readonly plan: WatchPlan;
   readonly selects: ((object: T) => boolean) | undefined;

@@ -27,7 +27,7 @@ const MAX_SELECTABLE_FIELDS = 8;
 const MAX_WARNING_CHARS = 256;
 
 /** Of which resources the program converts versions. */
-export type Converts = (resourceName: string) => boolean;
+type Converts = (resourceName: string) => boolean;
 
 /** What a definition is checked against. */
 interface Against {

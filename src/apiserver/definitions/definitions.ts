@@ -46,7 +46,7 @@ import { faultsOfCrd } from './crd-faults.ts';
 import { claimsOf, decided } from './names.ts';
 
 /** The conversions of a program, by the names of resources, such as `orders.example.com`. */
-export type Conversions = Readonly<Record<string, Convert>>;
+type Conversions = Readonly<Record<string, Convert>>;
 
 /** `customresourcedefinitions` of `apiextensions.k8s.io/v1`. */
 export function toCrdDefinition(convert: Conversions): ResourceDefinition<Crd> {

@@ -211,7 +211,7 @@ const bytesOf = (definition: Documented): Part<Uint8Array> => ({
 });
 
 /** Makes the document, a definition at a time. */
-export function* openApiV2(
+function* openApiV2(
   definitions: readonly Documented[],
   { version, protobuf }: { readonly version: string; readonly protobuf: boolean },
 ): Work<string | Uint8Array> {

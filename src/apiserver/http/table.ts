@@ -75,7 +75,7 @@ interface TableOptions {
 }
 
 /** The part of a definition that is needed: its columns. */
-export type Columns = Pick<ResourceDefinition, 'columns'>;
+type Columns = Pick<ResourceDefinition, 'columns'>;
 
 const NAME: TableColumn = {
   name: 'Name',

@@ -16,7 +16,7 @@ import { mayShape, type Structural, shaping, structuralOf } from './structural.t
 import { embeddedCauses, listCauses, valueCauses } from './values.ts';
 
 /** What is known of a kind that has a schema. */
-export interface Shaped {
+interface Shaped {
   readonly schema?: JsonSchema | undefined;
   readonly preserveUnknownFields?: boolean | undefined;
 }

@@ -12,7 +12,7 @@ interface Part {
   readonly args: unknown;
 }
 
-export interface Type {
+interface Type {
   readonly name: string;
   readonly kind: string;
   readonly keyType?: Type;

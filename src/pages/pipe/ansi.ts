@@ -6,7 +6,7 @@
 import { STYLES } from './fields.ts';
 
 /** A part of a text, and its classes; an empty name: none. */
-export interface Run {
+interface Run {
   readonly text: string;
   readonly name: string;
 }

@@ -89,7 +89,7 @@ export function withoutStyles(text: string): string {
 export const STYLES: RegExp = /\u001b\[([\d;:]{0,64})m/g;
 
 /** Returns a field by its path: `req.method`. A name that contains dots comes before the path that they would mean. */
-export function fieldOf(object: unknown, path: string): unknown {
+function fieldOf(object: unknown, path: string): unknown {
   let at = object;
   let rest = path;
   while (typeof at === 'object' && at !== null) {
@@ -123,7 +123,7 @@ function isBytes(value: unknown): value is readonly number[] {
 
 /** Names that are known at most, and characters of one. */
 const MAX_NAMES = 200;
-export const MAX_NAME_CHARS = 100;
+const MAX_NAME_CHARS = 100;
 /** Members of an object that are looked at, and how deep they are. */
 const MAX_MEMBERS = 50;
 const MAX_DEPTH = 3;

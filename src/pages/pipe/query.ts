@@ -33,9 +33,7 @@ export type Term =
   | { readonly kind: 'field'; readonly field: string; readonly operator: Operator; readonly value: string };
 
 /** A filter, or what is wrong with it. */
-export type Query =
-  | { readonly terms: readonly Term[]; readonly fault?: never }
-  | { readonly fault: string; readonly terms?: never };
+type Query = { readonly terms: readonly Term[]; readonly fault?: never } | { readonly fault: string; readonly terms?: never };
 
 /** Characters of a filter. */
 export const MAX_QUERY_CHARS = 500;

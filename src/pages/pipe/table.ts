@@ -17,7 +17,7 @@ import { matches, type Term } from './query.ts';
 import { type Column, cellText } from './view.ts';
 
 /** A filter for rows. */
-export interface Wanted {
+interface Wanted {
   readonly terms: readonly Term[];
   /** Empty for all. */
   readonly type: string;

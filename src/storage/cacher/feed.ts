@@ -46,7 +46,7 @@ const MAX_FAILING_MS = 30_000;
 const MAX_GOAL_WAITS = 4;
 
 /** What a feed feeds. */
-export interface FeedTarget<T extends KubernetesObject> {
+interface FeedTarget<T extends KubernetesObject> {
   readonly storage: Storage<T>;
   readonly upstream: Upstream<T>;
   readonly settings: {

@@ -34,7 +34,7 @@ import { FieldReader, type Selection, SharedView } from './view.ts';
 import { CollectionWatch, type Progress, type WatchHost, type WatchStart } from './watch.ts';
 
 /** What a collection needs. */
-export interface CollectionOptions<T extends KubernetesObject> {
+interface CollectionOptions<T extends KubernetesObject> {
   readonly limits: LogLimits;
   readonly compareVersions: VersionComparator;
   readonly clock: Clock;

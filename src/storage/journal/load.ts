@@ -54,7 +54,7 @@ export interface LoadTarget {
 }
 
 /** How to read a file. */
-export interface LoadOptions {
+interface LoadOptions {
   readonly file: string;
   /** The time of the day in ms. */
   readonly now: number;

@@ -234,7 +234,7 @@ export interface KeyValue {
 }
 
 /** Keys from `key` up to, but without, `end`. Without `end` it is one key. */
-export interface KeyRange {
+interface KeyRange {
   readonly key: Uint8Array;
   readonly end?: Uint8Array | undefined;
 }
