@@ -67,7 +67,7 @@ function bars({ id, workload, shape, title, about, sections, as = (tables) => ta
       .join(', ');
   const ranked = (table: ChartTable): Section => ({
     heading: heading(table) || undefined,
-    noteName: `ratio to ${table.reference}`.slice(0, 36),
+    noteName: table.rows.every(({ ratio }) => ratio === null) ? '' : `ratio to ${table.reference}`.slice(0, 36),
     groups: [...table.rows]
       .sort((a, b) => (table.better === 'higher' ? b.median - a.median : a.median - b.median))
       .map((row) => ({ ...row, bars: [row], note: times(row.ratio) })),

@@ -181,6 +181,11 @@ describe('laggards', () => {
   });
 });
 
+test('names what ratios are to, if there are any', () => {
+  const workloads = INPUT.workloads.map((each) => ({ ...each, rows: each.rows.map((row) => ({ ...row, ratio: null })) }));
+  expect(texts('fanout-100', { ...INPUT, workloads }).filter((text) => /ratio to|×$/.test(text))).toEqual([]);
+});
+
 test('decoding has a section per chunk length', () => {
   const shown = texts('decode');
   expect(shown).toEqual(expect.arrayContaining(['chunks of 64 KiB', 'chunks of 1,000 bytes, of lines']));

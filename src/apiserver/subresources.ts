@@ -12,10 +12,10 @@
  */
 
 import type { KubernetesObject } from '../cache/object.ts';
-import { isRecord } from '../watch/errors.ts';
+import { isNullish, isRecord } from '../watch/errors.ts';
 import { badRequest, internalFault } from './api-status.ts';
 import type { FieldCause, ResourceDefinition, ScaleDefinition } from './definition.ts';
-import { AGE, isReview } from './kinds/common.ts';
+import { AGE, isReview, shown } from './kinds/common.ts';
 import type { Json } from './request/json.ts';
 import { VERBS, type Verb } from './request/path.ts';
 
@@ -188,12 +188,12 @@ function toScale({ specReplicasPath, statusReplicasPath, labelSelectorPath }: Sc
 /** What cannot be read as a Scale. */
 function faultOfScale({ spec, status }: Json): string | undefined {
   for (const [name, part] of Object.entries({ spec, status })) {
-    if (isNone(part)) continue;
+    if (isNullish(part)) continue;
     if (!isRecord(part)) return `${name}: expected an object`;
     const { replicas, selector } = part;
     const fits = Number.isInteger(replicas) && Math.abs(replicas as number) <= -UNSET && replicas !== -UNSET;
-    if (!isNone(replicas) && !fits) return `${name}.replicas: expected a whole number of 32 bits`;
-    if (name === 'status' && !isNone(selector) && typeof selector !== 'string') return 'status.selector: expected a string';
+    if (!isNullish(replicas) && !fits) return `${name}.replicas: expected a whole number of 32 bits`;
+    if (name === 'status' && !isNullish(selector) && typeof selector !== 'string') return 'status.selector: expected a string';
   }
   return undefined;
 }
@@ -205,16 +205,13 @@ function countCauses(field: string, value: unknown): FieldCause[] {
       : value < 0
         ? 'should be a non-negative integer'
         : value > MAX_REPLICAS && `should be less than or equal to ${MAX_REPLICAS}`;
-  return isNone(value) || !expected ? [] : [{ field, message: `Invalid value: ${said(value)}: ${expected}` }];
+  return isNullish(value) || !expected ? [] : [{ field, message: `Invalid value: ${shown(value)}: ${expected}` }];
 }
 
 function textCauses(field: string | undefined, value: unknown): FieldCause[] {
-  if (field === undefined || isNone(value) || typeof value === 'string') return [];
-  return [{ field, message: `Invalid value: ${said(value)}: should be a string` }];
+  if (field === undefined || isNullish(value) || typeof value === 'string') return [];
+  return [{ field, message: `Invalid value: ${shown(value)}: should be a string` }];
 }
-
-const said = (value: unknown): string => JSON.stringify(value).slice(0, 300);
-const isNone = (value: unknown): value is undefined | null => value === undefined || value === null;
 
 type Steps = readonly string[];
 
@@ -226,7 +223,7 @@ function valueAt(object: object, steps: Steps | undefined): unknown {
   if (steps === undefined) return undefined;
   let value: unknown = object;
   for (const step of steps) {
-    if (isNone(value)) return undefined;
+    if (isNullish(value)) return undefined;
     if (!isRecord(value)) return [value];
     value = Object.hasOwn(value, step) ? value[step] : undefined;
   }

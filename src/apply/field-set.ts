@@ -326,7 +326,8 @@ class FieldsReader {
   }
 }
 
-function isNothing(object: Readonly<Record<string, unknown>>): boolean {
+/** Whether an object or a list has no members. */
+export function isNothing(object: object | undefined): boolean {
   for (const _ in object) return false;
   return true;
 }

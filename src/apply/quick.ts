@@ -4,8 +4,8 @@
  */
 import { put } from '../storage/json.ts';
 import { Recent } from '../storage/shared.ts';
-import { isRecord } from '../watch/errors.ts';
-import { type FieldSet, fieldElement } from './field-set.ts';
+import { isContainer, isRecord } from '../watch/errors.ts';
+import { type FieldSet, fieldElement, isNothing } from './field-set.ts';
 import type { KnownFields } from './managers.ts';
 import { handledAs, kindOf, type Type } from './types.ts';
 
@@ -29,8 +29,6 @@ export class StoredParts {
     return hasFields(type, value, { ...terms, known: this });
   }
 }
-
-const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 /**
  * A value, in which what has the same JSON as the part of another one in its place is that part: so that everything later sees at once
@@ -154,9 +152,4 @@ function hasNode(type: Type, value: object, { fields, isMember, but, apart }: No
 function isLeaf(type: Type, value: object): boolean {
   const kind = handledAs(type, kindOf(type, value));
   return kind === 'scalar' || (kind === 'map' ? type.map : type.list)?.isAtomic === true;
-}
-
-function isNothing(value: Members): boolean {
-  for (const _ in value) return false;
-  return true;
 }

@@ -12,25 +12,19 @@
  */
 
 import { comparing, put } from '../storage/json.ts';
-import { isRecord } from '../watch/errors.ts';
+import { isContainer, isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
-import { FieldSet, FieldSetBuilder, fieldElement, isPause, LEAF, shownNumber, shownPath } from './field-set.ts';
+import { FieldSet, FieldSetBuilder, fieldElement, isNothing, isPause, LEAF, shownNumber, shownPath } from './field-set.ts';
 import type { StoredParts } from './quick.ts';
 import { handledAs, kindOf, type ListType, type MapType, type Scalar, type Type, TypedError, type ValueKind } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 type Items = readonly unknown[];
 
-const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
 const mapOf = (value: unknown): Members | undefined => (isRecord(value) ? value : undefined);
 const listOf = (value: unknown): Items | undefined => (Array.isArray(value) ? value : undefined);
 const own = (object: Members | undefined, name: string): unknown =>
   object && Object.hasOwn(object, name) ? object[name] : undefined;
-
-function isEmpty(value: Members | Items | undefined): boolean {
-  for (const _ in value) return false;
-  return true;
-}
 
 const MAX_ERRORS = 100;
 /** Items of a set or map, whose elements are found out at a stretch. */
@@ -261,7 +255,7 @@ function* fieldsOfMap(type: MapType, value: Members | undefined, children: Map<s
     const element = field ? field.element : fieldElement(name);
     const below = field ? field.type : type.element;
     const node = member === null || !below || !isContainer(member) ? LEAF : yield* nodeOf(below, member);
-    if (!field || (isRecord(member) && isEmpty(member))) children.set(element, asMember(node));
+    if (!field || (isRecord(member) && isNothing(member))) children.set(element, asMember(node));
     else if (!node.isEmpty) children.set(element, node);
   }
 }
@@ -334,7 +328,7 @@ class Comparer {
       const isMap = kind === 'map';
       const { isAtomic } = (isMap ? type.map : type.list) as MapType | ListType;
       const [left, right] = isMap ? [mapOf(one), mapOf(other)] : [listOf(one), listOf(other)];
-      if (!isAtomic && !(isEmpty(left) && isEmpty(right))) {
+      if (!isAtomic && !(isNothing(left) && isNothing(right))) {
         if (isMap) yield* this.#maps(type.map as MapType, left as Members, right as Members);
         else yield* this.#lists(type.list as ListType, left as Items, right as Items);
         return false;
@@ -418,12 +412,12 @@ export function merged(type: Type, one: unknown, other: unknown): Work<unknown> 
   const kind = handledAs(type, kindOf(type, other));
   if (kind === 'map') {
     const [left, right] = [mapOf(one), mapOf(other)];
-    if (type.map?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(other);
+    if (type.map?.isAtomic || (isNothing(left) && isNothing(right))) return done(other);
     return left && right ? mergedMap(type.map as MapType, left, right) : done(left ?? right);
   }
   if (kind === 'scalar') return done(other);
   const [left, right] = [listOf(one), listOf(other)];
-  if (type.list?.isAtomic || (isEmpty(left) && isEmpty(right))) return done(other);
+  if (type.list?.isAtomic || (isNothing(left) && isNothing(right))) return done(other);
   return left && right ? mergedList(type.list as ListType, left, right) : done(left ?? right);
 }
 
@@ -521,7 +515,7 @@ export function* without(type: Type, value: unknown, fields: FieldSet, extracts:
   if (kind === 'scalar') return value;
   if (kind === 'map') {
     if (!isRecord(value)) return null;
-    if (isEmpty(value) || type.map?.isAtomic) return extracts ? value : null;
+    if (isNothing(value) || type.map?.isAtomic) return extracts ? value : null;
     return yield* mapWithout(type.map as MapType, value, { fields, extracts });
   }
   if (!Array.isArray(value)) return null;
@@ -547,7 +541,7 @@ function* mapWithout(type: MapType, value: Members, { fields, extracts }: Remova
     if (node.children) put(result, name, below ? yield* without(below, value[name], node, extracts) : value[name]);
     else if (!extracts) put(result, name, value[name]);
   }
-  return isEmpty(result) ? null : result;
+  return isNothing(result) ? null : result;
 }
 
 function* listWithout(type: ListType, value: Items, { fields, extracts }: Removal): Work<unknown> {

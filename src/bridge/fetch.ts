@@ -12,7 +12,7 @@ import type { Hub } from './hub/hub.ts';
 import type { Admitted } from './hub/hub-core.ts';
 import type { Start } from './hub/hub-log.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
-import { FetchSink } from './transport/fetch-sink.ts';
+import { endWith, FetchSink } from './transport/fetch-sink.ts';
 import {
   type Claimable,
   claimConnection,
@@ -154,14 +154,7 @@ class FetchHandler<I> extends HttpServing<Request, I> {
     const bookmarks = asked.allowWatchBookmarks === true;
     const sink = new FetchSink({ sse, bookmarks, maxBufferedBytes: this.limits.maxBufferedBytes });
     const session = this.core.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
-    const onAbort = (): void => {
-      session.gone();
-      // Most hosts cancel the body in this same turn. For the others, error it, but only then: an error before the cancel is
-      // logged.
-      queueMicrotask(() => sink.destroy());
-    };
-    request.signal.addEventListener('abort', onAbort, { once: true });
-    session.whenOver(() => request.signal.removeEventListener('abort', onAbort));
+    endWith(request, session, sink);
     guardStalls(session, sink, this.stalls);
     return sink.stream;
   }

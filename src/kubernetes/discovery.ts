@@ -18,7 +18,7 @@ import { toObject } from '../cache/http/answer.ts';
 import { ask, type HttpSettings } from '../cache/http/exchange.ts';
 import { type GroupVersionKind, type KindOptions, type ResourceType, segment } from '../cache/resource-client.ts';
 import { SharedWork } from '../watch/abort.ts';
-import { checkOptions, invalid, isRecord, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
+import { checkOptions, invalid, isRecord, refusalCode, WatchError, wholeNumber } from '../watch/errors.ts';
 import { urlAt } from './resource.ts';
 
 /** The whole answer of a server, if it knows that; otherwise only the names of its groups. */
@@ -163,7 +163,7 @@ const NOT_FOUND = [404, 406];
 /** Takes refusals with some codes for nothing. */
 function unless(codes: readonly number[]): (error: unknown) => readonly Served[] {
   return (error) => {
-    if (isWatchError(error, 'REFUSED') && codes.includes(error.status?.code ?? 0)) return [];
+    if (codes.includes(refusalCode(error) ?? 0)) return [];
     throw error;
   };
 }

@@ -12,7 +12,7 @@
  *
  * It neither recurses nor loops: depth is not a limit, and values that contain themselves are equal if no path tells them apart.
  */
-import { isRecord } from '../watch/errors.ts';
+import { isContainer, isRecord } from '../watch/errors.ts';
 
 /** After so many objects and lists, pairs are remembered: then a value contains itself, or one thing many times. */
 const MANY = 100_000;
@@ -30,7 +30,7 @@ export function equals(one: unknown, other: unknown): boolean {
     if (left === right) continue;
     if (!isContainer(left) || !isContainer(right) || Array.isArray(left) !== Array.isArray(right)) return false;
     if (++steps > MANY && isSeen(seen, left, right)) continue;
-    if (Array.isArray(left) && left.length !== right.length) return false;
+    if (Array.isArray(left) && left.length !== (right as typeof left).length) return false;
     // The members of a list are its elements.
     const shown = isRecord(one) && left === one.metadata ? filled : same;
     const names = Array.isArray(left) ? left.keys() : new Set([...Object.keys(left), ...Object.keys(right)]);
@@ -38,8 +38,6 @@ export function equals(one: unknown, other: unknown): boolean {
   }
   return true;
 }
-
-type Members = Record<string, unknown>;
 
 /** A value as JSON sends it; undefined if that is not at all, or null. */
 function toJson(value: unknown): unknown {
@@ -49,8 +47,8 @@ function toJson(value: unknown): unknown {
   return typeof toJSON === 'function' ? (toJSON.call(value) ?? undefined) : value;
 }
 
-const isContainer = (value: unknown): value is Members => typeof value === 'object' && value !== null;
-const memberOf = (object: Members, name: string | number): unknown => (Object.hasOwn(object, name) ? object[name] : undefined);
+const memberOf = (object: object, name: string | number): unknown =>
+  Object.hasOwn(object, name) ? (object as Record<string, unknown>)[name] : undefined;
 const same = (value: unknown): unknown => value;
 
 /** A value; undefined if it is an empty one. */

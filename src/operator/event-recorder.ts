@@ -33,6 +33,7 @@ import {
   invalid,
   isWatchError,
   oneOf,
+  refusalCode,
   requireMethod,
   WatchError,
   wholeNumber,
@@ -380,7 +381,7 @@ export class EventRecorder {
         const isOver = means !== 'unanswered' || tries === MAX_TRIES;
         const isUnsure = means === 'refused' && series.isUnsure;
         const isKnown =
-          !isUnsure || (await untilAborted(this.#ask(series, signal), signal).then(yes, (why) => codeOf(why) === 404));
+          !isUnsure || (await untilAborted(this.#ask(series, signal), signal).then(yes, (why) => refusalCode(why) === 404));
         if (isOver) series.sent = series.told;
         else series.isUnsure = true;
         const dropped =
@@ -435,13 +436,13 @@ export class EventRecorder {
     const events = this.#eventsIn(series.namespace);
     const patch = (): Promise<object> => events.patch(series.name, toEventPatch(series, this.#api), { signal });
     if (series.created) {
-      const isThere = await patch().then(yes, (error) => codeOf(error) !== 404 && Promise.reject(error));
+      const isThere = await patch().then(yes, (error) => refusalCode(error) !== 404 && Promise.reject(error));
       if (isThere) return;
       series.created = false;
     }
     // No other event has this name: it was created, and the answer got lost.
     const isNew = await events.create(toEvent(series, this.#api, this.#reporter), { signal }).then(yes, (error) => {
-      if (codeOf(error) !== 409) throw error;
+      if (refusalCode(error) !== 409) throw error;
       return false;
     });
     series.created = true;
@@ -453,7 +454,7 @@ export class EventRecorder {
     const events = this.#eventsIn(series.namespace);
     // A server that refuses every write may still allow to read.
     const read = (error: unknown): Promise<object> =>
-      codeOf(error) === 404 ? Promise.reject(error) : events.get(series.name, { signal });
+      refusalCode(error) === 404 ? Promise.reject(error) : events.get(series.name, { signal });
     const event = await events.patch(series.name, {}, { signal }).catch(read);
     series.created = true;
     this.#wrote(series, Math.max(series.told, countIn(event as CoreEvent)));
@@ -515,7 +516,6 @@ export class EventRecorder {
 }
 
 const yes = (): true => true;
-const codeOf = (error: unknown): number | undefined => (isWatchError(error, 'REFUSED') ? error.status?.code : undefined);
 
 /** What a failed request means. `later`: the server has answered, and may do so otherwise later. */
 interface Fault {

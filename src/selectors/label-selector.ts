@@ -15,13 +15,13 @@ import {
 } from './syntax.ts';
 
 /** A label selector as objects write it, in `spec.selector` of a Deployment for example. All its conditions must hold. */
-export interface LabelSelectorObject {
+interface LabelSelectorObject {
   readonly matchLabels?: Readonly<Record<string, string>> | null | undefined;
   readonly matchExpressions?: readonly LabelExpression[] | null | undefined;
 }
 
 /** A condition of a {@link LabelSelectorObject}. */
-export interface LabelExpression {
+interface LabelExpression {
   readonly key: string;
   /** `In`, `NotIn`, `Exists` or `DoesNotExist`. */
   readonly operator: string;

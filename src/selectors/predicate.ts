@@ -30,7 +30,7 @@ export interface SelectionPredicateOptions<T> {
 }
 
 /** A part of an index that contains all objects that a predicate selects: `{ index: 'f:spec.nodeName', value: 'node-1' }`. */
-export interface IndexHint {
+interface IndexHint {
   /** `f:` or `l:`, and the name of the field or label. */
   readonly index: string;
   readonly value: string;

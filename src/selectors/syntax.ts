@@ -1,7 +1,7 @@
 import { checkOptions, WatchError, wholeNumber } from '../watch/errors.ts';
 
 /** The longest text that a selector is parsed from, in characters, unless the caller says otherwise. */
-export const MAX_SELECTOR_CHARS = 65_536;
+const MAX_SELECTOR_CHARS = 65_536;
 
 /** Options of the parsers of selectors. */
 export interface ParseOptions {

@@ -9,7 +9,7 @@ import type { List } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import { compareDecimals } from '../cache/versions.ts';
 import type { Clock } from '../watch/clock.ts';
-import { isWatchError, type WatchError } from '../watch/errors.ts';
+import { isWatchError, refusalCode, type WatchError } from '../watch/errors.ts';
 import type { Backend, Entry } from './backend.ts';
 import type { Pending } from './life.ts';
 import { continueAfter, encodeContinue, type ListPlan } from './requests.ts';
@@ -102,7 +102,7 @@ export class Parts<T extends KubernetesObject> {
       isLeftCounted = true,
       ...state
     } = await this.#backend.range<T>(request).catch((error: unknown) => {
-      throw plan.from && isWatchError(error, 'REFUSED') && error.status?.code === 410 ? this.#lostPlace() : error;
+      throw plan.from && refusalCode(error) === 410 ? this.#lostPlace() : error;
     });
     if (revision === undefined) checkReached(state.revision, plan.atLeast);
     this.#revision ??= state.revision;

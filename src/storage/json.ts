@@ -9,6 +9,7 @@
  * - The names of an object are listed at a stretch, as no engine does it otherwise: with 65,536 names that takes a dozen milliseconds.
  * - A cut text is not more lenient: brackets are matched by the scan, and all that is between them is parsed, or has to be blank.
  */
+import { isContainer } from '../watch/errors.ts';
 import { STRIDE, type Work } from '../watch/fair-queue.ts';
 
 /** What is shorter is not cut, in characters of JSON. */
@@ -279,10 +280,6 @@ export function* walking(
     }
     level = below;
   }
-}
-
-function isContainer(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }
 
 /** A name as a part of a JSON pointer (RFC 6901). */

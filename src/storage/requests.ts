@@ -1,16 +1,10 @@
 /** The options of requests, checked as a server must: they may have come over the wire. */
 import type { ListOptions, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf } from '../cache/object.ts';
-import {
-  type Attributes,
-  FieldSelector,
-  LabelSelector,
-  type Labels,
-  parseFieldSelector,
-  parseLabelSelector,
-  rulesOf,
-  SelectionPredicate,
-} from '../selectors/index.ts';
+import { FieldSelector, parseFieldSelector, rulesOf } from '../selectors/field-selector.ts';
+import { LabelSelector, parseLabelSelector } from '../selectors/label-selector.ts';
+import { type Attributes, SelectionPredicate } from '../selectors/predicate.ts';
+import type { Labels } from '../selectors/syntax.ts';
 import { callable, checkOptions, invalid, isWatchError, type WatchError, wholeNumber } from '../watch/errors.ts';
 import { checkKey, MAX_KEY_CHARS } from './keys.ts';
 import { badRequest, conflict } from './statuses.ts';

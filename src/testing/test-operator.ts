@@ -26,7 +26,7 @@ import { MemoryStorage } from '../storage/memory/memory-storage.ts';
 import type { Storage } from '../storage/storage.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { gaveUp, listed } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, isWatchError, refusalCode, WatchError, wholeNumber } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { nextTurn } from '../watch/turn.ts';
 import { FakeClock } from './fakes/fake-clock.ts';
@@ -310,8 +310,7 @@ class TestOperator implements AsyncDisposable {
       await this.server.resource('namespaces/v1').create({ metadata: { name } });
     } catch (error) {
       // It is there; or namespaces are not served, and all of them are.
-      if (!isWatchError(error, 'INVALID_ARGUMENT') && !(isWatchError(error, 'REFUSED') && error.status?.code === 409))
-        throw error;
+      if (!isWatchError(error, 'INVALID_ARGUMENT') && refusalCode(error) !== 409) throw error;
     }
   }
 

@@ -92,6 +92,21 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether a value is an object or a list. */
+export function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Whether a value is undefined or null. */
+export function isNullish(value: unknown): value is undefined | null {
+  return value === undefined || value === null;
+}
+
+/** The code of the Status with which a server has refused; undefined if an error is no refusal. */
+export function refusalCode(error: unknown): number | undefined {
+  return isWatchError(error, 'REFUSED') ? error.status?.code : undefined;
+}
+
 /** Returns `value` if it is a string; otherwise throws INVALID_ARGUMENT. */
 export function checkText(name: string, value: unknown): string {
   if (typeof value !== 'string') throw invalid(name, value, 'a string');

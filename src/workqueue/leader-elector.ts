@@ -1,6 +1,6 @@
 import { isAbortOf, untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, sleep, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, refusalCode, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Failures, quietly } from '../watch/failures.ts';
 import { Election, type ElectionStep, JITTER, type Lease, type LeaseAnswer, type LeaseResource } from './election.ts';
 
@@ -388,7 +388,7 @@ const MAX_RESIGN_REQUESTS = 4;
 
 /** What an error says about the lease. If something is missing for a new one, such as its namespace, that is a failure. */
 function answerOf(error: unknown, { do: what }: Request): LeaseAnswer {
-  const code = isWatchError(error, 'REFUSED') ? error.status?.code : undefined;
+  const code = refusalCode(error);
   if (code === 404 && what === 'get') return { lease: undefined };
   if (code === 404 && what === 'update') return 'conflict';
   return code === 409 ? 'conflict' : 'failed';

@@ -34,4 +34,4 @@ async function write(name: string): Promise<never> {
   }
 }
 
-await Promise.all(['a', 'b', 'c', 'd'].map(write));
+await Promise.all([...'abcdefgh'].map(write));

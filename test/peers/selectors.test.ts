@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createListWatcher, type KubernetesObject, type ListWatcher } from '../../src/cache/index.ts';
 import { filterTransitions, type ObjectEvent, type Watch } from '../../src/index.ts';
-import { parseFieldSelector, parseLabelSelector } from '../../src/selectors/index.ts';
+import { parseFieldSelector } from '../../src/selectors/field-selector.ts';
+import { parseLabelSelector } from '../../src/selectors/label-selector.ts';
 import { component, isMissing } from '../components.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 import { randomOf } from './proxy.ts';

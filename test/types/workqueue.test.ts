@@ -3,14 +3,11 @@ import { describe, expect, it } from 'vitest';
 import type { Resource as ServerResource } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import type { AsJson, Resource as ClusterResource } from '../../src/kubernetes/index.ts';
-import type { FieldSelector, LabelSelector, ParseOptions, SelectionPredicateOptions } from '../../src/selectors/index.ts';
-import {
-  LabelSelector as Labels,
-  type parseFieldSelector,
-  parseLabelSelector,
-  Requirement,
-  SelectionPredicate,
-} from '../../src/selectors/index.ts';
+import type { FieldSelector, parseFieldSelector } from '../../src/selectors/field-selector.ts';
+import type { LabelSelector } from '../../src/selectors/label-selector.ts';
+import { LabelSelector as Labels, parseLabelSelector, Requirement } from '../../src/selectors/label-selector.ts';
+import { SelectionPredicate, type SelectionPredicateOptions } from '../../src/selectors/predicate.ts';
+import type { ParseOptions } from '../../src/selectors/syntax.ts';
 import type { Storage } from '../../src/storage/index.ts';
 import type { QueueHistory } from '../../src/testing/index.ts';
 import { checkSerial } from '../../src/testing/index.ts';

@@ -10,7 +10,7 @@ import type { Convert, JsonSchema, PrinterColumn, ScaleDefinition } from '../def
 import { CRD_SCHEMA } from '../kinds/tables.ts';
 import { type ResourceInfo, timestamp } from '../resource-info.ts';
 import { toRows } from '../subresources.ts';
-import { goEscaped, goNumber } from '../validation/causes.ts';
+import { childOf, goEscaped, goNumber } from '../validation/causes.ts';
 import { type JsonPath, toJsonPath } from './json-path.ts';
 
 /** Upstream: `apiextensions.k8s.io/v1` `CustomResourceDefinition`, as it is stored. */
@@ -181,7 +181,7 @@ function shaped(schema: JsonSchema, value: unknown, path: string): unknown {
   const result: Record<string, unknown> = {};
   for (const [name, each] of Object.entries(value as object)) {
     const below = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    if (below !== undefined && each !== null) result[name] = shaped(below, each, path === '' ? name : `${path}.${name}`);
+    if (below !== undefined && each !== null) result[name] = shaped(below, each, childOf(path, name));
   }
   return result;
 }

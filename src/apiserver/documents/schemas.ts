@@ -9,7 +9,7 @@ import {
 } from '../kinds/tables.ts';
 import type { Rows } from '../subresources.ts';
 
-const text = (description: string): JsonSchema => ({ description, type: 'string' });
+export const text = (description: string): JsonSchema => ({ description, type: 'string' });
 
 /** The part of a kind that appears in OpenAPI documents. */
 export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields'>;

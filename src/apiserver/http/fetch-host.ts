@@ -1,6 +1,6 @@
 /** The server on hosts that pass a `Request` and take a `Response`: Deno, Bun, Hono. */
 
-import { FetchSink } from '../../bridge/transport/fetch-sink.ts';
+import { endWith, FetchSink } from '../../bridge/transport/fetch-sink.ts';
 import {
   type Claimable,
   claimConnection,
@@ -76,13 +76,7 @@ function claims({ sessions, cutEarly }: HostDeps, { url }: Request, { incoming, 
 function stream({ sessions, maxBufferedBytes }: HostDeps, request: Request, answer: StreamAnswer): ReadableStream<Uint8Array> {
   const sink = new FetchSink({ sse: answer.sse, bookmarks: false, maxBufferedBytes, isWhole: !answer.isWatch });
   const session = sessions.begin(answer, sink, sink);
-  const onAbort = (): void => {
-    session.gone();
-    // Most hosts cancel the body in this same turn. For the others, error it, but only then.
-    queueMicrotask(() => sink.destroy());
-  };
-  request.signal.addEventListener('abort', onAbort, { once: true });
-  session.whenOver(() => request.signal.removeEventListener('abort', onAbort));
+  endWith(request, session, sink);
   return sink.stream;
 }
 

@@ -22,6 +22,11 @@ export function finalizerCauses(names: readonly string[], fieldOf: (at: number) 
   );
 }
 
+/** The beginning of a value's JSON. */
+export const shown = (value: unknown): string => JSON.stringify(value).slice(0, 300);
+
+export const required = (field: string): FieldCause => ({ field, message: 'Required value' });
+
 export function finalizersOf({ metadata }: KubernetesObject): FieldCause[] {
   return finalizerCauses(metadata?.finalizers ?? [], (at) => `metadata.finalizers[${at}]`);
 }

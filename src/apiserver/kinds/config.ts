@@ -5,7 +5,7 @@ import { inPieces, paceOf, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, ResourceDefinition } from '../definition.ts';
 import { utf8Bytes } from '../verbs/metadata.ts';
 import { base64Bytes, fromBase64 } from './base64.ts';
-import { AGE, finalizersOf } from './common.ts';
+import { AGE, finalizersOf, required } from './common.ts';
 
 /** Upstream: `v1.ConfigMap`. */
 export interface ConfigMap extends KubernetesObject {
@@ -87,7 +87,6 @@ function* causesOfSecret(object: Secret, old: Secret | undefined): Work<FieldCau
 }
 
 const SERVICE_ACCOUNT = 'kubernetes.io/service-account.name';
-const required = (field: string): FieldCause => ({ field, message: 'Required value' });
 
 /** What the well-known types must have. */
 function* contentOf({ type, data = {}, metadata }: Secret): Work<FieldCause[]> {

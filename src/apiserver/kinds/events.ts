@@ -7,6 +7,7 @@ import { faultOfKey } from '../../selectors/syntax.ts';
 import { comparing } from '../../storage/json.ts';
 import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
 import type { Convert, FieldCause, PrinterColumn, ResourceDefinition } from '../definition.ts';
+import { required } from './common.ts';
 
 /** Upstream: `core.v1.ObjectReference`. */
 export interface ObjectReference {
@@ -191,7 +192,6 @@ const MAX_MESSAGE_CHARS = 1_024;
 const utf8 = new TextEncoder();
 const sizeOf = (text: string): number => (text.length > MAX_MESSAGE_CHARS ? text.length : utf8.encode(text).length);
 
-const required = (field: string): FieldCause => ({ field, message: 'Required value' });
 const invalidValue = (field: string, value: string, why: string): FieldCause => ({
   field,
   message: `Invalid value: ${JSON.stringify(value.slice(0, 300))}: ${why}`,

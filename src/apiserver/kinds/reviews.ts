@@ -10,6 +10,7 @@ import { isRecord } from '../../watch/errors.ts';
 import { badRequest, invalidObject } from '../api-status.ts';
 import type { ResourceDefinition } from '../definition.ts';
 import type { ResourceInfo } from '../resource-info.ts';
+import { shown } from './common.ts';
 
 const AUTHORIZATION = { group: 'authorization.k8s.io', version: 'v1', namespaced: false } as const;
 const AUTHENTICATION = { group: 'authentication.k8s.io', version: 'v1', namespaced: false } as const;
@@ -99,8 +100,6 @@ function refusal(field: string, message: string): Error {
   const about = { group, plural: '', kind: '', resourceName: '', kindName: `.${group}` };
   return invalidObject(about, '', [{ field, message }]);
 }
-
-const shown = (value: unknown): string => JSON.stringify(value).slice(0, 300);
 
 /** As `authorize` knows it. */
 const nameOf = (plural: string, group: string, subresource: string): string =>

@@ -11,9 +11,10 @@
  */
 import { put } from '../../storage/json.ts';
 import { badRequest } from '../../storage/statuses.ts';
-import { isRecord } from '../../watch/errors.ts';
+import { isNullish, isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
+import { childOf } from '../validation/causes.ts';
 
 /** A value, or an object of another shape. `json`: anything, which only JSON knows. */
 type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | 'double' | 'bool' | 'time' | 'microTime' | 'json' | Shape;
@@ -145,7 +146,7 @@ function* readShape(of: Shape, value: unknown, { path, reading }: Place): Work<R
     const { name } = field;
     const given = Object.hasOwn(value, name) ? (value[name] ?? undefined) : undefined;
     if (given === undefined && (typeof field.type === 'string' || field.form !== '') && field.form !== '!') continue;
-    const read = yield* readField(field, given, { path: path === '' ? name : `${path}.${name}`, reading });
+    const read = yield* readField(field, given, { path: childOf(path, name), reading });
     if (read !== undefined) result[name] = read;
   }
   const finished = of.finish?.(result) ?? result;
@@ -196,8 +197,8 @@ function* readList({ type, name }: Field, given: unknown, place: Place): Work<un
     if (++place.reading.steps % STRIDE === 0) yield;
     const inside = { ...place, path: `${place.path}[${at}]` };
     // Go reads null as a value without content.
-    if (type === 'bytes' && !isNone(each)) list.push(yield* readBytes(each, inside));
-    else if (typeof type === 'string') list.push(isNone(each) ? ZERO[type] : readScalar(type, each, inside));
+    if (type === 'bytes' && !isNullish(each)) list.push(yield* readBytes(each, inside));
+    else if (typeof type === 'string') list.push(isNullish(each) ? ZERO[type] : readScalar(type, each, inside));
     else list.push(yield* readObject(type, each, inside));
   }
   // To forget the managers of an object, an empty list of them is sent.
@@ -215,15 +216,13 @@ function* readMap({ type }: Field, given: unknown, place: Place): Work<Record<st
     count++;
     if (typeof type !== 'string')
       put(map, key, yield* readObject(type, each, { ...place, path: `${place.path}.${key.slice(0, 64)}` }));
-    else if (type === 'string' && !isNone(each) && typeof each !== 'string') {
+    else if (type === 'string' && !isNullish(each) && typeof each !== 'string') {
       throw place.reading.refuse(place.path, 'an object of strings');
-    } else if (type === 'bytes' && !isNone(each)) put(map, key, yield* readBytes(each, place));
-    else put(map, key, isNone(each) ? ZERO[type] : readScalar(type, each, place));
+    } else if (type === 'bytes' && !isNullish(each)) put(map, key, yield* readBytes(each, place));
+    else put(map, key, isNullish(each) ? ZERO[type] : readScalar(type, each, place));
   }
   return count === 0 ? undefined : map;
 }
-
-const isNone = (value: unknown): boolean => value === undefined || value === null;
 
 const MAX_INT32 = 2 ** 31 - 1;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;

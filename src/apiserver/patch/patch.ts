@@ -16,6 +16,7 @@ import { isRecord } from '../../watch/errors.ts';
 import type { Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { builtInSchema, type NamedKind } from '../kinds/tables.ts';
+import { childOf } from '../validation/causes.ts';
 import { jsonPatch, type Operation, PatchFailure, PatchUnreadable, toOperations } from './json-patch.ts';
 import { checkingDepth, type JsonObject, mergePatch } from './merge-patch.ts';
 import { METADATA_LISTS, type MergeStrategies, strategicMerge } from './strategic-merge.ts';
@@ -67,7 +68,7 @@ function collect(schema: JsonSchema, path: string, into: Record<string, MergeStr
   const { properties, items } = schema as { properties?: Readonly<Record<string, JsonSchema>>; items?: JsonSchema };
   for (const [name, each] of Object.entries(isRecord(properties) ? properties : {})) {
     if (!isRecord(each)) continue;
-    const at = path === '' ? name : `${path}.${name}`;
+    const at = childOf(path, name);
     const { 'x-kubernetes-patch-strategy': strategy, 'x-kubernetes-patch-merge-key': key } = each;
     const merges = typeof strategy === 'string' ? strategy.split(',').includes('merge') : key !== undefined;
     if (merges && (each.type === 'array' || isRecord(each.items))) {

@@ -14,6 +14,7 @@ import { put } from '../../storage/json.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
+import { childOf } from '../validation/causes.ts';
 import { copyingMembers, type JsonObject, ownValue } from './merge-patch.ts';
 
 /** How a list is merged: as a set of plain values, or as objects with one member as their key. Other lists are replaced. */
@@ -63,7 +64,7 @@ function* mergeObjects(current: JsonObject, patch: JsonObject, place: Place): Wo
   });
   let steps = 0;
   for (const name of concerned) {
-    const merging = mergeMember(result, patch, { ...place, path: join(place.path, name) }, name);
+    const merging = mergeMember(result, patch, { ...place, path: childOf(place.path, name) }, name);
     if (merging) yield* merging;
     if (++steps % STRIDE === 0) yield;
   }
@@ -271,6 +272,5 @@ function isStrings(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 
-const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 const shown = (value: unknown): string => String(JSON.stringify(value)).slice(0, 200);
 const invalidList = (message: string): Error => refused(422, 'Invalid', message);

@@ -20,6 +20,9 @@ export function middleCut(text: string, most: number): string {
   return JSON.parse(JSON.stringify(`${text.slice(0, half)}...${text.slice(-half)}`)) as string;
 }
 
+/** The path of a member. */
+export const childOf = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
+
 /** A number as Go writes it with `%v`; `isFloat`: also one that is whole. */
 export function goNumber(value: number, isFloat: boolean = false): string {
   if (!isFloat && Number.isSafeInteger(value)) return String(value);

@@ -216,7 +216,7 @@ export function compiled(env: CelEnvironment, text: string, type: string): { pro
   return { program, names };
 }
 
-const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+export const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 function toRule(cel: Cel, source: Json): Rule {
   const env = source.optionalOldSelf === true ? cel.optional : cel.plain;

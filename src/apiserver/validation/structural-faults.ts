@@ -14,6 +14,7 @@ import { OPEN } from '../documents/schemas.ts';
 import { forbiddenCause, invalidCause, requiredCause, unsupportedCause } from './causes.ts';
 import { faultOfPattern, withPatterns } from './patterns.ts';
 import { ruleCauses } from './rule-faults.ts';
+import { text } from './rules.ts';
 import { inside, META_MEMBERS, named, pruned, toStructural } from './structural.ts';
 import { embeddedCauses, valueCauses } from './values.ts';
 
@@ -97,7 +98,6 @@ function* nested(schema: JsonSchema): Iterable<readonly [suffix: string, schema:
   if (isRecord(schema.not)) yield ['.not', schema.not, 'not', 0];
 }
 
-const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 const size = (value: unknown): number => (isRecord(value) ? Object.keys(value).length : Array.isArray(value) ? value.length : 0);
 
 const UNREADABLE = ['id', '$schema', '$ref', 'patternProperties', 'dependencies', 'additionalItems', 'definitions'] as const;

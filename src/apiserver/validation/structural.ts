@@ -14,7 +14,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { parsing, put, stringifying } from '../../storage/json.ts';
 import { Recent } from '../../storage/shared.ts';
-import { isRecord } from '../../watch/errors.ts';
+import { isContainer, isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { OPEN } from '../documents/schemas.ts';
@@ -264,8 +264,6 @@ interface Ways {
 export function* pruned(tree: Structural, value: object): Work<unknown> {
   return yield* new Shaper({ prunes: true, only: true }).defaulted(tree, value);
 }
-
-const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 /** Whether a value certainly stays as it is. */
 type Keeps = (value: object) => boolean;

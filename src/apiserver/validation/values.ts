@@ -11,12 +11,13 @@
  * - Names of members and items are paths, such as `spec.items[0].count`; `<nil>` is upstream's for a place that it does not say.
  */
 import { comparing, put, stringifying } from '../../storage/json.ts';
-import { isRecord } from '../../watch/errors.ts';
+import { isContainer, isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 import type { Json } from '../request/json.ts';
 import {
   bounded,
+  childOf,
   duplicateCause,
   goNumber,
   invalidCause,
@@ -81,8 +82,6 @@ interface Terms {
   readonly old: unknown;
   readonly found: Found;
 }
-
-const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 /** Checks one value, and returns how much of it matches. */
 function* checking(tree: Structural, value: unknown, terms: Terms): Work<number> {
@@ -485,8 +484,6 @@ function* ordered(value: unknown): Work<unknown> {
   }
   return members;
 }
-
-const childOf = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 
 /** The parts of a value that a schema knows, with their paths. */
 function* parts(

@@ -3,7 +3,7 @@
 import { MAX_MANAGERS } from '../../apply/managers.ts';
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
 import { faultOfKey, faultOfValue } from '../../selectors/syntax.ts';
-import { isRecord } from '../../watch/errors.ts';
+import { isNullish, isRecord } from '../../watch/errors.ts';
 import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
@@ -338,7 +338,6 @@ const ORDER = [
 const NONE: readonly never[] = [];
 const UNCHANGED: Json = {};
 
-export const isNullish = (value: unknown): boolean => value === undefined || value === null;
 const isText = (value: unknown): boolean => typeof value === 'string' || isNullish(value);
 
 /** The same map, in which null is an empty text, as in Go. */

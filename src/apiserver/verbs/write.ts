@@ -8,7 +8,7 @@ import { comparing } from '../../storage/json.ts';
 import { sharing } from '../../storage/shared.ts';
 import { gentle } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
-import { invalid, isRecord } from '../../watch/errors.ts';
+import { invalid, isNullish, isRecord } from '../../watch/errors.ts';
 import { inPieces, paceOf, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
 import { unasked } from '../admission.ts';
 import { alreadyExists, badRequest, conflict, hasCode, invalidObject, MODIFIED, notFound, translated } from '../api-status.ts';
@@ -26,7 +26,6 @@ import { managedFieldsAfter, sameButTimes, type Writer } from './managed-fields.
 import {
   baseCauses,
   generateName,
-  isNullish,
   isOfKind,
   type Mutable,
   metadataCauses,

@@ -9,9 +9,7 @@ import { type HubOptions, type HubStats, type PublishOptions, type ShutdownOptio
 import { type HubEvent, type HubWatchOptions, watchHub } from './hub-watch.ts';
 import type { Observer } from './tally.ts';
 
-export type { MetricsOptions } from '../../watch/telemetry.ts';
-export type { ClientOptions, HubOptions, HubStats, PublishOptions, ShutdownOptions } from './hub-options.ts';
-export type { HubEvent, HubWatchOptions } from './hub-watch.ts';
+export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub-options.ts';
 
 /**
  * A broadcaster for remote clients. It numbers its events, encodes each once, and gives every client a bounded watch of its own.

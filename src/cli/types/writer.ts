@@ -14,7 +14,7 @@
  * defaults and limits; it would replace 200 of these lines, and need half as many to prepare schemas for it.
  */
 import type { JsonSchema } from '../../apiserver/definition.ts';
-import { OBJECT_META, OPEN, SHARED } from '../../apiserver/documents/schemas.ts';
+import { OBJECT_META, OPEN, SHARED, text } from '../../apiserver/documents/schemas.ts';
 import { apiVersionOf } from '../../cache/resource-client.ts';
 import { excerpt } from '../../pages/words.ts';
 import { harmless, printable } from '../lines.ts';
@@ -39,8 +39,6 @@ const MAX_CHARS = 67_108_864;
 const BUILT_IN = /^io\.k8s\.(api|apimachinery|kube-aggregator|apiextensions-apiserver)\./;
 const QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity';
 const MANAGED_FIELDS_ENTRY = 'io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry';
-
-const text = (description: string): JsonSchema => ({ description, type: 'string' });
 
 /** The metadata of objects is the same wherever a kind was read. */
 const COMMON: Components = new Map([

@@ -4,7 +4,7 @@ import { listAll } from '../../cache/pager.ts';
 import { isOlder } from '../../cache/reflector/events.ts';
 import { Reflector } from '../../cache/reflector/reflector.ts';
 import type { ReflectorFailure, ReflectorState } from '../../cache/reflector/reflector-options.ts';
-import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { isWatchError, refusalCode, WatchError } from '../../watch/errors.ts';
 import { type ColumnDefinition, TableSource } from '../table-source.ts';
 import { type Access, collectionPath, type PageResource } from './api.ts';
 import type { PageRow } from './sorting.ts';
@@ -252,7 +252,7 @@ export class RowFollower {
   }
 }
 
-const isDenied = (error: unknown): boolean => isWatchError(error, 'REFUSED') && error.status?.code === 401;
+const isDenied = (error: unknown): boolean => refusalCode(error) === 401;
 
 function selectionOf({ labelSelector, fieldSelector }: Scope): { labelSelector?: string; fieldSelector?: string } {
   return { ...(labelSelector && { labelSelector }), ...(fieldSelector && { fieldSelector }) };

@@ -14,7 +14,7 @@
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isPromise } from '../../watch/abort.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { isWatchError, refusalCode } from '../../watch/errors.ts';
 import { paceOf, type Soon, through } from '../../watch/fair-queue.ts';
 import { continueAfter, encodeContinue, type ListPlan, planList } from '../requests.ts';
 import { expired, expiredContinue } from '../statuses.ts';
@@ -162,5 +162,5 @@ function pageOf<T extends KubernetesObject>(
 
 /** Whether the error says that a version did not come in time. */
 export function isLate(error: unknown): boolean {
-  return isWatchError(error, 'REFUSED') && error.status?.code === 504;
+  return refusalCode(error) === 504;
 }

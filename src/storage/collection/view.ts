@@ -2,7 +2,8 @@
 import { EventLog, ReplayWindow } from '../../broadcast/log.ts';
 import { WaitingReaders } from '../../broadcast/watcher-sets.ts';
 import { type KubernetesObject, metadataOf } from '../../cache/object.ts';
-import { type FieldRule, type FieldSelector, fitsRule, type LabelSelector, rulesOf } from '../../selectors/index.ts';
+import { type FieldRule, type FieldSelector, fitsRule, rulesOf } from '../../selectors/field-selector.ts';
+import type { LabelSelector } from '../../selectors/label-selector.ts';
 import { isPromise } from '../../watch/abort.ts';
 import type { Status } from '../../watch/event.ts';
 import { soon } from '../../watch/turn.ts';

@@ -3,7 +3,7 @@
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import { versionOf } from '../../cache/object.ts';
 import type { Storage } from '../../storage/storage.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { isWatchError, refusalCode } from '../../watch/errors.ts';
 import { needs } from './contract.ts';
 import {
   contentsOf,
@@ -235,7 +235,7 @@ export const LISTS: readonly StorageCase[] = storageCases({
       await storage.create('cc', thing('cc'));
       await compact?.();
       const refused = await storage.list({ limit: 2, continue: first.continue }).catch((error: unknown) => error);
-      expectThat(isWatchError(refused, 'REFUSED') && refused.status?.code === 410, '410', refused);
+      expectThat(refusalCode(refused) === 410, '410', refused);
       const token = isWatchError(refused) ? refused.status?.metadata.continue : undefined;
       expectThat(typeof token === 'string', 'a continue in the status', refused);
       const page = await storage.list({ limit: 2, continue: token });

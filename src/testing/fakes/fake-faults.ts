@@ -1,12 +1,8 @@
 import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { metadataOf } from '../../cache/object.ts';
-import {
-  FieldSelector,
-  LabelSelector,
-  parseFieldSelector,
-  parseLabelSelector,
-  SelectionPredicate,
-} from '../../selectors/index.ts';
+import { FieldSelector, parseFieldSelector } from '../../selectors/field-selector.ts';
+import { LabelSelector, parseLabelSelector } from '../../selectors/label-selector.ts';
+import { SelectionPredicate } from '../../selectors/predicate.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, sleep } from '../../watch/clock.ts';
 import { invalid, isWatchError, WatchError, wholeNumber } from '../../watch/errors.ts';

@@ -3,7 +3,7 @@ import { filterTransitions } from '../../broadcast/filter.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, keyOf } from '../../cache/object.ts';
 import { compareVersions } from '../../cache/versions.ts';
-import type { SelectionPredicate } from '../../selectors/index.ts';
+import type { SelectionPredicate } from '../../selectors/predicate.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { checkOptions, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';

@@ -1,7 +1,7 @@
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { versionOf } from '../../cache/object.ts';
 import { type Prepare, preparedList, prepareItems, takesPrepare } from '../../cache/pager.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { refusalCode } from '../../watch/errors.ts';
 import { isErrorEvent, isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import { Batches, Iteration } from '../../watch/reader.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
@@ -49,7 +49,7 @@ export class RecordedSource<T> implements ListWatcher<T> {
     if (!part) this.#notebook.write({ step: 'list', list, client, resourceVersion, resourceVersionMatch: matchOf(options) });
     // What is recorded is what the source has sent.
     const page = await this.#source.list(options).catch((error: unknown) => {
-      this.#notebook.write({ step: 'refused', request: list, code: codeOf(error) });
+      this.#notebook.write({ step: 'refused', request: list, code: refusalCode(error) });
       throw error;
     });
     this.#listed(page, { list, part });
@@ -63,7 +63,7 @@ export class RecordedSource<T> implements ListWatcher<T> {
     const watch = this.#notebook.nameFor(client, 'watch');
     this.#notebook.write({ step: 'watch', watch, client, resourceVersion, sendInitialEvents });
     const opened = await this.#source.watch(options).catch((error: unknown) => {
-      this.#notebook.write({ step: 'refused', request: watch, code: codeOf(error) });
+      this.#notebook.write({ step: 'refused', request: watch, code: refusalCode(error) });
       throw error;
     });
     return new RecordedObjectWatch(opened, { name: watch, notebook: this.#notebook, signal: options.signal });
@@ -83,10 +83,6 @@ export class RecordedSource<T> implements ListWatcher<T> {
 function matchOf({ resourceVersionMatch, resourceVersion = '', limit = 0 }: ListOptions): ListOptions['resourceVersionMatch'] {
   const exact = limit > 0 && resourceVersion !== '' && resourceVersion !== '0';
   return resourceVersionMatch ?? (exact ? 'Exact' : undefined);
-}
-
-function codeOf(error: unknown): number | undefined {
-  return isWatchError(error, 'REFUSED') ? error.status?.code : undefined;
 }
 
 /** A watch that records what its consumer gets, and its end. */
@@ -160,7 +156,7 @@ export class RecordedObjectWatch<T> extends Iteration implements Watch<ObjectEve
       if (result.done) this.#end(undefined);
       return result;
     } catch (error) {
-      this.#end(codeOf(error) ?? 0);
+      this.#end(refusalCode(error) ?? 0);
       throw error;
     }
   }

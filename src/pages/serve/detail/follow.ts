@@ -20,7 +20,7 @@ import { NewlineFramer } from '../../../decode/framing.ts';
 import { escapeFieldValue } from '../../../selectors/field-selector.ts';
 import { Backoff } from '../../../watch/backoff.ts';
 import { type Clock, sleep, systemClock } from '../../../watch/clock.ts';
-import { WatchError } from '../../../watch/errors.ts';
+import { refusalCode, WatchError } from '../../../watch/errors.ts';
 import { isStatus, type Status, toStatus } from '../../../watch/event.ts';
 import { parseExactly } from '../../words.ts';
 import { type Happening, type HistoryEntry, toEntry, versionOf, writtenAt } from './history.ts';
@@ -107,7 +107,7 @@ export class ObjectFollower {
         delayMs = backoff.renewed(this.clock.now() - begunMs);
       } catch (error) {
         if (signal.aborted) return;
-        const code = codeOf(error);
+        const code = refusalCode(error);
         if (code === 401) {
           this.stop();
           onDenied();
@@ -247,9 +247,4 @@ function refusedBy(object: Members): WatchError {
     ? (object as unknown as Status)
     : toStatus({ code: 500, reason: 'InternalError', message: 'unknown' });
   return new WatchError('REFUSED', `${status.code} ${status.reason}: ${status.message}`, { status });
-}
-
-/** The code with which a server has refused. */
-function codeOf(error: unknown): number | undefined {
-  return error instanceof WatchError ? error.status?.code : undefined;
 }
