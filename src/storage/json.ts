@@ -198,7 +198,7 @@ class Writer {
   }
 
   #namesOf(value: object): readonly string[] {
-    const known = this.#names.get(value);
+    const known = this.#names.size > 0 ? this.#names.get(value) : undefined;
     if (known) return known;
     const names = Object.keys(value);
     if (names.length > FEW) this.#names.set(value, names);

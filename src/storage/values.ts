@@ -129,7 +129,10 @@ export function* preparing<T extends KubernetesObject>(object: T, share?: (whole
 /** What JSON makes of a value, in which parts of what is kept may be shared; undefined: that only shows when it is parsed. */
 export type Share = (whole: object) => unknown;
 
-/** Changes that leave alone what they get, which is what is kept, not a copy, and what they return. */
+/**
+ * Changes that leave alone what they get, which is what is kept, not a copy, and what they return. And new objects that nobody else has:
+ * those are kept themselves.
+ */
 export const gentle: WeakMap<object, (kept: object) => Share> = new WeakMap();
 
 /** The size from which an object is copied in pieces, in bytes of JSON. */

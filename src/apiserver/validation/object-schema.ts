@@ -119,10 +119,13 @@ export function isShaping(kind: Shaped): boolean {
   return kind.schema !== undefined && mayShape(structuralOf(kind.schema), termsOf(kind));
 }
 
-/** An object as its schema has it: without what is unknown, if its kind does not preserve that, and with defaults. */
-export function* fitting<T extends object>(kind: Shaped, object: T): Work<T> {
+/**
+ * An object as its schema has it: without what is unknown, if its kind does not preserve that, and with defaults. `stored`: nobody
+ * changes it any more.
+ */
+export function* fitting<T extends object>(kind: Shaped, object: T, stored: boolean = false): Work<T> {
   if (kind.schema === undefined) return object;
-  return yield* shaping(structuralOf(kind.schema), object, termsOf(kind));
+  return yield* shaping(structuralOf(kind.schema), object, { ...termsOf(kind), stored });
 }
 
 /** An object without what the schema of its kind does not know, if that is not preserved. It gets no defaults. */

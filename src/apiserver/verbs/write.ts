@@ -2,10 +2,11 @@
  * Create, update and patch. Each is one step in the storage: an update reads and writes the same revision, and if another writer
  * was faster, it is repeated with what is there then.
  */
+import { likened } from '../../apply/quick.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
 import { comparing } from '../../storage/json.ts';
-import { sharing } from '../../storage/shared.ts';
+import { keeping, sharing } from '../../storage/shared.ts';
 import { gentle } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { invalid, isRecord } from '../../watch/errors.ts';
@@ -182,7 +183,8 @@ function* prepareUpdate(
 ): Work<Mutable | Promise<Mutable>> {
   const { info } = context;
   const { place, row } = terms;
-  const object = inNamespace(yield* fitting(row.kind ?? info, normalized(row.kind ?? info, sent)), place.namespace);
+  const kind = row.kind ?? info;
+  const object = inNamespace(yield* fitting(kind, normalized(kind, sent), isOurs(context)), place.namespace);
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
@@ -269,8 +271,8 @@ interface WriteTerms {
   readonly applied?: boolean | undefined;
 }
 
-const fittingSoon = (info: ResourceInfo, object: Mutable, signal: AbortSignal | undefined): Soon<Mutable> =>
-  inPieces(fitting(info, object), { pace: paceOf(signal), signal });
+const fittingSoon = (context: ResourceContext, object: Mutable, signal: AbortSignal | undefined): Soon<Mutable> =>
+  inPieces(fitting(context.info, object, isOurs(context)), { pace: paceOf(signal), signal });
 
 /** How many other names are tried if a generated one is taken. */
 const MAX_NAME_ATTEMPTS = 8;
@@ -289,7 +291,7 @@ export async function createObject(
   const { info } = context;
   const { namespace, dryRun, signal } = terms;
   const given = await inPieces(typed(info, sent), { pace: paceOf(signal), signal });
-  const readable = inNamespace(await fittingSoon(info, normalized(info, given), signal), namespace);
+  const readable = inNamespace(await fittingSoon(context, normalized(info, given), signal), namespace);
   if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker, now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
@@ -302,7 +304,7 @@ export async function createObject(
     const { admission } = context;
     const about = { operation: 'CREATE', place: { namespace, name: asked }, oldObject: undefined, dryRun, signal } as const;
     const admitted = admission && inNamespace(normalized(info, await admission.mutate(readable, about)), namespace);
-    const fit = admitted && (await fittingSoon(info, admitted, signal));
+    const fit = admitted && (await fittingSoon(context, admitted, signal));
     const object = await prepareCreate(context, fit ?? readable, { ...terms, sent });
     const between = pace?.pause();
     if (between) await between;
@@ -311,6 +313,7 @@ export async function createObject(
     const key = storageKey({ namespace, name });
     const making = inPieces(storing(info, object), { pace: paceOf(signal), signal });
     const stored = isPromise(making) ? await making : making;
+    if (isOurs(context)) gentle.set(stored, keeping);
     try {
       if (!dryRun) {
         const created = await context.storage.create(key, stored, { signal, ttlSeconds: context.ttlSeconds });
@@ -378,7 +381,9 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   const key = storageKey(place);
   const changing = function* (current: KubernetesObject): Work<Soon<KubernetesObject>> {
     const made = terms.make(current);
-    const sent = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
+    const whole = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
+    // What is the same as before is the same value, as everything after this sees at once.
+    const sent = isOurs(context) ? likened(current, whole) : whole;
     const next = context.admission
       ? admittedUpdate(context, sent, { ...terms, current })
       : yield* prepareUpdate(context, sent, { ...terms, current });
@@ -386,8 +391,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
     return next.then((late) => inPieces(toStored(context, late, current), { pace: paceOf(signal), signal }));
   };
   const change: Change = (current) => inPieces(changing(current), { pace: paceOf(signal), signal }) as Soon<KubernetesObject>;
-  // Only what the program's hooks get could be changed.
-  if (!context.admission && !info.validate) gentle.set(change, sharing);
+  if (isOurs(context)) gentle.set(change, sharing);
   for (let attempt = 1; ; attempt++) {
     try {
       if (terms.dryRun) return await dry(context, terms, change);
@@ -406,6 +410,9 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
     }
   }
 }
+
+/** Whether nobody else gets what is written: what the program's own functions get or make, they could change later. */
+const isOurs = ({ admission, info }: ResourceContext): boolean => !admission && !info.validate && !info.convert;
 
 /** The object that an update makes, if the program's hooks admit it. */
 async function admittedUpdate(
