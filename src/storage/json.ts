@@ -186,13 +186,18 @@ class Writer {
     if (!isContainer(value)) return most - 4;
     let left = most - OBJECT_CHARS;
     if (Array.isArray(value)) {
-      for (let at = 0; at < value.length && left >= 0; at++) left = this.#leftAfter(value[at], left);
+      for (let at = 0; at < value.length && left >= 0; at++) {
+        const each: unknown = value[at];
+        left = typeof each === 'string' ? left - each.length : this.#leftAfter(each, left);
+      }
       return left;
     }
     const names = this.#namesOf(value);
     for (let at = 0; at < names.length && left >= 0; at++) {
       const name = names[at] as string;
-      left = this.#leftAfter((value as Members)[name], left - name.length - 4);
+      const each = (value as Members)[name];
+      left -= name.length + 4;
+      left = typeof each === 'string' ? left - each.length : this.#leftAfter(each, left);
     }
     return left;
   }

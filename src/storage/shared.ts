@@ -45,7 +45,9 @@ function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
     const name = names?.[at] ?? at;
     const member = (value as Record<string, unknown>)[name];
     if (member === undefined && !isList && copies) continue;
-    const made = sharedWith((before as Record<string, unknown>)[name], member, depth + 1);
+    const isText = typeof member === 'string';
+    const made = isText ? member : sharedWith((before as Record<string, unknown>)[name], member, depth + 1);
+    if (isText && --left < 0) return undefined;
     if (made === undefined || typeof made === 'function' || typeof made === 'symbol') return undefined;
     if (copies) put(copy as Record<string, unknown>, name as string, made);
   }

@@ -147,6 +147,7 @@ export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
 
 /** The same metadata at a version, which is its last member. Leaving a member out by `...rest` takes five times as long. */
 function metadataAt(metadata: Readonly<Record<string, unknown>>, version: string): object {
+  if (!Object.hasOwn(metadata, 'resourceVersion')) return { ...metadata, resourceVersion: version };
   const kept: Record<string, unknown> = {};
   for (const name of Object.keys(metadata)) if (name !== 'resourceVersion') put(kept, name, metadata[name]);
   kept.resourceVersion = version;

@@ -85,8 +85,13 @@ export function* membersIn(value: unknown, isSmall: boolean = false): Work<numbe
 function membersOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   let members = 0;
-  if (Array.isArray(value)) for (let at = 0; at < value.length; at++) members += membersOf(value[at]);
-  else for (const name in value) members += 1 + membersOf((value as Json)[name]);
+  if (Array.isArray(value)) for (const each of value) members += membersOf(each);
+  else {
+    for (const name in value) {
+      const member = (value as Json)[name];
+      members += typeof member === 'object' ? 1 + membersOf(member) : 1;
+    }
+  }
   return members;
 }
 

@@ -9,7 +9,7 @@
 
 import { FIELD_VALIDATIONS, type FieldValidation } from '../../cache/resource-client.ts';
 import { isRecord } from '../../watch/errors.ts';
-import { STRIDE, type Work } from '../../watch/fair-queue.ts';
+import { type Soon, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
 import type { JsonSchema } from '../definition.ts';
 import { OBJECT_META, OPEN, SHARED, schemaOf } from '../documents/schemas.ts';
@@ -218,7 +218,12 @@ export class FieldCheck {
   }
 
   /** `warn` is called with what is wrong after each check. Without it, anything wrong is refused. */
-  static async of(seen: SeenKind, warn?: (faults: FieldFaults) => void): Promise<FieldCheck> {
+  static of(seen: SeenKind, warn?: (faults: FieldFaults) => void): Soon<FieldCheck> {
+    const known = knownFields.get(seen);
+    return known === undefined ? FieldCheck.#made(seen, warn) : new FieldCheck(seen, known, warn);
+  }
+
+  static async #made(seen: SeenKind, warn?: (faults: FieldFaults) => void): Promise<FieldCheck> {
     const known = await withPatterns(() => knownFieldsOf(seen)).catch((cause: unknown) => {
       // A schema that cannot be read is the server's error, not that of a client that writes an object.
       throw new Error((cause as Error).message, { cause });
@@ -269,6 +274,10 @@ export class FieldCheck {
   }
 
   #tell(found: readonly Found[], refusal: (why: string) => Error): void {
+    if (found.every(([, paths]) => !paths?.length)) {
+      this.#warn?.(NO_FAULTS);
+      return;
+    }
     const texts = found.flatMap(([what, paths = []]) => paths.map((path) => `${what} field ${shown(path)}`));
     const more = found.reduce((sum, [, , each = 0]) => sum + each, 0);
     if (this.#warn !== undefined) this.#warn({ texts, more });
@@ -277,6 +286,9 @@ export class FieldCheck {
     }
   }
 }
+
+const NO_FAULTS: FieldFaults = { texts: [], more: 0 };
+const NOTHING_FOUND = [[], 0] as const;
 
 /** What is wrong with fields, with which, and with how many more. */
 type Found = readonly [what: string, paths?: readonly string[] | undefined, more?: number | undefined];
@@ -291,9 +303,10 @@ function* unknownOf(kind: SeenKind, known: KnownFields, object: object, before?:
 }
 
 /** Sorted, with those of the metadata first. */
-function sorted({ told, more }: FieldPaths): readonly [readonly string[], number] {
+function sorted(found: FieldPaths): readonly [readonly string[], number] {
+  const { told, more } = found;
   const rank = (path: string): number => (path.startsWith('metadata.') ? 0 : 1);
-  return [told.sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1)), more];
+  return told.length === 0 ? NOTHING_FOUND : [told.sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1)), more];
 }
 
 /** 422: what is wrong with the result of a patch, which has no name yet. */

@@ -6,7 +6,7 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isRecord, WatchError } from '../../watch/errors.ts';
-import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema, SchemaCheck } from '../definition.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 import { fitsQuickly } from './quick.ts';
@@ -29,7 +29,7 @@ export interface Shaped {
 export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
   if (isBeyond(schema)) return await compileJsonSchema(schema);
   const tree = structuralOf(schema);
-  await withPatterns(() => inPieces(checkSource(schema, ''), { pace: paceOf(undefined) }));
+  await withPatterns(() => inPieces(checkSource(schema, '')));
   const rules = await compileRules(tree);
   return (object, old) => checking({ tree, rules }, object, old);
 }

@@ -282,15 +282,16 @@ export function normalized(info: KindName, sent: unknown): Mutable {
   }
   if (metadata !== undefined && metadata !== null && !isRecord(metadata)) throw badRequest('metadata: expected an object');
   const checked = (metadata ?? {}) as Json;
-  for (const name of TEXTS) if (!isText(checked[name])) throw badRequest(`metadata.${name}: expected a string`);
+  for (const name of TEXTS) {
+    if (typeof (checked[name] ?? '') !== 'string') throw badRequest(`metadata.${name}: expected a string`);
+  }
   for (const name of NUMBERS) {
-    if (!isNullish(checked[name]) && !Number.isInteger(checked[name])) throw badRequest(`metadata.${name}: expected an integer`);
+    if (!Number.isInteger(checked[name] ?? 0)) throw badRequest(`metadata.${name}: expected an integer`);
   }
   const maps: Record<string, unknown> = {};
-  for (const name of MAPS) maps[name] = textsOf(name, checked[name]);
+  for (const name of MAPS) maps[name] = textsOf(name, checked[name] ?? undefined);
   for (const name of LISTS) {
-    const value = checked[name];
-    if (!isNullish(value) && !Array.isArray(value)) throw badRequest(`metadata.${name}: expected a list`);
+    if (!Array.isArray(checked[name] ?? NONE)) throw badRequest(`metadata.${name}: expected a list`);
   }
   for (const each of (checked.finalizers ?? NONE) as readonly unknown[]) {
     if (!isText(each)) throw badRequest('metadata.finalizers: expected a string');
@@ -343,7 +344,7 @@ const isText = (value: unknown): boolean => typeof value === 'string' || isNulli
 
 /** The same map, in which null is an empty text, as in Go. */
 function textsOf(name: string, value: unknown): unknown {
-  if (isNullish(value)) return undefined;
+  if (value === undefined) return undefined;
   if (!isRecord(value)) throw badRequest(`metadata.${name}: expected an object`);
   let hasNull = false;
   // Their values, of which a list would take twice as long.
@@ -359,15 +360,11 @@ function textsOf(name: string, value: unknown): unknown {
 function ordered(metadata: Json, changes: Json = UNCHANGED): Meta {
   const known: Record<string, unknown> = {};
   for (const name of ORDER) {
-    const value = name in changes ? changes[name] : metadata[name];
-    if (!isEmptyValue(value)) known[name] = value;
+    const value = (name in changes ? changes[name] : metadata[name]) ?? '';
+    // What Kubernetes leaves out: null, and empty texts, lists and maps.
+    if (value !== '' && (typeof value !== 'object' || !isEmpty(value))) known[name] = value;
   }
   return known as Meta;
-}
-
-/** What Kubernetes leaves out: null, and empty texts, lists and maps. */
-function isEmptyValue(value: unknown): boolean {
-  return isNullish(value) || value === '' || (typeof value === 'object' && isEmpty(value as object));
 }
 
 function isEmpty(object: object): boolean {

@@ -6,7 +6,7 @@ import type { NamespacedName } from '../../cache/resource-client.ts';
 import { parseFieldSelector, parseLabelSelector } from '../../selectors/index.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, notFound, translated } from '../api-status.ts';
 import { EVENTS_PREFIX } from '../kinds/events.ts';
@@ -62,7 +62,7 @@ function presentedAll(
   signal: AbortSignal | undefined,
 ): Soon<readonly KubernetesObject[]> {
   if (!isShaping(info) && items.every((item) => item.apiVersion === info.apiVersion)) return items;
-  return inPieces(presenting(info, items), { pace: paceOf(signal), signal });
+  return inPieces(presenting(info, items), { signal });
 }
 
 function* presenting(info: ResourceInfo, items: readonly KubernetesObject[]): Work<readonly KubernetesObject[]> {

@@ -10,7 +10,7 @@ import { keeping, sharing } from '../../storage/shared.ts';
 import { gentle } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { invalid, isRecord } from '../../watch/errors.ts';
-import { inPieces, paceOf, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { inPieces, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
 import { unasked } from '../admission.ts';
 import { alreadyExists, badRequest, conflict, hasCode, invalidObject, MODIFIED, notFound, translated } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
@@ -117,11 +117,11 @@ async function prepareCreate(
   });
   const ready = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
   const after = managedFieldsAfter(context, { ...terms, live: undefined, sent, object: ready, row: info.main });
-  const made = inPieces(after, { pace: paceOf(signal), signal });
+  const made = inPieces(after, { signal });
   const managedFields = isPromise(made) ? await made : made;
   const stored = managedFields === ready.metadata.managedFields ? ready : withMeta(ready, { managedFields });
   const checked = check(context, stored, { causes: nameCauses(info, stored.metadata), old: undefined, part: '' });
-  await inPieces(checked, { pace: paceOf(signal), signal });
+  await inPieces(checked, { signal });
   return stored;
 }
 
@@ -150,7 +150,7 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
 }
 
 const checkedLater = async (context: ResourceContext, object: Mutable, checked: Checked): Promise<void> =>
-  await inPieces(check(context, object, checked), { pace: paceOf(undefined) });
+  await inPieces(check(context, object, checked));
 
 const partCauses = ({ subresources }: ResourceInfo, object: Mutable): FieldCause[] =>
   subresources.flatMap(({ causes }) => causes?.(object) ?? []);
@@ -272,7 +272,7 @@ interface WriteTerms {
 }
 
 const fittingSoon = (context: ResourceContext, object: Mutable, signal: AbortSignal | undefined): Soon<Mutable> =>
-  inPieces(fitting(context.info, object, isOurs(context)), { pace: paceOf(signal), signal });
+  inPieces(fitting(context.info, object, isOurs(context)), { signal });
 
 /** How many other names are tried if a generated one is taken. */
 const MAX_NAME_ATTEMPTS = 8;
@@ -290,7 +290,7 @@ export async function createObject(
 ): Promise<KubernetesObject> {
   const { info } = context;
   const { namespace, dryRun, signal } = terms;
-  const given = await inPieces(typed(info, sent), { pace: paceOf(signal), signal });
+  const given = await inPieces(typed(info, sent), { signal });
   const readable = inNamespace(await fittingSoon(context, normalized(info, given), signal), namespace);
   if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker, now: timestamp(context.now()) });
   const pace = requestPace(signal);
@@ -311,7 +311,7 @@ export async function createObject(
     const { name = '' } = object.metadata;
     await admission?.validate(object, { ...about, place: { namespace, name } });
     const key = storageKey({ namespace, name });
-    const making = inPieces(storing(info, object), { pace: paceOf(signal), signal });
+    const making = inPieces(storing(info, object), { signal });
     const stored = isPromise(making) ? await making : making;
     if (isOurs(context)) gentle.set(stored, keeping);
     try {
@@ -388,9 +388,9 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
       ? admittedUpdate(context, sent, { ...terms, current })
       : yield* prepareUpdate(context, sent, { ...terms, current });
     if (!isPromise(next)) return yield* toStored(context, next, current);
-    return next.then((late) => inPieces(toStored(context, late, current), { pace: paceOf(signal), signal }));
+    return next.then((late) => inPieces(toStored(context, late, current), { signal }));
   };
-  const change: Change = (current) => inPieces(changing(current), { pace: paceOf(signal), signal }) as Soon<KubernetesObject>;
+  const change: Change = (current) => inPieces(changing(current), { signal }) as Soon<KubernetesObject>;
   if (isOurs(context)) gentle.set(change, sharing);
   for (let attempt = 1; ; attempt++) {
     try {
@@ -425,7 +425,7 @@ async function admittedUpdate(
   const oldObject = row.view(presented(info, current));
   const about = { operation: 'UPDATE', subresource: row.name, place, oldObject, dryRun, signal } as const;
   const object = await admission?.mutate(normalized(row.kind ?? info, sent), about);
-  const next = await inPieces(prepareUpdate(context, object, terms), { pace: paceOf(signal), signal });
+  const next = await inPieces(prepareUpdate(context, object, terms), { signal });
   await admission?.validate(row.view(next === current ? presented(info, next) : next), about);
   return next;
 }
