@@ -78,7 +78,7 @@ async function readObject(task: Task, options: 'CreateOptions' | 'UpdateOptions'
     type === PROTOBUF
       ? await done(readProtobuf(bytes, kind), signal)
       : await (type === YAML_TYPE ? parsedYaml : parsed)(bytes, means);
-  await paceOf(signal).pause();
+  if (bytes.length > SMALL_BYTES) await paceOf(signal).pause();
   if (fields) await done(fields.object(sent), signal);
   return sent;
 }

@@ -42,6 +42,10 @@ export class FieldPaths {
     else this.#paths.add(toPath(steps()));
   }
 
+  get isEmpty(): boolean {
+    return this.#paths.size === 0;
+  }
+
   /** The reported paths, in the order in which they were found. */
   get told(): string[] {
     return [...this.#paths];

@@ -240,9 +240,14 @@ export class FieldCheck {
   *object(sent: unknown): Work<void> {
     const { kind, version } = this.#kind;
     if (!isOfKind(this.#kind, sent)) return;
+    const unknown = yield* unknownOf(this.#kind, this.#known, sent as object);
+    if (!this.#twice && unknown.isEmpty) {
+      this.#warn?.(NO_FAULTS);
+      return;
+    }
     const found: Found[] = [
       ['duplicate', this.#twice?.told, this.#twice?.more],
-      ['unknown', ...sorted(yield* unknownOf(this.#kind, this.#known, sent as object))],
+      ['unknown', ...sorted(unknown)],
     ];
     this.#tell(found, (why) => badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`));
   }
@@ -274,10 +279,6 @@ export class FieldCheck {
   }
 
   #tell(found: readonly Found[], refusal: (why: string) => Error): void {
-    if (found.every(([, paths]) => !paths?.length)) {
-      this.#warn?.(NO_FAULTS);
-      return;
-    }
     const texts = found.flatMap(([what, paths = []]) => paths.map((path) => `${what} field ${shown(path)}`));
     const more = found.reduce((sum, [, , each = 0]) => sum + each, 0);
     if (this.#warn !== undefined) this.#warn({ texts, more });
@@ -288,7 +289,6 @@ export class FieldCheck {
 }
 
 const NO_FAULTS: FieldFaults = { texts: [], more: 0 };
-const NOTHING_FOUND = [[], 0] as const;
 
 /** What is wrong with fields, with which, and with how many more. */
 type Found = readonly [what: string, paths?: readonly string[] | undefined, more?: number | undefined];
@@ -303,10 +303,9 @@ function* unknownOf(kind: SeenKind, known: KnownFields, object: object, before?:
 }
 
 /** Sorted, with those of the metadata first. */
-function sorted(found: FieldPaths): readonly [readonly string[], number] {
-  const { told, more } = found;
+function sorted({ told, more }: FieldPaths): readonly [readonly string[], number] {
   const rank = (path: string): number => (path.startsWith('metadata.') ? 0 : 1);
-  return told.length === 0 ? NOTHING_FOUND : [told.sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1)), more];
+  return [told.sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1)), more];
 }
 
 /** 422: what is wrong with the result of a patch, which has no name yet. */

@@ -150,7 +150,7 @@ export function* fittingStored<T extends object>(kind: Shaped, object: T): Work<
 
 /** The same at a stretch. */
 export function fitted<T extends object>(kind: Shaped, object: T): T {
-  return atOnce(fittingStored(kind, object));
+  return kind.schema === undefined ? object : atOnce(fittingStored(kind, object));
 }
 
 /** Each schema, compiled once. */

@@ -246,10 +246,14 @@ function* inVersion<T extends KubernetesObject>(info: ResourceInfo, object: T): 
   return copy as T;
 }
 
+/** Whether an object is in the version in which its kind is stored. */
+export const isStoredAs = (info: ResourceInfo, object: KubernetesObject): boolean =>
+  object.apiVersion === (info.storedAs ?? info.apiVersion);
+
 /** An object in the version in which it is stored. */
 export function* storing<T extends KubernetesObject>(info: ResourceInfo, object: T): Work<T> {
   const { storedAs = info.apiVersion } = info;
-  if (object.apiVersion === storedAs) return object;
+  if (isStoredAs(info, object)) return object;
   const made = converted(info, object, storedAs) as T;
   const schema = info.versions?.get(storedAs);
   return schema === undefined ? made : yield* trimming(schema, made);

@@ -37,7 +37,7 @@ import {
   updateCauses,
   withMeta,
 } from './metadata.ts';
-import { presented, reading, storing } from './read.ts';
+import { isStoredAs, presented, reading, storing } from './read.ts';
 import { deleteObject } from './remove.ts';
 
 /** What is needed to turn a patch into a change. */
@@ -93,13 +93,12 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
 const countsGenerations = ({ group }: ResourceInfo): boolean => !['', 'coordination.k8s.io', 'events.k8s.io'].includes(group);
 
 /** The object that a creation writes. The server makes its name if it has only `generateName`. */
-async function prepareCreate(
+function* prepareCreate(
   context: ResourceContext,
   object: Mutable,
   { sent, ...terms }: CreateTerms & { sent: unknown },
-): Promise<Mutable> {
+): Work<Soon<Mutable>> {
   const { info } = context;
-  const { signal } = terms;
   const { metadata } = object;
   if (metadata.resourceVersion !== undefined) throw badRequest('resourceVersion should not be set on objects to be created');
   const { generateName: base } = metadata;
@@ -116,13 +115,10 @@ async function prepareCreate(
     deletionGracePeriodSeconds: undefined,
   });
   const ready = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
-  const after = managedFieldsAfter(context, { ...terms, live: undefined, sent, object: ready, row: info.main });
-  const made = inPieces(after, { signal });
-  const managedFields = isPromise(made) ? await made : made;
+  const managedFields = yield* managedFieldsAfter(context, { ...terms, live: undefined, sent, object: ready, row: info.main });
   const stored = managedFields === ready.metadata.managedFields ? ready : withMeta(ready, { managedFields });
-  const checked = check(context, stored, { causes: nameCauses(info, stored.metadata), old: undefined, part: '' });
-  await inPieces(checked, { signal });
-  return stored;
+  const checked = yield* check(context, stored, { causes: nameCauses(info, stored.metadata), old: undefined, part: '' });
+  return checked?.then(() => stored) ?? stored;
 }
 
 const NOTHING: Json = {};
@@ -142,7 +138,8 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
   const compiled = bySchema?.();
   if (isPromise(compiled)) return compiled.then(() => checkedLater(context, object, checked));
   if (compiled !== undefined) found.push(...(yield* compiled(object, old)));
-  found.push(...partCauses(info, object));
+  if (info.subresources.length > 0) found.push(...partCauses(info, object));
+  if (found.length === 0 && !info.validate) return undefined;
   const more = found.length === 0 ? info.validate?.(object, old, part) : undefined;
   if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(causesOf(late, info), info, object));
   refuseFor([...found, ...causesOf(more, info)], info, object);
@@ -213,7 +210,7 @@ function* prepareUpdate(
  */
 function* toStored(context: ResourceContext, next: KubernetesObject, current: KubernetesObject): Work<KubernetesObject> {
   if (!context.empty && isDone(next)) throw new Done(next, current);
-  return next === current ? current : yield* storing(context.info, next);
+  return next === current || isStoredAs(context.info, next) ? next : yield* storing(context.info, next);
 }
 
 /**
@@ -271,8 +268,11 @@ interface WriteTerms {
   readonly applied?: boolean | undefined;
 }
 
-const fittingSoon = (context: ResourceContext, object: Mutable, signal: AbortSignal | undefined): Soon<Mutable> =>
-  inPieces(fitting(context.info, object, isOurs(context)), { signal });
+/** What was sent as an object of its kind, as its schema has it. Throws 400. */
+function* received(context: ResourceContext, sent: unknown, namespace: string | undefined): Work<Mutable> {
+  const { info } = context;
+  return inNamespace(yield* fitting(info, normalized(info, sent), isOurs(context)), namespace);
+}
 
 /** How many other names are tried if a generated one is taken. */
 const MAX_NAME_ATTEMPTS = 8;
@@ -290,8 +290,10 @@ export async function createObject(
 ): Promise<KubernetesObject> {
   const { info } = context;
   const { namespace, dryRun, signal } = terms;
-  const given = await inPieces(typed(info, sent), { signal });
-  const readable = inNamespace(await fittingSoon(context, normalized(info, given), signal), namespace);
+  const receiving = function* (): Work<Mutable> {
+    return yield* received(context, yield* typed(info, sent), namespace);
+  };
+  const readable = await inPieces(receiving(), { signal });
   if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker, now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
@@ -303,16 +305,15 @@ export async function createObject(
     if (before) await before;
     const { admission } = context;
     const about = { operation: 'CREATE', place: { namespace, name: asked }, oldObject: undefined, dryRun, signal } as const;
-    const admitted = admission && inNamespace(normalized(info, await admission.mutate(readable, about)), namespace);
-    const fit = admitted && (await fittingSoon(context, admitted, signal));
-    const object = await prepareCreate(context, fit ?? readable, { ...terms, sent });
+    const admitted = admission && received(context, await admission.mutate(readable, about), namespace);
+    const given = admitted ? await inPieces(admitted, { signal }) : readable;
+    const object = await inPieces(prepareCreate(context, given, { ...terms, sent }), { signal });
     const between = pace?.pause();
     if (between) await between;
     const { name = '' } = object.metadata;
-    await admission?.validate(object, { ...about, place: { namespace, name } });
+    if (admission) await admission.validate(object, { ...about, place: { namespace, name } });
     const key = storageKey({ namespace, name });
-    const making = inPieces(storing(info, object), { signal });
-    const stored = isPromise(making) ? await making : making;
+    const stored = isStoredAs(info, object) ? object : await inPieces(storing(info, object), { signal });
     if (isOurs(context)) gentle.set(stored, keeping);
     try {
       if (!dryRun) {
