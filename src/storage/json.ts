@@ -183,7 +183,7 @@ class Writer {
   /** What is left of a number of characters after about those of a value's JSON: less than nothing if it has more. */
   #leftAfter(value: unknown, most: number): number {
     if (typeof value === 'string') return most - value.length;
-    if (!isContainer(value)) return most - 4;
+    if (typeof value !== 'object' || value === null) return most - 4;
     let left = most - OBJECT_CHARS;
     if (Array.isArray(value)) {
       for (let at = 0; at < value.length && left >= 0; at++) {

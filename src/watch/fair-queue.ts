@@ -128,7 +128,7 @@ export class FairQueue {
   /** Before a request, or work that cannot be cut: resolves when it is its turn; undefined: it is now. */
   turn(whose: OnBehalf): Promise<void> | undefined {
     if (!this.#isOpen) this.#open();
-    if (this.#size > 0 || !this.#hasTime) return this.#join(whose);
+    else if (this.#size > 0 || !this.#hasTime) return this.#join(whose);
     const tenant = this.#tenants.of(whose.tenant, toTenant);
     this.#begin(tenant, tenant.lines.of(whose.address, toLine));
     return undefined;
@@ -167,7 +167,7 @@ export class FairQueue {
   }
 
   #pass(isFirst: boolean, isLast: boolean): void {
-    this.#charge();
+    if (this.#running) this.#charge();
     if (isFirst) this.#begunMs = this.#now();
     const isBusy = this.#size > 0;
     if (isBusy && (isFirst || this.#hasTime)) this.#serve();
@@ -189,7 +189,7 @@ export class FairQueue {
   }
 
   #begin(tenant: Tenant, line: Line): void {
-    this.#charge();
+    if (this.#running) this.#charge();
     this.#running = { tenant, line, sinceMs: this.#now() };
   }
 

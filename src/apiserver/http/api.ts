@@ -313,7 +313,7 @@ export class Api {
         maxBodyBytes: settings.maxBodyBytes,
         watchTimeoutMs: (askedMs: number) => endingBy(this.drawTimeout(askedMs), this.watchClients.leftMs(identity)),
         onError: settings.onError,
-        asker: this.askerOf(identity),
+        asker: () => this.askerOf(identity),
         mayCreate: async () => {
           if (!settings.authorize) return;
           await deadline.during(this.hooks.allow(['create', info.resourceName, path.namespace, path.name, identity]));

@@ -252,7 +252,7 @@ export class Quotas {
     const { maxConcurrentRequests, maxConcurrentRequestsPerAddress, maxConcurrentRequestsPerTenant } = settings;
     this.settings = settings;
     this.onRefusal = onRefusal;
-    this.queue = new FairQueue({ now: () => settings.clock.now() });
+    this.queue = new FairQueue({ now: settings.clock.now.bind(settings.clock) });
     this.writes = new Rates(settings.maxWritesPerSecondPerTenant);
     this.kinds = {
       watch: this.places('watch', { max: maxWatchers, perAddress: maxWatchersPerAddress, perTenant: maxWatchersPerTenant }),

@@ -244,7 +244,7 @@ interface Admitted {
   readonly watchTimeoutMs: (askedMs: number) => number;
   readonly onError: (error: unknown) => void;
   /** Who sends it, for reviews. */
-  readonly asker: Asker;
+  readonly asker: () => Asker;
   /** Rejects if the client may not create the object of its path. */
   readonly mayCreate: () => Promise<void>;
   /** Called with what is wrong with the fields of a write, whether or not it succeeds. */

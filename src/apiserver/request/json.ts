@@ -76,9 +76,8 @@ function toPath(steps: readonly Step[]): string {
  *     value --> members -'    otherwise: the search, once through the text
  */
 
-/** How many members a value has, at any depth. `isSmall`: it has few, and is not deep. */
-export function* membersIn(value: unknown, isSmall: boolean = false): Work<number> {
-  if (isSmall) return membersOf(value);
+/** How many members a value has, at any depth. */
+export function* membersIn(value: unknown): Work<number> {
   let members = 0;
   yield* walking(value, (names) => {
     members += names?.length ?? 0;
@@ -86,6 +85,7 @@ export function* membersIn(value: unknown, isSmall: boolean = false): Work<numbe
   return members;
 }
 
+/** The same at a stretch, of what has few and is not deep. */
 function membersOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   let members = 0;
@@ -294,11 +294,12 @@ export function* parsingBody(
     throw badRequest('the body is not JSON in UTF-8');
   }
   if (bytes.length > PIECE_BYTES) yield;
-  const lost = (yield* mayBeLossy(text)) ? yield* lossyNumber(text) : undefined;
+  const isLong = text.length > PIECE_BYTES;
+  const lost = (isLong ? yield* mayBeLossy(text) : LONG_NUMBER.test(text)) ? yield* lossyNumber(text) : undefined;
   if (lost !== undefined) throw badRequest(`the number ${lost.slice(0, MAX_SHOWN)} cannot be kept as it is: send it as a string`);
   if (bytes.length > PIECE_BYTES) yield;
   const isSmall = members + containers <= FEW_PARTS && depth <= MAX_DEPTH;
-  if (again && (yield* membersIn(value, isSmall)) !== members) again(yield* duplicateFields(text));
+  if (again && (isSmall ? membersOf(value) : yield* membersIn(value)) !== members) again(yield* duplicateFields(text));
   return value;
 }
 
@@ -348,7 +349,6 @@ const LONG_INTEGER = /^-?[0-9]{16,21}$/;
 const MAX_SHOWN = 40;
 
 function* mayBeLossy(text: string): Work<boolean> {
-  if (text.length <= PIECE_BYTES) return LONG_NUMBER.test(text);
   for (let at = 0; at < text.length; at += PIECE_BYTES) {
     if (LONG_NUMBER.test(text.slice(at, at + PIECE_BYTES + LONG_NUMBER_CHARS))) return true;
     yield;

@@ -167,7 +167,7 @@ function* look(known: KnownFields, value: unknown, search: Search): Work<void> {
   for (let at = 0; at < count; at++) {
     if (at % STRIDE === STRIDE - 1) yield;
     const step = names?.[at] ?? at;
-    const below = typeof step === 'number' ? known.items : memberOf(known, step);
+    const below = typeof step === 'number' ? known.items : (known.members.get(step) ?? otherOf(known, step));
     const member = members[step];
     if (below === undefined) {
       if (names && !hasOwn(before, step)) found.add(() => [...steps, step]);
@@ -179,9 +179,9 @@ function* look(known: KnownFields, value: unknown, search: Search): Work<void> {
   }
 }
 
-/** What a schema knows below a member; undefined: it does not know that. */
-function memberOf({ members, patterns, others }: KnownFields, name: string): KnownFields | undefined {
-  return members.get(name) ?? patterns.find(([form]) => form.test(name))?.[1] ?? others;
+/** What a schema knows below a member that it does not name; undefined: it does not know that. */
+function otherOf({ patterns, others }: KnownFields, name: string): KnownFields | undefined {
+  return patterns.find(([form]) => form.test(name))?.[1] ?? others;
 }
 
 const hasOwn = (value: unknown, step: Step): value is Readonly<Record<Step, unknown>> =>

@@ -268,10 +268,15 @@ interface WriteTerms {
   readonly applied?: boolean | undefined;
 }
 
-/** What was sent as an object of its kind, as its schema has it. Throws 400. */
-function* received(context: ResourceContext, sent: unknown, namespace: string | undefined): Work<Mutable> {
+/** A new object as its schema has it. `isTyped`: it has been read as one of its kind. Throws 400. */
+function* received(
+  context: ResourceContext,
+  given: unknown,
+  { namespace, isTyped = false }: { readonly namespace: string | undefined; readonly isTyped?: boolean },
+): Work<Mutable> {
   const { info } = context;
-  return inNamespace(yield* fitting(info, normalized(info, sent), isOurs(context)), namespace);
+  const object = normalized(info, isTyped ? given : yield* typed(info, given));
+  return inNamespace(info.schema ? yield* fitting(info, object, isOurs(context)) : object, namespace);
 }
 
 /** How many other names are tried if a generated one is taken. */
@@ -286,15 +291,12 @@ interface CreateTerms extends WriteTerms {
 export async function createObject(
   context: ResourceContext,
   sent: unknown,
-  { asker = TRUSTED, ...terms }: CreateTerms & { readonly asker?: Asker },
+  { asker = () => TRUSTED, ...terms }: CreateTerms & { readonly asker?: () => Asker },
 ): Promise<KubernetesObject> {
   const { info } = context;
   const { namespace, dryRun, signal } = terms;
-  const receiving = function* (): Work<Mutable> {
-    return yield* received(context, yield* typed(info, sent), namespace);
-  };
-  const readable = await inPieces(receiving(), { signal });
-  if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker, now: timestamp(context.now()) });
+  const readable = await inPieces(received(context, sent, { namespace }), { signal });
+  if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker: asker(), now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
     // Causes are reported only where the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
@@ -305,7 +307,7 @@ export async function createObject(
     if (before) await before;
     const { admission } = context;
     const about = { operation: 'CREATE', place: { namespace, name: asked }, oldObject: undefined, dryRun, signal } as const;
-    const admitted = admission && received(context, await admission.mutate(readable, about), namespace);
+    const admitted = admission && received(context, await admission.mutate(readable, about), { namespace, isTyped: true });
     const given = admitted ? await inPieces(admitted, { signal }) : readable;
     const object = await inPieces(prepareCreate(context, given, { ...terms, sent }), { signal });
     const between = pace?.pause();
