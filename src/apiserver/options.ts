@@ -248,7 +248,7 @@ export interface Settings extends Limits, Omit<ApiServerOptions, keyof ApiServer
   readonly convert: Readonly<Record<string, Convert>>;
   /** Undefined: a cache says by itself that its storage fails, and that it works again. */
   readonly onCacheError: ApiServerOptions['onError'];
-  readonly onRequest: ((report: RequestReport) => void) | undefined;
+  readonly onRequest: (report: RequestReport) => void;
   readonly onCut: (report: CutReport) => void;
 }
 
@@ -287,7 +287,7 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
     onError,
     telemetry: toTelemetry(options.telemetry, onError),
     onCacheError: options.onError,
-    onRequest: options.onRequest && ((report) => quietly(() => options.onRequest?.(report), onError)),
+    onRequest: (report) => quietly(() => options.onRequest?.(report), onError),
     onCut: (report) => quietly(() => options.onCut?.(report), onError),
   };
 }

@@ -167,7 +167,7 @@ export class Api {
     const { path = splitTarget(request.target).path } = progress;
     const { verb, address } = progress;
     const report = { method: request.method, path, verb, code: answer.code, durationMs, address };
-    settings.onRequest?.(report);
+    settings.onRequest(report);
     tell?.({ ...report, route: routeOf(path, report) });
     const told = warned(answer, progress);
     return request.origin !== undefined && progress.isAllowed ? this.withCors(told, request) : told;
