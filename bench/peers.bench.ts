@@ -1,3 +1,4 @@
+import type { Writing } from './peers/load.ts';
 import { CHANGING, LISTED, UNWATCHED, WATCHED } from './peers/objects.ts';
 import { Clients, KUBERNETES, kubernetes, OURS, ours, type Peer } from './peers/stage.ts';
 import { type Entry, numberOf, type Prepared, type Shape, type Workload } from './workload.ts';
@@ -7,7 +8,9 @@ const BURSTS = 20;
 const OBJECT_BYTES = 1_000;
 const LISTS = 3;
 
-type Kind = 'watch' | 'list';
+type Kind = 'watch' | 'list' | 'write';
+
+const WRITINGS: readonly Writing[] = ['apply', 'PUT', 'POST'];
 
 async function opened(contender: string): Promise<{ peer: Peer; clients: Clients; end: () => Promise<void> }> {
   const peer = contender === OURS.name ? await ours() : await kubernetes();
@@ -65,18 +68,41 @@ async function prepareList(contender: string, shape: Shape): Promise<Prepared> {
   return { round, end };
 }
 
+/** Objects of 10 KB of a kind with a schema: applied, replaced and created. */
+async function prepareWrite(contender: string, shape: Shape): Promise<Prepared> {
+  const { peer, clients, end } = await opened(contender);
+  await clients.ask({ do: 'define' });
+  const count = numberOf(shape, 'writes');
+  let from = 0;
+  const round = async (): Promise<readonly number[]> => {
+    const figures: number[] = [];
+    for (const how of WRITINGS) {
+      const before = peer.cpuMs();
+      await clients.ask({ do: 'write', how, from, count });
+      figures.push((count / (peer.cpuMs() - before)) * 1_000);
+    }
+    from += count;
+    return figures;
+  };
+  for (let i = 0; i < 3; i++) await round();
+  return { round, end };
+}
+
+const PREPARE: Readonly<Record<Kind, typeof prepareList>> = { watch: prepareWatch, list: prepareList, write: prepareWrite };
+
 const ENTRIES: readonly Entry[] = [OURS, KUBERNETES];
 
 /** An API server beside the real one: the same requests by the same clients, over TLS, on the same machine. */
 export const peers: Workload = {
   name: 'peers',
-  about: 'an API server beside the real kube-apiserver, both over TLS: watches, and lists of 10,000 ConfigMaps',
+  about: 'an API server beside the real kube-apiserver, both over TLS: watches, lists of 10,000 ConfigMaps, and writes of 10 KB',
   reference: KUBERNETES.name,
   shapes: ({ quick, watchers, burst }) => [
     ...(watchers ?? [quick ? 50 : 500]).flatMap((each) =>
       (burst ?? [16, 1]).map((size) => ({ what: 'watch', watchers: each, burst: size })),
     ),
     { what: 'list', objects: quick ? 500 : 10_000 },
+    { what: 'write', writes: quick ? 100 : 1_000 },
   ],
   figures: ({ what }) =>
     (what as Kind) === 'watch'
@@ -84,10 +110,12 @@ export const peers: Workload = {
           { shape: { of: 'deliveries' }, unit: 'thousand/s of processor time, without what the writes cost', better: 'higher' },
           { shape: { of: 'all' }, unit: 'thousand/s of processor time', better: 'higher' },
         ]
-      : [
-          { shape: { of: 'processor time' }, unit: 'objects/ms of the server', better: 'higher' },
-          { shape: { of: 'first byte' }, unit: 'ms', better: 'lower' },
-        ],
+      : (what as Kind) === 'write'
+        ? WRITINGS.map((of) => ({ shape: { of }, unit: 'writes/s of processor time of the server', better: 'higher' as const }))
+        : [
+            { shape: { of: 'processor time' }, unit: 'objects/ms of the server', better: 'higher' },
+            { shape: { of: 'first byte' }, unit: 'ms', better: 'lower' },
+          ],
   entries: () => ENTRIES,
-  prepare: (contender, shape) => (shape.what === 'watch' ? prepareWatch(contender, shape) : prepareList(contender, shape)),
+  prepare: (contender, shape) => PREPARE[shape.what as Kind](contender, shape),
 };

@@ -19,8 +19,12 @@ export function open({ port, ca }: Access): Promise<TLSSocket> {
 }
 
 /** The head of a request. */
-export function headOf(method: string, path: string, { token, body }: { token: string; body?: string | undefined }): string {
-  const about = body === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`;
+export function headOf(
+  method: string,
+  path: string,
+  { token, body, type = 'json' }: { token: string; body?: string | undefined; type?: string },
+): string {
+  const about = body === undefined ? '' : `Content-Type: application/${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`;
   return `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nAuthorization: Bearer ${token}\r\n${about}\r\n`;
 }
 
@@ -49,8 +53,9 @@ export class Requester {
     return new Requester(await open(access), access.token);
   }
 
-  /** Sends a request, and reads the whole answer. A body in chunks is returned with its framing. */
+  /** Sends a request, and reads the whole answer. A PATCH is an apply. A body in chunks is returned with its framing. */
   ask(method: string, path: string, object?: object): Promise<Answered> {
+    const type = method === 'PATCH' ? 'apply-patch+yaml' : 'json';
     const body = object && JSON.stringify(object);
     return new Promise((resolve, reject) => {
       const began = performance.now();
@@ -83,7 +88,7 @@ export class Requester {
         if (bytes >= wanted || (wanted === Number.POSITIVE_INFINITY && endsWith(chunks, LAST))) done();
       };
       this.#socket.on('data', onData).on('close', onClose);
-      this.#socket.write(headOf(method, path, { token: this.#token, body }) + (body ?? ''));
+      this.#socket.write(headOf(method, path, { token: this.#token, body, type }) + (body ?? ''));
     });
   }
 

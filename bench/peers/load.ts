@@ -1,5 +1,6 @@
 // The clients of the workload `peers`, in a process of their own: watchers, writers and readers of lists, all over TLS.
 import { setImmediate } from 'node:timers/promises';
+import { APPS, type App, appOf, DEFINITION, DEFINITIONS } from './apps.ts';
 import { type Access, headOf, open, Requester, Unchunked } from './connection.ts';
 import { changeOf, faultOf, LISTED, listedOf, pathOf, type Settled, WATCHED } from './objects.ts';
 
@@ -15,7 +16,12 @@ export type Order =
       readonly burst: number;
       readonly bytes: number;
     }
-  | { readonly do: 'list' };
+  | { readonly do: 'list' }
+  | { readonly do: 'define' }
+  | { readonly do: 'write'; readonly how: Writing; readonly from: number; readonly count: number };
+
+/** Creations of other objects each time, and changes of one object for each writer. */
+export type Writing = 'POST' | 'PUT' | 'apply';
 
 const NEWLINE = 0x0a;
 
@@ -79,6 +85,8 @@ class Load {
   readonly #watchers: Watcher[] = [];
   #listed: Buffer | undefined;
   #objects: number = 0;
+  /** Of what was replaced. */
+  readonly #versions: Map<string, string> = new Map();
 
   private constructor(access: Access, writers: readonly Requester[]) {
     this.#access = access;
@@ -163,6 +171,34 @@ class Load {
     if (!this.#watchers.every((watcher) => watcher.events === events)) throw new Error('a watcher was told more than there is');
   }
 
+  /** Tells the server of a kind. It is served when an object of it can be created. */
+  async define(): Promise<void> {
+    const [writer] = this.#writers as [Requester];
+    const { code, body } = await writer.ask('POST', DEFINITIONS, DEFINITION);
+    if (code !== 201) throw new Error(`the definition was answered with ${code} ${body.toString().slice(0, 500)}`);
+    const limit = performance.now() + 30_000;
+    while ((await writer.ask('GET', APPS)).code !== 200) {
+      if (performance.now() > limit) throw new Error('the kind is not served');
+      await setImmediate();
+    }
+  }
+
+  async write({ how, from, count }: { how: Writing; from: number; count: number }): Promise<void> {
+    let next = from;
+    await Promise.all(
+      this.#writers.map(async (writer, at) => {
+        while (next < from + count) {
+          const name = `${how.toLowerCase()}-${how === 'POST' ? next : at}`;
+          const app = appOf(name, next++);
+          // A replacement says what it replaces; the first one is a creation.
+          const version = how === 'PUT' ? this.#versions.get(name) : undefined;
+          if (version !== undefined) app.metadata.resourceVersion = version;
+          this.#versions.set(name, await written(writer, how === 'PUT' && version === undefined ? 'POST' : how, app));
+        }
+      }),
+    );
+  }
+
   async list(): Promise<Reply> {
     const { code, body, firstByteMs } = await (this.#writers[0] as Requester).ask('GET', pathOf(LISTED));
     if (code !== 200) throw new Error(`a list was answered with ${code}`);
@@ -174,13 +210,30 @@ class Load {
   }
 
   #examine(body: Buffer): void {
-    const parts: Buffer[] = [];
-    new Unchunked((bytes) => parts.push(bytes)).read(body);
-    // An answer that has a length has no chunks.
-    const text = (body[0] === 0x7b ? body : Buffer.concat(parts)).toString('latin1');
-    const found = new Set(text.match(/"name":"listed-[0-9]{5}"/g));
+    const found = new Set(textOf(body).match(/"name":"listed-[0-9]{5}"/g));
     if (found.size !== this.#objects) throw new Error(`the list has ${found.size} of ${this.#objects} objects`);
   }
+}
+
+/** The text of a body. An answer that has a length has no chunks. */
+function textOf(body: Buffer): string {
+  const parts: Buffer[] = [];
+  if (body[0] !== 0x7b) new Unchunked((bytes) => parts.push(bytes)).read(body);
+  return (parts.length === 0 ? body : Buffer.concat(parts)).toString('latin1');
+}
+
+/** Writes an object, and returns its version. */
+async function written(writer: Requester, how: Writing, app: App): Promise<string> {
+  const path = `${APPS}/${app.metadata.name}`;
+  const request = { POST: ['POST', APPS], PUT: ['PUT', path], apply: ['PATCH', `${path}?fieldManager=bench`] } as const;
+  const [method, target] = request[how];
+  const { code, body } = await writer.ask(method, target, app);
+  const { metadata, spec } = JSON.parse(textOf(body)) as Partial<App>;
+  const managers = JSON.stringify(metadata?.managedFields ?? []);
+  const isManaged = managers.includes('"manager":"bench","operation":"Apply"');
+  if (code < 300 && metadata?.name === app.metadata.name && spec?.turn === app.spec.turn && isManaged === (how === 'apply'))
+    return metadata?.resourceVersion ?? '';
+  throw new Error(`${how} was answered with ${code} ${body.toString().slice(0, 500)}`);
 }
 
 let load: Load;
@@ -190,6 +243,8 @@ async function obey(order: Order): Promise<Reply> {
   else if (order.do === 'fill') await load.fill(order);
   else if (order.do === 'join') await load.join(order.watchers);
   else if (order.do === 'burst') await load.burst(order);
+  else if (order.do === 'define') await load.define();
+  else if (order.do === 'write') await load.write(order);
   else return load.list();
   return {};
 }

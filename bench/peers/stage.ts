@@ -33,6 +33,7 @@ export async function ours(): Promise<Peer> {
   const api = new ApiServer({
     storage: new MemoryStorage(),
     resources: [CONFIG_MAPS as ResourceDefinition, NAMESPACE_KIND as ResourceDefinition],
+    customResourceDefinitions: true,
     authenticate: (request) => (request as { headers: { authorization?: string } }).headers.authorization === `Bearer ${TOKEN}`,
     authorize: () => true,
     ...{ maxWatchers: 20_000, maxWatchersPerAddress: 20_000, minRequestTimeoutMs: WEEK_MS },

@@ -15,7 +15,7 @@ import { copying } from '../storage/values.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, within } from '../watch/clock.ts';
 import { isRecord } from '../watch/errors.ts';
-import { inPieces, paceOf, type Work } from '../watch/fair-queue.ts';
+import { inPieces, type Work } from '../watch/fair-queue.ts';
 import { asDenial } from './api-status.ts';
 
 export const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
@@ -120,7 +120,7 @@ export class Admission {
     const { hooks } = this.deps;
     if (!hooks.mutate) return object;
     const { signal } = asked;
-    const done = <R>(work: Work<R>): R | Promise<R> => inPieces(work, { pace: paceOf(signal), signal });
+    const done = <R>(work: Work<R>): R | Promise<R> => inPieces(work, { signal });
     const own = await done(copying(object));
     const made = (await this.call('mutate', own as KubernetesObject, asked)) ?? own;
     if (!isRecord(made)) throw new TypeError(`mutate of ${this.deps.resource}: expected an object or undefined`);

@@ -37,7 +37,7 @@ import {
 import { copyOf } from '../storage/values.ts';
 import { checkOptions, invalid } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
-import { atOnce, inPieces, paceOf, type Work } from '../watch/fair-queue.ts';
+import { atOnce, inPieces, type Soon, type Work } from '../watch/fair-queue.ts';
 import type { Watch } from '../watch/watch.ts';
 import { invalidOptions, statusOf, toError } from './api-status.ts';
 import { parseJson, tooDeep } from './request/json.ts';
@@ -186,7 +186,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
       >;
     const context = this.#context();
     const deleted = deleteObjects(context, this.namespace, { dryRun, signal, list });
-    const shown = deleted.then((objects) => inPieces(copies(objects), { pace: paceOf(signal), signal }));
+    const shown = deleted.then((objects) => inPieces(copies(objects), { signal }));
     return await answered(context, { signal }, shown);
   }
 
@@ -235,7 +235,7 @@ function writerOf(kind: string, { fieldManager }: WriteOptions): Writer {
 }
 
 /** Makes the check of a write's fields; undefined: they are not checked. */
-function fieldCheck(kind: SeenKind, mode: WriteOptions['fieldValidation']): (() => Promise<FieldCheck>) | undefined {
+function fieldCheck(kind: SeenKind, mode: WriteOptions['fieldValidation']): (() => Soon<FieldCheck>) | undefined {
   return mode === 'Strict' ? () => FieldCheck.of(kind) : undefined;
 }
 

@@ -34,7 +34,7 @@ export class StoredParts {
  * A value, in which what has the same JSON as the part of another one in its place is that part: so that everything later sees at once
  * that it is the same.
  */
-function likened(one: unknown, other: unknown): unknown {
+export function likened(one: unknown, other: unknown): unknown {
   left = MAX_VALUES;
   return likenedTo(one, other);
 }

@@ -96,7 +96,7 @@ export class EventLog<E> {
 
   /** Returns the place of an event among all events: its position, unless this is the log of some topics. */
   placeOf(position: number): number {
-    const note = this.noteAt(position);
+    const note = this.#chunkAt(position).notes?.[(position - this.base) & (this.#chunkLength - 1)];
     return typeof note === 'number' ? note : position;
   }
 

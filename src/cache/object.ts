@@ -43,7 +43,7 @@ export function namespaceOf(object: unknown): string {
 
 /** The version of an object; empty if it has none. */
 export function versionOf(object: unknown): string {
-  const { resourceVersion } = metadataOf(object);
+  const resourceVersion = (object as KubernetesObject | null | undefined)?.metadata?.resourceVersion;
   return typeof resourceVersion === 'string' ? resourceVersion : '';
 }
 

@@ -184,22 +184,27 @@ class Writer {
   /** What is left of a number of characters after about those of a value's JSON: less than nothing if it has more. */
   #leftAfter(value: unknown, most: number): number {
     if (typeof value === 'string') return most - value.length;
-    if (!isContainer(value)) return most - 4;
+    if (typeof value !== 'object' || value === null) return most - 4;
     let left = most - OBJECT_CHARS;
     if (Array.isArray(value)) {
-      for (let at = 0; at < value.length && left >= 0; at++) left = this.#leftAfter(value[at], left);
+      for (let at = 0; at < value.length && left >= 0; at++) {
+        const each: unknown = value[at];
+        left = typeof each === 'string' ? left - each.length : this.#leftAfter(each, left);
+      }
       return left;
     }
     const names = this.#namesOf(value);
     for (let at = 0; at < names.length && left >= 0; at++) {
       const name = names[at] as string;
-      left = this.#leftAfter((value as Members)[name], left - name.length - 4);
+      const each = (value as Members)[name];
+      left -= name.length + 4;
+      left = typeof each === 'string' ? left - each.length : this.#leftAfter(each, left);
     }
     return left;
   }
 
   #namesOf(value: object): readonly string[] {
-    const known = this.#names.get(value);
+    const known = this.#names.size > 0 ? this.#names.get(value) : undefined;
     if (known) return known;
     const names = Object.keys(value);
     if (names.length > FEW) this.#names.set(value, names);

@@ -1,6 +1,7 @@
 /**
  * What a server saves itself because its own changes of an object leave alone what is stored: a copy shares with the value that was kept
- * before it what it has in common with it, and what was found out about parts of stored objects is not found out again.
+ * before it what it has in common with it, what it has just made is kept without a copy, and what was found out about parts of stored
+ * objects is not found out again.
  */
 import { put } from './json.ts';
 import type { Share } from './values.ts';
@@ -9,13 +10,20 @@ import type { Share } from './values.ts';
 export const sharing =
   (kept: object): Share =>
   (whole) => {
-    left = MAX_VALUES;
+    [left, copies] = [MAX_VALUES, true];
     return sharedWith(kept, whole);
   };
+
+/** Keeps an object itself that nobody else has. */
+export const keeping = (): Share => (whole) => {
+  [left, copies] = [MAX_VALUES, false];
+  return sharedWith(undefined, whole);
+};
 
 /** The most values that are looked at, at a stretch: about a millisecond. What has more is parsed. */
 const MAX_VALUES = 8_192;
 let left = 0;
+let copies = true;
 
 /** What JSON makes of a value, but for parts that are those of a kept value; undefined: that only shows when it is parsed. */
 function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
@@ -30,13 +38,18 @@ function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
   )
     return undefined;
   const before = (typeof kept === 'object' && kept) || NOTHING;
-  const copy: object = Array.isArray(value) ? [] : {};
-  for (const name of (Array.isArray(value) ? value.keys() : Object.keys(value)) as Iterable<string>) {
+  const isList = Array.isArray(value);
+  const names = isList ? undefined : Object.keys(value);
+  const copy = copies ? (isList ? [] : {}) : (value as object);
+  for (let at = 0; at < (names ?? (value as readonly unknown[])).length; at++) {
+    const name = names?.[at] ?? at;
     const member = (value as Record<string, unknown>)[name];
-    if (member === undefined && !Array.isArray(value)) continue;
-    const made = sharedWith((before as Record<string, unknown>)[name], member, depth + 1);
+    if (member === undefined && !isList && copies) continue;
+    const isText = typeof member === 'string';
+    const made = isText ? member : sharedWith((before as Record<string, unknown>)[name], member, depth + 1);
+    if (isText && --left < 0) return undefined;
     if (made === undefined || typeof made === 'function' || typeof made === 'symbol') return undefined;
-    put(copy as Record<string, unknown>, name, made);
+    if (copies) put(copy as Record<string, unknown>, name as string, made);
   }
   return copy;
 }

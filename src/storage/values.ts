@@ -129,7 +129,10 @@ export function* preparing<T extends KubernetesObject>(object: T, share?: (whole
 /** What JSON makes of a value, in which parts of what is kept may be shared; undefined: that only shows when it is parsed. */
 export type Share = (whole: object) => unknown;
 
-/** Changes that leave alone what they get, which is what is kept, not a copy, and what they return. */
+/**
+ * Changes that leave alone what they get, which is what is kept, not a copy, and what they return. And new objects that nobody else has:
+ * those are kept themselves.
+ */
 export const gentle: WeakMap<object, (kept: object) => Share> = new WeakMap();
 
 /** The size from which an object is copied in pieces, in bytes of JSON. */
@@ -144,6 +147,7 @@ export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
 
 /** The same metadata at a version, which is its last member. Leaving a member out by `...rest` takes five times as long. */
 function metadataAt(metadata: Readonly<Record<string, unknown>>, version: string): object {
+  if (!Object.hasOwn(metadata, 'resourceVersion')) return { ...metadata, resourceVersion: version };
   const kept: Record<string, unknown> = {};
   for (const name of Object.keys(metadata)) if (name !== 'resourceVersion') put(kept, name, metadata[name]);
   kept.resourceVersion = version;

@@ -127,8 +127,8 @@ export class FairQueue {
 
   /** Before a request, or work that cannot be cut: resolves when it is its turn; undefined: it is now. */
   turn(whose: OnBehalf): Promise<void> | undefined {
-    this.#open();
-    if (this.#size > 0 || !this.#hasTime) return this.#join(whose);
+    if (!this.#isOpen) this.#open();
+    else if (this.#size > 0 || !this.#hasTime) return this.#join(whose);
     const tenant = this.#tenants.of(whose.tenant, toTenant);
     this.#begin(tenant, tenant.lines.of(whose.address, toLine));
     return undefined;
@@ -136,7 +136,7 @@ export class FairQueue {
 
   /** Within work: resolves when it may go on; undefined: it may now. */
   pause(whose: OnBehalf): Promise<void> | undefined {
-    this.#open();
+    if (!this.#isOpen) this.#open();
     return this.#hasTime ? undefined : this.#join(whose);
   }
 
@@ -145,7 +145,6 @@ export class FairQueue {
   }
 
   #open(): void {
-    if (this.#isOpen) return;
     this.#isOpen = true;
     this.#begunMs = this.#now();
     this.#plan();
@@ -168,7 +167,7 @@ export class FairQueue {
   }
 
   #pass(isFirst: boolean, isLast: boolean): void {
-    this.#charge();
+    if (this.#running) this.#charge();
     if (isFirst) this.#begunMs = this.#now();
     const isBusy = this.#size > 0;
     if (isBusy && (isFirst || this.#hasTime)) this.#serve();
@@ -190,7 +189,7 @@ export class FairQueue {
   }
 
   #begin(tenant: Tenant, line: Line): void {
-    this.#charge();
+    if (this.#running) this.#charge();
     this.#running = { tenant, line, sinceMs: this.#now() };
   }
 
@@ -250,7 +249,8 @@ export type Soon<R> = R | Promise<R>;
 
 /** By what work goes on. */
 interface Terms {
-  readonly pace: Pace;
+  /** Default: that of the request with the signal. */
+  readonly pace?: Pace | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -266,16 +266,18 @@ export function atOnce<R>(work: Work<R>): R {
 }
 
 /** Does work, and gives way every few milliseconds. Done at once if that takes no longer; otherwise it rejects if the signal aborts. */
-export function inPieces<R>(work: Work<R>, terms: Terms): Soon<R> {
+export function inPieces<R>(work: Work<R>, { pace, signal }: Terms = {}): Soon<R> {
+  let own = pace;
   for (;;) {
     const { done, value } = work.next();
     if (done) return value;
-    const pause = terms.pace.pause();
-    if (pause) return resumed(work, pause, terms);
+    own ??= paceOf(signal);
+    const pause = own.pause();
+    if (pause) return resumed(work, pause, { pace: own, signal });
   }
 }
 
-async function resumed<R>(work: Work<R>, first: Promise<void>, { pace, signal }: Terms): Promise<R> {
+async function resumed<R>(work: Work<R>, first: Promise<void>, { pace, signal }: Terms & { pace: Pace }): Promise<R> {
   for (let pause: Promise<void> | undefined = first; ; pause = pace.pause()) {
     if (pause) await pause;
     signal?.throwIfAborted();

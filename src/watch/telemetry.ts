@@ -61,8 +61,8 @@ export class Durations implements Histogram {
   }
 
   add(seconds: number): void {
-    const at = this.bounds.findIndex((bound) => seconds <= bound);
-    const index = at < 0 ? this.bounds.length : at;
+    let index = 0;
+    while (index < this.bounds.length && seconds > (this.bounds[index] as number)) index++;
     this.counts[index] = (this.counts[index] ?? 0) + 1;
     this.sum += seconds;
   }

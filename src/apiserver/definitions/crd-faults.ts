@@ -6,7 +6,7 @@
  */
 import { comparing } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
-import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
+import { inPieces, type Work } from '../../watch/fair-queue.ts';
 import { COLUMN_TYPES, type FieldCause, type JsonSchema } from '../definition.ts';
 import {
   duplicateCause,
@@ -68,7 +68,7 @@ async function specFaults(spec: CrdSpec, isConverted: boolean): Promise<FieldCau
   for (const [at, { schema }] of versions.entries()) {
     if (!isRecord(schema?.openAPIV3Schema)) faults.push(requiredCause(`spec.versions[${at}].schema.openAPIV3Schema`, ''));
   }
-  const common = await inPieces(commonOf(versions), { pace: paceOf(undefined) });
+  const common = await inPieces(commonOf(versions));
   for (const [at, version] of versions.entries()) {
     const field = `spec.versions[${at}]`;
     if (!isLabel(version.name)) faults.push(invalidCause(`${field}.name`, version.name, labelFault(version.name)));

@@ -5,7 +5,7 @@
 import { apiVersionOf } from '../../cache/resource-client.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { isRecord } from '../../watch/errors.ts';
-import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import type { WholeAnswer, WireRequest } from '../http/wire.ts';
 import { patchMediaTypes } from '../patch/patch.ts';
@@ -493,7 +493,7 @@ export class Documents {
     const path = `/${segments.join('/')}`;
     const accept = request.header('accept');
     if (segments[0] === 'openapi' && this.#openApi) {
-      const made = inPieces(this.#openApi.making(path, accept), { pace: paceOf(undefined) });
+      const made = inPieces(this.#openApi.making(path, accept));
       return isPromise(made) ? made.then((found) => answerOf(found, request)) : answerOf(made, request);
     }
     this.#discovery ??= new Discovery(resources, this.#options);

@@ -93,7 +93,7 @@ function schemeOf({ request }: WireRequest): 'http' | 'https' {
 
 /** An answer with its client's warnings. */
 function warned(answer: Answer, { faults, warnings }: Progress): Answer {
-  if (faults === undefined && warnings.length === 0) return answer;
+  if (!faults?.texts.length && warnings.length === 0) return answer;
   const warning = toWarning({ texts: [...warnings, ...(faults?.texts ?? [])], more: faults?.more ?? 0 });
   return warning === undefined ? answer : { ...answer, headers: { ...answer.headers, warning } };
 }
@@ -155,7 +155,7 @@ export class Api {
     const progress: Progress = { address: request.address, isAllowed: this.origins.allows(request), warnings: [] };
     let answer: Answer;
     try {
-      progress.address = this.hooks.addressOf(request);
+      if (settings.clientAddress) progress.address = this.hooks.addressOf(request);
       answer = await this.proceed(request, progress);
     } catch (error) {
       const { status, unexpected } = request.client.gone ? LEFT : statusOf(error);
@@ -302,17 +302,18 @@ export class Api {
       if (checking) await deadline.during(checking);
       if (info.warning) progress.warnings.push(info.warning);
       hasBegun = WRITES[progress.verb as Verb];
+      const context = contextOf(info);
       const task = {
         request,
         path,
         query,
-        context: forClient(contextOf(info), { user: identity, query, warnings: progress.warnings }),
+        context: context.admission ? forClient(context, { user: identity, query, warnings: progress.warnings }) : context,
         verb: progress.verb as Verb,
         signal: deadline.signal,
         maxBodyBytes: settings.maxBodyBytes,
         watchTimeoutMs: (askedMs: number) => endingBy(this.drawTimeout(askedMs), this.watchClients.leftMs(identity)),
         onError: settings.onError,
-        asker: this.askerOf(identity),
+        asker: () => this.askerOf(identity),
         mayCreate: async () => {
           if (!settings.authorize) return;
           await deadline.during(this.hooks.allow(['create', info.resourceName, path.namespace, path.name, identity]));
@@ -359,8 +360,8 @@ export class Api {
   private async admit(request: WireRequest, { path, progress, isWatch, place }: Entry): Promise<Admitted> {
     const { authenticate, authorize } = this.deps.settings;
     const identity = authenticate && (await this.hooks.identify(request));
-    const tenant = this.hooks.tenantOf(identity);
-    place.join(tenant);
+    const tenant = authenticate ? this.hooks.tenantOf(identity) : '';
+    if (tenant !== '') place.join(tenant);
     let info = this.deps.catalog.find(path.apiVersion, path.plural);
     const loading = info === undefined ? this.deps.loading() : undefined;
     if (loading) {
@@ -373,7 +374,7 @@ export class Api {
     progress.verb = verb;
     const resource = path.subresource === undefined ? info.resourceName : `${info.resourceName}/${path.subresource}`;
     if (authorize) await this.hooks.allow([verb, resource, path.namespace, path.name, identity]);
-    if (WRITES[verb]) this.quotas.write(tenant);
+    if (tenant !== '' && WRITES[verb]) this.quotas.write(tenant);
     return { info, identity };
   }
 

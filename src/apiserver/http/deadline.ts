@@ -8,12 +8,10 @@ export class Deadline {
   /** Rejects the promise of the work. */
   private reject: ((reason: unknown) => void) | undefined = undefined;
 
+  readonly signal: AbortSignal = this.abort.signal;
+
   constructor(afterMs: number, { clock, late }: { clock: Clock; late: () => unknown }) {
     this.cancel = clock.schedule(afterMs, () => this.end(late()));
-  }
-
-  get signal(): AbortSignal {
-    return this.abort.signal;
   }
 
   /** Ends it before its time. */

@@ -83,7 +83,8 @@ export class NodeRequest implements WireRequest {
 
   get isUnheard(): boolean {
     // An upgrade has no response.
-    return this.response !== undefined && isWebSocket(this.request.headers.upgrade, this.request.headers.connection);
+    const { upgrade, connection } = this.request.headers;
+    return upgrade !== undefined && this.response !== undefined && isWebSocket(upgrade, connection);
   }
 
   header(name: string): string | undefined {

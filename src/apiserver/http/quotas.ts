@@ -169,11 +169,11 @@ export class Place implements Slot, Pace, OnBehalf {
   /** Takes a place. Throws 429 if there is none. */
   constructor(places: Places, address: string) {
     const { addresses, kind, limits, refuse } = places;
-    const missing = addresses.take(address);
+    this.address = networkOf(address);
+    const missing = addresses.take(this.address);
     if (missing?.reason === 'full') refuse('full', `${limits.max} ${MEANT[kind]}`);
     if (missing) refuse('address', `${limits.perAddress} ${MEANT[kind]} for this address`);
     this.places = places;
-    this.address = networkOf(address);
     this.from = address;
   }
 
@@ -228,7 +228,7 @@ export class Place implements Slot, Pace, OnBehalf {
     this.isOver = true;
     this.lighten();
     const { places, from: address, tenant, target, verb, begunMs } = this;
-    places.addresses.release(address);
+    places.addresses.release(this.address);
     if (tenant !== '') places.tenants.release(tenant);
     if (reason === undefined || target === undefined || verb === undefined) return;
     const { clock, onCut } = places.settings;
@@ -252,7 +252,7 @@ export class Quotas {
     const { maxConcurrentRequests, maxConcurrentRequestsPerAddress, maxConcurrentRequestsPerTenant } = settings;
     this.settings = settings;
     this.onRefusal = onRefusal;
-    this.queue = new FairQueue({ now: () => settings.clock.now() });
+    this.queue = new FairQueue({ now: settings.clock.now.bind(settings.clock) });
     this.writes = new Rates(settings.maxWritesPerSecondPerTenant);
     this.kinds = {
       watch: this.places('watch', { max: maxWatchers, perAddress: maxWatchersPerAddress, perTenant: maxWatchersPerTenant }),
@@ -286,7 +286,7 @@ export class Quotas {
         heavy: this.heavy,
         refuse: (reason, message) => this.refuse(reason, message),
       },
-      addresses: new ConnectionSlots({ maxClients: limits.max, maxClientsPerAddress: limits.perAddress }),
+      addresses: new ConnectionSlots({ maxClients: limits.max, maxClientsPerAddress: limits.perAddress }, String),
       tenants: new ConnectionSlots({ maxClients: Number.POSITIVE_INFINITY, maxClientsPerAddress: limits.perTenant }, String),
     };
   }

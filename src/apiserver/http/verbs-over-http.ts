@@ -65,17 +65,20 @@ function typeOf(request: WireRequest): string {
 /** Reads the object that was sent, and checks its fields. */
 async function readObject(task: Task, options: 'CreateOptions' | 'UpdateOptions'): Promise<unknown> {
   const { request, signal, kind } = task;
-  const fields = await fieldCheckOf(task, options);
+  const check = fieldCheckOf(task, options);
+  const fields = isPromise(check) ? await check : check;
   const means = { signal, again: fields?.again };
   const type = typeOf(request);
-  const supported = mayBeProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
-  if (!supported.includes(type)) throw unsupported(type, supported, type === PROTOBUF ? NO_PROTOBUF : '');
+  if (type !== JSON_TYPE) {
+    const supported = mayBeProtobuf(kind) ? [JSON_TYPE, YAML_TYPE, PROTOBUF] : [JSON_TYPE, YAML_TYPE];
+    if (!supported.includes(type)) throw unsupported(type, supported, type === PROTOBUF ? NO_PROTOBUF : '');
+  }
   const bytes = await bodyInTurn(task);
   const sent =
     type === PROTOBUF
       ? await done(readProtobuf(bytes, kind), signal)
       : await (type === YAML_TYPE ? parsedYaml : parsed)(bytes, means);
-  await paceOf(signal).pause();
+  if (bytes.length > SMALL_BYTES) await paceOf(signal).pause();
   if (fields) await done(fields.object(sent), signal);
   return sent;
 }
@@ -137,7 +140,8 @@ function readWriteOptions(
     causes.push({ field: 'fieldManager', message: 'Required value: is required for apply patch' });
   if (kind === 'PatchOptions' && type !== 'apply' && force !== null)
     causes.push({ field: 'force', message: 'Forbidden: may not be specified for non-apply patch' });
-  causes.push(...managerCauses(fieldManager), ...dryRunCauses(tries));
+  if (fieldManager !== '') causes.push(...managerCauses(fieldManager));
+  if (tries.length > 0) causes.push(...dryRunCauses(tries));
   if (causes.length > 0) throw invalidOptions(kind, causes);
   const writer = { fieldManager, userAgent: request.header('user-agent') };
   return { dryRun: tries.length > 0, writer, force: readFlag(force) ?? false };
@@ -240,7 +244,7 @@ interface Admitted {
   readonly watchTimeoutMs: (askedMs: number) => number;
   readonly onError: (error: unknown) => void;
   /** Who sends it, for reviews. */
-  readonly asker: Asker;
+  readonly asker: () => Asker;
   /** Rejects if the client may not create the object of its path. */
   readonly mayCreate: () => Promise<void>;
   /** Called with what is wrong with the fields of a write, whether or not it succeeds. */
@@ -308,14 +312,14 @@ function answerOf(task: Task, presentation: Presentation, code: number, object: 
 
 /** Does work for a request in pieces. */
 function done<R>(work: Work<R>, signal: AbortSignal): Soon<R> {
-  return inPieces(work, { pace: paceOf(signal), signal });
+  return inPieces(work, { signal });
 }
 
 /** The check of a write's fields; undefined: they are not checked. */
-async function fieldCheckOf(task: Task, options: string): Promise<FieldCheck | undefined> {
+function fieldCheckOf(task: Task, options: string): Soon<FieldCheck | undefined> {
   const { query, warn } = task;
   const mode = readFieldValidation(query.get('fieldValidation') ?? '', options);
-  return mode === 'Ignore' ? undefined : await FieldCheck.of(task.kind, mode === 'Warn' ? warn : undefined);
+  return mode === 'Ignore' ? undefined : FieldCheck.of(task.kind, mode === 'Warn' ? warn : undefined);
 }
 
 async function create(task: Task, presentation: Presentation): Promise<Answer> {

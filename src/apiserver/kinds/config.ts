@@ -1,7 +1,7 @@
 /** Keys and values: ConfigMaps, and Secrets, whose values are bytes. */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { comparing } from '../../storage/json.ts';
-import { inPieces, paceOf, STRIDE, type Work } from '../../watch/fair-queue.ts';
+import { inPieces, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, ResourceDefinition } from '../definition.ts';
 import { utf8Bytes } from '../verbs/metadata.ts';
 import { base64Bytes, fromBase64 } from './base64.ts';
@@ -49,7 +49,7 @@ export const CONFIG_MAPS: ResourceDefinition<ConfigMap> = {
     AGE,
   ],
   // There may be sixty thousand values.
-  validate: (object, old) => inPieces(causesOfMap(object, old), { pace: paceOf(undefined) }),
+  validate: (object, old) => inPieces(causesOfMap(object, old)),
 };
 
 /** Upstream: `ValidateConfigMap`, `ValidateConfigMapUpdate`. */
@@ -71,7 +71,7 @@ export const SECRETS: ResourceDefinition<Secret> = {
     { name: 'Data', type: 'integer', description: 'The number of keys.', value: ({ data }) => countOf(data) },
     AGE,
   ],
-  validate: (object, old) => inPieces(causesOfSecret(object, old), { pace: paceOf(undefined) }),
+  validate: (object, old) => inPieces(causesOfSecret(object, old)),
 };
 
 /** Upstream: `ValidateSecret`, `ValidateSecretUpdate`. */

@@ -5,7 +5,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { faultOfKey } from '../../selectors/syntax.ts';
 import { comparing } from '../../storage/json.ts';
-import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
+import { inPieces, type Work } from '../../watch/fair-queue.ts';
 import type { Convert, FieldCause, PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { required } from './common.ts';
 
@@ -183,7 +183,7 @@ export const EVENTS: readonly [ResourceDefinition<CoreEvent>, ResourceDefinition
     group: 'events.k8s.io',
     columns: COLUMNS.map(ofEither),
     fields: { ...referenceFields('regarding'), ...SHARED_FIELDS, reportingController: reporter },
-    validate: (event, old) => inPieces(strictCauses(inV1(event), old && inV1(old)), { pace: paceOf(undefined) }),
+    validate: (event, old) => inPieces(strictCauses(inV1(event), old && inV1(old))),
   },
 ];
 

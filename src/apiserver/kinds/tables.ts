@@ -456,7 +456,16 @@ export function shapeOf({ group, version, kind }: NamedKind): Shape | undefined 
 const isCrd = ({ group, kind }: NamedKind): boolean => group === 'apiextensions.k8s.io' && kind === 'CustomResourceDefinition';
 
 /** The fields of what is sent as an object of a built-in kind. */
-export const messageOf = (kind: NamedKind): Shape | undefined => shapeOf(kind) ?? (isCrd(kind) ? CRD : undefined);
+export function messageOf(kind: NamedKind): Shape | undefined {
+  let message = messages.get(kind);
+  if (message === undefined) {
+    message = shapeOf(kind) ?? (isCrd(kind) ? CRD : 'none');
+    messages.set(kind, message);
+  }
+  return message === 'none' ? undefined : message;
+}
+
+const messages: WeakMap<NamedKind, Shape | 'none'> = new WeakMap();
 
 /** The schema of a definition, by which it is stored. */
 export const CRD_SCHEMA: JsonSchema = schemaOfCrd();

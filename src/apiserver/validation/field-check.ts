@@ -9,7 +9,7 @@
 
 import { FIELD_VALIDATIONS, type FieldValidation } from '../../cache/resource-client.ts';
 import { isRecord } from '../../watch/errors.ts';
-import { STRIDE, type Work } from '../../watch/fair-queue.ts';
+import { type Soon, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
 import type { JsonSchema } from '../definition.ts';
 import { OBJECT_META, OPEN, SHARED, schemaOf } from '../documents/schemas.ts';
@@ -167,7 +167,7 @@ function* look(known: KnownFields, value: unknown, search: Search): Work<void> {
   for (let at = 0; at < count; at++) {
     if (at % STRIDE === STRIDE - 1) yield;
     const step = names?.[at] ?? at;
-    const below = typeof step === 'number' ? known.items : memberOf(known, step);
+    const below = typeof step === 'number' ? known.items : (known.members.get(step) ?? otherOf(known, step));
     const member = members[step];
     if (below === undefined) {
       if (names && !hasOwn(before, step)) found.add(() => [...steps, step]);
@@ -179,9 +179,9 @@ function* look(known: KnownFields, value: unknown, search: Search): Work<void> {
   }
 }
 
-/** What a schema knows below a member; undefined: it does not know that. */
-function memberOf({ members, patterns, others }: KnownFields, name: string): KnownFields | undefined {
-  return members.get(name) ?? patterns.find(([form]) => form.test(name))?.[1] ?? others;
+/** What a schema knows below a member that it does not name; undefined: it does not know that. */
+function otherOf({ patterns, others }: KnownFields, name: string): KnownFields | undefined {
+  return patterns.find(([form]) => form.test(name))?.[1] ?? others;
 }
 
 const hasOwn = (value: unknown, step: Step): value is Readonly<Record<Step, unknown>> =>
@@ -218,7 +218,12 @@ export class FieldCheck {
   }
 
   /** `warn` is called with what is wrong after each check. Without it, anything wrong is refused. */
-  static async of(seen: SeenKind, warn?: (faults: FieldFaults) => void): Promise<FieldCheck> {
+  static of(seen: SeenKind, warn?: (faults: FieldFaults) => void): Soon<FieldCheck> {
+    const known = knownFields.get(seen);
+    return known === undefined ? FieldCheck.#made(seen, warn) : new FieldCheck(seen, known, warn);
+  }
+
+  static async #made(seen: SeenKind, warn?: (faults: FieldFaults) => void): Promise<FieldCheck> {
     const known = await withPatterns(() => knownFieldsOf(seen)).catch((cause: unknown) => {
       // A schema that cannot be read is the server's error, not that of a client that writes an object.
       throw new Error((cause as Error).message, { cause });
@@ -235,9 +240,14 @@ export class FieldCheck {
   *object(sent: unknown): Work<void> {
     const { kind, version } = this.#kind;
     if (!isOfKind(this.#kind, sent)) return;
+    const unknown = yield* unknownOf(this.#kind, this.#known, sent as object);
+    if (!this.#twice && unknown.isEmpty) {
+      this.#warn?.(NO_FAULTS);
+      return;
+    }
     const found: Found[] = [
       ['duplicate', this.#twice?.told, this.#twice?.more],
-      ['unknown', ...sorted(yield* unknownOf(this.#kind, this.#known, sent as object))],
+      ['unknown', ...sorted(unknown)],
     ];
     this.#tell(found, (why) => badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`));
   }
@@ -277,6 +287,8 @@ export class FieldCheck {
     }
   }
 }
+
+const NO_FAULTS: FieldFaults = { texts: [], more: 0 };
 
 /** What is wrong with fields, with which, and with how many more. */
 type Found = readonly [what: string, paths?: readonly string[] | undefined, more?: number | undefined];

@@ -6,7 +6,7 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isRecord, WatchError } from '../../watch/errors.ts';
-import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema, SchemaCheck } from '../definition.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 import { fitsQuickly } from './quick.ts';
@@ -29,7 +29,7 @@ interface Shaped {
 export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
   if (isBeyond(schema)) return await compileJsonSchema(schema);
   const tree = structuralOf(schema);
-  await withPatterns(() => inPieces(checkSource(schema, ''), { pace: paceOf(undefined) }));
+  await withPatterns(() => inPieces(checkSource(schema, '')));
   const rules = await compileRules(tree);
   return (object, old) => checking({ tree, rules }, object, old);
 }
@@ -119,10 +119,13 @@ export function isShaping(kind: Shaped): boolean {
   return kind.schema !== undefined && mayShape(structuralOf(kind.schema), termsOf(kind));
 }
 
-/** An object as its schema has it: without what is unknown, if its kind does not preserve that, and with defaults. */
-export function* fitting<T extends object>(kind: Shaped, object: T): Work<T> {
+/**
+ * An object as its schema has it: without what is unknown, if its kind does not preserve that, and with defaults. `stored`: nobody
+ * changes it any more.
+ */
+export function* fitting<T extends object>(kind: Shaped, object: T, stored: boolean = false): Work<T> {
   if (kind.schema === undefined) return object;
-  return yield* shaping(structuralOf(kind.schema), object, termsOf(kind));
+  return yield* shaping(structuralOf(kind.schema), object, { ...termsOf(kind), stored });
 }
 
 /** An object without what the schema of its kind does not know, if that is not preserved. It gets no defaults. */
@@ -147,7 +150,7 @@ export function* fittingStored<T extends object>(kind: Shaped, object: T): Work<
 
 /** The same at a stretch. */
 export function fitted<T extends object>(kind: Shaped, object: T): T {
-  return atOnce(fittingStored(kind, object));
+  return kind.schema === undefined ? object : atOnce(fittingStored(kind, object));
 }
 
 /** Each schema, compiled once. */

@@ -7,7 +7,7 @@
  * of members that the rules of a place name. Upstream: `SchemaDeclType` of `apiserver/pkg/cel/common`, the checker of cel-go.
  */
 import { isRecord } from '../../watch/errors.ts';
-import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
+import { inPieces, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import { bounded, goEscaped, invalidCause } from './causes.ts';
 import { faultOfPattern } from './patterns.ts';
@@ -41,7 +41,7 @@ export async function ruleCauses(schema: JsonSchema, path: string): Promise<Fiel
     return [invalidCause(path, '', (error as Error).message)];
   }
   const all: Checking = { cel, found: [], left: MAX_TYPES };
-  await inPieces(looking(schema, { path, isObject: true, within: undefined }, all), { pace: paceOf(undefined) });
+  await inPieces(looking(schema, { path, isObject: true, within: undefined }, all));
   return all.found;
 }
 

@@ -14,7 +14,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { put } from '../../storage/json.ts';
 import { isRecord, WatchError } from '../../watch/errors.ts';
-import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
+import { inPieces, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 import { fromBase64 } from '../kinds/base64.ts';
 import type { Json } from '../request/json.ts';
@@ -280,7 +280,7 @@ export async function compileRules(tree: Structural): Promise<RuleCheck | undefi
   const cel = await loadCel();
   let place: Place | undefined;
   try {
-    place = await inPieces(toPlace(cel, tree), { pace: paceOf(undefined) });
+    place = await inPieces(toPlace(cel, tree));
   } catch (cause) {
     throw new WatchError('INVALID_ARGUMENT', `schema: x-kubernetes-validations: ${(cause as Error).message}`, { cause });
   }

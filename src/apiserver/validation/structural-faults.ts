@@ -8,7 +8,7 @@
  */
 import { comparing } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
-import { inPieces, paceOf, STRIDE, type Work } from '../../watch/fair-queue.ts';
+import { inPieces, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import { OPEN } from '../documents/schemas.ts';
 import { forbiddenCause, invalidCause, requiredCause, unsupportedCause } from './causes.ts';
@@ -28,7 +28,7 @@ interface FaultTerms {
 
 /** What is wrong with a schema; an empty list if it can be served. */
 export async function structuralFaults(schema: JsonSchema, { path, status = false }: FaultTerms): Promise<FieldCause[]> {
-  const { unreadable, hasPattern, hasDefault, hasRule } = await inPieces(surveying(schema), { pace: paceOf(undefined) });
+  const { unreadable, hasPattern, hasDefault, hasRule } = await inPieces(surveying(schema));
   const work = function* (): Work<FieldCause[]> {
     const found = status ? statusCauses(schema, path) : [];
     if (schema.nullable === true) found.push(forbiddenCause(`${path}.nullable`, 'nullable cannot be true at the root'));
@@ -50,7 +50,7 @@ export async function structuralFaults(schema: JsonSchema, { path, status = fals
     const missing = await withPatterns(() => void faultOfPattern('')).catch((error: unknown) => (error as Error).message);
     if (missing !== undefined) return [invalidCause(path, '', missing)];
   }
-  const found = await inPieces(work(), { pace: paceOf(undefined) });
+  const found = await inPieces(work());
   // What is wrong otherwise would only confuse the compiler of rules.
   return found.length > 0 || !hasRule ? found : await ruleCauses(schema, path);
 }

@@ -365,7 +365,7 @@ class Shaper {
 
   /** Whether it is seen at once that nothing is done to a value. */
   #keeps(node: Structural | undefined, value: object, ways: Ways): boolean {
-    if (node === undefined || this.#only || ways !== this.#ways || this.#left < 0) return false;
+    if (node === undefined || ways !== this.#ways || this.#left < 0) return false;
     left = this.#left;
     isStored = this.#stored;
     const keeps = keepsOf(node, ways.prunes, node === this.#root)(value);

@@ -6,7 +6,7 @@
  *                    '---------------------- 409, it exists by now ------------'
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { inPieces, paceOf } from '../../watch/fair-queue.ts';
+import { inPieces } from '../../watch/fair-queue.ts';
 import { badRequest, conflict, hasCode } from '../api-status.ts';
 import type { Json } from '../request/json.ts';
 import type { ResourceContext } from '../resource-info.ts';
@@ -45,7 +45,7 @@ export async function applyObject(
     } catch (error) {
       if (row.name !== '' || !hasCode(error, 404, 'NotFound')) throw error;
     }
-    const made = await inPieces(make(), { pace: paceOf(signal), signal });
+    const made = await inPieces(make(), { signal });
     checkNew(context, made, terms);
     await terms.mayCreate?.();
     try {

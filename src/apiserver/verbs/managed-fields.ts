@@ -105,7 +105,7 @@ export function* managedFieldsAfter(context: ResourceContext, written: Written):
 /** The managers that a client writes itself. A part of an object cannot change them. */
 function askedOf({ info }: ResourceContext, sent: unknown): Entries | undefined {
   const asked = entriesOf(sent) ?? undefined;
-  checkOwnerCount(asked?.length ?? 0);
+  if (asked) checkOwnerCount(asked.length);
   // Of kinds that are not Go's own, an empty list is none to upstream: it takes a list of an empty entry to forget the managers.
   return asked?.length === 0 && !hasProtobuf(info) ? undefined : asked;
 }

@@ -95,10 +95,10 @@ export function* metadataCauses(metadata: Meta): Work<FieldCause[]> {
   if (generation < 0) {
     causes.add('metadata.generation', () => `Invalid value: ${generation}: must be greater than or equal to 0`);
   }
-  yield* mapCauses(causes, { field: 'metadata.labels', map: metadata.labels, fault: labelFault });
-  yield* mapCauses(causes, { field: 'metadata.annotations', map: metadata.annotations, fault: annotationFault });
-  const { finalizers = [] } = metadata;
-  if (causes.fits('metadata.finalizers', finalizers.length, MAX_FINALIZERS)) {
+  const { labels, annotations, finalizers, ownerReferences, managedFields } = metadata;
+  if (labels) yield* mapCauses(causes, { field: 'metadata.labels', map: labels, fault: labelFault });
+  if (annotations) yield* mapCauses(causes, { field: 'metadata.annotations', map: annotations, fault: annotationFault });
+  if (finalizers && causes.fits('metadata.finalizers', finalizers.length, MAX_FINALIZERS)) {
     for (const [at, given] of finalizers.entries()) {
       const finalizer = given ?? ''; // null is an empty text, as in Go
       causes.invalid('metadata.finalizers', finalizer, faultOfKey(finalizer)?.expected);
@@ -109,8 +109,8 @@ export function* metadataCauses(metadata: Meta): Work<FieldCause[]> {
       causes.add('metadata.finalizers', () => `Invalid value: ${JSON.stringify(finalizers.slice(0, MAX_TEXTS))}: ${why}`);
     }
   }
-  yield* checkOwners(causes, metadata);
-  yield* checkManagers(causes, metadata.managedFields);
+  if (ownerReferences) yield* checkOwners(causes, ownerReferences as readonly (Json | null)[]);
+  if (managedFields) yield* checkManagers(causes, managedFields as readonly Json[]);
   return causes.all;
 }
 
@@ -138,8 +138,7 @@ export function faultOfManager(name: string): string | undefined {
 }
 
 /** Upstream: `ValidateManagedFields`. */
-function* checkManagers(causes: Causes, managedFields: unknown): Work<void> {
-  const entries = (managedFields ?? []) as readonly Json[];
+function* checkManagers(causes: Causes, entries: readonly Json[]): Work<void> {
   if (!causes.fits('metadata.managedFields', entries.length, MAX_MANAGERS)) return;
   for (const [at, { manager = '', subresource = '' }] of entries.entries()) {
     if (at % FEW === FEW - 1) yield;
@@ -152,11 +151,11 @@ function* checkManagers(causes: Causes, managedFields: unknown): Work<void> {
 
 interface CheckedMap {
   readonly field: string;
-  readonly map: Readonly<Record<string, string>> | undefined;
+  readonly map: Readonly<Record<string, string>>;
   readonly fault: (causes: Causes, key: string, value: string) => void;
 }
 
-function* mapCauses(causes: Causes, { field, map = {}, fault }: CheckedMap): Work<void> {
+function* mapCauses(causes: Causes, { field, map, fault }: CheckedMap): Work<void> {
   const keys = Object.keys(map);
   if (keys.length > FEW) yield;
   if (!causes.fits(field, keys.length, MAX_MAP_ITEMS)) return;
@@ -183,8 +182,7 @@ const OWNER_MEMBERS = ['apiVersion', 'kind', 'name', 'uid'] as const;
 const OWNER_FLAGS = ['controller', 'blockOwnerDeletion'] as const;
 
 /** Upstream: `ValidateOwnerReferences`. */
-function* checkOwners(causes: Causes, { ownerReferences = [] }: Meta): Work<void> {
-  const references = ownerReferences as readonly (Json | null)[];
+function* checkOwners(causes: Causes, references: readonly (Json | null)[]): Work<void> {
   if (!causes.fits('metadata.ownerReferences', references.length, MAX_OWNERS)) return;
   for (const [at, reference] of references.entries()) {
     if (at % FEW === FEW - 1) yield;
@@ -282,15 +280,16 @@ export function normalized(info: KindName, sent: unknown): Mutable {
   }
   if (metadata !== undefined && metadata !== null && !isRecord(metadata)) throw badRequest('metadata: expected an object');
   const checked = (metadata ?? {}) as Json;
-  for (const name of TEXTS) if (!isText(checked[name])) throw badRequest(`metadata.${name}: expected a string`);
+  for (const name of TEXTS) {
+    if (typeof (checked[name] ?? '') !== 'string') throw badRequest(`metadata.${name}: expected a string`);
+  }
   for (const name of NUMBERS) {
-    if (!isNullish(checked[name]) && !Number.isInteger(checked[name])) throw badRequest(`metadata.${name}: expected an integer`);
+    if (!Number.isInteger(checked[name] ?? 0)) throw badRequest(`metadata.${name}: expected an integer`);
   }
   const maps: Record<string, unknown> = {};
-  for (const name of MAPS) maps[name] = textsOf(name, checked[name]);
+  for (const name of MAPS) maps[name] = textsOf(name, checked[name] ?? undefined);
   for (const name of LISTS) {
-    const value = checked[name];
-    if (!isNullish(value) && !Array.isArray(value)) throw badRequest(`metadata.${name}: expected a list`);
+    if (!Array.isArray(checked[name] ?? NONE)) throw badRequest(`metadata.${name}: expected a list`);
   }
   for (const each of (checked.finalizers ?? NONE) as readonly unknown[]) {
     if (!isText(each)) throw badRequest('metadata.finalizers: expected a string');
@@ -342,7 +341,7 @@ const isText = (value: unknown): boolean => typeof value === 'string' || isNulli
 
 /** The same map, in which null is an empty text, as in Go. */
 function textsOf(name: string, value: unknown): unknown {
-  if (isNullish(value)) return undefined;
+  if (value === undefined) return undefined;
   if (!isRecord(value)) throw badRequest(`metadata.${name}: expected an object`);
   let hasNull = false;
   // Their values, of which a list would take twice as long.
@@ -358,15 +357,11 @@ function textsOf(name: string, value: unknown): unknown {
 function ordered(metadata: Json, changes: Json = UNCHANGED): Meta {
   const known: Record<string, unknown> = {};
   for (const name of ORDER) {
-    const value = name in changes ? changes[name] : metadata[name];
-    if (!isEmptyValue(value)) known[name] = value;
+    const value = (name in changes ? changes[name] : metadata[name]) ?? '';
+    // What Kubernetes leaves out: null, and empty texts, lists and maps.
+    if (value !== '' && (typeof value !== 'object' || !isEmpty(value))) known[name] = value;
   }
   return known as Meta;
-}
-
-/** What Kubernetes leaves out: null, and empty texts, lists and maps. */
-function isEmptyValue(value: unknown): boolean {
-  return isNullish(value) || value === '' || (typeof value === 'object' && isEmpty(value as object));
 }
 
 function isEmpty(object: object): boolean {

@@ -7,7 +7,7 @@ import { parseFieldSelector } from '../../selectors/field-selector.ts';
 import { parseLabelSelector } from '../../selectors/label-selector.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isWatchError } from '../../watch/errors.ts';
-import { atOnce, inPieces, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, notFound, translated } from '../api-status.ts';
 import { EVENTS_PREFIX } from '../kinds/events.ts';
@@ -63,7 +63,7 @@ function presentedAll(
   signal: AbortSignal | undefined,
 ): Soon<readonly KubernetesObject[]> {
   if (!isShaping(info) && items.every((item) => item.apiVersion === info.apiVersion)) return items;
-  return inPieces(presenting(info, items), { pace: paceOf(signal), signal });
+  return inPieces(presenting(info, items), { signal });
 }
 
 function* presenting(info: ResourceInfo, items: readonly KubernetesObject[]): Work<readonly KubernetesObject[]> {
@@ -247,10 +247,14 @@ function* inVersion<T extends KubernetesObject>(info: ResourceInfo, object: T): 
   return copy as T;
 }
 
+/** Whether an object is in the version in which its kind is stored. */
+export const isStoredAs = (info: ResourceInfo, object: KubernetesObject): boolean =>
+  object.apiVersion === (info.storedAs ?? info.apiVersion);
+
 /** An object in the version in which it is stored. */
 export function* storing<T extends KubernetesObject>(info: ResourceInfo, object: T): Work<T> {
   const { storedAs = info.apiVersion } = info;
-  if (object.apiVersion === storedAs) return object;
+  if (isStoredAs(info, object)) return object;
   const made = converted(info, object, storedAs) as T;
   const schema = info.versions?.get(storedAs);
   return schema === undefined ? made : yield* trimming(schema, made);

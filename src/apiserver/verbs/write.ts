@@ -2,14 +2,15 @@
  * Create, update and patch. Each is one step in the storage: an update reads and writes the same revision, and if another writer
  * was faster, it is repeated with what is there then.
  */
+import { likened } from '../../apply/quick.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
 import { comparing } from '../../storage/json.ts';
-import { sharing } from '../../storage/shared.ts';
+import { keeping, sharing } from '../../storage/shared.ts';
 import { gentle } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { invalid, isNullish, isRecord } from '../../watch/errors.ts';
-import { inPieces, paceOf, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { inPieces, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
 import { unasked } from '../admission.ts';
 import { alreadyExists, badRequest, conflict, hasCode, invalidObject, MODIFIED, notFound, translated } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
@@ -35,7 +36,7 @@ import {
   updateCauses,
   withMeta,
 } from './metadata.ts';
-import { presented, reading, storing } from './read.ts';
+import { isStoredAs, presented, reading, storing } from './read.ts';
 import { deleteObject } from './remove.ts';
 
 /** What is needed to turn a patch into a change. */
@@ -91,13 +92,12 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
 const countsGenerations = ({ group }: ResourceInfo): boolean => !['', 'coordination.k8s.io', 'events.k8s.io'].includes(group);
 
 /** The object that a creation writes. The server makes its name if it has only `generateName`. */
-async function prepareCreate(
+function* prepareCreate(
   context: ResourceContext,
   object: Mutable,
   { sent, ...terms }: CreateTerms & { sent: unknown },
-): Promise<Mutable> {
+): Work<Soon<Mutable>> {
   const { info } = context;
-  const { signal } = terms;
   const { metadata } = object;
   if (metadata.resourceVersion !== undefined) throw badRequest('resourceVersion should not be set on objects to be created');
   const { generateName: base } = metadata;
@@ -114,13 +114,10 @@ async function prepareCreate(
     deletionGracePeriodSeconds: undefined,
   });
   const ready = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
-  const after = managedFieldsAfter(context, { ...terms, live: undefined, sent, object: ready, row: info.main });
-  const made = inPieces(after, { pace: paceOf(signal), signal });
-  const managedFields = isPromise(made) ? await made : made;
+  const managedFields = yield* managedFieldsAfter(context, { ...terms, live: undefined, sent, object: ready, row: info.main });
   const stored = managedFields === ready.metadata.managedFields ? ready : withMeta(ready, { managedFields });
-  const checked = check(context, stored, { causes: nameCauses(info, stored.metadata), old: undefined, part: '' });
-  await inPieces(checked, { pace: paceOf(signal), signal });
-  return stored;
+  const checked = yield* check(context, stored, { causes: nameCauses(info, stored.metadata), old: undefined, part: '' });
+  return checked?.then(() => stored) ?? stored;
 }
 
 const NOTHING: Json = {};
@@ -140,7 +137,8 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
   const compiled = bySchema?.();
   if (isPromise(compiled)) return compiled.then(() => checkedLater(context, object, checked));
   if (compiled !== undefined) found.push(...(yield* compiled(object, old)));
-  found.push(...partCauses(info, object));
+  if (info.subresources.length > 0) found.push(...partCauses(info, object));
+  if (found.length === 0 && !info.validate) return undefined;
   const more = found.length === 0 ? info.validate?.(object, old, part) : undefined;
   if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(causesOf(late, info), info, object));
   refuseFor([...found, ...causesOf(more, info)], info, object);
@@ -148,7 +146,7 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
 }
 
 const checkedLater = async (context: ResourceContext, object: Mutable, checked: Checked): Promise<void> =>
-  await inPieces(check(context, object, checked), { pace: paceOf(undefined) });
+  await inPieces(check(context, object, checked));
 
 const partCauses = ({ subresources }: ResourceInfo, object: Mutable): FieldCause[] =>
   subresources.flatMap(({ causes }) => causes?.(object) ?? []);
@@ -181,7 +179,8 @@ function* prepareUpdate(
 ): Work<Mutable | Promise<Mutable>> {
   const { info } = context;
   const { place, row } = terms;
-  const object = inNamespace(yield* fitting(row.kind ?? info, normalized(row.kind ?? info, sent)), place.namespace);
+  const kind = row.kind ?? info;
+  const object = inNamespace(yield* fitting(kind, normalized(kind, sent), isOurs(context)), place.namespace);
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
@@ -210,7 +209,7 @@ function* prepareUpdate(
  */
 function* toStored(context: ResourceContext, next: KubernetesObject, current: KubernetesObject): Work<KubernetesObject> {
   if (!context.empty && isDone(next)) throw new Done(next, current);
-  return next === current ? current : yield* storing(context.info, next);
+  return next === current || isStoredAs(context.info, next) ? next : yield* storing(context.info, next);
 }
 
 /**
@@ -268,8 +267,16 @@ interface WriteTerms {
   readonly applied?: boolean | undefined;
 }
 
-const fittingSoon = (info: ResourceInfo, object: Mutable, signal: AbortSignal | undefined): Soon<Mutable> =>
-  inPieces(fitting(info, object), { pace: paceOf(signal), signal });
+/** A new object as its schema has it. `isTyped`: it has been read as one of its kind. Throws 400. */
+function* received(
+  context: ResourceContext,
+  given: unknown,
+  { namespace, isTyped = false }: { readonly namespace: string | undefined; readonly isTyped?: boolean },
+): Work<Mutable> {
+  const { info } = context;
+  const object = normalized(info, isTyped ? given : yield* typed(info, given));
+  return inNamespace(info.schema ? yield* fitting(info, object, isOurs(context)) : object, namespace);
+}
 
 /** How many other names are tried if a generated one is taken. */
 const MAX_NAME_ATTEMPTS = 8;
@@ -283,13 +290,12 @@ interface CreateTerms extends WriteTerms {
 export async function createObject(
   context: ResourceContext,
   sent: unknown,
-  { asker = TRUSTED, ...terms }: CreateTerms & { readonly asker?: Asker },
+  { asker = () => TRUSTED, ...terms }: CreateTerms & { readonly asker?: () => Asker },
 ): Promise<KubernetesObject> {
   const { info } = context;
   const { namespace, dryRun, signal } = terms;
-  const given = await inPieces(typed(info, sent), { pace: paceOf(signal), signal });
-  const readable = inNamespace(await fittingSoon(info, normalized(info, given), signal), namespace);
-  if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker, now: timestamp(context.now()) });
+  const readable = await inPieces(received(context, sent, { namespace }), { signal });
+  if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker: asker(), now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
     // Causes are reported only where the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
@@ -300,16 +306,16 @@ export async function createObject(
     if (before) await before;
     const { admission } = context;
     const about = { operation: 'CREATE', place: { namespace, name: asked }, oldObject: undefined, dryRun, signal } as const;
-    const admitted = admission && inNamespace(normalized(info, await admission.mutate(readable, about)), namespace);
-    const fit = admitted && (await fittingSoon(info, admitted, signal));
-    const object = await prepareCreate(context, fit ?? readable, { ...terms, sent });
+    const admitted = admission && received(context, await admission.mutate(readable, about), { namespace, isTyped: true });
+    const given = admitted ? await inPieces(admitted, { signal }) : readable;
+    const object = await inPieces(prepareCreate(context, given, { ...terms, sent }), { signal });
     const between = pace?.pause();
     if (between) await between;
     const { name = '' } = object.metadata;
-    await admission?.validate(object, { ...about, place: { namespace, name } });
+    if (admission) await admission.validate(object, { ...about, place: { namespace, name } });
     const key = storageKey({ namespace, name });
-    const making = inPieces(storing(info, object), { pace: paceOf(signal), signal });
-    const stored = isPromise(making) ? await making : making;
+    const stored = isStoredAs(info, object) ? object : await inPieces(storing(info, object), { signal });
+    if (isOurs(context)) gentle.set(stored, keeping);
     try {
       if (!dryRun) {
         const created = await context.storage.create(key, stored, { signal, ttlSeconds: context.ttlSeconds });
@@ -377,16 +383,17 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   const key = storageKey(place);
   const changing = function* (current: KubernetesObject): Work<Soon<KubernetesObject>> {
     const made = terms.make(current);
-    const sent = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
+    const whole = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
+    // What is the same as before is the same value, as everything after this sees at once.
+    const sent = isOurs(context) ? likened(current, whole) : whole;
     const next = context.admission
       ? admittedUpdate(context, sent, { ...terms, current })
       : yield* prepareUpdate(context, sent, { ...terms, current });
     if (!isPromise(next)) return yield* toStored(context, next, current);
-    return next.then((late) => inPieces(toStored(context, late, current), { pace: paceOf(signal), signal }));
+    return next.then((late) => inPieces(toStored(context, late, current), { signal }));
   };
-  const change: Change = (current) => inPieces(changing(current), { pace: paceOf(signal), signal }) as Soon<KubernetesObject>;
-  // Only what the program's hooks get could be changed.
-  if (!context.admission && !info.validate) gentle.set(change, sharing);
+  const change: Change = (current) => inPieces(changing(current), { signal }) as Soon<KubernetesObject>;
+  if (isOurs(context)) gentle.set(change, sharing);
   for (let attempt = 1; ; attempt++) {
     try {
       if (terms.dryRun) return await dry(context, terms, change);
@@ -406,6 +413,9 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   }
 }
 
+/** Whether nobody else gets what is written: what the program's own functions get or make, they could change later. */
+const isOurs = ({ admission, info }: ResourceContext): boolean => !admission && !info.validate && !info.convert;
+
 /** The object that an update makes, if the program's hooks admit it. */
 async function admittedUpdate(
   context: ResourceContext,
@@ -417,7 +427,7 @@ async function admittedUpdate(
   const oldObject = row.view(presented(info, current));
   const about = { operation: 'UPDATE', subresource: row.name, place, oldObject, dryRun, signal } as const;
   const object = await admission?.mutate(normalized(row.kind ?? info, sent), about);
-  const next = await inPieces(prepareUpdate(context, object, terms), { pace: paceOf(signal), signal });
+  const next = await inPieces(prepareUpdate(context, object, terms), { signal });
   await admission?.validate(row.view(next === current ? presented(info, next) : next), about);
   return next;
 }

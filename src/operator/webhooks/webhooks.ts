@@ -27,7 +27,7 @@ import { refused, tooManyRequests } from '../../storage/statuses.ts';
 import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
-import { inPieces, paceOf } from '../../watch/fair-queue.ts';
+import { inPieces } from '../../watch/fair-queue.ts';
 import { answeredAdmission, answeredConversion, type ReviewDeps, type UserInfo } from './reviews.ts';
 
 /** Options of {@link Webhooks}. `mutate` and `validate` are those of `admission`, an `ApiServer`'s option. */
@@ -159,7 +159,7 @@ export class Webhooks {
 
   async #review(asked: Asked, request: WireRequest, signal: AbortSignal): Promise<string> {
     const deps: ReviewDeps = {
-      done: (work) => inPieces(work, { pace: paceOf(signal), signal }),
+      done: (work) => inPieces(work, { signal }),
       signal,
       onError: this.#onError,
     };

@@ -50,7 +50,7 @@ export class ChangeLog<T extends KubernetesObject> {
   }
 
   get length(): number {
-    return this.end - this.start;
+    return this.#log.end - this.#window.start;
   }
 
   at(place: number): LogEntry<T> {

@@ -305,7 +305,7 @@ export class Collection<T extends KubernetesObject> {
 
   /** The objects of the state that are selected, in the order of their keys. */
   select(selection: Selection<T>, signal?: AbortSignal): Soon<readonly T[]> {
-    const terms = { pace: paceOf(signal), signal };
+    const terms = { signal };
     const part = selection.isWhole && this.#routed === this.place ? this.#router.keptPart(selection.prefix) : undefined;
     if (!part) return this.#gather(selection, toObject, terms);
     if (part.objects !== undefined) return part.objects;
@@ -334,7 +334,7 @@ export class Collection<T extends KubernetesObject> {
   #gather<R>(
     selection: Selection<T>,
     make: (entry: StateEntry<T>) => R,
-    { isWanted = always, ...terms }: { pace: Pace; signal?: AbortSignal | undefined; isWanted?: () => boolean },
+    { isWanted = always, ...terms }: { pace?: Pace; signal?: AbortSignal | undefined; isWanted?: () => boolean },
   ): Soon<readonly R[]> {
     const found: R[] = [];
     const visit = (entry: StateEntry<T>): boolean => {
@@ -366,7 +366,7 @@ export class Collection<T extends KubernetesObject> {
       this.#past = { place: from, state };
       return state;
     };
-    return through(downTo(from, past.place - 1), undo, { pace: paceOf(signal), signal })?.then(keep) ?? keep();
+    return through(downTo(from, past.place - 1), undo, { signal })?.then(keep) ?? keep();
   }
 
   #viewOf(selection: Selection<T>, from: number): SharedView<T> {

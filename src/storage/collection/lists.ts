@@ -15,7 +15,7 @@ import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { isWatchError, refusalCode } from '../../watch/errors.ts';
-import { paceOf, type Soon, through } from '../../watch/fair-queue.ts';
+import { type Soon, through } from '../../watch/fair-queue.ts';
 import { continueAfter, encodeContinue, type ListPlan, planList } from '../requests.ts';
 import { expired, expiredContinue } from '../statuses.ts';
 import type { StateEntry } from './change-log.ts';
@@ -157,7 +157,7 @@ function pageOf<T extends KubernetesObject>(
     const token = continueAfter(last.slice(selection.prefix.length), { revision: resourceVersion });
     return { items, resourceVersion, continue: token, ...(selection.isWhole && isCounted && { remainingItemCount: left }) };
   };
-  return through(entries, visit, { pace: paceOf(signal), signal })?.then(made) ?? made();
+  return through(entries, visit, { signal })?.then(made) ?? made();
 }
 
 /** Whether the error says that a version did not come in time. */

@@ -205,9 +205,9 @@ export class SharedView<T extends KubernetesObject> {
 
   /** Drops what the log of all has dropped. If this view has ended, that log is about another state. */
   trim(start: number): void {
-    const window = this.#window;
-    if (this.end || !window) return;
-    while (window.start < this.head) {
+    const [log, window] = [this.#log, this.#window];
+    if (this.end || !log || !window) return;
+    while (window.start < log.head) {
       const place = this.placeAt(window.start);
       if (place >= start) return;
       this.lostBefore = place + 1;

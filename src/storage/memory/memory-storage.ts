@@ -78,7 +78,7 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
     const wholeKey = this.parts.prefix + checkKey(key);
     checkNew(object);
     if (writer.head(wholeKey)) throw await writer.sure(alreadyExists(key));
-    let prepared = prepare(object, signal);
+    let prepared = prepare(object, signal, gentle.get(object)?.(object));
     if (isPromise(prepared)) {
       prepared = await prepared;
       this.pending.check(signal);

@@ -25,7 +25,7 @@ import { isPromise } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { checkOptions, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
-import { inPieces, paceOf, type Soon } from '../../watch/fair-queue.ts';
+import { inPieces, type Soon } from '../../watch/fair-queue.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
 import { type LogLimits, StateEntry, type Step } from '../collection/change-log.ts';
 import { Collection } from '../collection/collection.ts';
@@ -343,7 +343,7 @@ export class Writer implements ListSource<KubernetesObject> {
 
   /** The JSON of a large object that is to be deleted, made in pieces: those who watch are sent a copy of it at another version. */
   json(head: KubernetesObject, signal?: AbortSignal): Soon<unknown> {
-    return isLarge(head) && inPieces(encoding(head, true), { pace: paceOf(signal), signal });
+    return isLarge(head) && inPieces(encoding(head, true), { signal });
   }
 
   #expire(key: string): void {

@@ -59,14 +59,16 @@ export class ConnectionSlots {
     if (this.taken >= maxClients) {
       return { reason: 'full', message: `${maxClients} clients are connected, which is the limit` };
     }
-    const same = byAddress.get(this.keyOf(address)) ?? 0;
+    const key = this.keyOf(address);
+    const same = byAddress.get(key) ?? 0;
     if (address !== '' && same >= maxClientsPerAddress) {
       return {
         reason: 'address',
         message: `${maxClientsPerAddress} clients are connected from this address, which is the limit`,
       };
     }
-    this.add(address);
+    this.taken++;
+    byAddress.set(key, same + 1);
     return undefined;
   }
 
