@@ -48,8 +48,8 @@ test('what another program has written is decoded in pieces, and what is no obje
   const [storage] = storages;
   const { resourceVersion } = await storage.list();
   const text = JSON.stringify({ list: big(1).list, metadata: { name: 'a' } });
-  model.put('/a', text);
-  model.put('/b', text.slice(0, -1));
+  model.put('/watchmux/a', text);
+  model.put('/watchmux/b', text.slice(0, -1));
   const counts = countingJson();
   const watch = await storage.watch({ resourceVersion });
   const { type, object } = (await watch.next()).value as ChangeEvent<Big>;
