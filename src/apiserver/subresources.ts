@@ -18,6 +18,7 @@ import type { FieldCause, ResourceDefinition, ScaleDefinition } from './definiti
 import { AGE, isReview } from './kinds/common.ts';
 import type { Json } from './request/json.ts';
 import { VERBS, type Verb } from './request/path.ts';
+import { jsonStart } from './validation/causes.ts';
 
 /** What is known about the kind of what is read and written somewhere. */
 export type SeenKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields' | 'columns'> & {
@@ -213,7 +214,7 @@ function textCauses(field: string | undefined, value: unknown): FieldCause[] {
   return [{ field, message: `Invalid value: ${said(value)}: should be a string` }];
 }
 
-const said = (value: unknown): string => JSON.stringify(value).slice(0, 300);
+const said = (value: unknown): string => jsonStart(value, 300);
 const isNone = (value: unknown): value is undefined | null => value === undefined || value === null;
 
 type Steps = readonly string[];

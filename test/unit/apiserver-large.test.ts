@@ -27,7 +27,7 @@ async function open() {
     [PATH, { spec: record }],
     [MAPS_PATH, { data: record }],
   ] as const) {
-    expect((await call('POST', path, { metadata: { name: 'big' }, ...content })).code).toBe(201);
+    expect((await call('POST', `${path}?fieldManager=me`, { metadata: { name: 'big' }, ...content })).code).toBe(201);
     expect((await call('POST', path, { metadata: { name: 'small' } })).code).toBe(201);
   }
   const stored = async (key: string): Promise<KubernetesObject> => (await storage.get(`${key}/default/big`)) as KubernetesObject;

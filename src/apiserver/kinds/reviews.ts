@@ -5,11 +5,13 @@
  *     kubectl auth can-i --list        ---> SelfSubjectRulesReview  ---> `authorize`, for each verb of each resource
  *     kubectl auth whoami              ---> SelfSubjectReview       ---> what `authenticate` has returned
  */
+
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { badRequest, invalidObject } from '../api-status.ts';
 import type { ResourceDefinition } from '../definition.ts';
 import type { ResourceInfo } from '../resource-info.ts';
+import { jsonStart } from '../validation/causes.ts';
 
 const AUTHORIZATION = { group: 'authorization.k8s.io', version: 'v1', namespaced: false } as const;
 const AUTHENTICATION = { group: 'authentication.k8s.io', version: 'v1', namespaced: false } as const;
@@ -100,7 +102,7 @@ function refusal(field: string, message: string): Error {
   return invalidObject(about, '', [{ field, message }]);
 }
 
-const shown = (value: unknown): string => JSON.stringify(value).slice(0, 300);
+const shown = (value: unknown): string => jsonStart(value, 300);
 
 /** As `authorize` knows it. */
 const nameOf = (plural: string, group: string, subresource: string): string =>
