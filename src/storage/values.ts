@@ -47,7 +47,9 @@ export function encodedOnce(object: object): Uint8Array {
 export function* encoding(object: object, keeps: boolean): Work<Uint8Array> {
   const known = made.get(object);
   if (typeof known === 'object') return known;
-  const bytes = noted(object, yield* stringifying(object));
+  const text = yield* stringifying(object);
+  if (text.length > LARGE_BYTES) yield;
+  const bytes = noted(object, text);
   if (keeps) made.set(object, bytes);
   return bytes;
 }
@@ -298,7 +300,9 @@ export function* decoding<T extends KubernetesObject>(
   const { revision } = from;
   try {
     const { text, isOurs } = textAt(decoder.decode(value), revision);
-    const made = finished(checked<T>(yield* parsing(text), revision, isOurs), value, revision);
+    const object = checked<T>(yield* parsing(text), revision, isOurs);
+    if (text.length > LARGE_BYTES) yield;
+    const made = finished(object, value, revision);
     yield* encoding(made, true);
     return made;
   } catch (error) {
