@@ -33,7 +33,7 @@ export interface Entry<T> {
   readonly object: T;
   /**
    * Called before the object is read: decodes a large one in pieces, so that it is there then. Undefined, or no such method: that takes no
-   * time. Rejects only if the signal aborts; what cannot be decoded is told by whoever reads it. It may be called again.
+   * time. Rejects only if the signal aborts: what cannot be decoded throws when it is read. It may be called again.
    */
   load?(signal?: AbortSignal): Promise<void> | undefined;
 }

@@ -85,7 +85,7 @@ describe.each(FORMS)('%s', (_name, path, accept) => {
   });
 });
 
-test.each([...FORMS.filter(([, , accept]) => accept !== EVENTS), ['in YAML', PATH, 'application/yaml']])(
+test.each([...FORMS.filter(([, , accept]) => accept !== EVENTS), ['in YAML', PATH, 'application/yaml'] as const])(
   '%s, it is read in pieces',
   async (_name, path, accept) => {
     const { answer, counts } = await open();
